@@ -6,6 +6,7 @@ export default defineConfig({
   resolve: { conditions: [condition, 'node', 'import', 'default'] },
   ssr: { resolve: { conditions: [condition, 'node', 'import', 'default'] } },
   test: {
+    exclude: ['**/node_modules/**', '**/dist/**', 'test/frameworks/**', 'test/trainers/**'],
     include: ['packages/*/src/**/*.test.ts', 'examples/**/*.test.ts', 'test/**/*.test.ts', 'scripts/**/*.test.ts'],
     pool: 'forks',
     execArgv: [`--conditions=${condition}`],

@@ -42,6 +42,8 @@ const commands = {
   start: ['packages/cli/src/main.ts', 'train', 'examples/periodic-table'],
   cli: ['packages/cli/src/main.ts'],
   test: ['scripts/test.ts'],
+  'test:frameworks': ['scripts/test.ts', '--suite', 'frameworks'],
+  'test:trainers': ['scripts/test.ts', '--suite', 'trainers'],
   check: ['scripts/check.ts'],
   generate: ['scripts/generate.ts'],
   build: ['scripts/build.ts'],

@@ -1,17 +1,20 @@
-// Runs every test that needs no trainer framework and ends with one plain line: `N passed, N failed, N skipped`.
+// Runs a suite of tests and ends with one plain line: `N passed, N failed, N skipped`. Without `--suite` it is every test that
+// needs neither a trainer nor an agent framework.
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
 import type { TestCase, TestModule } from 'vitest/node'
 import { startVitest } from 'vitest/node'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const filters = process.argv.slice(2)
+const { values, positionals: filters } = parseArgs({ options: { suite: { type: 'string' } }, allowPositionals: true })
+const { suite } = values
 
 let failed = 0
 let passed = 0
 const skipped: string[] = []
 
-if (filters.length === 0) {
+if (suite === undefined && filters.length === 0) {
   const check = spawnSync(process.execPath, [...process.execArgv, fileURLToPath(new URL('check.ts', import.meta.url))], {
     cwd: root,
     stdio: 'inherit',
@@ -23,6 +26,7 @@ if (filters.length === 0) {
 const vitest = await startVitest('test', filters, {
   root,
   watch: false,
+  ...(suite !== undefined && { config: fileURLToPath(new URL(`../test/${suite}/vitest.config.ts`, import.meta.url)) }),
   reporters: [
     'default',
     {

@@ -8,6 +8,10 @@ export const RolloutLimits = z.strictObject({
   /** Tokens sampled over all turns. */
   maxTokens: z.int().min(1).optional(),
   maxToolCalls: z.int().min(0).optional(),
+  /** US dollars spent on frozen models. */
+  maxCost: z.number().min(0).optional(),
+  /** Prompt and completion tokens of frozen models. */
+  maxFrozenTokens: z.int().min(0).optional(),
   /** Wall time from the start of the rollout. */
   timeoutMs: z.int().min(1).optional(),
 })

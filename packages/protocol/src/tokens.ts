@@ -36,3 +36,7 @@ export const WeightVersionSpan = z.strictObject({
   version: z.int().min(0),
 })
 export type WeightVersionSpan = z.infer<typeof WeightVersionSpan>
+
+/** An update fell into a completion and nobody can say at which token: it was sampled by weights between these versions. */
+export const MixedVersions = z.strictObject({ lowest: z.int().min(0), highest: z.int().min(0) })
+export type MixedVersions = z.infer<typeof MixedVersions>

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Message, ToolCall } from './message.ts'
 import { LogprobKind, Sampling } from './sampling.ts'
-import { Logprobs, TokenIds, WeightVersionSpan } from './tokens.ts'
+import { Logprobs, MixedVersions, TokenIds, WeightVersionSpan } from './tokens.ts'
 
 /** Why a model call ended: ours, and the engine's own word beside it. */
 export const FinishReason = z.strictObject({
@@ -53,6 +53,8 @@ export const Turn = z.strictObject({
   completionTokenIds: TokenIds,
   rolloutLogprobs: Logprobs,
   weightVersions: z.array(WeightVersionSpan),
+  /** Set where the boundary of an update inside the completion is not known; `weightVersions` then starts at the lowest. */
+  mixedVersions: MixedVersions.optional(),
   finishReason: FinishReason,
   delivered: Delivery,
   /** Messages of the request that the parent's conversation did not hold. */
@@ -64,5 +66,9 @@ export const Turn = z.strictObject({
   usage: Usage,
   timing: Timing,
   capture: Capture,
+  /** Model that answered, where it is not the policy of the rollout. */
+  model: z.string().optional(),
+  /** US dollars, for a frozen model with a price. */
+  cost: z.number().min(0).optional(),
 })
 export type Turn = z.infer<typeof Turn>

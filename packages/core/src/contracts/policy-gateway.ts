@@ -8,10 +8,15 @@ export interface SessionRequest {
   readonly sample: number
   readonly policy: string
   readonly sampling: Sampling
-  readonly agents: readonly { readonly name: string; readonly trainable: boolean }[]
+  /** `model` names one of the gateway's models for this agent; `policy` when absent. */
+  readonly agents: readonly { readonly name: string; readonly trainable: boolean; readonly model?: string | undefined }[]
   /** Tokens that may be sampled in all; the call that would pass it is cut, later calls are refused. */
   readonly maxTokens?: number | undefined
   readonly maxTurns?: number | undefined
+  /** What calls to frozen models may cost in all, in US dollars; the call that begins at or above it is refused. */
+  readonly maxCost?: number | undefined
+  /** Prompt and completion tokens that frozen models may be asked for in all. */
+  readonly maxFrozenTokens?: number | undefined
   /**
    * Turns of each agent that are held, for a session without an end; unbounded by default. The call after that many begins
    * a new record: its conversation goes on from its messages instead of from the sampled ids, once.

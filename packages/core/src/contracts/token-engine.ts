@@ -1,4 +1,4 @@
-import type { FinishReason, Sampling, WeightVersionSpan } from '@aworld-train/protocol'
+import type { FinishReason, MixedVersions, Sampling, WeightVersionSpan } from '@aworld-train/protocol'
 
 /** Where a call stands in a run. Random numbers are a function of these and the token's position, never of arrival order. */
 export interface RandomKey {
@@ -15,6 +15,8 @@ export interface GenerateRequest {
   readonly random: RandomKey
   /** Same value for all calls of a rollout: engines keep its KV cache or its replica. */
   readonly affinity: string
+  /** Name of the policy among those of one engine, such as a LoRA adapter; absent for the base weights. */
+  readonly policy?: string | undefined
   /**
    * Called with each piece as it is sampled; ids and logprobs have equal length. Every drawn token is handed over, also
    * before an abort rejects. `weightVersion` is the version that sampled the piece; without it, `weightVersion()` is read.
@@ -29,6 +31,8 @@ export interface GenerateResult {
   readonly logprobs: Float32Array
   readonly finishReason: FinishReason
   readonly weightVersions: readonly WeightVersionSpan[]
+  /** Set where an update fell into the call and the engine cannot say at which token: lowest and highest version that may have sampled. */
+  readonly mixedVersions?: MixedVersions | undefined
   readonly cachedTokens: number
 }
 

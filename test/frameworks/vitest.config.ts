@@ -1,0 +1,19 @@
+// Agents of other frameworks, installed apart from the workspace.
+import { fileURLToPath } from 'node:url'
+import { defineConfig, mergeConfig } from 'vitest/config'
+import base from '../../vitest.config.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+export default defineConfig({
+  ...mergeConfig(base, {}),
+  root,
+  test: {
+    ...base.test,
+    exclude: ['**/node_modules/**', '**/dist/**'],
+    include: ['test/frameworks/**/*.test.ts'],
+    fileParallelism: false,
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
+  },
+})

@@ -1,0 +1,19 @@
+// Real trainers and engines, each in a Python environment that the test makes.
+import { fileURLToPath } from 'node:url'
+import { defineConfig, mergeConfig } from 'vitest/config'
+import base from '../../vitest.config.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+export default defineConfig({
+  ...mergeConfig(base, {}),
+  root,
+  test: {
+    ...base.test,
+    exclude: ['**/node_modules/**', '**/dist/**'],
+    include: ['test/trainers/**/*.test.ts'],
+    fileParallelism: false,
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
+  },
+})
