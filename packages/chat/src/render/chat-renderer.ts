@@ -4,7 +4,7 @@ import { TextCache } from '../text-cache.ts'
 import type { ChatTemplate } from './chat-template.ts'
 import { pythonJson } from './python-text.ts'
 import { fromJson, isDictionary, isList, list, type RuntimeValue } from './runtime-values.ts'
-import { type MessageForm, toTemplateMessages } from './template-messages.ts'
+import { type MessageForm, type SampledIds, toTemplateMessages } from './template-messages.ts'
 
 /** Tools as a template reads them; equal keys mean equal prompts. */
 export interface ToolSet {
@@ -17,6 +17,7 @@ export interface RenderOptions {
   readonly tools: ToolSet
   readonly addGenerationPrompt: boolean
   readonly now: Date
+  readonly sampledIds?: SampledIds | undefined
 }
 
 /** A template with what its probe found; renders messages. */
@@ -44,10 +45,10 @@ export function createChatRenderer(templates: ModelTemplates, form: MessageForm)
       if (toolsJson === undefined && tools.length === 0) return noTools
       return cache.get(toolsJson ?? toolsText(tools), readTools)
     },
-    render({ messages, tools, addGenerationPrompt, now }) {
+    render({ messages, tools, addGenerationPrompt, now, sampledIds }) {
       const template = tools.value && templates.toolUse ? templates.toolUse : templates.default
       try {
-        return template.render({ messages: toTemplateMessages(messages, form), tools: tools.value, addGenerationPrompt, now })
+        return template.render({ messages: toTemplateMessages(messages, form, sampledIds), tools: tools.value, addGenerationPrompt, now })
       } catch (cause) {
         if (cause instanceof TrainError) throw cause
         const reason = cause instanceof Error ? cause.message : String(cause)

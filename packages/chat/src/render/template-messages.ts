@@ -15,9 +15,12 @@ export interface MessageForm
 
 type Entry = [string, RuntimeValue]
 
+/** Ids of calls that the model itself sampled, by the id that the client knows. */
+export type SampledIds = ReadonlyMap<string, string>
+
 /** Messages as the template reads them. Ids of calls are those of the prompt. Throws GATEWAY_BAD_REQUEST for arguments that are not an object. */
-export function toTemplateMessages(messages: readonly Message[], form: MessageForm): RuntimeValue {
-  const promptIds = promptIdsOf(messages, form.idForm)
+export function toTemplateMessages(messages: readonly Message[], form: MessageForm, sampledIds?: SampledIds): RuntimeValue {
+  const promptIds = promptIdsOf(messages, form.idForm, sampledIds)
   return list(messages.map((message) => dictionary(entriesOf(message, form, promptIds))))
 }
 
@@ -90,14 +93,14 @@ interface PromptIds {
   readonly byClientId: ReadonlyMap<string, { readonly promptId: string; readonly name: string }>
 }
 
-/** Ids as rendered: a function of the position and the name of a call, so that equal states give equal prompts. */
-function promptIdsOf(messages: readonly Message[], form: TemplateProbe['idForm']): PromptIds {
+/** Ids as rendered: the one the model sampled, else a function of the position and the name of a call, so that equal states give equal prompts. */
+function promptIdsOf(messages: readonly Message[], form: TemplateProbe['idForm'], sampledIds?: SampledIds): PromptIds {
   const byCall = new Map<ToolCall, string>()
   const byClientId = new Map<string, { promptId: string; name: string }>()
   let count = 0
   for (const { toolCalls = [] } of messages) {
     for (const call of toolCalls) {
-      const promptId = promptIdForms[form](count, call.name)
+      const promptId = sampledIds?.get(call.id) ?? promptIdForms[form](count, call.name)
       byCall.set(call, promptId)
       byClientId.set(call.id, { promptId, name: call.name })
       count += 1
@@ -114,6 +117,6 @@ export const promptIdForms: Readonly<Record<TemplateProbe['idForm'], (index: num
 }
 
 /** Every id that `messages` show in a prompt. */
-export function promptIdTexts(messages: readonly Message[], form: TemplateProbe['idForm']): string[] {
-  return [...promptIdsOf(messages, form).byCall.values()]
+export function promptIdTexts(messages: readonly Message[], form: TemplateProbe['idForm'], sampledIds?: SampledIds): string[] {
+  return [...promptIdsOf(messages, form, sampledIds).byCall.values()]
 }

@@ -1,0 +1,107 @@
+import { readFileSync } from 'node:fs'
+import { type ModelFiles, type ModelOnDisk, writeModel } from './write-model.test-support.ts'
+
+/** A published format: a template of our own that writes it, with its tokens. */
+export interface FormatFixture {
+  /** Special tokens; the first is the end of text. */
+  readonly special: readonly string[]
+  /** Tokens of their own that are ordinary text to a decoder. */
+  readonly added: readonly string[]
+  readonly bosToken: string | null
+  readonly eosToken: string
+  /** Tokens at which the engine stops. */
+  readonly stops: readonly string[]
+  readonly tokenizer: 'byte-level' | 'metaspace'
+  /** A second template beside the first, used when there are tools. */
+  readonly toolUse: boolean
+  /** Arguments of the template that change what it writes, each a variant to test. */
+  readonly variants: readonly Readonly<Record<string, unknown>>[]
+}
+
+const format = (fields: Pick<FormatFixture, 'special' | 'eosToken' | 'stops'> & Partial<FormatFixture>): FormatFixture => ({
+  added: [],
+  bosToken: null,
+  tokenizer: 'byte-level',
+  toolUse: false,
+  variants: [],
+  ...fields,
+})
+
+const qwenSpecial = ['<|endoftext|>', '<|im_start|>', '<|im_end|>']
+const qwenStops = { special: qwenSpecial, eosToken: '<|im_end|>', stops: ['<|im_end|>', '<|endoftext|>'] }
+const callTags = ['<tool_call>', '</tool_call>', '<tool_response>', '</tool_response>']
+const thinkTags = ['<think>', '</think>']
+const deepSeekCalls = ['calls▁begin', 'calls▁end', 'call▁begin', 'call▁end', 'outputs▁begin', 'outputs▁end', 'output▁begin', 'output▁end']
+const deepSeek = {
+  special: ['<｜end▁of▁sentence｜>', '<｜begin▁of▁sentence｜>'],
+  added: ['<｜User｜>', '<｜Assistant｜>', '<｜tool▁sep｜>', ...deepSeekCalls.map((part) => `<｜tool▁${part}｜>`), ...thinkTags],
+  bosToken: '<｜begin▁of▁sentence｜>',
+  eosToken: '<｜end▁of▁sentence｜>',
+  stops: ['<｜end▁of▁sentence｜>'],
+}
+
+/** Formats in which published models are trained; templates in fixtures/formats/NAME.jinja. */
+export const formatFixtures = {
+  'qwen2.5': format({ ...qwenStops, added: callTags }),
+  qwen3: format({ ...qwenStops, added: [...callTags, ...thinkTags], variants: [{ enable_thinking: false }] }),
+  'llama-3': format({
+    special: [
+      '<|end_of_text|>',
+      '<|begin_of_text|>',
+      '<|start_header_id|>',
+      '<|end_header_id|>',
+      '<|eot_id|>',
+      '<|eom_id|>',
+      '<|python_tag|>',
+    ],
+    bosToken: '<|begin_of_text|>',
+    eosToken: '<|eot_id|>',
+    stops: ['<|eot_id|>', '<|eom_id|>', '<|end_of_text|>'],
+    variants: [{ date_string: '1 Apr 2025' }, { tools_in_user_message: false }],
+  }),
+  'mistral-v3': format({
+    special: [
+      '</s>',
+      '<s>',
+      '[INST]',
+      '[/INST]',
+      '[TOOL_CALLS]',
+      '[AVAILABLE_TOOLS]',
+      '[/AVAILABLE_TOOLS]',
+      '[TOOL_RESULTS]',
+      '[/TOOL_RESULTS]',
+    ],
+    bosToken: '<s>',
+    eosToken: '</s>',
+    stops: ['</s>'],
+    tokenizer: 'metaspace',
+  }),
+  'deepseek-r1': format(deepSeek),
+} as const satisfies Record<string, FormatFixture>
+
+export type FormatName = keyof typeof formatFixtures
+export const formatNames = Object.keys(formatFixtures) as FormatName[]
+
+/** Source of the template of a format; of the one for tools where there are two and `toolUse` is set. */
+export function formatTemplate(name: FormatName, toolUse = false): string {
+  return readFileSync(new URL(`../fixtures/formats/${name}${toolUse ? '.tool_use' : ''}.jinja`, import.meta.url), 'utf8')
+}
+
+export interface FormatOnDisk extends ModelOnDisk {
+  readonly stopTokenIds: readonly number[]
+}
+
+/** A model folder in one format with a tokenizer of ours. */
+export async function writeFormat(name: FormatName, how: Pick<ModelFiles, 'tokenizer' | 'rstrip'> = {}): Promise<FormatOnDisk> {
+  const { special, added, bosToken, eosToken, stops, tokenizer, toolUse }: FormatFixture = formatFixtures[name]
+  const template = formatTemplate(name)
+  const named = toolUse
+    ? [
+        { name: 'default', template },
+        { name: 'tool_use', template: formatTemplate(name, true) },
+      ]
+    : null
+  const config = { ...(bosToken !== null && { bos_token: bosToken }), ...(named && { chat_template: named }) }
+  const model = await writeModel({ template: named ? null : template, special, added, ends: stops, eosToken, tokenizer, config, ...how })
+  return { ...model, stopTokenIds: stops.map((text) => model.idOf(text)) }
+}
