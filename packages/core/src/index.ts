@@ -1,5 +1,6 @@
 export { type AdvantageKind, type GroupAdvantages, groupAdvantages } from './advantage/advantages.ts'
 export type * from './contracts/index.ts'
+export * from './http/index.ts'
 export { addCount, mergeCounts, type TokenCounts, totalCount } from './ledger/token-counts.ts'
 export { createLedger, type LedgerAccumulator } from './ledger/token-ledger.ts'
 export { aggregateLoss, type ClipRange, isClipped, k3Divergence, ppoClipGradient, ppoClipLoss } from './loss/policy-loss.ts'

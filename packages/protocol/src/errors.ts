@@ -47,6 +47,12 @@ export const errorCatalogue = {
   STORE_FAILED: row('store', false, 'Read the cause; what was not acknowledged is not in the store.'),
   ROLLOUT_UNKNOWN: row('trainer', false, 'Use the id that submitting the rollout returned.'),
   ROLLOUT_CONFLICT: row('trainer', false, 'Use another key; this one belongs to a different rollout.'),
+  ROLLOUT_INVALID: row('trainer', false, 'Correct the request; the field is named.'),
+  ROLLOUT_QUEUE_FULL: row(
+    'trainer',
+    true,
+    'Submit the rollout again after the time that Retry-After names, or raise limits.maxQueuedBytes.',
+  ),
   ROLLOUT_CANCELLED: row('trainer', true, 'Run the same command again; the rollout runs again.'),
   STORE_LOCKED: row('store', false, 'Wait for the other process, or start a new run with --new.'),
   STORE_CORRUPT: row('store', false, 'Start a new run with --new; the folder is left as it is.'),

@@ -1,4 +1,5 @@
 import type { FinishReason, LogprobKind, Message, Sampling, Usage, WeightVersionSpan } from '@aworld-train/protocol'
+import type { EngineHealth } from './engine-health.ts'
 
 /** One Chat Completions call, as bytes. */
 export interface ChatCall {
@@ -60,6 +61,8 @@ export interface ChatEngine {
   /** Rejects with a TrainError when no answer could be had, or with the signal's reason. */
   send(call: ChatCall, handler: ChatAnswerHandler, signal: AbortSignal): Promise<ChatCallOutcome>
   weightVersion(): number
+  /** Answers at once from what is known. An engine without it is ready while it is open. */
+  health?(): EngineHealth
   close(): Promise<void>
 }
 

@@ -20,6 +20,8 @@ export interface RunStore {
   /** Marks a step as trained with these rollouts, together with its checkpoint; all or nothing. */
   commitStep(step: StepRecord): Promise<void>
   steps(): readonly StepRecord[]
+  /** What was asked for under a key; `null` for one that never began. A store without it cannot say. */
+  rollout?(key: string): RolloutRecord | null
   episode(rollout: string): Episode | null
   episodes(filter?: { split?: string | undefined }): Iterable<Episode>
   appendEvent(event: RunEvent): void

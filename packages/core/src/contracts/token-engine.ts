@@ -1,4 +1,5 @@
 import type { FinishReason, MixedVersions, Sampling, WeightVersionSpan } from '@aworld-train/protocol'
+import type { EngineHealth } from './engine-health.ts'
 
 /** Where a call stands in a run. Random numbers are a function of these and the token's position, never of arrival order. */
 export interface RandomKey {
@@ -56,5 +57,7 @@ export interface TokenEngine {
   weightVersion(): number
   /** Tokens sampled since the start, counted where they are drawn. */
   sampledTokens(): number
+  /** Answers at once from what is known. An engine without it is ready while it is open. */
+  health?(): EngineHealth
   close(): Promise<void>
 }

@@ -1,0 +1,18 @@
+/** One of several servers behind an engine, as its own health checks and the calls in flight show it. */
+export interface ReplicaHealth {
+  /** Bounded and free of secrets: it becomes a label of metrics. */
+  readonly name: string
+  readonly ready: boolean
+  readonly inFlight: number
+  /** Calls that wait for room, and milliseconds that the first of them has waited. */
+  readonly queued: number
+  readonly oldestQueuedMs: number
+}
+
+/** Whether an engine can take calls now; `/ready` and `/metrics` ask. */
+export interface EngineHealth {
+  readonly ready: boolean
+  /** Why it is not ready, for a person; `null` where it is. */
+  readonly reason: string | null
+  readonly replicas: readonly ReplicaHealth[]
+}

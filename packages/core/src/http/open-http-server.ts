@@ -1,0 +1,128 @@
+import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse, STATUS_CODES } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+import type { AddressInfo, Socket } from 'node:net'
+import { type ErrorCode, TrainError } from '@aworld-train/protocol'
+import { checkExposure } from './exposure.ts'
+
+/** Bounds of a server's sockets; none of them bounds how long an answer may take. */
+export interface HttpLimits {
+  /** Open connections; one more is closed at once. */
+  readonly maxSockets: number
+  readonly maxHeaderBytes: number
+  /** A client must have sent its headers by then. */
+  readonly headersTimeoutMs: number
+  /** A client must have sent its whole request by then. */
+  readonly requestTimeoutMs: number
+  /** An idle connection is closed after this. */
+  readonly keepAliveTimeoutMs: number
+}
+
+/** Certificate chain and key in PEM. */
+export interface TlsIdentity {
+  readonly cert: string | Buffer
+  readonly key: string | Buffer
+}
+
+/** What a socket was refused for before there was a request to answer. */
+export type SocketRefusal = 'timeout' | 'headers-too-large' | 'not-http' | 'too-many-sockets' | 'tls-failed'
+
+export interface HttpServerOptions {
+  /** What listens, for messages: "The gateway". */
+  readonly what: string
+  readonly host: string
+  /** 0 takes any free port. */
+  readonly port: number
+  readonly tls?: TlsIdentity | undefined
+  /** Plain HTTP beyond loopback was asked for. */
+  readonly insecure?: boolean | undefined
+  readonly limits: HttpLimits
+  /** Code of the error where the port cannot be had. */
+  readonly portError: ErrorCode
+  /** Also called for requests with `Expect: 100-continue`; `readBody` sends the 100. */
+  readonly handle: (request: IncomingMessage, response: ServerResponse) => void
+  readonly onRefusal?: ((refusal: SocketRefusal) => void) | undefined
+}
+
+export interface OpenHttpServer {
+  readonly server: Server
+  /** With neither path nor final slash; for a server on all addresses, that of loopback. */
+  readonly url: string
+  sockets(): number
+}
+
+const openHosts: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '[::1]' }
+
+const refusals: Readonly<Record<string, readonly [SocketRefusal, number]>> = {
+  HPE_HEADER_OVERFLOW: ['headers-too-large', 431],
+  ERR_HTTP_REQUEST_TIMEOUT: ['timeout', 408],
+}
+
+/** Answers what is no request, unless an answer is on its way already: bytes in its middle would be taken for its content. */
+function refuseSocket(socket: Socket & { _httpMessage?: ServerResponse | null }, status: number): void {
+  if (socket.writable && !socket._httpMessage?.headersSent) {
+    socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
+    // A client that neither reads nor closes would keep the socket half open.
+    socket.setTimeout(1_000, () => socket.destroy())
+  } else socket.destroy()
+}
+
+/**
+ * Starts a bare `node:http` or `node:https` server. Rejects with CONFIG_INVALID where it would listen beyond loopback
+ * without TLS unasked or its certificate cannot be used, and with `portError` where the port cannot be had.
+ */
+export async function openHttpServer(options: HttpServerOptions): Promise<OpenHttpServer> {
+  const { what, host, port, tls, insecure = false, limits, portError, handle, onRefusal } = options
+  checkExposure({ what, host, tls: tls !== undefined, insecure })
+  const bounds: ServerOptions = {
+    maxHeaderSize: limits.maxHeaderBytes,
+    headersTimeout: limits.headersTimeoutMs,
+    requestTimeout: limits.requestTimeoutMs,
+    keepAliveTimeout: limits.keepAliveTimeoutMs,
+    connectionsCheckingInterval: Math.min(5_000, limits.headersTimeoutMs),
+    noDelay: true,
+  }
+  const server = tls ? createSecure(what, tls, bounds, limits) : createServer(bounds)
+  server.on('request', handle)
+  server.on('checkContinue', handle)
+  server.maxConnections = limits.maxSockets
+  // A completion may take as long as it takes; deadlines are the executor's.
+  server.timeout = 0
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+    if (error.code === 'ECONNRESET') {
+      socket.destroy()
+      return
+    }
+    const [refusal, status] = refusals[error.code ?? ''] ?? (['not-http', 400] as const)
+    onRefusal?.(refusal)
+    refuseSocket(socket, status)
+  })
+  server.on('drop', () => onRefusal?.('too-many-sockets'))
+  server.on('tlsClientError', () => onRefusal?.('tls-failed'))
+  let sockets = 0
+  server.on('connection', (socket: Socket) => {
+    sockets++
+    socket.once('close', () => sockets--)
+  })
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  server.once('error', (cause: NodeJS.ErrnoException) => {
+    const reason =
+      cause.code === 'EADDRINUSE' ? 'is in use; choose another port, or 0 for any free one' : `cannot be opened: ${cause.message}`
+    reject(new TrainError(portError, `Port ${port} of ${host} ${reason}.`, { cause }))
+  })
+  server.listen({ host, port, backlog: 4096 }, resolve)
+  await promise
+  const { port: bound } = server.address() as AddressInfo
+  const name = openHosts[host] ?? (host.includes(':') ? `[${host}]` : host)
+  return { server, url: `${tls ? 'https' : 'http'}://${name}:${bound}`, sockets: () => sockets }
+}
+
+function createSecure(what: string, { cert, key }: TlsIdentity, bounds: ServerOptions, { headersTimeoutMs }: HttpLimits): Server {
+  try {
+    return createTlsServer({ ...bounds, cert, key, minVersion: 'TLSv1.2', handshakeTimeout: headersTimeoutMs })
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new TrainError('CONFIG_INVALID', `${what} cannot use its certificate: ${reason}. Give a PEM chain and its unencrypted key.`, {
+      cause,
+    })
+  }
+}

@@ -1,0 +1,53 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+
+/** Why a body could not be had. */
+export class BodyError extends Error {
+  readonly reason: 'too-large' | 'incomplete'
+
+  constructor(reason: 'too-large' | 'incomplete', message: string) {
+    super(message)
+    this.name = 'BodyError'
+    this.reason = reason
+  }
+}
+
+/** How long what is left of a refused body is discarded, so that its client gets to read the answer. */
+const lingerMs = 5_000
+
+/**
+ * The whole body of a request. One above `maxBytes` rejects with a BodyError at once; what still comes is discarded for
+ * five seconds and never kept. Rejects too when the client goes away first. Sends `100 Continue` where it is waited for.
+ */
+export function readBody(request: IncomingMessage, response: ServerResponse, maxBytes: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const refuse = () => {
+      const linger = setTimeout(() => request.destroy(), lingerMs)
+      request.once('close', () => clearTimeout(linger))
+      request.resume()
+      reject(new BodyError('too-large', `The body is larger than ${maxBytes} bytes`))
+    }
+    request.once('error', reject)
+    request.once('close', () => {
+      if (!request.complete) reject(new BodyError('incomplete', 'The connection closed before the whole body had come'))
+    })
+    if (Number(request.headers['content-length'] ?? 0) > maxBytes) {
+      refuse()
+      return
+    }
+    if (request.headers.expect !== undefined) response.writeContinue()
+    const chunks: Buffer[] = []
+    let size = 0
+    const collect = (chunk: Buffer) => {
+      size += chunk.length
+      if (size <= maxBytes) {
+        chunks.push(chunk)
+        return
+      }
+      chunks.length = 0
+      request.off('data', collect)
+      refuse()
+    }
+    request.on('data', collect)
+    request.once('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
+  })
+}
