@@ -43,6 +43,7 @@ class StreamingParser implements CompletionParser {
   #reasoning = ''
   #calls: ToolCall[] = []
   #issues: string[] = []
+  #promptCallIds: (string | null)[] = []
   /** White space next to reasoning tags and calls belongs to the syntax. */
   #dropSpace = false
   /** Where the call under way begins its body, and how far its close markers were tried. */
@@ -86,6 +87,7 @@ class StreamingParser implements CompletionParser {
       message: this.#message(),
       finishReason: called && ended === 'stop' ? 'tool-calls' : ended,
       issues: this.#issues,
+      promptCallIds: this.#promptCallIds,
     }
   }
 
@@ -203,6 +205,7 @@ class StreamingParser implements CompletionParser {
     const index = this.#calls.length
     const delivered: ToolCall = { id: this.#settings.mintToolCallId(index), name: call.name, arguments: call.arguments }
     this.#calls.push(delivered)
+    this.#promptCallIds.push(call.promptId ?? null)
     this.#deltas.push({ type: 'tool-call', call: delivered, index })
   }
 

@@ -55,6 +55,8 @@ export interface ChatModel {
   readonly tokenizerHash: string
   readonly templateHash: string
   readonly probe: TemplateProbe
+  /** What a run should say once: where this template rewrites earlier turns, and what that costs. Empty where it never does. */
+  readonly historyNotes: readonly string[]
   /** Ids of `text`; special tokens written in it are special, none is added. */
   encode(text: string): Int32Array
   decode(ids: Int32Array | readonly number[], options?: { skipSpecialTokens?: boolean }): string
@@ -71,13 +73,21 @@ export interface PrepareRequest {
    * (`1.0`, integer-like keys in their order); without it from `tools`.
    */
   readonly toolsJson?: string | undefined
+  /** A call that the policy must make: the prompt ends with the text that opens it. */
+  readonly forced?: ForcedCall | undefined
+  /** Whether nobody received the answer of a recorded turn: of two equal turns the other one is continued. */
+  readonly isAbandoned?: ((turn: number) => boolean) | undefined
 }
+
+/** Any call, or one of the tool named. */
+export type ForcedCall = { readonly kind: 'required' } | { readonly kind: 'named'; readonly name: string }
 
 /** The turns of one agent in one attempt: a tree that grows at `record`. */
 export interface Conversation {
   /**
    * The prompt of the next turn: the deepest recorded turn that the messages extend, continued, or a branch with its reasons.
-   * Throws GATEWAY_BAD_REQUEST for messages that cannot be rendered.
+   * Throws GATEWAY_BAD_REQUEST for messages that cannot be rendered, TEMPLATE_UNSUPPORTED for tools or a forced call that the
+   * template cannot write.
    */
   prepare(request: PrepareRequest): PreparedPrompt
   /** Adds the turn sampled after `prepared`. `tokenIds` holds the stop token where one was sampled; `message` is as delivered. */
@@ -89,6 +99,17 @@ export interface RecordedResult {
   readonly message: Message
   /** Cut by length, a stop string or an abort. For the reader: what is appended follows from the last id. */
   readonly truncated?: boolean | undefined
+  /** Ids that the model sampled for its calls, where its syntax has them: they, not the client's, stand in later prompts. */
+  readonly promptCallIds?: readonly (string | undefined)[] | undefined
+}
+
+/** The first message in which a request differs from the recorded conversation that is nearest to it. */
+export interface Divergence {
+  readonly index: number
+  readonly role: Message['role']
+  /** The differing texts, from a little before the first difference, at most 80 characters each. */
+  readonly recorded: string
+  readonly given: string
 }
 
 export interface PreparedPrompt {
@@ -105,6 +126,10 @@ export interface PreparedPrompt {
   readonly reasoningOpen: boolean
   /** Text of a trailing assistant message: its tokens end the prompt, and what is sampled goes on from it. */
   readonly prefill: string
+  /** Text that opens a forced call, behind prefill: its tokens end the prompt. */
+  readonly forced: string
+  /** Set for `no-match`. */
+  readonly divergence: Divergence | null
   /** The deepest recorded turn that the messages extend, continued or not. */
   readonly matched: number | null
   /** The messages without prefill, the tools, and the rendering with sampled texts replaced by marks: what `record` keeps. */
@@ -118,6 +143,8 @@ export interface CompletionParserOptions {
   readonly prompt: PreparedPrompt
   /** Stop strings: the text before the first of them is delivered. */
   readonly stop?: readonly string[] | undefined
+  /** Text of `forcedPrefix`, whose ids end the prompt: what is sampled goes on inside that call. */
+  readonly forced?: string | undefined
   readonly mintToolCallId: (index: number) => string
 }
 
@@ -134,6 +161,8 @@ export interface ParsedCompletion {
   readonly finishReason: FinishReason['unified']
   /** What did not parse and was delivered as content: `call-invalid`, `call-unclosed`, `close-missing`, `call-in-reasoning`. */
   readonly issues: readonly string[]
+  /** By call of `message`: the id that the model wrote, which is the one to render again; `null` where it wrote none. */
+  readonly promptCallIds: readonly (string | null)[]
 }
 
 /** Turns sampled ids into deltas; holds back incomplete UTF-8, possible markers and possible stop strings. */

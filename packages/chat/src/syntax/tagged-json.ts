@@ -10,6 +10,7 @@ export const taggedJson: ToolCallSyntax = {
     const call = parseCallObject(body)
     return call ? [call] : null
   },
+  opening: (name) => `<tool_call>\n{"name":${name === null ? '' : ` ${JSON.stringify(name)}, "arguments":`}`,
 }
 
 /**
