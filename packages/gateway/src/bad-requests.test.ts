@@ -98,7 +98,7 @@ test('odd but harmless bodies are served', async () => {
   const prompts = started.engine.requests.map(({ promptTokenIds }) => started.chat.decode(promptTokenIds))
   expect(prompts[0]).toContain('last wins')
   expect(prompts[1]).toContain('lone \ufffd surrogate \ufffd')
-  expect(started.gateway.counts().ignored).toMatchObject({ temperature: 1, top_p: 1, parallel_tool_calls: 1 })
+  expect(started.gateway.counts().ignored).toMatchObject({ temperature: 1, top_p: 1 })
 })
 
 test('a body above the limit is refused before it is read, and the connection goes on', async () => {
@@ -154,6 +154,6 @@ test('models, health and metrics are served', async () => {
 test('a port in use is said', async () => {
   await using started = await startGateway({ say: [] })
   const port = Number(new URL(started.gateway.url).port)
-  const second = createGateway({ engine: started.engine, chat: started.chat, seed: 1, port })
+  const second = createGateway({ models: { policy: { kind: 'token', engine: started.engine, chat: started.chat } }, seed: 1, port })
   await expect(second).rejects.toMatchObject({ code: 'GATEWAY_PORT_IN_USE', message: expect.stringContaining(`Port ${port}`) })
 })

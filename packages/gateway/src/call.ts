@@ -1,21 +1,48 @@
 import type { CompletionDelta } from '@aworld-train/chat'
 import type { FinishReason, Message, ToolDefinition, Usage } from '@aworld-train/protocol'
+import type { ResponseMemory } from './dialects/responses/memory.ts'
 import type { HttpFailure } from './failure.ts'
+
+/** Which tools a client wants called. The prompt names all tools whatever it says, or the next turn could not continue this one. */
+export interface ToolChoice {
+  /** `none`: what looks like a call is delivered as text. `required`, `named`: the completion begins inside a call. */
+  readonly kind: 'auto' | 'none' | 'required' | 'named'
+  /** The tool to call, where the kind is `named`; always one of the call's tools. */
+  readonly name?: string | undefined
+  /** `false`: the first call is delivered, later ones are not. */
+  readonly parallel: boolean
+  /** Calls of other tools are not delivered; absent where every tool may be called. */
+  readonly allowed?: readonly string[] | undefined
+}
+
+/** How the agent asks to be sampled; the trainer decides unless the run lets the agent. Values of a wrong type are left out. */
+export interface AskedSampling {
+  readonly temperature?: number
+  readonly topP?: number
+  readonly topK?: number
+  readonly seed?: number
+}
 
 /** One model call, decoded from any dialect. */
 export interface ModelCall {
+  /** The model as the request names it; `null` where it does not. */
+  readonly model: string | null
   readonly messages: readonly Message[]
   readonly tools: readonly ToolDefinition[]
-  /** The tools as they were written, for a lossless rendering. */
+  /** The tools in the form of Chat Completions, schemas as they were written, for a lossless rendering. */
   readonly toolsJson: string | undefined
-  /** `false`: what looks like a call is delivered as text. The prompt is the same. */
-  readonly toolsAllowed: boolean
+  /** Tools whose input is plain text: the policy is told of functions with one string, `input`. */
+  readonly customTools: ReadonlySet<string>
+  readonly toolChoice: ToolChoice
   readonly stream: boolean
   /** May only shorten what the trainer allows; `null` where the agent does not ask. */
   readonly maxTokens: number | null
   readonly stop: readonly string[]
-  /** Names of fields that have no effect here. */
+  readonly asked: AskedSampling
+  /** Names of fields that have no effect here, from a closed list; all others are `other`. */
   readonly ignored: readonly string[]
+  /** The same fields under their own names, each with its JSON as it was written: kept for the record. */
+  readonly unusedFields: Readonly<Record<string, string>>
   readonly wants: {
     readonly logprobs: boolean
     readonly tokenIds: boolean
@@ -26,6 +53,7 @@ export interface ModelCall {
 
 /** What every part of an answer carries. */
 export interface AnswerHead {
+  /** Unique in the gateway; a dialect puts its own prefix before it. */
   readonly id: string
   /** Unix seconds. */
   readonly created: number
@@ -34,6 +62,8 @@ export interface AnswerHead {
   readonly promptTokenIds: Int32Array
   /** Text of one id, special tokens included. */
   readonly tokenText: (id: number) => string
+  /** Where an answer is kept for later calls of the same agent. */
+  readonly memory: ResponseMemory
 }
 
 /** A finished completion, ready for a dialect. */
@@ -43,6 +73,8 @@ export interface Completion {
   readonly tokenIds: Int32Array
   readonly logprobs: Float32Array
   readonly usage: Usage
+  /** The stop string of the agent that ended the completion. */
+  readonly stopSequence?: string | undefined
 }
 
 /** One piece of a stream: what the parser let go, and the tokens sampled since the last piece. */
@@ -52,23 +84,32 @@ export interface StreamPiece {
   readonly logprobs: ArrayLike<number>
 }
 
+/** One answer as a stream: holds what has been begun and not ended, and is used for one call. Each method returns text for the socket. */
+export interface StreamEncoder {
+  start(): string
+  /** May be empty, where a piece shows nothing. */
+  piece(piece: StreamPiece): string
+  end(completion: Completion): string
+  /** The last event of a stream that failed, begun or not. */
+  fail(failure: HttpFailure): string
+}
+
 /** An API that agents speak, as a row of the table of dialects. */
 export interface Dialect {
   readonly name: string
   /** Path behind `/v1`. */
   readonly path: string
-  /** Throws GATEWAY_BAD_REQUEST naming the field. `json` is the text that `body` was parsed from. */
-  decode(body: unknown, json: string): ModelCall
+  /**
+   * Throws GATEWAY_BAD_REQUEST or GATEWAY_INPUT_UNSUPPORTED naming the field. `json` is the text that `body` was parsed
+   * from; `memory` holds earlier answers that the request may refer to.
+   */
+  decode(body: unknown, json: string, memory: ResponseMemory): ModelCall
   encode(head: AnswerHead, completion: Completion): string
-  /** The stream's parts, as text for the socket. */
-  encodeStart(head: AnswerHead): string
-  /** May be empty, where a piece shows nothing. */
-  encodePiece(head: AnswerHead, piece: StreamPiece): string
-  encodeEnd(head: AnswerHead, completion: Completion): string
+  createStream(head: AnswerHead): StreamEncoder
   /** An event that clients skip. */
   readonly streamComment: string
   /** The body of an answer that failed. */
   encodeFailure(failure: HttpFailure): string
-  /** The last event of a stream that failed. */
+  /** The only event of a stream that failed before its answer began. */
   encodeStreamFailure(failure: HttpFailure): string
 }

@@ -6,6 +6,7 @@ import type { HttpFailure } from '../failure.ts'
 export interface Answer {
   piece(piece: StreamPiece): void
   end(completion: Completion): void
+  fail(failure: HttpFailure): void
 }
 
 const json = 'application/json'
@@ -26,25 +27,31 @@ function wholeAnswer(dialect: Dialect, head: AnswerHead, response: ServerRespons
   return {
     piece() {},
     end: (completion) => sendText(response, 200, json, dialect.encode(head, completion)),
+    fail: (failure) => sendFailure(dialect, response, failure, false),
   }
 }
 
 function streamedAnswer(dialect: Dialect, head: AnswerHead, response: ServerResponse): Answer {
+  const encoder = dialect.createStream(head)
   let started = false
   const start = () => {
     if (started) return ''
     started = true
     if (!response.headersSent) response.writeHead(200, eventStream)
-    return dialect.encodeStart(head)
+    return encoder.start()
   }
   return {
     piece(piece) {
       if (response.destroyed) return
-      const text = start() + dialect.encodePiece(head, piece)
+      const text = start() + encoder.piece(piece)
       if (text !== '') response.write(text)
     },
     end(completion) {
-      if (!response.destroyed) response.end(start() + dialect.encodeEnd(head, completion))
+      if (!response.destroyed) response.end(start() + encoder.end(completion))
+    },
+    fail(failure) {
+      if (!response.headersSent) sendFailure(dialect, response, failure, true)
+      else if (!response.destroyed && !response.writableEnded) response.end(encoder.fail(failure))
     },
   }
 }
@@ -61,7 +68,7 @@ export function sendNothing(dialect: Dialect, response: ServerResponse, stream: 
   response.write(stream ? dialect.streamComment : ' ')
 }
 
-/** Tells the client that the call failed, as a status or, in a stream that has begun, as its last event. */
+/** Tells the client that a call without an answer failed: as a status or, where a stream's head has left, as its only event. */
 export function sendFailure(dialect: Dialect, response: ServerResponse, failure: HttpFailure, stream: boolean): void {
   if (response.destroyed || response.writableEnded) return
   if (stream && response.headersSent) response.end(dialect.encodeStreamFailure(failure))

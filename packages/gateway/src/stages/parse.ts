@@ -20,7 +20,7 @@ export interface CompletionReader {
 }
 
 export function createCompletionReader({ chat, call, prepared, stop, mintToolCallId }: ParseOptions): CompletionReader {
-  const tools = call.toolsAllowed ? call.tools : []
+  const tools = call.toolChoice.kind === 'none' ? [] : call.tools
   const parser = chat.createCompletionParser({ tools, prompt: prepared, stop, mintToolCallId })
   const live = call.stream || stop.length > 0
   return {

@@ -1,5 +1,5 @@
 import type { ToolDefinition } from '@aworld-train/protocol'
-import type { ModelCall } from '../../call.ts'
+import type { ModelCall, ToolChoice } from '../../call.ts'
 import { badRequest } from '../../failure.ts'
 import { memberText } from '../member-text.ts'
 import {
@@ -12,6 +12,7 @@ import {
   readPositiveInteger,
   readString,
 } from '../read-fields.ts'
+import { askedSampling, unusedFields } from '../unused-fields.ts'
 import { decodeMessage } from './decode-message.ts'
 
 const used: ReadonlySet<string> = new Set([
@@ -19,6 +20,7 @@ const used: ReadonlySet<string> = new Set([
   'model',
   'tools',
   'tool_choice',
+  'parallel_tool_calls',
   'stream',
   'stream_options',
   'n',
@@ -28,32 +30,6 @@ const used: ReadonlySet<string> = new Set([
   'max_completion_tokens',
   'return_token_ids',
 ])
-
-/** Fields that are counted by name when they come without effect; all others are counted together. */
-const countedByName: ReadonlySet<string> = new Set([
-  'temperature',
-  'top_p',
-  'top_k',
-  'min_p',
-  'seed',
-  'presence_penalty',
-  'frequency_penalty',
-  'repetition_penalty',
-  'logit_bias',
-  'top_logprobs',
-  'response_format',
-  'parallel_tool_calls',
-  'reasoning_effort',
-])
-
-function ignoredFields(body: Fields): string[] {
-  const ignored: string[] = []
-  for (const name in body) {
-    if (used.has(name) || body[name] === null) continue
-    ignored.push(countedByName.has(name) ? name : 'other')
-  }
-  return ignored
-}
 
 function decodeTool(value: unknown, path: string): ToolDefinition {
   const tool = readObject(value, path)
@@ -75,10 +51,9 @@ function decodeStop(stop: unknown): string[] {
     .filter((text) => text !== '')
 }
 
-/** Whether calls are parsed; the prompt names the tools either way, or a turn with `none` could not be continued. */
-function decodeToolChoice(choice: unknown): boolean {
-  if (choice === undefined || choice === null || choice === 'auto') return true
-  if (choice === 'none') return false
+function decodeToolChoice(choice: unknown, parallel: boolean): ToolChoice {
+  if (choice === undefined || choice === null || choice === 'auto') return { kind: 'auto', parallel }
+  if (choice === 'none') return { kind: 'none', parallel }
   throw badRequest(
     `"tool_choice" is ${JSON.stringify(choice)}; the policy is sampled without constraints, so only "auto" and "none" are known.`,
     'tool_choice',
@@ -105,14 +80,17 @@ export function decodeRequest(value: unknown, json: string): ModelCall {
   const tools = body['tools'] === undefined || body['tools'] === null ? [] : readArray(body['tools'], 'tools')
   const streamOptions = readObject(body['stream_options'] ?? {}, 'stream_options')
   return {
+    model: typeof body['model'] === 'string' && body['model'] !== '' ? body['model'] : null,
     messages: messages.map((message, index) => decodeMessage(message, `messages[${index}]`)),
     tools: tools.map((tool, index) => decodeTool(tool, `tools[${index}]`)),
     toolsJson: tools.length > 0 ? memberText(json, 'tools') : undefined,
-    toolsAllowed: decodeToolChoice(body['tool_choice']),
+    customTools: new Set(),
+    toolChoice: decodeToolChoice(body['tool_choice'], body['parallel_tool_calls'] !== false),
     stream: readFlag(body['stream'], 'stream'),
     maxTokens: decodeMaxTokens(body),
     stop: decodeStop(body['stop']),
-    ignored: ignoredFields(body),
+    asked: askedSampling(body),
+    ...unusedFields(body, json, used),
     wants: {
       logprobs: readFlag(body['logprobs'], 'logprobs'),
       tokenIds: readFlag(body['return_token_ids'], 'return_token_ids'),

@@ -48,7 +48,7 @@ function encodeMessage({ content, reasoning, toolCalls }: Message) {
 export function encodeResponse(head: AnswerHead, { message, finishReason, tokenIds, logprobs, usage }: Completion): string {
   const { logprobs: wantsLogprobs, tokenIds: wantsTokenIds } = head.call.wants
   return JSON.stringify({
-    id: head.id,
+    id: `chatcmpl-${head.id}`,
     object: 'chat.completion',
     created: head.created,
     model: head.model,

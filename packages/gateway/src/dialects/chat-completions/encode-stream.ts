@@ -1,12 +1,13 @@
 import type { CompletionDelta } from '@aworld-train/chat'
-import type { AnswerHead, Completion, StreamPiece } from '../../call.ts'
+import type { AnswerHead, Completion, StreamEncoder, StreamPiece } from '../../call.ts'
 import type { HttpFailure } from '../../failure.ts'
 import { encodeFailure, encodeFinishReason, encodeLogprobs, encodeToolCall, encodeUsage } from './encode-response.ts'
 
 const event = (data: unknown) => `data: ${JSON.stringify(data)}\n\n`
 
 function chunk(head: AnswerHead, choices: readonly object[], extra?: object) {
-  const { id, created, model, call } = head
+  const { created, model, call } = head
+  const id = `chatcmpl-${head.id}`
   const usage = call.wants.streamUsage ? { usage: null } : undefined
   return event({ id, object: 'chat.completion.chunk', created, model, choices, ...usage, ...extra })
 }
@@ -26,13 +27,13 @@ function toDelta(delta: CompletionDelta): object {
 }
 
 /** The first event: the role, and the prompt's ids where they were asked for. */
-export function encodeStart(head: AnswerHead): string {
+function encodeStart(head: AnswerHead): string {
   const ids = head.call.wants.tokenIds ? { prompt_token_ids: Array.from(head.promptTokenIds) } : undefined
   return chunk(head, [choice({ role: 'assistant', content: '' })], ids)
 }
 
 /** The events of one piece. Logprobs and ids stand on the first; a piece that only holds text back has one for them. */
-export function encodePiece(head: AnswerHead, { deltas, tokenIds, logprobs }: StreamPiece): string {
+function encodePiece(head: AnswerHead, { deltas, tokenIds, logprobs }: StreamPiece): string {
   const { logprobs: wantsLogprobs, tokenIds: wantsTokenIds } = head.call.wants
   const extra = {
     ...(wantsLogprobs && { logprobs: encodeLogprobs(head, tokenIds, logprobs) }),
@@ -44,7 +45,7 @@ export function encodePiece(head: AnswerHead, { deltas, tokenIds, logprobs }: St
 }
 
 /** The finish reason, the usage where it was asked for, and the end mark. */
-export function encodeEnd(head: AnswerHead, { finishReason, usage }: Completion): string {
+function encodeEnd(head: AnswerHead, { finishReason, usage }: Completion): string {
   const last = chunk(head, [choice({}, encodeFinishReason(finishReason))])
   const counted = head.call.wants.streamUsage ? chunk(head, [], { usage: encodeUsage(usage) }) : ''
   return `${last}${counted}data: [DONE]\n\n`
@@ -54,3 +55,11 @@ export function encodeEnd(head: AnswerHead, { finishReason, usage }: Completion)
 export function encodeStreamFailure(failure: HttpFailure): string {
   return `data: ${encodeFailure(failure)}\n\n`
 }
+
+/** Chunks of Chat Completions; they hold nothing from one event to the next. */
+export const createStream = (head: AnswerHead): StreamEncoder => ({
+  start: () => encodeStart(head),
+  piece: (piece) => encodePiece(head, piece),
+  end: (completion) => encodeEnd(head, completion),
+  fail: encodeStreamFailure,
+})

@@ -1,0 +1,55 @@
+import type { AskedSampling } from '../call.ts'
+import { memberText } from './member-text.ts'
+import type { Fields } from './read-fields.ts'
+
+/** Fields that are counted by name when they come without effect; all others are counted together. */
+const countedByName: ReadonlySet<string> = new Set([
+  'temperature',
+  'top_p',
+  'top_k',
+  'min_p',
+  'seed',
+  'presence_penalty',
+  'frequency_penalty',
+  'repetition_penalty',
+  'logit_bias',
+  'top_logprobs',
+  'response_format',
+  'text',
+  'reasoning',
+  'reasoning_effort',
+  'thinking',
+  'truncation',
+  'output_config',
+])
+
+/** A copy that does not keep the text alive which it was cut from. */
+const detach = (text: string) => Buffer.from(text).toString()
+
+function fieldText(value: unknown, name: string, json: string): string {
+  if (typeof value !== 'object') return JSON.stringify(value)
+  return detach(memberText(json, name) ?? 'null')
+}
+
+/** What of a request's fields has no effect here: the names to count, and every field as it was written. */
+export function unusedFields(body: Fields, json: string, used: ReadonlySet<string>) {
+  const ignored: string[] = []
+  const fields: Record<string, string> = {}
+  for (const name in body) {
+    const value = body[name]
+    if (used.has(name) || value === null) continue
+    ignored.push(countedByName.has(name) ? name : 'other')
+    Object.defineProperty(fields, name, { value: fieldText(value, name, json), enumerable: true })
+  }
+  return { ignored, unusedFields: fields }
+}
+
+/** The sampling that a request asks for, in names that the dialects share. */
+export function askedSampling({ temperature, top_p: topP, top_k: topK, seed }: Fields): AskedSampling {
+  return {
+    ...(typeof temperature === 'number' && { temperature }),
+    ...(typeof topP === 'number' && { topP }),
+    ...(Number.isSafeInteger(topK) && { topK: topK as number }),
+    ...(Number.isSafeInteger(seed) && { seed: seed as number }),
+  }
+}
