@@ -35,7 +35,7 @@ async function openStage(say: Say, program: AgentProgram, options: Partial<Rollo
       return { tokenIds: [...chat.encode(text), ...model.stopTokenIds], ...rest }
     },
   })
-  const gateway = await createGateway({ engine, chat, seed: 1 })
+  const gateway = await createGateway({ models: { policy: { kind: 'token', engine, chat } }, aliases: { '*': 'policy' }, seed: 1 })
   const environment = createEnvironment({ baseDirectory: directory })
   const path = join(directory, 'run')
   const newRunner = (store: RolloutRunnerOptions['store']) =>

@@ -31,6 +31,7 @@ interface Answer {
 const answers: Partial<Record<ErrorCode, Answer>> = {
   GATEWAY_UNAUTHORIZED: { status: 404, type: 'invalid_request_error', code: 'not_found' },
   GATEWAY_BAD_REQUEST: { status: 400, type: 'invalid_request_error', code: 'invalid_request' },
+  GATEWAY_MODEL_UNKNOWN: { status: 404, type: 'invalid_request_error', code: 'model_not_found' },
   TEMPLATE_UNSUPPORTED: { status: 400, type: 'invalid_request_error', code: 'template_unsupported' },
   POLICY_CONTEXT_OVERFLOW: { status: 400, type: 'invalid_request_error', code: 'context_length_exceeded' },
   AGENT_LIMIT: { status: 400, type: 'invalid_request_error', code: 'limit_reached' },

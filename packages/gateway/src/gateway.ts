@@ -5,19 +5,20 @@ import { createCounters, toGatewayCounts } from './counters.ts'
 import { createGate } from './gate.ts'
 import { type Grant, handleRequest } from './http/handle-request.ts'
 import { listen } from './http/listen.ts'
+import { createModelTable } from './models/model-table.ts'
 import { defaultLimits, type Gateway, type GatewayOptions } from './options.ts'
 import type { GatewayParts } from './serve-call.ts'
 import { createSession } from './session.ts'
 import { createSessionState, type SessionState } from './session-state.ts'
 
-/** Starts a recording gateway before `engine`; rejects with GATEWAY_PORT_IN_USE. The engine stays the caller's to close. */
+/** Starts a recording gateway before `models`; rejects with GATEWAY_PORT_IN_USE, or CONFIG_INVALID for a name that is no model. */
 export async function createGateway(options: GatewayOptions): Promise<Gateway> {
-  const { engine, chat, seed, host = '127.0.0.1', port = 0, logger } = options
+  const { seed, host = '127.0.0.1', port = 0, logger } = options
   const limits = { ...defaultLimits, ...options.limits }
   const gate = createGate()
   const counters = createCounters()
-  const stopTokenIds = new Set(engine.model.stopTokenIds)
-  const parts: GatewayParts = { engine, chat, seed, gate, counters, limits, logger, stopTokenIds }
+  const models = createModelTable(options)
+  const parts: GatewayParts = { models, seed, gate, counters, limits, logger }
   const capabilities = createCapabilities<Grant>()
   const sessions = new Map<string, { readonly session: PolicySession; readonly state: SessionState }>()
 
@@ -38,7 +39,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       const message = `Attempt ${request.attempt} of rollout "${request.rollout}" is open already; close it first.`
       throw new TrainError('GATEWAY_BAD_REQUEST', message)
     }
-    const state = createSessionState(request, chat)
+    const state = createSessionState(request, models)
     const granted = new Map<string, string>()
     for (const agent of state.agents.values()) {
       granted.set(agent.name, capabilities.grant(request.rollout, request.attempt, agent.name, { session: state, agent }))
@@ -47,7 +48,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       for (const capability of granted.values()) capabilities.revoke(capability)
       sessions.delete(key)
     }
-    const session = createSession({ state, url, model: engine.model.name, capabilities: granted, graceMs: limits.abortGraceMs, revoke })
+    const session = createSession({ state, url, capabilities: granted, graceMs: limits.abortGraceMs, revoke })
     sessions.set(key, { session, state })
     return session
   }

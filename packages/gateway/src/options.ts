@@ -1,5 +1,5 @@
-import type { ChatModel } from '@aworld-train/chat'
-import type { PolicyGateway, TokenEngine } from '@aworld-train/core'
+import type { PolicyGateway } from '@aworld-train/core'
+import type { ModelRoute } from './models/routes.ts'
 
 /** Explicit limits of the HTTP side; nothing here bounds how long a completion may take. */
 export interface GatewayLimits {
@@ -37,8 +37,12 @@ export interface GatewayLogger {
 }
 
 export interface GatewayOptions {
-  readonly engine: TokenEngine
-  readonly chat: ChatModel
+  /** What agents may ask for, by name. The engines stay the caller's to close. */
+  readonly models: Readonly<Record<string, ModelRoute>>
+  /** Serves a call that names no model; the first of `models` where absent. */
+  readonly defaultModel?: string | undefined
+  /** Other names of a model: `{ 'gpt-4o': 'policy' }`; `'*'` stands for every name that is not known. */
+  readonly aliases?: Readonly<Record<string, string>> | undefined
   /** Seed of the run; part of every call's random key. */
   readonly seed: number
   /** Defaults to loopback. */

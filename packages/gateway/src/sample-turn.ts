@@ -3,6 +3,7 @@ import type { ActiveCall } from './active-call.ts'
 import type { AnswerHead, Completion, ModelCall } from './call.ts'
 import { add } from './counters.ts'
 import { effectiveSampling } from './effective-sampling.ts'
+import type { TokenModel } from './models/model-table.ts'
 import { toRandomKey } from './random-key.ts'
 import type { ServeCallOptions } from './serve-call.ts'
 import { checkBudget, holdRecord, tokenLimit } from './session-state.ts'
@@ -18,14 +19,16 @@ export interface Outcome {
   readonly answer: Answer
 }
 
-/** Which recorded turn a call has led to, however it goes on. */
+/** How far a call has come, however it goes on: its recorded turn, and the answer that has begun. */
 export interface Progress {
   turn: Turn | null
+  answer: Answer | null
 }
 
 /** Passes on each piece: counts it, reads it, streams it, and ends what a stop string or the budget ends. */
 function createPieceHandler(
   { parts, session }: ServeCallOptions,
+  { stopTokenIds }: TokenModel,
   active: ActiveCall,
   reader: CompletionReader,
   answer: Answer,
@@ -41,13 +44,14 @@ function createPieceHandler(
     if (active.lost() === null) answer.piece({ deltas, tokenIds, logprobs })
     if (reader.stopped()) active.cut('stop-string')
     if (session.sampledTokens < budget) return
-    const endsHere = count >= limit || parts.stopTokenIds.has(tokenIds.at(-1) ?? -1)
+    const endsHere = count >= limit || stopTokenIds.has(tokenIds.at(-1) ?? -1)
     for (const call of session.calls) if (call !== active || !endsHere) call.cut('token-limit')
   }
 }
 
 /** A call that has passed the gate. */
 export interface AdmittedCall {
+  readonly model: TokenModel
   readonly call: ModelCall
   readonly active: ActiveCall
   /** Index among the calls of its agent. */
@@ -56,13 +60,15 @@ export interface AdmittedCall {
 }
 
 /** Match, render, generate, parse and record: resolves when the turn is durable. Tokens that were sampled are recorded also where it rejects. */
-export async function sampleTurn(options: ServeCallOptions, { call, active, arrival, progress }: AdmittedCall): Promise<Outcome> {
+export async function sampleTurn(options: ServeCallOptions, { model, call, active, arrival, progress }: AdmittedCall): Promise<Outcome> {
   const { parts, session, dialect, response } = options
-  const { engine, chat, counters, limits, stopTokenIds } = parts
+  const { counters, limits } = parts
+  const { engine, chat, policy } = model
   const { request } = session
   checkBudget(session)
-  const agent = holdRecord(options.agent, session, chat)
-  const prepared = prepare(agent, call, engine.model, counters)
+  const { agent } = options
+  const held = holdRecord(agent, session, model)
+  const prepared = prepare(held, call, engine.model, counters)
   const sampling = effectiveSampling(request.sampling, {
     maxTokens: call.maxTokens,
     stop: call.stop,
@@ -72,14 +78,16 @@ export async function sampleTurn(options: ServeCallOptions, { call, active, arri
   const mintToolCallId = (index: number) => `call_${agent.idPrefix}_${arrival}_${index}`
   const reader = createCompletionReader({ chat, call, prepared, stop: sampling.stop, mintToolCallId })
   const head: AnswerHead = {
-    id: `chatcmpl-${agent.idPrefix}-${arrival}`,
+    id: `${agent.idPrefix}-${arrival}`,
     created: Math.floor(Date.now() / 1000),
-    model: engine.model.name,
+    model: model.name,
     call,
     promptTokenIds: prepared.promptTokenIds,
     tokenText: (id) => chat.decode([id], { skipSpecialTokens: false }),
+    memory: agent.memory,
   }
   const answer = createAnswer(dialect, head, response)
+  progress.answer = answer
 
   session.turnsTaken++
   const generation = await generate({
@@ -89,10 +97,11 @@ export async function sampleTurn(options: ServeCallOptions, { call, active, arri
       sampling,
       random: toRandomKey(parts.seed, request, agent.name, arrival),
       affinity: `${request.rollout}.${request.attempt}`,
+      policy,
     },
     call: active,
     graceMs: limits.abortGraceMs,
-    onPiece: createPieceHandler(options, active, reader, answer, sampling.maxTokens),
+    onPiece: createPieceHandler(options, model, active, reader, answer, sampling.maxTokens),
   })
   const { unified } = generation.finishReason
   const failed = unified === 'error' || unified === 'aborted'
@@ -104,7 +113,7 @@ export async function sampleTurn(options: ServeCallOptions, { call, active, arri
   const parsed = reader.finish(generation.tokenIds, generation.finishReason)
   for (const issue of parsed.issues) add(counters.parseIssues, issue)
   const abandoned = failed || active.lost() !== null
-  const turn = record({ agent, attempt: request.attempt, prepared, generation, parsed, sampling, stopTokenIds, abandoned })
+  const turn = record({ held, model, attempt: request.attempt, prepared, generation, parsed, sampling, abandoned })
   progress.turn = turn
   if (unified === 'length' && session.sampledTokens >= (request.maxTokens ?? Number.POSITIVE_INFINITY))
     session.failure ??= tokenLimit(session)

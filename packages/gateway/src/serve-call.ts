@@ -1,12 +1,11 @@
 import type { ServerResponse } from 'node:http'
-import type { ChatModel } from '@aworld-train/chat'
-import type { TokenEngine } from '@aworld-train/core'
-import { type TrainError, type Turn, toTrainError } from '@aworld-train/protocol'
+import { TrainError, type Turn, toTrainError } from '@aworld-train/protocol'
 import { CallAborted, createActiveCall } from './active-call.ts'
 import type { Dialect } from './call.ts'
 import { add, type Counters } from './counters.ts'
 import { toHttpFailure, unknownUrl } from './failure.ts'
 import type { Gate } from './gate.ts'
+import type { ModelTable } from './models/model-table.ts'
 import type { GatewayLimits, GatewayLogger } from './options.ts'
 import { type Outcome, type Progress, sampleTurn } from './sample-turn.ts'
 import { type AgentState, type SessionState, tokenLimit } from './session-state.ts'
@@ -15,14 +14,12 @@ import { sendFailure, sendNothing } from './stages/encode.ts'
 
 /** What all calls of a gateway share. */
 export interface GatewayParts {
-  readonly engine: TokenEngine
-  readonly chat: ChatModel
+  readonly models: ModelTable
   readonly seed: number
   readonly gate: Gate
   readonly counters: Counters
   readonly limits: GatewayLimits
   readonly logger: GatewayLogger | undefined
-  readonly stopTokenIds: ReadonlySet<number>
 }
 
 export interface ServeCallOptions {
@@ -56,19 +53,21 @@ export async function serveCall(options: ServeCallOptions): Promise<void> {
   const { counters, gate, logger } = parts
   counters.calls++
   const active = createActiveCall(response)
-  const progress: Progress = { turn: null }
+  const progress: Progress = { turn: null, answer: null }
   let stream = false
   session.calls.add(active)
   try {
-    const call = decode(dialect, body)
+    const call = decode(dialect, body, agent.memory)
     for (const name of call.ignored) add(counters.ignored, name)
+    const model = agent.fixed || call.model === null ? agent.home : parts.models.find(call.model)
+    if (model.kind !== 'token') throw new TrainError('GATEWAY_FAILED', `Model "${model.name}" cannot be served yet.`)
     stream = call.stream
     active.keepAwake.begin(() => sendNothing(dialect, response, call.stream))
     const arrival = agent.arrivals++
     await gate.enter(active.signal)
     let outcome: Outcome
     try {
-      outcome = await sampleTurn(options, { call, active, arrival, progress })
+      outcome = await sampleTurn(options, { model, call, active, arrival, progress })
     } finally {
       gate.leave()
     }
@@ -86,7 +85,8 @@ export async function serveCall(options: ServeCallOptions): Promise<void> {
       if (concernsSession(error)) session.failure ??= error
       const failure = toHttpFailure(error, { sampled: progress.turn !== null })
       if (failure.status >= 500) logger?.warn(error.message, { rollout: session.request.rollout, agent: agent.name, error })
-      sendFailure(dialect, response, failure, stream)
+      if (progress.answer) progress.answer.fail(failure)
+      else sendFailure(dialect, response, failure, stream)
     }
   } finally {
     session.calls.delete(active)

@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto'
-import type { ChatModel, Conversation } from '@aworld-train/chat'
+import type { Conversation } from '@aworld-train/chat'
 import type { SessionRequest } from '@aworld-train/core'
 import { TrainError, type Trajectory, type Turn } from '@aworld-train/protocol'
 import type { ActiveCall } from './active-call.ts'
+import { createResponseMemory, type ResponseMemory } from './dialects/responses/memory.ts'
+import type { Model, ModelTable, TokenModel } from './models/model-table.ts'
 
 /** What is known of one agent in one attempt. */
 export interface AgentState {
@@ -10,10 +12,19 @@ export interface AgentState {
   readonly trainable: boolean
   /** Begins every id that this agent is given. */
   readonly idPrefix: string
-  conversation: Conversation
+  /** Serves the calls that name no other model; the agent's turns carry no model name then. */
+  readonly home: Model
+  /** The agent was given its model by the session: what a request names does not matter. */
+  readonly fixed: boolean
+  /** The clock of its prompts. */
+  now: Date
+  /** By model: the ids of one are not continued by another. */
+  conversations: Map<string, Conversation>
   turns: Turn[]
   /** Calls that have arrived: the index of the next one in its random key. */
   arrivals: number
+  /** Answers that its later calls may refer to. */
+  readonly memory: ResponseMemory
 }
 
 /** What is known of one attempt. */
@@ -31,32 +42,72 @@ export interface SessionState {
   sealed: boolean
 }
 
-export function createSessionState(request: SessionRequest, chat: ChatModel): SessionState {
+/** Throws GATEWAY_MODEL_UNKNOWN for an agent whose model is none, CONFIG_INVALID for one that is to be trained and cannot. */
+export function createSessionState(request: SessionRequest, models: ModelTable): SessionState {
   const now = new Date()
   const agents = new Map<string, AgentState>()
-  for (const { name, trainable } of request.agents) {
+  for (const agent of request.agents) {
+    const { name, trainable } = agent
+    const home = models.home(request, agent)
+    if (trainable && home.kind === 'frozen') {
+      const message = `Agent "${name}" is trainable, but its model "${home.name}" is a third party's; set trainable to false, or give it another model.`
+      throw new TrainError('CONFIG_INVALID', message)
+    }
     const identity = JSON.stringify([request.rollout, request.attempt, name])
     const idPrefix = createHash('sha256').update(identity).digest('hex').slice(0, 12)
-    agents.set(name, { name, trainable, idPrefix, conversation: chat.createConversation({ now }), turns: [], arrivals: 0 })
+    agents.set(name, {
+      name,
+      trainable,
+      home,
+      fixed: agent.model !== undefined,
+      idPrefix,
+      now,
+      conversations: new Map(),
+      turns: [],
+      arrivals: 0,
+      memory: createResponseMemory(),
+    })
   }
   return { request, agents, calls: new Set(), turnsTaken: 0, sampledTokens: 0, failure: null, closing: false, sealed: false }
 }
 
-/** The agent with the record that a call goes on from and ends in, also where a later call begins a new one. */
-export function holdRecord(agent: AgentState, { request }: SessionState, chat: ChatModel): AgentState {
-  if (request.maxKeptTurns === undefined) return agent
-  if (agent.turns.length >= request.maxKeptTurns) {
+/** What a call goes on from and ends in, also where a later call begins a new record. */
+export interface HeldRecord {
+  readonly agent: AgentState
+  readonly turns: Turn[]
+  readonly conversation: Conversation
+}
+
+/** The turns that a call joins; beyond `maxKeptTurns` a new record begins. */
+export function holdTurns(agent: AgentState, { request }: SessionState): Turn[] {
+  if (request.maxKeptTurns !== undefined && agent.turns.length >= request.maxKeptTurns) {
     agent.turns = []
-    agent.conversation = chat.createConversation({ now: new Date() })
+    agent.conversations = new Map()
+    agent.now = new Date()
   }
-  return { ...agent }
+  return agent.turns
+}
+
+export function holdRecord(agent: AgentState, session: SessionState, { name, chat }: TokenModel): HeldRecord {
+  const turns = holdTurns(agent, session)
+  let conversation = agent.conversations.get(name)
+  if (!conversation) {
+    conversation = chat.createConversation({ now: agent.now })
+    agent.conversations.set(name, conversation)
+  }
+  return { agent, turns, conversation }
+}
+
+/** The name that a turn carries: none where the agent's own policy answered. */
+export function turnModel(agent: AgentState, { name }: Model): { model?: string } {
+  return name === agent.home.name ? {} : { model: name }
 }
 
 export function toTrajectories({ agents, request }: SessionState): Trajectory[] {
-  return Array.from(agents.values(), ({ name, trainable, turns }) => ({
+  return Array.from(agents.values(), ({ name, trainable, turns, fixed, home }) => ({
     version: 1,
     agent: name,
-    policy: request.policy,
+    policy: fixed ? home.name : request.policy,
     trainable,
     turns: turns.slice(),
   }))

@@ -6,7 +6,6 @@ import { type SessionState, toTrajectories } from './session-state.ts'
 export interface SessionOptions {
   readonly state: SessionState
   readonly url: string
-  readonly model: string
   /** By agent. */
   readonly capabilities: ReadonlyMap<string, string>
   /** How long the last calls may take to end. */
@@ -46,7 +45,7 @@ async function endSession({ state, graceMs, revoke }: SessionOptions): Promise<r
 
 /** The open URLs of one attempt, over its state. */
 export function createSession(options: SessionOptions): PolicySession {
-  const { state, url, model, capabilities } = options
+  const { state, url, capabilities } = options
   let ended: Promise<readonly Trajectory[]> | undefined
   return {
     endpoint(agent) {
@@ -55,7 +54,7 @@ export function createSession(options: SessionOptions): PolicySession {
         const known = [...capabilities.keys()].join(', ')
         throw new TrainError('AGENT_INVALID', `Agent "${agent}" is not declared in this rollout; declared are: ${known}.`)
       }
-      return { baseUrl: `${url}/r/${capability}/v1`, apiKey: capability, model }
+      return { baseUrl: `${url}/r/${capability}/v1`, apiKey: capability, model: state.agents.get(agent)!.home.name }
     },
     trajectories: () => toTrajectories(state),
     failure: () => state.failure,

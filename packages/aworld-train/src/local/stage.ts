@@ -70,7 +70,12 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     sampledTokens: () => local.engine.sampledTokens(),
     close: () => local.engine.close(),
   }
-  const gateway = stack.adopt(await createGateway({ engine: counted, chat, seed }), (each) => each.close())
+  const { name } = counted.model
+  const gateway = stack.adopt(
+    // An agent of any framework asks for the model that it was written for.
+    await createGateway({ models: { [name]: { kind: 'token', engine: counted, chat } }, aliases: { '*': name }, seed }),
+    (each) => each.close(),
+  )
   const environment = stack.adopt(createEnvironment({ baseDirectory: agentDirectory }), (each) => each.close())
   stack.defer(async () => await program.close?.())
   const runner = stack.adopt(

@@ -28,7 +28,13 @@ export const serve = defineCommand({
     const record =
       options.record === undefined ? undefined : stack.adopt(await openTurnLog(resolve(options.record)), (each) => each.close())
     const gateway = stack.adopt(
-      await createGateway({ engine: local.engine, chat, seed: options.seed, host: options.host, port: options.port }),
+      await createGateway({
+        models: { [local.engine.model.name]: { kind: 'token', engine: local.engine, chat } },
+        aliases: { '*': local.engine.model.name },
+        seed: options.seed,
+        host: options.host,
+        port: options.port,
+      }),
       (each) => each.close(),
     )
     const session = gateway.open({

@@ -21,19 +21,19 @@ function sendJson(response: ServerResponse, value: unknown): void {
   sendText(response, 200, 'application/json', JSON.stringify(value))
 }
 
-function sendModels({ engine }: GatewayParts, response: ServerResponse): void {
-  const { name, contextLength } = engine.model
-  sendJson(response, {
-    object: 'list',
-    data: [{ id: name, object: 'model', created: 0, owned_by: 'aworld-train', max_model_len: contextLength }],
+function sendModels({ models }: GatewayParts, response: ServerResponse): void {
+  const data = models.all.map((model) => {
+    const entry = { id: model.name, object: 'model', created: 0, owned_by: 'aworld-train' }
+    return model.kind === 'frozen' ? entry : { ...entry, max_model_len: model.engine.model.contextLength }
   })
+  sendJson(response, { object: 'list', data })
 }
 
 function sendState(kind: Exclude<Route['kind'], 'agent' | 'unknown'>, parts: GatewayParts, response: ServerResponse): void {
-  const { engine, gate, counters } = parts
+  const { models, gate, counters } = parts
   const inFlight = gate.inside()
   const waiting = gate.waiting()
-  const weightVersion = engine.weightVersion()
+  const weightVersion = models.weightVersion()
   if (kind === 'models') {
     sendModels(parts, response)
   } else if (kind === 'health') {

@@ -1,5 +1,5 @@
 import type { GenerateRequest, TokenEngine } from '@aworld-train/core'
-import { type FinishReason, TrainError, toTrainError, type WeightVersionSpan } from '@aworld-train/protocol'
+import { type FinishReason, type MixedVersions, TrainError, toTrainError, type WeightVersionSpan } from '@aworld-train/protocol'
 import type { ActiveCall } from '../active-call.ts'
 
 /** What was sampled in a call, however it ended. */
@@ -7,6 +7,7 @@ export interface Generation {
   readonly tokenIds: Int32Array
   readonly logprobs: Float32Array
   readonly weightVersions: readonly WeightVersionSpan[]
+  readonly mixedVersions?: MixedVersions | undefined
   readonly finishReason: FinishReason
   readonly cachedTokens: number
   /** Unix milliseconds. */
@@ -77,7 +78,7 @@ export async function generate({ engine, request, call, graceMs, onPiece }: Gene
   const grace = graceAfterAbort(call.signal, graceMs)
   try {
     const result = await Promise.race([engine.generate({ ...request, onTokens }, call.signal), grace.promise])
-    const { tokenIds, logprobs, weightVersions, finishReason, cachedTokens } = result
+    const { tokenIds, logprobs, ...rest } = result
     if (tokenIds.length !== logprobs.length) {
       const message = `Engine "${engine.name}" returned ${tokenIds.length} ids with ${logprobs.length} logprobs; every id needs one.`
       throw new TrainError('POLICY_UNAVAILABLE', message)
@@ -85,7 +86,7 @@ export async function generate({ engine, request, call, graceMs, onPiece }: Gene
     const handedOver = ids.length
     open = false
     if (tokenIds.length > handedOver) onPiece(tokenIds.subarray(handedOver), logprobs.subarray(handedOver))
-    return { tokenIds, logprobs, weightVersions, finishReason, cachedTokens, startedAt, endedAt: Date.now(), error: null }
+    return { tokenIds, logprobs, ...rest, startedAt, endedAt: Date.now(), error: null }
   } catch (cause) {
     const failed = pieceError ?? (call.signal.aborted ? null : cause)
     const error = failed === null ? null : toTrainError(failed, 'POLICY_UNAVAILABLE')

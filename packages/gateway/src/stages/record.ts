@@ -1,29 +1,31 @@
 import type { ParsedCompletion, PreparedPrompt } from '@aworld-train/chat'
 import type { Sampling, Turn } from '@aworld-train/protocol'
-import type { AgentState } from '../session-state.ts'
+import type { TokenModel } from '../models/model-table.ts'
+import { type HeldRecord, turnModel } from '../session-state.ts'
 import type { Generation } from './generate.ts'
 
 export interface RecordOptions {
-  readonly agent: AgentState
+  readonly held: HeldRecord
+  readonly model: TokenModel
   readonly attempt: number
   readonly prepared: PreparedPrompt
   readonly generation: Generation
   readonly parsed: ParsedCompletion
   /** As used, not as asked for. */
   readonly sampling: Sampling
-  readonly stopTokenIds: ReadonlySet<number>
   /** Nobody waits for the answer. */
   readonly abandoned: boolean
 }
 
 /** Adds a turn to its agent's record and to the conversation that later prompts continue. */
 export function record(options: RecordOptions): Turn {
-  const { agent, attempt, prepared, generation, parsed, sampling, stopTokenIds, abandoned } = options
-  const { tokenIds, logprobs, weightVersions, finishReason, cachedTokens, startedAt, endedAt } = generation
+  const { held, model, attempt, prepared, generation, parsed, sampling, abandoned } = options
+  const { agent, turns, conversation } = held
+  const { tokenIds, logprobs, weightVersions, mixedVersions, finishReason, cachedTokens, startedAt, endedAt } = generation
   const { message } = parsed
   const turn: Turn = {
     version: 1,
-    index: agent.turns.length,
+    index: turns.length,
     agent: agent.name,
     attempt,
     parent: prepared.parent,
@@ -32,6 +34,7 @@ export function record(options: RecordOptions): Turn {
     completionTokenIds: tokenIds,
     rolloutLogprobs: logprobs,
     weightVersions: [...weightVersions],
+    ...(mixedVersions && { mixedVersions }),
     finishReason: { unified: parsed.finishReason, raw: finishReason.raw },
     delivered: abandoned ? 'abandoned' : 'pending',
     messagesDelta: [...prepared.messagesDelta],
@@ -41,9 +44,10 @@ export function record(options: RecordOptions): Turn {
     usage: { promptTokens: prepared.promptTokenIds.length, completionTokens: tokenIds.length, cachedTokens },
     timing: { startedAt, endedAt },
     capture: { tokens: 'token-in', logprobs: 'temperature' },
+    ...turnModel(agent, model),
   }
-  agent.turns.push(turn)
-  const truncated = !stopTokenIds.has(tokenIds.at(-1) ?? -1)
-  agent.conversation.record(turn.index, prepared, { tokenIds, message, truncated })
+  turns.push(turn)
+  const truncated = !model.stopTokenIds.has(tokenIds.at(-1) ?? -1)
+  conversation.record(turn.index, prepared, { tokenIds, message, truncated })
   return turn
 }

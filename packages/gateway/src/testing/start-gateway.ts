@@ -36,7 +36,12 @@ export async function startGateway({ say, contextLength, seed = 1, ...options }:
     model,
     script: typeof say === 'function' ? async (request, call) => toCompletion(await say(request, call)) : say.map(toCompletion),
   })
-  const gateway = await createGateway({ engine, chat, seed, ...options })
+  const gateway = await createGateway({
+    models: { [model.name]: { kind: 'token', engine, chat } },
+    aliases: { '*': model.name },
+    seed,
+    ...options,
+  })
   return {
     gateway,
     engine,

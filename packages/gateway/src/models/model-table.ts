@@ -1,0 +1,61 @@
+import type { SessionRequest } from '@aworld-train/core'
+import { TrainError } from '@aworld-train/protocol'
+import type { ChatRoute, FrozenRoute, ModelRoute, TokenRoute } from './routes.ts'
+
+/** A route under the name that agents ask for. */
+export type TokenModel = TokenRoute & { readonly name: string; readonly stopTokenIds: ReadonlySet<number> }
+export type ChatModelRoute = ChatRoute & { readonly name: string }
+export type FrozenModel = FrozenRoute & { readonly name: string }
+export type Model = TokenModel | ChatModelRoute | FrozenModel
+
+export interface ModelTableOptions {
+  readonly models: Readonly<Record<string, ModelRoute>>
+  readonly defaultModel?: string | undefined
+  readonly aliases?: Readonly<Record<string, string>> | undefined
+}
+
+type AgentRequest = SessionRequest['agents'][number]
+
+/** The models of a gateway by name. */
+export interface ModelTable {
+  readonly all: readonly Model[]
+  /** What serves a session's agent that names no model itself. Throws GATEWAY_MODEL_UNKNOWN. */
+  home(request: SessionRequest, agent: AgentRequest): Model
+  /** The model that a request's `model` field names, by name or alias. Throws GATEWAY_MODEL_UNKNOWN. */
+  find(name: string): Model
+  /** Of the default model; 0 where that is a third party's. */
+  weightVersion(): number
+}
+
+const toModel = (name: string, route: ModelRoute): Model =>
+  route.kind === 'token' ? { ...route, name, stopTokenIds: new Set(route.engine.model.stopTokenIds) } : { ...route, name }
+
+/** Throws CONFIG_INVALID where there is no model, or a default or an alias that names none. */
+export function createModelTable({ models, defaultModel, aliases = {} }: ModelTableOptions): ModelTable {
+  const byName = new Map(Object.entries(models).map(([name, route]) => [name, toModel(name, route)]))
+  const known = () => Array.from(byName.keys(), (name) => `"${name}"`).join(', ')
+  const require = (name: string, what: string): Model => {
+    const model = byName.get(name)
+    if (!model)
+      throw new TrainError('CONFIG_INVALID', `${what} is "${name}", which is no model of this gateway; its models are ${known()}.`)
+    return model
+  }
+  const first = byName.values().next().value
+  if (!first) throw new TrainError('CONFIG_INVALID', 'The gateway has no model; give it at least one in "models".')
+  const standard = defaultModel === undefined ? first : require(defaultModel, 'defaultModel')
+  const targets = new Map(Object.entries(aliases).map(([alias, name]) => [alias, require(name, `Alias "${alias}"`)]))
+
+  const find = (name: string): Model => {
+    const model = byName.get(name) ?? targets.get(name) ?? targets.get('*')
+    if (model) return model
+    const message = `There is no model "${name}" here; the models are ${known()}. Ask for one of them, or map the name in "aliases" ("*" for any name).`
+    throw new TrainError('GATEWAY_MODEL_UNKNOWN', message, { details: { param: 'model' } })
+  }
+
+  return {
+    all: [...byName.values()],
+    home: ({ policy }, { model }) => (model === undefined ? (byName.get(policy) ?? standard) : find(model)),
+    find,
+    weightVersion: () => (standard.kind === 'frozen' ? 0 : standard.engine.weightVersion()),
+  }
+}

@@ -1,0 +1,49 @@
+import type { ChatModel } from '@aworld-train/chat'
+import type { ChatEngine, TokenEngine } from '@aworld-train/core'
+
+/** A policy that is given token ids: the gateway renders, parses and knows every token. */
+export interface TokenRoute {
+  readonly kind: 'token'
+  readonly engine: TokenEngine
+  readonly chat: ChatModel
+  /** Which of several policies of one engine, such as a LoRA adapter; the base weights where absent. */
+  readonly policy?: string | undefined
+}
+
+/** A policy that renders on its own side and reports ids and logprobs: bytes pass through. */
+export interface ChatRoute {
+  readonly kind: 'chat'
+  readonly engine: ChatEngine
+}
+
+/** US dollars for a million tokens. */
+export interface FrozenPrice {
+  readonly input: number
+  readonly output: number
+  /** Of prompt tokens that the third party had in its cache; as `input` where absent. */
+  readonly cachedInput?: number | undefined
+}
+
+/** A model of a third party, which is never trained: its calls are recorded as text. */
+export interface FrozenRoute {
+  readonly kind: 'frozen'
+  /** What stands before `/chat/completions`, `/responses` or `/messages`. */
+  readonly baseUrl: string
+  /** The API that it speaks. */
+  readonly dialect: 'chat-completions' | 'responses' | 'messages'
+  /** Its name there. */
+  readonly model: string
+  /** The key, or the environment variable that holds it; it never leaves the gateway but to `baseUrl`. */
+  readonly apiKey?: string | { readonly env: string } | undefined
+  /** Sent with every call, such as `anthropic-version`. */
+  readonly headers?: Readonly<Record<string, string>> | undefined
+  readonly price?: FrozenPrice | undefined
+  /** How often a call is repeated that was refused for load (429, 502, 503, 504, 529); 2 by default. */
+  readonly retries?: number | undefined
+  /** Longest silence before and within an answer; 600,000 by default. */
+  readonly timeoutMs?: number | undefined
+  /** Calls under way at a time; unbounded by default. */
+  readonly maxInFlight?: number | undefined
+}
+
+export type ModelRoute = TokenRoute | ChatRoute | FrozenRoute
