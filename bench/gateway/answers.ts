@@ -1,0 +1,55 @@
+export interface AnswerSize {
+  readonly promptTokens: number
+  readonly tokens: number
+}
+
+const promptIds = (count: number) => Array.from({ length: count }, (_, index) => (index * 7919) % 150_000)
+const completionIds = (count: number) => Array.from({ length: count }, (_, index) => (index * 37) % 150_000)
+const logprob = (index: number) => ({ token: ` word${index}`, logprob: -0.0123456 - index / 1000, bytes: [32, 119, 111], top_logprobs: [] })
+
+/** An answer in the form that vLLM 0.32 gives with `return_token_ids` and `logprobs`. */
+export function completionJson({ promptTokens, tokens }: AnswerSize): string {
+  const content = Array.from({ length: tokens }, (_, index) => ` word${index}`).join('')
+  return JSON.stringify({
+    id: 'chatcmpl-bench',
+    object: 'chat.completion',
+    created: 1_760_000_000,
+    model: 'bench',
+    choices: [
+      {
+        index: 0,
+        message: { role: 'assistant', content, refusal: null, tool_calls: [] },
+        logprobs: { content: Array.from({ length: tokens }, (_, index) => logprob(index)) },
+        finish_reason: 'stop',
+        stop_reason: null,
+        token_ids: completionIds(tokens),
+      },
+    ],
+    usage: { prompt_tokens: promptTokens, total_tokens: promptTokens + tokens, completion_tokens: tokens },
+    prompt_token_ids: promptIds(promptTokens),
+  })
+}
+
+/** The same answer as server-sent events, one a token; the prompt's ids stand in the first. */
+export function completionChunks({ promptTokens, tokens }: AnswerSize): string[] {
+  const event = (choices: readonly object[], extra: object = {}) =>
+    `data: ${JSON.stringify({ id: 'chatcmpl-bench', object: 'chat.completion.chunk', created: 1_760_000_000, model: 'bench', choices, ...extra })}\n\n`
+  const ids = completionIds(tokens)
+  const choice = (delta: object, extra: object = {}) => ({ index: 0, delta, logprobs: null, finish_reason: null, ...extra })
+  return [
+    event([choice({ role: 'assistant', content: '' })], { prompt_token_ids: promptIds(promptTokens) }),
+    ...ids.map((id, index) =>
+      event([
+        choice(
+          { content: ` word${index}` },
+          {
+            logprobs: { content: [logprob(index)] },
+            token_ids: [id],
+            finish_reason: index === tokens - 1 ? 'stop' : null,
+          },
+        ),
+      ]),
+    ),
+    'data: [DONE]\n\n',
+  ]
+}

@@ -1,0 +1,64 @@
+// An engine that costs nothing: answers every Chat Completions request at once, or after the time that its body names, with
+// the bytes that vLLM 0.32 sends with `return_token_ids` and `logprobs`. Raw sockets; every gateway is given the same answers.
+import { createServer, type Socket } from 'node:net'
+import { parseArgs } from 'node:util'
+import { completionChunks, completionJson } from './answers.ts'
+import { HttpFrames } from './http-frames.ts'
+
+const { values } = parseArgs({ options: { delay: { type: 'string', default: '0' }, tokens: { type: 'string', default: '64' } } })
+const delay = Number(values.delay)
+const tokens = Number(values.tokens)
+
+const chunked = (text: string) => {
+  const bytes = Buffer.from(text)
+  return Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, Buffer.from('\r\n')])
+}
+const streamHead = Buffer.from('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n')
+
+function whole(body: Buffer): Buffer {
+  const head = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`
+  return Buffer.concat([Buffer.from(head), body])
+}
+
+/** Answers by the number of prompt tokens, rounded so that there are few of them. */
+const cache = new Map<string, Buffer>()
+function answerTo(bodyLength: number, stream: boolean): Buffer {
+  const promptTokens = Math.max(256, Math.round(bodyLength / 4 / 256) * 256)
+  const key = `${promptTokens} ${stream}`
+  let answer = cache.get(key)
+  if (!answer) {
+    answer = stream
+      ? Buffer.concat([streamHead, ...completionChunks({ promptTokens, tokens }).map(chunked), Buffer.from('0\r\n\r\n')])
+      : whole(Buffer.from(completionJson({ promptTokens, tokens })))
+    cache.set(key, answer)
+  }
+  return answer
+}
+
+function answer(socket: Socket, frames: HttpFrames): void {
+  const { start, end, bodyLength, firstLine } = frames
+  if (firstLine.startsWith('GET')) {
+    socket.write(whole(Buffer.from('{"object":"list","data":[{"id":"bench","object":"model","created":0,"owned_by":"bench"}]}')))
+    return
+  }
+  const stream = /"stream": *true/.test(start) || /"stream": *true/.test(end)
+  const named = /"user": *"d(\d+)"/.exec(start) ?? /"user": *"d(\d+)"/.exec(end)
+  const wait = named ? Number(named[1]) : delay
+  const send = () => {
+    if (!socket.destroyed) socket.write(answerTo(bodyLength, stream))
+  }
+  if (wait > 0) setTimeout(send, wait)
+  else send()
+}
+
+const server = createServer({ noDelay: true }, (socket) => {
+  const frames = new HttpFrames()
+  socket.on('error', () => {})
+  socket.on('data', (data) => {
+    if (frames.push(data)) answer(socket, frames)
+  })
+})
+server.listen({ host: '127.0.0.1', port: 0, backlog: 8192 }, () => {
+  const address = server.address()
+  process.stdout.write(`${JSON.stringify({ port: typeof address === 'object' ? address?.port : 0 })}\n`)
+})
