@@ -12,6 +12,7 @@ export default defineConfig({
     ...base.test,
     exclude: ['**/node_modules/**', '**/dist/**'],
     include: ['test/frameworks/**/*.test.ts'],
+    globalSetup: [fileURLToPath(new URL('install.ts', import.meta.url))],
     fileParallelism: false,
     testTimeout: 300_000,
     hookTimeout: 300_000,

@@ -1,0 +1,37 @@
+import Anthropic from '@anthropic-ai/sdk'
+import { betaZodTool } from '@anthropic-ai/sdk/helpers/beta/zod'
+import type { AgentFunctionContext, TrainingTask } from 'aworld-train'
+import { z } from 'zod'
+import { instructions, lookup, lookupDescription, questionOf } from './elements.ts'
+
+function ask(task: TrainingTask, { baseUrl, apiKey, model }: AgentFunctionContext) {
+  // This client adds /v1 itself.
+  const client = new Anthropic({ baseURL: baseUrl.replace(/\/v1$/, ''), apiKey })
+  const body = {
+    model,
+    max_tokens: 1024,
+    system: instructions,
+    messages: [{ role: 'user' as const, content: questionOf(task) }],
+    tools: [
+      betaZodTool({
+        name: 'lookup',
+        description: lookupDescription,
+        inputSchema: z.object({ name: z.string() }),
+        run: ({ name }) => lookup(name),
+      }),
+    ],
+  }
+  return { client, body }
+}
+
+const textOf = ({ content }: Anthropic.Beta.BetaMessage) => content.map((block) => (block.type === 'text' ? block.text : '')).join('')
+
+export async function agent(task: TrainingTask, context: AgentFunctionContext) {
+  const { client, body } = ask(task, context)
+  return textOf(await client.beta.messages.toolRunner(body, { signal: context.signal }).runUntilDone())
+}
+
+export async function streamingAgent(task: TrainingTask, context: AgentFunctionContext) {
+  const { client, body } = ask(task, context)
+  return textOf(await client.beta.messages.toolRunner({ ...body, stream: true }, { signal: context.signal }).runUntilDone())
+}

@@ -1,0 +1,18 @@
+import type { TrainingTask } from 'aworld-train'
+
+export const instructions = 'Answer questions about chemical elements. Look numbers up.'
+
+export const lookupDescription = 'Gives the atomic number of an element.'
+
+const atomicNumbers: Readonly<Record<string, number>> = { iron: 26, copper: 29, silver: 47, tin: 50, gold: 79, lead: 82 }
+
+/** What the tool of every agent here says: a number, or that it knows none. */
+export function lookup(name: string): string {
+  const number = Object.hasOwn(atomicNumbers, name) ? atomicNumbers[name] : undefined
+  return number === undefined ? `There is no element "${name}".` : String(number)
+}
+
+/** The text of a task. */
+export function questionOf({ input }: TrainingTask): string {
+  return typeof input === 'string' ? input : (input.at(-1)?.content ?? '')
+}

@@ -1,0 +1,32 @@
+import { Agent } from '@mastra/core/agent'
+import { createTool } from '@mastra/core/tools'
+import type { AgentFunctionContext, TrainingTask } from 'aworld-train'
+import { z } from 'zod'
+import { instructions, lookup, lookupDescription, questionOf } from './elements.ts'
+
+const lookupTool = createTool({
+  id: 'lookup',
+  description: lookupDescription,
+  inputSchema: z.object({ name: z.string() }),
+  execute: async ({ name }) => lookup(name),
+})
+
+function create({ baseUrl, apiKey, model }: AgentFunctionContext) {
+  return new Agent({
+    id: 'elements',
+    name: 'Elements',
+    instructions,
+    model: { id: `policy/${model}`, url: baseUrl, apiKey },
+    tools: { lookup: lookupTool },
+  })
+}
+
+export async function agent(task: TrainingTask, context: AgentFunctionContext) {
+  const { text } = await create(context).generate(questionOf(task), { maxSteps: 8, abortSignal: context.signal })
+  return text
+}
+
+export async function streamingAgent(task: TrainingTask, context: AgentFunctionContext) {
+  const output = await create(context).stream(questionOf(task), { maxSteps: 8, abortSignal: context.signal })
+  return await output.text
+}
