@@ -39,44 +39,73 @@ const deepSeek = {
   eosToken: '<｜end▁of▁sentence｜>',
   stops: ['<｜end▁of▁sentence｜>'],
 }
+const mistralCalls = ['[TOOL_CALLS]', '[AVAILABLE_TOOLS]', '[/AVAILABLE_TOOLS]', '[TOOL_RESULTS]', '[/TOOL_RESULTS]']
+const mistral = {
+  special: ['</s>', '<s>', '[INST]', '[/INST]', ...mistralCalls],
+  bosToken: '<s>',
+  eosToken: '</s>',
+  stops: ['</s>'],
+}
+const mistralSystem = [...mistral.special, '[SYSTEM_PROMPT]', '[/SYSTEM_PROMPT]', '[TOOL_CONTENT]', '[CALL_ID]', '[ARGS]']
+const llamaHeaders = ['<|start_header_id|>', '<|end_header_id|>', '<|eot_id|>', '<|eom_id|>', '<|python_tag|>']
+const glmRoles = ['<|system|>', '<|user|>', '<|assistant|>', '<|observation|>']
+const gemmaCalls = ['<|tool_call>', '<tool_call|>', '<|tool_response>', '<tool_response|>', '<|"|>']
+const kimiRoles = ['<|im_system|>', '<|im_user|>', '<|im_assistant|>', '<|im_middle|>']
+const kimiCalls = ['calls_section_begin', 'calls_section_end', 'call_begin', 'call_argument_begin', 'call_end']
 
 /** Formats in which published models are trained; templates in fixtures/formats/NAME.jinja. */
 export const formatFixtures = {
   'qwen2.5': format({ ...qwenStops, added: callTags }),
   qwen3: format({ ...qwenStops, added: [...callTags, ...thinkTags], variants: [{ enable_thinking: false }] }),
+  'qwen3-coder': format({ ...qwenStops, added: callTags }),
   'llama-3': format({
-    special: [
-      '<|end_of_text|>',
-      '<|begin_of_text|>',
-      '<|start_header_id|>',
-      '<|end_header_id|>',
-      '<|eot_id|>',
-      '<|eom_id|>',
-      '<|python_tag|>',
-    ],
+    special: ['<|end_of_text|>', '<|begin_of_text|>', ...llamaHeaders],
     bosToken: '<|begin_of_text|>',
     eosToken: '<|eot_id|>',
     stops: ['<|eot_id|>', '<|eom_id|>', '<|end_of_text|>'],
     variants: [{ date_string: '1 Apr 2025' }, { tools_in_user_message: false }],
   }),
-  'mistral-v3': format({
-    special: [
-      '</s>',
-      '<s>',
-      '[INST]',
-      '[/INST]',
-      '[TOOL_CALLS]',
-      '[AVAILABLE_TOOLS]',
-      '[/AVAILABLE_TOOLS]',
-      '[TOOL_RESULTS]',
-      '[/TOOL_RESULTS]',
-    ],
-    bosToken: '<s>',
-    eosToken: '</s>',
-    stops: ['</s>'],
+  hermes: format({ ...qwenStops, added: ['<tool_call>', '</tool_call>'], bosToken: '<|endoftext|>', toolUse: true }),
+  'mistral-v3': format({ ...mistral, tokenizer: 'metaspace' }),
+  'mistral-v7': format({ ...mistral, special: mistralSystem }),
+  'mistral-v11': format({ ...mistral, special: mistralSystem }),
+  'mistral-v13': format({ ...mistral, special: [...mistralSystem, '[THINK]', '[/THINK]'] }),
+  'deepseek-r1': format(deepSeek),
+  'deepseek-v3.1': format({ ...deepSeek, variants: [{ thinking: true }] }),
+  'gemma-3': format({
+    special: ['<eos>', '<bos>', '<start_of_turn>', '<end_of_turn>'],
+    bosToken: '<bos>',
+    eosToken: '<eos>',
+    stops: ['<end_of_turn>', '<eos>'],
     tokenizer: 'metaspace',
   }),
-  'deepseek-r1': format(deepSeek),
+  'gemma-4': format({
+    special: ['<eos>', '<bos>', '<|turn>', '<turn|>', '<|think|>', '<|channel>', '<channel|>', '<|tool>', '<tool|>', ...gemmaCalls],
+    bosToken: '<bos>',
+    eosToken: '<eos>',
+    stops: ['<turn|>', '<|tool_response>', '<eos>'],
+    variants: [{ enable_thinking: true }, { enable_thinking: false }],
+  }),
+  'gpt-oss': format({
+    special: ['<|endoftext|>', '<|start|>', '<|end|>', '<|message|>', '<|channel|>', '<|constrain|>', '<|return|>', '<|call|>'],
+    eosToken: '<|return|>',
+    stops: ['<|return|>', '<|call|>', '<|endoftext|>'],
+    variants: [{ reasoning_effort: 'high', model_identity: 'You are a test.' }],
+  }),
+  'glm-4.5': format({
+    special: ['<|endoftext|>', '[gMASK]', '<sop>', ...glmRoles],
+    added: [...callTags, ...thinkTags, '<arg_key>', '</arg_key>', '<arg_value>', '</arg_value>', '/nothink'],
+    eosToken: '<|endoftext|>',
+    stops: ['<|endoftext|>', '<|user|>', '<|observation|>'],
+    variants: [{ enable_thinking: false }],
+  }),
+  'kimi-k2': format({
+    special: ['[EOS]', '[BOS]', ...kimiRoles, '<|im_end|>', ...kimiCalls.map((part) => `<|tool_${part}|>`)],
+    added: thinkTags,
+    bosToken: '[BOS]',
+    eosToken: '<|im_end|>',
+    stops: ['<|im_end|>', '[EOS]'],
+  }),
 } as const satisfies Record<string, FormatFixture>
 
 export type FormatName = keyof typeof formatFixtures
