@@ -47,6 +47,7 @@ export const errorCatalogue = {
   STORE_FAILED: row('store', false, 'Read the cause; what was not acknowledged is not in the store.'),
   ROLLOUT_UNKNOWN: row('trainer', false, 'Use the id that submitting the rollout returned.'),
   ROLLOUT_CONFLICT: row('trainer', false, 'Use another key; this one belongs to a different rollout.'),
+  SERVICE_UNAUTHORIZED: row('trainer', false, 'Send the token of the service as "Authorization: Bearer …".'),
   ROLLOUT_INVALID: row('trainer', false, 'Correct the request; the field is named.'),
   ROLLOUT_QUEUE_FULL: row(
     'trainer',

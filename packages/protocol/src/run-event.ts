@@ -17,6 +17,7 @@ export const RunEvent = z.discriminatedUnion('type', [
     details: z.record(z.string(), z.unknown()),
   }),
   z.strictObject({ type: z.literal('run-end'), ...at, status: z.enum(['finished', 'stopped', 'failed']), error: ErrorRecord.optional() }),
+  z.strictObject({ type: z.literal('rollout-queued'), ...at, rollout: z.string(), split: z.string() }),
   z.strictObject({ type: z.literal('rollout-start'), ...at, rollout: z.string(), attempt: z.int(), split: z.string() }),
   z.strictObject({
     type: z.literal('rollout-end'),

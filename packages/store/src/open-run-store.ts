@@ -76,6 +76,7 @@ export async function openRunStore({ path, manifest: input, batchMs = 2 }: RunSt
       },
       ...createRunWrites(database, queue, queries),
       steps: queries.steps,
+      rollout: queries.rollout,
       episode: queries.episode,
       episodes: queries.episodes,
       getState: queries.getState,

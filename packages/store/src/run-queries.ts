@@ -2,7 +2,7 @@ import { closeSync, openSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { crc32 } from 'node:zlib'
-import type { StepRecord } from '@aworld-train/core'
+import type { RolloutRecord, StepRecord } from '@aworld-train/core'
 import type { Episode, Trajectory, Turn } from '@aworld-train/protocol'
 import { segmentPath } from './segment-writer.ts'
 import { corrupt, toStoreError } from './store-error.ts'
@@ -23,6 +23,7 @@ export interface RunCounts {
 /** Reads of a run; the owner's and any reader's. */
 export interface RunQueries {
   steps(): readonly StepRecord[]
+  rollout(key: string): RolloutRecord | null
   episode(rollout: string): Episode | null
   episodes(filter?: { split?: string | undefined }): Iterable<Episode>
   getState(key: string): unknown
@@ -56,6 +57,7 @@ export function createRunQueries(path: string, database: DatabaseSync): RunQueri
   const idsOfSplit = database.prepare(
     'SELECT e.rollout AS id FROM rollouts r JOIN episodes e ON e.rollout = r.id WHERE r.split = ? ORDER BY r.id',
   )
+  const request = database.prepare('SELECT request, status, attempt FROM rollouts WHERE key = ?')
   const turnsOf = database.prepare('SELECT * FROM turns WHERE rollout = ? AND attempt = ? ORDER BY agent, turn')
   const allSteps = database.prepare('SELECT step, weight_version, checkpoint, metrics FROM steps ORDER BY step')
   const trainedIn = database.prepare('SELECT r.key FROM trained t JOIN rollouts r ON r.id = t.rollout WHERE t.step = ? ORDER BY t.position')
@@ -122,6 +124,10 @@ export function createRunQueries(path: string, database: DatabaseSync): RunQueri
         metrics: JSON.parse(row.metrics) as Record<string, number>,
         checkpoint: row.checkpoint,
       })),
+    rollout(key) {
+      const row = request.get(key) as { request: string; status: RolloutRecord['status']; attempt: number } | undefined
+      return row ? { request: JSON.parse(row.request) as RolloutRecord['request'], status: row.status, attempt: row.attempt } : null
+    },
     episode(rollout) {
       const row = byKey.get(rollout)
       return row ? read(row as { rollout: number; body: string }) : null

@@ -1,0 +1,50 @@
+import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
+import type { RolloutService } from './rollout-service.ts'
+
+export interface EventStreamOptions {
+  readonly service: RolloutService
+  readonly response: ServerResponse
+  readonly signal: AbortSignal
+  /** Only of this rollout; the stream then ends with it. */
+  readonly rollout: string | undefined
+  /** Id of the last event that the client has. */
+  readonly after: string | undefined
+  readonly keepAwakeMs: number
+}
+
+const running = (status: string) => status === 'queued' || status === 'running'
+
+/**
+ * Answers with server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html): each is a RunEvent named by its
+ * type. `rollout-state` opens and ends the stream of one rollout; `events-lost` says that some were forgotten in between.
+ */
+export async function streamEvents(options: EventStreamOptions): Promise<void> {
+  const { service, response, signal, rollout, after, keepAwakeMs } = options
+  const stateNow = () => {
+    const { id, status, error } = service.get(rollout!)
+    return { status, text: `event: rollout-state\ndata: ${JSON.stringify({ id, status, error })}\n\n` }
+  }
+  const opening = rollout === undefined ? null : stateNow()
+  const end = new AbortController()
+  const entries = service.events({ rollout, after: after ?? (rollout === undefined ? undefined : ''), end: end.signal }, signal)
+  response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' })
+  response.write(`: events\n\n${opening && running(opening.status) ? opening.text : ''}`)
+  const awake = setInterval(() => response.write(': waiting\n\n'), keepAwakeMs)
+  if (rollout !== undefined) void service.wait(rollout, { timeoutMs: 2 ** 31 - 1, signal }).finally(() => end.abort())
+  try {
+    for await (const entry of entries) {
+      const text =
+        'lost' in entry
+          ? 'event: events-lost\ndata: {}\n\n'
+          : `id: ${entry.id}\nevent: ${entry.event.type}\ndata: ${JSON.stringify(entry.event)}\n\n`
+      if (!response.write(text)) await once(response, 'drain', { signal })
+    }
+    if (rollout !== undefined && !signal.aborted) response.write(stateNow().text)
+  } catch (cause) {
+    if (!signal.aborted) throw cause
+  } finally {
+    clearInterval(awake)
+    response.end()
+  }
+}

@@ -1,0 +1,33 @@
+import type { ServerResponse } from 'node:http'
+import { type ErrorCode, TrainError } from '@aworld-train/protocol'
+
+const statuses: Partial<Record<ErrorCode, number>> = {
+  SERVICE_UNAUTHORIZED: 401,
+  ROLLOUT_INVALID: 400,
+  ROLLOUT_UNKNOWN: 404,
+  ROLLOUT_CONFLICT: 409,
+  ROLLOUT_QUEUE_FULL: 503,
+  ROLLOUT_CANCELLED: 503,
+}
+
+/** A request that cannot be answered as it is. */
+export function invalidRequest(message: string, status = 400): TrainError {
+  return new TrainError('ROLLOUT_INVALID', message, { details: { status } })
+}
+
+export function sendJson(response: ServerResponse, status: number, text: string, headers: Record<string, string> = {}): void {
+  if (response.headersSent || response.destroyed) return
+  response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text), ...headers })
+  response.end(text)
+}
+
+/** Answers with `{"error": …}` as an ErrorRecord; what may pass carries Retry-After. */
+export function sendError(response: ServerResponse, error: TrainError): void {
+  const { details, ...record } = error.toRecord()
+  const named = details?.['status']
+  const status = typeof named === 'number' ? named : (statuses[error.code] ?? 500)
+  sendJson(response, status, JSON.stringify({ error: record }), {
+    ...(status === 503 && { 'retry-after': '1' }),
+    ...(status === 401 && { 'www-authenticate': 'Bearer' }),
+  })
+}

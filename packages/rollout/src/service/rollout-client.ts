@@ -1,0 +1,155 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { RolloutRunner } from '@aworld-train/core'
+import {
+  type Episode,
+  type ErrorCode,
+  type ErrorRecord,
+  errorCatalogue,
+  type RolloutRequest,
+  type RolloutState,
+  RunEvent,
+  TrainError,
+} from '@aworld-train/protocol'
+import { type Dispatcher, Pool } from 'undici'
+import { readServerEvents } from './read-server-events.ts'
+import { fromWire } from './wire.ts'
+
+export interface RolloutClientOptions {
+  /** Of the service, without a path. */
+  readonly url: string
+  readonly token?: string | undefined
+  /** Sockets at once; each rollout that is waited for holds one. Default 4,096. */
+  readonly connections?: number | undefined
+  /** How often a request is sent again that met no server, or one that is full; each time after twice as long. Default 6. */
+  readonly retries?: number | undefined
+  /** Certificate authority in PEM, for a service with a certificate of its own. */
+  readonly ca?: string | Buffer | undefined
+}
+
+/** The rollout service of another process; also a RolloutRunner, whose rollouts run there. */
+export interface RolloutClient extends RolloutRunner {
+  submit(request: RolloutRequest, signal?: AbortSignal): Promise<RolloutState>
+  /** Where a rollout stands, at once or when it has ended within `waitMs`. Rejects with ROLLOUT_UNKNOWN. */
+  get(id: string, options?: { waitMs?: number | undefined; signal?: AbortSignal | undefined }): Promise<RolloutState>
+  cancel(id: string): Promise<RolloutState>
+  /** Events of one rollout until it has ended, or of all until the signal aborts. */
+  events(options: { rollout?: string | undefined; after?: string | undefined; signal: AbortSignal }): AsyncGenerator<RunEvent, void, void>
+  close(): Promise<void>
+}
+
+/** One long poll; shorter than what proxies allow a silent connection. */
+const pollMs = 50_000
+const firstDelayMs = 100
+
+/** Connection errors before an answer: the request is idempotent, so it may be sent again. */
+const passing = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'UND_ERR_SOCKET', 'UND_ERR_CONNECT_TIMEOUT'])
+
+function toError(status: number, text: string): TrainError {
+  let record: ErrorRecord | undefined
+  try {
+    record = (JSON.parse(text) as { error?: ErrorRecord }).error
+  } catch {
+    // Not an answer of the service; said below.
+  }
+  if (record && record.code in errorCatalogue) return new TrainError(record.code as ErrorCode, record.message, { details: { status } })
+  return new TrainError(
+    'GATEWAY_FAILED',
+    `The rollout service answered ${status} with ${JSON.stringify(text.slice(0, 200))}; check its URL.`,
+    {
+      details: { status },
+    },
+  )
+}
+
+export function createRolloutClient({ url, token, connections = 4_096, retries = 6, ca }: RolloutClientOptions): RolloutClient {
+  const origin = new URL(url).origin
+  const pool = new Pool(origin, { connections, headersTimeout: 0, bodyTimeout: 0, ...(ca !== undefined && { connect: { ca } }) })
+  const headers = { ...(token !== undefined && { authorization: `Bearer ${token}` }) }
+
+  async function once(method: Dispatcher.HttpMethod, path: string, body?: string, signal?: AbortSignal): Promise<RolloutState> {
+    const answer = await pool.request({
+      method,
+      path,
+      headers: body === undefined ? headers : { ...headers, 'content-type': 'application/json' },
+      ...(body !== undefined && { body }),
+      ...(signal && { signal }),
+    })
+    const text = await answer.body.text()
+    if (answer.statusCode >= 300) throw toError(answer.statusCode, text)
+    return fromWire(JSON.parse(text))
+  }
+
+  async function send(method: Dispatcher.HttpMethod, path: string, body?: string, signal?: AbortSignal): Promise<RolloutState> {
+    for (let retried = 0; ; retried++) {
+      try {
+        return await once(method, path, body, signal)
+      } catch (cause) {
+        const { code, details } = cause as { code?: string; details?: { status?: number } }
+        const mayPass = code === 'ROLLOUT_QUEUE_FULL' || (details?.status === undefined && passing.has(code ?? ''))
+        if (signal?.aborted || !mayPass || retried >= retries) throw cause
+        await sleep(firstDelayMs * 2 ** retried, undefined, signal ? { signal } : {})
+      }
+    }
+  }
+
+  const pathOf = (id: string) => `/v1/rollouts/${encodeURIComponent(id)}`
+
+  async function run(request: RolloutRequest, signal: AbortSignal): Promise<Episode> {
+    const { key } = request
+    const body = JSON.stringify(request)
+    try {
+      await send('POST', '/v1/rollouts', body, signal)
+      for (;;) {
+        const state = await send('GET', `${pathOf(key)}?wait=${pollMs}ms&include=episode`, undefined, signal)
+        if (state.episode) return state.episode
+        // The service was restarted while it ran: the same request begins a new attempt.
+        if (state.status === 'interrupted') await send('POST', '/v1/rollouts', body, signal)
+        else if (state.error) throw new TrainError(state.error.code as ErrorCode, state.error.message)
+      }
+    } catch (cause) {
+      if (!signal.aborted) throw cause
+      await once('DELETE', pathOf(key)).catch(() => {})
+      throw new TrainError('ROLLOUT_CANCELLED', `Rollout "${key}" was cancelled; submit it again to run it.`, { cause: signal.reason })
+    }
+  }
+
+  return {
+    submit: (request, signal) => send('POST', '/v1/rollouts', JSON.stringify(request), signal),
+    get: (id, { waitMs = 0, signal } = {}) => send('GET', `${pathOf(id)}${waitMs > 0 ? `?wait=${waitMs}ms` : ''}`, undefined, signal),
+    cancel: (id) => send('DELETE', pathOf(id)),
+    async *events({ rollout, after, signal }) {
+      const path = rollout === undefined ? '/v1/events' : `${pathOf(rollout)}/events`
+      const answer = await pool.request({
+        method: 'GET',
+        path,
+        headers: { ...headers, ...(after !== undefined && { 'last-event-id': after }) },
+        signal,
+      })
+      if (answer.statusCode !== 200) throw toError(answer.statusCode, await answer.body.text())
+      try {
+        for await (const { event, data } of readServerEvents(answer.body)) {
+          const parsed = event === 'rollout-state' || event === 'events-lost' ? null : RunEvent.safeParse(JSON.parse(data))
+          if (parsed?.success) yield parsed.data
+        }
+      } catch (cause) {
+        if (!signal.aborted) throw cause
+      }
+    },
+    run,
+    async runAll(requests, signal) {
+      const others = new AbortController()
+      const all = AbortSignal.any([signal, others.signal])
+      const settled = await Promise.allSettled(
+        requests.map((request) =>
+          run(request, all).catch((error: unknown) => {
+            others.abort(error)
+            throw error
+          }),
+        ),
+      )
+      if (settled.some(({ status }) => status === 'rejected')) throw others.signal.reason
+      return settled.map((result) => (result as PromiseFulfilledResult<Episode>).value)
+    },
+    close: () => pool.destroy(),
+  }
+}

@@ -1,0 +1,128 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { BodyError, didYouMean, readBody } from '@aworld-train/core'
+import { RolloutRequest, type RolloutState, TrainError } from '@aworld-train/protocol'
+import { streamEvents } from './event-stream.ts'
+import { invalidRequest, sendJson } from './http-answer.ts'
+import { readDuration } from './read-duration.ts'
+import type { RolloutServerLimits } from './rollout-server.ts'
+import type { RolloutService } from './rollout-service.ts'
+import { type Parts, toWire } from './wire.ts'
+
+export interface ServiceRequest {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  /** Runs what may take long; its signal aborts when the client is gone or the server closes. */
+  whileWaiting(work: (signal: AbortSignal) => Promise<void>): Promise<void>
+}
+
+const everything: Parts = { episode: true, samples: true }
+
+function readParts(include: string | null): Parts {
+  if (include === null) return everything
+  const names = include.split(',').filter(Boolean)
+  const strange = names.find((name) => !(name in everything))
+  if (strange !== undefined)
+    throw invalidRequest(`"include" names "${strange}"; it may name episode and samples.${didYouMean(strange, Object.keys(everything))}`)
+  return { episode: names.includes('episode'), samples: names.includes('samples') }
+}
+
+/** Cuts at the number of parts, so that a body of many errors is not many kilobytes of answer. */
+const shownProblems = 5
+
+async function readRequest(request: IncomingMessage, response: ServerResponse, maxBytes: number): Promise<RolloutRequest> {
+  let body: Buffer
+  try {
+    body = await readBody(request, response, maxBytes)
+  } catch (cause) {
+    if (!(cause instanceof BodyError)) throw cause
+    throw invalidRequest(`${cause.message}; send a smaller task, or raise maxBodyBytes.`, cause.reason === 'too-large' ? 413 : 400)
+  }
+  let json: unknown
+  try {
+    json = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body))
+  } catch (cause) {
+    throw invalidRequest(`The body is not JSON in UTF-8: ${cause instanceof Error ? cause.message : cause}. Send a RolloutRequest.`)
+  }
+  const parsed = RolloutRequest.safeParse(json)
+  if (parsed.success) return parsed.data
+  const problems = parsed.error.issues.slice(0, shownProblems).map(({ path, message }) => `${path.join('.') || 'the body'}: ${message}`)
+  throw invalidRequest(`The body is no RolloutRequest. ${problems.join('; ')}.`)
+}
+
+/** What answers each path of the service. */
+export function createRoutes(service: RolloutService, limits: RolloutServerLimits): (request: ServiceRequest) => Promise<void> {
+  const send = (response: ServerResponse, state: RolloutState, parts: Parts, status = 200, headers?: Record<string, string>) =>
+    sendJson(response, status, toWire(state, parts), headers)
+
+  async function submit({ request, response }: ServiceRequest): Promise<void> {
+    const state = service.submit(await readRequest(request, response, limits.maxBodyBytes))
+    const location = `/v1/rollouts/${encodeURIComponent(state.id)}`
+    send(response, state, everything, state.status === 'queued' ? 202 : 200, { location })
+  }
+
+  async function get({ response, whileWaiting }: ServiceRequest, id: string, query: URLSearchParams): Promise<void> {
+    const parts = readParts(query.get('include'))
+    const wait = query.get('wait')
+    const timeoutMs = wait === null ? 0 : readDuration(wait)
+    if (timeoutMs === null) throw invalidRequest(`"wait" is "${wait}"; write a duration such as 30s, 500ms or 2m.`)
+    if (timeoutMs === 0) send(response, service.get(id), parts)
+    else
+      await whileWaiting(async (signal) => {
+        send(response, await service.wait(id, { timeoutMs: Math.min(timeoutMs, limits.maxWaitMs), signal }), parts)
+      })
+  }
+
+  async function cancel({ response, whileWaiting }: ServiceRequest, id: string): Promise<void> {
+    await whileWaiting(async () => send(response, await service.cancel(id), { episode: false, samples: false }))
+  }
+
+  async function events({ request, response, whileWaiting }: ServiceRequest, rollout: string | undefined): Promise<void> {
+    const known = request.headers['last-event-id']
+    const after = typeof known === 'string' ? known : undefined
+    await whileWaiting((signal) => streamEvents({ service, response, signal, rollout, after, keepAwakeMs: limits.keepAwakeMs }))
+  }
+
+  return async (each) => {
+    const { request, response } = each
+    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://service')
+    const [version, collection, id, rest, more] = pathname.slice(1).split('/')
+    const method = request.method ?? ''
+    if (pathname === '/health') return sendJson(response, 200, JSON.stringify({ status: 'ok', ...service.counts() }))
+    if (version !== 'v1' || more !== undefined) throw unknownPath(pathname)
+    if (collection === 'events' && id === undefined) {
+      allow(method, ['GET'], pathname)
+      return await events(each, undefined)
+    }
+    if (collection !== 'rollouts') throw unknownPath(pathname)
+    if (id === undefined) {
+      allow(method, ['POST'], pathname)
+      return await submit(each)
+    }
+    const key = decodeId(id)
+    if (rest === 'events') {
+      allow(method, ['GET'], pathname)
+      return await events(each, key)
+    }
+    if (rest !== undefined) throw unknownPath(pathname)
+    allow(method, ['GET', 'DELETE'], pathname)
+    if (method === 'GET') await get(each, key, searchParams)
+    else await cancel(each, key)
+  }
+}
+
+function allow(method: string, methods: readonly string[], path: string): void {
+  if (!methods.includes(method)) throw invalidRequest(`${path} answers ${methods.join(' and ')}, not ${method}.`, 405)
+}
+
+function unknownPath(path: string): TrainError {
+  const known = 'POST /v1/rollouts, GET and DELETE /v1/rollouts/{id}, GET /v1/rollouts/{id}/events, GET /v1/events'
+  return invalidRequest(`${path.slice(0, 200)} is not served; known are ${known}.`, 404)
+}
+
+function decodeId(id: string): string {
+  try {
+    return decodeURIComponent(id)
+  } catch {
+    throw new TrainError('ROLLOUT_UNKNOWN', 'The id in the path is not percent-encoded UTF-8; encode the key of the request.')
+  }
+}

@@ -1,0 +1,132 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createBearerCheck, type HttpLimits, isLoopback, openHttpServer, type SocketRefusal, type TlsIdentity } from '@aworld-train/core'
+import { TrainError, toTrainError } from '@aworld-train/protocol'
+import { sendError } from './http-answer.ts'
+import { createRoutes, type ServiceRequest } from './rollout-routes.ts'
+import type { RolloutService } from './rollout-service.ts'
+
+export interface RolloutServerLimits extends HttpLimits {
+  /** Largest request body, in bytes. */
+  readonly maxBodyBytes: number
+  /** Requests that wait or stream at once; one more is answered with 503. */
+  readonly maxWaiting: number
+  /** Longest `wait`; a longer one is cut to this. */
+  readonly maxWaitMs: number
+  /** A stream of events says something this often. */
+  readonly keepAwakeMs: number
+}
+
+export const defaultRolloutServerLimits: RolloutServerLimits = {
+  maxSockets: 16_384,
+  maxHeaderBytes: 16 * 1024,
+  headersTimeoutMs: 30_000,
+  requestTimeoutMs: 300_000,
+  keepAliveTimeoutMs: 75_000,
+  maxBodyBytes: 64 * 1024 * 1024,
+  maxWaiting: 8_192,
+  maxWaitMs: 600_000,
+  keepAwakeMs: 15_000,
+}
+
+export interface RolloutServerOptions {
+  /** Stays the caller's to close. */
+  readonly service: RolloutService
+  /** Defaults to loopback. */
+  readonly host?: string | undefined
+  /** 0 (the default) takes any free port. */
+  readonly port?: number | undefined
+  readonly tls?: TlsIdentity | undefined
+  readonly insecure?: boolean | undefined
+  /** Asked for as `Authorization: Bearer …`. Only on loopback may it be left out. */
+  readonly token?: string | undefined
+  readonly limits?: Partial<RolloutServerLimits> | undefined
+  readonly onRefusal?: ((refusal: SocketRefusal | 'unauthorized') => void) | undefined
+}
+
+export interface RolloutServer {
+  readonly url: string
+  /** Requests that wait or stream. */
+  waiting(): number
+  sockets(): number
+  /** Ends streams and waits, and frees the port. */
+  close(): Promise<void>
+}
+
+/**
+ * The rollout service behind HTTP. Rejects with CONFIG_INVALID where it would answer beyond loopback without TLS or without
+ * a token, and with GATEWAY_PORT_IN_USE.
+ */
+export async function createRolloutServer(options: RolloutServerOptions): Promise<RolloutServer> {
+  const { service, host = '127.0.0.1', port = 0, tls, insecure, token, onRefusal } = options
+  const limits = { ...defaultRolloutServerLimits, ...options.limits }
+  if (token === undefined && !isLoopback(host)) {
+    throw new TrainError(
+      'CONFIG_INVALID',
+      `The rollout service would answer anyone who reaches ${host}; set a token, or listen on 127.0.0.1.`,
+    )
+  }
+  if (token === '') throw new TrainError('CONFIG_INVALID', 'The token of the rollout service is empty; give it at least one character.')
+  const authorized = token === undefined ? () => true : createBearerCheck(token)
+  const closing = new AbortController()
+  let waiting = 0
+  const route = createRoutes(service, limits)
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      if (!authorized(request.headers.authorization)) {
+        onRefusal?.('unauthorized')
+        throw new TrainError('SERVICE_UNAUTHORIZED', 'The token of the service is missing or wrong; send it as "Authorization: Bearer …".')
+      }
+      await route(toServiceRequest(request, response))
+    } catch (cause) {
+      if (!response.destroyed) sendError(response, toTrainError(cause, 'GATEWAY_FAILED'))
+    }
+  }
+
+  function toServiceRequest(request: IncomingMessage, response: ServerResponse): ServiceRequest {
+    return {
+      request,
+      response,
+      async whileWaiting(work) {
+        if (waiting >= limits.maxWaiting) {
+          const message = `${waiting} requests wait already; try again later, or raise maxWaiting.`
+          throw new TrainError('ROLLOUT_QUEUE_FULL', message)
+        }
+        const gone = new AbortController()
+        response.once('close', () => gone.abort())
+        waiting++
+        try {
+          await work(AbortSignal.any([gone.signal, closing.signal]))
+        } finally {
+          waiting--
+        }
+      },
+    }
+  }
+
+  const { server, url, sockets } = await openHttpServer({
+    what: 'The rollout service',
+    host,
+    port,
+    tls,
+    insecure,
+    limits,
+    portError: 'GATEWAY_PORT_IN_USE',
+    handle: (request, response) => void answer(request, response),
+    onRefusal,
+  })
+  return {
+    url,
+    waiting: () => waiting,
+    sockets,
+    async close() {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+      closing.abort(new Error('The server was closed.'))
+      server.closeIdleConnections()
+      // Answers to those that waited are on their way; nothing waits longer than this.
+      const late = setTimeout(() => server.closeAllConnections(), 500)
+      await closed
+      clearTimeout(late)
+    },
+  }
+}

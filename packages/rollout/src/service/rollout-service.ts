@@ -1,0 +1,229 @@
+import type { RolloutRunner, RunStore } from '@aworld-train/core'
+import { stableHash, stableStringify, toTrainingSamples } from '@aworld-train/core'
+import { type RolloutRequest, type RolloutState, type RunEvent, TrainError, toTrainError } from '@aworld-train/protocol'
+import { cancelled } from '../rollout-errors.ts'
+import { createEventLog, type EventEntry, type EventQuery } from './event-log.ts'
+
+export interface RolloutServiceOptions {
+  /** Opens what runs the rollouts; it tells of their start and end through `onEvent`, and is closed with the service. */
+  readonly openRunner: (onEvent: (event: RunEvent) => void) => RolloutRunner & { close?(): Promise<void> }
+  /** Keeps what is finished. With its `rollout`, keys of earlier processes are known too. */
+  readonly store: RunStore
+  readonly limits?: Partial<RolloutServiceLimits> | undefined
+}
+
+export interface RolloutServiceLimits {
+  /** Bytes of all requests that have no result yet; how many they are is not bounded. */
+  readonly maxQueuedBytes: number
+  /** Rollouts with a result, or cancelled, that are remembered outside the store. */
+  readonly maxRemembered: number
+  /** Events that a reader can go back to. */
+  readonly maxKeptEvents: number
+}
+
+export const defaultServiceLimits: RolloutServiceLimits = { maxQueuedBytes: 1024 ** 3, maxRemembered: 10_000, maxKeptEvents: 10_000 }
+
+export interface RolloutServiceCounts {
+  readonly queued: number
+  readonly running: number
+  readonly queuedBytes: number
+  /** Milliseconds that the first of the queue has waited; 0 where it is empty. */
+  readonly oldestQueuedMs: number
+  readonly done: number
+  readonly failed: number
+  readonly cancelled: number
+}
+
+/** Takes rollouts, runs them and answers for them; the same object in process and behind HTTP. */
+export interface RolloutService {
+  /**
+   * Queues a rollout. The same request again is the same rollout: one that is cancelled, failed or interrupted runs again. The
+   * answer carries no episode. Throws ROLLOUT_CONFLICT for another request under the same key, ROLLOUT_QUEUE_FULL beyond the bytes of the queue, ROLLOUT_CANCELLED once it stops.
+   */
+  submit(request: RolloutRequest): RolloutState
+  /** Throws ROLLOUT_UNKNOWN. */
+  get(id: string): RolloutState
+  /** Resolves when the rollout has ended, after `timeoutMs`, or when the signal aborts, to where it stands then. Throws ROLLOUT_UNKNOWN. */
+  wait(id: string, options: { timeoutMs: number; signal?: AbortSignal | undefined }): Promise<RolloutState>
+  /** Resolves when nothing of the rollout runs any more. One that has ended stays as it is. Throws ROLLOUT_UNKNOWN. */
+  cancel(id: string): Promise<RolloutState>
+  events(query: EventQuery, signal: AbortSignal): AsyncGenerator<EventEntry, void, void>
+  counts(): RolloutServiceCounts
+  /** Takes nothing more; resolves when nothing is queued or running, or when the signal aborts. */
+  drain(signal: AbortSignal): Promise<void>
+  /** Cancels what is left. */
+  close(): Promise<void>
+}
+
+interface Entry {
+  readonly hash: string
+  readonly bytes: number
+  readonly submittedAt: number
+  readonly controller: AbortController
+  status: Exclude<RolloutState['status'], 'interrupted'>
+  error: TrainError | null
+  ended: Promise<void>
+}
+
+/** Where a rollout stands, without what it led to. */
+function receipt(id: string, status: RolloutState['status']): RolloutState {
+  return { version: 1, id, status, episode: null, samples: [], error: null }
+}
+
+const again: ReadonlySet<RolloutState['status']> = new Set(['cancelled', 'failed'])
+
+export function createRolloutService({ openRunner, store, ...options }: RolloutServiceOptions): RolloutService {
+  const limits = { ...defaultServiceLimits, ...options.limits }
+  const log = createEventLog({ kept: limits.maxKeptEvents })
+  const entries = new Map<string, Entry>()
+  const ended: string[] = []
+  const count = { queued: 0, running: 0, queuedBytes: 0, done: 0, failed: 0, cancelled: 0 }
+  let stopping = false
+
+  const runner = openRunner((event) => {
+    if (event.type === 'rollout-start') {
+      const entry = entries.get(event.rollout)
+      if (entry?.status === 'queued') {
+        entry.status = 'running'
+        count.queued--
+        count.running++
+      }
+    }
+    log.append(event)
+  })
+
+  function conflict(id: string): TrainError {
+    return new TrainError('ROLLOUT_CONFLICT', `Rollout "${id}" was submitted before with another request; use another key for this one.`)
+  }
+
+  function unknown(id: string): TrainError {
+    return new TrainError('ROLLOUT_UNKNOWN', `There is no rollout "${id}"; submit it, or correct the id.`)
+  }
+
+  function settle(id: string, entry: Entry, status: 'done' | 'failed' | 'cancelled', error: TrainError | null): void {
+    if (entry.status === 'queued' || entry.status === 'running') count[entry.status]--
+    count[status]++
+    count.queuedBytes -= entry.bytes
+    entry.status = status
+    entry.error = error
+    ended.push(id)
+    // The store knows what is done; without its word the entries are all there is.
+    if (ended.length > limits.maxRemembered && store.rollout) forget(ended.shift()!)
+  }
+
+  function forget(id: string): void {
+    const entry = entries.get(id)
+    if (entry && entry.status !== 'queued' && entry.status !== 'running') entries.delete(id)
+  }
+
+  function start(request: RolloutRequest, hash: string, bytes: number): Entry {
+    const id = request.key
+    const controller = new AbortController()
+    const entry: Entry = { hash, bytes, submittedAt: Date.now(), controller, status: 'queued', error: null, ended: Promise.resolve() }
+    // Deleted first, so that entries stand in the order of their submission.
+    entries.delete(id)
+    entries.set(id, entry)
+    count.queued++
+    count.queuedBytes += bytes
+    log.append({ type: 'rollout-queued', at: Date.now(), rollout: id, split: request.split })
+    entry.ended = runner.run(request, controller.signal).then(
+      () => settle(id, entry, 'done', null),
+      (cause: unknown) => {
+        const error = toTrainError(cause, 'STORE_FAILED')
+        settle(id, entry, error.code === 'ROLLOUT_CANCELLED' ? 'cancelled' : 'failed', error)
+      },
+    )
+    return entry
+  }
+
+  function state(id: string, status: RolloutState['status'], error: TrainError | null): RolloutState {
+    const episode = status === 'done' ? store.episode(id) : null
+    const samples = episode ? toTrainingSamples(episode).samples : []
+    return { ...receipt(id, status), episode, samples, error: error?.toRecord() ?? null }
+  }
+
+  /** What the store knows of a rollout that this process does not remember. */
+  function fromStore(id: string): RolloutState | null {
+    const record = store.rollout?.(id)
+    if (record) return state(id, record.status === 'done' ? 'done' : 'interrupted', null)
+    return record === undefined && store.episode(id) ? state(id, 'done', null) : null
+  }
+
+  function get(id: string): RolloutState {
+    const entry = entries.get(id)
+    const found = entry ? state(id, entry.status, entry.error) : fromStore(id)
+    if (!found) throw unknown(id)
+    return found
+  }
+
+  function submit(request: RolloutRequest): RolloutState {
+    const { key } = request
+    const text = stableStringify(request)
+    const hash = stableHash(text)
+    const entry = entries.get(key)
+    const known = entry ? null : store.rollout?.(key)
+    if (entry ? entry.hash !== hash : known && stableStringify(known.request) !== text) throw conflict(key)
+    if (entry && !again.has(entry.status)) return receipt(key, entry.status)
+    if (known?.status === 'done') return receipt(key, 'done')
+    if (stopping) throw cancelled(key, new Error('The service is stopping; submit the rollout again when it is back.'))
+    const bytes = Buffer.byteLength(text)
+    if (count.queuedBytes + bytes > limits.maxQueuedBytes) {
+      const message = `Rollout "${key}" has ${bytes} bytes; the queue holds ${count.queuedBytes} of ${limits.maxQueuedBytes}. Submit it again when some have ended, or raise maxQueuedBytes.`
+      throw new TrainError('ROLLOUT_QUEUE_FULL', message)
+    }
+    return receipt(key, start(request, hash, bytes).status)
+  }
+
+  async function endOf({ ended }: Entry, timeoutMs: number, signal?: AbortSignal): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, timeoutMs)
+    signal?.addEventListener('abort', () => resolve(), { once: true })
+    if (!signal?.aborted) await Promise.race([ended, promise])
+    clearTimeout(timer)
+  }
+
+  function oldestQueuedMs(): number {
+    if (count.queued === 0) return 0
+    for (const { status, submittedAt } of entries.values()) if (status === 'queued') return Date.now() - submittedAt
+    return 0
+  }
+
+  async function idle(): Promise<void> {
+    await Promise.all(Array.from(entries.values(), (entry) => entry.ended))
+  }
+
+  return {
+    submit,
+    get,
+    async wait(id, { timeoutMs, signal }) {
+      const entry = entries.get(id)
+      if (entry && (entry.status === 'queued' || entry.status === 'running')) await endOf(entry, timeoutMs, signal)
+      return get(id)
+    },
+    async cancel(id) {
+      const entry = entries.get(id)
+      if (!entry) return get(id)
+      entry.controller.abort(new TrainError('ROLLOUT_CANCELLED', `Rollout "${id}" was cancelled; submit it again to run it.`))
+      await entry.ended
+      return get(id)
+    },
+    events: (query, signal) => log.read(query, signal),
+    counts: () => ({ ...count, oldestQueuedMs: oldestQueuedMs() }),
+    async drain(signal) {
+      stopping = true
+      if (signal.aborted) return
+      const aborted = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+      await Promise.race([idle(), aborted])
+    },
+    async close() {
+      stopping = true
+      for (const [id, { status, controller }] of entries) {
+        if (status === 'queued' || status === 'running')
+          controller.abort(new TrainError('ROLLOUT_CANCELLED', `The service stopped before rollout "${id}" ended; submit it again.`))
+      }
+      await runner.close?.()
+      await idle()
+      log.close()
+    },
+  }
+}

@@ -1,0 +1,51 @@
+import { Episode, type RolloutState, TrainingSample } from '@aworld-train/protocol'
+import { z } from 'zod'
+
+/** Which parts of a state are wanted; both are large. */
+export interface Parts {
+  readonly episode: boolean
+  readonly samples: boolean
+}
+
+/** A state as JSON text. Arrays of numbers are written out; nothing is checked, since it was made here. */
+export function toWire(state: RolloutState, { episode, samples }: Parts): string {
+  const plain = {
+    ...state,
+    episode: state.episode && episode ? plainEpisode(state.episode) : null,
+    samples: samples ? state.samples.map(plainSample) : [],
+  }
+  return JSON.stringify(plain)
+}
+
+function plainEpisode(episode: Episode): object {
+  const trajectories = episode.trajectories.map((trajectory) => ({
+    ...trajectory,
+    turns: trajectory.turns.map((turn) => ({
+      ...turn,
+      promptTokenIds: Array.from(turn.promptTokenIds),
+      completionTokenIds: Array.from(turn.completionTokenIds),
+      rolloutLogprobs: Array.from(turn.rolloutLogprobs),
+    })),
+  }))
+  return { ...episode, trajectories }
+}
+
+function plainSample(sample: TrainingSample): object {
+  const { tokenIds, lossMask, rolloutLogprobs } = sample
+  return {
+    ...sample,
+    tokenIds: Array.from(tokenIds),
+    lossMask: Array.from(lossMask),
+    rolloutLogprobs: Array.from(rolloutLogprobs),
+  }
+}
+
+/** The state in an answer of the service. Throws a ZodError where it is of another format. */
+export function fromWire(json: unknown): RolloutState {
+  const { episode, samples, ...rest } = json as Record<string, unknown>
+  return {
+    ...(rest as Omit<RolloutState, 'episode' | 'samples'>),
+    episode: episode === null ? null : z.decode(Episode, episode as z.input<typeof Episode>),
+    samples: z.decode(z.array(TrainingSample), samples as z.input<typeof TrainingSample>[]),
+  }
+}
