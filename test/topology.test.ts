@@ -11,7 +11,7 @@ const layers: readonly (readonly string[])[] = [
   ['core'],
   ['chat'],
   ['agent', 'environment', 'gateway', 'rollout', 'store', 'training'],
-  ['engine-local', 'testing'],
+  ['engine-local', 'engine-remote', 'testing'],
   ['aworld-train'],
   ['cli'],
 ]

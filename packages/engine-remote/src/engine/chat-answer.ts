@@ -1,0 +1,154 @@
+import type { ReportedCompletion } from '@aworld-train/core'
+import type { Message, ToolCall, WeightVersionSpan } from '@aworld-train/protocol'
+import { eventData } from '../http/event-stream.ts'
+import { invalidAnswer, toStreamError } from '../http/server-error.ts'
+import { toFinishReason } from './finish-reason.ts'
+
+/** A tool call, or in a stream a piece of one. */
+export interface WireToolCall {
+  readonly index?: number | null
+  readonly id?: string | null
+  readonly function?: { readonly name?: string | null; readonly arguments?: string | null } | null
+}
+
+export interface WireMessage {
+  readonly content?: string | null
+  readonly reasoning?: string | null
+  readonly reasoning_content?: string | null
+  readonly tool_calls?: readonly WireToolCall[] | null
+}
+
+export interface WireChoice {
+  readonly index?: number
+  readonly message?: WireMessage
+  readonly delta?: WireMessage
+  readonly finish_reason?: string | null
+  readonly logprobs?: { readonly content?: readonly { readonly logprob: number }[] | null } | null
+}
+
+export interface WireAnswer {
+  readonly choices?: readonly WireChoice[]
+  readonly error?: unknown
+  readonly usage?: {
+    readonly prompt_tokens?: number
+    readonly completion_tokens?: number
+    readonly prompt_tokens_details?: { readonly cached_tokens?: number } | null
+  } | null
+}
+
+/** Tokens that one answer, or one event of it, reports; absent members are not reported there. */
+export interface ReportedTokens {
+  readonly promptTokenIds?: readonly number[] | null | undefined
+  readonly tokenIds?: readonly number[] | null | undefined
+  readonly logprobs?: readonly number[] | null | undefined
+  readonly weightVersions?: readonly WeightVersionSpan[] | undefined
+}
+
+/** Where a server puts token ids and logprobs in its Chat Completions answers. */
+export type ReadTokens = (answer: WireAnswer, choice: WireChoice | undefined) => ReportedTokens
+
+function parse(server: string, text: string): WireAnswer {
+  try {
+    const value: unknown = JSON.parse(text)
+    if (typeof value === 'object' && value !== null) return value
+  } catch (cause) {
+    throw invalidAnswer(server, `answered what is not JSON: "${text.slice(0, 80)}"`, cause)
+  }
+  throw invalidAnswer(server, `answered ${text.slice(0, 80)} in place of an object`)
+}
+
+/** Puts the pieces of a stream, or a whole message, together. */
+function createMessage() {
+  const calls: { id: string; name: string; arguments: string }[] = []
+  let content: string | null = null
+  let reasoning: string | undefined
+  return {
+    add(piece: WireMessage): void {
+      if (typeof piece.content === 'string') content = (content ?? '') + piece.content
+      const thought = piece.reasoning ?? piece.reasoning_content
+      if (typeof thought === 'string' && thought !== '') reasoning = (reasoning ?? '') + thought
+      for (const [position, call] of (piece.tool_calls ?? []).entries()) {
+        const index = call.index ?? position
+        calls[index] ??= { id: '', name: '', arguments: '' }
+        const known = calls[index]
+        if (call.id) known.id = call.id
+        if (call.function?.name) known.name += call.function.name
+        if (call.function?.arguments) known.arguments += call.function.arguments
+      }
+    },
+    finish(): Message {
+      const toolCalls: ToolCall[] = calls.filter((call) => call !== undefined)
+      return { role: 'assistant', content, ...(reasoning !== undefined && { reasoning }), ...(toolCalls.length > 0 && { toolCalls }) }
+    },
+  }
+}
+
+/**
+ * The completion in the whole bytes of a Chat Completions answer, JSON or server-sent events. POLICY_RESPONSE_INVALID where ids
+ * or logprobs are missing or of unequal length, where there is no choice or more than one, or where the answer stops in its middle.
+ */
+export function readChatAnswer(server: string, body: Uint8Array, stream: boolean, readTokens: ReadTokens): ReportedCompletion {
+  const text = new TextDecoder().decode(body)
+  const message = createMessage()
+  const tokenIds: number[] = []
+  const logprobs: number[] = []
+  let promptTokenIds: readonly number[] | null = null
+  let weightVersions: readonly WeightVersionSpan[] | undefined
+  let finish: string | null = null
+  let usage: WireAnswer['usage'] = null
+  let done = !stream
+  let choices = 0
+
+  const add = (answer: WireAnswer): void => {
+    if (answer.error) throw toStreamError(server, answer.error)
+    usage = answer.usage ?? usage
+    const choice = answer.choices?.[0]
+    if ((answer.choices?.length ?? 0) > 1 || (choice?.index ?? 0) > 0)
+      throw invalidAnswer(server, 'answered several choices where one is recorded')
+    if (choice) choices++
+    const reported = readTokens(answer, choice)
+    promptTokenIds ??= reported.promptTokenIds ?? null
+    weightVersions = reported.weightVersions ?? weightVersions
+    for (const id of reported.tokenIds ?? []) tokenIds.push(id)
+    for (const logprob of reported.logprobs ?? []) logprobs.push(logprob)
+    if (!choice) return
+    message.add(choice.message ?? choice.delta ?? {})
+    finish = choice.finish_reason ?? finish
+  }
+
+  if (stream)
+    for (const data of eventData(text)) {
+      if (data === '[DONE]') done = true
+      else add(parse(server, data))
+    }
+  else add(parse(server, text))
+
+  if (choices === 0) throw invalidAnswer(server, 'answered no choice')
+  if (!done || finish === null) throw invalidAnswer(server, 'ended in the middle of its answer')
+  if (promptTokenIds === null || (tokenIds.length === 0 && logprobs.length > 0)) throw invalidAnswer(server, 'answered without token ids')
+  if (tokenIds.length !== logprobs.length)
+    throw invalidAnswer(server, `answered ${tokenIds.length} token ids with ${logprobs.length} logprobs`)
+  checkTokens(server, tokenIds, logprobs)
+  const prompt = Int32Array.from(promptTokenIds as readonly number[])
+  const { prompt_tokens_details: details } = (usage ?? {}) as NonNullable<WireAnswer['usage']>
+  return {
+    promptTokenIds: prompt,
+    completionTokenIds: Int32Array.from(tokenIds),
+    rolloutLogprobs: Float32Array.from(logprobs),
+    message: message.finish(),
+    finishReason: toFinishReason(finish),
+    usage: { promptTokens: prompt.length, completionTokens: tokenIds.length, cachedTokens: details?.cached_tokens ?? 0 },
+    ...(weightVersions !== undefined && { weightVersions }),
+  }
+}
+
+/** POLICY_RESPONSE_INVALID for an id that is none or a logprob that is not a number at most 0. */
+export function checkTokens(server: string, tokenIds: ArrayLike<number>, logprobs: ArrayLike<number>): void {
+  for (let index = 0; index < tokenIds.length; index++) {
+    const id = tokenIds[index]!
+    const logprob = logprobs[index]!
+    if (!(Number.isInteger(id) && id >= 0)) throw invalidAnswer(server, `answered ${JSON.stringify(id)} as a token id`)
+    if (!(Number.isFinite(logprob) && logprob <= 0))
+      throw invalidAnswer(server, `answered ${JSON.stringify(logprob)} as the logprob of token ${id}`)
+  }
+}

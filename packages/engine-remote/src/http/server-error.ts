@@ -1,0 +1,66 @@
+import { TrainError } from '@aworld-train/protocol'
+
+/** What the message of a 400 says when a prompt leaves no room: vLLM 0.32 and SGLang 0.5. */
+const overflow =
+  /longer than the (?:maximum model length|model's context length)|maximum context length|exceeds? the (?:model's )?(?:maximum )?context/i
+
+export interface ServerAnswer {
+  readonly server: string
+  readonly status: number
+  readonly body: string
+  readonly retryAfter: string | null
+}
+
+/** The server's own words: `error.message` of an OpenAI-style body, `detail` or `message` of others, else the beginning of the body. */
+export function messageOf(body: string): string {
+  try {
+    const json = JSON.parse(body) as { error?: { message?: unknown } | string; detail?: unknown; message?: unknown }
+    const error = typeof json.error === 'object' ? json.error?.message : json.error
+    const message = error ?? json.message ?? json.detail
+    if (typeof message === 'string') return message.slice(0, 500)
+    if (message !== undefined) return JSON.stringify(message).slice(0, 500)
+  } catch {}
+  return body.trim().slice(0, 200)
+}
+
+/** An answer that is not 2xx, as the typed error that stands for it. */
+export function toServerError({ server, status, body, retryAfter }: ServerAnswer): TrainError {
+  const said = messageOf(body)
+  const details = { server, status, ...(retryAfter !== null && { retryAfter }) }
+  const says = said === '' ? 'without a word' : `with "${said}"`
+  if (status === 400 && overflow.test(said))
+    return new TrainError('POLICY_CONTEXT_OVERFLOW', `${server} refused a prompt that leaves no room in its context ${says}.`, {
+      details: { ...details, stopReason: 'context-overflow' },
+    })
+  if (status === 429) return new TrainError('POLICY_RATE_LIMITED', `${server} takes no more calls: it answered 429 ${says}.`, { details })
+  if (status === 401 || status === 403)
+    return new TrainError(
+      'CONFIG_INVALID',
+      `${server} refused the call: ${status} ${says}; check its key and the flags it was started with.`,
+      {
+        details,
+      },
+    )
+  if (status === 404)
+    return new TrainError('CONFIG_INVALID', `${server} does not know the model or the route: 404 ${says}; check its name and version.`, {
+      details,
+    })
+  if (status >= 400 && status < 500 && status !== 408)
+    return new TrainError('GATEWAY_BAD_REQUEST', `${server} refused the call: ${status} ${says}.`, { details })
+  return new TrainError('POLICY_UNAVAILABLE', `${server} failed: it answered ${status} ${says}.`, { details })
+}
+
+/** An error that a server wrote into an answer that had begun with 200. */
+export function toStreamError(server: string, error: unknown): TrainError {
+  const { message, code } = (typeof error === 'object' && error !== null ? error : { message: error }) as Record<string, unknown>
+  const status = typeof code === 'number' ? code : 500
+  const body = JSON.stringify({ error: { message: typeof message === 'string' ? message : JSON.stringify(error) } })
+  return toServerError({ server, status, body, retryAfter: null })
+}
+
+export function invalidAnswer(server: string, problem: string, cause?: unknown): TrainError {
+  return new TrainError('POLICY_RESPONSE_INVALID', `${server} ${problem}; check its version and the flags it was started with.`, {
+    cause,
+    details: { server },
+  })
+}

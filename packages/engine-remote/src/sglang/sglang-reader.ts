@@ -1,0 +1,18 @@
+import type { ReadAnswer } from '@aworld-train/core'
+import { type ReadTokens, readChatAnswer, type WireChoice } from '../engine/chat-answer.ts'
+import { type SglangMeta, toSpans } from './sglang-meta.ts'
+
+/** `choices[].meta_info` and `choices[].prompt_token_ids`, as SGLang's serving_chat.py writes them. */
+const readTokens: ReadTokens = (_answer, choice) => {
+  const own = choice as (WireChoice & { meta_info?: SglangMeta | null; prompt_token_ids?: readonly number[] | null }) | undefined
+  const pairs = own?.meta_info?.output_token_logprobs
+  return {
+    promptTokenIds: own?.prompt_token_ids,
+    tokenIds: pairs?.map(([, id]) => id),
+    logprobs: pairs?.map(([logprob]) => logprob),
+    weightVersions: own?.meta_info ? toSpans(own.meta_info) : undefined,
+  }
+}
+
+/** Reads a Chat Completions answer of SGLang that was asked with `return_meta_info`, `return_prompt_token_ids` and `logprobs`. */
+export const readAnswer: ReadAnswer = (body, stream) => readChatAnswer('SGLang', body, stream, readTokens)

@@ -1,0 +1,16 @@
+import type { ReadAnswer } from '@aworld-train/core'
+import { type ReadTokens, readChatAnswer, type WireChoice } from '../engine/chat-answer.ts'
+
+/** Ids stand on the top level or in the choice: both were seen in vLLM 0.32. */
+const readTokens: ReadTokens = (answer, choice) => {
+  const top = answer as { readonly prompt_token_ids?: readonly number[] | null }
+  const own = choice as (WireChoice & { token_ids?: readonly number[] | null; prompt_token_ids?: readonly number[] | null }) | undefined
+  return {
+    promptTokenIds: top.prompt_token_ids ?? own?.prompt_token_ids,
+    tokenIds: own?.token_ids,
+    logprobs: own?.logprobs?.content?.map(({ logprob }) => logprob),
+  }
+}
+
+/** Reads a Chat Completions answer of vLLM that was asked with `return_token_ids` and `logprobs`. */
+export const readAnswer: ReadAnswer = (body, stream) => readChatAnswer('vLLM', body, stream, readTokens)
