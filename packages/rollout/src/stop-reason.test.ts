@@ -69,6 +69,28 @@ const cases: readonly [name: string, input: Partial<StopInput>, stopReason: Stop
     'TOOL_SERVER_DIED',
   ],
   ['a typed error of its own', { outcome: threw(of('TOOL_TIMEOUT')), policyFailure: of('POLICY_UNAVAILABLE') }, 'failed', 'TOOL_TIMEOUT'],
+  [
+    'thrown for a cut message',
+    { outcome: threw(new Error('length')), trajectories: trajectories(turn('4', 'length', 1)) },
+    'truncated',
+    'AGENT_FAILED',
+  ],
+  [
+    'thrown after a cut message and a whole one',
+    { outcome: threw(new Error('own')), trajectories: trajectories(turn('4', 'length', 1), turn('42', 'stop', 2)) },
+    'failed',
+    'AGENT_FAILED',
+  ],
+  [
+    'thrown for a lost policy after a cut message',
+    {
+      outcome: threw(new Error('503')),
+      trajectories: trajectories(turn('4', 'length', 1)),
+      policyFailure: of('POLICY_UNAVAILABLE'),
+    },
+    'failed',
+    'POLICY_UNAVAILABLE',
+  ],
   ['cut in the answer', { outcome: answered('4'), trajectories: trajectories(turn('4', 'length', 1)) }, 'truncated'],
   [
     'cut, without an answer',

@@ -34,7 +34,11 @@ export function decideStop({ outcome, aborted, policyFailure, environmentFailure
     const own = outcome.error instanceof TrainError ? outcome.error : agentFailed(outcome.error)
     // What an agent throws after a failed call is mostly its client's word for that failure.
     const error = own.code === 'AGENT_FAILED' ? (failure ?? environmentFailure ?? own) : own
-    return limitOf(error) ?? { stopReason: 'failed', error }
+    const limited = limitOf(error)
+    if (limited) return limited
+    // Clients refuse a message that was cut: `openai` throws a LengthFinishReasonError, others fail to read its arguments.
+    const cut = error.code === 'AGENT_FAILED' && latestTurn(trajectories)?.finishReason.unified === 'length'
+    return { stopReason: cut ? 'truncated' : 'failed', error }
   }
   const { answer } = outcome
   if (!trajectories.some(({ turns }) => turns.length > 0)) {
@@ -57,10 +61,15 @@ function limitOf(error: TrainError | null): StopDecision | null {
 
 /** The turn an answer was taken from: the latest one that says it, else the latest. */
 function answerTurn(answer: string | null, trajectories: readonly Trajectory[]): Turn | undefined {
-  const turns = trajectories.flatMap((trajectory) => trajectory.turns).sort((a, b) => a.timing.endedAt - b.timing.endedAt)
+  const turns = inOrder(trajectories)
   const text = answer?.trim()
   return (text ? turns.findLast(({ message }) => message.content?.includes(text)) : undefined) ?? turns.at(-1)
 }
+
+const latestTurn = (trajectories: readonly Trajectory[]): Turn | undefined => inOrder(trajectories).at(-1)
+
+const inOrder = (trajectories: readonly Trajectory[]): Turn[] =>
+  trajectories.flatMap((trajectory) => trajectory.turns).sort((a, b) => a.timing.endedAt - b.timing.endedAt)
 
 function agentFailed(error: unknown): TrainError {
   const message = error instanceof Error ? error.message : String(error)
