@@ -1,6 +1,8 @@
 import { TrainError, toTrainError } from '@aworld-train/protocol'
 import { createCompletionParser } from './completion-parser.ts'
 import { createConversation } from './continuity/conversation.ts'
+import type { BranchMeasurement } from './continuity/expected-branches.ts'
+import { historyNotes } from './continuity/history-notes.ts'
 import { type ModelFolder, readModelFolder } from './model-folder.ts'
 import { probeTemplate } from './probe/probe-template.ts'
 import { selfTest } from './probe/self-test.ts'
@@ -9,7 +11,7 @@ import { createChatRenderer, type ModelTemplates } from './render/chat-renderer.
 import { compileTemplate } from './render/chat-template.ts'
 import { toolCallSyntaxes } from './syntax/table.ts'
 import { createTokenizer, type TextTokenizer } from './tokenizer.ts'
-import type { ChatModel, HistoryPolicy, LoadChatModelOptions, TemplateProbe } from './types.ts'
+import type { ChatModel, Conversation, HistoryPolicy, LoadChatModelOptions, TemplateProbe } from './types.ts'
 
 /** Tokenizer and template of a Hugging Face folder, probed and tested. Throws TEMPLATE_UNSUPPORTED where it cannot be rendered faithfully. */
 export async function loadChatModel({
@@ -66,20 +68,34 @@ export function openModel(folder: ModelFolder, stopTokenIds: readonly number[], 
   return { directory, tokenizer, templates, probe, reasoning, stops, engineStopIds: new Set(stopTokenIds) }
 }
 
-/** The model over opened parts. */
-export function assemble({ tokenizer, templates, probe, reasoning, stops, engineStopIds }: OpenedModel, history: HistoryPolicy): ChatModel {
+/** What measuring the branches of opened parts needs. */
+export function branchMeasurement(model: OpenedModel): BranchMeasurement {
+  const { tokenizer, probe, reasoning } = model
+  const createConversation = (policy: HistoryPolicy) => conversations(model, policy)(new Date(0))
+  return { tokenizer, probe, reasons: reasoning !== null, createConversation }
+}
+
+function conversations({ tokenizer, templates, probe, reasoning, stops }: OpenedModel, policy: HistoryPolicy): (now: Date) => Conversation {
   const renderer = createChatRenderer(templates, { ...probe, reasoningTags: reasoning })
   const syntax = toolCallSyntaxes.find(({ name }) => name === probe.syntax) ?? null
   const markup = [...stops.values(), ...(reasoning ? [reasoning.open, reasoning.close] : [])]
+  return (now) => createConversation({ tokenizer, stops, probe, markup, renderer, reasoning, syntax, policy, now })
+}
+
+/** The model over opened parts. */
+export function assemble(model: OpenedModel, history: HistoryPolicy): ChatModel {
+  const { tokenizer, templates, probe, reasoning, engineStopIds } = model
+  const syntax = toolCallSyntaxes.find(({ name }) => name === probe.syntax) ?? null
+  const open = conversations(model, history)
   return {
     tokenizerHash: tokenizer.hash,
     templateHash: templates.toolUse ? `${templates.default.hash}+${templates.toolUse.hash}` : templates.default.hash,
     probe,
+    historyNotes: historyNotes(branchMeasurement(model), history),
     encode: (text) => tokenizer.encode(text).slice(),
     decode: (ids, { skipSpecialTokens = false } = {}) => tokenizer.decode(ids, skipSpecialTokens),
-    createConversation: ({ now = new Date() } = {}) =>
-      createConversation({ tokenizer, stops, probe, markup, renderer, reasoning, policy: history, now }),
-    createCompletionParser: ({ tools, prompt, stop = [], mintToolCallId }) =>
+    createConversation: ({ now = new Date() } = {}) => open(now),
+    createCompletionParser: ({ tools, prompt, stop = [], forced = prompt.forced, mintToolCallId }) =>
       createCompletionParser({
         tokenizer,
         stopTokenIds: engineStopIds,

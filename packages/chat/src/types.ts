@@ -100,10 +100,10 @@ export interface RecordedResult {
   /** Cut by length, a stop string or an abort. For the reader: what is appended follows from the last id. */
   readonly truncated?: boolean | undefined
   /** Ids that the model sampled for its calls, where its syntax has them: they, not the client's, stand in later prompts. */
-  readonly promptCallIds?: readonly (string | undefined)[] | undefined
+  readonly promptCallIds?: readonly (string | null)[] | undefined
 }
 
-/** The first message in which a request differs from the recorded conversation that is nearest to it. */
+/** The first message in which a request differs from the recorded conversation whose answers it holds. */
 export interface Divergence {
   readonly index: number
   readonly role: Message['role']
@@ -113,6 +113,7 @@ export interface Divergence {
 }
 
 export interface PreparedPrompt {
+  /** May be a view of a larger memory that the prompts of a branch share; do not write to it. */
   readonly promptTokenIds: Int32Array
   /** Index of the turn this one continues; `null` for a root or a branch. */
   readonly parent: number | null
@@ -128,7 +129,7 @@ export interface PreparedPrompt {
   readonly prefill: string
   /** Text that opens a forced call, behind prefill: its tokens end the prompt. */
   readonly forced: string
-  /** Set for `no-match`. */
+  /** Set where a request that holds a recorded answer differs from what came before it. */
   readonly divergence: Divergence | null
   /** The deepest recorded turn that the messages extend, continued or not. */
   readonly matched: number | null

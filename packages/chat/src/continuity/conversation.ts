@@ -1,22 +1,44 @@
 import { type Message, TrainError } from '@aworld-train/protocol'
 import { endsInReasoning, type ReasoningTags } from '../reasoning-tags.ts'
 import type { ChatRenderer, ToolSet } from '../render/chat-renderer.ts'
-import type { Conversation, HistoryPolicy, PreparedPrompt, PrepareRequest, RecordedResult } from '../types.ts'
-import { markMessage, prefillMark } from './marks.ts'
-import { matchMessage, type Tolerance } from './match-message.ts'
+import { forcedPrefix } from '../syntax/forced-prefix.ts'
+import type { ToolCallSyntax } from '../syntax/syntax.ts'
+import type { Conversation, ForcedCall, HistoryPolicy, PreparedPrompt, PrepareRequest, RecordedResult } from '../types.ts'
+import { type GrowingText, GrowingTokens } from './growing.ts'
+import { createMarks, type Marks } from './marks.ts'
+import { findDivergence, type HistoryMatch, historyOf, isEmpty, matchHistory, pathTo } from './match-history.ts'
 import { type Continuation, continuation, type RecordedTurn, type RuleSettings } from './skeleton-rule.ts'
 
 export interface ConversationSettings extends RuleSettings {
   readonly renderer: ChatRenderer
   readonly reasoning: ReasoningTags | null
+  /** How the policy writes calls; `null` where they are not understood. */
+  readonly syntax: ToolCallSyntax | null
   readonly policy: HistoryPolicy
   readonly now: Date
 }
 
-interface Match {
-  readonly turn: RecordedTurn
-  readonly tolerated: readonly Tolerance[]
+/** What a request asks for, read once. */
+interface Asked {
+  /** Without prefill, as given. */
+  readonly given: readonly Message[]
+  readonly prefill: string | null
+  readonly tools: ToolSet
+  readonly forced: ForcedCall | undefined
 }
+
+/** A decision to continue, with what it was made from. */
+interface Continued {
+  readonly match: HistoryMatch
+  readonly messages: readonly Message[]
+  readonly tools: ToolSet
+  readonly skeleton: string
+  readonly decision: Continuation & { continues: true }
+  readonly opening: string
+}
+
+/** Characters at the end of a prompt that tell whether it ends in reasoning. */
+const textEnd = 200
 
 export function createConversation(settings: ConversationSettings): Conversation {
   return new ConversationTree(settings)
@@ -24,52 +46,50 @@ export function createConversation(settings: ConversationSettings): Conversation
 
 class ConversationTree implements Conversation {
   readonly #settings: ConversationSettings
+  readonly #marks: Marks = createMarks()
   readonly #turns = new Map<number, RecordedTurn>()
   readonly #roots: RecordedTurn[] = []
+  /** Ids of all calls that were delivered, and those that the model itself wrote, by the delivered id. */
+  readonly #knownIds = new Set<string>()
+  readonly #sampledIds = new Map<string, string>()
+  /** Memory of the prompts that `prepare` gave out, for the turns that are recorded with them. */
+  readonly #memory = new WeakMap<PreparedPrompt, { readonly tokens: GrowingTokens; readonly tools: ToolSet }>()
+  #hasEmptyTurns = false
 
   constructor(settings: ConversationSettings) {
     this.#settings = settings
   }
 
-  prepare({ messages: given, tools, toolsJson }: PrepareRequest): PreparedPrompt {
-    const { messages, prefill } = splitPrefill(given)
-    const toolSet = this.#settings.renderer.toolSet(tools, toolsJson)
-    if (toolSet.value) requireCalls(this.#settings)
-    const match = this.#match(messages)
-    const path = match ? pathTo(match.turn) : []
-    const skeleton = this.#skeleton(messages, path, prefill, toolSet)
-    const decision = this.#decide(match, toolSet, { skeleton, prefill: prefill ?? '', messages })
-    const common = { matched: match?.turn.index ?? null, messages, toolsKey: toolSet.key, prefill: prefill ?? '' }
-    if (decision.continues && match) {
-      const { turn } = match
-      return {
-        ...common,
-        promptTokenIds: concatenate(turn.promptIds, turn.sampledIds, decision.suffix),
-        parent: turn.index,
-        branchReasons: [],
-        tolerated: tally([...match.tolerated, ...decision.tolerated]),
-        messagesDelta: given.slice(turn.depth),
-        reasoningOpen: this.#inReasoning(skeleton, prefill),
-        skeleton: skeleton!,
+  prepare(request: PrepareRequest): PreparedPrompt {
+    const asked = this.#read(request)
+    const options = { roots: this.#roots, knownIds: this.#knownIds, isAbandoned: request.isAbandoned ?? (() => false) }
+    const match = matchHistory(asked.given, { ...options, withoutEmptyTurns: false })
+    const reasons: string[] = []
+    if (this.#hasEmptyTurns) {
+      const deeper = matchHistory(asked.given, { ...options, withoutEmptyTurns: true })
+      if (deeper && deeper.turn.depth > (match?.turn.depth ?? 0)) {
+        const outcome = this.#continue(deeper, asked)
+        if ('decision' in outcome) return this.#continued(outcome, asked)
+        if (outcome.reasons.includes('empty-turn')) reasons.push(...outcome.reasons)
       }
     }
-    const text = skeleton !== null && path.length === 0 ? skeleton : this.#render(withDelivered(messages, path), prefill, toolSet)
-    return {
-      ...common,
-      promptTokenIds: this.#settings.tokenizer.encode(text + (prefill ?? '')).slice(),
-      parent: null,
-      branchReasons: decision.continues ? [] : decision.reasons,
-      tolerated: tally(match?.tolerated ?? []),
-      messagesDelta: given,
-      reasoningOpen: this.#inReasoning(text, prefill),
-      skeleton: skeleton ?? text,
-    }
+    if (!match) return this.#branch(null, asked, reasons.length > 0 ? reasons : [this.#turns.size === 0 ? 'root' : 'no-match'])
+    const outcome = this.#continue(match, asked)
+    return 'decision' in outcome ? this.#continued(outcome, asked) : this.#branch(match, asked, outcome.reasons)
   }
 
-  record(turnIndex: number, prepared: PreparedPrompt, { tokenIds, message }: RecordedResult): void {
+  record(turnIndex: number, prepared: PreparedPrompt, { tokenIds, message, promptCallIds = [] }: RecordedResult): void {
     if (this.#turns.has(turnIndex)) throw new Error(`Turn ${turnIndex} is already recorded.`)
+    const memory = this.#memory.get(prepared)
+    if (!memory) throw new Error(`Turn ${turnIndex} was prepared by another conversation.`)
     const matched = prepared.matched === null ? null : (this.#turns.get(prepared.matched) ?? null)
     const delivered = prepared.prefill === '' ? message : { ...message, content: prepared.prefill + (message.content ?? '') }
+    for (const [index, { id }] of (delivered.toolCalls ?? []).entries()) {
+      this.#knownIds.add(id)
+      const sampled = promptCallIds[index]
+      if (sampled) this.#sampledIds.set(id, sampled)
+    }
+    if (isEmpty(delivered)) this.#hasEmptyTurns = true
     const turn: RecordedTurn = {
       index: turnIndex,
       matched,
@@ -77,9 +97,11 @@ class ConversationTree implements Conversation {
       messages: [...prepared.messages.slice(matched?.depth ?? 0), delivered],
       depth: prepared.messages.length + 1,
       delivered,
-      ...markMessage(turnIndex, delivered),
-      toolsKey: prepared.toolsKey,
-      skeleton: prepared.skeleton,
+      ...this.#marks.message(turnIndex, delivered),
+      tools: memory.tools,
+      skeleton: skeletonText(prepared, matched),
+      skeletonLength: prepared.skeleton.length,
+      tokens: memory.tokens,
       promptIds: prepared.promptTokenIds,
       sampledIds: tokenIds,
     }
@@ -88,56 +110,132 @@ class ConversationTree implements Conversation {
     siblings.push(turn)
   }
 
-  #decide(
-    match: Match | null,
-    tools: ToolSet,
-    state: { readonly skeleton: string | null; readonly prefill: string; readonly messages: readonly Message[] },
-  ): Continuation {
-    if (!match) return { continues: false, reasons: [this.#turns.size === 0 ? 'root' : 'no-match'] }
-    if (match.turn.toolsKey !== tools.key) return { continues: false, reasons: ['tools'] }
-    if (state.skeleton === null) return { continues: false, reasons: ['raise'] }
-    const input = { ...state, skeleton: state.skeleton, turn: match.turn, policy: this.#settings.policy }
-    return continuation(input, this.#settings)
+  #read({ messages, tools, toolsJson, forced }: PrepareRequest): Asked {
+    const { given, prefill } = splitPrefill(messages)
+    const toolSet = this.#settings.renderer.toolSet(tools, toolsJson)
+    if (toolSet.value) requireCalls(this.#settings)
+    return { given, prefill, tools: toolSet, forced }
   }
 
-  /** The deepest recorded turn whose messages begin the request; of equals the one that differs least, then the latest. */
-  #match(messages: readonly Message[]): Match | null {
-    let best: Match | null = null
-    const visit = (turns: readonly RecordedTurn[], from: number, before: readonly Tolerance[]): void => {
-      for (const turn of turns) {
-        const found = turn.depth > messages.length ? null : matchAll(turn.messages, messages, from)
-        if (!found) continue
-        const match: Match = { turn, tolerated: [...before, ...found] }
-        if (best === null || better(match, best)) best = match
-        visit(turn.children, turn.depth, match.tolerated)
-      }
+  /** The continuation of a match, or the reasons for which there is none. */
+  #continue(match: HistoryMatch, asked: Asked): Continued | { readonly reasons: readonly string[] } {
+    const { turn, tolerated, rest } = match
+    const sameTools = turn.tools.key === asked.tools.key
+    if (!sameTools && !areReordered(turn.tools.parts, asked.tools.parts)) return { reasons: ['tools'] }
+    const path = pathTo(turn)
+    const messages = [...path.flatMap((each) => each.messages), ...rest]
+    const skeleton = this.#skeleton([...path.flatMap(withMarks), ...rest], asked.prefill, turn.tools)
+    if (skeleton === null) return { reasons: ['raise'] }
+    const opening = this.#opening(skeleton, asked)
+    const decision = continuation(
+      {
+        turn,
+        skeleton,
+        startsAsRecorded: startsAsRecorded(turn, skeleton),
+        appended: (asked.prefill ?? '') + opening,
+        rewrites: [...(sameTools ? [] : ['tools-order']), ...tolerated.filter((kind) => kind === 'empty-turn')],
+        messages,
+        sampledIds: this.#sampledIds,
+        policy: this.#settings.policy,
+      },
+      this.#settings,
+    )
+    return decision.continues ? { match, messages, tools: turn.tools, skeleton, decision, opening } : decision
+  }
+
+  #continued({ match, messages, tools, skeleton, decision, opening }: Continued, asked: Asked): PreparedPrompt {
+    const { turn, tolerated } = match
+    const prepared: PreparedPrompt = {
+      ...this.#common({ messages, tools, prefill: asked.prefill, opening, text: skeleton }),
+      matched: turn.index,
+      promptTokenIds: turn.promptIds,
+      parent: turn.index,
+      branchReasons: [],
+      tolerated: tally([...tolerated, ...decision.tolerated]),
+      messagesDelta: withPrefill(messages.slice(turn.depth), asked.prefill),
+      skeleton,
+      divergence: null,
     }
-    visit(this.#roots, 0, [])
-    return best
+    const parts = [turn.sampledIds, decision.suffix]
+    const inPlace = turn.tokens.extend(turn.promptIds.length, parts)
+    const promptTokenIds = inPlace ?? concatenate(turn.promptIds, ...parts)
+    return this.#remember({ ...prepared, promptTokenIds }, inPlace ? turn.tokens : new GrowingTokens(promptTokenIds), tools)
+  }
+
+  /** A prompt of its own, rendered whole: what was recorded stands in it as it was delivered. */
+  #branch(match: HistoryMatch | null, asked: Asked, reasons: readonly string[]): PreparedPrompt {
+    const { given, prefill, tools } = asked
+    const messages = match ? [...historyOf(match.turn), ...match.rest] : given
+    const text = this.#render(messages, prefill, tools)
+    const skeleton = match ? this.#skeleton([...pathTo(match.turn).flatMap(withMarks), ...match.rest], prefill, tools) : text
+    const opening = this.#opening(text, asked)
+    const promptTokenIds = this.#settings.tokenizer.encode(text + (prefill ?? '') + opening).slice()
+    const prepared: PreparedPrompt = {
+      ...this.#common({ messages, tools, prefill, opening, text }),
+      matched: match?.turn.index ?? null,
+      promptTokenIds,
+      parent: null,
+      branchReasons: reasons,
+      tolerated: tally(match?.tolerated ?? []),
+      messagesDelta: withPrefill(messages, prefill),
+      skeleton: skeleton ?? text,
+      divergence: match || this.#turns.size === 0 ? null : findDivergence(given, this.#turns.values(), this.#knownIds),
+    }
+    return this.#remember(prepared, new GrowingTokens(promptTokenIds), tools)
+  }
+
+  #common({
+    messages,
+    tools,
+    prefill,
+    opening,
+    text,
+  }: Omit<Continued, 'match' | 'skeleton' | 'decision'> & Pick<Asked, 'prefill'> & { text: string }) {
+    return {
+      messages,
+      toolsKey: tools.key,
+      prefill: prefill ?? '',
+      forced: opening,
+      reasoningOpen: endsInReasoning(text.slice(-textEnd) + (prefill ?? '') + opening, this.#settings.reasoning),
+    }
+  }
+
+  #remember(prepared: PreparedPrompt, tokens: GrowingTokens, tools: ToolSet): PreparedPrompt {
+    this.#memory.set(prepared, { tokens, tools })
+    return prepared
+  }
+
+  /** Text that opens the call which has to come; empty where none has to. */
+  #opening(text: string, { prefill, forced }: Asked): string {
+    if (forced === undefined) return ''
+    const { syntax, reasoning } = this.#settings
+    const inReasoning = endsInReasoning(text.slice(-textEnd) + (prefill ?? ''), reasoning)
+    const opening = syntax && forcedPrefix(syntax, forced, inReasoning ? reasoning : null)
+    if (opening !== null) return opening
+    const what = forced.kind === 'named' ? `a call of ${forced.name}` : 'a tool call'
+    throw new TrainError('TEMPLATE_UNSUPPORTED', `The format of this model has no way to begin ${what} for it; set tool_choice to "auto".`)
   }
 
   /** `null` where the template takes the messages but not with marks in them. */
-  #skeleton(messages: readonly Message[], path: readonly RecordedTurn[], prefill: string | null, tools: ToolSet): string | null {
+  #skeleton(messages: readonly Message[], prefill: string | null, tools: ToolSet): string | null {
     try {
-      return this.#render(withMarks(messages, path), prefill, tools)
+      return this.#render(messages, prefill, tools)
     } catch (error) {
-      if (path.length === 0) throw error
-      return null
+      if (error instanceof TrainError) return null
+      throw error
     }
   }
 
   #render(messages: readonly Message[], prefill: string | null, tools: ToolSet): string {
     const { renderer, now } = this.#settings
-    if (prefill === null) return renderer.render({ messages, tools, addGenerationPrompt: true, now })
-    const withPrefill: Message[] = [...messages, { role: 'assistant', content: prefillMark }]
-    const text = renderer.render({ messages: withPrefill, tools, addGenerationPrompt: false, now })
-    const at = text.lastIndexOf(prefillMark)
+    const sampledIds = this.#sampledIds.size === 0 ? undefined : this.#sampledIds
+    if (prefill === null) return renderer.render({ messages, tools, addGenerationPrompt: true, now, sampledIds })
+    const mark = this.#marks.prefill
+    const withMark: Message[] = [...messages, { role: 'assistant', content: mark }]
+    const text = renderer.render({ messages: withMark, tools, addGenerationPrompt: false, now, sampledIds })
+    const at = text.lastIndexOf(mark)
     if (at < 0) throw new TrainError('GATEWAY_BAD_REQUEST', 'The chat template cannot continue a trailing assistant message; leave it out.')
     return text.slice(0, at)
-  }
-
-  #inReasoning(text: string | null, prefill: string | null): boolean {
-    return endsInReasoning((text ?? '') + (prefill ?? ''), this.#settings.reasoning)
   }
 }
 
@@ -148,62 +246,38 @@ function requireCalls({ probe }: ConversationSettings): void {
 }
 
 /** A trailing assistant message is the beginning of the answer. */
-function splitPrefill(messages: readonly Message[]): { messages: readonly Message[]; prefill: string | null } {
+function splitPrefill(messages: readonly Message[]): { given: readonly Message[]; prefill: string | null } {
   const last = messages.at(-1)
   if (!last) throw new TrainError('GATEWAY_BAD_REQUEST', 'The request has no messages; send at least one.')
-  if (last.role !== 'assistant') return { messages, prefill: null }
+  if (last.role !== 'assistant') return { given: messages, prefill: null }
   if (last.toolCalls?.length) {
     const what = `The conversation ends with a call of ${last.toolCalls[0]!.name} that has no result`
     throw new TrainError('GATEWAY_BAD_REQUEST', `${what}; send its result as a tool message.`)
   }
   if (messages.length === 1) throw new TrainError('GATEWAY_BAD_REQUEST', 'The only message is of the assistant; send a user message first.')
-  return { messages: messages.slice(0, -1), prefill: last.content ?? '' }
+  return { given: messages.slice(0, -1), prefill: last.content ?? '' }
 }
 
-function matchAll(recorded: readonly Message[], given: readonly Message[], from: number): Tolerance[] | null {
-  const tolerated: Tolerance[] = []
-  for (const [index, message] of recorded.entries()) {
-    const other = given[from + index]
-    const found = other && matchMessage(message, other)
-    if (!found) return null
-    tolerated.push(...found)
-  }
-  return tolerated
+const withPrefill = (messages: readonly Message[], prefill: string | null): readonly Message[] =>
+  prefill === null ? messages : [...messages, { role: 'assistant', content: prefill }]
+
+const withMarks = ({ messages, marked }: RecordedTurn): Message[] => [...messages.slice(0, -1), marked]
+
+function areReordered(recorded: readonly string[], given: readonly string[]): boolean {
+  const sorted = given.toSorted()
+  return recorded.length === given.length && recorded.toSorted().every((part, index) => part === sorted[index])
 }
 
-function better(match: Match, best: Match): boolean {
-  if (match.turn.depth !== best.turn.depth) return match.turn.depth > best.turn.depth
-  return match.tolerated.length <= best.tolerated.length
+function startsAsRecorded({ skeleton, skeletonLength }: RecordedTurn, now: string): boolean {
+  return now.startsWith(skeletonLength === skeleton.text.length ? skeleton.text : skeleton.text.slice(0, skeletonLength))
 }
 
-function pathTo(turn: RecordedTurn): readonly RecordedTurn[] {
-  const path: RecordedTurn[] = []
-  for (let current: RecordedTurn | null = turn; current; current = current.matched) path.push(current)
-  return path
-}
-
-const withMarks = (messages: readonly Message[], path: readonly RecordedTurn[]) => substitute(messages, path, ({ marked }) => marked)
-const withDelivered = (messages: readonly Message[], path: readonly RecordedTurn[]) =>
-  substitute(messages, path, ({ delivered }) => delivered)
-
-function substitute(
-  messages: readonly Message[],
-  path: readonly RecordedTurn[],
-  pick: (turn: RecordedTurn) => Message,
-): readonly Message[] {
-  if (path.length === 0) return messages
-  const copy = [...messages]
-  for (const turn of path) {
-    const at = turn.depth - 1
-    copy[at] = withIdsOf(pick(turn), messages[at])
-  }
-  return copy
-}
-
-/** The client's ids, which its tool results name; they never reach the prompt. */
-function withIdsOf(message: Message, given: Message | undefined): Message {
-  if (!message.toolCalls?.some((call, index) => call.id !== given?.toolCalls?.[index]?.id)) return message
-  return { ...message, toolCalls: message.toolCalls.map((call, index) => ({ ...call, id: given?.toolCalls?.[index]?.id ?? call.id })) }
+/** The text that a turn's skeleton begins: that of its branch, where it goes on from there. */
+function skeletonText({ skeleton, parent, tolerated }: PreparedPrompt, matched: RecordedTurn | null): GrowingText {
+  const goesOn = matched !== null && parent === matched.index && !tolerated['prefix']
+  if (!goesOn || matched.skeleton.text.length !== matched.skeletonLength) return { text: skeleton }
+  matched.skeleton.text = skeleton
+  return matched.skeleton
 }
 
 function tally(kinds: readonly string[]): Record<string, number> {

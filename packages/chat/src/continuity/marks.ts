@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import type { Message } from '@aworld-train/protocol'
 import type { TurnKind } from '../types.ts'
 
@@ -9,16 +10,33 @@ export interface Mark {
   readonly text: string
 }
 
-const word = (turn: number | string, part: string): string => `sAmPLed7Q${turn}x${part}Z`
+export interface MarkedMessage {
+  readonly marked: Message
+  readonly marks: readonly Mark[]
+}
 
-/** Stands for the text of a trailing assistant message. */
-export const prefillMark = word('P', 'C')
+/** The marks of one conversation, which no text that others write can hold. */
+export interface Marks {
+  /** Stands for the text of a trailing assistant message. */
+  readonly prefill: string
+  message(turn: number, message: Message): MarkedMessage
+}
+
+export function createMarks(): Marks {
+  const secret = randomBytes(6).toString('hex')
+  return {
+    prefill: word(secret, 'xP'),
+    message: (turn, message) => markMessage(`${secret}x${turn}`, message),
+  }
+}
+
+const word = (name: string, part: string): string => `sAmPLed7Q${name}x${part}Z`
 
 /** The delivered message with its texts replaced by marks, and the marks in the order they were sampled. Empty texts stay empty. */
-export function markMessage(turn: number | string, message: Message): { readonly marked: Message; readonly marks: readonly Mark[] } {
+export function markMessage(name: string, message: Message): MarkedMessage {
   const marks: Mark[] = []
   const mark = (kind: MarkKind, part: string): string => {
-    const text = word(turn, part)
+    const text = word(name, part)
     marks.push({ kind, text })
     return text
   }

@@ -1,7 +1,9 @@
 import type { Message } from '@aworld-train/protocol'
-import { promptIdTexts } from '../render/template-messages.ts'
+import type { ToolSet } from '../render/chat-renderer.ts'
+import { promptIdTexts, type SampledIds } from '../render/template-messages.ts'
 import type { TextTokenizer } from '../tokenizer.ts'
 import type { HistoryPolicy, TemplateProbe } from '../types.ts'
+import type { GrowingText, GrowingTokens } from './growing.ts'
 import { type Mark, turnKind } from './marks.ts'
 import { firstStop, maskedGap, type StopPlace } from './stop-texts.ts'
 
@@ -19,8 +21,12 @@ export interface RecordedTurn {
   readonly delivered: Message
   readonly marked: Message
   readonly marks: readonly Mark[]
-  readonly toolsKey: string
-  readonly skeleton: string
+  readonly tools: ToolSet
+  /** The skeleton is the beginning of this text, as long as it was at the turn. */
+  readonly skeleton: GrowingText
+  readonly skeletonLength: number
+  /** The memory of `promptIds`. */
+  readonly tokens: GrowingTokens
   readonly promptIds: Int32Array
   readonly sampledIds: Int32Array
 }
@@ -40,13 +46,19 @@ export type Continuation =
 export interface ContinuationInput {
   readonly turn: RecordedTurn
   readonly skeleton: string
-  /** Text that follows the skeleton as it stands: that of a trailing assistant message. */
-  readonly prefill: string
+  /** The skeleton begins with the one of `turn`. */
+  readonly startsAsRecorded: boolean
+  /** Text that follows the skeleton as it stands: that of a trailing assistant message, and what opens a forced call. */
+  readonly appended: string
+  /** Ways in which the request is another history, which a policy may overlook: `tools-order`, `empty-turn`. */
+  readonly rewrites: readonly string[]
+  /** The recorded ones, then what follows them. */
   readonly messages: readonly Message[]
+  readonly sampledIds: SampledIds
   readonly policy: HistoryPolicy
 }
 
-const tolerable = new Set(['prefix', 'dropped:reasoning', 'dropped:content', 'closer', 'markup'])
+const tolerable = new Set(['prefix', 'dropped:reasoning', 'dropped:content', 'closer', 'markup', 'tools-order', 'empty-turn'])
 
 /**
  * Whether the tokens of a recorded turn may be continued, and with which ids. The rendering with marks must begin as it did then,
@@ -55,9 +67,10 @@ const tolerable = new Set(['prefix', 'dropped:reasoning', 'dropped:content', 'cl
  */
 export function continuation(input: ContinuationInput, settings: RuleSettings): Continuation {
   const { turn, skeleton } = input
-  const { end, reasons } = placeMarks(turn, skeleton)
-  if (end < 0) return { continues: false, reasons: [...reasons, 'no-sentinel'] }
-  if (!skeleton.startsWith(turn.skeleton)) reasons.push('prefix')
+  const { end, reasons: missing } = placeMarks(turn, skeleton)
+  if (end < 0) return { continues: false, reasons: [...missing, 'no-sentinel'] }
+  const reasons = [...input.rewrites, ...missing]
+  if (!input.startsAsRecorded) reasons.push('prefix')
   const stop = firstStop(skeleton, settings.stops, end)
   if (stop === null || !closesAsProbed(input, settings, skeleton.slice(end, stop.start))) {
     return { continues: false, reasons: [...reasons, 'no-closer'] }
@@ -66,7 +79,11 @@ export function continuation(input: ContinuationInput, settings: RuleSettings): 
   if (sampledStop !== undefined && sampledStop !== stop.text) reasons.push('closer')
   if (settings.markup.some((text) => turn.delivered.content?.includes(text))) reasons.push('markup')
   if (reasons.some((reason) => !allows(input, reason))) return { continues: false, reasons }
-  return { continues: true, suffix: suffixIds(input, settings, stop, end, sampledStop), tolerated: reasons }
+  return {
+    continues: true,
+    suffix: suffixIds(input, settings, stop, end, sampledStop),
+    tolerated: reasons.filter((reason) => reason !== 'empty-turn'),
+  }
 }
 
 function placeMarks(turn: RecordedTurn, skeleton: string): { end: number; reasons: string[] } {
@@ -84,9 +101,9 @@ function placeMarks(turn: RecordedTurn, skeleton: string): { end: number; reason
   return { end, reasons: [...new Set(reasons)] }
 }
 
-function closesAsProbed({ turn, messages }: ContinuationInput, { probe }: RuleSettings, gap: string): boolean {
+function closesAsProbed({ turn, messages, sampledIds }: ContinuationInput, { probe }: RuleSettings, gap: string): boolean {
   const closer = probe.closers[turnKind(turn.delivered)]
-  return closer !== null && maskedGap(gap, probe.idsInPrompt ? promptIdTexts(messages, probe.idForm) : []) === closer
+  return closer !== null && maskedGap(gap, probe.idsInPrompt ? promptIdTexts(messages, probe.idForm, sampledIds) : []) === closer
 }
 
 /** `template` tolerates nothing, `loop` only between a turn and its tool results. */
@@ -96,7 +113,7 @@ function allows({ policy, turn, messages }: ContinuationInput, reason: string): 
 }
 
 function suffixIds(
-  { turn, skeleton, prefill }: ContinuationInput,
+  { turn, skeleton, appended }: ContinuationInput,
   { tokenizer }: RuleSettings,
   stop: StopPlace,
   end: number,
@@ -104,9 +121,9 @@ function suffixIds(
 ): Int32Array {
   if (sampledStop === undefined) {
     const from = turn.delivered.toolCalls?.length ? stop.start : end
-    return tokenizer.encode(skeleton.slice(from) + prefill)
+    return tokenizer.encode(skeleton.slice(from) + appended)
   }
-  const ids = tokenizer.encode(sampledStop + skeleton.slice(stop.end) + prefill)
+  const ids = tokenizer.encode(sampledStop + skeleton.slice(stop.end) + appended)
   if (ids[0] !== turn.sampledIds.at(-1)) throw new Error(`The tokenizer does not read ${sampledStop} back as the token it is.`)
   return ids.subarray(1)
 }

@@ -9,6 +9,8 @@ import { type MessageForm, type SampledIds, toTemplateMessages } from './templat
 /** Tools as a template reads them; equal keys mean equal prompts. */
 export interface ToolSet {
   readonly key: string
+  /** The tools one by one, as JSON. */
+  readonly parts: readonly string[]
   readonly value: RuntimeValue | null
 }
 
@@ -35,7 +37,7 @@ export interface ModelTemplates {
 }
 
 const cachedToolCharacters = 1_000_000
-const noTools: ToolSet = { key: '', value: null }
+const noTools: ToolSet = { key: '', parts: [], value: null }
 
 export function createChatRenderer(templates: ModelTemplates, form: MessageForm): ChatRenderer {
   const cache = new TextCache<ToolSet>(cachedToolCharacters)
@@ -77,6 +79,10 @@ function readTools(text: string): ToolSet {
   }
   if (!isList(value)) throw new TrainError('GATEWAY_BAD_REQUEST', 'The tools of the request are not an array; send an array of tools.')
   if (value.value.length === 0) return noTools
-  for (const tool of value.value) if (isDictionary(tool)) tool.text = pythonJson(tool)
-  return { key: text, value: list(value.value) }
+  const parts = value.value.map((tool) => {
+    const json = pythonJson(tool)
+    if (isDictionary(tool)) tool.text = json
+    return json
+  })
+  return { key: parts.join('\n'), parts, value: list(value.value) }
 }

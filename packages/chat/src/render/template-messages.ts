@@ -31,6 +31,7 @@ function* entriesOf(message: Message, form: MessageForm, promptIds: PromptIds): 
   if (reasoning && (form.reasoningField === 'reasoning_content' || form.reasoningField === 'thinking')) {
     yield [form.reasoningField, string(reasoning)]
   }
+  for (const call of toolCalls) promptIds.answered.set(call.id, { promptId: promptIds.byCall.get(call) ?? call.id, name: call.name })
   if (toolCalls.length > 0) {
     yield ['tool_calls', list(toolCalls.map((call) => templateCall(call, form, promptIds.byCall.get(call) ?? call.id)))]
   }
@@ -39,7 +40,7 @@ function* entriesOf(message: Message, form: MessageForm, promptIds: PromptIds): 
 }
 
 function* toolResultEntries(message: Message, form: MessageForm, promptIds: PromptIds): Generator<Entry> {
-  const answered = message.toolCallId === undefined ? undefined : promptIds.byClientId.get(message.toolCallId)
+  const answered = message.toolCallId === undefined ? undefined : promptIds.answered.get(message.toolCallId)
   if (message.toolCallId !== undefined) yield ['tool_call_id', string(answered?.promptId ?? message.toolCallId)]
   const name = message.name ?? (form.toolNameInResult ? answered?.name : undefined)
   if (name !== undefined) yield ['name', string(name)]
@@ -90,23 +91,22 @@ function argumentsError({ id, name }: ToolCall, cause: unknown): TrainError {
 
 interface PromptIds {
   readonly byCall: ReadonlyMap<ToolCall, string>
-  readonly byClientId: ReadonlyMap<string, { readonly promptId: string; readonly name: string }>
+  /** Calls of the messages handed over so far, by the id that a result names: a client may use an id again in a later turn. */
+  readonly answered: Map<string, { readonly promptId: string; readonly name: string }>
 }
 
 /** Ids as rendered: the one the model sampled, else a function of the position and the name of a call, so that equal states give equal prompts. */
 function promptIdsOf(messages: readonly Message[], form: TemplateProbe['idForm'], sampledIds?: SampledIds): PromptIds {
   const byCall = new Map<ToolCall, string>()
-  const byClientId = new Map<string, { promptId: string; name: string }>()
   let count = 0
   for (const { toolCalls = [] } of messages) {
     for (const call of toolCalls) {
       const promptId = sampledIds?.get(call.id) ?? promptIdForms[form](count, call.name)
       byCall.set(call, promptId)
-      byClientId.set(call.id, { promptId, name: call.name })
       count += 1
     }
   }
-  return { byCall, byClientId }
+  return { byCall, answered: new Map() }
 }
 
 /** Forms of call ids that templates accept. */

@@ -1,0 +1,127 @@
+import type { Message } from '@aworld-train/protocol'
+import type { Divergence } from '../types.ts'
+import { CallIds, matchMessage, type Tolerance } from './match-message.ts'
+import type { RecordedTurn } from './skeleton-rule.ts'
+
+export interface HistoryMatch {
+  readonly turn: RecordedTurn
+  readonly tolerated: readonly Tolerance[]
+  /** What follows the recorded conversation, with our ids of calls. */
+  readonly rest: readonly Message[]
+}
+
+export interface MatchOptions {
+  readonly roots: readonly RecordedTurn[]
+  /** Ids of all calls that were delivered. */
+  readonly knownIds: ReadonlySet<string>
+  readonly isAbandoned: (turn: number) => boolean
+  /** A recorded turn without text and calls may be missing from the messages. */
+  readonly withoutEmptyTurns: boolean
+}
+
+interface Candidate {
+  readonly turn: RecordedTurn
+  readonly tolerated: readonly Tolerance[]
+  readonly ids: CallIds
+  /** Number of given messages that the recorded ones account for. */
+  readonly used: number
+}
+
+/**
+ * The deepest recorded turn whose messages begin the given ones; of equals one that was received, then the one that differs least,
+ * then the latest.
+ */
+export function matchHistory(messages: readonly Message[], options: MatchOptions): HistoryMatch | null {
+  let best: Candidate | null = null
+  const open = options.roots.map((turn) => ({ turn, from: 0, before: [] as readonly Tolerance[], ids: new CallIds(options.knownIds) }))
+  for (let next = open.pop(); next; next = open.pop()) {
+    const { turn, from, before } = next
+    const found = matchTurn(turn, messages, from, next.ids.fork(), options)
+    if (!found) continue
+    const tolerated = found.tolerated.length === 0 ? before : [...before, ...found.tolerated]
+    const candidate: Candidate = { turn, tolerated, ids: found.ids, used: found.used }
+    if (best === null || better(candidate, best, options)) best = candidate
+    for (const child of turn.children) open.push({ turn: child, from: found.used, before: tolerated, ids: found.ids })
+  }
+  if (best === null) return null
+  const { turn, tolerated, ids, used } = best
+  return { turn, tolerated, rest: messages.slice(used).map((message) => ids.translate(message)) }
+}
+
+function matchTurn(
+  turn: RecordedTurn,
+  given: readonly Message[],
+  from: number,
+  ids: CallIds,
+  { withoutEmptyTurns }: MatchOptions,
+): { tolerated: readonly Tolerance[]; ids: CallIds; used: number } | null {
+  const tolerated: Tolerance[] = []
+  const last = turn.messages.length - 1
+  for (const [index, message] of turn.messages.entries()) {
+    const other = given[from + index]
+    const found = other && matchMessage(message, other, ids)
+    if (found) {
+      for (const kind of found) tolerated.push(kind)
+      continue
+    }
+    const dropped = withoutEmptyTurns && index === last && other !== undefined && other.role !== 'assistant' && isEmpty(message)
+    return dropped ? { tolerated: [...tolerated, 'empty-turn'], ids, used: from + index } : null
+  }
+  return { tolerated, ids, used: from + turn.messages.length }
+}
+
+function better(candidate: Candidate, best: Candidate, { isAbandoned }: MatchOptions): boolean {
+  if (candidate.turn.depth !== best.turn.depth) return candidate.turn.depth > best.turn.depth
+  const [lost, bestLost] = [isAbandoned(candidate.turn.index), isAbandoned(best.turn.index)]
+  if (lost !== bestLost) return bestLost
+  if (candidate.tolerated.length !== best.tolerated.length) return candidate.tolerated.length < best.tolerated.length
+  return candidate.turn.index > best.turn.index
+}
+
+/** A turn that says nothing: clients leave it out of the next request. */
+export const isEmpty = ({ content, toolCalls = [] }: Message): boolean => (content ?? '').trim() === '' && toolCalls.length === 0
+
+/** Where a request that holds a recorded answer at its place differs from what came before that answer; the latest such answer counts. */
+export function findDivergence(
+  messages: readonly Message[],
+  turns: Iterable<RecordedTurn>,
+  knownIds: ReadonlySet<string>,
+): Divergence | null {
+  let found: RecordedTurn | null = null
+  for (const turn of turns) {
+    const given = messages[turn.depth - 1]
+    if (isEmpty(turn.delivered) || !given || !matchMessage(turn.delivered, given, new CallIds(knownIds))) continue
+    if (found === null || turn.depth >= found.depth) found = turn
+  }
+  if (found === null) return null
+  const ids = new CallIds(knownIds)
+  const recorded = historyOf(found)
+  const index = recorded.findIndex((message, at) => !matchMessage(message, messages[at]!, ids))
+  const [before, after] = [recorded[index], messages[index]]
+  if (!before || !after) return null
+  return { index, role: after.role, ...differingTexts(before.content ?? '', after.content ?? '') }
+}
+
+/** The messages up to a recorded turn, its own last. */
+export function historyOf(turn: RecordedTurn): readonly Message[] {
+  return pathTo(turn).flatMap(({ messages }) => messages)
+}
+
+/** Recorded turns from the root to `turn`. */
+export function pathTo(turn: RecordedTurn): readonly RecordedTurn[] {
+  const path: RecordedTurn[] = []
+  for (let current: RecordedTurn | null = turn; current; current = current.matched) path.push(current)
+  return path.reverse()
+}
+
+const shownBefore = 20
+const shown = 80
+
+function differingTexts(recorded: string, given: string): Pick<Divergence, 'recorded' | 'given'> {
+  const limit = Math.min(recorded.length, given.length)
+  let at = 0
+  while (at < limit && recorded.charCodeAt(at) === given.charCodeAt(at)) at += 1
+  const from = Math.max(0, at - shownBefore)
+  const excerpt = (text: string) => text.slice(from, from + shown).toWellFormed()
+  return { recorded: excerpt(recorded), given: excerpt(given) }
+}
