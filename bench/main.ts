@@ -11,6 +11,10 @@ const suites: Readonly<Record<string, { description: string; load: () => Promise
     description: 'training and sampling tokens per second beside PyTorch on the CPU',
     load: async () => (await import('./suites/engine.ts')).engine,
   },
+  gateway: {
+    description: 'CPU for a call beside a bare relay, haproxy, Portkey and LiteLLM; thousands of rollouts; memory',
+    load: async () => (await import('./suites/gateway.ts')).gateway,
+  },
 }
 
 const [name, ...args] = process.argv.slice(2)

@@ -1,14 +1,18 @@
 export interface AnswerSize {
   readonly promptTokens: number
   readonly tokens: number
+  /** Id of a call of the tool `step`, instead of text. */
+  readonly toolCall?: string
 }
 
-const promptIds = (count: number) => Array.from({ length: count }, (_, index) => (index * 7919) % 150_000)
-const completionIds = (count: number) => Array.from({ length: count }, (_, index) => (index * 37) % 150_000)
+/** Ids follow from their position, so that a longer prompt goes on from a shorter one and its completion, as in a conversation. */
+const idsAt = (from: number, count: number) => Array.from({ length: count }, (_, index) => ((from + index) * 7919) % 150_000)
 const logprob = (index: number) => ({ token: ` word${index}`, logprob: -0.0123456 - index / 1000, bytes: [32, 119, 111], top_logprobs: [] })
 
 /** An answer in the form that vLLM 0.32 gives with `return_token_ids` and `logprobs`. */
-export function completionJson({ promptTokens, tokens }: AnswerSize): string {
+export function completionJson({ promptTokens, tokens, toolCall }: AnswerSize): string {
+  const called = toolCall !== undefined
+  const calls = called ? [{ id: toolCall, type: 'function', function: { name: 'step', arguments: '{}' } }] : []
   const content = Array.from({ length: tokens }, (_, index) => ` word${index}`).join('')
   return JSON.stringify({
     id: 'chatcmpl-bench',
@@ -18,15 +22,15 @@ export function completionJson({ promptTokens, tokens }: AnswerSize): string {
     choices: [
       {
         index: 0,
-        message: { role: 'assistant', content, refusal: null, tool_calls: [] },
+        message: { role: 'assistant', content: called ? null : content, refusal: null, tool_calls: calls },
         logprobs: { content: Array.from({ length: tokens }, (_, index) => logprob(index)) },
-        finish_reason: 'stop',
+        finish_reason: called ? 'tool_calls' : 'stop',
         stop_reason: null,
-        token_ids: completionIds(tokens),
+        token_ids: idsAt(promptTokens, tokens),
       },
     ],
     usage: { prompt_tokens: promptTokens, total_tokens: promptTokens + tokens, completion_tokens: tokens },
-    prompt_token_ids: promptIds(promptTokens),
+    prompt_token_ids: idsAt(0, promptTokens),
   })
 }
 
@@ -34,10 +38,10 @@ export function completionJson({ promptTokens, tokens }: AnswerSize): string {
 export function completionChunks({ promptTokens, tokens }: AnswerSize): string[] {
   const event = (choices: readonly object[], extra: object = {}) =>
     `data: ${JSON.stringify({ id: 'chatcmpl-bench', object: 'chat.completion.chunk', created: 1_760_000_000, model: 'bench', choices, ...extra })}\n\n`
-  const ids = completionIds(tokens)
+  const ids = idsAt(promptTokens, tokens)
   const choice = (delta: object, extra: object = {}) => ({ index: 0, delta, logprobs: null, finish_reason: null, ...extra })
   return [
-    event([choice({ role: 'assistant', content: '' })], { prompt_token_ids: promptIds(promptTokens) }),
+    event([choice({ role: 'assistant', content: '' })], { prompt_token_ids: idsAt(0, promptTokens) }),
     ...ids.map((id, index) =>
       event([
         choice(

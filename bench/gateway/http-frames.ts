@@ -16,6 +16,8 @@ export class HttpFrames {
   end = ''
   bodyLength = 0
   firstLine = ''
+  /** The whole body, where `start` names a plan. */
+  body = ''
 
   /** Whether `data` ends a message. */
   push(data: Buffer): boolean {
@@ -38,12 +40,14 @@ export class HttpFrames {
       this.start = ''
       this.end = ''
       this.bodyLength = 0
+      this.body = ''
       body = all.subarray(at + 4)
     }
     if (body.length > 0) {
       if (this.start.length < 512) this.start += body.toString('latin1', 0, 512 - this.start.length)
       this.end = body.length >= 512 ? body.toString('latin1', body.length - 512) : (this.end + body.toString('latin1')).slice(-512)
       this.bodyLength += body.length
+      this.body = this.start.includes('plan ') ? this.body + body.toString('latin1') : ''
     }
     if (this.#chunked) {
       this.#tail = (this.#tail + body.toString('latin1', Math.max(0, body.length - 8))).slice(-8)

@@ -189,3 +189,27 @@ export async function startLitellm({ upstreamPort }: StartOptions): Promise<Runn
     },
   }
 }
+
+export interface RunningOurs extends RunningGateway {
+  readonly controlPort: number
+}
+
+export interface StartOursOptions extends StartOptions {
+  readonly mode: 'pass-through' | 'token-in'
+  /** Sessions that are open from the start, one a client. */
+  readonly sessions: number
+  /** Any core where `false`. */
+  readonly pinned?: boolean
+}
+
+/** Our gateway with its recorder and a run store. */
+export async function startOurs({ upstreamPort, connections, mode, sessions, pinned = true }: StartOursOptions): Promise<RunningOurs> {
+  const args = [`--upstream=http://127.0.0.1:${upstreamPort}`, `--mode=${mode}`, `--sessions=${sessions}`, `--connections=${connections}`]
+  const started = await startScript<Pick<RunningOurs, 'port' | 'controlPort' | 'paths'>>(
+    'ours.ts',
+    args,
+    pinned ? gatewayCore : undefined,
+    ['--expose-gc'],
+  )
+  return { ...started, ...started.line, headers: {} }
+}

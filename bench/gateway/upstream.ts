@@ -35,10 +35,25 @@ function answerTo(bodyLength: number, stream: boolean): Buffer {
   return answer
 }
 
+/** Asks for the tool once a turn, each turn in its time of the plan, and answers in the last. */
+function answerPlan(socket: Socket, times: readonly number[], { body, bodyLength }: HttpFrames): void {
+  const turn = body.split('"role":"tool"').length - 1
+  const promptTokens = Math.round(bodyLength / 4)
+  const text = completionJson({ promptTokens, tokens, ...(turn + 1 < times.length && { toolCall: `call_${turn}` }) })
+  setTimeout(() => {
+    if (!socket.destroyed) socket.write(whole(Buffer.from(text)))
+  }, times[turn] ?? 0)
+}
+
 function answer(socket: Socket, frames: HttpFrames): void {
   const { start, end, bodyLength, firstLine } = frames
   if (firstLine.startsWith('GET')) {
     socket.write(whole(Buffer.from('{"object":"list","data":[{"id":"bench","object":"model","created":0,"owned_by":"bench"}]}')))
+    return
+  }
+  const plan = /plan ([\d ]+)/.exec(start)
+  if (plan) {
+    answerPlan(socket, plan[1]!.trim().split(' ').map(Number), frames)
     return
   }
   const stream = /"stream": *true/.test(start) || /"stream": *true/.test(end)

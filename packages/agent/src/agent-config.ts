@@ -3,7 +3,10 @@ import { z } from 'zod'
 import { describeValue, type EitherCase, readNamedOptions } from './named-options.ts'
 
 const Options = z.strictObject({
-  /** `openai` is any OpenAI-compatible endpoint; `policy` (AWorld: `verl`) is the model in training. */
+  /**
+   * `openai` is any OpenAI-compatible endpoint; `policy` (AWorld: `verl`) is the model in training; `gateway` is the model of the
+   * gateway that `llmModelName` names, which is recorded and budgeted, its key unknown to the agent.
+   */
   llmProvider: z.string().optional(),
   llmModelName: z.string().optional(),
   /** Base URL ending in `/v1`. Absent or empty: the agent uses the policy in training. */
@@ -65,6 +68,7 @@ const refused = {
 
 /** Providers whose model is the one in training, wherever the address points; `verl` is AWorld's word for it. */
 const policyProviders: readonly string[] = ['policy', 'verl']
+const gatewayProvider = 'gateway'
 const endpointProviders: readonly string[] = ['openai', 'openai-compatible', 'auto']
 
 const known = Object.keys(Options.shape)
@@ -97,6 +101,7 @@ export class AgentConfig {
     this.ignored = [...outer.ignored, ...inner.ignored]
     checkProvider(this.fields.llmProvider)
     checkBaseUrl(this.llmBaseUrl)
+    checkGatewayModel(this)
   }
 
   get llmProvider(): string | undefined {
@@ -127,8 +132,14 @@ export class AgentConfig {
   /** Whether the model is the policy in training: no endpoint of its own, a provider that says so, or one of `policyBaseUrls`. */
   isTrainable(policyBaseUrls: readonly string[] = []): boolean {
     const { llmProvider, llmBaseUrl } = this
+    if (llmProvider === gatewayProvider) return false
     if (llmProvider !== undefined && policyProviders.includes(llmProvider)) return true
     return llmBaseUrl === undefined || policyBaseUrls.some((url) => url.replace(/\/+$/, '') === llmBaseUrl)
+  }
+
+  /** Name of the gateway's model that this agent uses; `undefined` for the policy in training and for endpoints of its own. */
+  get gatewayModel(): string | undefined {
+    return this.llmProvider === gatewayProvider ? this.llmModelName : undefined
   }
 
   /** The sampling fields of a request body that were set, under their names on the wire. */
@@ -140,11 +151,22 @@ export class AgentConfig {
 }
 
 function checkProvider(provider: string | undefined): void {
-  if (provider === undefined || provider === '' || policyProviders.includes(provider) || endpointProviders.includes(provider)) return
+  const providers = [gatewayProvider, ...policyProviders, ...endpointProviders]
+  if (provider === undefined || provider === '' || providers.includes(provider)) return
   throw new TrainError(
     'CONFIG_INVALID',
-    `AgentConfig: llmProvider "${provider}" is unknown; use "openai" with the llmBaseUrl of an OpenAI-compatible endpoint, or "policy" for the model in training.`,
+    `AgentConfig: llmProvider "${provider}" is unknown; use "openai" with the llmBaseUrl of an OpenAI-compatible endpoint, "policy" for the model in training, or "gateway" for one of the gateway's models.`,
   )
+}
+
+function checkGatewayModel({ llmProvider, llmModelName, llmBaseUrl }: AgentConfig): void {
+  if (llmProvider !== gatewayProvider) return
+  if (llmModelName === undefined) {
+    throw new TrainError('CONFIG_INVALID', 'AgentConfig: llmProvider is "gateway"; set llmModelName to one of the gateway\'s models.')
+  }
+  if (llmBaseUrl !== undefined) {
+    throw new TrainError('CONFIG_INVALID', 'AgentConfig: llmProvider is "gateway", which has its own address; leave llmBaseUrl out.')
+  }
 }
 
 function checkBaseUrl(url: string | undefined): void {

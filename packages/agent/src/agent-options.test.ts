@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { Agent } from './agent.ts'
 import { AgentConfig } from './agent-config.ts'
+import { toAgentProgram } from './agent-program.ts'
 
 test('camelCase and snake_case name the same options', () => {
   const camel = new Agent({
@@ -30,8 +31,21 @@ test.each([
   ["AWorld's provider", { llm_provider: 'verl', llm_base_url: 'http://h/v1' }, true],
   ['the policy', { llmProvider: 'policy' }, true],
   ['an address', { llmBaseUrl: 'http://h/v1', llmModelName: 'm' }, false],
+  ["one of the gateway's models", { llmProvider: 'gateway', llmModelName: 'judge' }, false],
 ])('with %s an agent is trainable or not', (_, conf, trainable) => {
   expect(new AgentConfig(conf).isTrainable()).toBe(trainable)
+})
+
+test("an agent of one of the gateway's models is declared with its name", () => {
+  const judge = new Agent({ name: 'judge', conf: { llmProvider: 'gateway', llmModelName: 'large' } })
+  expect(toAgentProgram(judge).agents).toMatchObject([{ name: 'judge', trainable: false, model: 'large' }])
+})
+
+test.each([
+  ['no name', { llmProvider: 'gateway' }, /set llmModelName/],
+  ['an address', { llmProvider: 'gateway', llmModelName: 'large', llmBaseUrl: 'http://h/v1' }, /leave llmBaseUrl out/],
+])("one of the gateway's models with %s is refused", (_, conf, message) => {
+  expect(() => new AgentConfig(conf)).toThrow(message)
 })
 
 test('options without effect are told, neutral ones pass', () => {

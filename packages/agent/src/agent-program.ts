@@ -71,7 +71,9 @@ export async function runMembers(members: readonly Agent[], task: Task, run: Pro
 
 function declare(agent: Agent, graph: AgentGraph, policyBaseUrls: readonly string[]): AgentDeclaration {
   const { mcpConfig, mcpServers, blackToolActions } = agent
-  return { name: graph.nameOf(agent), trainable: agent.conf.isTrainable(policyBaseUrls), mcpConfig, mcpServers, blackToolActions }
+  const { conf } = agent
+  const trainable = conf.isTrainable(policyBaseUrls)
+  return { name: graph.nameOf(agent), trainable, model: conf.gatewayModel, mcpConfig, mcpServers, blackToolActions }
 }
 
 /** What a plain function is called in a program. */

@@ -23,7 +23,7 @@ export interface ModelClient {
 
 export interface ModelClientOptions {
   readonly endpoint: PolicyEndpoint
-  /** Whether the endpoint is the policy in training: then nothing is sent twice. */
+  /** Whether the endpoint is the gateway's: then nothing is sent twice. */
   readonly trained: boolean
   /** Repetitions after a refusal or a lost connection, for other endpoints. */
   readonly maxRetries: number

@@ -47,8 +47,9 @@ export async function runAgent(agent: Agent, input: readonly Message[], run: Pro
 function connect(agent: Agent, name: string, { context, transport, policyBaseUrls }: ProgramRun) {
   const { conf } = agent
   const trained = conf.isTrainable(policyBaseUrls)
-  const endpoint = trained ? context.policy(name) : ownEndpoint(agent, name)
-  return transport.connect({ endpoint, trained, maxRetries: conf.fields.maxRetries ?? defaultMaxRetries })
+  const throughGateway = trained || conf.gatewayModel !== undefined
+  const endpoint = throughGateway ? context.policy(name) : ownEndpoint(agent, name)
+  return transport.connect({ endpoint, trained: throughGateway, maxRetries: conf.fields.maxRetries ?? defaultMaxRetries })
 }
 
 function ownEndpoint({ conf }: Agent, name: string): PolicyEndpoint {

@@ -1,3 +1,4 @@
+export { FrozenModelSettings } from './config/frozen-model.ts'
 export * from './config/local-config.ts'
 export { type ParsedLocalConfig, parseLocalConfig } from './config/parse-local-config.ts'
 export type * from './dataset/dataset-types.ts'

@@ -13,6 +13,8 @@ export interface AgentDeclaration {
   readonly name: string
   /** Its calls go to the policy in training. Others go where they say, and are not recorded. */
   readonly trainable: boolean
+  /** One of the gateway's models, which is recorded as text and never trained; the rollout's policy where absent. */
+  readonly model?: string | undefined
   readonly mcpConfig?: McpConfig | undefined
   readonly mcpServers?: readonly string[] | undefined
   readonly blackToolActions?: Readonly<Record<string, readonly string[]>> | undefined

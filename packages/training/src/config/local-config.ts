@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { FrozenModelSettings } from './frozen-model.ts'
 
 const fraction = z.number().min(0).max(1)
 
@@ -66,6 +67,10 @@ export const LimitSettings = z.strictObject({
   maxTokens: z.int().min(1).nullable().default(null),
   maxToolCalls: z.int().min(0).nullable().default(null),
   timeoutMs: z.int().min(1).nullable().default(null),
+  /** US dollars that calls to `models` may cost in one rollout. */
+  maxCost: z.number().min(0).nullable().default(null),
+  /** Prompt and completion tokens of calls to `models` in one rollout. */
+  maxFrozenTokens: z.int().min(0).nullable().default(null),
 })
 
 export const EvaluationSettings = z.strictObject({
@@ -93,6 +98,8 @@ export const LocalConfig = z.strictObject({
       history: z.enum(['template', 'loop', 'as-sampled']).default('loop'),
     })
     .prefault({}),
+  /** Models that are not trained, by the name that agents ask for. */
+  models: z.record(z.string().min(1), FrozenModelSettings).default({}),
   engine: z
     .strictObject({
       /** `null` takes as many as the machine runs at once, at most 8. Bits do not depend on it. */

@@ -1,0 +1,214 @@
+import { request } from 'undici'
+import type { AgentsResult } from '../gateway/agents.ts'
+import { type CellResult, measureCell } from '../gateway/measure-cell.ts'
+import {
+  gatewayCore,
+  loadCore,
+  type RunningGateway,
+  type StartOptions,
+  startHaproxy,
+  startLitellm,
+  startOurs,
+  startPortkey,
+  startRelay,
+  startScript,
+} from '../gateway/peers.ts'
+import type { RolloutsOptions, RolloutsResult } from '../gateway/rollouts.ts'
+import { type BenchRow, type BenchSuite, compare, type Spread, spreadOf } from '../suite.ts'
+
+type Starter = (options: StartOptions) => Promise<RunningGateway>
+
+interface Contestant {
+  readonly start: Starter
+  /** Takes so long for a request that it is measured once, until it has answered a few waves. */
+  readonly slow?: boolean
+}
+
+const contestants: Readonly<Record<string, Contestant>> = {
+  'pass-through': { start: (options) => startOurs({ ...options, mode: 'pass-through', sessions: options.connections }) },
+  'token-in': { start: (options) => startOurs({ ...options, mode: 'token-in', sessions: options.connections }) },
+  relay: { start: startRelay },
+  haproxy: { start: startHaproxy },
+  portkey: { start: startPortkey },
+  litellm: { start: startLitellm, slow: true },
+}
+const peers = ['relay', 'haproxy', 'portkey', 'litellm']
+
+interface Cell {
+  readonly bodyBytes: number
+  readonly stream: boolean
+  /** Requests in flight; the engine takes as many milliseconds, so that 1,000 requests a second are offered. */
+  readonly connections: number
+}
+
+const cells: readonly Cell[] = [2048, 102_400].flatMap((bodyBytes) =>
+  [false, true].flatMap((stream) => [64, 512].map((connections) => ({ bodyBytes, stream, connections }))),
+)
+const titleOf = ({ bodyBytes, stream, connections }: Cell) =>
+  `${bodyBytes / 1024} KB ${stream ? 'stream' : 'JSON'}, ${connections} in flight`
+
+/** The engine, or `null` in front of itself: a gateway that is not there. */
+async function measure(cell: Cell, contestant: Contestant | null): Promise<CellResult> {
+  const { connections, bodyBytes, stream } = cell
+  await using upstream = await startScript<{ port: number }>('upstream.ts', [`--delay=${connections}`], loadCore)
+  const upstreamPort = upstream.line.port
+  const load = { bodyBytes, stream, connections, model: 'bench', warmUpSeconds: 2, seconds: 3 }
+  if (contestant === null)
+    return await measureCell({ pid: upstream.pid, port: upstreamPort, paths: ['/v1/chat/completions'], headers: {} }, load)
+  await using gateway = await contestant.start({ upstreamPort, connections })
+  return await measureCell(gateway, contestant.slow ? { ...load, seconds: 90, requests: 2 * connections } : load)
+}
+
+async function measureCells(rounds: number, rows: BenchRow[], notes: string[]): Promise<void> {
+  for (const cell of cells) {
+    const results: Record<string, CellResult[]> = {}
+    const failed = new Set<string>()
+    for (let round = 0; round < rounds; round++) {
+      for (const name of ['direct', ...Object.keys(contestants)]) {
+        const contestant = contestants[name] ?? null
+        if (failed.has(name) || (contestant?.slow && round > 0)) continue
+        try {
+          const result = await measure(cell, contestant)
+          results[name] = [...(results[name] ?? []), result]
+          if (result.errors > 0) notes.push(`${titleOf(cell)}: ${name} failed ${result.errors} of ${result.requests} requests.`)
+        } catch (error) {
+          failed.add(name)
+          notes.push(`${titleOf(cell)}: ${name} was not measured: ${error instanceof Error ? error.message.slice(0, 200) : error}`)
+        }
+      }
+    }
+    const spread = (name: string, pick: (result: CellResult) => number): Spread | undefined => {
+      const given = results[name]
+      return given && given.length > 0 ? spreadOf(given.map(pick)) : undefined
+    }
+    const row = (measure: string, unit: string, ours: string, names: readonly string[], pick: (result: CellResult) => number) => {
+      const spreadOfOurs = spread(ours, pick)
+      if (!spreadOfOurs) return
+      const compared = names.flatMap((name) => {
+        const peer = spread(name, pick)
+        return peer ? [[name, compare(spreadOfOurs, peer)] as const] : []
+      })
+      rows.push({ measure: `${titleOf(cell)}: ${measure}`, unit, better: 'lower', ours: spreadOfOurs, peers: Object.fromEntries(compared) })
+    }
+    row('pass-through, CPU', 'µs', 'pass-through', peers, ({ cpu }) => cpu)
+    row('pass-through, event loop', 'µs', 'pass-through', ['relay'], ({ eventLoopCpu }) => eventLoopCpu)
+    row('token-in, CPU', 'µs', 'token-in', peers, ({ cpu }) => cpu)
+    const direct = results['direct']?.[0]
+    if (direct) {
+      row('pass-through, p50 added', 'ms', 'pass-through', peers, ({ p50 }) => p50 - direct.p50)
+      row('pass-through, p99 added', 'ms', 'pass-through', peers, ({ p99 }) => p99 - direct.p99)
+    }
+  }
+}
+
+async function runRollouts(options: RolloutsOptions): Promise<RolloutsResult> {
+  await using started = await startScript<RolloutsResult>('rollouts.ts', [JSON.stringify(options)])
+  return started.line
+}
+
+/** The same rollouts straight to the engine and through the gateway, in turns. */
+async function measureRollouts(count: number, rounds: number, rows: BenchRow[], notes: string[]): Promise<void> {
+  const rampSeconds = count / 2000
+  const through: RolloutsResult[] = []
+  const straight: RolloutsResult[] = []
+  const delays: number[] = []
+  for (let round = 0; round < rounds; round++) {
+    await using upstream = await startScript<{ port: number }>('upstream.ts', [])
+    const upstreamPort = upstream.line.port
+    straight.push(await runRollouts({ port: upstreamPort, count, rampSeconds, model: 'bench' }))
+    await using gateway = await startOurs({ upstreamPort, connections: count, mode: 'pass-through', sessions: 0, pinned: false })
+    await control(gateway.controlPort, '/reset')
+    through.push(await runRollouts({ port: gateway.port, controlPort: gateway.controlPort, count, rampSeconds, model: 'bench' }))
+    delays.push((await control(gateway.controlPort, '/stats')).eventLoopDelayP99)
+  }
+  const makespan = (results: readonly RolloutsResult[]) => spreadOf(results.map((result) => result.makespan))
+  const { bound, turns } = through[0]!
+  const ours = makespan(through)
+  const title = `${count.toLocaleString('en')} rollouts`
+  rows.push({
+    measure: `${title}: makespan`,
+    unit: 's',
+    better: 'lower',
+    ours,
+    peers: { direct: compare(ours, makespan(straight)), bound: { ...compare(ours, { median: bound, min: bound, max: bound }) } },
+  })
+  rows.push({ measure: `${title}: event-loop delay p99`, unit: 'ms', better: 'lower', ours: spreadOf(delays), peers: {} })
+  for (const [name, results] of [
+    ['gateway', through],
+    ['direct', straight],
+  ] as const)
+    notes.push(
+      `${title}, ${turns} turns, ${name}: added ${results.map(({ addedP50, addedP99 }) => `p50 ${addedP50.toFixed(1)} p99 ${addedP99.toFixed(1)} ms`).join('; ')}; errors ${results.map(({ errors }) => errors).join(', ')}.`,
+    )
+}
+
+/** Real agents with a tool; the bound is the slowest of them alone. */
+async function measureAgents(count: number, rounds: number, rows: BenchRow[], notes: string[]): Promise<void> {
+  const results: AgentsResult[] = []
+  for (let round = 0; round < rounds; round++) {
+    await using upstream = await startScript<{ port: number }>('upstream.ts', [])
+    await using agents = await startScript<AgentsResult>('agents.ts', [`http://127.0.0.1:${upstream.line.port}`, String(count)])
+    results.push(agents.line)
+  }
+  const ours = spreadOf(results.map(({ makespan }) => makespan))
+  const { bound } = results[0]!
+  rows.push({
+    measure: `${count} agents: makespan`,
+    unit: 's',
+    better: 'lower',
+    ours,
+    peers: { bound: compare(ours, { median: bound, min: bound, max: bound }) },
+  })
+  notes.push(`${count} agents: ${results[0]!.turns} turns; not completed ${results.map(({ failed }) => failed).join(', ')}.`)
+}
+
+interface Statistics {
+  readonly rss: number
+  readonly heapUsed: number
+  readonly external: number
+  readonly eventLoopDelayP99: number
+}
+
+async function control(port: number, path: string): Promise<Statistics> {
+  const { body } = await request(`http://127.0.0.1:${port}${path}`, { method: 'POST', body: '{}' })
+  return (await body.json()) as Statistics
+}
+
+/** Memory after 100,000 requests, beside that after the first 20,000. */
+async function measureMemory(rows: BenchRow[]): Promise<void> {
+  const connections = 64
+  await using upstream = await startScript<{ port: number }>('upstream.ts', [], loadCore)
+  await using gateway = await startOurs({ upstreamPort: upstream.line.port, connections, mode: 'pass-through', sessions: connections })
+  const load = { bodyBytes: 2048, stream: false, connections, model: 'bench', warmUpSeconds: 0.1, seconds: 300 }
+  const megabytes = async () => {
+    await control(gateway.controlPort, '/collect')
+    const { heapUsed, external } = await control(gateway.controlPort, '/collect')
+    return (heapUsed + external) / 1e6
+  }
+  await measureCell(gateway, { ...load, requests: 20_000 })
+  const before = await megabytes()
+  await measureCell(gateway, { ...load, requests: 100_000 })
+  const growth = (await megabytes()) - before
+  rows.push({ measure: '100,000 requests: growth of memory', unit: 'MB', better: 'lower', ours: spreadOf([growth]), peers: {} })
+}
+
+/**
+ * Our gateway beside a bare relay, haproxy, Portkey's gateway and LiteLLM's proxy, all before the same engine:
+ * `npm run bench -- gateway [rounds] [cells] [rollouts] [agents] [memory]`; without parts, all of them.
+ */
+export const gateway: BenchSuite = {
+  async run([given = '3', ...parts]) {
+    const rounds = Number(given)
+    const wants = (part: string) => parts.length === 0 || parts.includes(part)
+    const rows: BenchRow[] = []
+    const notes: string[] = [
+      `${rounds} rounds in turns; the gateways run on core ${gatewayCore}, load and engine on core ${loadCore}; rollouts on both.`,
+      'CPU is user and system time of the whole process tree for a request; ours includes the recorder and a run store in which every turn is durable.',
+    ]
+    if (wants('cells')) await measureCells(rounds, rows, notes)
+    if (wants('rollouts')) for (const count of [1500, 4096]) await measureRollouts(count, rounds, rows, notes)
+    if (wants('agents')) await measureAgents(300, rounds, rows, notes)
+    if (wants('memory')) await measureMemory(rows)
+    return { rows, notes }
+  },
+}
