@@ -3,10 +3,11 @@ import { TrainError } from '@aworld-train/protocol'
 import { createCapabilities } from './capability.ts'
 import { createCounters, toGatewayCounts } from './counters.ts'
 import { createGate } from './gate.ts'
+import { createHistoryWatch } from './history-watch.ts'
 import { type Grant, handleRequest } from './http/handle-request.ts'
 import { listen } from './http/listen.ts'
 import { createModelTable } from './models/model-table.ts'
-import { defaultLimits, type Gateway, type GatewayOptions } from './options.ts'
+import { defaultLimits, type Gateway, type GatewayOptions, type GatewayWarning } from './options.ts'
 import type { GatewayParts } from './serve-call.ts'
 import { createSession } from './session.ts'
 import { createSessionState, type SessionState } from './session-state.ts'
@@ -14,11 +15,12 @@ import { createSessionState, type SessionState } from './session-state.ts'
 /** Starts a recording gateway before `models`; rejects with GATEWAY_PORT_IN_USE, or CONFIG_INVALID for a name that is no model. */
 export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const { seed, host = '127.0.0.1', port = 0, logger } = options
+  const warn = options.onWarning ?? (({ message, code, details }: GatewayWarning) => logger?.warn(message, { code, ...details }))
   const limits = { ...defaultLimits, ...options.limits }
   const gate = createGate()
   const counters = createCounters()
   const models = createModelTable(options)
-  const parts: GatewayParts = { models, seed, gate, counters, limits, logger }
+  const parts: GatewayParts = { models, seed, gate, counters, limits, logger, history: createHistoryWatch(warn) }
   const capabilities = createCapabilities<Grant>()
   const sessions = new Map<string, { readonly session: PolicySession; readonly state: SessionState }>()
 
@@ -28,6 +30,11 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     limits,
     handle: (request, response) => void handleRequest(parts, capabilities, request, response),
   })
+
+  for (const model of models.all) {
+    if (model.kind !== 'token') continue
+    for (const message of model.chat.historyNotes) warn({ code: 'TEMPLATE_REWRITES', message, details: { model: model.name } })
+  }
 
   const beats = setInterval(() => {
     for (const { state } of sessions.values()) for (const call of state.calls) call.keepAwake.beat()

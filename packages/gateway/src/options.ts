@@ -31,6 +31,14 @@ export const defaultLimits: GatewayLimits = {
   abortGraceMs: 5_000,
 }
 
+/** Something about a run that its owner should hear of, once. */
+export interface GatewayWarning {
+  /** `BRANCH_EXPLOSION`: an agent rewrites its past at every call. `TEMPLATE_REWRITES`: the chat template does. */
+  readonly code: 'BRANCH_EXPLOSION' | 'TEMPLATE_REWRITES'
+  readonly message: string
+  readonly details: Readonly<Record<string, unknown>>
+}
+
 /** Where the gateway reports what no caller sees. */
 export interface GatewayLogger {
   warn(message: string, details?: Record<string, unknown>): void
@@ -51,6 +59,8 @@ export interface GatewayOptions {
   readonly port?: number | undefined
   readonly limits?: Partial<GatewayLimits> | undefined
   readonly logger?: GatewayLogger | undefined
+  /** Hears each warning; without it they go to `logger`. */
+  readonly onWarning?: ((warning: GatewayWarning) => void) | undefined
 }
 
 /** A listening gateway; `url` has neither path nor final slash. */

@@ -68,7 +68,7 @@ export async function sampleTurn(options: ServeCallOptions, { model, call, activ
   checkBudget(session)
   const { agent } = options
   const held = holdRecord(agent, session, model)
-  const prepared = prepare(held, call, engine.model, counters)
+  const prepared = prepare({ held, call, model: engine.model, parts, rollout: request.rollout })
   const sampling = effectiveSampling(request.sampling, {
     maxTokens: call.maxTokens,
     stop: call.stop,

@@ -5,6 +5,7 @@ import type { Dialect } from './call.ts'
 import { add, type Counters } from './counters.ts'
 import { toHttpFailure, unknownUrl } from './failure.ts'
 import type { Gate } from './gate.ts'
+import type { HistoryWatch } from './history-watch.ts'
 import type { ModelTable } from './models/model-table.ts'
 import type { GatewayLimits, GatewayLogger } from './options.ts'
 import { type Outcome, type Progress, sampleTurn } from './sample-turn.ts'
@@ -20,6 +21,7 @@ export interface GatewayParts {
   readonly counters: Counters
   readonly limits: GatewayLimits
   readonly logger: GatewayLogger | undefined
+  readonly history: HistoryWatch
 }
 
 export interface ServeCallOptions {

@@ -1,22 +1,40 @@
-import type { PreparedPrompt } from '@aworld-train/chat'
+import type { ForcedCall, PreparedPrompt } from '@aworld-train/chat'
 import type { ModelDescription } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import type { ModelCall } from '../call.ts'
-import { add, type Counters } from '../counters.ts'
+import { add } from '../counters.ts'
+import type { GatewayParts } from '../serve-call.ts'
 import { type HeldRecord, markDelivered } from '../session-state.ts'
 
+export interface PrepareOptions {
+  readonly held: HeldRecord
+  readonly call: ModelCall
+  readonly model: ModelDescription
+  readonly parts: Pick<GatewayParts, 'counters' | 'history'>
+  readonly rollout: string
+}
+
 /** Match and render: the prompt of a call, as the continuation of a recorded turn or as a branch. Throws POLICY_CONTEXT_OVERFLOW. */
-export function prepare({ turns, conversation }: HeldRecord, call: ModelCall, model: ModelDescription, counters: Counters): PreparedPrompt {
+export function prepare({ held, call, model, parts, rollout }: PrepareOptions): PreparedPrompt {
+  const { turns, conversation, agent } = held
   const { messages, tools, toolsJson } = call
-  const prepared = conversation.prepare({ messages, tools, toolsJson })
+  const isAbandoned = (turn: number) => turns[turn]?.delivered === 'abandoned'
+  const prepared = conversation.prepare({ messages, tools, toolsJson, forced: forcedCall(call), isAbandoned })
   const { length } = prepared.promptTokenIds
   if (length >= model.contextLength) {
     const message = `The conversation has ${length} tokens, the context of "${model.name}" ${model.contextLength}; shorten it, or use a model with a longer context.`
     throw new TrainError('POLICY_CONTEXT_OVERFLOW', message, { details: { stopReason: 'context-overflow', param: 'messages' } })
   }
   markDelivered(turns, prepared.matched)
+  const { counters, history } = parts
   if (prepared.parent !== null) counters.continuations++
   for (const reason of prepared.branchReasons) add(counters.branches, reason)
   for (const kind in prepared.tolerated) add(counters.tolerated, kind, prepared.tolerated[kind])
+  if (prepared.divergence) history.diverged({ rollout, agent: agent.name }, prepared.divergence)
   return prepared
+}
+
+function forcedCall({ toolChoice: { kind, name } }: ModelCall): ForcedCall | undefined {
+  if (kind === 'named' && name !== undefined) return { kind, name }
+  return kind === 'required' || kind === 'named' ? { kind: 'required' } : undefined
 }

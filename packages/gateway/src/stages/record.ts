@@ -22,7 +22,7 @@ export function record(options: RecordOptions): Turn {
   const { held, model, attempt, prepared, generation, parsed, sampling, abandoned } = options
   const { agent, turns, conversation } = held
   const { tokenIds, logprobs, weightVersions, mixedVersions, finishReason, cachedTokens, startedAt, endedAt } = generation
-  const { message } = parsed
+  const { message, promptCallIds } = parsed
   const turn: Turn = {
     version: 1,
     index: turns.length,
@@ -48,6 +48,6 @@ export function record(options: RecordOptions): Turn {
   }
   turns.push(turn)
   const truncated = !model.stopTokenIds.has(tokenIds.at(-1) ?? -1)
-  conversation.record(turn.index, prepared, { tokenIds, message, truncated })
+  conversation.record(turn.index, prepared, { tokenIds, message, truncated, promptCallIds })
   return turn
 }

@@ -1,0 +1,32 @@
+import type { Divergence } from '@aworld-train/chat'
+import type { GatewayWarning } from './options.ts'
+
+/** Sees what agents do to their histories, and says once what makes every call a branch. */
+export interface HistoryWatch {
+  /** A request that holds a recorded answer differs from what came before it. */
+  diverged(who: { readonly rollout: string; readonly agent: string }, divergence: Divergence): void
+}
+
+/** So many requests that differ in the message of one place are no accident. */
+const threshold = 3
+
+/** Warns of the first place in a history that agents rewrite again and again, such as a time in the system prompt; silent afterwards. */
+export function createHistoryWatch(warn: (warning: GatewayWarning) => void): HistoryWatch {
+  const counts = new Map<string, number>()
+  let warned = false
+  return {
+    diverged({ rollout, agent }, { index, role, recorded, given }) {
+      if (warned) return
+      const place = `${agent}:${role}:${index}`
+      const count = (counts.get(place) ?? 0) + 1
+      counts.set(place, count)
+      if (count < threshold) return
+      warned = true
+      counts.clear()
+      const what = `Agent "${agent}" rewrites message ${index} (${role}) between its calls: ${JSON.stringify(given)} was ${JSON.stringify(recorded)}`
+      const cost = `Each such call begins a new branch, which is rendered whole and trained as a sample of its own (${count} so far, last in rollout "${rollout}")`
+      const remedy = 'Put what changes, such as the time, into the newest message, and leave earlier ones as they were.'
+      warn({ code: 'BRANCH_EXPLOSION', message: `${what}. ${cost}. ${remedy}`, details: { rollout, agent, index, role, recorded, given } })
+    },
+  }
+}
