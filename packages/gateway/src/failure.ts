@@ -10,11 +10,19 @@ export interface HttpFailure {
   readonly message: string
   /** `false`: a client that repeats the call would only spend more. */
   readonly retry: boolean
+  /** When to repeat it; `null` where nobody knows. */
+  readonly retryAfterSeconds: number | null
 }
 
 /** A GATEWAY_BAD_REQUEST that names the field, as a path such as `messages[2].role`. */
-export function badRequest(message: string, param: string | null = null, status = 400): TrainError {
-  return new TrainError('GATEWAY_BAD_REQUEST', message, { details: { param, status } })
+export function badRequest(message: string, param: string | null = null, status = 400, code?: string): TrainError {
+  return new TrainError('GATEWAY_BAD_REQUEST', message, { details: { param, status, ...(code !== undefined && { code }) } })
+}
+
+/** A GATEWAY_INPUT_UNSUPPORTED that names the part, as a path such as `messages[2].content[0].type`. */
+export function unsupportedInput(kind: string, param: string): TrainError {
+  const message = `"${param}" is "${kind}"; the policy reads text only. Send text in its place.`
+  return new TrainError('GATEWAY_INPUT_UNSUPPORTED', message, { details: { param } })
 }
 
 /** The one answer to a URL that is unknown, closed or forged. */
@@ -31,23 +39,32 @@ interface Answer {
 const answers: Partial<Record<ErrorCode, Answer>> = {
   GATEWAY_UNAUTHORIZED: { status: 404, type: 'invalid_request_error', code: 'not_found' },
   GATEWAY_BAD_REQUEST: { status: 400, type: 'invalid_request_error', code: 'invalid_request' },
+  GATEWAY_INPUT_UNSUPPORTED: { status: 400, type: 'invalid_request_error', code: 'input_unsupported' },
   GATEWAY_MODEL_UNKNOWN: { status: 404, type: 'invalid_request_error', code: 'model_not_found' },
   TEMPLATE_UNSUPPORTED: { status: 400, type: 'invalid_request_error', code: 'template_unsupported' },
   POLICY_CONTEXT_OVERFLOW: { status: 400, type: 'invalid_request_error', code: 'context_length_exceeded' },
+  POLICY_RATE_LIMITED: { status: 429, type: 'rate_limit_error', code: 'rate_limit_exceeded' },
+  POLICY_RESPONSE_INVALID: { status: 502, type: 'server_error', code: 'policy_response_invalid' },
+  FROZEN_MODEL_FAILED: { status: 502, type: 'server_error', code: 'frozen_model_failed' },
   AGENT_LIMIT: { status: 400, type: 'invalid_request_error', code: 'limit_reached' },
 }
 
 const statusCodes: Readonly<Record<number, string>> = { 405: 'method_not_allowed', 413: 'request_too_large' }
 
+const numberOf = (value: unknown) => (typeof value === 'number' ? value : null)
+const textOf = (value: unknown) => (typeof value === 'string' ? value : null)
+
 /** The answer to `error`. A client may repeat a call only where nothing was sampled in it. */
 export function toHttpFailure(error: TrainError, { sampled }: { sampled: boolean }): HttpFailure {
   const { code, message, retryable, details } = error
+  const retry = retryable && !sampled
+  const retryAfterSeconds = retry ? numberOf(details?.['retryAfterSeconds']) : null
   const answer = answers[code]
   if (answer) {
-    const status = typeof details?.['status'] === 'number' ? details['status'] : answer.status
-    const param = typeof details?.['param'] === 'string' ? details['param'] : null
-    return { ...answer, status, code: statusCodes[status] ?? answer.code, param, message, retry: false }
+    const status = numberOf(details?.['status']) ?? answer.status
+    const name = textOf(details?.['code']) ?? statusCodes[status] ?? answer.code
+    return { ...answer, status, code: name, param: textOf(details?.['param']), message, retry, retryAfterSeconds }
   }
-  const retry = retryable && !sampled
-  return { status: retry ? 503 : 500, type: 'server_error', code: code.toLowerCase(), param: null, message, retry }
+  const status = retry ? 503 : 500
+  return { status, type: 'server_error', code: code.toLowerCase(), param: null, message, retry, retryAfterSeconds }
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { memberText } from './member-text.ts'
+import { itemTexts, memberText } from './member-text.ts'
 
 test('the text of a member is what was written', () => {
   expect(memberText('{"a": 1, "tools" : [ {"x": 1.0, "10": 2, "9": "]}"} ] , "b": 2}', 'tools')).toBe('[ {"x": 1.0, "10": 2, "9": "]}"} ]')
@@ -17,6 +17,17 @@ test('for any object it parses to the member', () => {
       const text = memberText(JSON.stringify(object, null, indent), 'tools')
       if (Object.hasOwn(object, 'tools')) expect(JSON.parse(text!)).toEqual(JSON.parse(JSON.stringify(object['tools'])))
       else expect(text).toBeUndefined()
+    }),
+  )
+})
+
+test('the items of an array are what was written', () => {
+  expect(itemTexts(' [ {"a": [1, 2]} , 1.0,"],"  , [] ]')).toEqual(['{"a": [1, 2]}', '1.0', '"],"', '[]'])
+  expect(itemTexts('[]')).toEqual([])
+  fc.assert(
+    fc.property(fc.array(fc.jsonValue({ maxDepth: 3 })), fc.constantFrom(0, 2), (items, indent) => {
+      const texts = itemTexts(JSON.stringify(items, null, indent))
+      expect(texts.map((text) => JSON.parse(text))).toEqual(JSON.parse(JSON.stringify(items)))
     }),
   )
 })

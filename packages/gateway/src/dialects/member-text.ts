@@ -47,3 +47,26 @@ export function memberText(json: string, name: string): string | undefined {
   }
   return found
 }
+
+/** The texts of the items of the array that valid `json` holds, each exactly as written. */
+export function itemTexts(json: string): string[] {
+  const items: string[] = []
+  let depth = 0
+  let start = json.indexOf('[') + 1
+  for (let index = start - 1; index < json.length; index++) {
+    const code = json.charCodeAt(index)
+    if (code === quote) {
+      index = endOfString(json, index) - 1
+    } else if (code === 0x7b || code === 0x5b) {
+      depth++
+    } else if (code === 0x7d || code === 0x5d || (code === 0x2c && depth === 1)) {
+      if (depth === 1) {
+        const text = json.slice(start, index).trim()
+        if (text !== '') items.push(text)
+        start = index + 1
+      }
+      if (code !== 0x2c) depth--
+    }
+  }
+  return items
+}

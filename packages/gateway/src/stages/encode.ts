@@ -68,9 +68,14 @@ export function sendNothing(dialect: Dialect, response: ServerResponse, stream: 
   response.write(stream ? dialect.streamComment : ' ')
 }
 
+function retryHeaders({ retry, retryAfterSeconds }: HttpFailure): Record<string, string> | undefined {
+  if (!retry) return { 'x-should-retry': 'false' }
+  return retryAfterSeconds === null ? undefined : { 'retry-after': String(Math.ceil(retryAfterSeconds)) }
+}
+
 /** Tells the client that a call without an answer failed: as a status or, where a stream's head has left, as its only event. */
 export function sendFailure(dialect: Dialect, response: ServerResponse, failure: HttpFailure, stream: boolean): void {
   if (response.destroyed || response.writableEnded) return
   if (stream && response.headersSent) response.end(dialect.encodeStreamFailure(failure))
-  else sendText(response, failure.status, json, dialect.encodeFailure(failure), failure.retry ? undefined : { 'x-should-retry': 'false' })
+  else sendText(response, failure.status, json, dialect.encodeFailure(failure), retryHeaders(failure))
 }

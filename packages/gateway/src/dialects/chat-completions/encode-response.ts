@@ -1,6 +1,7 @@
 import type { FinishReason, Message, ToolCall, Usage } from '@aworld-train/protocol'
 import type { AnswerHead, Completion } from '../../call.ts'
 import type { HttpFailure } from '../../failure.ts'
+import { tokenLogprobs } from '../token-logprobs.ts'
 
 const finishReasons: Readonly<Record<FinishReason['unified'], string>> = {
   stop: 'stop',
@@ -25,13 +26,9 @@ export const encodeToolCall = ({ id, name, arguments: text }: ToolCall) => ({
   function: { name, arguments: text },
 })
 
-/** `logprobs` of a choice: one entry a sampled token; alternatives are not known and stay empty. */
+/** `logprobs` of a choice: one entry a sampled token. */
 export function encodeLogprobs(head: AnswerHead, tokenIds: ArrayLike<number>, logprobs: ArrayLike<number>) {
-  const content = Array.from(tokenIds, (id, index) => {
-    const token = head.tokenText(id)
-    return { token, logprob: logprobs[index]!, bytes: [...Buffer.from(token)], top_logprobs: [] }
-  })
-  return { content, refusal: null }
+  return { content: tokenLogprobs(head, tokenIds, logprobs), refusal: null }
 }
 
 function encodeMessage({ content, reasoning, toolCalls }: Message) {

@@ -8,7 +8,7 @@ export interface StoredResponse {
   readonly json: string
 }
 
-/** Answers of one agent in one attempt, by id; the oldest is dropped where they would be too many. */
+/** Answers of one agent in one attempt, by id; the oldest are dropped where they would be too many. */
 export interface ResponseMemory {
   get(id: string): StoredResponse | undefined
   set(id: string, response: StoredResponse): void
@@ -17,18 +17,65 @@ export interface ResponseMemory {
 
 export interface ResponseMemoryLimits {
   readonly maxResponses?: number | undefined
+  /** Characters of messages and answers that are held in all; the newest answer is held however long it is. */
+  readonly maxCharacters?: number | undefined
 }
 
-/** An empty memory; nothing to close. */
-export function createResponseMemory({ maxResponses = 256 }: ResponseMemoryLimits = {}): ResponseMemory {
-  const responses = new Map<string, StoredResponse>()
+interface Entry {
+  readonly response: StoredResponse
+  readonly characters: number
+}
+
+const lengthOf = ({ content, reasoning, toolCalls = [] }: Message) =>
+  toolCalls.reduce((sum, call) => sum + call.arguments.length, (content?.length ?? 0) + (reasoning?.length ?? 0))
+
+const equalCalls = (left: Message['toolCalls'] = [], right: Message['toolCalls'] = []) =>
+  left.length === right.length &&
+  left.every((call, index) => {
+    const other = right[index]
+    return call.id === other?.id && call.name === other.name && call.arguments === other.arguments
+  })
+
+const equalMessages = (left: Message, right: Message) =>
+  left === right ||
+  (left.role === right.role &&
+    left.content === right.content &&
+    left.reasoning === right.reasoning &&
+    left.toolCallId === right.toolCallId &&
+    left.name === right.name &&
+    equalCalls(left.toolCalls, right.toolCalls))
+
+/** An empty memory; nothing to close. A client that sends its whole history with every call costs the new messages only. */
+export function createResponseMemory(limits: ResponseMemoryLimits = {}): ResponseMemory {
+  const { maxResponses = 1_024, maxCharacters = 8_000_000 } = limits
+  const entries = new Map<string, Entry>()
+  let characters = 0
+  let newest: readonly Message[] = []
+
+  function remove(id: string): boolean {
+    characters -= entries.get(id)?.characters ?? 0
+    return entries.delete(id)
+  }
+
   return {
-    get: (id) => responses.get(id),
-    set(id, response) {
-      responses.set(id, response)
-      const oldest = responses.keys().next().value
-      if (responses.size > maxResponses && oldest !== undefined) responses.delete(oldest)
+    get: (id) => entries.get(id)?.response,
+    set(id, { messages, json }) {
+      remove(id)
+      let added = json.length
+      const held = messages.map((message, index) => {
+        const before = newest[index]
+        if (before && equalMessages(before, message)) return before
+        added += lengthOf(message)
+        return message
+      })
+      newest = held
+      characters += added
+      entries.set(id, { response: { messages: held, json }, characters: added })
+      for (const oldest of entries.keys()) {
+        if (oldest === id || (entries.size <= maxResponses && characters <= maxCharacters)) break
+        remove(oldest)
+      }
     },
-    delete: (id) => responses.delete(id),
+    delete: remove,
   }
 }

@@ -1,0 +1,137 @@
+import type { Message, MessageRole } from '@aworld-train/protocol'
+import { badRequest, unsupportedInput } from '../../failure.ts'
+import { type Fields, readArray, readObject, readOptionalString, readString } from '../read-fields.ts'
+import { toCustomArguments } from '../tools-json.ts'
+import { itemOwner } from './item-ids.ts'
+import type { ResponseMemory } from './memory.ts'
+import { openReasoning } from './reasoning.ts'
+
+const roles: ReadonlySet<string> = new Set<MessageRole>(['system', 'developer', 'user', 'assistant'])
+
+/** Names of the parts that carry text, and the field it stands in. */
+const textParts: Readonly<Record<string, string>> = {
+  input_text: 'text',
+  output_text: 'text',
+  text: 'text',
+  summary_text: 'text',
+  reasoning_text: 'text',
+  refusal: 'refusal',
+}
+
+/** Joined text of a string or a list of parts; what the parts carry beside it has no meaning here. */
+function decodeText(content: unknown, path: string): string {
+  if (content === undefined || content === null) return ''
+  if (typeof content === 'string') return readString(content, path)
+  let text = ''
+  for (const [index, value] of readArray(content, path).entries()) {
+    const part = readObject(value, `${path}[${index}]`)
+    const type = readString(part['type'], `${path}[${index}].type`)
+    const field = textParts[type]
+    if (field === undefined) throw unsupportedInput(type, `${path}[${index}].type`)
+    text += readString(part[field], `${path}[${index}].${field}`)
+  }
+  return text
+}
+
+/** Reasoning as its own text, as what we sealed in it, or as its summary. */
+function decodeReasoning(item: Fields, path: string): string {
+  const content = decodeText(item['content'], `${path}.content`)
+  if (content !== '') return content
+  const sealed = openReasoning(item['encrypted_content'])
+  return sealed ?? decodeText(item['summary'], `${path}.summary`)
+}
+
+/** Puts the items of one conversation together: what an assistant wrote in one answer becomes one message. */
+class MessageBuilder {
+  readonly messages: Message[] = []
+  #open: Message | null = null
+  #owner: string | null = null
+
+  add(message: Message): void {
+    this.#open = null
+    this.messages.push(message)
+  }
+
+  /** The assistant message that the next item belongs to; a new one where `isNext` says that the open one is complete. */
+  assistant(id: unknown, isNext: (open: Message) => boolean): Message {
+    const owner = itemOwner(id)
+    const open = this.#open
+    const together = owner !== null && owner === this.#owner
+    this.#owner = owner
+    if (open && (together || !isNext(open))) return open
+    const message: Message = { role: 'assistant', content: null }
+    this.messages.push(message)
+    this.#open = message
+    return message
+  }
+}
+
+const hasCalls = ({ toolCalls = [] }: Message) => toolCalls.length > 0
+
+function addCall(builder: MessageBuilder, item: Fields, path: string, text: string): void {
+  const name = readString(item['name'], `${path}.name`)
+  const id = readString(item['call_id'], `${path}.call_id`)
+  const message = builder.assistant(item['id'], () => false)
+  message.toolCalls = [...(message.toolCalls ?? []), { id, name, arguments: text }]
+}
+
+function addMessage(builder: MessageBuilder, item: Fields, path: string): void {
+  const role = readString(item['role'], `${path}.role`)
+  if (!roles.has(role)) {
+    throw badRequest(`"${path}.role" is "${role}"; it must be one of ${[...roles].join(', ')}.`, `${path}.role`)
+  }
+  const content = decodeText(item['content'], `${path}.content`)
+  if (role !== 'assistant') {
+    builder.add({ role: role as MessageRole, content })
+    return
+  }
+  const message = builder.assistant(item['id'], (open) => open.content !== null && !hasCalls(open))
+  message.content = (message.content ?? '') + content
+}
+
+type AddItem = (builder: MessageBuilder, item: Fields, path: string) => void
+
+const addResult: AddItem = (builder, item, path) => {
+  const toolCallId = readString(item['call_id'], `${path}.call_id`)
+  builder.add({ role: 'tool', content: decodeText(item['output'], `${path}.output`), toolCallId })
+}
+
+/** By the type of an item. */
+const kinds: Readonly<Record<string, AddItem>> = {
+  message: addMessage,
+  reasoning(builder, item, path) {
+    const text = decodeReasoning(item, path)
+    const message = builder.assistant(item['id'], (open) => open.content !== null || hasCalls(open))
+    if (text !== '') message.reasoning = (message.reasoning ?? '') + text
+  },
+  function_call: (builder, item, path) => addCall(builder, item, path, readOptionalString(item['arguments'], `${path}.arguments`) ?? ''),
+  custom_tool_call: (builder, item, path) => addCall(builder, item, path, toCustomArguments(readString(item['input'], `${path}.input`))),
+  function_call_output: addResult,
+  custom_tool_call_output: addResult,
+}
+
+/** An item of an earlier answer, by its id. */
+function findItem(id: string, path: string, memory: ResponseMemory): unknown {
+  const owner = itemOwner(id)
+  const stored = owner === null ? undefined : memory.get(`resp_${owner}`)
+  const { output } = stored ? (JSON.parse(stored.json) as { output: readonly { id: string }[] }) : { output: [] }
+  const item = output.find((candidate) => candidate.id === id)
+  if (item) return item
+  throw badRequest(`"${path}" names item "${id}", which is not kept here; send the item itself.`, path, 400, 'item_not_found')
+}
+
+/** The items of a request as messages. Throws GATEWAY_INPUT_UNSUPPORTED for items that are not text, calls or their results. */
+export function decodeItems(items: readonly unknown[], path: string, memory: ResponseMemory): Message[] {
+  const builder = new MessageBuilder()
+  for (const [index, value] of items.entries()) {
+    const at = `${path}[${index}]`
+    const given = readObject(value, at)
+    const isReference = given['type'] === 'item_reference' || (given['type'] === undefined && given['role'] === undefined)
+    const item = isReference ? readObject(findItem(readString(given['id'], `${at}.id`), `${at}.id`, memory), at) : given
+    const type = readOptionalString(item['type'], `${at}.type`) ?? 'message'
+    const add = kinds[type]
+    if (!Object.hasOwn(kinds, type) || !add) throw unsupportedInput(type, `${at}.type`)
+    add(builder, item, at)
+  }
+  return builder.messages
+}

@@ -1,0 +1,167 @@
+import type { Message, ToolDefinition } from '@aworld-train/protocol'
+import { badRequest } from '../../failure.ts'
+import { memberText } from '../member-text.ts'
+import {
+  checkDepth,
+  type Fields,
+  readArray,
+  readFlag,
+  readObject,
+  readOptionalString,
+  readPositiveInteger,
+  readString,
+} from '../read-fields.ts'
+import { type AskedChoice, checkToolChoice } from '../tool-choice.ts'
+import { customToolSchema, wrapToolsJson } from '../tools-json.ts'
+import { askedSampling, unusedFields } from '../unused-fields.ts'
+import { decodeItems } from './decode-items.ts'
+import type { ResponseMemory } from './memory.ts'
+import type { ResponsesCall } from './responses-call.ts'
+
+const used: ReadonlySet<string> = new Set([
+  'input',
+  'instructions',
+  'model',
+  'previous_response_id',
+  'store',
+  'tools',
+  'tool_choice',
+  'parallel_tool_calls',
+  'stream',
+  'stream_options',
+  'max_output_tokens',
+  'include',
+  'background',
+  'conversation',
+  'return_token_ids',
+])
+
+function decodeTool(value: unknown, path: string, customTools: Set<string>): ToolDefinition {
+  const tool = readObject(value, path)
+  const type = readString(tool['type'], `${path}.type`)
+  if (type !== 'function' && type !== 'custom') {
+    const message = `"${path}.type" is "${type}"; tools run beside the agent, so only "function" and "custom" are known.`
+    throw badRequest(message, `${path}.type`)
+  }
+  const name = readString(tool['name'], `${path}.name`)
+  const description = readOptionalString(tool['description'], `${path}.description`)
+  if (type === 'custom') customTools.add(name)
+  const parameters = type === 'custom' ? customToolSchema : readObject(tool['parameters'] ?? {}, `${path}.parameters`)
+  checkDepth(parameters, `${path}.parameters`)
+  return description === undefined ? { name, parameters } : { name, description, parameters }
+}
+
+function decodeChoice(choice: unknown): AskedChoice {
+  const path = 'tool_choice'
+  if (choice === undefined || choice === null) return { kind: 'auto' }
+  if (choice === 'auto' || choice === 'none' || choice === 'required') return { kind: choice }
+  if (typeof choice === 'string') throw badRequest(`"${path}" is "${choice}"; it must be auto, none, required or an object.`, path)
+  const fields = readObject(choice, path)
+  const type = readString(fields['type'], `${path}.type`)
+  if (type === 'function' || type === 'custom') return { kind: 'named', name: readString(fields['name'], `${path}.name`) }
+  if (type !== 'allowed_tools') {
+    throw badRequest(`"${path}.type" is "${type}"; it must be function, custom or allowed_tools.`, `${path}.type`)
+  }
+  const tools = readArray(fields['tools'], `${path}.tools`)
+  const allowed = tools.map((tool, index) => {
+    const at = `${path}.tools[${index}]`
+    return readString(readObject(tool, at)['name'], `${at}.name`)
+  })
+  return { kind: fields['mode'] === 'required' ? 'required' : 'auto', allowed }
+}
+
+/** The messages before those of the request. */
+function previousMessages(body: Fields, memory: ResponseMemory): readonly Message[] {
+  const id = readOptionalString(body['previous_response_id'], 'previous_response_id')
+  if (id === undefined) return []
+  const stored = memory.get(id)
+  if (stored) return stored.messages
+  const message = `Response "${id}" is not kept here: it belongs to another agent, was sent with "store": false, or was dropped. Send the whole input instead.`
+  throw badRequest(message, 'previous_response_id', 400, 'previous_response_not_found')
+}
+
+function refuseUnserved(body: Fields): void {
+  if (readFlag(body['background'], 'background')) {
+    throw badRequest('"background" is true; an answer is sent on the connection that asked for it. Leave "background" out.', 'background')
+  }
+  if (body['conversation'] !== undefined && body['conversation'] !== null) {
+    throw badRequest('"conversation" is not served; send the whole input, or "previous_response_id".', 'conversation')
+  }
+}
+
+function decodeInclude(include: unknown): ReadonlySet<string> {
+  if (include === undefined || include === null) return new Set()
+  return new Set(readArray(include, 'include').map((name, index) => readString(name, `include[${index}]`)))
+}
+
+function decodeInput(input: unknown, memory: ResponseMemory): Message[] {
+  if (input === undefined || input === null) return []
+  if (typeof input === 'string') return [{ role: 'user', content: readString(input, 'input') }]
+  return decodeItems(readArray(input, 'input'), 'input', memory)
+}
+
+const echoed = ['instructions', 'max_output_tokens', 'metadata', 'previous_response_id', 'temperature', 'top_p', 'user'] as const
+
+/** What every response repeats of its request, ready to stand between braces. */
+function encodeEcho(body: Fields, json: string, parallel: boolean, store: boolean): string {
+  const text = (name: string, missing: string) => {
+    const value = body[name]
+    if (value === undefined || value === null) return missing
+    return typeof value === 'object' ? (memberText(json, name) ?? missing) : JSON.stringify(value)
+  }
+  const members = echoed.map((name) => `"${name}":${text(name, name === 'metadata' ? '{}' : 'null')}`)
+  return [
+    '"background":false',
+    ...members,
+    `"parallel_tool_calls":${parallel}`,
+    `"reasoning":${text('reasoning', '{"effort":null,"summary":null}')}`,
+    `"store":${store}`,
+    `"text":${text('text', '{"format":{"type":"text"}}')}`,
+    `"tool_choice":${text('tool_choice', '"auto"')}`,
+    `"tools":${text('tools', '[]')}`,
+    '"truncation":"disabled"',
+  ].join(',')
+}
+
+/** A Responses request as a model call. Fields it does not know have no effect and break nothing. */
+export function decodeRequest(value: unknown, json: string, memory: ResponseMemory): ResponsesCall {
+  const body = readObject(value, 'body')
+  refuseUnserved(body)
+  const messages = [...previousMessages(body, memory), ...decodeInput(body['input'], memory)]
+  const instructions = readOptionalString(body['instructions'], 'instructions')
+  if (messages.length === 0) throw badRequest('"input" is empty; send a text or at least one item.', 'input')
+  const customTools = new Set<string>()
+  const given = body['tools'] === undefined || body['tools'] === null ? [] : readArray(body['tools'], 'tools')
+  const tools = given.map((tool, index) => decodeTool(tool, `tools[${index}]`, customTools))
+  const parallel = body['parallel_tool_calls'] !== false
+  const store = body['store'] !== false
+  const include = decodeInclude(body['include'])
+  const reasoning = readObject(body['reasoning'] ?? {}, 'reasoning')
+  readObject(body['stream_options'] ?? {}, 'stream_options')
+  const summary = typeof (reasoning['summary'] ?? reasoning['generate_summary']) === 'string'
+  return {
+    model: typeof body['model'] === 'string' && body['model'] !== '' ? body['model'] : null,
+    messages: instructions ? [{ role: 'system', content: instructions }, ...messages] : messages,
+    tools,
+    toolsJson: wrapToolsJson(json, 'parameters', tools, customTools),
+    customTools,
+    toolChoice: checkToolChoice(decodeChoice(body['tool_choice']), tools, parallel),
+    stream: readFlag(body['stream'], 'stream'),
+    maxTokens: readPositiveInteger(body['max_output_tokens'], 'max_output_tokens'),
+    stop: [],
+    asked: askedSampling(body),
+    ...unusedFields(body, json, used),
+    wants: {
+      logprobs: include.has('message.output_text.logprobs'),
+      tokenIds: readFlag(body['return_token_ids'], 'return_token_ids'),
+      streamUsage: true,
+    },
+    responses: {
+      messages,
+      store,
+      summary,
+      sealed: include.has('reasoning.encrypted_content'),
+      echo: encodeEcho(body, json, parallel, store),
+    },
+  }
+}

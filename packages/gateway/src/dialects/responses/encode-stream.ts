@@ -1,0 +1,179 @@
+import type { CompletionDelta } from '@aworld-train/chat'
+import type { ToolCall } from '@aworld-train/protocol'
+import type { AnswerHead, Completion, StreamEncoder, StreamPiece } from '../../call.ts'
+import type { HttpFailure } from '../../failure.ts'
+import { namedEvent } from '../server-event.ts'
+import { fromCustomArguments } from '../tools-json.ts'
+import { callItem, callOf, type ItemStatus, itemStatus, messageItem, reasoningItem, textPart } from './encode-items.ts'
+import { encodeResponseObject, finalStatus, includedLogprobs, type ResponseStatus, remember } from './encode-response.ts'
+
+/** The item whose text is being sent. */
+interface OpenItem {
+  readonly type: 'message' | 'reasoning'
+  readonly id: string
+  readonly index: number
+  text: string
+}
+
+/** The error event of a stream; `sequence` is its place in it. */
+export function encodeErrorEvent({ code, message, param }: HttpFailure, sequence: number): string {
+  return namedEvent('error', JSON.stringify({ type: 'error', code, message, param, sequence_number: sequence }))
+}
+
+/** Writes the events of one answer: https://platform.openai.com/docs/api-reference/responses-streaming */
+class ResponsesStream implements StreamEncoder {
+  readonly #head: AnswerHead
+  readonly #summary: boolean
+  readonly #output: object[] = []
+  #open: OpenItem | null = null
+  #sequence = 0
+
+  constructor(head: AnswerHead) {
+    this.#head = head
+    this.#summary = callOf(head).responses.summary
+  }
+
+  start(): string {
+    const response = encodeResponseObject(this.#head, { status: 'in_progress', output: [] })
+    return this.#lifecycle('response.created', response) + this.#lifecycle('response.in_progress', response)
+  }
+
+  piece({ deltas }: StreamPiece): string {
+    let text = ''
+    for (const delta of deltas) text += this.#delta(delta)
+    return text
+  }
+
+  end(completion: Completion): string {
+    const status = itemStatus(completion)
+    const logprobs = includedLogprobs(this.#head, completion)
+    const empty = this.#output.length === 0 && !this.#open
+    let text = empty ? this.#openMessage() : ''
+    text += this.#close(status, logprobs)
+    const final: ResponseStatus = finalStatus(completion)
+    const json = encodeResponseObject(this.#head, { status: final, output: this.#output, completion })
+    remember(this.#head, completion, json)
+    return text + this.#lifecycle(`response.${final}`, json)
+  }
+
+  /** Both events of a failure: clients that collect the response read the first, those that read events stop at the second. */
+  fail(failure: HttpFailure): string {
+    const begun = this.#sequence > 0
+    const json = encodeResponseObject(this.#head, { status: 'failed', output: this.#output, failure })
+    return (begun ? this.#lifecycle('response.failed', json) : '') + encodeErrorEvent(failure, this.#sequence++)
+  }
+
+  #delta(delta: CompletionDelta): string {
+    if (delta.type === 'content') return this.#message(delta.text)
+    if (delta.type === 'reasoning') return this.#reasoning(delta.text)
+    return this.#close('completed') + this.#call(delta.call)
+  }
+
+  #message(delta: string): string {
+    let text = ''
+    if (this.#open?.type !== 'message') text += this.#close('completed') + this.#openMessage()
+    const open = this.#open!
+    open.text += delta
+    return text + this.#event('response.output_text.delta', { ...partOf(open), delta, logprobs: [] })
+  }
+
+  #openMessage(): string {
+    const item = messageItem(this.#head, this.#output.length, [], 'in_progress')
+    this.#open = { type: 'message', id: item.id, index: this.#output.length, text: '' }
+    return this.#added(item) + this.#event('response.content_part.added', { ...partOf(this.#open), part: textPart('') })
+  }
+
+  #reasoning(delta: string): string {
+    let text = ''
+    if (this.#open?.type !== 'reasoning') text += this.#close('completed') + this.#openReasoning()
+    const open = this.#open!
+    open.text += delta
+    if (this.#summary) return text + this.#event('response.reasoning_summary_text.delta', { ...summaryOf(open), delta })
+    return text + this.#event('response.reasoning_text.delta', { ...partOf(open), delta })
+  }
+
+  #openReasoning(): string {
+    const item = reasoningItem(this.#head, this.#output.length, null, 'in_progress')
+    const open: OpenItem = { type: 'reasoning', id: item.id, index: this.#output.length, text: '' }
+    this.#open = open
+    const added = this.#added(item)
+    if (this.#summary) {
+      return added + this.#event('response.reasoning_summary_part.added', { ...summaryOf(open), part: { type: 'summary_text', text: '' } })
+    }
+    return added + this.#event('response.content_part.added', { ...partOf(open), part: { type: 'reasoning_text', text: '' } })
+  }
+
+  #call(call: ToolCall): string {
+    const index = this.#output.length
+    const begun = callItem(this.#head, index, call, 'in_progress')
+    const item = callItem(this.#head, index, call, 'completed')
+    const at = { item_id: item.id, output_index: index }
+    let text = this.#added(begun)
+    if (item.type === 'custom_tool_call') {
+      const input = fromCustomArguments(call.arguments)
+      text += this.#event('response.custom_tool_call_input.delta', { ...at, delta: input })
+      text += this.#event('response.custom_tool_call_input.done', { ...at, input })
+    } else {
+      const { name, arguments: given } = call
+      text += this.#event('response.function_call_arguments.delta', { ...at, delta: given })
+      text += this.#event('response.function_call_arguments.done', { ...at, name, arguments: given })
+    }
+    return text + this.#done(item)
+  }
+
+  #close(status: ItemStatus, logprobs: readonly object[] = []): string {
+    const open = this.#open
+    if (!open) return ''
+    this.#open = null
+    return open.type === 'message' ? this.#closeMessage(open, status, logprobs) : this.#closeReasoning(open, status)
+  }
+
+  #closeMessage(open: OpenItem, status: ItemStatus, logprobs: readonly object[]): string {
+    const part = textPart(open.text, logprobs)
+    return (
+      this.#event('response.output_text.done', { ...partOf(open), text: open.text, logprobs }) +
+      this.#event('response.content_part.done', { ...partOf(open), part }) +
+      this.#done(messageItem(this.#head, open.index, [part], status))
+    )
+  }
+
+  #closeReasoning(open: OpenItem, status: ItemStatus): string {
+    const { text } = open
+    const item = reasoningItem(this.#head, open.index, text, status)
+    if (this.#summary) {
+      return (
+        this.#event('response.reasoning_summary_text.done', { ...summaryOf(open), text }) +
+        this.#event('response.reasoning_summary_part.done', { ...summaryOf(open), part: { type: 'summary_text', text } }) +
+        this.#done(item)
+      )
+    }
+    return (
+      this.#event('response.reasoning_text.done', { ...partOf(open), text }) +
+      this.#event('response.content_part.done', { ...partOf(open), part: { type: 'reasoning_text', text } }) +
+      this.#done(item)
+    )
+  }
+
+  #added(item: object): string {
+    return this.#event('response.output_item.added', { output_index: this.#output.length, item })
+  }
+
+  #done(item: object): string {
+    const text = this.#event('response.output_item.done', { output_index: this.#output.length, item })
+    this.#output.push(item)
+    return text
+  }
+
+  #event(type: string, fields: object): string {
+    return namedEvent(type, JSON.stringify({ type, sequence_number: this.#sequence++, ...fields }))
+  }
+
+  #lifecycle(type: string, response: string): string {
+    return namedEvent(type, `{"type":"${type}","sequence_number":${this.#sequence++},"response":${response}}`)
+  }
+}
+
+const partOf = ({ id, index }: OpenItem) => ({ item_id: id, output_index: index, content_index: 0 })
+const summaryOf = ({ id, index }: OpenItem) => ({ item_id: id, output_index: index, summary_index: 0 })
+
+export const createStream = (head: AnswerHead): StreamEncoder => new ResponsesStream(head)

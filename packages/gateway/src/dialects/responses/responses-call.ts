@@ -1,0 +1,18 @@
+import type { Message } from '@aworld-train/protocol'
+import type { ModelCall } from '../../call.ts'
+
+/** What a call of the Responses dialect carries for its answer. */
+export interface ResponsesCall extends ModelCall {
+  readonly responses: {
+    /** The conversation without the instructions. */
+    readonly messages: readonly Message[]
+    /** Later calls may refer to the answer. */
+    readonly store: boolean
+    /** Reasoning is shown as a summary, as the request asks. */
+    readonly summary: boolean
+    /** Reasoning is also sent in the form that clients hand back unread. */
+    readonly sealed: boolean
+    /** Members of the response that repeat the request, as JSON between `{` and `}`. */
+    readonly echo: string
+  }
+}

@@ -1,0 +1,29 @@
+import type { ToolDefinition } from '@aworld-train/protocol'
+import type { ToolChoice } from '../call.ts'
+import { badRequest } from '../failure.ts'
+
+/** What a request says of its choice, before it is compared with the tools. */
+export interface AskedChoice {
+  readonly kind: ToolChoice['kind']
+  readonly name?: string | undefined
+  readonly allowed?: readonly string[] | undefined
+}
+
+/** `asked` as a choice among `tools`. Throws GATEWAY_BAD_REQUEST for one that no tool can meet. */
+export function checkToolChoice(asked: AskedChoice, tools: readonly ToolDefinition[], parallel: boolean, path = 'tool_choice'): ToolChoice {
+  const { kind, name, allowed } = asked
+  const known = new Set(tools.map((tool) => tool.name))
+  if ((kind === 'required' || kind === 'named') && tools.length === 0) {
+    throw badRequest(`"${path}" asks for a call, but "tools" is empty; send the tools, or leave "${path}" out.`, path)
+  }
+  for (const wanted of name === undefined ? (allowed ?? []) : [name]) {
+    if (!known.has(wanted)) {
+      throw badRequest(`"${path}" names "${wanted}", which "tools" does not hold; known are: ${[...known].join(', ')}.`, path)
+    }
+  }
+  if (allowed === undefined) return name === undefined ? { kind, parallel } : { kind, name, parallel }
+  if (allowed.length === 0) return { kind: 'none', parallel }
+  const [only] = allowed
+  if (kind === 'required' && allowed.length === 1 && only !== undefined) return { kind: 'named', name: only, parallel, allowed }
+  return { kind, parallel, allowed }
+}
