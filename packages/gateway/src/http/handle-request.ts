@@ -1,15 +1,17 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { BodyError, discardBody, readBody } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import type { Capabilities } from '../capability.ts'
-import { toMetrics } from '../counters.ts'
+import type { Counters } from '../counters.ts'
 import { chatCompletions } from '../dialects/chat-completions/index.ts'
 import { dialects } from '../dialects/index.ts'
 import { badRequest, toHttpFailure, unknownUrl } from '../failure.ts'
 import { type GatewayParts, serveCall } from '../serve-call.ts'
 import type { AgentState, SessionState } from '../session-state.ts'
-import { sendFailure, sendText } from '../stages/encode.ts'
-import { readBody } from './read-body.ts'
+import { sendFailure } from '../stages/encode.ts'
 import { type Route, toRoute } from './routes.ts'
+import type { SessionsApi } from './sessions-api.ts'
+import { type StateParts, sendState } from './state-routes.ts'
 
 /** What a capability opens. */
 export interface Grant {
@@ -17,71 +19,79 @@ export interface Grant {
   readonly agent: AgentState
 }
 
-function sendJson(response: ServerResponse, value: unknown): void {
-  sendText(response, 200, 'application/json', JSON.stringify(value))
+/** What all requests to a gateway share. */
+export interface HttpParts {
+  readonly gateway: GatewayParts
+  readonly capabilities: Capabilities<Grant>
+  readonly state: StateParts
+  /** `null` where sessions are opened in process only. */
+  readonly sessions: SessionsApi | null
 }
 
-function sendModels({ models }: GatewayParts, response: ServerResponse): void {
-  const data = models.all.map((model) => {
-    const entry = { id: model.name, object: 'model', created: 0, owned_by: 'aworld-train' }
-    return model.kind === 'frozen' ? entry : { ...entry, max_model_len: model.engine.model.contextLength }
-  })
-  sendJson(response, { object: 'list', data })
+/** Throws GATEWAY_OVERLOADED where a session that is no rollout has as many calls under way as it may. */
+function checkRoom({ request, calls }: SessionState, counters: Counters): void {
+  if (request.maxCallsInFlight === undefined || calls.size < request.maxCallsInFlight) return
+  counters.refusals.overloaded++
+  const message = `${calls.size} calls are under way; try again when one has ended.`
+  throw new TrainError('GATEWAY_OVERLOADED', message, { details: { retryAfterSeconds: 1 } })
 }
 
-function sendState(kind: Exclude<Route['kind'], 'agent' | 'unknown'>, parts: GatewayParts, response: ServerResponse): void {
-  const { models, gate, counters } = parts
-  const inFlight = gate.inside()
-  const waiting = gate.waiting()
-  const weightVersion = models.weightVersion()
-  if (kind === 'models') {
-    sendModels(parts, response)
-  } else if (kind === 'health') {
-    sendJson(response, { status: gate.paused() ? 'paused' : 'ok', inFlight, waiting, weightVersion })
-  } else {
-    const gauges = { in_flight: inFlight, waiting, paused: Number(gate.paused()), weight_version: weightVersion }
-    sendText(response, 200, 'text/plain; version=0.0.4; charset=utf-8', toMetrics(counters, gauges))
+async function readCallBody(request: IncomingMessage, response: ServerResponse, { limits, counters }: GatewayParts): Promise<Buffer> {
+  try {
+    return await readBody(request, response, limits.maxBodyBytes)
+  } catch (cause) {
+    if (!(cause instanceof BodyError)) throw cause
+    counters.refusals[cause.reason]++
+    if (cause.reason === 'incomplete') throw badRequest(`${cause.message}.`)
+    throw badRequest(`${cause.message}; shorten the conversation, or raise maxBodyBytes.`, null, 413)
   }
 }
 
-async function serveAgent(
-  parts: GatewayParts,
-  grant: Grant,
-  path: string,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
+async function serveAgent(parts: GatewayParts, grant: Grant, path: string, request: IncomingMessage, response: ServerResponse) {
+  const { counters, observer } = parts
+  const { session, agent } = grant
   const dialect = dialects.get(path)
-  if (!dialect) throw badRequest(`"${path}" is not served; known are /models, ${[...dialects.keys()].join(', ')}.`, null, 404)
-  if (request.method !== 'POST') throw badRequest(`"${path}" answers POST, not ${request.method}.`, null, 405)
-  const body = await readBody(request, parts.limits.maxBodyBytes)
-  // The session may have closed while the body came.
-  if (grant.session.closing) throw unknownUrl()
-  await serveCall({ parts, ...grant, dialect, body, response })
+  if (!dialect || request.method !== 'POST') {
+    counters.refusals['wrong-path']++
+    if (dialect) throw badRequest(`"${path}" answers POST, not ${request.method}.`, null, 405)
+    throw badRequest(`"${path.slice(0, 100)}" is not served; known are /models, ${[...dialects.keys()].join(', ')}.`, null, 404)
+  }
+  checkRoom(session, counters)
+  const body = await readCallBody(request, response, parts)
+  // The session may have closed while the body came, or others may have taken the room.
+  if (session.closing) throw unknownUrl()
+  checkRoom(session, counters)
+  const { rollout, attempt } = session.request
+  const observed = observer.begin({ rollout, attempt, agent: agent.name, dialect: dialect.name }, request.headers)
+  await serveCall({ parts, session, agent, dialect, body, response, observed })
+}
+
+async function answer(parts: HttpParts, route: Route, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  if (route.kind === 'sessions') {
+    if (!parts.sessions) throw unknownUrl()
+    await parts.sessions.handle(route.path, request, response)
+  } else if (route.kind === 'agent') {
+    const grant = parts.capabilities.find(route.capability)
+    if (!grant) throw unknownUrl()
+    if (route.path === '/models') await sendState('models', parts.state, response)
+    else await serveAgent(parts.gateway, grant, route.path, request, response)
+  } else if (route.kind === 'unknown') throw unknownUrl()
+  else await sendState(route.kind, parts.state, response)
 }
 
 /** Answers one HTTP request; errors have the shape of the dialect that is asked, else OpenAI's. */
-export async function handleRequest(
-  parts: GatewayParts,
-  capabilities: Capabilities<Grant>,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
-  const route = toRoute(request.url ?? '', request.headers.authorization)
+export async function handleRequest(parts: HttpParts, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { authorization, 'x-api-key': apiKey } = request.headers
+  const route = toRoute(request.url ?? '', authorization, apiKey)
   try {
-    if (route.kind !== 'agent') {
-      if (route.kind === 'unknown') throw unknownUrl()
-      sendState(route.kind, parts, response)
-      return
-    }
-    const grant = capabilities.find(route.capability)
-    if (!grant) throw unknownUrl()
-    if (route.path === '/models') sendModels(parts, response)
-    else await serveAgent(parts, grant, route.path, request, response)
+    await answer(parts, route, request, response)
   } catch (cause) {
     const error = cause instanceof TrainError ? cause : new TrainError('GATEWAY_FAILED', `The gateway failed: ${cause}`, { cause })
-    if (error.code === 'GATEWAY_UNAUTHORIZED') parts.counters.refused++
+    const { refusals } = parts.gateway.counters
+    if (error.code === 'GATEWAY_UNAUTHORIZED') refusals['unknown-url']++
+    if (error.code === 'SERVICE_UNAUTHORIZED') refusals.unauthorized++
     const dialect = (route.kind === 'agent' && dialects.get(route.path)) || chatCompletions
     sendFailure(dialect, response, toHttpFailure(error, { sampled: false }), false)
+    if (!request.complete) discardBody(request)
   }
 }

@@ -1,21 +1,30 @@
 /** What a path asks for; `capability` is the part of the URL that names and opens an agent's record. */
 export type Route =
-  | { readonly kind: 'health' | 'metrics' | 'models' | 'unknown' }
+  | { readonly kind: 'health' | 'ready' | 'metrics' | 'models' | 'unknown' }
+  | { readonly kind: 'sessions'; readonly path: string }
   | { readonly kind: 'agent'; readonly capability: string; readonly path: string }
 
-/** Reads `/r/{capability}/v1/…`, or `/v1/…` with the capability as the bearer token. */
-export function toRoute(url: string, authorization: string | undefined): Route {
+const unknown: Route = { kind: 'unknown' }
+const plain: ReadonlyMap<string, Route> = new Map([
+  ['/health', { kind: 'health' }],
+  ['/ready', { kind: 'ready' }],
+  ['/metrics', { kind: 'metrics' }],
+  ['/v1/models', { kind: 'models' }],
+])
+
+/** Reads `/r/{capability}/v1/…`, or `/v1/…` with the capability as the bearer token or as Anthropic's `x-api-key`. */
+export function toRoute(url: string, authorization: string | undefined, apiKey?: string | string[] | undefined): Route {
   const query = url.indexOf('?')
   const path = query < 0 ? url : url.slice(0, query)
   if (path.startsWith('/r/')) {
     const end = path.indexOf('/', 3)
-    if (end < 0 || !path.startsWith('/v1/', end)) return { kind: 'unknown' }
+    if (end < 0 || !path.startsWith('/v1/', end)) return unknown
     return { kind: 'agent', capability: path.slice(3, end), path: path.slice(end + 3) }
   }
-  if (path === '/health' || path === '/metrics') return { kind: path === '/health' ? 'health' : 'metrics' }
-  if (path === '/v1/models') return { kind: 'models' }
-  if (path.startsWith('/v1/') && authorization?.startsWith('Bearer ')) {
-    return { kind: 'agent', capability: authorization.slice(7).trim(), path: path.slice(3) }
-  }
-  return { kind: 'unknown' }
+  const known = plain.get(path)
+  if (known) return known
+  if (path === '/v1/sessions' || path.startsWith('/v1/sessions/')) return { kind: 'sessions', path }
+  if (!path.startsWith('/v1/')) return unknown
+  if (authorization?.startsWith('Bearer ')) return { kind: 'agent', capability: authorization.slice(7).trim(), path: path.slice(3) }
+  return typeof apiKey === 'string' ? { kind: 'agent', capability: apiKey, path: path.slice(3) } : unknown
 }

@@ -8,7 +8,7 @@ type Item = OpenAI.Responses.ResponseInputItem
 const script = [`Let me look.\n${lookupCall('gold')}`, `${lookupCall('iron')}\n${lookupCall('tin')}`, 'Gold is 79 and iron is 26.']
 const results: Readonly<Record<string, string>> = { gold: '79', iron: '26', tin: '50' }
 
-export const lookup: Tool = {
+const lookup: Tool = {
   type: 'function',
   name: 'lookup',
   description: 'Looks up an element.',
@@ -48,7 +48,7 @@ for (const stream of [false, true]) {
       await using started = await startGateway({ say: script })
       const session = started.gateway.open(sessionRequest())
       expect(await runLoop(openaiClient(session.endpoint('agent')), { stream, chain })).toBe('Gold is 79 and iron is 26.')
-      const [{ turns }] = (await session.close()) as [{ turns: import('@aworld-train/protocol').Turn[] }]
+      const turns = (await session.close())[0]!.turns
       expect(turns.map(({ parent }) => parent)).toEqual([null, 0, 1])
       expect(turns.map(({ finishReason }) => finishReason.unified)).toEqual(['tool-calls', 'tool-calls', 'stop'])
       expect(turns.map(({ delivered }) => delivered)).toEqual(['delivered', 'delivered', 'delivered'])

@@ -1,0 +1,86 @@
+import type { Message } from '@aworld-train/protocol'
+import { unsupportedInput } from '../../failure.ts'
+import { checkDepth, type Fields, readArray, readFlag, readObject, readString } from '../read-fields.ts'
+
+/** Blocks of content with their paths; a string is one text block. */
+export function readBlocks(content: unknown, path: string): { readonly block: Fields; readonly type: string; readonly at: string }[] {
+  if (content === undefined || content === null) return []
+  if (typeof content === 'string') return content === '' ? [] : [{ block: { text: content }, type: 'text', at: path }]
+  return readArray(content, path).map((value, index) => {
+    const at = `${path}[${index}]`
+    const block = readObject(value, at)
+    return { block, type: readString(block['type'], `${at}.type`), at }
+  })
+}
+
+/** Joined text of content that may hold nothing else. */
+export function decodeText(content: unknown, path: string): string {
+  let text = ''
+  for (const { block, type, at } of readBlocks(content, path)) {
+    if (type !== 'text') throw unsupportedInput(type, `${at}.type`)
+    text += readString(block['text'], `${at}.text`)
+  }
+  return text
+}
+
+/** An error is an answer too: the policy sees its text, or the word where it has none. */
+function decodeResult(block: Fields, at: string): Message {
+  const content = decodeText(block['content'], `${at}.content`)
+  const failed = readFlag(block['is_error'], `${at}.is_error`)
+  return {
+    role: 'tool',
+    content: content === '' && failed ? 'error' : content,
+    toolCallId: readString(block['tool_use_id'], `${at}.tool_use_id`),
+  }
+}
+
+/** What a user sends: each tool result is a message of its own, and the text between them too, in the order of the blocks. */
+export function decodeUserContent(content: unknown, path: string): Message[] {
+  const messages: Message[] = []
+  let text: string | null = null
+  const flush = () => {
+    if (text !== null) messages.push({ role: 'user', content: text })
+    text = null
+  }
+  for (const { block, type, at } of readBlocks(content, path)) {
+    if (type === 'text') {
+      text = (text ?? '') + readString(block['text'], `${at}.text`)
+    } else if (type === 'tool_result') {
+      flush()
+      messages.push(decodeResult(block, at))
+    } else {
+      throw unsupportedInput(type, `${at}.type`)
+    }
+  }
+  flush()
+  return messages.length > 0 ? messages : [{ role: 'user', content: '' }]
+}
+
+function argumentsOf(block: Fields, at: string): string {
+  const input = readObject(block['input'] ?? {}, `${at}.input`)
+  checkDepth(input, `${at}.input`)
+  return JSON.stringify(input)
+}
+
+/** What an assistant sent, as one message: texts joined, calls in their order, thinking where it can be read. */
+export function decodeAssistantContent(content: unknown, path: string): Message {
+  const message: Message = { role: 'assistant', content: null }
+  for (const { block, type, at } of readBlocks(content, path)) {
+    if (type === 'text') {
+      message.content = (message.content ?? '') + readString(block['text'], `${at}.text`)
+    } else if (type === 'tool_use') {
+      const call = {
+        id: readString(block['id'], `${at}.id`),
+        name: readString(block['name'], `${at}.name`),
+        arguments: argumentsOf(block, at),
+      }
+      message.toolCalls = [...(message.toolCalls ?? []), call]
+    } else if (type === 'thinking') {
+      const text = readString(block['thinking'] ?? '', `${at}.thinking`)
+      if (text !== '') message.reasoning = (message.reasoning ?? '') + text
+    } else if (type !== 'redacted_thinking') {
+      throw unsupportedInput(type, `${at}.type`)
+    }
+  }
+  return message
+}

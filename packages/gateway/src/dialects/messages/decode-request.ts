@@ -1,0 +1,91 @@
+import type { Message, ToolDefinition } from '@aworld-train/protocol'
+import type { ModelCall } from '../../call.ts'
+import { badRequest } from '../../failure.ts'
+import { checkDepth, readArray, readFlag, readObject, readOptionalString, readPositiveInteger, readString } from '../read-fields.ts'
+import { type AskedChoice, checkToolChoice } from '../tool-choice.ts'
+import { wrapToolsJson } from '../tools-json.ts'
+import { askedSampling, unusedFields } from '../unused-fields.ts'
+import { decodeAssistantContent, decodeText, decodeUserContent } from './decode-blocks.ts'
+
+const used: ReadonlySet<string> = new Set([
+  'messages',
+  'model',
+  'system',
+  'tools',
+  'tool_choice',
+  'stream',
+  'stop_sequences',
+  'max_tokens',
+  'return_token_ids',
+])
+
+const noTools: ReadonlySet<string> = new Set()
+
+function decodeTool(value: unknown, path: string): ToolDefinition {
+  const tool = readObject(value, path)
+  const type = readOptionalString(tool['type'], `${path}.type`) ?? 'custom'
+  if (type !== 'custom') {
+    const message = `"${path}.type" is "${type}"; tools run beside the agent, so only tools with an "input_schema" are known.`
+    throw badRequest(message, `${path}.type`)
+  }
+  const name = readString(tool['name'], `${path}.name`)
+  const description = readOptionalString(tool['description'], `${path}.description`)
+  const parameters = readObject(tool['input_schema'] ?? {}, `${path}.input_schema`)
+  checkDepth(parameters, `${path}.input_schema`)
+  return description === undefined ? { name, parameters } : { name, description, parameters }
+}
+
+const kinds: Readonly<Record<string, AskedChoice['kind']>> = { auto: 'auto', any: 'required', tool: 'named', none: 'none' }
+
+function decodeChoice(choice: unknown): { readonly asked: AskedChoice; readonly parallel: boolean } {
+  if (choice === undefined || choice === null) return { asked: { kind: 'auto' }, parallel: true }
+  const fields = readObject(choice, 'tool_choice')
+  const type = readString(fields['type'], 'tool_choice.type')
+  const kind = Object.hasOwn(kinds, type) ? kinds[type] : undefined
+  if (!kind) throw badRequest(`"tool_choice.type" is "${type}"; it must be auto, any, tool or none.`, 'tool_choice.type')
+  const parallel = !readFlag(fields['disable_parallel_tool_use'], 'tool_choice.disable_parallel_tool_use')
+  return { asked: kind === 'named' ? { kind, name: readString(fields['name'], 'tool_choice.name') } : { kind }, parallel }
+}
+
+function decodeMessage(value: unknown, path: string): Message[] {
+  const fields = readObject(value, path)
+  const role = readString(fields['role'], `${path}.role`)
+  if (role === 'user') return decodeUserContent(fields['content'], `${path}.content`)
+  if (role === 'assistant') return [decodeAssistantContent(fields['content'], `${path}.content`)]
+  if (role === 'system') return [{ role: 'system', content: decodeText(fields['content'], `${path}.content`) }]
+  throw badRequest(`"${path}.role" is "${role}"; it must be one of user, assistant, system.`, `${path}.role`)
+}
+
+function decodeStop(stop: unknown): string[] {
+  if (stop === undefined || stop === null) return []
+  return readArray(stop, 'stop_sequences')
+    .map((text, index) => readString(text, `stop_sequences[${index}]`))
+    .filter((text) => text !== '')
+}
+
+/** A Messages request as a model call. Fields it does not know have no effect and break nothing; `max_tokens` may be missing. */
+export function decodeRequest(value: unknown, json: string): ModelCall {
+  const body = readObject(value, 'body')
+  const given = readArray(body['messages'], 'messages')
+  if (given.length === 0) throw badRequest('"messages" is empty; send at least one message.', 'messages')
+  const system = decodeText(body['system'], 'system')
+  const messages = given.flatMap((message, index) => decodeMessage(message, `messages[${index}]`))
+  const tools = (body['tools'] === undefined || body['tools'] === null ? [] : readArray(body['tools'], 'tools')).map((tool, index) =>
+    decodeTool(tool, `tools[${index}]`),
+  )
+  const { asked, parallel } = decodeChoice(body['tool_choice'])
+  return {
+    model: typeof body['model'] === 'string' && body['model'] !== '' ? body['model'] : null,
+    messages: system === '' ? messages : [{ role: 'system', content: system }, ...messages],
+    tools,
+    toolsJson: wrapToolsJson(json, 'input_schema', tools, noTools),
+    customTools: noTools,
+    toolChoice: checkToolChoice(asked, tools, parallel),
+    stream: readFlag(body['stream'], 'stream'),
+    maxTokens: readPositiveInteger(body['max_tokens'], 'max_tokens'),
+    stop: decodeStop(body['stop_sequences']),
+    asked: askedSampling(body),
+    ...unusedFields(body, json, used),
+    wants: { logprobs: false, tokenIds: readFlag(body['return_token_ids'], 'return_token_ids'), streamUsage: true },
+  }
+}

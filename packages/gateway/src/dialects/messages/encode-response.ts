@@ -1,0 +1,83 @@
+import type { FinishReason, Message, ToolCall, Usage } from '@aworld-train/protocol'
+import type { AnswerHead, Completion } from '../../call.ts'
+import type { HttpFailure } from '../../failure.ts'
+
+const stopReasons: Readonly<Record<FinishReason['unified'], string>> = {
+  stop: 'end_turn',
+  'tool-calls': 'tool_use',
+  length: 'max_tokens',
+  aborted: 'end_turn',
+  error: 'end_turn',
+}
+
+/** Why a message ended, and the stop sequence that ended it. */
+export function encodeStop({ finishReason, stopSequence }: Completion) {
+  const stopped = finishReason.unified === 'stop' && stopSequence !== undefined
+  return { stop_reason: stopped ? 'stop_sequence' : stopReasons[finishReason.unified], stop_sequence: stopped ? stopSequence : null }
+}
+
+/** Tokens read from a cache are not among the input tokens. */
+export const encodeUsage = ({ promptTokens, completionTokens, cachedTokens }: Usage) => ({
+  input_tokens: promptTokens - cachedTokens,
+  cache_creation_input_tokens: 0,
+  cache_read_input_tokens: cachedTokens,
+  output_tokens: completionTokens,
+})
+
+/** Stands for a signature, which clients hand back unread and some want to be there. */
+export const signatureOf = ({ id }: AnswerHead): string => Buffer.from(`aworld-train.1.${id}`).toString('base64')
+
+/** Arguments as the text of a JSON object; what is none becomes the member `arguments` of one. */
+export function inputJson(text: string): string {
+  try {
+    const value: unknown = JSON.parse(text)
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return text
+  } catch {
+    // Told below, like a value that is no object.
+  }
+  return text.trim() === '' ? '{}' : JSON.stringify({ arguments: text })
+}
+
+const toolUse = ({ id, name, arguments: text }: ToolCall) =>
+  `{"type":"tool_use","id":${JSON.stringify(id)},"name":${JSON.stringify(name)},"input":${inputJson(text)}}`
+
+function encodeContent(head: AnswerHead, { content, reasoning, toolCalls = [] }: Message): string {
+  const blocks: string[] = []
+  if (reasoning) blocks.push(JSON.stringify({ type: 'thinking', thinking: reasoning, signature: signatureOf(head) }))
+  if (content) blocks.push(JSON.stringify({ type: 'text', text: content }))
+  for (const call of toolCalls) blocks.push(toolUse(call))
+  return `[${blocks.join(',')}]`
+}
+
+export const encodeTokenIds = (head: AnswerHead, { tokenIds }: Completion) =>
+  head.call.wants.tokenIds ? { prompt_token_ids: Array.from(head.promptTokenIds), token_ids: Array.from(tokenIds) } : {}
+
+/** The body of an answer that is not streamed. */
+export function encodeResponse(head: AnswerHead, completion: Completion): string {
+  const json = JSON.stringify({
+    id: `msg_${head.id}`,
+    type: 'message',
+    role: 'assistant',
+    model: head.model,
+    ...encodeStop(completion),
+    usage: encodeUsage(completion.usage),
+    ...encodeTokenIds(head, completion),
+  })
+  return `${json.slice(0, -1)},"content":${encodeContent(head, completion.message)}}`
+}
+
+const errorTypes: Readonly<Record<number, string>> = {
+  400: 'invalid_request_error',
+  401: 'authentication_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  405: 'invalid_request_error',
+  413: 'request_too_large',
+  429: 'rate_limit_error',
+  503: 'overloaded_error',
+}
+
+/** An error in Anthropic's shape, with the code and the field beside it. */
+export function encodeFailure({ status, message, code, param }: HttpFailure): string {
+  return JSON.stringify({ type: 'error', error: { type: errorTypes[status] ?? 'api_error', message, code, param } })
+}

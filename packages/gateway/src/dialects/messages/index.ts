@@ -1,0 +1,16 @@
+import type { Dialect } from '../../call.ts'
+import { decodeRequest } from './decode-request.ts'
+import { encodeFailure, encodeResponse } from './encode-response.ts'
+import { createStream, encodeStreamFailure, pingEvent } from './encode-stream.ts'
+
+/** Anthropic's Messages, version 2023-06-01: https://docs.anthropic.com/en/api/messages */
+export const messages: Dialect = {
+  name: 'messages',
+  path: '/messages',
+  decode: decodeRequest,
+  encode: encodeResponse,
+  createStream,
+  streamComment: pingEvent,
+  encodeFailure,
+  encodeStreamFailure,
+}
