@@ -8,6 +8,7 @@ import { type Grant, handleRequest } from './http/handle-request.ts'
 import { listen } from './http/listen.ts'
 import { createModelTable } from './models/model-table.ts'
 import { defaultLimits, type Gateway, type GatewayOptions, type GatewayWarning } from './options.ts'
+import { createRecorder } from './pass-through/recorder.ts'
 import type { GatewayParts } from './serve-call.ts'
 import { createSession } from './session.ts'
 import { createSessionState, type SessionState } from './session-state.ts'
@@ -20,7 +21,8 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const gate = createGate()
   const counters = createCounters()
   const models = createModelTable(options)
-  const parts: GatewayParts = { models, seed, gate, counters, limits, logger, history: createHistoryWatch(warn) }
+  const recorder = createRecorder()
+  const parts: GatewayParts = { models, seed, gate, counters, limits, logger, history: createHistoryWatch(warn), recorder }
   const capabilities = createCapabilities<Grant>()
   const sessions = new Map<string, { readonly session: PolicySession; readonly state: SessionState }>()
 
@@ -55,7 +57,10 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       for (const capability of granted.values()) capabilities.revoke(capability)
       sessions.delete(key)
     }
-    const session = createSession({ state, url, capabilities: granted, graceMs: limits.abortGraceMs, revoke })
+    const release = () => {
+      for (const agent of state.agents.values()) for (const { id } of agent.answers.values()) recorder.forget(id)
+    }
+    const session = createSession({ state, url, capabilities: granted, graceMs: limits.abortGraceMs, revoke, release })
     sessions.set(key, { session, state })
     return session
   }
@@ -74,6 +79,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       await Promise.all(Array.from(sessions.values(), ({ session }) => session.close()))
       server.closeAllConnections()
+      await recorder.close()
       await closed
     },
   }

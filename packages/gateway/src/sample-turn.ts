@@ -1,11 +1,11 @@
-import { type Turn, toTrainError } from '@aworld-train/protocol'
+import { toTrainError } from '@aworld-train/protocol'
 import type { ActiveCall } from './active-call.ts'
 import type { AnswerHead, Completion, ModelCall } from './call.ts'
 import { add } from './counters.ts'
 import { effectiveSampling } from './effective-sampling.ts'
 import type { TokenModel } from './models/model-table.ts'
 import { toRandomKey } from './random-key.ts'
-import type { ServeCallOptions } from './serve-call.ts'
+import type { Progress, ServeCallOptions } from './serve-call.ts'
 import { checkBudget, holdRecord, tokenLimit } from './session-state.ts'
 import { type Answer, createAnswer } from './stages/encode.ts'
 import { generate } from './stages/generate.ts'
@@ -17,12 +17,6 @@ import { record } from './stages/record.ts'
 export interface Outcome {
   readonly completion: Completion
   readonly answer: Answer
-}
-
-/** How far a call has come, however it goes on: its recorded turn, and the answer that has begun. */
-export interface Progress {
-  turn: Turn | null
-  answer: Answer | null
 }
 
 /** Passes on each piece: counts it, reads it, streams it, and ends what a stop string or the budget ends. */

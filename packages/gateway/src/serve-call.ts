@@ -1,17 +1,19 @@
 import type { ServerResponse } from 'node:http'
-import { TrainError, type Turn, toTrainError } from '@aworld-train/protocol'
-import { CallAborted, createActiveCall } from './active-call.ts'
+import { type TrainError, type Turn, toTrainError } from '@aworld-train/protocol'
+import { type ActiveCall, CallAborted, createActiveCall } from './active-call.ts'
 import type { Dialect } from './call.ts'
-import { add, type Counters } from './counters.ts'
+import type { Counters } from './counters.ts'
 import { toHttpFailure, unknownUrl } from './failure.ts'
 import type { Gate } from './gate.ts'
 import type { HistoryWatch } from './history-watch.ts'
-import type { ModelTable } from './models/model-table.ts'
+import { chooseModel, type ModelTable } from './models/model-table.ts'
 import type { GatewayLimits, GatewayLogger } from './options.ts'
-import { type Outcome, type Progress, sampleTurn } from './sample-turn.ts'
+import { peekFields } from './pass-through/peek-fields.ts'
+import type { Recorder } from './pass-through/recorder.ts'
+import { serveChatCall } from './pass-through/serve-chat-call.ts'
+import { serveTokenCall } from './serve-token-call.ts'
 import { type AgentState, type SessionState, tokenLimit } from './session-state.ts'
-import { decode } from './stages/decode.ts'
-import { sendFailure, sendNothing } from './stages/encode.ts'
+import { type Answer, sendFailure } from './stages/encode.ts'
 
 /** What all calls of a gateway share. */
 export interface GatewayParts {
@@ -22,6 +24,8 @@ export interface GatewayParts {
   readonly limits: GatewayLimits
   readonly logger: GatewayLogger | undefined
   readonly history: HistoryWatch
+  /** Reads the answers of chat engines; its thread starts with the first of them. */
+  readonly recorder: Recorder
 }
 
 export interface ServeCallOptions {
@@ -31,6 +35,20 @@ export interface ServeCallOptions {
   readonly dialect: Dialect
   readonly body: Buffer
   readonly response: ServerResponse
+}
+
+/** How far a call has come, however it goes on: its recorded turn, the answer that has begun, and whether that is a stream. */
+export interface Progress {
+  turn: Turn | null
+  answer: Answer | null
+  stream: boolean
+}
+
+/** A call on its way. */
+export interface ServedCall {
+  readonly options: ServeCallOptions
+  readonly active: ActiveCall
+  readonly progress: Progress
 }
 
 /** The error a call ended with, in the words of the catalogue; `null` where nobody is left to hear it. */
@@ -44,41 +62,32 @@ function toCallError(error: unknown, session: SessionState): TrainError | null {
 const concernsSession = ({ boundary, code }: TrainError) =>
   boundary === 'policy' || boundary === 'store' || code === 'AGENT_LIMIT' || code === 'GATEWAY_FAILED'
 
-function settleDelivery({ session, parts }: ServeCallOptions, turn: Turn, sent: boolean): void {
+/** What became of a turn's answer, unless a later request has said so already. */
+export function settleDelivery({ session, parts }: ServeCallOptions, turn: Turn, sent: boolean): void {
   if (!session.sealed && turn.delivered !== 'delivered') turn.delivered = sent ? 'delivered' : 'abandoned'
   if (turn.delivered === 'abandoned') parts.counters.abandonedTurns++
 }
 
+function serve(served: ServedCall): Promise<void> {
+  const { parts, agent, body } = served.options
+  if (parts.models.onlyTokens) return serveTokenCall(served, null)
+  const fields = peekFields(body)
+  const model = chooseModel(parts.models, agent, fields.model)
+  if (model.kind === 'token') return serveTokenCall(served, model)
+  if (model.kind === 'chat') return serveChatCall(served, model, fields)
+  throw new Error(`Model "${model.name}" is of kind ${model.kind}.`)
+}
+
 /** A call under a valid URL, from its bytes to its answer. Never rejects: what goes wrong is answered, and kept by the session. */
 export async function serveCall(options: ServeCallOptions): Promise<void> {
-  const { parts, session, agent, dialect, body, response } = options
-  const { counters, gate, logger } = parts
+  const { parts, session, agent, dialect, response } = options
+  const { counters, logger } = parts
   counters.calls++
   const active = createActiveCall(response)
-  const progress: Progress = { turn: null, answer: null }
-  let stream = false
+  const progress: Progress = { turn: null, answer: null, stream: false }
   session.calls.add(active)
   try {
-    const call = decode(dialect, body, agent.memory)
-    for (const name of call.ignored) add(counters.ignored, name)
-    const model = agent.fixed || call.model === null ? agent.home : parts.models.find(call.model)
-    if (model.kind !== 'token') throw new TrainError('GATEWAY_FAILED', `Model "${model.name}" cannot be served yet.`)
-    stream = call.stream
-    active.keepAwake.begin(() => sendNothing(dialect, response, call.stream))
-    const arrival = agent.arrivals++
-    await gate.enter(active.signal)
-    let outcome: Outcome
-    try {
-      outcome = await sampleTurn(options, { model, call, active, arrival, progress })
-    } finally {
-      gate.leave()
-    }
-    const loss = active.lost()
-    if (loss) throw new CallAborted(loss)
-    active.startSending()
-    outcome.answer.end(outcome.completion)
-    if (!(await active.sent())) throw new CallAborted('client-closed')
-    if (progress.turn) settleDelivery(options, progress.turn, true)
+    await serve({ options, active, progress })
   } catch (cause) {
     counters.failures++
     if (progress.turn) settleDelivery(options, progress.turn, false)
@@ -88,7 +97,7 @@ export async function serveCall(options: ServeCallOptions): Promise<void> {
       const failure = toHttpFailure(error, { sampled: progress.turn !== null })
       if (failure.status >= 500) logger?.warn(error.message, { rollout: session.request.rollout, agent: agent.name, error })
       if (progress.answer) progress.answer.fail(failure)
-      else sendFailure(dialect, response, failure, stream)
+      else sendFailure(dialect, response, failure, progress.stream)
     }
   } finally {
     session.calls.delete(active)

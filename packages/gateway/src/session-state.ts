@@ -21,10 +21,19 @@ export interface AgentState {
   /** By model: the ids of one are not continued by another. */
   conversations: Map<string, Conversation>
   turns: Turn[]
+  /** By model: the answers that chat engines gave. */
+  answers: Map<string, AnswerRecord>
   /** Calls that have arrived: the index of the next one in its random key. */
   arrivals: number
   /** Answers that its later calls may refer to. */
   readonly memory: ResponseMemory
+}
+
+/** The answers of a chat engine in one record: the recorder's number for it, and which call became which turn. */
+export interface AnswerRecord {
+  readonly id: number
+  readonly turns: Turn[]
+  readonly indexes: Map<number, number>
 }
 
 /** What is known of one attempt. */
@@ -36,6 +45,10 @@ export interface SessionState {
   turnsTaken: number
   sampledTokens: number
   failure: TrainError | null
+  /** Answers that have been given and are still being read. */
+  readonly recordings: Set<Promise<void>>
+  /** An answer came without the tokens that it is made of: later calls are refused, they could not be trained either. */
+  unreadable: TrainError | null
   /** No call begins any more. */
   closing: boolean
   /** The final record is out: nothing is added to it. */
@@ -64,11 +77,23 @@ export function createSessionState(request: SessionRequest, models: ModelTable):
       now,
       conversations: new Map(),
       turns: [],
+      answers: new Map(),
       arrivals: 0,
       memory: createResponseMemory(),
     })
   }
-  return { request, agents, calls: new Set(), turnsTaken: 0, sampledTokens: 0, failure: null, closing: false, sealed: false }
+  return {
+    request,
+    agents,
+    calls: new Set(),
+    turnsTaken: 0,
+    sampledTokens: 0,
+    failure: null,
+    recordings: new Set(),
+    unreadable: null,
+    closing: false,
+    sealed: false,
+  }
 }
 
 /** What a call goes on from and ends in, also where a later call begins a new record. */
@@ -83,6 +108,7 @@ export function holdTurns(agent: AgentState, { request }: SessionState): Turn[] 
   if (request.maxKeptTurns !== undefined && agent.turns.length >= request.maxKeptTurns) {
     agent.turns = []
     agent.conversations = new Map()
+    agent.answers = new Map()
     agent.now = new Date()
   }
   return agent.turns
@@ -96,6 +122,17 @@ export function holdRecord(agent: AgentState, session: SessionState, { name, cha
     agent.conversations.set(name, conversation)
   }
   return { agent, turns, conversation }
+}
+
+/** As `holdRecord`, for a model that renders on its own side. */
+export function holdAnswers(agent: AgentState, session: SessionState, model: string, newId: () => number): AnswerRecord {
+  const turns = holdTurns(agent, session)
+  let answers = agent.answers.get(model)
+  if (!answers) {
+    answers = { id: newId(), turns, indexes: new Map() }
+    agent.answers.set(model, answers)
+  }
+  return answers
 }
 
 /** The name that a turn carries: none where the agent's own policy answered. */

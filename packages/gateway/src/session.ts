@@ -12,6 +12,8 @@ export interface SessionOptions {
   readonly graceMs: number
   /** Makes the URLs unknown. */
   readonly revoke: () => void
+  /** The final record is out. */
+  readonly release: () => void
 }
 
 /** Waits for all calls, at most `graceMs`. */
@@ -26,7 +28,7 @@ async function settleCalls({ calls }: SessionState, graceMs: number): Promise<vo
   }
 }
 
-async function endSession({ state, graceMs, revoke }: SessionOptions): Promise<readonly Trajectory[]> {
+async function endSession({ state, graceMs, revoke, release }: SessionOptions): Promise<readonly Trajectory[]> {
   revoke()
   state.closing = true
   for (const call of state.calls) call.closeSession()
@@ -40,6 +42,7 @@ async function endSession({ state, graceMs, revoke }: SessionOptions): Promise<r
   for (const { turns } of state.agents.values()) {
     for (const turn of turns) if (turn.delivered === 'pending') turn.delivered = 'abandoned'
   }
+  release()
   return toTrajectories(state)
 }
 

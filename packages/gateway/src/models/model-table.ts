@@ -23,6 +23,8 @@ export interface ModelTable {
   home(request: SessionRequest, agent: AgentRequest): Model
   /** The model that a request's `model` field names, by name or alias. Throws GATEWAY_MODEL_UNKNOWN. */
   find(name: string): Model
+  /** Every model is given token ids: a request is parsed anyway, and its model is read then. */
+  readonly onlyTokens: boolean
   /** Of the default model; 0 where that is a third party's. */
   weightVersion(): number
 }
@@ -54,8 +56,14 @@ export function createModelTable({ models, defaultModel, aliases = {} }: ModelTa
 
   return {
     all: [...byName.values()],
+    onlyTokens: [...byName.values()].every(({ kind }) => kind === 'token'),
     home: ({ policy }, { model }) => (model === undefined ? (byName.get(policy) ?? standard) : find(model)),
     find,
     weightVersion: () => (standard.kind === 'frozen' ? 0 : standard.engine.weightVersion()),
   }
+}
+
+/** What serves a call of `agent` that names model `name`, if any. Throws GATEWAY_MODEL_UNKNOWN. */
+export function chooseModel(models: ModelTable, { fixed, home }: { readonly fixed: boolean; readonly home: Model }, name?: string): Model {
+  return fixed || name === undefined ? home : models.find(name)
 }

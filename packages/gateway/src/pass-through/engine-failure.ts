@@ -1,0 +1,43 @@
+import { TrainError } from '@aworld-train/protocol'
+import { badRequest } from '../failure.ts'
+
+/** What a server answered instead of a completion. */
+export interface ErrorAnswer {
+  readonly status: number
+  readonly text: string
+  readonly retryAfter: string | null
+}
+
+/** Words of vLLM, SGLang, TGI, llama.cpp and OpenAI for a conversation that does not fit. */
+const overflow =
+  /context[ _]length|maximum context|context window|max_model_len|maximum model length|too many (?:input )?tokens|longer than the model/i
+
+/** The message of an error body in any of the usual shapes, else its beginning. */
+export function errorText(text: string): string {
+  try {
+    const body = JSON.parse(text) as { error?: unknown; message?: unknown; detail?: unknown }
+    const { error } = body
+    const inner = typeof error === 'object' && error !== null ? (error as { message?: unknown }).message : error
+    for (const candidate of [inner, body.message, body.detail]) if (typeof candidate === 'string') return candidate.slice(0, 2000)
+  } catch {
+    // Not JSON: its text says what there is to say.
+  }
+  return text.slice(0, 500).trim() || 'no text'
+}
+
+/** An error answer of engine `name` as an error of the catalogue. */
+export function engineFailure(name: string, { status, text, retryAfter }: ErrorAnswer): TrainError {
+  const said = errorText(text)
+  const details = { status, param: null, ...(retryAfter !== null && { retryAfter }) }
+  if (status < 500 && overflow.test(said)) {
+    const message = `The conversation does not fit the context of engine "${name}": ${said}`
+    return new TrainError('POLICY_CONTEXT_OVERFLOW', message, { details: { stopReason: 'context-overflow', param: 'messages' } })
+  }
+  if (status === 429)
+    return new TrainError('POLICY_RATE_LIMITED', `Engine "${name}" refused the call for load (429): ${said}`, { details: { retryAfter } })
+  if (status >= 400 && status < 500 && status !== 401 && status !== 403 && status !== 404) {
+    const error = badRequest(`Engine "${name}" refused the request: ${said}`, null, status)
+    return new TrainError(error.code, error.message, { details })
+  }
+  return new TrainError('POLICY_UNAVAILABLE', `Engine "${name}" answered ${status}: ${said}`)
+}

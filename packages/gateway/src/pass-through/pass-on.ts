@@ -1,0 +1,94 @@
+import type { ServerResponse } from 'node:http'
+import type { ChatAnswerHandler } from '@aworld-train/core'
+import type { ErrorAnswer } from './engine-failure.ts'
+
+/** Where an engine's answer goes: to the client, in whatever shape, and to the record as it came. */
+export interface AnswerSink extends ChatAnswerHandler {
+  /** What came, in order. */
+  readonly chunks: readonly Buffer[]
+  readonly contentType: string
+  /** Set where the server answered with an error; its bytes are not the client's. */
+  error(): ErrorAnswer | null
+  /** The whole answer has come: what is left of it is sent. */
+  end(): void
+}
+
+/** Longest error of an engine that is read. */
+const maxErrorBytes = 64 * 1024
+
+export const isStream = (contentType: string) => contentType.startsWith('text/event-stream')
+
+/** Keeps an answer, and of an error the beginning. */
+export class KeptAnswer {
+  readonly chunks: Buffer[] = []
+  contentType = ''
+  #status = 200
+  #retryAfter: string | null = null
+  #errorBytes = 0
+
+  onHead({ status, contentType, retryAfter }: Parameters<ChatAnswerHandler['onHead']>[0]): void {
+    this.#status = status
+    this.contentType = contentType
+    this.#retryAfter = retryAfter
+  }
+
+  /** Whether the chunk is part of an answer. */
+  keep(chunk: Buffer): boolean {
+    const isAnswer = this.#status < 300
+    if (isAnswer || this.#errorBytes < maxErrorBytes) this.chunks.push(chunk)
+    if (!isAnswer) this.#errorBytes += chunk.length
+    return isAnswer
+  }
+
+  error(): ErrorAnswer | null {
+    if (this.#status < 300) return null
+    const text = Buffer.concat(this.chunks).toString('utf8')
+    return { status: this.#status, text, retryAfter: this.#retryAfter }
+  }
+}
+
+/** Sends each event of a stream as it comes; an answer that is no stream leaves in one piece, with its length, when it is whole. */
+export class PassedAnswer extends KeptAnswer implements AnswerSink {
+  readonly #response: ServerResponse
+  #streams = false
+
+  constructor(response: ServerResponse) {
+    super()
+    this.#response = response
+  }
+
+  override onHead(head: Parameters<ChatAnswerHandler['onHead']>[0]): void {
+    super.onHead(head)
+    this.#streams = head.status < 300 && isStream(head.contentType)
+    const response = this.#response
+    if (this.#streams && !response.headersSent && !response.destroyed) {
+      response.writeHead(200, { 'content-type': head.contentType, 'cache-control': 'no-cache' })
+    }
+  }
+
+  onData(chunk: Buffer, resume: () => void): boolean {
+    if (!this.keep(chunk) || !this.#streams) return true
+    const response = this.#response
+    // A closed response never drains; its call is aborted.
+    if (response.destroyed || response.write(chunk)) return true
+    response.once('drain', resume)
+    return false
+  }
+
+  end(): void {
+    const response = this.#response
+    if (response.destroyed || response.writableEnded) return
+    if (this.#streams) {
+      response.end()
+      return
+    }
+    if (!response.headersSent) {
+      let length = 0
+      for (const chunk of this.chunks) length += chunk.length
+      response.writeHead(200, { 'content-type': this.contentType || 'application/json', 'content-length': length })
+    }
+    const last = this.chunks.length - 1
+    for (let index = 0; index < last; index++) response.write(this.chunks[index])
+    response.end(this.chunks[last])
+  }
+}

@@ -1,0 +1,82 @@
+import type { ChatAnswerHandler } from '@aworld-train/core'
+import { type TrainError, toTrainError } from '@aworld-train/protocol'
+import type { ActiveCall } from '../active-call.ts'
+import type { AnswerHead } from '../call.ts'
+import { add } from '../counters.ts'
+import {
+  type ChatStreamDecoder,
+  createChatStreamDecoder,
+  decodeChatAnswer,
+  encodeChatCall,
+} from '../dialects/chat-completions/client/index.ts'
+import type { ChatModelRoute } from '../models/model-table.ts'
+import type { ServedCall } from '../serve-call.ts'
+import { decode } from '../stages/decode.ts'
+import { type Answer, createAnswer } from '../stages/encode.ts'
+import { type AnswerSink, isStream, KeptAnswer } from './pass-on.ts'
+import type { Asked } from './serve-chat-call.ts'
+
+/** Reads an answer in Chat Completions and writes it in the dialect of the client. */
+class TranslatedAnswer extends KeptAnswer implements AnswerSink {
+  readonly #answer: Answer
+  readonly #active: ActiveCall
+  #decoder: ChatStreamDecoder | null = null
+  #failure: TrainError | null = null
+
+  constructor(answer: Answer, active: ActiveCall) {
+    super()
+    this.#answer = answer
+    this.#active = active
+  }
+
+  override onHead(head: Parameters<ChatAnswerHandler['onHead']>[0]): void {
+    super.onHead(head)
+    if (isStream(head.contentType)) this.#decoder = createChatStreamDecoder()
+  }
+
+  onData(chunk: Buffer): boolean {
+    if (!this.keep(chunk) || !this.#decoder || this.#failure) return true
+    try {
+      const piece = this.#decoder.push(chunk)
+      if (piece && this.#active.lost() === null) this.#answer.piece(piece)
+    } catch (cause) {
+      this.#failure = toTrainError(cause, 'POLICY_RESPONSE_INVALID')
+    }
+    return true
+  }
+
+  end(): void {
+    if (this.#failure) throw this.#failure
+    if (!this.#decoder) {
+      this.#answer.end(decodeChatAnswer(Buffer.concat(this.chunks).toString('utf8')).completion)
+      return
+    }
+    const { piece, answer } = this.#decoder.finish()
+    if (piece) this.#answer.piece(piece)
+    this.#answer.end(answer.completion)
+  }
+}
+
+/** A call of another dialect as one of Chat Completions, whose answer comes back in the client's own. */
+export function translateCall({ options, active, progress }: ServedCall, { engine, name }: ChatModelRoute): Asked {
+  const { parts, agent, dialect, body, response } = options
+  const call = decode(dialect, body, agent.memory)
+  for (const ignored of call.ignored) add(parts.counters.ignored, ignored)
+  const head: AnswerHead = {
+    id: `${agent.idPrefix}-${agent.arrivals++}`,
+    created: Math.floor(Date.now() / 1000),
+    model: name,
+    call,
+    promptTokenIds: new Int32Array(0),
+    tokenText: () => '',
+    memory: agent.memory,
+  }
+  const answer = createAnswer(dialect, head, response)
+  progress.answer = answer
+  const json = encodeChatCall(call, { model: engine.model.name, agentSampling: false })
+  return {
+    request: Buffer.from(json),
+    fields: { model: engine.model.name, stream: call.stream, ...(call.maxTokens !== null && { maxTokens: call.maxTokens }) },
+    sink: new TranslatedAnswer(answer, active),
+  }
+}

@@ -1,0 +1,34 @@
+import { CallAborted } from './active-call.ts'
+import { add } from './counters.ts'
+import type { TokenModel } from './models/model-table.ts'
+import { chooseModel } from './models/model-table.ts'
+import { type Outcome, sampleTurn } from './sample-turn.ts'
+import { type ServedCall, settleDelivery } from './serve-call.ts'
+import { decode } from './stages/decode.ts'
+import { sendNothing } from './stages/encode.ts'
+
+/** A call to a model that is given token ids: it is decoded, rendered, sampled, parsed and recorded before its answer ends. */
+export async function serveTokenCall({ options, active, progress }: ServedCall, given: TokenModel | null): Promise<void> {
+  const { parts, agent, dialect, body, response } = options
+  const { counters, gate, models } = parts
+  const call = decode(dialect, body, agent.memory)
+  // Where only such models are served, the name is read here, with all the rest.
+  const model = given ?? (chooseModel(models, agent, call.model ?? undefined) as TokenModel)
+  for (const name of call.ignored) add(counters.ignored, name)
+  progress.stream = call.stream
+  active.keepAwake.begin(() => sendNothing(dialect, response, call.stream))
+  const arrival = agent.arrivals++
+  await gate.enter(active.signal)
+  let outcome: Outcome
+  try {
+    outcome = await sampleTurn(options, { model, call, active, arrival, progress })
+  } finally {
+    gate.leave()
+  }
+  const loss = active.lost()
+  if (loss) throw new CallAborted(loss)
+  active.startSending()
+  outcome.answer.end(outcome.completion)
+  if (!(await active.sent())) throw new CallAborted('client-closed')
+  if (progress.turn) settleDelivery(options, progress.turn, true)
+}
