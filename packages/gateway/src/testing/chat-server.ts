@@ -1,0 +1,149 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+/** What the server says: text, whose ids are its characters, or an answer of any other shape. */
+export type ServerSay =
+  | string
+  | {
+      readonly text: string
+      /** Members of the choice that replace or remove (`undefined`) what a sound server reports. */
+      readonly choice?: Record<string, unknown>
+      /** Sends this many events of a stream and then nothing more, or ends the socket. */
+      readonly halfWay?: { readonly events: number; readonly then: 'hang' | 'destroy' | 'end' }
+    }
+  | { readonly status: number; readonly body: string; readonly headers?: Record<string, string> }
+  | { readonly raw: string; readonly type?: string }
+  | 'nothing'
+
+export interface SeenCall {
+  readonly raw: string
+  readonly body: { messages: { role: string; content: string }[]; stream?: boolean } & Record<string, unknown>
+  /** The socket closed before the answer was whole. */
+  aborted: boolean
+}
+
+export interface ChatServer extends AsyncDisposable {
+  readonly url: string
+  readonly calls: SeenCall[]
+  /** Calls whose answers are not whole. */
+  inFlight(): number
+}
+
+const codes = (text: string) => Array.from(text, (character) => character.charCodeAt(0))
+const endOfTurn = '\0'
+
+/** The prompt of a conversation, in which an answer stands as it was sampled. */
+export const promptOf = (messages: readonly { role: string; content: string }[]) =>
+  `${messages.map(({ role, content }) => `<${role}>${content}${role === 'assistant' ? endOfTurn : ''}`).join('')}<assistant>`
+
+const logprob = (id: number) => -id / 128
+
+const usage = (prompt: string, ids: readonly number[]) => ({
+  prompt_tokens: prompt.length,
+  completion_tokens: ids.length,
+  total_tokens: prompt.length + ids.length,
+})
+
+function answerJson(prompt: string, text: string, choice: Record<string, unknown> = {}) {
+  const ids = codes(text + endOfTurn)
+  return JSON.stringify({
+    id: 'chatcmpl-1',
+    object: 'chat.completion',
+    created: 1,
+    model: 'served',
+    prompt_token_ids: codes(prompt),
+    choices: [
+      {
+        index: 0,
+        message: { role: 'assistant', content: text },
+        token_ids: ids,
+        logprobs: { content: ids.map((id) => ({ token: String.fromCharCode(id), logprob: logprob(id), bytes: [id], top_logprobs: [] })) },
+        finish_reason: 'stop',
+        ...choice,
+      },
+    ],
+    usage: usage(prompt, ids),
+  })
+}
+
+function answerEvents(prompt: string, text: string, choice: Record<string, unknown> = {}): string[] {
+  const ids = codes(text + endOfTurn)
+  const head = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model: 'served' }
+  const event = (choices: object[], extra?: object) => `data: ${JSON.stringify({ ...head, choices, ...extra })}\n\n`
+  return [
+    event([{ index: 0, delta: { role: 'assistant', content: '' } }], { prompt_token_ids: codes(prompt) }),
+    ...ids.map((id, at) =>
+      event([
+        {
+          index: 0,
+          delta: { content: text[at] ?? '' },
+          token_ids: [id],
+          logprobs: { content: [{ token: text[at] ?? '', logprob: logprob(id) }] },
+          finish_reason: at === ids.length - 1 ? 'stop' : null,
+          ...choice,
+        },
+      ]),
+    ),
+    event([], { usage: usage(prompt, ids) }),
+    'data: [DONE]\n\n',
+  ]
+}
+
+function end(response: ServerResponse, type: string, text: string): void {
+  response.writeHead(200, { 'content-type': type }).end(text)
+}
+
+async function answer(said: ServerSay, { body }: SeenCall, response: ServerResponse): Promise<void> {
+  if (said === 'nothing') return void response.destroy()
+  if (typeof said === 'object' && 'status' in said) {
+    return void response.writeHead(said.status, { 'content-type': 'application/json', ...said.headers }).end(said.body)
+  }
+  if (typeof said === 'object' && 'raw' in said) return end(response, said.type ?? 'application/json', said.raw)
+  const { text, choice, halfWay } = typeof said === 'string' ? { text: said, choice: undefined, halfWay: undefined } : said
+  const prompt = promptOf(body.messages)
+  if (body.stream !== true) return end(response, 'application/json', answerJson(prompt, text, choice))
+  const events = answerEvents(prompt, text, choice)
+  response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' })
+  if (!halfWay) return void response.end(events.join(''))
+  response.write(events.slice(0, halfWay.events).join(''))
+  if (halfWay.then === 'destroy') setImmediate(() => response.destroy())
+  else if (halfWay.then === 'end') response.end()
+}
+
+async function readText(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = []
+  for await (const chunk of request) chunks.push(chunk as Buffer)
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+/** A server of Chat Completions on loopback that reports ids and logprobs in the fields of vLLM's `return_token_ids`. */
+export async function startChatServer(say: (call: SeenCall, index: number) => ServerSay | Promise<ServerSay>): Promise<ChatServer> {
+  const calls: SeenCall[] = []
+  let inFlight = 0
+  const server = createServer(async (request, response) => {
+    inFlight++
+    let seen: SeenCall | undefined
+    response.once('close', () => {
+      inFlight--
+      if (seen && !response.writableFinished) seen.aborted = true
+    })
+    const raw = await readText(request)
+    seen = { raw, body: JSON.parse(raw), aborted: false }
+    const index = calls.push(seen) - 1
+    await answer(await say(seen, index), seen, response)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    calls,
+    inFlight: () => inFlight,
+    async [Symbol.asyncDispose]() {
+      const closed = once(server, 'close')
+      server.close()
+      server.closeAllConnections()
+      await closed
+    },
+  }
+}
