@@ -7,3 +7,11 @@ import { responses } from './responses/index.ts'
 export const dialects: ReadonlyMap<string, Dialect> = new Map(
   [chatCompletions, responses, messages].map((dialect) => [dialect.path, dialect]),
 )
+
+/** The dialect that a path belongs to, also below the dialect's own; Chat Completions for any other. */
+export function dialectOf(path: string): Dialect {
+  const exact = dialects.get(path)
+  if (exact) return exact
+  for (const dialect of dialects.values()) if (path.startsWith(`${dialect.path}/`)) return dialect
+  return chatCompletions
+}

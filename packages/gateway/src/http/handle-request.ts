@@ -1,14 +1,17 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { BodyError, discardBody, readBody } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
+import type { ModelCall } from '../call.ts'
 import type { Capabilities } from '../capability.ts'
+import { countTokens } from '../count-tokens.ts'
 import type { Counters } from '../counters.ts'
 import { chatCompletions } from '../dialects/chat-completions/index.ts'
-import { dialects } from '../dialects/index.ts'
+import { dialectOf, dialects } from '../dialects/index.ts'
+import { sideRequest } from '../dialects/side-requests.ts'
 import { badRequest, toHttpFailure, unknownUrl } from '../failure.ts'
 import { type GatewayParts, serveCall } from '../serve-call.ts'
 import type { AgentState, SessionState } from '../session-state.ts'
-import { sendFailure } from '../stages/encode.ts'
+import { sendFailure, sendText } from '../stages/encode.ts'
 import { type Route, toRoute } from './routes.ts'
 import type { SessionsApi } from './sessions-api.ts'
 import { type StateParts, sendState } from './state-routes.ts'
@@ -51,6 +54,14 @@ async function serveAgent(parts: GatewayParts, grant: Grant, path: string, reque
   const { counters, observer } = parts
   const { session, agent } = grant
   const dialect = dialects.get(path)
+  const side = sideRequest(path, request.method ?? '')
+  if (side) {
+    const readBody = () => readCallBody(request, response, parts)
+    const count = (call: ModelCall) => countTokens(parts.models, agent, call)
+    const json = await side({ method: request.method ?? '', path, readBody, memory: agent.memory, countTokens: count })
+    sendText(response, 200, 'application/json', json)
+    return
+  }
   if (!dialect || request.method !== 'POST') {
     counters.refusals['wrong-path']++
     if (dialect) throw badRequest(`"${path}" answers POST, not ${request.method}.`, null, 405)
@@ -90,7 +101,7 @@ export async function handleRequest(parts: HttpParts, request: IncomingMessage, 
     const { refusals } = parts.gateway.counters
     if (error.code === 'GATEWAY_UNAUTHORIZED') refusals['unknown-url']++
     if (error.code === 'SERVICE_UNAUTHORIZED') refusals.unauthorized++
-    const dialect = (route.kind === 'agent' && dialects.get(route.path)) || chatCompletions
+    const dialect = route.kind === 'agent' ? dialectOf(route.path) : chatCompletions
     sendFailure(dialect, response, toHttpFailure(error, { sampled: false }), false)
     if (!request.complete) discardBody(request)
   }

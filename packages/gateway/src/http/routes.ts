@@ -12,19 +12,22 @@ const plain: ReadonlyMap<string, Route> = new Map([
   ['/v1/models', { kind: 'models' }],
 ])
 
-/** Reads `/r/{capability}/v1/…`, or `/v1/…` with the capability as the bearer token or as Anthropic's `x-api-key`. */
+/** Some clients put `/v1` behind their base URL and some do not, so a path may begin with none, one or two. */
+const withoutVersion = (path: string): string => path.replace(/^(?:\/v1){1,2}(?=\/)/, '')
+
+/** Reads `/r/{capability}/…`, with `/v1` or without, or `/v1/…` with the capability as the bearer token or as Anthropic's `x-api-key`. */
 export function toRoute(url: string, authorization: string | undefined, apiKey?: string | string[] | undefined): Route {
   const query = url.indexOf('?')
   const path = query < 0 ? url : url.slice(0, query)
   if (path.startsWith('/r/')) {
     const end = path.indexOf('/', 3)
-    if (end < 0 || !path.startsWith('/v1/', end)) return unknown
-    return { kind: 'agent', capability: path.slice(3, end), path: path.slice(end + 3) }
+    if (end < 0) return unknown
+    return { kind: 'agent', capability: path.slice(3, end), path: withoutVersion(path.slice(end)) }
   }
   const known = plain.get(path)
   if (known) return known
   if (path === '/v1/sessions' || path.startsWith('/v1/sessions/')) return { kind: 'sessions', path }
   if (!path.startsWith('/v1/')) return unknown
-  if (authorization?.startsWith('Bearer ')) return { kind: 'agent', capability: authorization.slice(7).trim(), path: path.slice(3) }
-  return typeof apiKey === 'string' ? { kind: 'agent', capability: apiKey, path: path.slice(3) } : unknown
+  if (authorization?.startsWith('Bearer ')) return { kind: 'agent', capability: authorization.slice(7).trim(), path: withoutVersion(path) }
+  return typeof apiKey === 'string' ? { kind: 'agent', capability: apiKey, path: withoutVersion(path) } : unknown
 }

@@ -1,6 +1,7 @@
 import type { ChatModel, CompletionDelta, ParsedCompletion, PreparedPrompt } from '@aworld-train/chat'
 import type { FinishReason } from '@aworld-train/protocol'
 import type { ModelCall } from '../call.ts'
+import { createCallFilter } from './narrow-calls.ts'
 
 export interface ParseOptions {
   readonly chat: ChatModel
@@ -10,25 +11,40 @@ export interface ParseOptions {
   readonly mintToolCallId: (index: number) => string
 }
 
+/** A parsed completion, with the stop string of the agent that ended it. */
+export interface ReadCompletion extends ParsedCompletion {
+  readonly stopSequence?: string | undefined
+}
+
 /** The parser of one completion, fed piece by piece where somebody waits for the text, else at the end. */
 export interface CompletionReader {
   /** What the piece lets go; nothing where nobody waits. */
   read(tokenIds: Int32Array): readonly CompletionDelta[]
   /** A stop string was met. */
   stopped(): boolean
-  finish(tokenIds: Int32Array, finishReason: FinishReason): ParsedCompletion
+  finish(tokenIds: Int32Array, finishReason: FinishReason): ReadCompletion
+}
+
+/** The string of `stop` that stands first in `text`. */
+function firstStop(text: string, stop: readonly string[]): string | undefined {
+  const found = stop.map((wanted) => ({ wanted, at: text.indexOf(wanted) })).filter(({ at }) => at >= 0)
+  return found.sort((left, right) => left.at - right.at)[0]?.wanted
 }
 
 export function createCompletionReader({ chat, call, prepared, stop, mintToolCallId }: ParseOptions): CompletionReader {
   const tools = call.toolChoice.kind === 'none' ? [] : call.tools
   const parser = chat.createCompletionParser({ tools, prompt: prepared, stop, mintToolCallId })
+  const filter = createCallFilter(call.toolChoice)
   const live = call.stream || stop.length > 0
   return {
-    read: (tokenIds) => (live ? parser.push(tokenIds) : []),
+    read: (tokenIds) => (live ? filter.deltas(parser.push(tokenIds)) : []),
     stopped: () => parser.stopped,
     finish(tokenIds, { unified }) {
       if (!live) parser.push(tokenIds)
-      return parser.finish({ unified })
+      const parsed = parser.finish({ unified })
+      const completion = filter.completion({ ...parsed, deltas: filter.deltas(parsed.deltas) })
+      if (!parser.stopped) return completion
+      return { ...completion, stopSequence: firstStop(chat.decode(tokenIds, { skipSpecialTokens: false }), call.stop) }
     },
   }
 }

@@ -1,0 +1,50 @@
+import type { CompletionDelta, ParsedCompletion } from '@aworld-train/chat'
+import type { ToolChoice } from '../call.ts'
+
+/** What of a completion's calls a choice lets through: those of allowed tools, and the first of them where one at a time is asked for. */
+export interface CallFilter {
+  deltas(deltas: readonly CompletionDelta[]): readonly CompletionDelta[]
+  completion(parsed: ParsedCompletion): ParsedCompletion
+}
+
+const everything: CallFilter = { deltas: (deltas) => deltas, completion: (parsed) => parsed }
+
+/**
+ * The filter of one completion. A call that is held back stays in the sampled tokens and is counted as `call-not-allowed` or
+ * `call-not-parallel`; the prompt knows nothing of it, or the next turn could not continue this one.
+ */
+export function createCallFilter({ parallel, allowed }: ToolChoice): CallFilter {
+  if (parallel && allowed === undefined) return everything
+  let passed = 0
+  const issueOf = (name: string, before: number): string | null => {
+    if (allowed !== undefined && !allowed.includes(name)) return 'call-not-allowed'
+    return parallel || before === 0 ? null : 'call-not-parallel'
+  }
+
+  return {
+    deltas: (deltas) =>
+      deltas.flatMap((delta): CompletionDelta[] => {
+        if (delta.type !== 'tool-call') return [delta]
+        return issueOf(delta.call.name, passed) === null ? [{ ...delta, index: passed++ }] : []
+      }),
+    completion(parsed) {
+      const { toolCalls = [], ...message } = parsed.message
+      const issues: string[] = []
+      const kept: number[] = []
+      for (const [index, call] of toolCalls.entries()) {
+        const issue = issueOf(call.name, kept.length)
+        if (issue === null) kept.push(index)
+        else issues.push(issue)
+      }
+      if (issues.length === 0) return parsed
+      const calls = kept.map((index) => toolCalls[index]!)
+      return {
+        ...parsed,
+        message: calls.length > 0 ? { ...message, toolCalls: calls } : { ...message, content: message.content ?? '' },
+        finishReason: parsed.finishReason === 'tool-calls' && calls.length === 0 ? 'stop' : parsed.finishReason,
+        issues: [...parsed.issues, ...issues],
+        promptCallIds: kept.map((index) => parsed.promptCallIds[index] ?? null),
+      }
+    },
+  }
+}
