@@ -8,4 +8,5 @@ export { type MeanInterval, meanWithInterval, passAtK, wilsonInterval } from './
 export { stableHash, stableStringify, taskHash } from './text/stable-hash.ts'
 export { didYouMean, suggest } from './text/suggest.ts'
 export { toBranches } from './trajectory/branches.ts'
+export { plainTrajectory } from './trajectory/plain-trajectory.ts'
 export { type SampleAssembly, type TrainingSampleOptions, toTrainingSamples } from './trajectory/to-training-samples.ts'

@@ -1,6 +1,9 @@
-import type { GatewayCounts } from '@aworld-train/core'
+import type { GatewayCounts, SocketRefusal } from '@aworld-train/core'
 
-type Tally = Record<string, number>
+export type Tally = Record<string, number>
+
+/** Why a request or a socket did not become a call. */
+export type Refusal = SocketRefusal | 'unknown-url' | 'unauthorized' | 'too-large' | 'incomplete' | 'overloaded' | 'wrong-path'
 
 /** What a gateway has counted since it started. */
 export interface Counters {
@@ -8,8 +11,8 @@ export interface Counters {
   calls: number
   /** Calls that did not end in a whole answer. */
   failures: number
-  /** Requests under an unknown, closed or forged URL. */
-  refused: number
+  /** Requests and sockets that did not become a call, by reason. */
+  readonly refusals: Record<Refusal, number>
   continuations: number
   sampledTokens: number
   abandonedTurns: number
@@ -27,7 +30,19 @@ export function createCounters(): Counters {
   return {
     calls: 0,
     failures: 0,
-    refused: 0,
+    refusals: {
+      'unknown-url': 0,
+      unauthorized: 0,
+      'too-large': 0,
+      incomplete: 0,
+      overloaded: 0,
+      'wrong-path': 0,
+      timeout: 0,
+      'headers-too-large': 0,
+      'not-http': 0,
+      'too-many-sockets': 0,
+      'tls-failed': 0,
+    },
     continuations: 0,
     sampledTokens: 0,
     abandonedTurns: 0,
@@ -38,27 +53,17 @@ export function createCounters(): Counters {
   }
 }
 
+/** Distinct names of one tally; those beyond are counted together, since some come from outside. */
+const maxNames = 256
+
 export function add(counts: Tally, name: string, amount = 1): void {
-  counts[name] = (counts[name] ?? 0) + amount
+  const known = counts[name]
+  if (known !== undefined) counts[name] = known + amount
+  else if (Object.keys(counts).length < maxNames) counts[name] = amount
+  else counts['other'] = (counts['other'] ?? 0) + amount
 }
 
 export function toGatewayCounts(counters: Counters, inFlight: number): GatewayCounts {
   const { calls, failures, continuations, branches, tolerated, ignored } = counters
   return { calls, failures, continuations, branches: { ...branches }, tolerated: { ...tolerated }, ignored: { ...ignored }, inFlight }
-}
-
-const label = (value: string) => value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')
-
-/** The text format of Prometheus: https://prometheus.io/docs/instrumenting/exposition_formats/ */
-export function toMetrics(counters: Counters, gauges: Readonly<Record<string, number>>): string {
-  const lines: string[] = []
-  const prefix = 'aworld_train_gateway_'
-  for (const [name, value] of Object.entries(gauges)) lines.push(`# TYPE ${prefix}${name} gauge`, `${prefix}${name} ${value}`)
-  for (const [camel, value] of Object.entries(counters) as [string, number | Tally][]) {
-    const name = `${prefix}${camel.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}_total`
-    lines.push(`# TYPE ${name} counter`)
-    if (typeof value === 'number') lines.push(`${name} ${value}`)
-    else for (const [kind, count] of Object.entries(value)) lines.push(`${name}{kind="${label(kind)}"} ${count}`)
-  }
-  return `${lines.join('\n')}\n`
 }

@@ -37,6 +37,7 @@ interface Answer {
 }
 
 const answers: Partial<Record<ErrorCode, Answer>> = {
+  SERVICE_UNAUTHORIZED: { status: 401, type: 'authentication_error', code: 'unauthorized' },
   GATEWAY_UNAUTHORIZED: { status: 404, type: 'invalid_request_error', code: 'not_found' },
   GATEWAY_BAD_REQUEST: { status: 400, type: 'invalid_request_error', code: 'invalid_request' },
   GATEWAY_INPUT_UNSUPPORTED: { status: 400, type: 'invalid_request_error', code: 'input_unsupported' },

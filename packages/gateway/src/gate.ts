@@ -9,12 +9,14 @@ export interface Gate {
   drained(): Promise<void>
   inside(): number
   waiting(): number
+  /** How long the first of those that wait has waited; 0 where none does. */
+  oldestWaitingMs(): number
   paused(): boolean
 }
 
 export function createGate(): Gate {
-  /** A set keeps the order of arrival and forgets a caller that went away. */
-  const queue = new Set<() => void>()
+  /** When each came. A map keeps the order of arrival and forgets a caller that went away. */
+  const queue = new Map<() => void, number>()
   const drains: (() => void)[] = []
   let inside = 0
   let paused = false
@@ -36,7 +38,7 @@ export function createGate(): Gate {
           queue.delete(admit)
           reject(signal.reason)
         }
-        queue.add(admit)
+        queue.set(admit, performance.now())
         signal.addEventListener('abort', leaveQueue, { once: true })
       })
     },
@@ -49,7 +51,7 @@ export function createGate(): Gate {
     },
     resume() {
       paused = false
-      for (const admit of queue) {
+      for (const admit of queue.keys()) {
         queue.delete(admit)
         admit()
       }
@@ -59,6 +61,10 @@ export function createGate(): Gate {
     },
     inside: () => inside,
     waiting: () => queue.size,
+    oldestWaitingMs() {
+      const [first] = queue.values()
+      return first === undefined ? 0 : performance.now() - first
+    },
     paused: () => paused,
   }
 }

@@ -1,12 +1,16 @@
-import type { PolicySession, SessionRequest } from '@aworld-train/core'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { openHttpServer, type PolicySession, type SessionRequest } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { createCapabilities } from './capability.ts'
 import { createCounters, toGatewayCounts } from './counters.ts'
 import { createGate } from './gate.ts'
 import { createHistoryWatch } from './history-watch.ts'
-import { type Grant, handleRequest } from './http/handle-request.ts'
-import { listen } from './http/listen.ts'
+import { type Grant, type HttpParts, handleRequest } from './http/handle-request.ts'
+import { createSessionsApi } from './http/sessions-api.ts'
+import { notReady } from './http/state-routes.ts'
 import { createModelTable } from './models/model-table.ts'
+import { createExposition } from './observe/exposition.ts'
+import { createObserver } from './observe/observer.ts'
 import { defaultLimits, type Gateway, type GatewayOptions, type GatewayWarning } from './options.ts'
 import { createRecorder } from './pass-through/recorder.ts'
 import type { GatewayParts } from './serve-call.ts'
@@ -15,23 +19,52 @@ import { createSessionState, type SessionState } from './session-state.ts'
 
 /** Starts a recording gateway before `models`; rejects with GATEWAY_PORT_IN_USE, or CONFIG_INVALID for a name that is no model. */
 export async function createGateway(options: GatewayOptions): Promise<Gateway> {
-  const { seed, host = '127.0.0.1', port = 0, logger } = options
+  const { seed, host = '127.0.0.1', port = 0, tls, insecure, admin, publicUrl, logger } = options
   const warn = options.onWarning ?? (({ message, code, details }: GatewayWarning) => logger?.warn(message, { code, ...details }))
   const limits = { ...defaultLimits, ...options.limits }
   const gate = createGate()
   const counters = createCounters()
+  const observer = createObserver()
   const models = createModelTable(options)
   const recorder = createRecorder()
-  const parts: GatewayParts = { models, seed, gate, counters, limits, logger, history: createHistoryWatch(warn), recorder }
+  const parts: GatewayParts = { models, seed, gate, counters, observer, limits, logger, history: createHistoryWatch(warn), recorder }
   const capabilities = createCapabilities<Grant>()
   const sessions = new Map<string, { readonly session: PolicySession; readonly state: SessionState }>()
 
-  const { server, url } = await listen({
+  const eventLoop = monitorEventLoopDelay({ resolution: 10 })
+  let draining = false
+  let sockets = () => 0
+  const sources = {
+    counters,
+    observer,
+    models,
+    gate,
+    eventLoop,
+    sockets: () => sockets(),
+    sessions: () => sessions.size,
+    draining: () => draining,
+  }
+  const http: HttpParts = {
+    gateway: parts,
+    capabilities,
+    state: { models, gate, exposition: createExposition(sources), draining: () => draining },
+    sessions: admin ? createSessionsApi(admin, open) : null,
+  }
+  const listening = await openHttpServer({
+    what: 'The gateway',
     host,
     port,
+    tls,
+    insecure,
     limits,
-    handle: (request, response) => void handleRequest(parts, capabilities, request, response),
+    portError: 'GATEWAY_PORT_IN_USE',
+    handle: (request, response) => void handleRequest(http, request, response),
+    onRefusal: (refusal) => counters.refusals[refusal]++,
   })
+  const { server } = listening
+  const url = publicUrl ?? listening.url
+  sockets = listening.sockets
+  eventLoop.enable()
 
   for (const model of models.all) {
     if (model.kind !== 'token') continue
@@ -73,9 +106,20 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       if (drain) await gate.drained()
     },
     resume: gate.resume,
+    metrics: http.state.exposition.text,
+    notReady: () => notReady(http.state),
+    async drain(signal) {
+      draining = true
+      if (signal.aborted) return
+      const aborted = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+      await Promise.race([gate.drained(), aborted])
+    },
     counts: () => toGatewayCounts(counters, gate.inside()),
     async close() {
       clearInterval(beats)
+      draining = true
+      eventLoop.disable()
+      http.sessions?.close()
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       await Promise.all(Array.from(sessions.values(), ({ session }) => session.close()))
       server.closeAllConnections()

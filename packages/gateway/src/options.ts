@@ -1,8 +1,9 @@
-import type { PolicyGateway } from '@aworld-train/core'
+import type { HttpLimits, PolicyGateway, TlsIdentity } from '@aworld-train/core'
+import type { Turn } from '@aworld-train/protocol'
 import type { ModelRoute } from './models/routes.ts'
 
 /** Explicit limits of the HTTP side; nothing here bounds how long a completion may take. */
-export interface GatewayLimits {
+export interface GatewayLimits extends HttpLimits {
   /** Largest request body, in bytes. */
   readonly maxBodyBytes: number
   readonly maxHeaderBytes: number
@@ -22,6 +23,7 @@ export interface GatewayLimits {
 }
 
 export const defaultLimits: GatewayLimits = {
+  maxSockets: 32_768,
   maxBodyBytes: 64 * 1024 * 1024,
   maxHeaderBytes: 32 * 1024,
   headersTimeoutMs: 30_000,
@@ -44,6 +46,25 @@ export interface GatewayLogger {
   warn(message: string, details?: Record<string, unknown>): void
 }
 
+/** A turn of a session that was opened over HTTP. */
+export interface AdminTurn {
+  readonly rollout: string
+  readonly attempt: number
+  readonly agent: string
+  readonly turn: Turn
+}
+
+export interface AdminOptions {
+  /** Sent as `Authorization: Bearer …`; at least 16 characters. */
+  readonly token: string
+  /** Awaited before the turn's answer is sent. */
+  readonly onTurn?: ((turn: AdminTurn) => Promise<void>) | undefined
+  /** Sessions that are open, or whose record is kept. Default 10,000. */
+  readonly maxSessions?: number | undefined
+  /** How long the record of a session is kept after its end. Default 600,000. */
+  readonly keptMs?: number | undefined
+}
+
 export interface GatewayOptions {
   /** What agents may ask for, by name. The engines stay the caller's to close. */
   readonly models: Readonly<Record<string, ModelRoute>>
@@ -57,6 +78,13 @@ export interface GatewayOptions {
   readonly host?: string | undefined
   /** 0 (the default) takes any free port. */
   readonly port?: number | undefined
+  /** Encrypts; without it only loopback is listened on, unless `insecure` says that the network is trusted. */
+  readonly tls?: TlsIdentity | undefined
+  readonly insecure?: boolean | undefined
+  /** What agents are given in place of the address that is listened on, such as a name that the certificate holds; without a path. */
+  readonly publicUrl?: string | undefined
+  /** Lets other programs open sessions over HTTP. */
+  readonly admin?: AdminOptions | undefined
   readonly limits?: Partial<GatewayLimits> | undefined
   readonly logger?: GatewayLogger | undefined
   /** Hears each warning; without it they go to `logger`. */
@@ -66,4 +94,10 @@ export interface GatewayOptions {
 /** A listening gateway; `url` has neither path nor final slash. */
 export interface Gateway extends PolicyGateway {
   readonly url: string
+  /** Why no new work should come here; empty where it may. `/ready` says the same. */
+  notReady(): readonly string[]
+  /** What `/metrics` says. */
+  metrics(): Promise<string>
+  /** Is not ready from now on, but goes on serving; resolves when no call is in flight, or when the signal aborts. */
+  drain(signal: AbortSignal): Promise<void>
 }

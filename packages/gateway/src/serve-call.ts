@@ -7,6 +7,7 @@ import { toHttpFailure, unknownUrl } from './failure.ts'
 import type { Gate } from './gate.ts'
 import type { HistoryWatch } from './history-watch.ts'
 import { chooseModel, type ModelTable } from './models/model-table.ts'
+import type { CallObservation, Observer } from './observe/observer.ts'
 import type { GatewayLimits, GatewayLogger } from './options.ts'
 import { peekFields } from './pass-through/peek-fields.ts'
 import type { Recorder } from './pass-through/recorder.ts'
@@ -21,6 +22,7 @@ export interface GatewayParts {
   readonly seed: number
   readonly gate: Gate
   readonly counters: Counters
+  readonly observer: Observer
   readonly limits: GatewayLimits
   readonly logger: GatewayLogger | undefined
   readonly history: HistoryWatch
@@ -35,6 +37,7 @@ export interface ServeCallOptions {
   readonly dialect: Dialect
   readonly body: Buffer
   readonly response: ServerResponse
+  readonly observed: CallObservation
 }
 
 /** How far a call has come, however it goes on: its recorded turn, the answer that has begun, and whether that is a stream. */
@@ -80,7 +83,7 @@ function serve(served: ServedCall): Promise<void> {
 
 /** A call under a valid URL, from its bytes to its answer. Never rejects: what goes wrong is answered, and kept by the session. */
 export async function serveCall(options: ServeCallOptions): Promise<void> {
-  const { parts, session, agent, dialect, response } = options
+  const { parts, session, agent, dialect, response, observed } = options
   const { counters, logger } = parts
   counters.calls++
   const active = createActiveCall(response)
@@ -88,10 +91,12 @@ export async function serveCall(options: ServeCallOptions): Promise<void> {
   session.calls.add(active)
   try {
     await serve({ options, active, progress })
+    observed.ended(null, null)
   } catch (cause) {
     counters.failures++
     if (progress.turn) settleDelivery(options, progress.turn, false)
     const error = toCallError(cause, session)
+    observed.ended(error, active.lost())
     if (error) {
       if (concernsSession(error)) session.failure ??= error
       const failure = toHttpFailure(error, { sampled: progress.turn !== null })

@@ -9,16 +9,18 @@ import { sendNothing } from './stages/encode.ts'
 
 /** A call to a model that is given token ids: it is decoded, rendered, sampled, parsed and recorded before its answer ends. */
 export async function serveTokenCall({ options, active, progress }: ServedCall, given: TokenModel | null): Promise<void> {
-  const { parts, agent, dialect, body, response } = options
+  const { parts, agent, dialect, body, response, observed } = options
   const { counters, gate, models } = parts
   const call = decode(dialect, body, agent.memory)
   // Where only such models are served, the name is read here, with all the rest.
   const model = given ?? (chooseModel(models, agent, call.model ?? undefined) as TokenModel)
+  observed.routed(model.name)
   for (const name of call.ignored) add(counters.ignored, name)
   progress.stream = call.stream
   active.keepAwake.begin(() => sendNothing(dialect, response, call.stream))
   const arrival = agent.arrivals++
   await gate.enter(active.signal)
+  observed.admitted()
   let outcome: Outcome
   try {
     outcome = await sampleTurn(options, { model, call, active, arrival, progress })

@@ -8,4 +8,4 @@ export {
   type SocketRefusal,
   type TlsIdentity,
 } from './open-http-server.ts'
-export { BodyError, readBody } from './read-body.ts'
+export { BodyError, discardBody, readBody } from './read-body.ts'

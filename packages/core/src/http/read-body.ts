@@ -14,6 +14,13 @@ export class BodyError extends Error {
 /** How long what is left of a refused body is discarded, so that its client gets to read the answer. */
 const lingerMs = 5_000
 
+/** Throws away what still comes of a request that is answered already; after five seconds its connection ends. */
+export function discardBody(request: IncomingMessage): void {
+  const linger = setTimeout(() => request.destroy(), lingerMs)
+  request.once('close', () => clearTimeout(linger))
+  request.resume()
+}
+
 /**
  * The whole body of a request. One above `maxBytes` rejects with a BodyError at once; what still comes is discarded for
  * five seconds and never kept. Rejects too when the client goes away first. Sends `100 Continue` where it is waited for.
@@ -21,9 +28,7 @@ const lingerMs = 5_000
 export function readBody(request: IncomingMessage, response: ServerResponse, maxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const refuse = () => {
-      const linger = setTimeout(() => request.destroy(), lingerMs)
-      request.once('close', () => clearTimeout(linger))
-      request.resume()
+      discardBody(request)
       reject(new BodyError('too-large', `The body is larger than ${maxBytes} bytes`))
     }
     request.once('error', reject)

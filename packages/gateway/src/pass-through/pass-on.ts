@@ -7,6 +7,8 @@ export interface AnswerSink extends ChatAnswerHandler {
   /** What came, in order. */
   readonly chunks: readonly Buffer[]
   readonly contentType: string
+  /** Called with the first bytes of an answer. */
+  onFirst: (() => void) | null
   /** Set where the server answered with an error; its bytes are not the client's. */
   error(): ErrorAnswer | null
   /** The whole answer has come: what is left of it is sent. */
@@ -22,6 +24,7 @@ export const isStream = (contentType: string) => contentType.startsWith('text/ev
 export class KeptAnswer {
   readonly chunks: Buffer[] = []
   contentType = ''
+  onFirst: (() => void) | null = null
   #status = 200
   #retryAfter: string | null = null
   #errorBytes = 0
@@ -35,6 +38,7 @@ export class KeptAnswer {
   /** Whether the chunk is part of an answer. */
   keep(chunk: Buffer): boolean {
     const isAnswer = this.#status < 300
+    if (isAnswer && this.chunks.length === 0) this.onFirst?.()
     if (isAnswer || this.#errorBytes < maxErrorBytes) this.chunks.push(chunk)
     if (!isAnswer) this.#errorBytes += chunk.length
     return isAnswer

@@ -89,6 +89,7 @@ export async function recordAnswer({ options, progress }: ServedCall, given: Rec
   answers.indexes.set(read.id, turn.index)
   answers.turns.push(turn)
   progress.turn = turn
+  options.observed.recorded(turn)
   const budget = session.request.maxTokens ?? Number.POSITIVE_INFINITY
   if (finishReason.unified === 'length' && session.sampledTokens >= budget) session.failure ??= tokenLimit(session)
   try {

@@ -56,8 +56,11 @@ async function askEngine(served: ServedCall, model: ChatModelRoute, asked: Asked
   const { options, active } = served
   const { parts, session } = options
   const { request, fields, sink } = asked
+  options.observed.routed(model.name)
   ask(served, asked)
   await admit(served)
+  options.observed.admitted()
+  sink.onFirst = options.observed.firstToken
   const { rollout, attempt, sampling: given, maxTokens: budget = Number.POSITIVE_INFINITY } = session.request
   const sampling = effectiveSampling(given, {
     maxTokens: fields.maxTokens ?? null,

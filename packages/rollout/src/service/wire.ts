@@ -1,3 +1,4 @@
+import { plainTrajectory } from '@aworld-train/core'
 import { Episode, type RolloutState, TrainingSample } from '@aworld-train/protocol'
 import { z } from 'zod'
 
@@ -11,23 +12,10 @@ export interface Parts {
 export function toWire(state: RolloutState, { episode, samples }: Parts): string {
   const plain = {
     ...state,
-    episode: state.episode && episode ? plainEpisode(state.episode) : null,
+    episode: state.episode && episode ? { ...state.episode, trajectories: state.episode.trajectories.map(plainTrajectory) } : null,
     samples: samples ? state.samples.map(plainSample) : [],
   }
   return JSON.stringify(plain)
-}
-
-function plainEpisode(episode: Episode): object {
-  const trajectories = episode.trajectories.map((trajectory) => ({
-    ...trajectory,
-    turns: trajectory.turns.map((turn) => ({
-      ...turn,
-      promptTokenIds: Array.from(turn.promptTokenIds),
-      completionTokenIds: Array.from(turn.completionTokenIds),
-      rolloutLogprobs: Array.from(turn.rolloutLogprobs),
-    })),
-  }))
-  return { ...episode, trajectories }
 }
 
 function plainSample(sample: TrainingSample): object {

@@ -1,5 +1,5 @@
 import type { RunStore, StepRecord } from '@aworld-train/core'
-import { type Episode, type RunEvent, TrainError, type Turn } from '@aworld-train/protocol'
+import { type Episode, type RolloutRequest, type RunEvent, TrainError, type Turn } from '@aworld-train/protocol'
 
 export interface MemoryStore extends RunStore {
   readonly turns: readonly { readonly rollout: string; readonly attempt: number; readonly agent: string; readonly turn: Turn }[]
@@ -11,6 +11,7 @@ const conflict = (message: string) => new TrainError('STORE_CONFLICT', message)
 
 /** A RunStore without a disk, with the same fences. */
 export function memoryStore(): MemoryStore {
+  const requests = new Map<string, RolloutRequest>()
   const attempts = new Map<string, number>()
   const episodes = new Map<string, Episode>()
   const turns = new Map<string, { rollout: string; attempt: number; agent: string; turn: Turn }>()
@@ -32,7 +33,9 @@ export function memoryStore(): MemoryStore {
       return [...turns.values()]
     },
     failWith: (write, error) => void failures.set(write, error),
-    async begin({ key }) {
+    async begin(request) {
+      const { key } = request
+      requests.set(key, request)
       const episode = episodes.get(key) ?? null
       const last = attempts.get(key)
       const attempt = episode ? episode.attempt : last === undefined ? 0 : last + 1
@@ -49,6 +52,10 @@ export function memoryStore(): MemoryStore {
     },
     commitStep: async (step) => void steps.push(step),
     steps: () => steps,
+    rollout(key) {
+      const request = requests.get(key)
+      return request ? { request, status: episodes.has(key) ? 'done' : 'running', attempt: attempts.get(key)! } : null
+    },
     episode: (rollout) => episodes.get(rollout) ?? null,
     episodes: ({ split } = {}) => [...episodes.values()].filter((episode) => split === undefined || episode.split === split),
     appendEvent: (event) => void events.push(event),

@@ -1,0 +1,54 @@
+import type { ServerResponse } from 'node:http'
+import type { Gate } from '../gate.ts'
+import type { ModelTable } from '../models/model-table.ts'
+import type { Exposition } from '../observe/exposition.ts'
+import { sendText } from '../stages/encode.ts'
+
+export interface StateParts {
+  readonly models: ModelTable
+  readonly gate: Gate
+  readonly exposition: Exposition
+  readonly draining: () => boolean
+}
+
+/** Why no new work should come here now; empty where it may. */
+export function notReady({ models, gate, draining }: Omit<StateParts, 'exposition'>): string[] {
+  const reasons: string[] = []
+  if (draining()) reasons.push('the gateway is about to stop')
+  if (gate.paused()) reasons.push('calls are held while weights are updated')
+  for (const model of models.all) {
+    const health = model.kind === 'frozen' ? undefined : model.engine.health?.()
+    if (health && !health.ready) reasons.push(`model "${model.name}": ${health.reason ?? 'its engine is not ready'}`)
+  }
+  return reasons
+}
+
+const json = (response: ServerResponse, status: number, value: object, headers?: Record<string, string>) =>
+  sendText(response, status, 'application/json', JSON.stringify(value), { 'cache-control': 'no-store', ...headers })
+
+function sendModels(models: ModelTable, response: ServerResponse): void {
+  const data = models.all.map((model) => {
+    const entry = { id: model.name, object: 'model', created: 0, owned_by: 'aworld-train' }
+    return model.kind === 'frozen' ? entry : { ...entry, max_model_len: model.engine.model.contextLength }
+  })
+  json(response, 200, { object: 'list', data })
+}
+
+/** Answers what anyone may ask: `health` of the process, whether it is `ready` for work, its `metrics` and `models`. */
+export async function sendState(
+  kind: 'health' | 'ready' | 'metrics' | 'models',
+  parts: StateParts,
+  response: ServerResponse,
+): Promise<void> {
+  const { models, gate, exposition } = parts
+  if (kind === 'models') sendModels(models, response)
+  else if (kind === 'metrics') sendText(response, 200, exposition.contentType, await exposition.text())
+  else if (kind === 'health') {
+    const status = gate.paused() ? 'paused' : 'ok'
+    json(response, 200, { status, inFlight: gate.inside(), waiting: gate.waiting(), weightVersion: models.weightVersion() })
+  } else {
+    const reasons = notReady(parts)
+    const ready = reasons.length === 0
+    json(response, ready ? 200 : 503, { status: ready ? 'ready' : 'not-ready', reasons }, ready ? undefined : { 'retry-after': '1' })
+  }
+}

@@ -1,0 +1,68 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { TrainError, Turn } from '@aworld-train/protocol'
+import { propagation, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
+
+/** Who makes a call, for its span. */
+export interface CallIdentity {
+  readonly rollout: string
+  readonly attempt: number
+  readonly agent: string
+  readonly dialect: string
+}
+
+/**
+ * A span of a model call by the semantic conventions for generative AI (opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans),
+ * which continues the trace of the client; `null` where nobody records spans. Neither messages nor capabilities are in it.
+ */
+export function startCallSpan(
+  model: string,
+  { rollout, attempt, agent, dialect }: CallIdentity,
+  headers: IncomingHttpHeaders,
+): Span | null {
+  const span = trace.getTracer('@aworld-train/gateway').startSpan(
+    `chat ${model}`,
+    {
+      kind: SpanKind.CLIENT,
+      attributes: {
+        'gen_ai.operation.name': 'chat',
+        'gen_ai.provider.name': 'aworld-train',
+        'gen_ai.request.model': model,
+        'gen_ai.agent.name': agent,
+        'gen_ai.conversation.id': rollout,
+        'aworld_train.rollout': rollout,
+        'aworld_train.attempt': attempt,
+        'aworld_train.agent': agent,
+        'aworld_train.dialect': dialect,
+      },
+    },
+    propagation.extract(ROOT_CONTEXT, headers),
+  )
+  return span.isRecording() ? span : null
+}
+
+export function setTurn(span: Span, { sampling, usage, finishReason, model, parent, index, weightVersions }: Turn): void {
+  span.setAttributes({
+    'gen_ai.request.temperature': sampling.temperature,
+    'gen_ai.request.top_p': sampling.topP,
+    'gen_ai.request.top_k': sampling.topK,
+    'gen_ai.request.max_tokens': sampling.maxTokens,
+    'gen_ai.request.seed': sampling.seed,
+    'gen_ai.response.finish_reasons': [finishReason.unified],
+    'gen_ai.usage.input_tokens': usage.promptTokens,
+    'gen_ai.usage.output_tokens': usage.completionTokens,
+    ...(usage.cachedTokens > 0 && { 'gen_ai.usage.cache_read.input_tokens': usage.cachedTokens }),
+    ...(model !== undefined && { 'gen_ai.response.model': model }),
+    'aworld_train.turn': index,
+    'aworld_train.continued': parent !== null,
+    'aworld_train.weight_version': weightVersions.at(-1)?.version ?? 0,
+  })
+}
+
+export function endSpan(span: Span, failure: TrainError | string | null): void {
+  if (failure !== null) {
+    const [type, message] = typeof failure === 'string' ? [failure, failure] : [failure.code, failure.message]
+    span.setAttribute('error.type', type)
+    span.setStatus({ code: SpanStatusCode.ERROR, message })
+  }
+  span.end()
+}

@@ -1,0 +1,58 @@
+import { z } from 'zod'
+import { ErrorRecord, Trajectory } from './episode.ts'
+import { Sampling } from './sampling.ts'
+
+const hourMs = 3_600_000
+
+/** Asks a gateway for the URLs of one attempt, for agents that run anywhere and in any language. */
+export const SessionOpening = z.strictObject({
+  /** Names the record; a random one when absent. */
+  rollout: z.string().min(1).max(512).optional(),
+  attempt: z.int().min(0).default(0),
+  /** Part of the random key, with `sample`: equal ones sample equal tokens. The rollout's name when absent. */
+  taskId: z.string().min(1).max(512).optional(),
+  sample: z.int().min(0).default(0),
+  /** Model that serves agents without one of their own; the gateway's default when absent. */
+  policy: z.string().min(1).optional(),
+  sampling: Sampling.prefault({ maxTokens: 1024 }),
+  agents: z
+    .array(z.strictObject({ name: z.string().min(1).max(512), trainable: z.boolean().default(true), model: z.string().min(1).optional() }))
+    .min(1)
+    .max(256)
+    .default([{ name: 'agent', trainable: true }]),
+  maxTurns: z.int().min(1).optional(),
+  maxTokens: z.int().min(1).optional(),
+  /** US dollars spent on frozen models. */
+  maxCost: z.number().min(0).optional(),
+  maxFrozenTokens: z.int().min(0).optional(),
+  /** The URLs end by themselves after this. */
+  timeoutMs: z
+    .int()
+    .min(1)
+    .max(24 * hourMs)
+    .default(hourMs),
+})
+export type SessionOpening = z.infer<typeof SessionOpening>
+
+/** An open session: what each agent's client is given. A `baseUrl` is an address and a secret in one. */
+export const SessionOpened = z.strictObject({
+  version: z.literal(1),
+  id: z.string().min(1),
+  /** Unix milliseconds. */
+  expiresAt: z.number(),
+  agents: z.record(z.string(), z.strictObject({ baseUrl: z.string(), apiKey: z.string(), model: z.string() })),
+})
+export type SessionOpened = z.infer<typeof SessionOpened>
+
+/** What a session has recorded: so far, or for good once it is closed. */
+export const SessionRecord = z.strictObject({
+  version: z.literal(1),
+  id: z.string().min(1),
+  status: z.enum(['open', 'expired', 'closed']),
+  rollout: z.string(),
+  attempt: z.int().min(0),
+  trajectories: z.array(Trajectory),
+  /** The first limit or policy failure met; `null` when none was. */
+  failure: ErrorRecord.nullable(),
+})
+export type SessionRecord = z.infer<typeof SessionRecord>

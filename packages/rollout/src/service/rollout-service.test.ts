@@ -1,0 +1,159 @@
+import type { AgentProgram } from '@aworld-train/core'
+import { expect, test } from 'vitest'
+import { createRolloutRunner } from '../rollout-runner.ts'
+import { memoryEnvironment } from '../testing/memory-environment.ts'
+import { memoryGateway } from '../testing/memory-gateway.ts'
+import { type MemoryStore, memoryStore } from '../testing/memory-store.ts'
+import { exactReward, program, rolloutRequest } from '../testing/rollout-fixtures.ts'
+import { createRolloutService, type RolloutService, type RolloutServiceLimits } from './rollout-service.ts'
+
+interface Setting {
+  readonly run?: AgentProgram['run']
+  readonly concurrency?: number
+  readonly limits?: Partial<RolloutServiceLimits>
+  readonly store?: MemoryStore
+}
+
+function start({ run, concurrency = 2, limits, store = memoryStore() }: Setting = {}) {
+  const gateway = memoryGateway(() => ({ content: 'Right.' }))
+  const answer: AgentProgram['run'] = async (task, context) => {
+    const messages = [{ role: 'user' as const, content: String(task.input) }]
+    const message = await gateway.call(context.policy('agent'), messages, context.signal)
+    return { answer: message.content, messages: [...messages, message] }
+  }
+  const service: RolloutService = createRolloutService({
+    store,
+    limits,
+    openRunner: (onEvent) =>
+      createRolloutRunner({
+        program: program(run ?? answer),
+        gateway,
+        environment: memoryEnvironment(),
+        reward: exactReward(),
+        store,
+        answerKey: (taskId) => ({ version: 1, taskId, groundTruth: null }),
+        concurrency,
+        onEvent,
+      }),
+  })
+  return { service, store, answer }
+}
+
+const forever: AgentProgram['run'] = (_, { signal }) =>
+  new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+const minute = { timeoutMs: 60_000 }
+
+test('a rollout is queued, runs, and answers with its episode and samples', async () => {
+  const { service } = start()
+  expect(service.submit(rolloutRequest('a'))).toEqual({ version: 1, id: 'a', status: 'queued', episode: null, samples: [], error: null })
+  const state = await service.wait('a', minute)
+  expect(state).toMatchObject({ status: 'done', episode: { rollout: 'a', stopReason: 'completed', answer: 'Right.' } })
+  expect(state.samples).toMatchObject([{ reward: 0, advantage: null, provenance: { rollout: 'a' } }])
+  expect(service.counts()).toMatchObject({ queued: 0, running: 0, queuedBytes: 0, done: 1 })
+  await service.close()
+})
+
+test('the same request again is the same rollout, at any time; another one under its key is a conflict', async () => {
+  let runs = 0
+  const { service, answer } = start({
+    run: (task, context) => {
+      runs++
+      return answer(task, context)
+    },
+  })
+  const other = rolloutRequest('a', { sample: 1 })
+  service.submit(rolloutRequest('a'))
+  expect(service.submit(rolloutRequest('a')).status).toBe('queued')
+  expect(() => service.submit(other)).toThrow(/submitted before with another request/)
+  await service.wait('a', minute)
+  expect(service.submit(rolloutRequest('a')).status).toBe('done')
+  expect(() => service.submit(other)).toThrow(expect.objectContaining({ code: 'ROLLOUT_CONFLICT' }))
+  expect(runs).toBe(1)
+  await service.close()
+})
+
+test('ten times the concurrency waits in the queue; only its bytes are bounded', async () => {
+  const bytes = Buffer.byteLength(JSON.stringify(rolloutRequest('00')))
+  const { service } = start({ run: forever, concurrency: 2, limits: { maxQueuedBytes: 20 * bytes } })
+  for (let index = 10; index < 30; index++) service.submit(rolloutRequest(String(index)))
+  await expect.poll(() => service.counts()).toMatchObject({ running: 2, queued: 18, queuedBytes: 20 * bytes })
+  expect(() => service.submit(rolloutRequest('30'))).toThrow(expect.objectContaining({ code: 'ROLLOUT_QUEUE_FULL', retryable: true }))
+  expect((await service.cancel('29')).status).toBe('cancelled')
+  expect(service.submit(rolloutRequest('30')).status).toBe('queued')
+  expect(service.counts().oldestQueuedMs).toBeGreaterThanOrEqual(0)
+  await service.close()
+  expect(service.counts()).toMatchObject({ running: 0, queued: 0, queuedBytes: 0, cancelled: 21 })
+})
+
+test('a cancelled rollout has no result, and runs when it is submitted again', async () => {
+  let calls = 0
+  const { service, answer } = start({ run: (task, context) => (calls++ === 0 ? forever(task, context) : answer(task, context)) })
+  service.submit(rolloutRequest('a'))
+  await expect.poll(() => service.get('a').status).toBe('running')
+  expect(await service.cancel('a')).toMatchObject({ status: 'cancelled', episode: null, error: { code: 'ROLLOUT_CANCELLED' } })
+  service.submit(rolloutRequest('a'))
+  expect(await service.wait('a', minute)).toMatchObject({ status: 'done', episode: { attempt: 1 } })
+  expect((await service.cancel('a')).status).toBe('done')
+  await service.close()
+})
+
+test('a rollout whose result cannot be kept is failed, with the reason', async () => {
+  const store = memoryStore()
+  store.failWith('finish', new Error('no space left on device'))
+  const { service } = start({ store })
+  service.submit(rolloutRequest('a'))
+  expect(await service.wait('a', minute)).toMatchObject({ status: 'failed', error: { message: 'no space left on device' } })
+  await service.close()
+})
+
+test('an agent that throws gives an episode that failed: the rollout is done', async () => {
+  const { service } = start({
+    run: async () => {
+      throw new Error('boom')
+    },
+  })
+  service.submit(rolloutRequest('a'))
+  expect(await service.wait('a', minute)).toMatchObject({ status: 'done', episode: { stopReason: 'failed' }, samples: [] })
+  await service.close()
+})
+
+test('waiting ends with its time or its signal, and says where the rollout stands', async () => {
+  const { service } = start({ run: forever })
+  service.submit(rolloutRequest('a'))
+  await expect.poll(() => service.get('a').status).toBe('running')
+  expect((await service.wait('a', { timeoutMs: 5 })).status).toBe('running')
+  expect((await service.wait('a', { timeoutMs: 60_000, signal: AbortSignal.abort() })).status).toBe('running')
+  await expect(service.wait('b', minute)).rejects.toMatchObject({ code: 'ROLLOUT_UNKNOWN' })
+  await service.close()
+})
+
+test('draining takes nothing more, and ends when what was taken has ended', async () => {
+  const { service } = start()
+  for (const key of ['a', 'b', 'c']) service.submit(rolloutRequest(key))
+  const drained = service.drain(AbortSignal.timeout(60_000))
+  expect(() => service.submit(rolloutRequest('d'))).toThrow(expect.objectContaining({ code: 'ROLLOUT_CANCELLED' }))
+  await drained
+  expect(service.counts()).toMatchObject({ done: 3, queued: 0, running: 0 })
+  await service.close()
+})
+
+test('a service that forgets asks the store, whose word on a key is the same', async () => {
+  const store = memoryStore()
+  const { service } = start({ store, limits: { maxRemembered: 1 } })
+  for (const key of ['a', 'b', 'c']) {
+    service.submit(rolloutRequest(key))
+    await service.wait(key, minute)
+  }
+  expect(service.get('a').episode?.rollout).toBe('a')
+  expect(service.submit(rolloutRequest('a')).status).toBe('done')
+  expect(() => service.submit(rolloutRequest('a', { group: 'other' }))).toThrow(expect.objectContaining({ code: 'ROLLOUT_CONFLICT' }))
+  await service.close()
+
+  await store.begin(rolloutRequest('d'))
+  const { service: next } = start({ store })
+  expect(next.get('c')).toMatchObject({ status: 'done', samples: [{}] })
+  expect(next.get('d')).toMatchObject({ status: 'interrupted', episode: null })
+  next.submit(rolloutRequest('d'))
+  expect(await next.wait('d', minute)).toMatchObject({ status: 'done', episode: { attempt: 1 } })
+  await next.close()
+})
