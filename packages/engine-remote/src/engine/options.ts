@@ -1,0 +1,30 @@
+import type { ModelDescription } from '@aworld-train/core'
+import type { LogprobKind } from '@aworld-train/protocol'
+import { createFleet, type Fleet, type FleetOptions } from '../fleet/fleet.ts'
+import type { ServerKind } from '../fleet/server-kind.ts'
+
+/** Servers of its own, or a fleet that engines share and its maker closes. */
+export type FleetSource = FleetOptions | { readonly fleet: Fleet }
+
+export type TokenEngineOptions = FleetSource & {
+  readonly model: ModelDescription
+  /** Name that the servers know the model by; default: the first one that they list, else that of `model`. */
+  readonly served?: string | undefined
+  /** Tokens to a piece of a completion, where the server can be told; 8 by default. */
+  readonly streamInterval?: number | undefined
+}
+
+export type ChatEngineOptions = FleetSource & {
+  readonly model: { readonly name: string; readonly contextLength: number }
+  /** Name that the servers know the model or the adapter by; default: that of `model`. */
+  readonly served?: string | undefined
+  /** Name of the adapter whose versions count; absent for the base weights. */
+  readonly policy?: string | undefined
+  /** Which logprob the servers were told to report; `temperature` by default. */
+  readonly logprobs?: LogprobKind | undefined
+}
+
+export async function takeFleet(kind: ServerKind, source: FleetSource): Promise<{ fleet: Fleet; ownsFleet: boolean }> {
+  if ('fleet' in source) return { fleet: source.fleet, ownsFleet: false }
+  return { fleet: await createFleet(kind, source), ownsFleet: true }
+}

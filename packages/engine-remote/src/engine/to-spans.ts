@@ -1,0 +1,46 @@
+import { type MixedVersions, TrainError, type WeightVersionSpan } from '@aworld-train/protocol'
+
+/** From token `start` on, in the server's own name for its weights. */
+export interface LabelledSpan {
+  readonly version: string
+  readonly start: number
+}
+
+export interface SpansInput {
+  readonly server: string
+  /** Versions that the replica had during the call, in order. */
+  readonly versions: readonly number[]
+  /** What the server itself says, where it does. */
+  readonly labels: readonly LabelledSpan[] | null
+  /** Version that the servers started with: they call it what they like. */
+  readonly initialVersion: number
+}
+
+export interface Spans {
+  readonly weightVersions: readonly WeightVersionSpan[]
+  readonly mixedVersions?: MixedVersions | undefined
+}
+
+/**
+ * Which weights sampled which token. Where an update fell into the call and the server does not say at which token, the
+ * completion is marked mixed. POLICY_STALE_WEIGHTS where the server names weights that it should not have.
+ */
+export function toSpans({ server, versions, labels, initialVersion }: SpansInput): Spans {
+  const lowest = Math.min(...versions)
+  const highest = Math.max(...versions)
+  if (labels === null || labels.length === 0) {
+    const weightVersions = [{ fromToken: 0, version: lowest }]
+    return lowest === highest ? { weightVersions } : { weightVersions, mixedVersions: { lowest, highest } }
+  }
+  const weightVersions = labels.map(({ version, start }) => ({
+    fromToken: start,
+    version: /^\d+$/.test(version) ? Number(version) : initialVersion,
+  }))
+  const wrong = weightVersions.findIndex(({ version }) => version < lowest || version > highest)
+  if (wrong < 0) return { weightVersions }
+  throw new TrainError(
+    'POLICY_STALE_WEIGHTS',
+    `${server} sampled with weights "${labels[wrong]!.version}" where version ${highest} was published; it may have started again. Publish again.`,
+    { details: { server, label: labels[wrong]!.version, lowest, highest } },
+  )
+}

@@ -1,0 +1,136 @@
+import type { GenerateRequest, GenerateResult, ModelDescription, TokenEngine } from '@aworld-train/core'
+import { TrainError } from '@aworld-train/protocol'
+import type { Fleet, FleetOutcome } from '../fleet/fleet.ts'
+import { createEventReader } from '../http/event-stream.ts'
+import { invalidAnswer } from '../http/server-error.ts'
+import { checkTokens } from './chat-answer.ts'
+import { toFinishReason } from './finish-reason.ts'
+import { toSeed } from './to-seed.ts'
+import type { LabelledSpan } from './to-spans.ts'
+import { toSpans } from './to-spans.ts'
+import type { TokenProtocol } from './token-protocol.ts'
+
+/** A token engine over servers; whoever shares its fleet with another engine closes the fleet. */
+export interface RemoteTokenEngine extends TokenEngine {
+  readonly fleet: Fleet
+}
+
+export interface TokenEngineParts {
+  readonly fleet: Fleet
+  readonly ownsFleet: boolean
+  readonly model: ModelDescription
+  readonly served: string
+  readonly protocol: TokenProtocol
+  readonly streamInterval: number
+}
+
+/** Tokens of one completion as they come. */
+interface Collected {
+  readonly tokenIds: number[]
+  readonly logprobs: number[]
+  finish: string | null
+  labels: readonly LabelledSpan[] | null
+  cachedTokens: number
+}
+
+export function createTokenEngine({ fleet, ownsFleet, model, served, protocol, streamInterval }: TokenEngineParts): RemoteTokenEngine {
+  const initialVersion = fleet.weightVersion()
+  const server = fleet.kind.name
+  let sampled = 0
+  let closed = false
+
+  /** Hands over what an event brings and keeps it. */
+  function receive(collected: Collected, request: GenerateRequest, data: string, decode: ReturnType<TokenProtocol['createDecoder']>): void {
+    const piece = decode(data)
+    if (piece === null) return
+    const { tokenIds, logprobs } = piece
+    if (tokenIds.length !== logprobs.length)
+      throw invalidAnswer(server, `answered ${tokenIds.length} token ids with ${logprobs.length} logprobs`)
+    checkTokens(server, tokenIds, logprobs)
+    collected.finish = piece.finish ?? collected.finish
+    collected.labels = piece.labels ?? collected.labels
+    collected.cachedTokens = piece.cachedTokens ?? collected.cachedTokens
+    if (tokenIds.length === 0) return
+    for (let index = 0; index < tokenIds.length; index++) {
+      collected.tokenIds.push(tokenIds[index]!)
+      collected.logprobs.push(logprobs[index]!)
+    }
+    sampled += tokenIds.length
+    request.onTokens?.(Int32Array.from(tokenIds), Float32Array.from(logprobs))
+  }
+
+  async function send(request: GenerateRequest, collected: Collected, signal: AbortSignal): Promise<FleetOutcome> {
+    const { promptTokenIds, sampling, policy } = request
+    const context = {
+      served: policy ?? served,
+      stopTokenIds: model.stopTokenIds,
+      maxTokens: Math.min(sampling.maxTokens, model.contextLength - promptTokenIds.length),
+      seed: toSeed(request.random),
+      streamInterval,
+    }
+    const decode = protocol.createDecoder(server)
+    const events = createEventReader((data) => {
+      if (data !== '[DONE]' && !signal.aborted) receive(collected, request, data, decode)
+    })
+    const outcome = await fleet.send(
+      {
+        path: protocol.path,
+        body: ({ salt }) => protocol.encode(request, { ...context, salt }),
+        stream: true,
+        affinity: request.affinity,
+        policy,
+      },
+      {
+        onHead({ contentType }) {
+          if (!contentType.startsWith('text/event-stream'))
+            throw invalidAnswer(server, `answered ${contentType || 'no type'} where a stream of events was asked for`)
+        },
+        onData(chunk) {
+          events.push(chunk)
+          return true
+        },
+      },
+      signal,
+    )
+    signal.throwIfAborted()
+    return outcome
+  }
+
+  return {
+    name: fleet.kind.name,
+    model,
+    fleet,
+    async generate(request, signal): Promise<GenerateResult> {
+      if (closed) throw new TrainError('POLICY_UNAVAILABLE', `Engine "${model.name}" is closed; create another.`)
+      signal.throwIfAborted()
+      const { length } = request.promptTokenIds
+      if (length >= model.contextLength) {
+        throw new TrainError(
+          'POLICY_CONTEXT_OVERFLOW',
+          `The prompt has ${length} tokens, the context of "${model.name}" ${model.contextLength}; shorten the conversation.`,
+          { details: { stopReason: 'context-overflow' } },
+        )
+      }
+      const collected: Collected = { tokenIds: [], logprobs: [], finish: null, labels: null, cachedTokens: 0 }
+      const outcome = await send(request, collected, signal)
+      const { tokenIds, logprobs, finish, cachedTokens } = collected
+      if (finish === null) throw invalidAnswer(server, 'ended in the middle of its answer')
+      // What a server says of its weights is about the base weights; an adapter's version is ours alone.
+      const labels = request.policy === undefined ? collected.labels : null
+      const spans = toSpans({ server: outcome.replica, versions: outcome.weightVersions, labels, initialVersion })
+      return {
+        tokenIds: Int32Array.from(tokenIds),
+        logprobs: Float32Array.from(logprobs),
+        finishReason: toFinishReason(finish),
+        cachedTokens,
+        ...spans,
+      }
+    },
+    weightVersion: () => fleet.weightVersion(),
+    sampledTokens: () => sampled,
+    async close() {
+      closed = true
+      if (ownsFleet) await fleet.close()
+    },
+  }
+}

@@ -1,0 +1,348 @@
+import { TrainError } from '@aworld-train/protocol'
+import { toServerError } from '../http/server-error.ts'
+import { createAdmission, noReplica } from './admission.ts'
+import { type ExchangeEnd, type ExchangeHandler, exchange } from './exchange.ts'
+import { defaultFleetLimits, type FleetLimits } from './fleet-limits.ts'
+import { createProbes } from './probes.ts'
+import { createReplica, currentVersion, isUsable, type OutOfService, outOfService, type Replica, versionsOf } from './replica.ts'
+import { nextHealth, type Observation } from './replica-health.ts'
+import { type Failure, mayRetry } from './retry.ts'
+import type { ServerKind } from './server-kind.ts'
+
+export type FleetEvent =
+  | { readonly type: 'replica-out'; readonly server: string; readonly reason: OutOfService }
+  | { readonly type: 'replica-back'; readonly server: string }
+  /** The server started again, with the weights it starts with. */
+  | { readonly type: 'replica-restarted'; readonly server: string; readonly said: string | null }
+  | { readonly type: 'call-retried'; readonly server: string; readonly why: string }
+  | { readonly type: 'weights-published'; readonly server: string; readonly version: number; readonly policy: string | undefined }
+  | { readonly type: 'weights-failed'; readonly server: string; readonly version: number; readonly error: Error }
+
+export interface FleetOptions extends Partial<FleetLimits> {
+  /** Base URLs of the servers, such as http://127.0.0.1:8000. */
+  readonly replicas: readonly string[]
+  /** Sent as a bearer token. */
+  readonly apiKey?: string | undefined
+  /** Version of the weights that the servers start with; 0 by default. */
+  readonly weightVersion?: number | undefined
+  readonly onEvent?: ((event: FleetEvent) => void) | undefined
+}
+
+export interface FleetCall {
+  readonly path: string
+  /** Made when the replica is known; `version` is the one that samples there, `salt` names it for prefix caches. */
+  readonly body: (chosen: { readonly version: number; readonly salt: string }) => Buffer
+  readonly stream: boolean
+  readonly affinity: string
+  readonly policy?: string | undefined
+}
+
+export interface FleetOutcome {
+  readonly replica: string
+  /** Versions that the replica had while it answered, in order. */
+  readonly weightVersions: readonly number[]
+}
+
+export interface ReplicaState {
+  readonly server: string
+  readonly inFlight: number
+  readonly sessions: number
+  readonly weightVersion: number
+  /** `null` while it takes calls. */
+  readonly out: OutOfService | null
+}
+
+export interface FleetCounts {
+  readonly inFlight: number
+  readonly waiting: number
+  /** How long the oldest waiting call waits; 0 where none does. */
+  readonly longestWaitMs: number
+  readonly sessions: number
+  /** Rollouts that left their replica, whose cache is lost. */
+  readonly moves: number
+  readonly retries: number
+  readonly failures: number
+}
+
+/** Servers of one kind with the same weights: places, stickiness, health and retries of the calls to them. */
+export interface Fleet {
+  readonly kind: ServerKind
+  readonly limits: FleetLimits
+  /** Version of the weights that were published last; of an adapter, where `policy` names one. */
+  weightVersion(policy?: string): number
+  /** Rejects with a typed error, or with the signal's reason; then the server hears that nobody listens. */
+  send(call: FleetCall, handler: ExchangeHandler, signal: AbortSignal): Promise<FleetOutcome>
+  /** Takes a server out and resolves when no call is in flight there. */
+  drain(server: string, signal: AbortSignal): Promise<void>
+  /** Brings a drained server back. */
+  restore(server: string): void
+  /** The rollout is over: its replica need not be remembered. */
+  forget(affinity: string): void
+  replicas(): readonly ReplicaState[]
+  counts(): FleetCounts
+  close(): Promise<void>
+}
+
+/** What the updater of weights needs beside the public side of a fleet. */
+export interface FleetParts {
+  readonly fleet: Fleet
+  readonly members: readonly Replica[]
+  readonly emit: (event: FleetEvent) => void
+  readonly hold: () => void
+  readonly release: () => void
+  /** Called with a server that started again and so has other weights than were published. */
+  onRestart: ((replica: Replica) => void) | null
+  /** Probes say nothing while an update runs. */
+  pauseProbes(): void
+  resumeProbes(): void
+  setPublished(version: number, policy?: string): void
+  /** Sends past admission, to one replica. */
+  sendTo(replica: Replica, call: FleetCall, handler: ExchangeHandler, signal: AbortSignal): Promise<FleetOutcome>
+  /** Resolves when no call is in flight at any of these. */
+  drained(replicas: readonly Replica[], signal: AbortSignal): Promise<void>
+  observe(replica: Replica, observation: Observation): void
+  setStale(replica: Replica, stale: boolean): void
+}
+
+const partsOf = new WeakMap<Fleet, FleetParts>()
+
+/** The inner side of a fleet, for the modules of this package. */
+export function fleetParts(fleet: Fleet): FleetParts {
+  return partsOf.get(fleet) as FleetParts
+}
+
+/**
+ * Connects to servers that others run. Servers that do not answer yet are taken in when they do; none needs to answer now.
+ * CONFIG_INVALID for an address that is none.
+ */
+export async function createFleet(kind: ServerKind, options: FleetOptions): Promise<Fleet> {
+  const { replicas: urls, apiKey, weightVersion = 0, onEvent = () => {}, ...bounds } = options
+  const given = Object.entries(bounds).filter(([name, value]) => name in defaultFleetLimits && value !== undefined)
+  const limits: FleetLimits = { ...defaultFleetLimits, ...Object.fromEntries(given) }
+  const invalid = urls.find((url) => !/^https?:$/.test(URL.parse(url)?.protocol ?? ''))
+  if (urls.length === 0 || invalid !== undefined) {
+    const problem = invalid === undefined ? 'A fleet has no server' : `"${invalid}" is not the address of a server`
+    throw new TrainError('CONFIG_INVALID', `${problem}; list base URLs such as http://127.0.0.1:8000.`)
+  }
+  const headers: Record<string, string> = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }
+  const members = urls.map((url, index) => createReplica({ index, url: url.replace(/\/+$/, ''), headers, limits, weightVersion }))
+  const admission = createAdmission(members, limits)
+  const published = new Map([['', weightVersion]])
+  const drains = new Set<() => void>()
+  let retries = 0
+  let failures = 0
+  let closed = false
+
+  /** Runs a change of a replica's state, then says what came of it. */
+  function change(replica: Replica, apply: () => void): void {
+    const before = outOfService(replica)
+    apply()
+    const after = outOfService(replica)
+    if (before === after) return
+    if (after === null) onEvent({ type: 'replica-back', server: replica.url })
+    else onEvent({ type: 'replica-out', server: replica.url, reason: after })
+    admission.pump()
+    if (members.every(({ stale }) => stale)) admission.rejectAll(noReplica(members))
+  }
+  const observe = (replica: Replica, observation: Observation): void =>
+    change(replica, () => {
+      replica.health = nextHealth(replica.health, observation, limits)
+    })
+  const left = (replica: Replica): void => {
+    admission.leave(replica)
+    for (const check of drains) check()
+  }
+
+  async function attempt(replica: Replica, call: FleetCall, handler: ExchangeHandler, signal: AbortSignal): Promise<ExchangeEnd> {
+    const version = currentVersion(replica, call.policy)
+    const salt = call.policy === undefined ? `${version}` : `${call.policy}.${version}`
+    return exchange(
+      replica.pool,
+      {
+        path: replica.base + call.path,
+        headers: { ...headers, 'content-type': 'application/json', ...(call.stream && { accept: 'text/event-stream' }) },
+        body: call.body({ version, salt }),
+      },
+      handler,
+      signal,
+    )
+  }
+
+  function toError(replica: Replica, end: Exclude<ExchangeEnd, { kind: 'answered' }>): TrainError {
+    const { url: server } = replica
+    if (end.kind === 'refused') return toServerError({ server, ...end })
+    const what = {
+      connect: 'could not be reached',
+      sent: 'closed the connection without an answer',
+      answered: 'closed the connection in the middle of its answer',
+    }[end.stage]
+    return new TrainError('POLICY_UNAVAILABLE', `${server} ${what}: ${end.cause.message}; check that it runs.`, {
+      cause: end.cause,
+      details: { server, stage: end.stage },
+    })
+  }
+
+  /** Sends once to a replica that holds a place for the call. */
+  async function once(replica: Replica, call: FleetCall, handler: ExchangeHandler, signal: AbortSignal) {
+    const versions = versionsOf(replica, call.policy)
+    const first = versions.length - 1
+    const end = await attempt(replica, call, handler, signal)
+    if (end.kind === 'answered') {
+      // An adapter that was first published during the call has a history of its own.
+      const now = versionsOf(replica, call.policy)
+      const weightVersions = now === versions ? versions.slice(first) : [versions[first] as number, ...now]
+      return { outcome: { replica: replica.url, weightVersions } }
+    }
+    if (end.kind === 'failed') observe(replica, end.stage === 'connect' ? 'connect-failed' : end.reused ? 'probe-failed' : 'socket-lost')
+    const failure: Failure =
+      end.kind === 'refused' ? { stage: 'status', status: end.status } : { stage: end.stage, reused: end.reused, afterMs: end.afterMs }
+    return { failure, error: toError(replica, end) }
+  }
+
+  function assertOpen(): void {
+    if (closed) throw new TrainError('POLICY_UNAVAILABLE', `The connection to ${urls.join(', ')} is closed; open another.`)
+  }
+
+  const probes = createProbes({
+    kind,
+    members,
+    limits,
+    observe,
+    onTick: () => admission.expire(Date.now() - limits.unavailableMs),
+    onRestart(replica, said) {
+      onEvent({ type: 'replica-restarted', server: replica.url, said })
+      const initial = [...published].every(([policy, version]) => policy === '' && version === weightVersion)
+      if (initial) return
+      change(replica, () => {
+        replica.stale = true
+      })
+      parts.onRestart?.(replica)
+    },
+  })
+
+  const fleet: Fleet = {
+    kind,
+    limits,
+    weightVersion: (policy = '') => published.get(policy) ?? (published.get('') as number),
+    async send(call, handler, signal) {
+      assertOpen()
+      for (let tried = 0; ; tried++) {
+        if (members.every(({ stale }) => stale) && !admission.held()) throw noReplica(members)
+        const replica = await admission.enter(call.affinity, signal)
+        let result: Awaited<ReturnType<typeof once>>
+        try {
+          result = await once(replica, call, handler, signal)
+        } finally {
+          left(replica)
+        }
+        if (result.outcome) return result.outcome
+        const { failure, error } = result
+        const another = members.some(isUsable)
+        if (!closed && another && mayRetry(failure, tried, limits.raceMs)) {
+          retries++
+          onEvent({ type: 'call-retried', server: replica.url, why: error.message })
+          continue
+        }
+        failures++
+        throw error
+      }
+    },
+    async drain(server, signal) {
+      const replica = find(server)
+      change(replica, () => {
+        replica.draining = true
+      })
+      await parts.drained([replica], signal)
+    },
+    restore(server) {
+      const replica = find(server)
+      change(replica, () => {
+        replica.draining = false
+      })
+    },
+    forget: (affinity) => admission.sessions.forget(affinity),
+    replicas: () =>
+      members.map((replica) => ({
+        server: replica.url,
+        inFlight: replica.inFlight,
+        sessions: admission.sessions.count(replica.index),
+        weightVersion: currentVersion(replica),
+        out: outOfService(replica),
+      })),
+    counts() {
+      const since = admission.waitingSince()
+      return {
+        inFlight: members.reduce((sum, { inFlight }) => sum + inFlight, 0),
+        waiting: admission.waiting(),
+        longestWaitMs: since === null ? 0 : Date.now() - since,
+        sessions: admission.sessions.size(),
+        moves: admission.moves(),
+        retries,
+        failures,
+      }
+    },
+    async close() {
+      if (closed) return
+      closed = true
+      const reason = new TrainError('POLICY_UNAVAILABLE', `The connection to ${urls.join(', ')} was closed.`)
+      admission.rejectAll(reason)
+      await probes.close()
+      await Promise.all(members.flatMap(({ pool, admin }) => [pool.destroy(reason), admin.close()]))
+    },
+  }
+
+  function find(server: string): Replica {
+    const replica = members.find(({ url }) => url === server.replace(/\/+$/, ''))
+    if (replica) return replica
+    throw new TrainError('CONFIG_INVALID', `No server "${server}" in this fleet; it has ${urls.join(', ')}.`)
+  }
+
+  const parts: FleetParts = {
+    fleet,
+    members,
+    emit: onEvent,
+    hold: admission.hold,
+    release: admission.release,
+    onRestart: null,
+    pauseProbes: probes.pause,
+    resumeProbes: probes.resume,
+    setPublished: (version, policy = '') => void published.set(policy, version),
+    async sendTo(replica, call, handler, signal) {
+      assertOpen()
+      replica.inFlight++
+      try {
+        const result = await once(replica, call, handler, signal)
+        if (result.outcome) return result.outcome
+        throw result.error
+      } finally {
+        left(replica)
+      }
+    },
+    drained(replicas, signal) {
+      return new Promise((resolve, reject) => {
+        const check = () => {
+          if (replicas.some(({ inFlight }) => inFlight > 0)) return
+          drains.delete(check)
+          signal.removeEventListener('abort', giveUp)
+          resolve()
+        }
+        const giveUp = () => {
+          drains.delete(check)
+          reject(signal.reason)
+        }
+        if (signal.aborted) return reject(signal.reason)
+        drains.add(check)
+        signal.addEventListener('abort', giveUp, { once: true })
+        check()
+      })
+    },
+    observe,
+    setStale: (replica, stale) =>
+      change(replica, () => {
+        replica.stale = stale
+      }),
+  }
+  partsOf.set(fleet, parts)
+  await probes.start()
+  return fleet
+}

@@ -1,0 +1,86 @@
+import type { FleetLimits } from './fleet-limits.ts'
+import type { Replica } from './replica.ts'
+import type { Observation } from './replica-health.ts'
+import type { ServerKind } from './server-kind.ts'
+
+export interface ProbesOptions {
+  readonly kind: ServerKind
+  readonly members: readonly Replica[]
+  readonly limits: FleetLimits
+  observe(replica: Replica, observation: Observation): void
+  /** The server's identity is another than before; `said` is what it calls its weights now. */
+  onRestart(replica: Replica, said: string | null): void
+  onTick(): void
+}
+
+export interface Probes {
+  /** Asks every server once; those that do not answer are out until they do. */
+  start(): Promise<void>
+  pause(): void
+  resume(): void
+  close(): Promise<void>
+}
+
+/** Asks every server for its health and its identity from time to time, one timer for all. */
+export function createProbes({ kind, members, limits, observe, onRestart, onTick }: ProbesOptions): Probes {
+  const { probeIntervalMs, probeTimeoutMs } = limits
+  const ended = new AbortController()
+  let pauses = 0
+  let timer: NodeJS.Timeout | undefined
+  let round: Promise<unknown> = Promise.resolve()
+
+  /** Compares what a server says of itself with what is known; the first answer is what is known. */
+  async function identify(replica: Replica, known: boolean): Promise<void> {
+    const { weights, boot } = await kind.identify(replica.admin, ended.signal)
+    if (pauses > 0) return
+    const restarted = known && ((boot !== null && replica.boot !== null && boot !== replica.boot) || weights !== replica.label)
+    replica.boot = boot ?? replica.boot
+    replica.label = weights
+    if (restarted) onRestart(replica, weights)
+  }
+
+  async function probe(replica: Replica, first: boolean): Promise<void> {
+    try {
+      const { status } = await replica.admin.call(kind.healthPath, { method: 'GET', timeoutMs: probeTimeoutMs, signal: ended.signal })
+      if (pauses > 0 && !first) return
+      const well = status >= 200 && status < 300
+      if (well) {
+        const known = replica.label !== null || replica.boot !== null
+        await identify(replica, known)
+      }
+      if (ended.signal.aborted) return
+      observe(replica, well ? 'probe-ok' : 'probe-failed')
+      if (first && !well) observe(replica, 'connect-failed')
+    } catch {
+      if (!ended.signal.aborted && (pauses === 0 || first)) observe(replica, first ? 'connect-failed' : 'probe-failed')
+    }
+  }
+
+  const schedule = () => {
+    if (ended.signal.aborted) return
+    timer = setTimeout(() => {
+      onTick()
+      round = (pauses > 0 ? Promise.resolve() : Promise.all(members.map((replica) => probe(replica, false)))).finally(schedule)
+    }, probeIntervalMs)
+    timer.unref()
+  }
+
+  return {
+    async start() {
+      round = Promise.all(members.map((replica) => probe(replica, true)))
+      await round
+      schedule()
+    },
+    pause() {
+      pauses++
+    },
+    resume() {
+      pauses--
+    },
+    async close() {
+      ended.abort()
+      clearTimeout(timer)
+      await round
+    },
+  }
+}

@@ -1,0 +1,27 @@
+import type { FleetLimits } from './fleet-limits.ts'
+
+export interface Health {
+  readonly healthy: boolean
+  /** Probes in a row that say the opposite of `healthy`. */
+  readonly against: number
+}
+
+export type Observation = 'probe-ok' | 'probe-failed' | 'connect-failed' | 'socket-lost'
+
+export const healthyAtStart: Health = { healthy: true, against: 0 }
+
+/**
+ * A replica's health after an observation: some failed probes in a row take it out, some good ones bring it back, and a
+ * refused connection or a socket lost in the middle of an answer takes it out at once. Answered calls say nothing: a server that is sick may still answer.
+ */
+export function nextHealth(
+  { healthy, against }: Health,
+  observation: Observation,
+  { unhealthyAfter, healthyAfter }: Pick<FleetLimits, 'unhealthyAfter' | 'healthyAfter'>,
+): Health {
+  if (observation === 'connect-failed' || observation === 'socket-lost') return { healthy: false, against: 0 }
+  const agrees = (observation === 'probe-ok') === healthy
+  if (agrees) return { healthy, against: 0 }
+  const turned = against + 1 >= (healthy ? unhealthyAfter : healthyAfter)
+  return turned ? { healthy: !healthy, against: 0 } : { healthy, against: against + 1 }
+}

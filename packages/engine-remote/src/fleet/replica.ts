@@ -1,0 +1,83 @@
+import { Pool } from 'undici'
+import { type Admin, createAdmin } from '../http/admin.ts'
+import type { FleetLimits } from './fleet-limits.ts'
+import { type Health, healthyAtStart } from './replica-health.ts'
+
+/** Why a replica takes no new calls. */
+export type OutOfService = 'unhealthy' | 'draining' | 'stale'
+
+/** One server of a fleet. Its numbers of calls are changed by the path of the calls alone. */
+export interface Replica {
+  readonly index: number
+  readonly url: string
+  /** Path in front of every route; empty for most. */
+  readonly base: string
+  readonly pool: Pool
+  readonly admin: Admin
+  inFlight: number
+  health: Health
+  draining: boolean
+  /** The server samples from other weights than were published, or may. */
+  stale: boolean
+  boot: string | null
+  /** The server's own name for version `versions(undefined).at(-1)`; `null` where it names none. */
+  label: string | null
+  /** Versions that sampled, in order, by policy; the base weights are ''. */
+  readonly history: Map<string, number[]>
+}
+
+export interface ReplicaOptions {
+  readonly index: number
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly limits: FleetLimits
+  readonly weightVersion: number
+}
+
+export function createReplica({ index, url, headers, limits, weightVersion }: ReplicaOptions): Replica {
+  const { connectTimeoutMs, keepAliveMs, maxInFlight } = limits
+  const { origin, pathname } = new URL(url)
+  const pool = new Pool(origin, {
+    connections: maxInFlight,
+    pipelining: 1,
+    keepAliveTimeout: keepAliveMs,
+    keepAliveMaxTimeout: keepAliveMs,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    connect: { timeout: connectTimeoutMs },
+  })
+  return {
+    index,
+    url,
+    base: pathname.replace(/\/+$/, ''),
+    pool,
+    admin: createAdmin({ url, headers, connectTimeoutMs, keepAliveMs }),
+    inFlight: 0,
+    health: healthyAtStart,
+    draining: false,
+    stale: false,
+    boot: null,
+    label: null,
+    history: new Map([['', [weightVersion]]]),
+  }
+}
+
+export const isUsable = ({ health, draining, stale }: Replica): boolean => health.healthy && !draining && !stale
+
+export const outOfService = ({ health, draining, stale }: Replica): OutOfService | null =>
+  stale ? 'stale' : !health.healthy ? 'unhealthy' : draining ? 'draining' : null
+
+/** Versions of a policy that a replica had, oldest first. An adapter that was never published counts from the base weights' version. */
+export function versionsOf({ history }: Replica, policy = ''): number[] {
+  return history.get(policy) ?? (history.get('') as number[])
+}
+
+export function currentVersion(replica: Replica, policy?: string): number {
+  return versionsOf(replica, policy).at(-1) as number
+}
+
+export function setVersion({ history }: Replica, version: number, policy = ''): void {
+  const versions = history.get(policy)
+  if (versions) versions.push(version)
+  else history.set(policy, [version])
+}

@@ -1,0 +1,26 @@
+import type { Admin } from '../http/admin.ts'
+
+/** What happens to calls that are in flight when an update comes: they end first, wait and go on with the new weights, or are cut. */
+export type InFlightPolicy = 'drain' | 'keep' | 'abort'
+
+/** What a server says of itself. */
+export interface Identity {
+  /** Its name for the weights that sample, `null` where it has no route that tells. */
+  readonly weights: string | null
+  /** Differs between two starts of the server, `null` where nothing tells. */
+  readonly boot: string | null
+}
+
+/** How to steer one kind of inference server. A new kind is another row; nothing else asks for its name. */
+export interface ServerKind {
+  readonly name: 'vllm' | 'sglang'
+  readonly healthPath: string
+  identify(admin: Admin, signal?: AbortSignal): Promise<Identity>
+  pause(admin: Admin, policy: InFlightPolicy, signal: AbortSignal): Promise<void>
+  resume(admin: Admin, signal: AbortSignal): Promise<void>
+  /** Loads the weights of a folder that the server can read and names them. Rejects where the server says it could not. */
+  loadWeights(admin: Admin, weights: { readonly directory: string; readonly label: string }, signal: AbortSignal): Promise<void>
+  /** Loads a LoRA adapter, in the place of one of that name. */
+  loadAdapter(admin: Admin, adapter: { readonly name: string; readonly directory: string }, signal: AbortSignal): Promise<void>
+  unloadAdapter(admin: Admin, name: string, signal: AbortSignal): Promise<void>
+}

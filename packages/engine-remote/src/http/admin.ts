@@ -1,0 +1,103 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { TrainError } from '@aworld-train/protocol'
+import { Pool } from 'undici'
+import { messageOf, toServerError } from './server-error.ts'
+
+export interface AdminAnswer {
+  readonly status: number
+  readonly text: string
+  /** The parsed text, `undefined` where it is not JSON. */
+  readonly json: unknown
+}
+
+export interface AdminCall {
+  readonly method?: 'GET' | 'POST' | undefined
+  readonly body?: unknown
+  readonly timeoutMs?: number | undefined
+  /** Sent again after a failure that leaves the outcome open; only for calls that may happen twice. */
+  readonly attempts?: number | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+/** Calls that steer a server, on sockets of their own: traffic that fills the other ones does not hold them up. */
+export interface Admin {
+  readonly server: string
+  /** Rejects with POLICY_UNAVAILABLE when there was no answer; any status is an answer. */
+  call(path: string, call?: AdminCall): Promise<AdminAnswer>
+  /** Like `call`, and rejects with a typed error where the status is not 2xx. */
+  expect(path: string, call?: AdminCall): Promise<AdminAnswer>
+  close(): Promise<void>
+}
+
+export interface AdminOptions {
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly connectTimeoutMs: number
+  readonly keepAliveMs: number
+}
+
+const backoffMs = 100
+
+export function createAdmin({ url, headers, connectTimeoutMs, keepAliveMs }: AdminOptions): Admin {
+  const { origin, pathname } = new URL(url)
+  const base = pathname.replace(/\/+$/, '')
+  const pool = new Pool(origin, {
+    connections: 4,
+    keepAliveTimeout: keepAliveMs,
+    keepAliveMaxTimeout: keepAliveMs,
+    connect: { timeout: connectTimeoutMs },
+  })
+
+  async function once(path: string, { method = 'POST', body, timeoutMs = 30_000, signal }: AdminCall): Promise<AdminAnswer> {
+    const deadline = AbortSignal.timeout(timeoutMs)
+    const answer = await pool.request({
+      path: base + path,
+      method,
+      headers: { ...headers, ...(body !== undefined && { 'content-type': 'application/json' }) },
+      body: body === undefined ? null : JSON.stringify(body),
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
+    })
+    const text = await answer.body.text()
+    let json: unknown
+    try {
+      json = JSON.parse(text)
+    } catch {}
+    return { status: answer.statusCode, text, json }
+  }
+
+  async function call(path: string, options: AdminCall = {}): Promise<AdminAnswer> {
+    const { attempts = 1, signal } = options
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const answer = await once(path, options)
+        if (answer.status < 500 || attempt >= attempts) return answer
+      } catch (cause) {
+        signal?.throwIfAborted()
+        if (attempt >= attempts) {
+          const why = cause instanceof Error ? cause.message : String(cause)
+          throw new TrainError('POLICY_UNAVAILABLE', `${url} did not answer ${path}: ${why}; check that the server runs.`, {
+            cause,
+            details: { server: url, path },
+          })
+        }
+      }
+      await sleep(backoffMs * 2 ** (attempt - 1), undefined, { signal })
+    }
+  }
+
+  return {
+    server: url,
+    call,
+    async expect(path, options) {
+      const { status, text, json } = await call(path, options)
+      if (status < 200 || status >= 300) {
+        const { code, message, details } = toServerError({ server: url, status, body: text, retryAfter: null })
+        throw new TrainError(code, `${path}: ${message}`, { details: { ...details, path, said: messageOf(text) } })
+      }
+      return { status, text, json }
+    },
+    close: () => pool.destroy(),
+  }
+}

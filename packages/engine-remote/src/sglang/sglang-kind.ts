@@ -1,0 +1,48 @@
+import { TrainError } from '@aworld-train/protocol'
+import type { InFlightPolicy, ServerKind } from '../fleet/server-kind.ts'
+import type { Admin } from '../http/admin.ts'
+import { isRecord } from '../http/is-record.ts'
+
+/** Calls that are kept are put back and their keys and values computed again with the new weights. */
+const modes: Readonly<Record<InFlightPolicy, string>> = { drain: 'retract', keep: 'retract', abort: 'abort' }
+
+/** Routes that say whether they did it in `success`, with `message` or `error_message`. */
+async function succeed(admin: Admin, path: string, body: unknown, signal: AbortSignal, attempts = 1): Promise<void> {
+  const { json } = await admin.expect(path, { body, timeoutMs: 600_000, attempts, signal })
+  if (!isRecord(json) || json['success'] !== false) return
+  const said = json['error_message'] ?? json['message']
+  throw new TrainError('POLICY_UNAVAILABLE', `${admin.server} refused ${path}: ${String(said).slice(0, 300)}; see its log.`, {
+    details: { server: admin.server, path },
+  })
+}
+
+/** Routes of SGLang 0.5 (entrypoints/http_server.py, managers/io_struct.py). */
+export const sglangKind: ServerKind = {
+  name: 'sglang',
+  healthPath: '/health',
+  async identify(admin, signal) {
+    let answer = await admin.call('/model_info', { method: 'GET', signal })
+    if (answer.status === 404) answer = await admin.call('/get_model_info', { method: 'GET', signal })
+    const weights = isRecord(answer.json) ? answer.json['weight_version'] : null
+    return { weights: typeof weights === 'string' ? weights : null, boot: null }
+  },
+  async pause(admin, policy, signal) {
+    await admin.expect('/pause_generation', { body: { mode: modes[policy] }, attempts: 3, timeoutMs: 600_000, signal })
+  },
+  async resume(admin, signal) {
+    await admin.expect('/continue_generation', { body: {}, attempts: 5, signal })
+  },
+  loadWeights: (admin, { directory, label }, signal) =>
+    succeed(
+      admin,
+      '/update_weights_from_disk',
+      { model_path: directory, weight_version: label, abort_all_requests: false, flush_cache: true },
+      signal,
+    ),
+  async loadAdapter(admin, { name, directory }, signal) {
+    // A name that is taken is refused, and there is no replacing in place.
+    await admin.call('/unload_lora_adapter', { body: { lora_name: name }, signal })
+    await succeed(admin, '/load_lora_adapter', { lora_name: name, lora_path: directory }, signal)
+  },
+  unloadAdapter: (admin, name, signal) => succeed(admin, '/unload_lora_adapter', { lora_name: name }, signal),
+}

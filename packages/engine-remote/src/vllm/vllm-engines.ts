@@ -1,0 +1,79 @@
+import type { ModelDescription } from '@aworld-train/core'
+import type { Sampling } from '@aworld-train/protocol'
+import { createChatEngine, type RemoteChatEngine } from '../engine/chat-engine.ts'
+import { type ChatEngineOptions, type TokenEngineOptions, takeFleet } from '../engine/options.ts'
+import { createTokenEngine, type RemoteTokenEngine } from '../engine/token-engine.ts'
+import { createFleet, type Fleet, type FleetOptions } from '../fleet/fleet.ts'
+import { type VllmKindOptions, vllmKind } from './vllm-kind.ts'
+import { vllmCompletions, vllmGenerate } from './vllm-protocols.ts'
+
+/** A fleet of vLLM servers for several engines. */
+export function createVllmFleet({ loadMethod, ...options }: FleetOptions & VllmKindOptions): Promise<Fleet> {
+  return createFleet(vllmKind({ loadMethod }), options)
+}
+
+export type VllmTokenEngineOptions = TokenEngineOptions &
+  VllmKindOptions & {
+    /**
+     * `generate` (default) is `/inference/v1/generate`, which says which weights sampled which token and needs
+     * `--enable-scale-out`; `completions` is `/v1/completions`, which every vLLM serves.
+     */
+    readonly route?: 'generate' | 'completions' | undefined
+  }
+
+/**
+ * Samples token ids on vLLM servers, started with `--logprobs-mode processed_logprobs`. Servers that do not answer yet are taken in
+ * when they do. Rejects with CONFIG_INVALID for an address that is none.
+ */
+export async function createVllmTokenEngine(options: VllmTokenEngineOptions): Promise<RemoteTokenEngine> {
+  const { model, served = model.name, streamInterval = 8, route = 'generate' } = options
+  const taken = await takeFleet(vllmKind(options), options)
+  const protocol = route === 'generate' ? vllmGenerate : vllmCompletions
+  return createTokenEngine({ ...taken, model, served, protocol, streamInterval })
+}
+
+/** Passes Chat Completions to vLLM servers, which render and parse on their own side and report ids and logprobs. */
+export async function createVllmChatEngine(options: ChatEngineOptions & VllmKindOptions): Promise<RemoteChatEngine> {
+  const { model, served = model.name, policy, logprobs = 'temperature' } = options
+  const taken = await takeFleet(vllmKind(options), options)
+  return createChatEngine({
+    ...taken,
+    model,
+    policy,
+    logprobs,
+    reader: new URL(`./vllm-reader${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url),
+    splice: (sampling) => splice(sampling, served, model),
+  })
+}
+
+/** vLLM refuses a `max_tokens` above its context, and cuts it to the room behind the prompt. */
+function splice(
+  { temperature, topP, topK, maxTokens, stop }: Sampling,
+  served: string,
+  { contextLength }: Pick<ModelDescription, 'contextLength'>,
+) {
+  const most = Math.min(maxTokens, contextLength)
+  const members = {
+    model: served,
+    n: 1,
+    temperature,
+    top_p: topP,
+    top_k: topK,
+    max_tokens: most,
+    max_completion_tokens: most,
+    // What else of a client's body would change how tokens are drawn. A seed would make the samples of a group equal.
+    seed: null,
+    min_p: 0,
+    frequency_penalty: 0,
+    presence_penalty: 0,
+    repetition_penalty: 1,
+    logit_bias: null,
+    allowed_token_ids: null,
+    bad_words: [],
+    ...(stop.length > 0 && { stop }),
+    logprobs: true,
+    top_logprobs: 0,
+    return_token_ids: true,
+  }
+  return JSON.stringify(members).slice(1, -1)
+}

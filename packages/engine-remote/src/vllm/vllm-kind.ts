@@ -1,0 +1,68 @@
+import { TrainError } from '@aworld-train/protocol'
+import type { InFlightPolicy, ServerKind } from '../fleet/server-kind.ts'
+import { isRecord } from '../http/is-record.ts'
+
+export interface VllmKindOptions {
+  /**
+   * Worker method that loads a folder: `sync_from_dir` (default) of the extension in `python/aworld_train_vllm.py`, or vLLM's own
+   * `reload_weights`, which on CPU serves wrong logprobs where embeddings are tied and everywhere kills the engine when the folder is missing.
+   */
+  readonly loadMethod?: 'sync_from_dir' | 'reload_weights' | undefined
+}
+
+/** vLLM answers 404 to its control routes when it was started without VLLM_SERVER_DEV_MODE=1. */
+const isMissing = ({ status }: { readonly status: number }): boolean => status === 404 || status === 405
+
+const modes: Readonly<Record<InFlightPolicy, string>> = { drain: 'wait', keep: 'keep', abort: 'abort' }
+
+/** Routes of vLLM 0.32 (entrypoints/rl/online, serve/dev, serve/lora). */
+export function vllmKind({ loadMethod = 'sync_from_dir' }: VllmKindOptions = {}): ServerKind {
+  return {
+    name: 'vllm',
+    healthPath: '/health',
+    async identify(admin, signal) {
+      const { status, json } = await admin.call('/weight_info', { method: 'GET', signal })
+      if (status === 200 && isRecord(json) && typeof json['weight_version'] === 'string')
+        return { weights: json['weight_version'], boot: null }
+      const metrics = await admin.call('/metrics', { method: 'GET', signal })
+      const started = /^process_start_time_seconds (\S+)$/m.exec(metrics.text)?.[1] ?? null
+      return { weights: null, boot: started }
+    },
+    async pause(admin, policy, signal) {
+      const answer = await admin.call(`/pause?mode=${modes[policy]}`, { attempts: 3, timeoutMs: 600_000, signal })
+      // Where the route is missing the calls of this fleet are drained all the same; nobody else's can be held.
+      if (isMissing(answer) && policy === 'drain') return
+      if (answer.status !== 200) throw refused(admin.server, 'pause', answer.status, answer.text)
+    },
+    async resume(admin, signal) {
+      const answer = await admin.call('/resume', { attempts: 5, timeoutMs: 30_000, signal })
+      if (answer.status !== 200 && !isMissing(answer)) throw refused(admin.server, 'resume', answer.status, answer.text)
+    },
+    async loadWeights(admin, { directory, label }, signal) {
+      const body =
+        loadMethod === 'reload_weights'
+          ? { method: loadMethod, kwargs: { weights_path: directory } }
+          : { method: loadMethod, args: [directory] }
+      const { json } = await admin.expect('/collective_rpc', { body, timeoutMs: 600_000, signal })
+      const results = isRecord(json) && Array.isArray(json['results']) ? json['results'] : []
+      for (const result of results)
+        if (isRecord(result) && typeof result['error'] === 'string') throw refused(admin.server, 'load the weights', 200, result['error'])
+      await admin.expect('/update_weight_version', { body: { new_version: label }, attempts: 3, signal })
+      // Where calls are kept their blocks stay; new calls do not see them, as the salt of their cache is the version.
+      await admin.call('/reset_prefix_cache', { body: {}, attempts: 3, signal })
+    },
+    async loadAdapter(admin, { name, directory }, signal) {
+      const body = { lora_name: name, lora_path: directory, load_inplace: true }
+      await admin.expect('/v1/load_lora_adapter', { body, timeoutMs: 600_000, signal })
+    },
+    async unloadAdapter(admin, name, signal) {
+      await admin.expect('/v1/unload_lora_adapter', { body: { lora_name: name }, signal })
+    },
+  }
+}
+
+function refused(server: string, what: string, status: number, said: string): TrainError {
+  return new TrainError('POLICY_UNAVAILABLE', `${server} could not ${what}: ${said.slice(0, 300)}; see its log.`, {
+    details: { server, status },
+  })
+}

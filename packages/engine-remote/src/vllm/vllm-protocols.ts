@@ -1,0 +1,110 @@
+import type { Sampling } from '@aworld-train/protocol'
+import { encodeIds } from '../engine/encode-ids.ts'
+import type { LabelledSpan } from '../engine/to-spans.ts'
+import type { TokenCallContext, TokenProtocol } from '../engine/token-protocol.ts'
+import { invalidAnswer, toStreamError } from '../http/server-error.ts'
+
+interface WireSpan {
+  readonly version: string
+  readonly start: number
+}
+
+interface WireEvent<Choice> {
+  readonly error?: unknown
+  readonly choices?: readonly Choice[]
+  readonly usage?: { readonly prompt_tokens_details?: { readonly cached_tokens?: number } | null } | null
+}
+
+interface GenerateChoice {
+  readonly finish_reason?: string | null
+  readonly token_ids?: readonly number[] | null
+  readonly logprobs?: { readonly content?: readonly { readonly logprob: number }[] | null } | null
+  readonly weight_versions?: readonly WireSpan[] | null
+}
+
+interface CompletionChoice {
+  readonly finish_reason?: string | null
+  readonly token_ids?: readonly number[] | null
+  readonly logprobs?: { readonly token_logprobs?: readonly number[] | null } | null
+}
+
+function samplingOf({ temperature, topP, topK, stop }: Sampling, { maxTokens, seed, stopTokenIds }: TokenCallContext) {
+  return {
+    temperature,
+    top_p: topP,
+    top_k: topK,
+    max_tokens: maxTokens,
+    seed,
+    stop_token_ids: stopTokenIds,
+    ...(stop.length > 0 && { stop, include_stop_str_in_output: true }),
+  }
+}
+
+function parseEvent<Choice>(server: string, data: string): { event: WireEvent<Choice>; choice: Choice | undefined } {
+  let event: WireEvent<Choice>
+  try {
+    event = JSON.parse(data)
+  } catch (cause) {
+    throw invalidAnswer(server, `answered what is not JSON: "${data.slice(0, 80)}"`, cause)
+  }
+  if (typeof event !== 'object' || event === null) throw invalidAnswer(server, `answered ${data.slice(0, 80)} in place of an object`)
+  if (event.error) throw toStreamError(server, event.error)
+  return { event, choice: event.choices?.[0] }
+}
+
+const cachedOf = (event: WireEvent<unknown>): number | undefined => event.usage?.prompt_tokens_details?.cached_tokens
+
+/** `POST /inference/v1/generate` (entrypoints/scale_out/token_in_token_out): spans of weight versions, no detokenising; needs `--enable-scale-out`. */
+export const vllmGenerate: TokenProtocol = {
+  path: '/inference/v1/generate',
+  encode({ promptTokenIds, sampling }, context) {
+    const { served, salt, streamInterval } = context
+    const rest = {
+      model: served,
+      stream: true,
+      stream_options: { include_usage: true },
+      cache_salt: salt,
+      sampling_params: { ...samplingOf(sampling, context), logprobs: 0, stream_interval: streamInterval },
+    }
+    return encodeIds('{"token_ids":', promptTokenIds, `,${JSON.stringify(rest).slice(1)}`)
+  },
+  createDecoder: (server) => (data) => {
+    const { event, choice } = parseEvent<GenerateChoice>(server, data)
+    if (!choice) return { tokenIds: [], logprobs: [], cachedTokens: cachedOf(event) }
+    const { token_ids: tokenIds, logprobs, finish_reason: finish, weight_versions: labels } = choice
+    if (!tokenIds) throw invalidAnswer(server, 'answered without token ids')
+    return {
+      tokenIds,
+      logprobs: logprobs?.content?.map(({ logprob }) => logprob) ?? [],
+      finish,
+      labels: labels as readonly LabelledSpan[] | null | undefined,
+    }
+  },
+}
+
+/** `POST /v1/completions` with ids for a prompt: every vLLM serves it; it does not say which weights sampled. */
+export const vllmCompletions: TokenProtocol = {
+  path: '/v1/completions',
+  encode({ promptTokenIds, sampling }, context) {
+    const { served, salt, streamInterval } = context
+    const rest = {
+      model: served,
+      stream: true,
+      stream_options: { include_usage: true },
+      stream_interval: streamInterval,
+      cache_salt: salt,
+      ...samplingOf(sampling, context),
+      logprobs: 0,
+      return_token_ids: true,
+      skip_special_tokens: false,
+    }
+    return encodeIds('{"prompt":', promptTokenIds, `,${JSON.stringify(rest).slice(1)}`)
+  },
+  createDecoder: (server) => (data) => {
+    const { event, choice } = parseEvent<CompletionChoice>(server, data)
+    if (!choice) return { tokenIds: [], logprobs: [], cachedTokens: cachedOf(event) }
+    const { token_ids: tokenIds, logprobs, finish_reason: finish } = choice
+    if (!tokenIds) throw invalidAnswer(server, 'answered without token ids')
+    return { tokenIds, logprobs: logprobs?.token_logprobs ?? [], finish }
+  },
+}
