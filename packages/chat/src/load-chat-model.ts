@@ -106,6 +106,7 @@ export function assemble(model: OpenedModel, history: HistoryPolicy): ChatModel 
         parallelCalls: probe.parallelCalls === 'all',
         tools,
         stop,
+        forced,
         mintToolCallId,
       }),
   }

@@ -3,9 +3,18 @@ export interface ReasoningTags {
   readonly name: string
   readonly open: string
   readonly close: string
+  /** Text behind the opening tag that belongs to it. */
+  readonly label?: string
 }
 
-export const reasoningTags: readonly ReasoningTags[] = [{ name: 'think', open: '<think>', close: '</think>' }]
+/** DeepSeek, Qwen and others; Magistral; Seed-OSS; Command A; Gemma 4. (gpt-oss has channels instead.) */
+export const reasoningTags: readonly ReasoningTags[] = [
+  { name: 'think', open: '<think>', close: '</think>' },
+  { name: 'bracket-think', open: '[THINK]', close: '[/THINK]' },
+  { name: 'seed-think', open: '<seed:think>', close: '</seed:think>' },
+  { name: 'command-thinking', open: '<|START_THINKING|>', close: '<|END_THINKING|>' },
+  { name: 'gemma-thought', open: '<|channel>', close: '<channel|>', label: 'thought\n' },
+]
 
 /** The tags a template speaks of, if any: those of another model are ordinary text. */
 export function reasoningTagsOf(templateSource: string): ReasoningTags | null {
@@ -14,5 +23,5 @@ export function reasoningTagsOf(templateSource: string): ReasoningTags | null {
 
 /** The text of a prompt ends inside a reasoning block. */
 export function endsInReasoning(prompt: string, tags: ReasoningTags | null): boolean {
-  return tags !== null && prompt.trimEnd().endsWith(tags.open)
+  return tags !== null && prompt.trimEnd().endsWith((tags.open + (tags.label ?? '')).trimEnd())
 }

@@ -1,4 +1,4 @@
-import { longestOverlap } from './text-buffer.ts'
+import { MarkerFinder } from './syntax/markers.ts'
 import type { TextPiece } from './token-text.ts'
 
 /** Passes text on up to the first stop string, holding back what may begin one. */
@@ -9,7 +9,7 @@ export interface StopStrings {
 }
 
 export function createStopStrings(stop: readonly string[]): StopStrings {
-  const strings = stop.filter((text) => text !== '')
+  const finder = new MarkerFinder(stop.filter((text) => text !== ''))
   let held: TextPiece[] = []
   let stopped = false
   return {
@@ -18,17 +18,15 @@ export function createStopStrings(stop: readonly string[]): StopStrings {
     },
     push(piece) {
       if (stopped) return []
-      if (strings.length === 0) return [piece]
-      const before = held.map(({ text }) => text).join('')
-      const text = before + piece.text
-      const found = strings.map((candidate) => text.indexOf(candidate)).filter((at) => at >= 0)
+      const text = held.reduce((before, { text: part }) => before + part, '') + piece.text
+      const found = finder.find(text, 0)
       const all = [...held, piece]
-      if (found.length > 0) {
+      if (found) {
         stopped = true
         held = []
-        return cut(all, Math.min(...found))[0]
+        return cut(all, found.at)[0]
       }
-      const [out, rest] = cut(all, text.length - longestOverlap(text, strings))
+      const [out, rest] = cut(all, finder.heldFrom(text, 0))
       held = rest
       return out
     },
@@ -47,8 +45,8 @@ function cut(pieces: readonly TextPiece[], length: number): [TextPiece[], TextPi
   for (const piece of pieces) {
     const head = piece.text.slice(0, left)
     const tail = piece.text.slice(left)
-    if (head !== '') before.push({ text: head, special: piece.special && tail === '' })
-    if (tail !== '') after.push({ text: tail, special: piece.special && head === '' })
+    if (head !== '') before.push({ text: head, special: piece.special && tail === '', stop: piece.stop && tail === '' })
+    if (tail !== '') after.push({ text: tail, special: piece.special && head === '', stop: piece.stop && head === '' })
     left -= head.length
   }
   return [before, after]

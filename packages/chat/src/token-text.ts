@@ -4,47 +4,59 @@ import type { TextTokenizer } from './tokenizer.ts'
 export interface TextPiece {
   readonly text: string
   readonly special: boolean
+  /** It is a token at which the engine ends a completion. */
+  readonly stop: boolean
 }
 
 /** Decodes ids as they come: text appears as soon as its bytes are complete. */
 export interface TokenText {
-  push(ids: ArrayLike<number>): TextPiece[]
+  push(ids: ArrayLike<number>): readonly TextPiece[]
   /** What is left, incomplete bytes as U+FFFD. */
-  flush(): TextPiece[]
+  flush(): readonly TextPiece[]
 }
 
-/** `marks` are ids that come out as special pieces; `before` are the ids in front, which some decoders need for white space. */
-export function createTokenText(tokenizer: TextTokenizer, marks: ReadonlySet<number>, before: Int32Array): TokenText {
+/** Special tokens and `stops` come out as special pieces; `before` are the ids in front, which some decoders need for white space. */
+export function createTokenText(tokenizer: TextTokenizer, stops: ReadonlySet<number>, before: Int32Array): TokenText {
+  const { specialIds } = tokenizer
   const decoder = tokenizer.tokenBytes ? byteDecoder(tokenizer.tokenBytes) : windowDecoder(tokenizer, before)
-  const piece = (text: string): TextPiece[] => (text === '' ? [] : [{ text, special: false }])
+  const plain = (text: string): readonly TextPiece[] => (text === '' ? none : [{ text, special: false, stop: false }])
   return {
     push(ids) {
-      const pieces: TextPiece[] = []
-      let plain: number[] = []
+      let from = 0
+      let pieces: TextPiece[] | null = null
       for (let index = 0; index < ids.length; index += 1) {
         const id = ids[index]!
-        if (!marks.has(id)) {
-          plain.push(id)
-          continue
-        }
-        pieces.push(...piece(decoder.push(plain) + decoder.flush()), { text: tokenizer.tokenText(id) ?? '', special: true })
-        plain = []
+        if (!specialIds.has(id) && !stops.has(id)) continue
+        pieces ??= []
+        const text = decoder.push(ids, from, index) + decoder.flush()
+        if (text !== '') pieces.push({ text, special: false, stop: false })
+        pieces.push({ text: tokenizer.tokenText(id) ?? '', special: true, stop: stops.has(id) })
+        from = index + 1
       }
-      return [...pieces, ...piece(decoder.push(plain))]
+      const rest = plain(decoder.push(ids, from, ids.length))
+      return pieces === null ? rest : [...pieces, ...rest]
     },
-    flush: () => piece(decoder.flush()),
+    flush: () => plain(decoder.flush()),
   }
 }
 
+const none: readonly TextPiece[] = []
+
 interface Decoder {
-  push(ids: readonly number[]): string
+  push(ids: ArrayLike<number>, from: number, to: number): string
   flush(): string
 }
 
 function byteDecoder(tokenBytes: (id: number) => Uint8Array): Decoder {
   const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
   return {
-    push: (ids) => (ids.length === 0 ? '' : utf8.decode(Buffer.concat(ids.map(tokenBytes)), { stream: true })),
+    push(ids, from, to) {
+      if (to - from === 1) return utf8.decode(tokenBytes(ids[from]!), { stream: true })
+      if (from === to) return ''
+      const parts: Uint8Array[] = []
+      for (let index = from; index < to; index += 1) parts.push(tokenBytes(ids[index]!))
+      return utf8.decode(Buffer.concat(parts), { stream: true })
+    },
     flush: () => utf8.decode(),
   }
 }
@@ -62,8 +74,8 @@ function windowDecoder(tokenizer: TextTokenizer, before: Int32Array): Decoder {
     return text
   }
   return {
-    push(ids) {
-      pending.push(...ids)
+    push(ids, from, to) {
+      for (let index = from; index < to; index += 1) pending.push(ids[index]!)
       if (pending.length === 0) return ''
       const text = difference()
       return text.endsWith('\uFFFD') ? '' : settle(text)

@@ -5,7 +5,7 @@ import { firstStop, maskedGap, type StopPlace } from '../continuity/stop-texts.t
 import { endsInReasoning, reasoningTagsOf } from '../reasoning-tags.ts'
 import { createChatRenderer, type ModelTemplates } from '../render/chat-renderer.ts'
 import { type MessageForm, promptIdTexts } from '../render/template-messages.ts'
-import { toolCallSyntaxes } from '../syntax/table.ts'
+import { findSyntax } from '../syntax/find-syntax.ts'
 import type { TemplateProbe, TurnKind } from '../types.ts'
 import { assistant, firstCall, probeTools, secondCall, toolResult, user, words } from './probe-conversations.ts'
 
@@ -85,7 +85,7 @@ export function probeTemplate({ templates, stops, now }: ProbeInput): TemplatePr
     reasoningOpen: endsInReasoning(prompt, reasoningTags),
     closers,
     stops: closing,
-    syntax: printsCalls ? syntaxOf(callText) : null,
+    syntax: printsCalls ? syntaxOf(callText, stops) : null,
     digest: digest.digest('hex'),
   }
 }
@@ -181,15 +181,9 @@ function mentionsNext(gap: string): boolean {
 }
 
 /** The row of the table that reads back the call the template prints. */
-function syntaxOf(text: string): string | null {
-  const printed = text.slice(text.indexOf(words.user) + words.user.length)
-  const row = toolCallSyntaxes.find(({ open, close, parse }) => {
-    const start = printed.indexOf(open)
-    if (start < 0) return false
-    const from = start + open.length
-    const body = printed.slice(from, close === null ? undefined : printed.indexOf(close, from))
-    const calls = parse(body, probeTools)
-    return calls?.length === 1 && calls[0]!.name === words.tool && calls[0]!.arguments.includes(words.argument)
-  })
-  return row?.name ?? null
+function syntaxOf(text: string, stops: ReadonlyMap<number, string>): string | null {
+  const from = text.indexOf(words.user) + words.user.length
+  const stop = firstStop(text, stops, text.lastIndexOf(words.argument))
+  const printed = text.slice(from, stop?.start ?? text.lastIndexOf(words.result))
+  return findSyntax({ text: printed, stop: stop?.text ?? '', name: words.tool, argument: words.argument, tools: probeTools })
 }

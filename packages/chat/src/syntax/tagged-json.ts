@@ -1,45 +1,76 @@
-import { type JsonMember, type JsonNode, readJson } from '../json/json-text.ts'
-import type { ParsedCall, ToolCallSyntax } from './syntax.ts'
+import { parseCallList, parseCallObject } from './call-object.ts'
+import { scanJson } from './json-scan.ts'
+import type { ToolCallSyntax } from './syntax.ts'
 
-/** `<tool_call>` with one JSON object: Qwen 2.5 and 3, QwQ, Hermes, SmolLM3. */
+/** `<tool_call>` with one JSON object: Qwen 2.5 and 3, QwQ, Hermes, Granite 4. */
 export const taggedJson: ToolCallSyntax = {
   name: 'tagged-json',
-  open: '<tool_call>',
+  opens: ['<tool_call>'],
   close: '</tool_call>',
+  tell: '</tool_call>',
+  scan: () => scanJson({ first: '{' }),
   parse(body) {
     const call = parseCallObject(body)
-    return call ? [call] : null
+    return call && [call]
   },
-  opening: (name) => `<tool_call>\n{"name":${name === null ? '' : ` ${JSON.stringify(name)}, "arguments":`}`,
+  opening: (name) => `<tool_call>\n{"name":${named(name, 'arguments')}`,
 }
 
 /**
- * One JSON object that is a call. Taken as they are: `parameters` for `arguments`, arguments as a JSON string, a `function`
- * wrapper, no arguments. Anything else that is not strict JSON is refused, so that malformed output is never rewarded.
+ * A message that is one JSON object: Llama 3.1 to 3.3, also behind `<|python_tag|>`. Several are joined by semicolons. An answer that
+ * is another JSON object stays text, so both members of a call are asked for.
  */
-export function parseCallObject(text: string): ParsedCall | null {
-  let node: JsonNode
-  try {
-    node = readJson(text)
-  } catch {
-    return null
-  }
-  if (node.kind !== 'object') return null
-  const wrapped = node.members.get('function')?.node
-  const { members } = wrapped?.kind === 'object' ? wrapped : node
-  const name = members.get('name')?.node
-  if (name?.kind !== 'string' || name.value === '') return null
-  const given = members.get('arguments') ?? members.get('parameters')
-  const argumentsText = given === undefined ? '{}' : objectText(given)
-  return argumentsText === null ? null : { name: name.value, arguments: argumentsText }
+export const bareJson: ToolCallSyntax = {
+  name: 'bare-json',
+  opens: ['<|python_tag|>'],
+  bare: '{',
+  close: null,
+  scan: () => scanJson({ first: '{', separator: ';', firstKeys: ['name', 'parameters', 'arguments', 'type', 'function', 'id'] }),
+  parse(body) {
+    const calls = splitObjects(body).map((text) => parseCallObject(text, 'needs-arguments'))
+    return calls.length > 0 && calls.every((call) => call !== null) ? calls : null
+  },
+  opening: (name) => `{"name":${named(name, 'parameters')}`,
 }
 
-function objectText({ node, text }: JsonMember): string | null {
-  if (node.kind === 'object') return text
-  if (node.kind !== 'string') return null
-  try {
-    return readJson(node.value).kind === 'object' ? node.value : null
-  } catch {
-    return null
+interface ListMarkers {
+  readonly name: string
+  readonly open: string
+  readonly close: string | null
+  /** Names of the members, where they are not `name` and `arguments`. */
+  readonly keys?: readonly [name: string, given: string]
+}
+
+/** A marker and one JSON array of calls, to the closing marker or the end of the message. */
+export function jsonList({ name: row, open, close, keys: [nameKey, argumentsKey] = ['name', 'arguments'] }: ListMarkers): ToolCallSyntax {
+  return {
+    name: row,
+    opens: [open],
+    close,
+    scan: () => scanJson({ first: '[' }),
+    parse: parseCallList,
+    opening: (name) => `${open}[{"${nameKey}":${named(name, argumentsKey)}`,
   }
+}
+
+const named = (name: string | null, key: string): string => (name === null ? '' : ` ${JSON.stringify(name)}, "${key}":`)
+
+/** The texts between semicolons that stand outside of objects. */
+function splitObjects(body: string): string[] {
+  const texts: string[] = []
+  let text = ''
+  let scan = scanJson({ first: '{' })
+  for (const part of body.split(';')) {
+    text += part
+    scan.read(part)
+    if (scan.state === 'complete') {
+      texts.push(text)
+      text = ''
+      scan = scanJson({ first: '{' })
+    } else {
+      text += ';'
+      scan.read(';')
+    }
+  }
+  return text === '' ? texts : [...texts, text]
 }

@@ -1,0 +1,117 @@
+import type { Message, ToolCall } from '@aworld-train/protocol'
+import type { ParsedCall } from './syntax/syntax.ts'
+import type { CompletionDelta } from './types.ts'
+
+export interface CompletionOutputOptions {
+  /** Whether a turn may have more than one call; if not, the first alone is delivered. */
+  readonly parallelCalls: boolean
+  readonly mintToolCallId: (index: number) => string
+}
+
+/** What a completion has delivered so far, and the deltas that were not collected yet. */
+export class CompletionOutput {
+  readonly issues: string[] = []
+  readonly promptCallIds: (string | null)[] = []
+  readonly #options: CompletionOutputOptions
+  readonly #calls: ToolCall[] = []
+  #deltas: CompletionDelta[] = []
+  #content = ''
+  #reasoning = ''
+  /** White space that is shown when text follows it. */
+  #space = ''
+  #dropsSpace = false
+
+  constructor(options: CompletionOutputOptions) {
+    this.#options = options
+  }
+
+  get called(): boolean {
+    return this.#calls.length > 0
+  }
+
+  get content(): string {
+    return this.#content
+  }
+
+  get reasoning(): string {
+    return this.#reasoning
+  }
+
+  get message(): Message {
+    const content = this.#content === '' && this.called ? null : this.#content
+    return {
+      role: 'assistant',
+      content,
+      ...(this.#reasoning === '' ? {} : { reasoning: this.#reasoning }),
+      ...(this.called ? { toolCalls: this.#calls } : {}),
+    }
+  }
+
+  collect(): readonly CompletionDelta[] {
+    if (this.#deltas.length === 0) return none
+    const deltas = this.#deltas
+    this.#deltas = []
+    return deltas
+  }
+
+  /** White space on both sides of this place belongs to the syntax. */
+  dropSpace(): void {
+    this.#space = ''
+    this.#dropsSpace = true
+  }
+
+  text(type: 'content' | 'reasoning', text: string): void {
+    if (text === '') return
+    const begun = text.trimStart()
+    if (begun === '') {
+      if (!this.#dropsSpace) this.#space += text
+      return
+    }
+    const before = this.#dropsSpace ? begun : this.#space + text
+    const shown = before.trimEnd()
+    this.#space = before.slice(shown.length)
+    this.#dropsSpace = false
+    this.#show(type, shown)
+  }
+
+  /** Another message of a kind that was shown before begins on a line of its own. */
+  separate(type: 'content' | 'reasoning'): void {
+    this.dropSpace()
+    const shown = type === 'content' ? this.#content : this.#reasoning
+    if (shown === '') return
+    this.#space = '\n\n'
+    this.#dropsSpace = false
+  }
+
+  calls(calls: readonly ParsedCall[]): void {
+    this.dropSpace()
+    for (const call of calls) this.#call(call)
+  }
+
+  #call({ name, arguments: argumentsText, promptId }: ParsedCall): void {
+    if (this.called && !this.#options.parallelCalls) {
+      this.issues.push('parallel-call-dropped')
+      return
+    }
+    const index = this.#calls.length
+    const call: ToolCall = { id: this.#options.mintToolCallId(index), name, arguments: argumentsText }
+    this.#calls.push(call)
+    this.promptCallIds.push(promptId ?? null)
+    this.#deltas.push({ type: 'tool-call', call, index })
+  }
+
+  /** White space at the end of a completion is what the model wrote, unless a call or a tag stands before it. */
+  end(type: 'content' | 'reasoning'): void {
+    if (this.#space === '' || this.#dropsSpace) return
+    this.#show(type, this.#space)
+    this.#space = ''
+  }
+
+  #show(type: 'content' | 'reasoning', text: string): void {
+    if (type === 'content') this.#content += text
+    else this.#reasoning += text
+    this.#deltas.push({ type, text })
+  }
+}
+
+const none: readonly CompletionDelta[] = []

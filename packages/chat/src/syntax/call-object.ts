@@ -1,0 +1,51 @@
+import { type JsonMember, type JsonNode, readJson } from '../json/json-text.ts'
+import type { ParsedCall } from './syntax.ts'
+
+/**
+ * One JSON object that is a call. Taken as they are: `parameters` for `arguments`, arguments as a JSON string, a `function`
+ * wrapper, no arguments. Anything else that is not strict JSON is refused, so that malformed output is never rewarded.
+ */
+export function parseCallObject(text: string, rule: 'needs-arguments' | 'any' = 'any'): ParsedCall | null {
+  const node = tryJson(text)
+  return node && callOf(node, rule)
+}
+
+/** A JSON array of such objects. */
+export function parseCallList(text: string): readonly ParsedCall[] | null {
+  const node = tryJson(text)
+  if (node?.kind !== 'array' || node.items.length === 0) return null
+  const calls = node.items.map((item) => callOf(item, 'any'))
+  return calls.every((call) => call !== null) ? calls : null
+}
+
+/** The text itself where it is a JSON object; `null` where it is not. */
+export function objectText(text: string): string | null {
+  return tryJson(text)?.kind === 'object' ? text.trim() : null
+}
+
+export function tryJson(text: string): JsonNode | null {
+  try {
+    return readJson(text)
+  } catch {
+    return null
+  }
+}
+
+function callOf(node: JsonNode, rule: 'needs-arguments' | 'any'): ParsedCall | null {
+  if (node.kind !== 'object') return null
+  const wrapped = node.members.get('function')?.node
+  const { members } = wrapped?.kind === 'object' ? wrapped : node
+  const name = (members.get('name') ?? members.get('tool_name'))?.node
+  if (name?.kind !== 'string' || name.value === '') return null
+  const given = members.get('arguments') ?? members.get('parameters')
+  if (given === undefined && rule === 'needs-arguments') return null
+  const argumentsText = given === undefined ? '{}' : argumentsOf(given)
+  if (argumentsText === null) return null
+  const id = (node.members.get('id') ?? node.members.get('tool_call_id'))?.node
+  return { name: name.value, arguments: argumentsText, ...(id?.kind === 'string' && id.value !== '' && { promptId: id.value }) }
+}
+
+function argumentsOf({ node, text }: JsonMember): string | null {
+  if (node.kind === 'object') return text
+  return node.kind === 'string' ? objectText(node.value) : null
+}

@@ -1,0 +1,44 @@
+import type { ToolDefinition } from '@aworld-train/protocol'
+import { createChannelReader } from '../channel-reader.ts'
+import { CompletionOutput } from '../completion-output.ts'
+import { createTagReader } from '../tag-reader.ts'
+import type { ToolCallSyntax } from './syntax.ts'
+import { toolCallSyntaxes } from './table.ts'
+
+export interface PrintedCall {
+  /** What a template prints from the call's turn on, up to the text of the stop token that ends it. */
+  readonly text: string
+  /** `''` where none follows. */
+  readonly stop: string
+  readonly name: string
+  /** Word that the arguments hold. */
+  readonly argument: string
+  readonly tools: readonly ToolDefinition[]
+}
+
+/** The row of the table that reads a printed call back whole, and nothing wrong beside it; `null` for none. */
+export function findSyntax(printed: PrintedCall): string | null {
+  return toolCallSyntaxes.find((syntax) => startsOf(syntax, printed.text).some((start) => reads(syntax, printed, start)))?.name ?? null
+}
+
+const bareStarts = 40
+
+/** A call that is a whole message begins behind a header of unknown form: at any of the characters it can begin with. */
+function startsOf({ bare }: ToolCallSyntax, text: string): number[] {
+  const starts = [0]
+  if (bare === undefined) return starts
+  for (let at = text.indexOf(bare); at >= 0 && starts.length < bareStarts; at = text.indexOf(bare, at + 1)) starts.push(at)
+  return starts
+}
+
+function reads(syntax: ToolCallSyntax, { text, stop, name, argument, tools }: PrintedCall, start: number): boolean {
+  const output = new CompletionOutput({ parallelCalls: true, mintToolCallId: String })
+  const isSpecial = (marker: string) => marker === stop
+  const options = { output, syntax, tools, isSpecial, reasoning: null, reasoningOpen: false }
+  const reader = syntax.channels ? createChannelReader(options) : createTagReader(options)
+  reader.read({ text: text.slice(start), special: false, stop: false })
+  if (stop !== '') reader.read({ text: stop, special: true, stop: true })
+  reader.finish(true)
+  const [call, ...more] = output.message.toolCalls ?? []
+  return more.length === 0 && output.issues.length === 0 && call?.name === name && call.arguments.includes(argument)
+}

@@ -1,0 +1,71 @@
+import { objectText } from './call-object.ts'
+import { scanJson } from './json-scan.ts'
+import type { BodyScan, BodyState, ToolCallSyntax } from './syntax.ts'
+
+interface NamedJsonMarkers {
+  readonly name: string
+  readonly open: string
+  readonly close: string | null
+  readonly around?: readonly string[]
+  /** Stands between the head of a call and its JSON. */
+  readonly separator: string
+  /** Groups `name` and `id` of the head. */
+  readonly head: RegExp
+  /** Text behind the JSON. */
+  readonly tail?: string
+  opening(name: string | null): string
+}
+
+/** A name in front of a JSON object, each behind a marker of its own. */
+export function namedJson({ name: row, separator, head, tail = '', opening, ...markers }: NamedJsonMarkers): ToolCallSyntax {
+  return {
+    name: row,
+    opens: [markers.open],
+    close: markers.close,
+    ...(markers.around && { around: markers.around }),
+    scan: () => new NamedJsonScan(separator, tail),
+    parse(body) {
+      const at = body.indexOf(separator)
+      if (at < 0) return null
+      const { name, id } = head.exec(body.slice(0, at))?.groups ?? {}
+      const json = body.slice(at + separator.length).trim()
+      const text = json.endsWith(tail) ? objectText(json.slice(0, json.length - tail.length)) : null
+      if (!name || text === null) return null
+      return [{ name, arguments: text, ...(id && { promptId: id }) }]
+    },
+    opening,
+  }
+}
+
+const longestHead = 512
+
+class NamedJsonScan implements BodyScan {
+  readonly #separator: string
+  readonly #json: BodyScan
+  #head = ''
+  #inHead = true
+
+  constructor(separator: string, tail: string) {
+    this.#separator = separator
+    this.#json = scanJson({ first: '{', tail })
+  }
+
+  get state(): BodyState {
+    if (!this.#inHead) return this.#json.state
+    return this.#head.length > longestHead ? 'broken' : 'open'
+  }
+
+  read(text: string): void {
+    if (this.#inHead) this.#readHead(text)
+    else this.#json.read(text)
+  }
+
+  #readHead(text: string): void {
+    if (this.#head.length > longestHead) return
+    this.#head += text
+    const at = this.#head.indexOf(this.#separator)
+    if (at < 0 || at > longestHead) return
+    this.#inHead = false
+    this.#json.read(this.#head.slice(at + this.#separator.length))
+  }
+}

@@ -1,0 +1,78 @@
+import type { ToolDefinition } from '@aworld-train/protocol'
+import { tryJson } from './call-object.ts'
+
+type Schema = Readonly<Record<string, unknown>>
+
+/**
+ * JSON text of values that a model writes without quotes, by the schema of the tool: a string where a string is asked for, so that
+ * `007` stays text; otherwise JSON, or Python's words where `words` has them; what fits no type is a string, for the client to judge.
+ */
+export function typedValues(
+  name: string,
+  tools: readonly ToolDefinition[],
+  words: Readonly<Record<string, string>> = {},
+): (key: string, text: string) => string {
+  const root = asSchema(tools.find((tool) => tool.name === name)?.parameters)
+  const properties = asSchema(root?.['properties'])
+  return (key, text) => {
+    const schema = asSchema(properties && Object.hasOwn(properties, key) ? properties[key] : undefined)
+    const types = schema && root ? typesOf(schema, root) : new Set<string>()
+    return valueText(text, types, words)
+  }
+}
+
+function valueText(text: string, types: ReadonlySet<string>, words: Readonly<Record<string, string>>): string {
+  const trimmed = text.trim()
+  const json = Object.hasOwn(words, trimmed) ? words[trimmed]! : trimmed
+  const type = jsonType(json)
+  if (type !== null && (types.size === 0 || fits(type, json, types))) return json
+  return JSON.stringify(text)
+}
+
+/** `null` for what is not JSON; a quoted text is text with quotes. */
+function jsonType(text: string): string | null {
+  const node = tryJson(text)
+  return node === null || node.kind === 'string' ? null : node.kind
+}
+
+function fits(type: string, json: string, types: ReadonlySet<string>): boolean {
+  if (type !== 'number') return types.has(type)
+  return types.has('number') || (types.has('integer') && Number.isInteger(Number(json)))
+}
+
+/** The types that a schema allows, through `$ref`, unions and enumerations; empty for any. */
+function typesOf(schema: Schema, root: Schema, depth = 0): Set<string> {
+  const types = new Set<string>()
+  if (depth > 8) return types
+  const { type } = schema
+  for (const one of Array.isArray(type) ? type : [type]) if (typeof one === 'string') types.add(one)
+  const values = 'const' in schema ? [schema['const']] : Array.isArray(schema['enum']) && type === undefined ? schema['enum'] : []
+  for (const value of values) types.add(typeOfValue(value))
+  for (const part of [schema['anyOf'], schema['oneOf'], schema['allOf']]) {
+    for (const member of Array.isArray(part) ? part : []) {
+      for (const one of typesOf(asSchema(member) ?? {}, root, depth + 1)) types.add(one)
+    }
+  }
+  const target = typeof schema['$ref'] === 'string' ? resolve(schema['$ref'], root) : null
+  if (target) for (const one of typesOf(target, root, depth + 1)) types.add(one)
+  return types
+}
+
+function typeOfValue(value: unknown): string {
+  if (value === null) return 'null'
+  return Array.isArray(value) ? 'array' : typeof value
+}
+
+function resolve(reference: string, root: Schema): Schema | undefined {
+  if (!reference.startsWith('#/')) return undefined
+  let at: unknown = root
+  for (const part of reference.slice(2).split('/')) {
+    const key = part.replaceAll('~1', '/').replaceAll('~0', '~')
+    at = typeof at === 'object' && at !== null && Object.hasOwn(at, key) ? (at as Schema)[key] : undefined
+  }
+  return asSchema(at)
+}
+
+function asSchema(value: unknown): Schema | undefined {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Schema) : undefined
+}
