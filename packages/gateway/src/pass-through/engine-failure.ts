@@ -28,7 +28,6 @@ export function errorText(text: string): string {
 /** An error answer of engine `name` as an error of the catalogue. */
 export function engineFailure(name: string, { status, text, retryAfter }: ErrorAnswer): TrainError {
   const said = errorText(text)
-  const details = { status, param: null, ...(retryAfter !== null && { retryAfter }) }
   if (status < 500 && overflow.test(said)) {
     const message = `The conversation does not fit the context of engine "${name}": ${said}`
     return new TrainError('POLICY_CONTEXT_OVERFLOW', message, { details: { stopReason: 'context-overflow', param: 'messages' } })
@@ -36,8 +35,7 @@ export function engineFailure(name: string, { status, text, retryAfter }: ErrorA
   if (status === 429)
     return new TrainError('POLICY_RATE_LIMITED', `Engine "${name}" refused the call for load (429): ${said}`, { details: { retryAfter } })
   if (status >= 400 && status < 500 && status !== 401 && status !== 403 && status !== 404) {
-    const error = badRequest(`Engine "${name}" refused the request: ${said}`, null, status)
-    return new TrainError(error.code, error.message, { details })
+    return badRequest(`Engine "${name}" refused the request: ${said}`, null, status)
   }
   return new TrainError('POLICY_UNAVAILABLE', `Engine "${name}" answered ${status}: ${said}`)
 }

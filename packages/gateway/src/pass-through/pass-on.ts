@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { ChatAnswerHandler } from '@aworld-train/core'
+import { TrainError } from '@aworld-train/protocol'
 import type { ErrorAnswer } from './engine-failure.ts'
 
 /** Where an engine's answer goes: to the client, in whatever shape, and to the record as it came. */
@@ -11,7 +12,9 @@ export interface AnswerSink extends ChatAnswerHandler {
   onFirst: (() => void) | null
   /** Set where the server answered with an error; its bytes are not the client's. */
   error(): ErrorAnswer | null
-  /** The whole answer has come: what is left of it is sent. */
+  /** Throws POLICY_RESPONSE_INVALID where what came is not a whole answer. */
+  check(): void
+  /** What is left of a whole answer is sent. */
   end(): void
 }
 
@@ -19,6 +22,13 @@ export interface AnswerSink extends ChatAnswerHandler {
 const maxErrorBytes = 64 * 1024
 
 export const isStream = (contentType: string) => contentType.startsWith('text/event-stream')
+
+/** Whether the last bytes are those that end a stream of Chat Completions. */
+function endsWithMark(chunks: readonly Buffer[]): boolean {
+  let tail = ''
+  for (let index = chunks.length - 1; index >= 0 && tail.length < 32; index--) tail = chunks[index]!.toString('latin1').slice(-32) + tail
+  return tail.includes('[DONE]')
+}
 
 /** Keeps an answer, and of an error the beginning. */
 export class KeptAnswer {
@@ -77,6 +87,11 @@ export class PassedAnswer extends KeptAnswer implements AnswerSink {
     if (response.destroyed || response.write(chunk)) return true
     response.once('drain', resume)
     return false
+  }
+
+  check(): void {
+    if (!this.#streams || endsWithMark(this.chunks)) return
+    throw new TrainError('POLICY_RESPONSE_INVALID', 'The stream of the engine ended before its last event.')
   }
 
   end(): void {

@@ -75,6 +75,7 @@ async function askEngine(served: ServedCall, model: ChatModelRoute, asked: Asked
   try {
     const body = spliceBody(request, members(model, sampling, fields))
     outcome = await model.engine.send({ body, stream: fields.stream === true, affinity: `${rollout}.${attempt}` }, sink, active.signal)
+    if (sink.error() === null) sink.check()
   } catch (cause) {
     session.turnsTaken--
     const begun = sink.error() === null && sink.chunks.length > 0 && isStream(sink.contentType)

@@ -1,7 +1,7 @@
 import type { ChatAnswerHandler } from '@aworld-train/core'
 import { type TrainError, toTrainError } from '@aworld-train/protocol'
 import type { ActiveCall } from '../active-call.ts'
-import type { AnswerHead } from '../call.ts'
+import type { AnswerHead, Completion } from '../call.ts'
 import { add } from '../counters.ts'
 import {
   type ChatStreamDecoder,
@@ -22,6 +22,7 @@ class TranslatedAnswer extends KeptAnswer implements AnswerSink {
   readonly #active: ActiveCall
   #decoder: ChatStreamDecoder | null = null
   #failure: TrainError | null = null
+  #whole: Completion | null = null
 
   constructor(answer: Answer, active: ActiveCall) {
     super()
@@ -45,15 +46,19 @@ class TranslatedAnswer extends KeptAnswer implements AnswerSink {
     return true
   }
 
-  end(): void {
+  check(): void {
     if (this.#failure) throw this.#failure
     if (!this.#decoder) {
-      this.#answer.end(decodeChatAnswer(Buffer.concat(this.chunks).toString('utf8')).completion)
+      this.#whole = decodeChatAnswer(Buffer.concat(this.chunks).toString('utf8')).completion
       return
     }
     const { piece, answer } = this.#decoder.finish()
-    if (piece) this.#answer.piece(piece)
-    this.#answer.end(answer.completion)
+    if (piece && this.#active.lost() === null) this.#answer.piece(piece)
+    this.#whole = answer.completion
+  }
+
+  end(): void {
+    if (this.#whole) this.#answer.end(this.#whole)
   }
 }
 

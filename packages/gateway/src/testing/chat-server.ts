@@ -10,7 +10,7 @@ export type ServerSay =
       /** Members of the choice that replace or remove (`undefined`) what a sound server reports. */
       readonly choice?: Record<string, unknown>
       /** Sends this many events of a stream and then nothing more, or ends the socket. */
-      readonly halfWay?: { readonly events: number; readonly then: 'hang' | 'destroy' | 'end' }
+      readonly halfWay?: { readonly events: number; readonly ends: 'hang' | 'destroy' | 'end' }
     }
   | { readonly status: number; readonly body: string; readonly headers?: Record<string, string> }
   | { readonly raw: string; readonly type?: string }
@@ -37,7 +37,8 @@ const endOfTurn = '\0'
 export const promptOf = (messages: readonly { role: string; content: string }[]) =>
   `${messages.map(({ role, content }) => `<${role}>${content}${role === 'assistant' ? endOfTurn : ''}`).join('')}<assistant>`
 
-const logprob = (id: number) => -id / 128
+/** What the server reports as the logprob of an id. */
+export const logprob = (id: number) => -(id + 1) / 128
 
 const usage = (prompt: string, ids: readonly number[]) => ({
   prompt_tokens: prompt.length,
@@ -107,8 +108,8 @@ async function answer(said: ServerSay, { body }: SeenCall, response: ServerRespo
   response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' })
   if (!halfWay) return void response.end(events.join(''))
   response.write(events.slice(0, halfWay.events).join(''))
-  if (halfWay.then === 'destroy') setImmediate(() => response.destroy())
-  else if (halfWay.then === 'end') response.end()
+  if (halfWay.ends === 'destroy') setImmediate(() => response.destroy())
+  else if (halfWay.ends === 'end') response.end()
 }
 
 async function readText(request: IncomingMessage): Promise<string> {

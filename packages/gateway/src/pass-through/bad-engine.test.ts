@@ -1,0 +1,134 @@
+import type { Trajectory } from '@aworld-train/protocol'
+import { expect, test } from 'vitest'
+import type { ServerSay } from '../testing/chat-server.ts'
+import { startChatGateway } from '../testing/start-chat-gateway.ts'
+import { post, sessionRequest, until } from '../testing/start-gateway.ts'
+
+const messages = [{ role: 'user', content: 'Atomic number of gold?' }]
+
+/** Asks in a dialect, as its clients do. */
+const dialects: Record<string, { path: string; body: object; error: (body: never) => { code?: string; type: string; message: string } }> = {
+  'chat-completions': { path: '/chat/completions', body: { messages }, error: ({ error }) => error },
+  responses: { path: '/responses', body: { input: messages[0]!.content }, error: ({ error }) => error },
+  messages: { path: '/messages', body: { messages, max_tokens: 64 }, error: ({ error }) => error },
+}
+
+async function ask(baseUrl: string, dialect: string, extra: object = {}) {
+  const { path, body } = dialects[dialect]!
+  const response = await fetch(`${baseUrl}${path}`, { method: 'POST', body: JSON.stringify({ ...body, ...extra }) })
+  return { status: response.status, text: await response.text() }
+}
+
+interface Case {
+  readonly what: string
+  readonly say: ServerSay
+  readonly status: number
+  readonly code: string
+  /** The error is that of one request, not of the rollout. */
+  readonly request?: boolean
+}
+
+const overflow = JSON.stringify({
+  error: { message: "This model's maximum context length is 64 tokens. However, you requested 90.", code: 400 },
+})
+const cases: Case[] = [
+  { what: 'a context overflow', say: { status: 400, body: overflow }, status: 400, code: 'POLICY_CONTEXT_OVERFLOW' },
+  {
+    what: 'a bad request',
+    say: { status: 400, body: '{"message":"tools[0] is wrong"}' },
+    status: 400,
+    code: 'GATEWAY_BAD_REQUEST',
+    request: true,
+  },
+  {
+    what: 'too many requests',
+    say: { status: 429, body: 'slow down', headers: { 'retry-after': '3' } },
+    status: 429,
+    code: 'POLICY_RATE_LIMITED',
+  },
+  { what: 'a server error', say: { status: 500, body: '<html>oops</html>' }, status: 503, code: 'POLICY_UNAVAILABLE' },
+  { what: 'a connection that closes', say: 'nothing', status: 503, code: 'POLICY_UNAVAILABLE' },
+]
+
+for (const dialect of Object.keys(dialects)) {
+  test(`what an engine refuses is a typed error in the shape of ${dialect}, and no turn`, async () => {
+    for (const { what, say, status, code, request = false } of cases) {
+      await using started = await startChatGateway(() => say)
+      const session = started.gateway.open(sessionRequest())
+      const answer = await ask(session.endpoint('agent').baseUrl, dialect)
+      expect({ what, status: answer.status }).toEqual({ what, status })
+      expect(dialects[dialect]!.error(JSON.parse(answer.text) as never).message).toMatch(/policy|double|connection/)
+      expect(session.failure()).toEqual(request ? null : expect.objectContaining({ code }))
+      const [{ turns }] = (await session.close()) as [Trajectory]
+      expect(turns).toEqual([])
+      expect(started.gateway.counts()).toMatchObject({ calls: 1, failures: 1, inFlight: 0 })
+      expect(started.engine.inFlight()).toBe(0)
+    }
+  })
+}
+
+const unreadable: { what: string; say: ServerSay }[] = [
+  { what: 'garbage', say: { raw: 'lorem ipsum' } },
+  { what: 'an empty body', say: { raw: '' } },
+  { what: 'no ids', say: { text: 'x', choice: { token_ids: undefined } } },
+  { what: 'ids without logprobs', say: { text: 'x', choice: { logprobs: null } } },
+  { what: 'logprobs of other length', say: { text: 'x', choice: { logprobs: { content: [{ token: 'x', logprob: -1 }] } } } },
+]
+
+for (const { what, say } of unreadable) {
+  test(`an answer with ${what} fails its rollout and no other; the next call is refused`, async () => {
+    await using started = await startChatGateway((_, index) => (index === 0 ? say : 'fine'))
+    const session = started.gateway.open(sessionRequest())
+    const other = started.gateway.open(sessionRequest({ rollout: 'other' }))
+    await post(session.endpoint('agent'), { messages })
+    await until(() => session.failure() !== null)
+    expect(session.failure()).toMatchObject({ code: 'POLICY_RESPONSE_INVALID' })
+    const refused = await post(session.endpoint('agent'), { messages })
+    expect([refused.status, refused.json().error.code]).toEqual([502, 'policy_response_invalid'])
+    expect(started.server.calls).toHaveLength(1)
+    expect((await post(other.endpoint('agent'), { messages })).status).toBe(200)
+    expect((await session.close()).flatMap(({ turns }) => turns)).toEqual([])
+    expect((await other.close()).flatMap(({ turns }) => turns)).toHaveLength(1)
+    expect(other.failure()).toBeNull()
+    expect(started.gateway.counts()).toMatchObject({ calls: 3, failures: 2, inFlight: 0 })
+  })
+}
+
+for (const ends of ['destroy', 'end'] as const) {
+  for (const dialect of Object.keys(dialects)) {
+    test(`half a stream ends with an error event in ${dialect} and is never an answer (${ends})`, async () => {
+      await using started = await startChatGateway(() => ({ text: 'gold is 79', halfWay: { events: 4, ends } }))
+      const session = started.gateway.open(sessionRequest())
+      const { status, text } = await ask(session.endpoint('agent').baseUrl, dialect, { stream: true })
+      expect(status).toBe(200)
+      expect(text).toMatch(/error|failed/)
+      expect(text).not.toMatch(/DONE|response\.completed|message_stop/)
+      await until(() => session.failure() !== null)
+      expect(session.failure()).toMatchObject({ boundary: 'policy' })
+      const [{ turns }] = (await session.close()) as [Trajectory]
+      expect(turns).toEqual([])
+      expect(started.gateway.counts().inFlight).toBe(0)
+    })
+  }
+}
+
+test('tokens of a stream that broke are not lost where the engine has named them', async () => {
+  await using started = await startChatGateway(() => ({ text: 'gold', halfWay: { events: 6, ends: 'destroy' } }))
+  const session = started.gateway.open(sessionRequest())
+  await post(session.endpoint('agent'), { messages, stream: true })
+  const [{ turns }] = (await session.close()) as [Trajectory]
+  expect(turns).toMatchObject([{ delivered: 'abandoned', completionTokenIds: Int32Array.from(Buffer.from('gold\0')) }])
+  expect(session.failure()).toMatchObject({ code: 'POLICY_UNAVAILABLE' })
+})
+
+test('bodies that are no object are refused before the engine hears of them', async () => {
+  await using started = await startChatGateway(() => 'x')
+  const session = started.gateway.open(sessionRequest())
+  for (const body of ['', 'null', '[1,2]', '"text"', '{"messages":[]', '{"messages":[],"n":3}']) {
+    const { status } = await post(session.endpoint('agent'), body)
+    expect([body, status]).toEqual([body, 400])
+  }
+  expect(started.server.calls).toEqual([])
+  expect(session.failure()).toBeNull()
+  await session.close()
+})

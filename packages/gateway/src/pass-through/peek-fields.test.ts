@@ -1,0 +1,44 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { peekFields } from './peek-fields.ts'
+import { spliceBody } from './splice-body.ts'
+
+const peek = (text: string) => peekFields(Buffer.from(text))
+
+test('scalars of the outermost object are found wherever they stand', () => {
+  expect(peek('{"model":"a","messages":[{"content":"\\"model\\":\\"b\\"","model":"c"}],"stream":true}')).toEqual({
+    model: 'a',
+    stream: true,
+  })
+  expect(peek(' { "tools":[{"stream":true}], "stream" : false , "max_tokens": 5,"n":2}')).toEqual({ stream: false, maxTokens: 5, n: 2 })
+  expect(peek('{"model":"a","model":"\\u00fc\\""}')).toEqual({ model: 'ü"' })
+  expect(peek('{"max_tokens":9,"max_completion_tokens":4}')).toEqual({ maxTokens: 4 })
+  expect(peek('{"model":7,"stream":"yes","max_tokens":-1,"n":null}')).toEqual({})
+})
+
+test('what is no object has no fields, and none throws', () => {
+  for (const text of ['', 'null', '[{"model":"a"}]', '{', '{"model', '{"model":', '"model":"a"', '}', '{"a":"\\'])
+    expect(peek(text)).toEqual({})
+  fc.assert(
+    fc.property(fc.string({ unit: fc.constantFrom('{', '}', '[', ']', '"', '\\', ':', ',', 'model', '1') }), (text) => void peek(text)),
+  )
+  fc.assert(fc.property(fc.uint8Array(), (bytes) => void peekFields(Buffer.from(bytes))))
+})
+
+test('for any object it sees what JSON.parse sees, and what is spliced in counts', () => {
+  const name = fc.constantFrom('model', 'messages', 'x"y', 'stream', '{', 'tools')
+  fc.assert(
+    fc.property(fc.dictionary(name, fc.jsonValue({ maxDepth: 3 })), fc.constantFrom(0, 2), (object, indent) => {
+      const text = JSON.stringify(object, null, indent)
+      const { model, stream } = JSON.parse(text)
+      expect(peek(text).model).toBe(typeof model === 'string' && model !== '' ? model : undefined)
+      expect(peek(text).stream).toBe(typeof stream === 'boolean' ? stream : undefined)
+      const spliced = Buffer.concat(spliceBody(Buffer.from(text), '"model":"other","new":1')).toString('utf8')
+      expect(JSON.parse(spliced)).toEqual({ ...JSON.parse(text), model: 'other', new: 1 })
+    }),
+  )
+})
+
+test('a body in which no object ends is refused', () => {
+  for (const text of ['', '  ', '[1]', '{"a":1', 'x']) expect(() => spliceBody(Buffer.from(text), '"a":1')).toThrow(/not a JSON object/)
+})
