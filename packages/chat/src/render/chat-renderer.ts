@@ -3,15 +3,15 @@ import { readJson } from '../json/json-text.ts'
 import { TextCache } from '../text-cache.ts'
 import type { ChatTemplate } from './chat-template.ts'
 import { pythonJson } from './python-text.ts'
-import { fromJson, isDictionary, isList, list, type RuntimeValue } from './runtime-values.ts'
 import { type MessageForm, type SampledIds, toTemplateMessages } from './template-messages.ts'
+import { Dictionary, fromJson, type Value } from './values.ts'
 
 /** Tools as a template reads them; equal keys mean equal prompts. */
 export interface ToolSet {
   readonly key: string
   /** The tools one by one, as JSON. */
   readonly parts: readonly string[]
-  readonly value: RuntimeValue | null
+  readonly value: readonly Value[] | null
 }
 
 export interface RenderOptions {
@@ -50,7 +50,12 @@ export function createChatRenderer(templates: ModelTemplates, form: MessageForm)
     render({ messages, tools, addGenerationPrompt, now, sampledIds }) {
       const template = tools.value && templates.toolUse ? templates.toolUse : templates.default
       try {
-        return template.render({ messages: toTemplateMessages(messages, form, sampledIds), tools: tools.value, addGenerationPrompt, now })
+        return template.render({
+          messages: toTemplateMessages(messages, form, sampledIds),
+          tools: tools.value as Value[] | null,
+          addGenerationPrompt,
+          now,
+        })
       } catch (cause) {
         if (cause instanceof TrainError) throw cause
         const reason = cause instanceof Error ? cause.message : String(cause)
@@ -71,18 +76,19 @@ function toolsText(tools: readonly ToolDefinition[]): string {
 }
 
 function readTools(text: string): ToolSet {
-  let value: RuntimeValue
+  let value: Value
   try {
     value = fromJson(readJson(text))
   } catch (cause) {
     throw new TrainError('GATEWAY_BAD_REQUEST', 'The tools of the request are not JSON; send an array of tools.', { cause })
   }
-  if (!isList(value)) throw new TrainError('GATEWAY_BAD_REQUEST', 'The tools of the request are not an array; send an array of tools.')
-  if (value.value.length === 0) return noTools
-  const parts = value.value.map((tool) => {
+  if (!Array.isArray(value))
+    throw new TrainError('GATEWAY_BAD_REQUEST', 'The tools of the request are not an array; send an array of tools.')
+  if (value.length === 0) return noTools
+  const parts = value.map((tool) => {
     const json = pythonJson(tool)
-    if (isDictionary(tool)) tool.text = json
+    if (tool instanceof Dictionary) tool.json = json
     return json
   })
-  return { key: parts.join('\n'), parts, value: list(value.value) }
+  return { key: parts.join('\n'), parts, value }
 }

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { type JsonNode, readJson } from '../json/json-text.ts'
 import { compileTemplate } from './chat-template.ts'
-import { fromJson } from './runtime-values.ts'
+import { fromJson } from './values.ts'
 
 const fixture = (name: string) => readFile(new URL(`../../fixtures/${name}`, import.meta.url), 'utf8')
 const tokens = { bos_token: '<s>', eos_token: '</s>' }
@@ -41,7 +41,7 @@ test.each(Object.entries(renderings.templates))('renders as jinja2: %s', async (
   const text = attempt(() =>
     template.render({
       messages: fromJson(member(given, 'messages')!),
-      tools: tools && fromJson(tools),
+      tools: tools ? fromJson(tools) : null,
       addGenerationPrompt: mode === 'prompt',
       now,
     }),

@@ -1,14 +1,16 @@
 import { createHash } from 'node:crypto'
-import { Environment, parse, tokenize } from '@huggingface/jinja'
+import { parse, tokenize } from '@huggingface/jinja'
 import { formatTime } from './clock.ts'
-import { declare, PythonInterpreter } from './interpreter.ts'
+import { compileProgram } from './compile-template.ts'
+import { numeric } from './operators.ts'
 import { pythonString } from './python-text.ts'
-import { boolean, FunctionValue, integer, list, none, type RuntimeValue, string } from './runtime-values.ts'
+import type { Node } from './syntax-tree.ts'
+import { Callable, Dictionary, fromPlain, Namespace, type Value } from './values.ts'
 
 export interface RenderInput {
-  readonly messages: RuntimeValue
+  readonly messages: Value
   /** List of tools in the form of Chat Completions; `null` for none. */
-  readonly tools: RuntimeValue | null
+  readonly tools: Value
   readonly addGenerationPrompt: boolean
   readonly now: Date
 }
@@ -16,68 +18,74 @@ export interface RenderInput {
 /** The template of a model, compiled once. */
 export interface ChatTemplate {
   readonly source: string
-  /** SHA-256 of the source and of the special tokens it may print. */
+  /** SHA-256 of the source, of the special tokens it may print and of its arguments. */
   readonly hash: string
   /** Throws what the template raises, and where Python would. */
   render(input: RenderInput): string
 }
 
-/** The last scope: an unknown name is undefined, without the cost of a thrown error. */
-class RootScope extends Environment {
-  resolve(): Environment {
-    return this
-  }
-}
-const Root = RootScope as unknown as new () => Environment
+/** Arguments of a template, such as `enable_thinking`: JSON values by name. */
+export type TemplateArguments = Readonly<Record<string, unknown>>
 
-/** Compiles a Jinja chat template the way transformers does. Throws SyntaxError for source it cannot parse. */
-export function compileTemplate(source: string, specialTokens: Readonly<Record<string, string>>): ChatTemplate {
+/**
+ * Compiles a Jinja chat template the way transformers' `apply_chat_template` does (5.x: sandbox for immutable data, trimmed blocks, loop
+ * controls, its own `tojson`). Throws SyntaxError for source it cannot parse, or naming a feature it does not support.
+ */
+export function compileTemplate(
+  source: string,
+  specialTokens: Readonly<Record<string, string>>,
+  templateArguments: TemplateArguments = {},
+): ChatTemplate {
   const normalised = source.replace(/\r\n?/g, '\n')
-  const program = parse(tokenize(normalised, { lstrip_blocks: true, trim_blocks: true }))
+  const { body } = parse(tokenize(normalised, { lstrip_blocks: true, trim_blocks: true })) as unknown as { body: readonly Node[] }
+  const program = compileProgram(body)
+  const fixed = new Map<string, Value>(constants)
+  for (const [name, value] of Object.entries({ ...specialTokens, ...templateArguments })) fixed.set(name, fromPlain(value))
+  fixed.set('documents', null)
   const hash = createHash('sha256')
-    .update(JSON.stringify([normalised, specialTokens]))
+    .update(JSON.stringify([normalised, specialTokens, templateArguments]))
     .digest('hex')
   return {
     source: normalised,
     hash,
     render({ messages, tools, addGenerationPrompt, now }) {
-      const scope = new Root()
-      for (const [name, value] of constants(now)) declare(scope, name, value)
-      for (const [name, value] of Object.entries(specialTokens)) declare(scope, name, string(value))
-      declare(scope, 'messages', messages)
-      declare(scope, 'tools', tools ?? none())
-      declare(scope, 'documents', none())
-      declare(scope, 'add_generation_prompt', boolean(addGenerationPrompt))
-      return new PythonInterpreter(scope).run(program).value as string
+      const variables = new Map(fixed)
+      variables.set('strftime_now', new Callable(([format]) => formatTime(now, pythonString(format))))
+      variables.set('messages', messages)
+      variables.set('tools', tools)
+      variables.set('add_generation_prompt', addGenerationPrompt)
+      return program.run(variables, now)
     },
   }
 }
 
-function constants(now: Date): [string, RuntimeValue][] {
-  return [
-    ['true', boolean(true)],
-    ['false', boolean(false)],
-    ['none', none()],
-    ['True', boolean(true)],
-    ['False', boolean(false)],
-    ['None', none()],
-    ['range', new FunctionValue(([first, second, third]) => range(first, second, third))],
-    ['strftime_now', new FunctionValue(([format]) => string(formatTime(now, format ? pythonString(format) : '')))],
-    [
-      'raise_exception',
-      new FunctionValue(([message]) => {
-        throw new Error(message ? pythonString(message) : 'the template raised an exception')
-      }),
-    ],
-  ]
+const constants: ReadonlyMap<string, Value> = new Map<string, Value>([
+  ['range', new Callable(([first, second, third]) => range(first, second, third))],
+  ['namespace', new Callable((args, keywords) => new Namespace(new Map([...fields(args), ...keywords])))],
+  ['dict', new Callable((args, keywords) => new Dictionary([...fields(args), ...keywords]))],
+  [
+    'raise_exception',
+    new Callable(([message]) => {
+      throw new Error(message === undefined ? 'the template raised an exception' : pythonString(message))
+    }),
+  ],
+])
+
+function fields([first]: readonly Value[]): [string, Value][] {
+  return first instanceof Dictionary ? [...first].map(([key, value]) => [String(key), value]) : []
 }
 
-function range(first?: RuntimeValue, second?: RuntimeValue, third?: RuntimeValue): RuntimeValue {
-  const number = (value: RuntimeValue | undefined, fallback: number) => (value === undefined ? fallback : Number(value.value))
+function range(first: Value, second: Value, third: Value): Value[] {
+  const number = (value: Value, fallback: number) => {
+    if (value === undefined) return fallback
+    const given = numeric(value)
+    if (given === null) throw new TypeError('range() needs integers')
+    return given
+  }
   const [start, stop] = second === undefined ? [0, number(first, 0)] : [number(first, 0), number(second, 0)]
   const step = number(third, 1)
   if (step === 0) throw new Error('range() arg 3 must not be zero')
-  const values: RuntimeValue[] = []
-  for (let value = start; step > 0 ? value < stop : value > stop; value += step) values.push(integer(value))
-  return list(values)
+  const values: Value[] = []
+  for (let value = start; step > 0 ? value < stop : value > stop; value += step) values.push(value)
+  return values
 }

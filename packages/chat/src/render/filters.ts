@@ -1,136 +1,227 @@
+import { attribute, member } from './members.ts'
+import { capitalize, items, replaceText } from './methods.ts'
+import { compare, equal, numeric, operators } from './operators.ts'
 import { type DumpOptions, defaultDump, pythonJson, pythonRepr, pythonString, pythonStrip } from './python-text.ts'
+import { tests } from './tests.ts'
 import {
-  integer,
-  isDictionary,
-  isList,
-  isNone,
-  isString,
-  isUndefined,
-  list,
-  type RuntimeValue,
-  string,
-  undefinedValue,
-} from './runtime-values.ts'
+  Dictionary,
+  Float,
+  Iteration,
+  iterate,
+  type Keywords,
+  lengthOf,
+  noKeywords,
+  type Tuple,
+  truthy,
+  typeName,
+  type Value,
+} from './values.ts'
 
-export type Arguments = readonly [positional: readonly RuntimeValue[], keyword: ReadonlyMap<string, RuntimeValue>]
-type Filter = (operand: RuntimeValue, args: Arguments) => RuntimeValue
+export type Filter = (operand: Value, args: readonly Value[], keywords: Keywords) => Value
 
-/** Filters whose results in the renderer differ from jinja2's; the others are the renderer's own. */
+/** A positional argument, else the keyword of that name. */
+const option = (args: readonly Value[], keywords: Keywords, position: number, name: string): Value => args[position] ?? keywords.get(name)
+const generator = (values: readonly Value[]): Iteration => new Iteration('generator', [...values])
+const whole = (value: Value, fallback: number): number => (value === undefined || value === null ? fallback : (numeric(value) ?? fallback))
+const textOf = (value: Value, fallback: string): string => (value === undefined ? fallback : pythonString(value))
+
+/** Filters of jinja2 and the `tojson` of transformers, by name. */
 export const filters: Readonly<Record<string, Filter>> = {
-  tojson: (operand, args) => string(dump(operand, args)),
-  string: (operand) => (isString(operand) ? operand : string(pythonString(operand))),
-  trim: (operand, [positional, keyword]) =>
-    string(pythonStrip(pythonString(operand), characters(positional[0] ?? keyword.get('chars')), 'both')),
-  upper: (operand) => string(pythonString(operand).toUpperCase()),
-  lower: (operand) => string(pythonString(operand).toLowerCase()),
-  capitalize: (operand) => string(capitalize(pythonString(operand))),
+  tojson: (operand, args, keywords) => (args.length === 0 && keywords.size === 0 ? pythonJson(operand) : dump(operand, args, keywords)),
+  string: (operand) => pythonString(operand),
+  safe: (operand) => operand,
+  trim: (operand, args, keywords) => {
+    const characters = option(args, keywords, 0, 'chars')
+    return pythonStrip(pythonString(operand), characters === undefined || characters === null ? null : pythonString(characters), 'both')
+  },
+  upper: (operand) => pythonString(operand).toUpperCase(),
+  lower: (operand) => pythonString(operand).toLowerCase(),
+  capitalize: (operand) => capitalize(pythonString(operand)),
   title: (operand) =>
-    string(
-      pythonString(operand)
-        .toLowerCase()
-        .replace(/(^|[^\p{L}])(\p{L})/gu, (_, before, letter) => before + letter.toUpperCase()),
-    ),
-  replace: (operand, [positional, keyword]) => string(replace(pythonString(operand), positional, keyword)),
-  length: (operand) => integer(count(operand)),
-  count: (operand) => integer(count(operand)),
-  list: (operand) => list(iterate(operand)),
-  join: (operand, [positional, keyword]) => {
-    const separator = positional[0] ?? keyword.get('d')
-    const attribute = positional[1] ?? keyword.get('attribute')
-    const items = iterate(operand).map((item) => (attribute === undefined ? item : member(item, pythonString(attribute))))
-    return string(items.map(pythonString).join(separator === undefined ? '' : pythonString(separator)))
+    pythonString(operand)
+      .split(/([-\s({[<]+)/)
+      .map((part) => part.charAt(0).toUpperCase() + part.slice(1).toLowerCase())
+      .join(''),
+  replace: (operand, args, keywords) => {
+    const [old, substitute] = [option(args, keywords, 0, 'old'), option(args, keywords, 1, 'new')]
+    if (old === undefined || substitute === undefined) throw new Error('replace needs a text and its substitute')
+    return replaceText(pythonString(operand), pythonString(old), pythonString(substitute), whole(option(args, keywords, 2, 'count'), -1))
   },
-  first: (operand) => iterate(operand)[0] ?? undefinedValue(),
-  last: (operand) => iterate(operand).at(-1) ?? undefinedValue(),
-  unique: (operand) => list(unique(iterate(operand))),
-  items: (operand) => {
-    if (isUndefined(operand)) return list([])
-    if (!isDictionary(operand)) throw new Error('Can only get item pairs from a mapping.')
-    return list([...operand.value].map(([key, value]) => list([string(key), value])))
+  indent,
+  length: lengthOf,
+  count: lengthOf,
+  wordcount: (operand) => pythonString(operand).match(/[\p{L}\p{N}_]+/gu)?.length ?? 0,
+  list: (operand) => [...iterate(operand)],
+  join: (operand, args, keywords) => {
+    const by = option(args, keywords, 1, 'attribute')
+    const parts = by === undefined ? iterate(operand) : iterate(operand).map((item) => memberPath(item, by))
+    return parts.map(pythonString).join(textOf(option(args, keywords, 0, 'd'), ''))
   },
-  d: (operand, args) => orDefault(operand, args),
-  default: (operand, args) => orDefault(operand, args),
-}
-
-/** Methods of strings that the renderer lacks or that ignore their argument there. */
-export const stringMethods: Readonly<Record<string, (text: string, args: readonly RuntimeValue[]) => RuntimeValue>> = {
-  strip: (text, args) => string(pythonStrip(text, characters(args[0]), 'both')),
-  lstrip: (text, args) => string(pythonStrip(text, characters(args[0]), 'left')),
-  rstrip: (text, args) => string(pythonStrip(text, characters(args[0]), 'right')),
-  capitalize: (text) => string(capitalize(text)),
-  removeprefix: (text, [prefix]) => string(isString(prefix) && text.startsWith(prefix.value) ? text.slice(prefix.value.length) : text),
-  removesuffix: (text, [suffix]) =>
-    string(isString(suffix) && suffix.value !== '' && text.endsWith(suffix.value) ? text.slice(0, -suffix.value.length) : text),
-  join: (text, [items]) => {
-    const parts = items === undefined ? [] : iterate(items)
-    for (const part of parts) if (!isString(part)) throw new Error(`sequence item: expected str instance, ${part.type} found`)
-    return string(parts.map(pythonString).join(text))
+  first: (operand) => iterate(operand)[0],
+  last: (operand) => iterate(reversible(operand)).at(-1),
+  reverse: (operand) =>
+    typeof operand === 'string' ? Array.from(operand).reverse().join('') : generator([...iterate(reversible(operand))].reverse()),
+  unique: (operand, args, keywords) => generator(unique(operand, args, keywords)),
+  sort: (operand, args, keywords) => {
+    const by = option(args, keywords, 2, 'attribute')
+    const key = sortKey(truthy(option(args, keywords, 1, 'case_sensitive')))
+    return ordered(
+      iterate(operand),
+      (item) => key(by === undefined ? item : memberPath(item, by)),
+      truthy(option(args, keywords, 0, 'reverse')),
+    )
   },
+  dictsort: (operand, args, keywords) => {
+    const key = sortKey(truthy(option(args, keywords, 0, 'case_sensitive')))
+    const at = textOf(option(args, keywords, 1, 'by'), 'key') === 'value' ? 1 : 0
+    const pairs = items(mapping(operand, 'dictsort'))
+    return ordered(pairs, (pair) => key((pair as Tuple).items[at]), truthy(option(args, keywords, 2, 'reverse')))
+  },
+  items: (operand) => generator(operand === undefined ? [] : items(mapping(operand, 'items'))),
+  map: (operand, args, keywords) => generator(iterate(operand).map(mapper(args, keywords))),
+  select: (operand, args) => generator(iterate(operand).filter(chosen(args))),
+  reject: (operand, args) => generator(iterate(operand).filter((item) => !chosen(args)(item))),
+  selectattr: (operand, [by, ...args]) => generator(iterate(operand).filter((item) => chosen(args)(memberPath(item, by)))),
+  rejectattr: (operand, [by, ...args]) => generator(iterate(operand).filter((item) => !chosen(args)(memberPath(item, by)))),
+  min: (operand) => iterate(operand).reduce((least, item) => (compare('<', item, least) < 0 ? item : least)),
+  max: (operand) => iterate(operand).reduce((most, item) => (compare('>', item, most) > 0 ? item : most)),
+  sum: (operand, args, keywords) => {
+    const by = option(args, keywords, 0, 'attribute')
+    const start = option(args, keywords, 1, 'start') ?? 0
+    return iterate(operand).reduce((total, item) => operators['+']!(total, by === undefined ? item : memberPath(item, by)), start)
+  },
+  abs: (operand) => (operand instanceof Float ? new Float(Math.abs(operand.value)) : Math.abs(requireNumber(operand, 'abs'))),
+  int: (operand, args, keywords) => toInteger(operand, option(args, keywords, 0, 'default') ?? 0),
+  float: (operand, args, keywords) => {
+    const value = typeof operand === 'string' ? readNumber(operand) : numeric(operand)
+    return value === null ? (option(args, keywords, 0, 'default') ?? new Float(0)) : new Float(value)
+  },
+  round: (operand, args, keywords) => {
+    const scale = 10 ** whole(option(args, keywords, 0, 'precision'), 0)
+    const value = requireNumber(operand, 'round') * scale
+    const method = textOf(option(args, keywords, 1, 'method'), 'common')
+    return new Float((method === 'ceil' ? Math.ceil(value) : method === 'floor' ? Math.floor(value) : halfEven(value)) / scale)
+  },
+  default: orDefault,
+  d: orDefault,
 }
 
-/** What Python's `for` walks through: items of a list, keys of a dictionary, characters of a string; nothing of an undefined value. */
-export function iterate(value: RuntimeValue): RuntimeValue[] {
-  if (isList(value)) return value.value
-  if (isDictionary(value)) return Array.from(value.value.keys(), string)
-  if (isString(value)) return Array.from(value.value, string)
-  if (isUndefined(value)) return []
-  throw new Error(`'${value.type}' object is not iterable`)
+function orDefault(operand: Value, args: readonly Value[], keywords: Keywords): Value {
+  const whenFalse = truthy(option(args, keywords, 1, 'boolean'))
+  const fallback = args.length > 0 ? args[0] : keywords.has('default_value') ? keywords.get('default_value') : ''
+  return operand === undefined || (whenFalse && !truthy(operand)) ? fallback : operand
 }
 
-function replace(text: string, positional: readonly RuntimeValue[], keyword: ReadonlyMap<string, RuntimeValue>): string {
-  const [old, substitute, limit = keyword.get('count')] = positional
-  if (old === undefined || substitute === undefined) throw new Error('replace needs a text and its substitute')
-  const parts = text.split(pythonString(old))
-  const most = limit === undefined || isNone(limit) ? parts.length : Number(limit.value)
-  return parts.reduce((result, part, index) => result + (index > 0 && index <= most ? pythonString(substitute) : pythonString(old)) + part)
+function mapping(operand: Value, filter: string): Dictionary {
+  if (!(operand instanceof Dictionary)) throw new TypeError(`the filter ${filter} needs a mapping, not ${typeName(operand)}`)
+  return operand
 }
 
-/** First occurrences; text that differs in case alone is the same, as in jinja2. */
-function unique(values: readonly RuntimeValue[]): RuntimeValue[] {
-  const keys = values.map((value) => (isString(value) ? `s${value.value.toLowerCase()}` : `r${pythonRepr(value)}`))
-  return values.filter((_, index) => keys.indexOf(keys[index]!) === index)
+function reversible(operand: Value): Value {
+  if (operand instanceof Iteration && operand.kind === 'generator') throw new TypeError("'generator' object is not reversible")
+  return operand
 }
 
-function count(value: RuntimeValue): number {
-  if (isString(value)) return Array.from(value.value).length
-  return iterate(value).length
-}
-
-function characters(value: RuntimeValue | undefined): string | null {
-  return value === undefined || isNone(value) ? null : pythonString(value)
-}
-
-function capitalize(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1).toLowerCase()
-}
-
-function member(value: RuntimeValue, path: string): RuntimeValue {
-  let current = value
-  for (const part of path.split('.')) {
-    const next = isDictionary(current) ? current.value.get(part) : isList(current) ? current.value[Number(part)] : undefined
-    if (next === undefined) return undefinedValue()
-    current = next
-  }
+/** `a.b.0` of an item: what filters take for `attribute`. */
+function memberPath(item: Value, path: Value): Value {
+  if (typeof path !== 'string') return member(item, path)
+  let current = item
+  for (const part of path.split('.')) current = /^\d+$/.test(part) ? member(current, Number(part)) : member(current, part)
   return current
 }
 
-function orDefault(operand: RuntimeValue, [positional, keyword]: Arguments): RuntimeValue {
-  const whenFalse = (positional[1] ?? keyword.get('boolean'))?.__bool__().value === true
-  const fallback = positional[0] ?? keyword.get('default_value') ?? string('')
-  return isUndefined(operand) || (whenFalse && !operand.__bool__().value) ? fallback : operand
+function mapper(args: readonly Value[], keywords: Keywords): (item: Value) => Value {
+  const by = keywords.get('attribute')
+  if (by !== undefined) {
+    const fallback = keywords.get('default')
+    return (item) => memberPath(item, by) ?? fallback
+  }
+  const [name, ...rest] = args
+  const filter = filterNamed(pythonString(name))
+  return (item) => filter(item, rest, noKeywords)
 }
 
-function dump(operand: RuntimeValue, [positional, keyword]: Arguments): string {
-  if (positional.length === 0 && keyword.size === 0) return pythonJson(operand)
-  const option = (name: string, position: number) => keyword.get(name) ?? positional[position]
-  const indent = option('indent', 1)
-  const separators = option('separators', 2)
+export function filterNamed(name: string): Filter {
+  if (!Object.hasOwn(filters, name)) throw new SyntaxError(`the filter ${name} is not supported`)
+  return filters[name]!
+}
+
+function chosen([name, ...args]: readonly Value[]): (item: Value) => boolean {
+  if (name === undefined) return truthy
+  const test = pythonString(name)
+  if (!Object.hasOwn(tests, test)) throw new SyntaxError(`the test ${test} is not supported`)
+  return (item) => tests[test]!(item, args)
+}
+
+function sortKey(caseSensitive: boolean): (value: Value) => Value {
+  return (value) => (typeof value === 'string' && !caseSensitive ? value.toLowerCase() : value)
+}
+
+function ordered(values: readonly Value[], key: (value: Value) => Value, reverse: boolean): Value[] {
+  const keyed = values.map((value) => ({ value, key: key(value) }))
+  keyed.sort((left, right) => (reverse ? compare('<', right.key, left.key) : compare('<', left.key, right.key)))
+  return keyed.map(({ value }) => value)
+}
+
+/** First occurrences; text that differs in case alone is the same, as in jinja2. */
+function unique(operand: Value, args: readonly Value[], keywords: Keywords): Value[] {
+  const by = option(args, keywords, 1, 'attribute')
+  const key = sortKey(truthy(option(args, keywords, 0, 'case_sensitive')))
+  const seen = new Set<string>()
+  return iterate(operand).filter((item) => {
+    const text = pythonRepr(key(by === undefined ? item : memberPath(item, by)))
+    return !seen.has(text) && seen.add(text)
+  })
+}
+
+function indent(operand: Value, args: readonly Value[], keywords: Keywords): Value {
+  const width = option(args, keywords, 0, 'width')
+  const first = truthy(option(args, keywords, 1, 'first'))
+  const blank = truthy(option(args, keywords, 2, 'blank'))
+  const space = typeof width === 'string' ? width : ' '.repeat(whole(width, 4))
+  const lines = pythonString(operand).split(/\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/)
+  return lines.map((line, index) => ((index === 0 ? first : line !== '' || blank) ? space + line : line)).join('\n')
+}
+
+function requireNumber(value: Value, filter: string): number {
+  const number = numeric(value)
+  if (number === null) throw new TypeError(`the filter ${filter} needs a number, not ${typeName(value)}`)
+  return number
+}
+
+function readNumber(text: string): number | null {
+  const trimmed = pythonStrip(text, null, 'both')
+  return /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/.test(trimmed) ? Number(trimmed) : null
+}
+
+function toInteger(operand: Value, fallback: Value): Value {
+  const value = typeof operand === 'string' ? readNumber(operand) : typeof operand === 'bigint' ? operand : numeric(operand)
+  if (value === null) return fallback
+  return typeof value === 'bigint' ? value : Math.trunc(value) + 0
+}
+
+function halfEven(value: number): number {
+  const floor = Math.floor(value)
+  const difference = value - floor
+  if (difference !== 0.5) return Math.round(value)
+  return floor % 2 === 0 ? floor : floor + 1
+}
+
+function dump(operand: Value, args: readonly Value[], keywords: Keywords): string {
+  const indentation = option(args, keywords, 1, 'indent')
+  const separators = option(args, keywords, 2, 'separators')
+  const pair = separators === undefined || separators === null ? null : iterate(separators).map(pythonString)
   const options: DumpOptions = {
     ...defaultDump,
-    ensureAscii: option('ensure_ascii', 0)?.__bool__().value ?? false,
-    indent: indent === undefined || isNone(indent) ? null : isString(indent) ? indent.value : ' '.repeat(Number(indent.value)),
-    separators: separators && isList(separators) ? [pythonString(separators.value[0]!), pythonString(separators.value[1]!)] : null,
-    sortKeys: option('sort_keys', 3)?.__bool__().value ?? false,
+    ensureAscii: truthy(option(args, keywords, 0, 'ensure_ascii')),
+    indent:
+      indentation === undefined || indentation === null
+        ? null
+        : typeof indentation === 'string'
+          ? indentation
+          : ' '.repeat(whole(indentation, 0)),
+    separators: pair ? [pair[0] ?? ', ', pair[1] ?? ': '] : null,
+    sortKeys: truthy(option(args, keywords, 3, 'sort_keys')),
   }
   return pythonJson(operand, options)
 }

@@ -1,117 +1,112 @@
-import { iterate } from './filters.ts'
-import { pythonString } from './python-text.ts'
-import {
-  boolean,
-  FloatValue,
-  IntegerValue,
-  isDictionary,
-  isList,
-  isNone,
-  isNumber,
-  isString,
-  isUndefined,
-  list,
-  type RuntimeValue,
-  string,
-} from './runtime-values.ts'
+import { compareCodePoints, pythonString } from './python-text.ts'
+import { Dictionary, Float, iterate, Tuple, toKey, typeName, type Value } from './values.ts'
 
-/** A binary operator other than `and`, `or` and `**`, as Python evaluates it; throws where Python raises. */
-export function binary(operator: string, left: RuntimeValue, right: RuntimeValue): RuntimeValue {
-  switch (operator) {
-    case '==':
-      return boolean(equal(left, right))
-    case '!=':
-      return boolean(!equal(left, right))
-    case '~':
-      return string(pythonString(left) + pythonString(right))
-    case 'in':
-      return boolean(contains(right, left))
-    case 'not in':
-      return boolean(!contains(right, left))
-  }
-  const [a, b] = [numeric(left), numeric(right)]
-  if (a !== null && b !== null) return arithmetic(operator, a, b, left.type === 'FloatValue' || right.type === 'FloatValue')
-  if (isString(left) && isString(right)) return ofStrings(operator, left.value, right.value)
-  if (isList(left) && isList(right) && operator === '+') return list([...left.value, ...right.value])
-  if (operator === '*' && isString(left) && b !== null) return string(left.value.repeat(Math.max(0, b)))
-  throw new TypeError(`unsupported operand types for ${operator}: ${left.type} and ${right.type}`)
+type Operator = (left: Value, right: Value) => Value
+
+/** Binary operators other than `and` and `or`, as Python evaluates them; they throw where Python raises. */
+export const operators: Readonly<Record<string, Operator>> = {
+  '==': equal,
+  '!=': (left, right) => !equal(left, right),
+  '~': (left, right) => pythonString(left) + pythonString(right),
+  in: (left, right) => contains(right, left),
+  'not in': (left, right) => !contains(right, left),
+  '+': add,
+  '-': (left, right) => arithmetic('-', left, right, (a, b) => a - b),
+  '*': multiply,
+  '/': (left, right) => new Float(floatOf(arithmetic('/', left, right, (a, b) => a / nonZero(b)))),
+  '//': (left, right) => arithmetic('//', left, right, (a, b) => Math.floor(a / nonZero(b))),
+  '%': (left, right) => arithmetic('%', left, right, (a, b) => a - nonZero(b) * Math.floor(a / b)),
+  '**': (left, right) => arithmetic('**', left, right, (a, b) => a ** b),
+  '<': (left, right) => compare('<', left, right) < 0,
+  '>': (left, right) => compare('>', left, right) > 0,
+  '<=': (left, right) => compare('<=', left, right) <= 0,
+  '>=': (left, right) => compare('>=', left, right) >= 0,
 }
 
-function ofStrings(operator: string, left: string, right: string): RuntimeValue {
-  switch (operator) {
-    case '+':
-      return string(left + right)
-    case '<':
-      return boolean(left < right)
-    case '>':
-      return boolean(left > right)
-    case '<=':
-      return boolean(left <= right)
-    case '>=':
-      return boolean(left >= right)
-    default:
-      throw new TypeError(`unsupported operator ${operator} between strings`)
-  }
+function add(left: Value, right: Value): Value {
+  if (typeof left === 'string' && typeof right === 'string') return left + right
+  if (Array.isArray(left) && Array.isArray(right)) return [...left, ...right]
+  if (left instanceof Tuple && right instanceof Tuple) return new Tuple([...left.items, ...right.items])
+  return arithmetic('+', left, right, (a, b) => a + b)
 }
 
-function arithmetic(operator: string, a: number, b: number, isFloat: boolean): RuntimeValue {
-  const number = (value: number) => (isFloat ? new FloatValue(value) : new IntegerValue(value))
-  if (b === 0 && ['/', '//', '%'].includes(operator)) throw new Error('division by zero')
-  switch (operator) {
-    case '+':
-      return number(a + b)
-    case '-':
-      return number(a - b)
-    case '*':
-      return number(a * b)
-    case '/':
-      return new FloatValue(a / b)
-    case '//':
-      return number(Math.floor(a / b))
-    case '%':
-      return number(a - b * Math.floor(a / b))
-    case '<':
-      return boolean(a < b)
-    case '>':
-      return boolean(a > b)
-    case '<=':
-      return boolean(a <= b)
-    case '>=':
-      return boolean(a >= b)
-    default:
-      throw new TypeError(`unsupported operator ${operator}`)
-  }
+function multiply(left: Value, right: Value): Value {
+  const [sequence, times] = typeof right === 'string' || Array.isArray(right) ? [right, numeric(left)] : [left, numeric(right)]
+  if (times !== null && typeof sequence === 'string') return sequence.repeat(Math.max(0, times))
+  if (times !== null && Array.isArray(sequence)) return Array.from({ length: Math.max(0, times) }, () => sequence).flat()
+  return arithmetic('*', left, right, (a, b) => a * b)
 }
 
-function numeric(value: RuntimeValue): number | null {
-  if (isNumber(value)) return value.value
-  return value.type === 'BooleanValue' ? Number(value.value) : null
+function arithmetic(operator: string, left: Value, right: Value, compute: (a: number, b: number) => number): Value {
+  const a = numeric(left)
+  const b = numeric(right)
+  if (a === null || b === null) throw unsupported(operator, left, right)
+  const value = compute(a, b)
+  const isFloat = left instanceof Float || right instanceof Float
+  return isFloat || !Number.isInteger(value) ? new Float(value) : value + 0
+}
+
+function floatOf(value: Value): number {
+  return numeric(value) ?? 0
+}
+
+function nonZero(divisor: number): number {
+  if (divisor === 0) throw new Error('division by zero')
+  return divisor
+}
+
+/** A number, `null` for what is none; True is 1 as in Python. */
+export function numeric(value: Value): number | null {
+  if (typeof value === 'number') return value
+  if (value instanceof Float) return value.value
+  return typeof value === 'boolean' || typeof value === 'bigint' ? Number(value) : null
+}
+
+/** Below, equal or above zero as Python orders two values; throws where it does not. */
+export function compare(operator: string, left: Value, right: Value): number {
+  if (typeof left === 'string' && typeof right === 'string') return compareCodePoints(left, right)
+  const a = numeric(left)
+  const b = numeric(right)
+  if (a !== null && b !== null) return a - b
+  if ((Array.isArray(left) && Array.isArray(right)) || (left instanceof Tuple && right instanceof Tuple)) {
+    const [first, second] = [iterate(left), iterate(right)]
+    for (let index = 0; index < Math.min(first.length, second.length); index += 1) {
+      if (!equal(first[index], second[index])) return compare(operator, first[index], second[index])
+    }
+    return first.length - second.length
+  }
+  throw unsupported(operator, left, right)
+}
+
+function unsupported(operator: string, left: Value, right: Value): TypeError {
+  return new TypeError(`unsupported operand types for ${operator}: ${typeName(left)} and ${typeName(right)}`)
 }
 
 /** `==` of Python: by value for lists and dictionaries; None and undefined differ. */
-export function equal(left: RuntimeValue, right: RuntimeValue): boolean {
+export function equal(left: Value, right: Value): boolean {
   if (left === right) return true
+  if (typeof left === 'string' || typeof right === 'string' || left === null || right === null) return false
   const [a, b] = [numeric(left), numeric(right)]
-  if (a !== null && b !== null) return (left.text ?? String(a)) === (right.text ?? String(b))
-  if (isString(left) || isString(right)) return isString(left) && isString(right) && left.value === right.value
-  if (isList(left) && isList(right)) {
-    return left.value.length === right.value.length && left.value.every((item, index) => equal(item, right.value[index]!))
-  }
-  if (isDictionary(left) && isDictionary(right)) {
-    if (left.value.size !== right.value.size) return false
-    return [...left.value].every(([key, value]) => {
-      const other = right.value.get(key)
-      return other !== undefined && equal(value, other)
-    })
-  }
-  return (isNone(left) && isNone(right)) || (isUndefined(left) && isUndefined(right))
+  if (a !== null && b !== null) return typeof left === 'bigint' || typeof right === 'bigint' ? exact(left) === exact(right) : a === b
+  if (Array.isArray(left)) return Array.isArray(right) && equalItems(left, right)
+  if (left instanceof Tuple) return right instanceof Tuple && equalItems(left.items, right.items)
+  if (!(left instanceof Dictionary && right instanceof Dictionary)) return false
+  return left.size === right.size && [...left].every(([key, value]) => right.has(key) && equal(value, right.get(key)))
 }
 
-function contains(container: RuntimeValue, item: RuntimeValue): boolean {
-  if (isString(container)) {
-    if (!isString(item)) throw new TypeError(`'in <string>' requires string as left operand, not ${item.type}`)
-    return container.value.includes(item.value)
+function exact(value: Value): string {
+  return String(value instanceof Float ? value.value : value)
+}
+
+function equalItems(left: readonly Value[], right: readonly Value[]): boolean {
+  return left.length === right.length && left.every((item, index) => equal(item, right[index]))
+}
+
+function contains(container: Value, item: Value): boolean {
+  if (typeof container === 'string') {
+    if (typeof item !== 'string') throw new TypeError(`'in <string>' requires string as left operand, not ${typeName(item)}`)
+    return container.includes(item)
   }
-  if (isDictionary(container)) return isString(item) && container.value.has(item.value)
+  if (container instanceof Dictionary) return container.has(toKey(item))
   return iterate(container).some((candidate) => equal(candidate, item))
 }

@@ -1,35 +1,37 @@
-import { isDictionary, isList, isString, type RuntimeValue } from './runtime-values.ts'
+import { Dictionary, Float, Iteration, Tuple, typeName, type Value } from './values.ts'
 
 /** `str(value)` of Python. */
-export function pythonString(value: RuntimeValue): string {
-  if (isString(value)) return value.value
-  if (value.type === 'UndefinedValue') return ''
+export function pythonString(value: Value): string {
+  if (typeof value === 'string') return value
+  if (value === undefined) return ''
   return pythonRepr(value)
 }
 
 /** `repr(value)` of Python. */
-export function pythonRepr(value: RuntimeValue): string {
-  if (isString(value)) return quote(value.value)
-  if (isList(value)) {
-    const items = value.value.map(pythonRepr).join(', ')
-    if (value.type !== 'TupleValue') return `[${items}]`
-    return value.value.length === 1 ? `(${items},)` : `(${items})`
-  }
-  if (isDictionary(value)) return `{${[...value.value].map(([key, member]) => `${quote(key)}: ${pythonRepr(member)}`).join(', ')}}`
-  switch (value.type) {
-    case 'NullValue':
-      return 'None'
-    case 'UndefinedValue':
-      return 'Undefined'
-    case 'BooleanValue':
-      return value.value ? 'True' : 'False'
-    case 'IntegerValue':
+export function pythonRepr(value: Value): string {
+  switch (typeof value) {
+    case 'string':
+      return quote(value)
+    case 'number':
+    case 'bigint':
       return integerText(value)
-    case 'FloatValue':
-      return pythonFloat(value.value as number)
-    default:
-      throw new Error(`a ${value.type} cannot be printed the way Python prints it`)
+    case 'boolean':
+      return value ? 'True' : 'False'
+    case 'undefined':
+      return 'Undefined'
   }
+  if (value === null) return 'None'
+  if (value instanceof Float) return pythonFloat(value.value)
+  if (Array.isArray(value)) return `[${value.map(pythonRepr).join(', ')}]`
+  if (value instanceof Tuple) {
+    const items = value.items.map(pythonRepr).join(', ')
+    return value.items.length === 1 ? `(${items},)` : `(${items})`
+  }
+  if (value instanceof Dictionary) {
+    return `{${[...value].map(([key, member]) => `${pythonRepr(key)}: ${pythonRepr(member)}`).join(', ')}}`
+  }
+  if (value instanceof Iteration && value.kind !== 'generator') return `${value.kind}(${pythonRepr(value.take())})`
+  throw new Error(`a ${typeName(value)} cannot be printed the way Python prints it`)
 }
 
 /** `repr(float)` of Python: the shortest digits, exponent form below 1e-4 and from 1e16 on. */
@@ -49,8 +51,8 @@ export function pythonFloat(value: number): string {
   return `${sign}${whole}.${digits.slice(exponent + 1) || '0'}`
 }
 
-function integerText(value: RuntimeValue): string {
-  return value.text ?? BigInt(value.value as number).toString()
+function integerText(value: number | bigint): string {
+  return typeof value === 'bigint' || Number.isSafeInteger(value) ? String(value) : BigInt(value).toString()
 }
 
 function quote(text: string): string {
@@ -83,37 +85,35 @@ export interface DumpOptions {
 export const defaultDump: DumpOptions = { indent: null, ensureAscii: false, separators: null, sortKeys: false }
 
 /** `json.dumps(value, ensure_ascii=False)` of Python, as transformers' `tojson` filter calls it. Throws for what Python cannot dump. */
-export function pythonJson(value: RuntimeValue, options: DumpOptions = defaultDump, depth = 0): string {
-  if (isString(value)) return jsonString(value.value, options)
-  if (isList(value)) {
+export function pythonJson(value: Value, options: DumpOptions = defaultDump, depth = 0): string {
+  switch (typeof value) {
+    case 'string':
+      return jsonString(value, options)
+    case 'number':
+    case 'bigint':
+      return integerText(value)
+    case 'boolean':
+      return value ? 'true' : 'false'
+  }
+  if (value === null) return 'null'
+  if (value instanceof Float) return jsonFloat(value.value)
+  if (Array.isArray(value) || value instanceof Tuple) {
+    const items = Array.isArray(value) ? value : value.items
     return wrap(
       '[',
-      value.value.map((item) => pythonJson(item, options, depth + 1)),
+      items.map((item) => pythonJson(item, options, depth + 1)),
       ']',
       options,
       depth,
     )
   }
-  if (isDictionary(value)) {
-    if (value.text !== undefined && options === defaultDump) return value.text
-    const keySeparator = options.separators?.[1] ?? ': '
-    const entries = [...value.value]
-    if (options.sortKeys) entries.sort(([left], [right]) => compareCodePoints(left, right))
-    const members = entries.map(([key, member]) => jsonString(key, options) + keySeparator + pythonJson(member, options, depth + 1))
-    return wrap('{', members, '}', options, depth)
-  }
-  switch (value.type) {
-    case 'NullValue':
-      return 'null'
-    case 'BooleanValue':
-      return value.value ? 'true' : 'false'
-    case 'IntegerValue':
-      return integerText(value)
-    case 'FloatValue':
-      return jsonFloat(value.value as number)
-    default:
-      throw new Error(`Object of type ${value.type.replace('Value', '')} is not JSON serializable`)
-  }
+  if (!(value instanceof Dictionary)) throw new Error(`Object of type ${typeName(value)} is not JSON serializable`)
+  if (value.json !== undefined && options === defaultDump) return value.json
+  const keySeparator = options.separators?.[1] ?? ': '
+  const entries = [...value].map(([key, member]) => [key === null ? 'null' : String(key), member] as const)
+  if (options.sortKeys) entries.sort(([left], [right]) => compareCodePoints(left, right))
+  const members = entries.map(([key, member]) => jsonString(key, options) + keySeparator + pythonJson(member, options, depth + 1))
+  return wrap('{', members, '}', options, depth)
 }
 
 function wrap(open: string, items: readonly string[], close: string, options: DumpOptions, depth: number): string {
@@ -125,10 +125,17 @@ function wrap(open: string, items: readonly string[], close: string, options: Du
   return open + inner + items.join(separator + inner) + outer + close
 }
 
+/** A lone surrogate stands as it is in Python's text, where `JSON.stringify` escapes it. */
 function jsonString(text: string, { ensureAscii }: DumpOptions): string {
-  const json = JSON.stringify(text)
+  const json = text.isWellFormed() ? JSON.stringify(text) : JSON.stringify(text).replace(/\\u(d[89a-f][0-9a-f]{2})/g, unescapeSurrogate)
   if (!ensureAscii) return json
   return json.replace(/[\x7f-\uffff]/g, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+function unescapeSurrogate(escaped: string, code: string, at: number, whole: string): string {
+  let backslashes = 0
+  while (whole[at - 1 - backslashes] === '\\') backslashes += 1
+  return backslashes % 2 === 0 ? String.fromCharCode(Number.parseInt(code, 16)) : escaped
 }
 
 function jsonFloat(value: number): string {
@@ -139,6 +146,7 @@ function jsonFloat(value: number): string {
 
 /** Order of Python's strings: by code point, where JavaScript compares UTF-16 units. */
 export function compareCodePoints(left: string, right: string): number {
+  if (left === right) return 0
   const a = Array.from(left, (character) => character.codePointAt(0) ?? 0)
   const b = Array.from(right, (character) => character.codePointAt(0) ?? 0)
   const length = Math.min(a.length, b.length)
@@ -149,7 +157,7 @@ export function compareCodePoints(left: string, right: string): number {
   return a.length - b.length
 }
 
-const pythonSpace =
+export const pythonSpace =
   '\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000'
 
 /** `str.strip(chars)` of Python, on one side or both; `null` strips what Python calls white space. */
@@ -157,7 +165,7 @@ export function pythonStrip(text: string, characters: string | null, side: 'both
   const set = characters ?? pythonSpace
   let start = 0
   let end = text.length
-  if (side !== 'right') while (start < end && set.includes(text[start] ?? '')) start += 1
-  if (side !== 'left') while (end > start && set.includes(text[end - 1] ?? '')) end -= 1
-  return text.slice(start, end)
+  if (side !== 'right') while (start < end && set.includes(text.charAt(start))) start += 1
+  if (side !== 'left') while (end > start && set.includes(text.charAt(end - 1))) end -= 1
+  return start === 0 && end === text.length ? text : text.slice(start, end)
 }

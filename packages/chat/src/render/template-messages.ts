@@ -2,7 +2,7 @@ import { type Message, type ToolCall, TrainError } from '@aworld-train/protocol'
 import { readJson } from '../json/json-text.ts'
 import type { ReasoningTags } from '../reasoning-tags.ts'
 import type { TemplateProbe } from '../types.ts'
-import { dictionary, fromJson, list, none, type RuntimeValue, string } from './runtime-values.ts'
+import { Dictionary, fromJson, type Value } from './values.ts'
 
 /** How messages are handed to one template: the part of its probe that matters for that. */
 export interface MessageForm
@@ -13,68 +13,63 @@ export interface MessageForm
   readonly reasoningTags: ReasoningTags | null
 }
 
-type Entry = [string, RuntimeValue]
-
 /** Ids of calls that the model itself sampled, by the id that the client knows. */
 export type SampledIds = ReadonlyMap<string, string>
 
 /** Messages as the template reads them. Ids of calls are those of the prompt. Throws GATEWAY_BAD_REQUEST for arguments that are not an object. */
-export function toTemplateMessages(messages: readonly Message[], form: MessageForm, sampledIds?: SampledIds): RuntimeValue {
+export function toTemplateMessages(messages: readonly Message[], form: MessageForm, sampledIds?: SampledIds): Value[] {
   const promptIds = promptIdsOf(messages, form.idForm, sampledIds)
-  return list(messages.map((message) => dictionary(entriesOf(message, form, promptIds))))
+  return messages.map((message) => templateMessage(message, form, promptIds))
 }
 
-function* entriesOf(message: Message, form: MessageForm, promptIds: PromptIds): Generator<Entry> {
+function templateMessage(message: Message, form: MessageForm, promptIds: PromptIds): Dictionary {
   const { toolCalls = [], reasoning } = message
-  yield ['role', string(message.role === 'developer' && !form.developerRole ? 'system' : message.role)]
-  yield ['content', contentOf(message, form)]
+  const fields = new Dictionary()
+  fields.set('role', message.role === 'developer' && !form.developerRole ? 'system' : message.role)
+  fields.set('content', contentOf(message, form))
   if (reasoning && (form.reasoningField === 'reasoning_content' || form.reasoningField === 'thinking')) {
-    yield [form.reasoningField, string(reasoning)]
+    fields.set(form.reasoningField, reasoning)
   }
   for (const call of toolCalls) promptIds.answered.set(call.id, { promptId: promptIds.byCall.get(call) ?? call.id, name: call.name })
   if (toolCalls.length > 0) {
-    yield ['tool_calls', list(toolCalls.map((call) => templateCall(call, form, promptIds.byCall.get(call) ?? call.id)))]
+    fields.set(
+      'tool_calls',
+      toolCalls.map((call) => templateCall(call, form, promptIds.byCall.get(call) ?? call.id)),
+    )
   }
-  if (message.role === 'tool') yield* toolResultEntries(message, form, promptIds)
-  else if (message.name !== undefined && message.role !== 'assistant') yield ['name', string(message.name)]
+  if (message.role === 'tool') addResultFields(fields, message, form, promptIds)
+  else if (message.name !== undefined && message.role !== 'assistant') fields.set('name', message.name)
+  return fields
 }
 
-function* toolResultEntries(message: Message, form: MessageForm, promptIds: PromptIds): Generator<Entry> {
+function addResultFields(fields: Dictionary, message: Message, form: MessageForm, promptIds: PromptIds): void {
   const answered = message.toolCallId === undefined ? undefined : promptIds.answered.get(message.toolCallId)
-  if (message.toolCallId !== undefined) yield ['tool_call_id', string(answered?.promptId ?? message.toolCallId)]
+  if (message.toolCallId !== undefined) fields.set('tool_call_id', answered?.promptId ?? message.toolCallId)
   const name = message.name ?? (form.toolNameInResult ? answered?.name : undefined)
-  if (name !== undefined) yield ['name', string(name)]
+  if (name !== undefined) fields.set('name', name)
 }
 
-function contentOf(message: Message, form: MessageForm): RuntimeValue {
+function contentOf(message: Message, form: MessageForm): Value {
   const { content, reasoning, toolCalls = [] } = message
   const tags = form.reasoningTags
   const inline = reasoning && form.reasoningField === 'inline' && tags ? `${tags.open}\n${reasoning}\n${tags.close}\n\n` : ''
   const text = inline + (content ?? '')
-  if (text === '' && toolCalls.length > 0) return form.emptyContent === null ? none() : string('')
-  return form.contentParts ? list([dictionary([...part(text)])]) : string(text)
+  if (text === '' && toolCalls.length > 0) return form.emptyContent
+  return form.contentParts ? [fieldsOf(['type', 'text'], ['text', text])] : text
 }
 
-function* part(text: string): Generator<Entry> {
-  yield ['type', string('text')]
-  yield ['text', string(text)]
+function fieldsOf(...entries: (readonly [string, Value])[]): Dictionary {
+  const fields = new Dictionary()
+  for (const [name, value] of entries) fields.set(name, value)
+  return fields
 }
 
-function templateCall(call: ToolCall, form: MessageForm, promptId: string): RuntimeValue {
-  return dictionary([
-    ['id', string(promptId)],
-    ['type', string('function')],
-    [
-      'function',
-      dictionary([
-        ['name', string(call.name)],
-        ['arguments', form.arguments === 'object' ? argumentsObject(call) : string(call.arguments)],
-      ]),
-    ],
-  ])
+function templateCall(call: ToolCall, form: MessageForm, promptId: string): Value {
+  const given = form.arguments === 'object' ? argumentsObject(call) : call.arguments
+  return fieldsOf(['id', promptId], ['type', 'function'], ['function', fieldsOf(['name', call.name], ['arguments', given])])
 }
 
-function argumentsObject(call: ToolCall): RuntimeValue {
+function argumentsObject(call: ToolCall): Value {
   try {
     const node = readJson(call.arguments.trim() === '' ? '{}' : call.arguments)
     if (node.kind === 'object') return fromJson(node)

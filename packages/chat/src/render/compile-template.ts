@@ -1,0 +1,272 @@
+import { compileArguments, compileExpression, filtered } from './compile-expression.ts'
+import { pythonString } from './python-text.ts'
+import { type Evaluate, Frame, type Run, Scope } from './scope.ts'
+import type * as Tree from './syntax-tree.ts'
+import { Callable, iterate, type Keywords, Loop, Namespace, truthy, type Value } from './values.ts'
+
+/** Prints a statement's text. */
+type Execute = (frame: Frame) => string
+
+export interface Program {
+  /** Names the template reads or sets, in the outermost block. */
+  readonly names: ReadonlyMap<string, number>
+  run(variables: ReadonlyMap<string, Value>, now: Date): string
+}
+
+/** Compiles the statements of a parsed template into functions, once. Throws SyntaxError naming a feature that is not supported. */
+export function compileProgram(body: readonly Tree.Node[]): Program {
+  const scope = new Scope(null)
+  const execute = compileBlock(body, scope)
+  return {
+    names: scope.names,
+    run(variables, now) {
+      const run: Run = { now, signal: 'none', depth: 0 }
+      const frame = new Frame(scope.names.size, null, run)
+      for (const [name, value] of variables) {
+        const slot = scope.names.get(name)
+        if (slot !== undefined) frame.slots[slot] = value
+      }
+      return execute(frame)
+    },
+  }
+}
+
+const silent: Execute = () => ''
+
+function compileBlock(body: readonly Tree.Node[], scope: Scope): Execute {
+  const parts = body.filter(({ type }) => type !== 'Comment').map((node) => compileStatement(node, scope))
+  if (parts.length === 0) return silent
+  if (parts.length === 1) return parts[0]!
+  if (!body.some(interrupts)) {
+    return (frame) => {
+      let text = ''
+      for (const part of parts) text += part(frame)
+      return text
+    }
+  }
+  return (frame) => {
+    let text = ''
+    for (const part of parts) {
+      text += part(frame)
+      if (frame.run.signal !== 'none') break
+    }
+    return text
+  }
+}
+
+/** A `break` or `continue` that acts on a loop around the node. */
+function interrupts(node: Tree.Node): boolean {
+  if (node.type === 'Break' || node.type === 'Continue') return true
+  if (node.type !== 'If') return false
+  const { body, alternate } = node as Tree.If
+  return [...body, ...alternate].some(interrupts)
+}
+
+function compileStatement(node: Tree.Node, scope: Scope): Execute {
+  switch (node.type) {
+    case 'StringLiteral': {
+      const { value } = node as Tree.Literal<string>
+      return () => value
+    }
+    case 'If':
+      return compileIf(node as Tree.If, scope)
+    case 'For':
+      return compileFor(node as Tree.For, scope)
+    case 'Set':
+      return compileSet(node as Tree.SetNode, scope)
+    case 'Macro':
+      return compileMacro(node as Tree.Macro, scope)
+    case 'CallStatement':
+      return compileCallBlock(node as Tree.CallBlock, scope)
+    case 'FilterStatement':
+      return compileFilterBlock(node as Tree.FilterBlock, scope)
+    case 'Break':
+    case 'Continue': {
+      const signal = node.type === 'Break' ? 'break' : 'continue'
+      return (frame) => {
+        frame.run.signal = signal
+        return ''
+      }
+    }
+  }
+  const value = compileExpression(node, scope)
+  return (frame) => {
+    const result = value(frame)
+    return typeof result === 'string' ? result : pythonString(result)
+  }
+}
+
+function compileIf({ test, body, alternate }: Tree.If, scope: Scope): Execute {
+  const condition = compileExpression(test, scope)
+  const [yes, no] = [compileBlock(body, scope), compileBlock(alternate, scope)]
+  return (frame) => (truthy(condition(frame)) ? yes(frame) : no(frame))
+}
+
+/** A block of its own: what it sets stays in it. */
+function inner(body: readonly Tree.Node[], outer: Scope, names: readonly string[] = []): { scope: Scope; execute: Execute } {
+  const scope = new Scope(outer)
+  for (const name of [...names, ...assignedNames(body)]) scope.slot(name)
+  return { scope, execute: compileBlock(body, scope) }
+}
+
+/** Names that a block sets itself; blocks inside it that have variables of their own are left out. */
+function assignedNames(body: readonly Tree.Node[]): string[] {
+  return body.flatMap((node) => {
+    if (node.type === 'Macro') return [(node as Tree.Macro).name.value]
+    if (node.type === 'Set') return targetNames((node as Tree.SetNode).assignee as Tree.Target)
+    if (node.type !== 'If') return []
+    const { body: yes, alternate } = node as Tree.If
+    return [...assignedNames(yes), ...assignedNames(alternate)]
+  })
+}
+
+function targetNames(target: Tree.Target): string[] {
+  if (target.type === 'Identifier') return [target.value as string]
+  return target.type === 'TupleLiteral' ? (target.value as readonly Tree.Target[]).flatMap(targetNames) : []
+}
+
+type Bind = (frame: Frame, value: Value) => void
+
+function compileTarget(target: Tree.Target, scope: Scope): Bind {
+  if (target.type === 'Identifier') return scope.write(target.value as string)
+  if (target.type === 'MemberExpression') return compileField(target as unknown as Tree.Member, scope)
+  if (target.type !== 'TupleLiteral') throw new SyntaxError(`setting a ${target.type} is not supported`)
+  const parts = (target.value as readonly Tree.Target[]).map((part) => compileTarget(part, scope))
+  return (frame, value) => {
+    const values = iterate(value)
+    if (values.length !== parts.length) throw new Error(`${parts.length} names cannot unpack ${values.length} values`)
+    for (const [index, part] of parts.entries()) part(frame, values[index])
+  }
+}
+
+function compileField({ object, property, computed }: Tree.Member, scope: Scope): Bind {
+  if (computed) throw new SyntaxError('setting an item of a value is not supported')
+  const owner = compileExpression(object, scope)
+  const name = (property as Tree.Identifier).value
+  return (frame, value) => {
+    const namespace = owner(frame)
+    if (!(namespace instanceof Namespace)) throw new Error('cannot assign attribute on non-namespace object')
+    namespace.fields.set(name, value)
+  }
+}
+
+function compileSet({ assignee, value, body }: Tree.SetNode, scope: Scope): Execute {
+  const source: Evaluate = value === null ? captured(body, scope) : compileExpression(value, scope)
+  const bind = compileTarget(assignee as Tree.Target, scope)
+  return (frame) => {
+    bind(frame, source(frame))
+    return ''
+  }
+}
+
+/** The text that a block prints, as a value. */
+function captured(body: readonly Tree.Node[], outer: Scope): Evaluate {
+  const { scope, execute } = inner(body, outer)
+  return (frame) => execute(new Frame(scope.names.size, frame, frame.run))
+}
+
+function compileFor({ loopvar, iterable, body, defaultBlock }: Tree.For, outer: Scope): Execute {
+  const { lhs, test } = iterable.type === 'SelectExpression' ? (iterable as Tree.Selected) : { lhs: iterable, test: null }
+  const source = compileExpression(lhs, outer)
+  const filterScope = new Scope(outer)
+  const bindForTest = compileTarget(loopvar, filterScope)
+  const passes = test === null ? null : compileExpression(test, filterScope)
+  const { scope, execute } = inner(body, outer, [...targetNames(loopvar), 'loop'])
+  const [bind, bindLoop] = [compileTarget(loopvar, scope), scope.write('loop')]
+  const otherwise = captured(defaultBlock, outer)
+  return (frame) => {
+    const { run } = frame
+    let items = iterate(source(frame))
+    if (passes) {
+      items = items.filter((item) => {
+        const trial = new Frame(filterScope.names.size, frame, run)
+        bindForTest(trial, item)
+        return truthy(passes(trial))
+      })
+    }
+    if (items.length === 0) return otherwise(frame) as string
+    run.depth += 1
+    const loop = new Loop(items, run.depth)
+    let text = ''
+    for (let index = 0; index < items.length; index += 1) {
+      loop.index0 = index
+      const turn = new Frame(scope.names.size, frame, run)
+      bindLoop(turn, loop)
+      bind(turn, items[index])
+      text += execute(turn)
+      if (run.signal === 'none') continue
+      const stops = run.signal === 'break'
+      run.signal = 'none'
+      if (stops) break
+    }
+    run.depth -= 1
+    return text
+  }
+}
+
+interface Parameters {
+  readonly scope: Scope
+  readonly execute: Execute
+  fill(frame: Frame, args: readonly Value[], keywords: Keywords, what: string): void
+}
+
+function compileParameters(parameters: readonly (Tree.Identifier | Tree.Keyword)[], body: readonly Tree.Node[], outer: Scope): Parameters {
+  const names = parameters.map((parameter) => (parameter.type === 'Identifier' ? parameter.value : parameter.key.value))
+  const { scope, execute } = inner(body, outer, [...names, 'caller'])
+  const bind = names.map((name) => scope.write(name))
+  const defaults = parameters.map((parameter) => (parameter.type === 'Identifier' ? null : compileExpression(parameter.value, scope)))
+  const bindCaller = scope.write('caller')
+  return {
+    scope,
+    execute,
+    fill(frame, args, keywords, what) {
+      if (args.length > names.length) throw new TypeError(`${what} takes not more than ${names.length} argument(s)`)
+      for (const name of keywords.keys()) {
+        if (name !== 'caller' && !names.includes(name)) throw new TypeError(`${what} takes no keyword argument '${name}'`)
+      }
+      bindCaller(frame, keywords.get('caller'))
+      for (const [index, name] of names.entries()) {
+        if (index < args.length) bind[index]!(frame, args[index])
+        else bind[index]!(frame, keywords.has(name) ? keywords.get(name) : defaults[index]?.(frame))
+      }
+    },
+  }
+}
+
+function compileMacro({ name, args, body }: Tree.Macro, outer: Scope): Execute {
+  const bind = outer.write(name.value)
+  const { scope, execute, fill } = compileParameters(args, body, outer)
+  return (frame) => {
+    bind(
+      frame,
+      new Callable((given, keywords) => {
+        const inside = new Frame(scope.names.size, frame, frame.run)
+        fill(inside, given, keywords, `macro '${name.value}'`)
+        return execute(inside)
+      }),
+    )
+    return ''
+  }
+}
+
+function compileCallBlock({ call, callerArgs, body }: Tree.CallBlock, outer: Scope): Execute {
+  const target = compileExpression(call.callee, outer)
+  const values = compileArguments(call.args, outer)
+  const { scope, execute, fill } = compileParameters(callerArgs ?? [], body, outer)
+  return (frame) => {
+    const caller = new Callable((given, keywords) => {
+      const inside = new Frame(scope.names.size, frame, frame.run)
+      fill(inside, given, keywords, 'caller')
+      return execute(inside)
+    })
+    const { args, keywords } = values(frame)
+    const macro = target(frame)
+    if (!(macro instanceof Callable)) throw new TypeError('the call block names no macro')
+    return pythonString(macro.call(args, new Map([...keywords, ['caller', caller]])))
+  }
+}
+
+function compileFilterBlock({ filter, body }: Tree.FilterBlock, scope: Scope): Execute {
+  const value = filtered(captured(body, scope), filter, scope)
+  return (frame) => pythonString(value(frame))
+}
