@@ -1,46 +1,8 @@
-import type { AgentProgram } from '@aworld-train/core'
 import { expect, test } from 'vitest'
-import { createRolloutRunner } from '../rollout-runner.ts'
-import { memoryEnvironment } from '../testing/memory-environment.ts'
-import { memoryGateway } from '../testing/memory-gateway.ts'
-import { type MemoryStore, memoryStore } from '../testing/memory-store.ts'
-import { exactReward, program, rolloutRequest } from '../testing/rollout-fixtures.ts'
-import { createRolloutService, type RolloutService, type RolloutServiceLimits } from './rollout-service.ts'
+import { memoryStore } from '../testing/memory-store.ts'
+import { rolloutRequest } from '../testing/rollout-fixtures.ts'
+import { forever, startService as start } from './start-service.test-support.ts'
 
-interface Setting {
-  readonly run?: AgentProgram['run']
-  readonly concurrency?: number
-  readonly limits?: Partial<RolloutServiceLimits>
-  readonly store?: MemoryStore
-}
-
-function start({ run, concurrency = 2, limits, store = memoryStore() }: Setting = {}) {
-  const gateway = memoryGateway(() => ({ content: 'Right.' }))
-  const answer: AgentProgram['run'] = async (task, context) => {
-    const messages = [{ role: 'user' as const, content: String(task.input) }]
-    const message = await gateway.call(context.policy('agent'), messages, context.signal)
-    return { answer: message.content, messages: [...messages, message] }
-  }
-  const service: RolloutService = createRolloutService({
-    store,
-    limits,
-    openRunner: (onEvent) =>
-      createRolloutRunner({
-        program: program(run ?? answer),
-        gateway,
-        environment: memoryEnvironment(),
-        reward: exactReward(),
-        store,
-        answerKey: (taskId) => ({ version: 1, taskId, groundTruth: null }),
-        concurrency,
-        onEvent,
-      }),
-  })
-  return { service, store, answer }
-}
-
-const forever: AgentProgram['run'] = (_, { signal }) =>
-  new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
 const minute = { timeoutMs: 60_000 }
 
 test('a rollout is queued, runs, and answers with its episode and samples', async () => {
