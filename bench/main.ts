@@ -11,6 +11,10 @@ const suites: Readonly<Record<string, { description: string; load: () => Promise
     description: 'training and sampling tokens per second beside PyTorch on the CPU',
     load: async () => (await import('./suites/engine.ts')).engine,
   },
+  'token-in': {
+    description: 'CPU of a call early and late in a conversation of 32,000 tokens',
+    load: async () => (await import('./suites/token-in.ts')).tokenIn,
+  },
   gateway: {
     description: 'CPU for a call beside a bare relay, haproxy, Portkey and LiteLLM; thousands of rollouts; memory',
     load: async () => (await import('./suites/gateway.ts')).gateway,

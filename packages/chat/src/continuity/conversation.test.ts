@@ -1,50 +1,8 @@
 import type { Message, ToolDefinition } from '@aworld-train/protocol'
 import { describe, expect, test } from 'vitest'
-import { loadChatModel } from '../load-chat-model.ts'
-import { type ShapeName, writeShape } from '../template-shapes.test-support.ts'
-import type { ChatModel, Conversation, HistoryPolicy, PreparedPrompt } from '../types.ts'
-import { type ModelFiles, writeModel } from '../write-model.test-support.ts'
-
-const lookup: ToolDefinition = { name: 'lookup', parameters: { type: 'object', properties: { name: { type: 'string' } } } }
-const add: ToolDefinition = { name: 'add', parameters: { type: 'object', properties: {} } }
-const now = new Date(2026, 6, 4)
-
-async function shape(name: ShapeName, history: HistoryPolicy = 'loop'): Promise<ChatModel> {
-  await using folder = await writeShape(name)
-  return await loadChatModel({ directory: folder.directory, stopTokenIds: folder.stopTokenIds, history })
-}
-
-async function chatMlLike(template: string, history: HistoryPolicy = 'template', files: Partial<ModelFiles> = {}): Promise<ChatModel> {
-  const special = ['<|im_start|>', '<|im_end|>']
-  await using folder = await writeModel({ template, special, eosToken: '<|im_end|>', ends: ['<|im_end|>'], ...files })
-  return await loadChatModel({ directory: folder.directory, stopTokenIds: [folder.idOf('<|im_end|>')], history })
-}
-
-const user = (content: string): Message => ({ role: 'user', content })
-const assistant = (content: string | null, more: Partial<Message> = {}): Message => ({ role: 'assistant', content, ...more })
-const call = (id: string, args = '{"name": "iron"}', name = 'lookup') => ({ id, name, arguments: args })
-const result = (toolCallId: string, content: string): Message => ({ role: 'tool', toolCallId, content })
-
-interface Sampled {
-  readonly text: string
-  readonly message: Message
-  readonly truncated?: boolean
-  readonly tools?: readonly ToolDefinition[]
-}
-
-/** Prepares, then records `text` as sampled; gives the prompt. */
-function turn(model: ChatModel, conversation: Conversation, index: number, messages: readonly Message[], sampled: Sampled): PreparedPrompt {
-  const prepared = conversation.prepare({ messages, tools: sampled.tools ?? [] })
-  const { text, message, truncated = false } = sampled
-  conversation.record(index, prepared, { tokenIds: model.encode(text), message, truncated })
-  return prepared
-}
-
-/** What a continuation appended to its parent. */
-function appended(model: ChatModel, prepared: PreparedPrompt, parent: PreparedPrompt, sampledText: string): string {
-  const from = parent.promptTokenIds.length + model.encode(sampledText).length
-  return model.decode(prepared.promptTokenIds.subarray(from))
-}
+import type { ShapeName } from '../template-shapes.test-support.ts'
+import type { HistoryPolicy } from '../types.ts'
+import { add, appended, assistant, call, chatMlLike, lookup, now, result, shape, turn, user } from './conversation.test-support.ts'
 
 describe('what a client may do to a history', () => {
   const answered = async (change: (message: Message) => Message, recorded: Message, tools: readonly ToolDefinition[] = [lookup]) => {

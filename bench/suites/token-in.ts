@@ -1,0 +1,158 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { Agent, request } from 'node:http'
+import { fileURLToPath } from 'node:url'
+import { type BenchRow, type BenchSuite, compare, type Spread, spreadOf } from '../suite.ts'
+import type { Command, Reply } from '../token-in/gateway-process.ts'
+import { callText, type Growth, resultWords, text, tools, turns } from '../token-in/workload.ts'
+
+const conversations = 16
+const warmUps = 3
+const measured = [2, turns] as const
+
+/** CPU of a call by its place in a conversation that grows to 32,000 tokens: `npm run bench -- token-in [rounds]`, nine rounds by default. */
+export const tokenIn: BenchSuite = {
+  async run(args) {
+    const rounds = Number(args[0] ?? 9)
+    const rows: BenchRow[] = []
+    const notes: string[] = []
+    await using gateway = await start('gateway')
+    await using echo = await start('echo')
+    for (const growth of ['even', 'bursts'] as const) {
+      const ours: Round[] = []
+      const bare: Round[] = []
+      for (let index = -warmUps; index < rounds; index += 1) {
+        const [one, other] = [await playRound(gateway, growth, index), await playRound(echo, growth, index)]
+        if (index >= 0) {
+          ours.push(one)
+          bare.push(other)
+        }
+      }
+      rows.push(...rowsOf(growth, ours, bare))
+      const { longest, continued, branched, bodyBytes } = ours[0]!
+      notes.push(
+        `${titles[growth]}: turn ${turns} has ${longest} prompt tokens in a body of ${Math.round(bodyBytes / 1000)} kB; ${continued} of ${conversations * turns} calls continued, ${branched} are roots`,
+      )
+    }
+    notes.push(
+      `CPU is user + system of the gateway's whole process, from the socket to the record; ${conversations} conversations a round, ${rounds} rounds after ${warmUps} to warm up; each call samples ${callText(1).split(' ').length} words as a tool call`,
+      'bare: an HTTP server that receives the same body, parses it with JSON.parse and answers as much',
+    )
+    return { rows, notes }
+  },
+}
+
+const titles: Readonly<Record<Growth, string>> = {
+  even: 'equal suffixes of 1,560 tokens',
+  bursts: 'suffixes of 100 tokens at turns 2 and 20, long ones between',
+}
+
+interface Round extends Reply {
+  /** Microseconds of CPU a call, by turn. */
+  readonly cost: ReadonlyMap<number, number>
+  readonly bodyBytes: number
+}
+
+function rowsOf(growth: Growth, ours: readonly Round[], bare: readonly Round[]): BenchRow[] {
+  const title = titles[growth]
+  const of = (rounds: readonly Round[], value: (cost: ReadonlyMap<number, number>) => number): Spread =>
+    spreadOf(rounds.map(({ cost }) => value(cost)))
+  const row = (measure: string, unit: string, value: (cost: ReadonlyMap<number, number>) => number): BenchRow => {
+    const own = of(ours, value)
+    return { measure: `${title}: ${measure}`, unit, better: 'lower', ours: own, peers: { bare: compare(own, of(bare, value)) } }
+  }
+  const [early, late] = measured
+  return [
+    ...measured.map((turn) => row(`turn ${turn}`, 'us CPU a call', (cost) => cost.get(turn)!)),
+    row(`turn ${late} / turn ${early}`, 'ratio', (cost) => cost.get(late)! / cost.get(early)!),
+  ]
+}
+
+/** Plays all conversations turn by turn; what a turn costs is the CPU of the process over all of them. */
+async function playRound(served: ServedProcess, growth: Growth, index: number): Promise<Round> {
+  const open = []
+  for (let number = 0; number < conversations; number += 1) {
+    const { url } = await served.ask({ do: 'open', rollout: `${growth}-${index}-${number}` })
+    const question = text(800, seed(index, 0, number))
+    const messages: unknown[] = [
+      { role: 'system', content: text(200, 3) },
+      { role: 'user', content: question },
+    ]
+    open.push({ url: url!, number, messages })
+  }
+  const cost = new Map<number, number>()
+  let bodyBytes = 0
+  for (let turn = 1; turn <= turns; turn += 1) {
+    const before = await served.ask({ do: 'cpu' })
+    for (const conversation of open) {
+      const body = JSON.stringify({ model: 'policy', messages: conversation.messages, tools })
+      bodyBytes = Math.max(bodyBytes, Buffer.byteLength(body))
+      const message = (await post(served.agent, conversation.url, body)).choices[0]!.message
+      const result = text(resultWords(growth, turn + 1), seed(index, turn, conversation.number))
+      conversation.messages.push(message, { role: 'tool', tool_call_id: message.tool_calls[0]!.id, content: result })
+    }
+    const after = await served.ask({ do: 'cpu' })
+    cost.set(turn, (after.cpu! - before.cpu!) / conversations)
+  }
+  return { ...(await served.ask({ do: 'close' })), cost, bodyBytes }
+}
+
+/** Every text is a new one: nothing of it can come from a cache. */
+const seed = (round: number, turn: number, conversation: number) => ((round + warmUps) * (turns + 1) + turn) * conversations + conversation
+
+interface Completion {
+  readonly choices: readonly { readonly message: { readonly tool_calls: readonly { readonly id: string }[] } }[]
+}
+
+function post(agent: Agent, url: string, body: string): Promise<Completion> {
+  return new Promise((resolve, reject) => {
+    const call = request(url, {
+      method: 'POST',
+      agent,
+      headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) },
+    })
+    call.on('error', reject)
+    call.on('response', (response) => {
+      const chunks: Buffer[] = []
+      response.on('error', reject)
+      response.on('data', (chunk: Buffer) => chunks.push(chunk))
+      response.on('end', () => {
+        const answer = Buffer.concat(chunks).toString()
+        if (response.statusCode === 200) resolve(JSON.parse(answer) as Completion)
+        else reject(new Error(`The gateway answered ${response.statusCode}: ${answer.slice(0, 300)}`))
+      })
+    })
+    call.end(body)
+  })
+}
+
+interface ServedProcess extends AsyncDisposable {
+  readonly agent: Agent
+  ask(command: Command): Promise<Reply>
+}
+
+async function start(kind: 'gateway' | 'echo'): Promise<ServedProcess> {
+  const child = fork(fileURLToPath(new URL('../token-in/gateway-process.ts', import.meta.url)), [kind])
+  const ended = once(child, 'exit')
+  const broken = ended.then(([code]) => {
+    throw new Error(`The measured process ended with exit code ${code}.`)
+  })
+  broken.catch(() => {})
+  const replyOf = async () => ((await Promise.race([once(child, 'message'), broken])) as [Reply])[0]
+  await replyOf()
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  const ask = async (command: Command): Promise<Reply> => {
+    const reply = replyOf()
+    child.send(command)
+    return await reply
+  }
+  return {
+    agent,
+    ask,
+    async [Symbol.asyncDispose]() {
+      agent.destroy()
+      await ask({ do: 'stop' })
+      await ended
+    },
+  }
+}

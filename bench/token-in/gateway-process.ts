@@ -1,0 +1,119 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { chatMlTemplate, loadChatModel } from '@aworld-train/chat'
+import { createGateway } from '@aworld-train/gateway'
+import { scriptedEngine } from '@aworld-train/testing'
+import { callText, contextTokens, turns } from './workload.ts'
+import { writeWordModel } from './write-word-model.ts'
+
+/** What this process answers over IPC, one reply a request, in order. */
+export type Command =
+  | { readonly do: 'open'; readonly rollout: string }
+  | { readonly do: 'close' }
+  | { readonly do: 'cpu' }
+  | { readonly do: 'stop' }
+export interface Reply {
+  readonly url?: string
+  /** User and system time of the whole process, in microseconds. */
+  readonly cpu?: number
+  /** Tokens of the longest prompt, and turns that were continued and not. */
+  readonly longest?: number
+  readonly continued?: number
+  readonly branched?: number
+}
+
+interface Served {
+  open(rollout: string): string
+  /** Ends all sessions. */
+  clear(): Promise<Reply>
+  close(): Promise<void>
+}
+
+async function serveGateway(): Promise<Served> {
+  const directory = await mkdtemp(join(tmpdir(), 'aworld-train-token-in-'))
+  const model = await writeWordModel(directory, chatMlTemplate, 2 * contextTokens)
+  const chat = await loadChatModel({ directory, stopTokenIds: model.stopTokenIds })
+  const said = Array.from({ length: turns + 1 }, (_, turn) => [...chat.encode(callText(turn)), ...model.stopTokenIds])
+  const engine = scriptedEngine({ model, script: ({ random }) => ({ tokenIds: said[random.turn + 1] ?? said[1]!, pieceSize: 8 }) })
+  const gateway = await createGateway({ models: { policy: { kind: 'token', engine, chat } }, seed: 1 })
+  let sessions: ReturnType<typeof gateway.open>[] = []
+  return {
+    open(rollout) {
+      const session = gateway.open({
+        rollout,
+        attempt: 0,
+        taskId: 'task',
+        sample: 0,
+        policy: 'policy',
+        sampling: { temperature: 1, topP: 1, topK: 0, maxTokens: 1024, stop: [], seed: 0 },
+        agents: [{ name: 'agent', trainable: true }],
+      })
+      sessions.push(session)
+      return `${session.endpoint('agent').baseUrl}/chat/completions`
+    },
+    async clear() {
+      const records = await Promise.all(sessions.map((session) => session.close()))
+      sessions = []
+      const recorded = records.flatMap((trajectories) => trajectories.flatMap((trajectory) => trajectory.turns))
+      return {
+        longest: recorded.reduce((most, turn) => Math.max(most, turn.promptTokenIds.length), 0),
+        continued: recorded.filter(({ parent }) => parent !== null).length,
+        branched: recorded.filter(({ parent }) => parent === null).length,
+      }
+    },
+    async close() {
+      await gateway.close()
+      await engine.close()
+      await rm(directory, { recursive: true })
+    },
+  }
+}
+
+/** The least that any gateway which reads messages does: receives the body, parses it, and answers. */
+async function serveEcho(): Promise<Served> {
+  const answer = JSON.stringify({
+    choices: [
+      { message: { role: 'assistant', content: null, tool_calls: [{ id: 'c', function: { name: 'search', arguments: callText(1) } }] } },
+    ],
+  })
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = []
+    request.on('data', (chunk: Buffer) => chunks.push(chunk))
+    request.on('end', () => {
+      const body = JSON.parse(Buffer.concat(chunks).toString()) as { messages: unknown[] }
+      response.writeHead(200, { 'content-type': 'application/json', 'x-messages': body.messages.length })
+      response.end(answer)
+    })
+  })
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  const { port } = server.address() as AddressInfo
+  return {
+    open: () => `http://127.0.0.1:${port}/`,
+    clear: async () => ({}),
+    async close() {
+      server.closeAllConnections()
+      await new Promise((done) => server.close(done))
+    },
+  }
+}
+
+const served = process.argv[2] === 'echo' ? await serveEcho() : await serveGateway()
+
+async function carryOut(command: Command): Promise<Reply> {
+  if (command.do === 'open') return { url: served.open(command.rollout) }
+  if (command.do === 'close') return await served.clear()
+  if (command.do === 'stop') await served.close()
+  const { user, system } = process.cpuUsage()
+  return { cpu: user + system }
+}
+
+process.on('message', async (command: Command) => {
+  const reply = await carryOut(command)
+  process.send?.(reply, undefined, undefined, () => {
+    if (command.do === 'stop') process.disconnect()
+  })
+})
+process.send?.({})
