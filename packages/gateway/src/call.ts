@@ -1,5 +1,6 @@
 import type { CompletionDelta } from '@aworld-train/chat'
 import type { FinishReason, Message, ToolDefinition, Usage } from '@aworld-train/protocol'
+import type { Oddity } from './dialects/history-oddities.ts'
 import type { ResponseMemory } from './dialects/responses/memory.ts'
 import type { HttpFailure } from './failure.ts'
 
@@ -38,6 +39,8 @@ export interface ModelCall {
   /** May only shorten what the trainer allows; `null` where the agent does not ask. */
   readonly maxTokens: number | null
   readonly stop: readonly string[]
+  /** What is odd in the history and is served as it stands: counted by kind. */
+  readonly oddities: readonly Oddity[]
   readonly asked: AskedSampling
   /** Names of fields that have no effect here, from a closed list; all others are `other`. */
   readonly ignored: readonly string[]

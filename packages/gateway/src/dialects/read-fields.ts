@@ -30,11 +30,14 @@ export function readOptionalString(value: unknown, path: string): string | undef
   return value === undefined || value === null ? undefined : readString(value, path)
 }
 
-export function readFlag(value: unknown, path: string): boolean {
-  if (value === undefined || value === null) return false
+/** `undefined` where the field is missing or null. */
+export function readOptionalFlag(value: unknown, path: string): boolean | undefined {
+  if (value === undefined || value === null) return undefined
   if (typeof value !== 'boolean') wrongType(path, 'true or false', value)
   return value
 }
+
+export const readFlag = (value: unknown, path: string): boolean => readOptionalFlag(value, path) ?? false
 
 export function readPositiveInteger(value: unknown, path: string): number | null {
   if (value === undefined || value === null) return null

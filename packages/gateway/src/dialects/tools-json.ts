@@ -4,17 +4,24 @@ import { itemTexts, memberText } from './member-text.ts'
 /** A tool in the form of Chat Completions, with the text of its schema as it was written. */
 function toolJson({ name, description }: ToolDefinition, schema: string, strict: string | undefined): string {
   const described = description === undefined ? '' : `,"description":${JSON.stringify(description)}`
-  const strictly = strict === undefined ? '' : `,"strict":${strict}`
+  const strictly = strict === undefined || strict === 'null' ? '' : `,"strict":${strict}`
   return `{"type":"function","function":{"name":${JSON.stringify(name)}${described},"parameters":${schema}${strictly}}}`
 }
 
+/** The text of the member that `path` leads to. */
+function nestedText(json: string, path: readonly string[]): string | undefined {
+  let text: string | undefined = json
+  for (const name of path) text = text === undefined ? undefined : memberText(text, name)
+  return text
+}
+
 /**
- * Tools that a dialect writes without the wrapper of Chat Completions, with that wrapper; `schemaName` is the member that
- * holds the schema. `tools` are those of the request in their order, and `customTools` those without a schema of their own.
+ * The tools of a request in the form of Chat Completions. `schemaPath` leads to the schema in each tool as the dialect writes
+ * it, `tools` are those of the request in their order, and `customTools` those without a schema of their own.
  */
 export function wrapToolsJson(
   json: string,
-  schemaName: string,
+  schemaPath: readonly string[],
   tools: readonly ToolDefinition[],
   customTools: ReadonlySet<string>,
 ): string | undefined {
@@ -22,8 +29,8 @@ export function wrapToolsJson(
   if (texts.length === 0) return undefined
   const wrapped = tools.map((tool, index) => {
     const text = texts[index] ?? '{}'
-    const written = customTools.has(tool.name) ? undefined : memberText(text, schemaName)
-    const strict = memberText(text, 'strict')
+    const written = customTools.has(tool.name) ? undefined : nestedText(text, schemaPath)
+    const strict = nestedText(text, [...schemaPath.slice(0, -1), 'strict'])
     return toolJson(tool, written === undefined || written === 'null' ? JSON.stringify(tool.parameters) : written, strict)
   })
   return `[${wrapped.join(',')}]`

@@ -1,6 +1,7 @@
 import type { Message, MessageRole, ToolCall } from '@aworld-train/protocol'
-import { badRequest } from '../../failure.ts'
+import { badRequest, unsupportedInput } from '../../failure.ts'
 import { type Fields, readArray, readObject, readOptionalString, readString } from '../read-fields.ts'
+import { toCustomArguments } from '../tools-json.ts'
 
 const roles: ReadonlySet<string> = new Set<MessageRole>(['system', 'developer', 'user', 'assistant', 'tool'])
 
@@ -15,8 +16,8 @@ function decodeContent(content: unknown, path: string): string | null {
   for (const [index, value] of readArray(content, path).entries()) {
     const part = readObject(value, `${path}[${index}]`)
     const type = readString(part['type'], `${path}[${index}].type`)
-    const field = textParts[type]
-    if (!field) throw badRequest(`"${path}[${index}].type" is "${type}"; the policy reads text only.`, `${path}[${index}].type`)
+    const field = Object.hasOwn(textParts, type) ? textParts[type] : undefined
+    if (field === undefined) throw unsupportedInput(type, `${path}[${index}].type`)
     text += readString(part[field], `${path}[${index}].${field}`)
   }
   return text
@@ -24,20 +25,30 @@ function decodeContent(content: unknown, path: string): string | null {
 
 function decodeToolCall(value: unknown, path: string): ToolCall {
   const call = readObject(value, path)
+  const id = readOptionalString(call['id'], `${path}.id`) ?? ''
   const type = readOptionalString(call['type'], `${path}.type`) ?? 'function'
-  if (type !== 'function') throw badRequest(`"${path}.type" is "${type}"; only "function" calls are known.`, `${path}.type`)
-  const called = readObject(call['function'], `${path}.function`)
-  return {
-    id: readOptionalString(call['id'], `${path}.id`) ?? '',
-    name: readString(called['name'], `${path}.function.name`),
-    arguments: readOptionalString(called['arguments'], `${path}.function.arguments`) ?? '',
+  if (type !== 'function' && type !== 'custom') {
+    throw badRequest(`"${path}.type" is "${type}"; only "function" and "custom" calls are known.`, `${path}.type`)
   }
+  const at = `${path}.${type}`
+  const called = readObject(call[type], at)
+  const name = readString(called['name'], `${at}.name`)
+  if (type === 'custom') return { id, name, arguments: toCustomArguments(readString(called['input'], `${at}.input`)) }
+  return { id, name, arguments: readOptionalString(called['arguments'], `${at}.arguments`) ?? '' }
 }
 
 function decodeToolCalls(message: Fields, path: string): ToolCall[] {
   const calls = message['tool_calls']
   if (calls === undefined || calls === null) return []
   return readArray(calls, `${path}.tool_calls`).map((call, index) => decodeToolCall(call, `${path}.tool_calls[${index}]`))
+}
+
+/** What an assistant said otherwise than in text and calls would be lost without a word. */
+function refuseUnreadable(message: Fields, path: string): void {
+  if (message['audio'] !== undefined && message['audio'] !== null) throw unsupportedInput('audio', `${path}.audio`)
+  if (message['function_call'] !== undefined && message['function_call'] !== null) {
+    throw badRequest(`"${path}.function_call" is no longer served; send "tool_calls".`, `${path}.function_call`)
+  }
 }
 
 /** One message of a request in the neutral form; `path` names it in errors. */
@@ -53,6 +64,8 @@ export function decodeMessage(value: unknown, path: string): Message {
   if (role === 'assistant') {
     const reasoning = fields['reasoning_content'] ?? fields['reasoning']
     if (typeof reasoning === 'string' && reasoning !== '') message.reasoning = readString(reasoning, `${path}.reasoning_content`)
+    refuseUnreadable(fields, path)
+    message.content ??= readOptionalString(fields['refusal'], `${path}.refusal`) ?? null
     const calls = decodeToolCalls(fields, path)
     if (calls.length > 0) message.toolCalls = calls
   } else if (role === 'tool') {

@@ -2,6 +2,7 @@ import type { FinishReason, Message, ToolCall, Usage } from '@aworld-train/proto
 import type { AnswerHead, Completion } from '../../call.ts'
 import type { HttpFailure } from '../../failure.ts'
 import { tokenLogprobs } from '../token-logprobs.ts'
+import { fromCustomArguments } from '../tools-json.ts'
 
 const finishReasons: Readonly<Record<FinishReason['unified'], string>> = {
   stop: 'stop',
@@ -20,24 +21,24 @@ export const encodeUsage = ({ promptTokens, completionTokens, cachedTokens }: Us
   prompt_tokens_details: { cached_tokens: cachedTokens },
 })
 
-export const encodeToolCall = ({ id, name, arguments: text }: ToolCall) => ({
-  id,
-  type: 'function',
-  function: { name, arguments: text },
-})
+/** A call as clients read it; one of a tool in `customTools` with the plain text that its arguments hold. */
+export function encodeToolCall({ id, name, arguments: text }: ToolCall, customTools: ReadonlySet<string>) {
+  if (customTools.has(name)) return { id, type: 'custom', custom: { name, input: fromCustomArguments(text) } }
+  return { id, type: 'function', function: { name, arguments: text } }
+}
 
 /** `logprobs` of a choice: one entry a sampled token. */
 export function encodeLogprobs(head: AnswerHead, tokenIds: ArrayLike<number>, logprobs: ArrayLike<number>) {
   return { content: tokenLogprobs(head, tokenIds, logprobs), refusal: null }
 }
 
-function encodeMessage({ content, reasoning, toolCalls }: Message) {
+function encodeMessage({ content, reasoning, toolCalls }: Message, customTools: ReadonlySet<string>) {
   return {
     role: 'assistant',
     content,
     refusal: null,
     ...(reasoning !== undefined && { reasoning_content: reasoning }),
-    ...(toolCalls && toolCalls.length > 0 && { tool_calls: toolCalls.map(encodeToolCall) }),
+    ...(toolCalls && toolCalls.length > 0 && { tool_calls: toolCalls.map((call) => encodeToolCall(call, customTools)) }),
   }
 }
 
@@ -52,7 +53,7 @@ export function encodeResponse(head: AnswerHead, { message, finishReason, tokenI
     choices: [
       {
         index: 0,
-        message: encodeMessage(message),
+        message: encodeMessage(message, head.call.customTools),
         logprobs: wantsLogprobs ? encodeLogprobs(head, tokenIds, logprobs) : null,
         finish_reason: encodeFinishReason(finishReason),
         ...(wantsTokenIds && { token_ids: Array.from(tokenIds) }),

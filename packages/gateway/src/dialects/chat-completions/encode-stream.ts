@@ -20,10 +20,10 @@ const choice = (delta: object, finishReason: string | null = null, extra?: objec
   ...extra,
 })
 
-function toDelta(delta: CompletionDelta): object {
+function toDelta(delta: CompletionDelta, customTools: ReadonlySet<string>): object {
   if (delta.type === 'content') return { content: delta.text }
   if (delta.type === 'reasoning') return { reasoning_content: delta.text }
-  return { tool_calls: [{ index: delta.index, ...encodeToolCall(delta.call) }] }
+  return { tool_calls: [{ index: delta.index, ...encodeToolCall(delta.call, customTools) }] }
 }
 
 /** The first event: the role, and the prompt's ids where they were asked for. */
@@ -41,7 +41,9 @@ function encodePiece(head: AnswerHead, { deltas, tokenIds, logprobs }: StreamPie
   }
   const carries = (wantsLogprobs || wantsTokenIds) && tokenIds.length > 0
   if (deltas.length === 0) return carries ? chunk(head, [choice({}, null, extra)]) : ''
-  return deltas.map((delta, index) => chunk(head, [choice(toDelta(delta), null, carries && index === 0 ? extra : undefined)])).join('')
+  return deltas
+    .map((delta, index) => chunk(head, [choice(toDelta(delta, head.call.customTools), null, carries && index === 0 ? extra : undefined)]))
+    .join('')
 }
 
 /** The finish reason, the usage where it was asked for, and the end mark. */

@@ -1,6 +1,7 @@
 import type { Message, ToolDefinition } from '@aworld-train/protocol'
 import type { ModelCall } from '../../call.ts'
 import { badRequest } from '../../failure.ts'
+import { historyOddities } from '../history-oddities.ts'
 import { checkDepth, readArray, readFlag, readObject, readOptionalString, readPositiveInteger, readString } from '../read-fields.ts'
 import { type AskedChoice, checkToolChoice } from '../tool-choice.ts'
 import { wrapToolsJson } from '../tools-json.ts'
@@ -78,12 +79,13 @@ export function decodeRequest(value: unknown, json: string): ModelCall {
     model: typeof body['model'] === 'string' && body['model'] !== '' ? body['model'] : null,
     messages: system === '' ? messages : [{ role: 'system', content: system }, ...messages],
     tools,
-    toolsJson: wrapToolsJson(json, 'input_schema', tools, noTools),
+    toolsJson: wrapToolsJson(json, ['input_schema'], tools, noTools),
     customTools: noTools,
     toolChoice: checkToolChoice(asked, tools, parallel),
     stream: readFlag(body['stream'], 'stream'),
     maxTokens: readPositiveInteger(body['max_tokens'], 'max_tokens'),
     stop: decodeStop(body['stop_sequences']),
+    oddities: historyOddities(messages),
     asked: askedSampling(body),
     ...unusedFields(body, json, used),
     wants: { logprobs: false, tokenIds: readFlag(body['return_token_ids'], 'return_token_ids'), streamUsage: true },

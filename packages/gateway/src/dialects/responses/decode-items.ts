@@ -26,7 +26,7 @@ function decodeText(content: unknown, path: string): string {
   for (const [index, value] of readArray(content, path).entries()) {
     const part = readObject(value, `${path}[${index}]`)
     const type = readString(part['type'], `${path}[${index}].type`)
-    const field = textParts[type]
+    const field = Object.hasOwn(textParts, type) ? textParts[type] : undefined
     if (field === undefined) throw unsupportedInput(type, `${path}[${index}].type`)
     text += readString(part[field], `${path}[${index}].${field}`)
   }

@@ -1,5 +1,6 @@
 import type { Message, ToolDefinition } from '@aworld-train/protocol'
 import { badRequest } from '../../failure.ts'
+import { historyOddities } from '../history-oddities.ts'
 import { memberText } from '../member-text.ts'
 import {
   checkDepth,
@@ -7,6 +8,7 @@ import {
   readArray,
   readFlag,
   readObject,
+  readOptionalFlag,
   readOptionalString,
   readPositiveInteger,
   readString,
@@ -133,8 +135,8 @@ export function decodeRequest(value: unknown, json: string, memory: ResponseMemo
   const customTools = new Set<string>()
   const given = body['tools'] === undefined || body['tools'] === null ? [] : readArray(body['tools'], 'tools')
   const tools = given.map((tool, index) => decodeTool(tool, `tools[${index}]`, customTools))
-  const parallel = body['parallel_tool_calls'] !== false
-  const store = body['store'] !== false
+  const parallel = readOptionalFlag(body['parallel_tool_calls'], 'parallel_tool_calls') ?? true
+  const store = readOptionalFlag(body['store'], 'store') ?? true
   const include = decodeInclude(body['include'])
   const reasoning = readObject(body['reasoning'] ?? {}, 'reasoning')
   readObject(body['stream_options'] ?? {}, 'stream_options')
@@ -143,12 +145,13 @@ export function decodeRequest(value: unknown, json: string, memory: ResponseMemo
     model: typeof body['model'] === 'string' && body['model'] !== '' ? body['model'] : null,
     messages: instructions ? [{ role: 'system', content: instructions }, ...messages] : messages,
     tools,
-    toolsJson: wrapToolsJson(json, 'parameters', tools, customTools),
+    toolsJson: wrapToolsJson(json, ['parameters'], tools, customTools),
     customTools,
     toolChoice: checkToolChoice(decodeChoice(body['tool_choice']), tools, parallel),
     stream: readFlag(body['stream'], 'stream'),
     maxTokens: readPositiveInteger(body['max_output_tokens'], 'max_output_tokens'),
     stop: [],
+    oddities: historyOddities(messages),
     asked: askedSampling(body),
     ...unusedFields(body, json, used),
     wants: {

@@ -1,129 +1,105 @@
 import type { CompletionDelta } from '@aworld-train/chat'
-import type { Message, ToolCall, Usage } from '@aworld-train/protocol'
-import type { StreamPiece } from '../../../call.ts'
-import { createEventReader } from '../../read-events.ts'
+import type { Usage } from '@aworld-train/protocol'
 import type { Fields } from '../../read-fields.ts'
-import { type ChatAnswer, decodeFinishReason, decodeIds, decodeLogprobs, decodeUsage, invalidAnswer } from './decode-answer.ts'
+import {
+  type AnswerDecoder,
+  type AnswerText,
+  createAnswerDecoder,
+  fieldsOf,
+  invalidAnswer,
+  type ServerAnswer,
+  textOf,
+  toMessage,
+} from '../../server-answer.ts'
+import { decodeFinishReason, decodeIds, decodeLogprobs, decodeUsage } from './decode-answer.ts'
 
-/** Reads the events of one streamed answer, in chunks as they come. */
-export interface ChatStreamDecoder {
-  /** What the chunk shows; a call is shown when its arguments are whole. Throws POLICY_RESPONSE_INVALID, also for an error event. */
-  push(chunk: Uint8Array): StreamPiece | null
-  /** The rest, and the whole answer. Throws POLICY_RESPONSE_INVALID for a stream that ended before its finish reason. */
-  finish(): { readonly piece: StreamPiece | null; readonly answer: ChatAnswer }
-}
+/** Gathers the chunks of one answer; calls are shown one by one, each when the next begins or the answer ends. */
+class ChatChunks {
+  readonly tokens = { ids: [] as number[], logprobs: [] as number[] }
+  readonly #text: AnswerText = { content: null, reasoning: '', calls: [] }
+  #shown = 0
+  #finish: string | null = null
+  #usage: Usage | null = null
+  #id: string | null = null
+  #model: string | null = null
+  #promptTokenIds: Int32Array = new Int32Array(0)
 
-interface OpenCall {
-  id: string
-  name: string
-  arguments: string
-}
-
-/** A decoder for one answer; nothing to close. */
-export function createChatStreamDecoder(): ChatStreamDecoder {
-  const events = createEventReader()
-  const calls: OpenCall[] = []
-  const tokenIds: number[] = []
-  const logprobs: number[] = []
-  let shownCalls = 0
-  let content: string | null = null
-  let reasoning = ''
-  let finish: string | null = null
-  let usage: Usage | null = null
-  let id: string | null = null
-  let model: string | null = null
-  let promptTokenIds: Int32Array = new Int32Array(0)
-
-  function showCalls(deltas: CompletionDelta[], before: number): void {
-    for (; shownCalls < before; shownCalls++) deltas.push({ type: 'tool-call', call: { ...calls[shownCalls]! }, index: shownCalls })
+  read(chunk: Fields, deltas: CompletionDelta[]): void {
+    const { error } = chunk
+    if (error) throw invalidAnswer(`is an error: ${textOf(fieldsOf(error)['message']) ?? JSON.stringify(error)}`)
+    this.#id ??= textOf(chunk['id']) ?? null
+    this.#model ??= textOf(chunk['model']) ?? null
+    if (Array.isArray(chunk['prompt_token_ids'])) this.#promptTokenIds = decodeIds(chunk['prompt_token_ids'])
+    if (chunk['usage']) this.#usage = decodeUsage(chunk['usage'])
+    const choice = Array.isArray(chunk['choices']) ? fieldsOf(chunk['choices'][0]) : {}
+    this.#readDelta(fieldsOf(choice['delta']), deltas)
+    if (Array.isArray(choice['token_ids'])) for (const id of choice['token_ids']) this.tokens.ids.push(Number(id))
+    for (const logprob of decodeLogprobs(choice['logprobs'])) this.tokens.logprobs.push(logprob)
+    this.#finish = textOf(choice['finish_reason']) ?? this.#finish
+    if (this.#finish !== null) this.#showCalls(deltas, this.#text.calls.length)
   }
 
-  function readCalls(value: unknown, deltas: CompletionDelta[]): void {
-    if (!Array.isArray(value)) return
-    for (const part of value as Fields[]) {
-      const called = (part['function'] ?? {}) as Fields
-      const given = part['index']
-      const index = typeof given === 'number' ? given : Math.max(0, calls.length - 1)
-      if (index > calls.length || index < 0) throw invalidAnswer(`names tool call ${index} before call ${calls.length}`)
-      calls[index] ??= { id: '', name: '', arguments: '' }
-      const call = calls[index]
-      if (typeof part['id'] === 'string') call.id ||= part['id']
-      if (typeof called['name'] === 'string') call.name += called['name']
-      if (typeof called['arguments'] === 'string') call.arguments += called['arguments']
-      // A server writes calls one after the other.
-      showCalls(deltas, index)
+  answer(): ServerAnswer {
+    if (this.#finish === null) throw invalidAnswer('ended before its finish reason')
+    const { content, reasoning, calls } = this.#text
+    const { ids, logprobs } = this.tokens
+    return {
+      id: this.#id,
+      model: this.#model,
+      promptTokenIds: this.#promptTokenIds,
+      completion: {
+        message: toMessage(content, reasoning, calls),
+        finishReason: decodeFinishReason(this.#finish, calls.length > 0),
+        tokenIds: Int32Array.from(ids),
+        logprobs: Float32Array.from(logprobs),
+        usage: this.#usage ?? { promptTokens: this.#promptTokenIds.length, completionTokens: ids.length, cachedTokens: 0 },
+      },
     }
   }
 
-  function readChunk(chunk: Fields, deltas: CompletionDelta[]): void {
-    if (chunk['error']) throw invalidAnswer(`is an error: ${(chunk['error'] as Fields)['message'] ?? JSON.stringify(chunk['error'])}`)
-    if (typeof chunk['id'] === 'string') id ??= chunk['id']
-    if (typeof chunk['model'] === 'string') model ??= chunk['model']
-    if (Array.isArray(chunk['prompt_token_ids'])) promptTokenIds = decodeIds(chunk['prompt_token_ids'])
-    if (chunk['usage']) usage = decodeUsage(chunk['usage'])
-    const choice = (chunk['choices'] as Fields[] | undefined)?.[0]
-    if (!choice) return
-    const delta = (choice['delta'] ?? {}) as Fields
-    const thought = delta['reasoning_content'] ?? delta['reasoning']
-    if (typeof thought === 'string' && thought !== '') {
-      reasoning += thought
+  #readDelta(delta: Fields, deltas: CompletionDelta[]): void {
+    const thought = textOf(delta['reasoning_content']) ?? textOf(delta['reasoning'])
+    if (thought) {
+      this.#text.reasoning += thought
       deltas.push({ type: 'reasoning', text: thought })
     }
-    const said = delta['content'] ?? delta['refusal']
-    if (typeof said === 'string' && said !== '') {
-      content = (content ?? '') + said
+    const said = textOf(delta['content']) ?? textOf(delta['refusal'])
+    if (said) {
+      this.#text.content = (this.#text.content ?? '') + said
       deltas.push({ type: 'content', text: said })
     }
-    readCalls(delta['tool_calls'], deltas)
-    if (typeof choice['finish_reason'] === 'string') finish = choice['finish_reason']
-    if (Array.isArray(choice['token_ids'])) tokenIds.push(...(choice['token_ids'] as number[]))
-    logprobs.push(...decodeLogprobs(choice['logprobs']))
+    if (Array.isArray(delta['tool_calls'])) for (const part of delta['tool_calls']) this.#readCall(fieldsOf(part), deltas)
   }
 
-  function read(texts: readonly string[]): StreamPiece | null {
-    const deltas: CompletionDelta[] = []
-    const [ids, values] = [tokenIds.length, logprobs.length]
-    for (const text of texts) {
-      if (text === '[DONE]') continue
-      let chunk: unknown
-      try {
-        chunk = JSON.parse(text)
-      } catch (cause) {
-        throw invalidAnswer('has an event that is not JSON', cause)
-      }
-      if (typeof chunk !== 'object' || chunk === null) throw invalidAnswer('has an event that is not an object')
-      readChunk(chunk as Fields, deltas)
+  #readCall(part: Fields, deltas: CompletionDelta[]): void {
+    const { calls } = this.#text
+    const given = part['index']
+    const index = typeof given === 'number' ? given : Math.max(0, calls.length - 1)
+    if (index > calls.length || !Number.isSafeInteger(index) || index < 0) {
+      throw invalidAnswer(`has a part of call ${index}, but ${calls.length} calls have begun`)
     }
-    if (finish !== null) showCalls(deltas, calls.length)
-    if (deltas.length === 0 && tokenIds.length === ids && logprobs.length === values) return null
-    return { deltas, tokenIds: tokenIds.slice(ids), logprobs: logprobs.slice(values) }
+    calls[index] ??= { id: '', name: '', arguments: '' }
+    const call = calls[index]
+    const called = fieldsOf(part['function'])
+    call.id ||= textOf(part['id']) ?? ''
+    call.name += textOf(called['name']) ?? ''
+    call.arguments += textOf(called['arguments']) ?? ''
+    this.#showCalls(deltas, index)
   }
 
-  return {
-    push: (chunk) => read(events.push(chunk)),
-    finish() {
-      const piece = read(events.finish())
-      if (finish === null) throw invalidAnswer('ended before its finish reason')
-      const toolCalls: ToolCall[] = calls.map((call) => ({ ...call }))
-      const message: Message = {
-        role: 'assistant',
-        content,
-        ...(reasoning !== '' && { reasoning }),
-        ...(toolCalls.length > 0 && { toolCalls }),
-      }
-      const answer: ChatAnswer = {
-        id,
-        model,
-        promptTokenIds,
-        completion: {
-          message,
-          finishReason: decodeFinishReason(finish, toolCalls.length > 0),
-          tokenIds: Int32Array.from(tokenIds),
-          logprobs: Float32Array.from(logprobs),
-          usage: usage ?? { promptTokens: promptTokenIds.length, completionTokens: tokenIds.length, cachedTokens: 0 },
-        },
-      }
-      return { piece, answer }
-    },
+  #showCalls(deltas: CompletionDelta[], before: number): void {
+    for (; this.#shown < before; this.#shown++) {
+      deltas.push({ type: 'tool-call', call: { ...this.#text.calls[this.#shown]! }, index: this.#shown })
+    }
   }
+}
+
+/** A decoder for one streamed answer of a Chat Completions server; nothing to close. */
+export function createChatStreamDecoder(): AnswerDecoder {
+  const chunks = new ChatChunks()
+  return createAnswerDecoder(
+    (event, deltas) => chunks.read(event, deltas),
+    chunks.tokens,
+    () => chunks.answer(),
+  )
 }

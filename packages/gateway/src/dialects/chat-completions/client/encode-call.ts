@@ -11,13 +11,16 @@ export interface EncodeCallOptions {
   readonly agentSampling?: boolean | undefined
 }
 
+/** The policy's side knows functions only. */
+const noTools: ReadonlySet<string> = new Set()
+
 function toWire({ role, content, reasoning, toolCalls, toolCallId, name }: Message): object {
   return {
     role,
     content,
     ...(name !== undefined && { name }),
     ...(reasoning !== undefined && { reasoning_content: reasoning }),
-    ...(toolCalls && toolCalls.length > 0 && { tool_calls: toolCalls.map(encodeToolCall) }),
+    ...(toolCalls && toolCalls.length > 0 && { tool_calls: toolCalls.map((call) => encodeToolCall(call, noTools)) }),
     ...(toolCallId !== undefined && { tool_call_id: toolCallId }),
   }
 }

@@ -1,0 +1,18 @@
+import type { Message } from '@aworld-train/protocol'
+
+/** What a history may hold that is no error and is served as it stands, but that somebody may want to know of. */
+export type Oddity = 'result-without-call' | 'repeated-call-id'
+
+/** The oddities of a request's messages, one entry each. */
+export function historyOddities(messages: readonly Message[]): Oddity[] {
+  const oddities: Oddity[] = []
+  const called = new Set<string>()
+  for (const { toolCalls = [], role, toolCallId } of messages) {
+    for (const { id } of toolCalls) {
+      if (called.has(id)) oddities.push('repeated-call-id')
+      called.add(id)
+    }
+    if (role === 'tool' && toolCallId !== undefined && !called.has(toolCallId)) oddities.push('result-without-call')
+  }
+  return oddities
+}
