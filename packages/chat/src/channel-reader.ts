@@ -2,7 +2,7 @@ import type { ToolDefinition } from '@aworld-train/protocol'
 import type { CompletionOutput } from './completion-output.ts'
 import { harmonyMarkers, recipientOf } from './syntax/harmony.ts'
 import { MarkerFinder } from './syntax/markers.ts'
-import type { ToolCallSyntax } from './syntax/syntax.ts'
+import type { BodyScan, ToolCallSyntax } from './syntax/syntax.ts'
 import type { CompletionReader } from './tag-reader.ts'
 import type { TextPiece } from './token-text.ts'
 
@@ -30,6 +30,8 @@ class ChannelReader implements CompletionReader {
   #hasChannel = false
   #started = false
   #body = ''
+  /** Of the body of a call; `null` elsewhere. */
+  #scan: BodyScan | null = null
   #held = ''
 
   constructor(options: ChannelReaderOptions) {
@@ -48,7 +50,8 @@ class ChannelReader implements CompletionReader {
     let at = 0
     for (let found = this.#finder.find(whole, at); found; found = this.#finder.find(whole, at)) {
       this.#text(whole.slice(at, found.at))
-      this.#marker(found.marker)
+      if (this.#scan?.state === 'argument') this.#text(found.marker)
+      else this.#marker(found.marker)
       at = found.at + found.marker.length
     }
     const end = this.#finder.heldFrom(whole, at)
@@ -72,8 +75,10 @@ class ChannelReader implements CompletionReader {
   #text(text: string): void {
     if (text === '') return
     if (this.#state === 'header') this.#header += text
-    else if (this.#state === 'call') this.#body += text
-    else this.#output.text(this.#state, text)
+    else if (this.#state === 'call') {
+      this.#body += text
+      this.#scan?.read(text)
+    } else this.#output.text(this.#state, text)
   }
 
   #marker(marker: string): void {
@@ -93,7 +98,10 @@ class ChannelReader implements CompletionReader {
     this.#body = ''
     if (this.#options.tools.length > 0 && recipientOf(header) !== null) this.#state = 'call'
     else this.#state = channel === 'analysis' ? 'reasoning' : 'content'
-    if (this.#state === 'call') return
+    if (this.#state === 'call') {
+      this.#scan = this.#options.syntax.scan()
+      return
+    }
     this.#output.separate(this.#state)
   }
 
@@ -118,5 +126,6 @@ class ChannelReader implements CompletionReader {
     const problem = calls === null && accepted ? 'call-invalid' : issue
     if (problem !== null) this.#output.issues.push(problem)
     this.#state = 'content'
+    this.#scan = null
   }
 }

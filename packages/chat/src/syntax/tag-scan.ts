@@ -43,9 +43,10 @@ class TagScan implements BodyScan {
     let rest = this.#held + text
     this.#held = ''
     while (rest !== '' && !this.#broken) {
+      const place = this.#place
       const before = rest.length
       rest = this.#step(rest)
-      if (rest.length !== before) continue
+      if (rest.length !== before || this.#place !== place) continue
       this.#held = rest
       return
     }
