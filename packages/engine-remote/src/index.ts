@@ -4,7 +4,16 @@ export type { RemoteTokenEngine } from './engine/token-engine.ts'
 export type { Fleet, FleetCounts, FleetEvent, FleetOptions, ReplicaState } from './fleet/fleet.ts'
 export { defaultFleetLimits, type FleetLimits } from './fleet/fleet-limits.ts'
 export type { InFlightPolicy } from './fleet/server-kind.ts'
+export { createSglangChatEngine, createSglangFleet, createSglangTokenEngine } from './sglang/sglang-engines.ts'
 export { readAnswer as readSglangAnswer } from './sglang/sglang-reader.ts'
 export { createVllmChatEngine, createVllmFleet, createVllmTokenEngine, type VllmTokenEngineOptions } from './vllm/vllm-engines.ts'
 export type { VllmKindOptions } from './vllm/vllm-kind.ts'
 export { readAnswer as readVllmAnswer } from './vllm/vllm-reader.ts'
+export type { CheckOptions } from './weights/check-weights.ts'
+export {
+  createWeightUpdater,
+  type Publication,
+  type PublishReport,
+  type WeightUpdater,
+  type WeightUpdaterOptions,
+} from './weights/weight-updater.ts'

@@ -1,6 +1,7 @@
 import type { GenerateRequest, GenerateResult, ModelDescription, TokenEngine } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
-import type { Fleet, FleetOutcome } from '../fleet/fleet.ts'
+import { type Fleet, type FleetOutcome, fleetParts } from '../fleet/fleet.ts'
+import type { Replica } from '../fleet/replica.ts'
 import { createEventReader } from '../http/event-stream.ts'
 import { invalidAnswer } from '../http/server-error.ts'
 import { checkTokens } from './chat-answer.ts'
@@ -22,6 +23,23 @@ export interface TokenEngineParts {
   readonly served: string
   readonly protocol: TokenProtocol
   readonly streamInterval: number
+}
+
+type Send = Fleet['send']
+type Generate = (request: GenerateRequest, signal: AbortSignal, send: Send) => Promise<GenerateResult>
+
+const generators = new WeakMap<RemoteTokenEngine, Generate>()
+
+/** Samples on one replica, past admission, and counts nothing as sampled. */
+export function generateOn(
+  engine: RemoteTokenEngine,
+  replica: Replica,
+  request: GenerateRequest,
+  signal: AbortSignal,
+): Promise<GenerateResult> {
+  const { sendTo } = fleetParts(engine.fleet)
+  const generate = generators.get(engine) as Generate
+  return generate(request, signal, (call, handler, callSignal) => sendTo(replica, call, handler, callSignal))
 }
 
 /** Tokens of one completion as they come. */
@@ -55,11 +73,10 @@ export function createTokenEngine({ fleet, ownsFleet, model, served, protocol, s
       collected.tokenIds.push(tokenIds[index]!)
       collected.logprobs.push(logprobs[index]!)
     }
-    sampled += tokenIds.length
     request.onTokens?.(Int32Array.from(tokenIds), Float32Array.from(logprobs))
   }
 
-  async function send(request: GenerateRequest, collected: Collected, signal: AbortSignal): Promise<FleetOutcome> {
+  async function exchange(request: GenerateRequest, collected: Collected, signal: AbortSignal, send: Send): Promise<FleetOutcome> {
     const { promptTokenIds, sampling, policy } = request
     const context = {
       served: policy ?? served,
@@ -72,7 +89,7 @@ export function createTokenEngine({ fleet, ownsFleet, model, served, protocol, s
     const events = createEventReader((data) => {
       if (data !== '[DONE]' && !signal.aborted) receive(collected, request, data, decode)
     })
-    const outcome = await fleet.send(
+    const outcome = await send(
       {
         path: protocol.path,
         body: ({ salt }) => protocol.encode(request, { ...context, salt }),
@@ -96,41 +113,55 @@ export function createTokenEngine({ fleet, ownsFleet, model, served, protocol, s
     return outcome
   }
 
-  return {
+  const generate: Generate = async (request, signal, send) => {
+    if (closed) throw new TrainError('POLICY_UNAVAILABLE', `Engine "${model.name}" is closed; create another.`)
+    signal.throwIfAborted()
+    const { length } = request.promptTokenIds
+    if (length >= model.contextLength) {
+      throw new TrainError(
+        'POLICY_CONTEXT_OVERFLOW',
+        `The prompt has ${length} tokens, the context of "${model.name}" ${model.contextLength}; shorten the conversation.`,
+        { details: { stopReason: 'context-overflow' } },
+      )
+    }
+    const collected: Collected = { tokenIds: [], logprobs: [], finish: null, labels: null, cachedTokens: 0 }
+    const outcome = await exchange(request, collected, signal, send)
+    const { tokenIds, logprobs, finish, cachedTokens } = collected
+    if (finish === null) throw invalidAnswer(server, 'ended in the middle of its answer')
+    // What a server says of its weights is about the base weights; an adapter's version is ours alone.
+    const labels = request.policy === undefined ? collected.labels : null
+    const spans = toSpans({ server: outcome.replica, versions: outcome.weightVersions, labels, initialVersion })
+    return {
+      tokenIds: Int32Array.from(tokenIds),
+      logprobs: Float32Array.from(logprobs),
+      finishReason: toFinishReason(finish),
+      cachedTokens,
+      ...spans,
+    }
+  }
+
+  const engine: RemoteTokenEngine = {
     name: fleet.kind.name,
     model,
     fleet,
-    async generate(request, signal): Promise<GenerateResult> {
-      if (closed) throw new TrainError('POLICY_UNAVAILABLE', `Engine "${model.name}" is closed; create another.`)
-      signal.throwIfAborted()
-      const { length } = request.promptTokenIds
-      if (length >= model.contextLength) {
-        throw new TrainError(
-          'POLICY_CONTEXT_OVERFLOW',
-          `The prompt has ${length} tokens, the context of "${model.name}" ${model.contextLength}; shorten the conversation.`,
-          { details: { stopReason: 'context-overflow' } },
-        )
-      }
-      const collected: Collected = { tokenIds: [], logprobs: [], finish: null, labels: null, cachedTokens: 0 }
-      const outcome = await send(request, collected, signal)
-      const { tokenIds, logprobs, finish, cachedTokens } = collected
-      if (finish === null) throw invalidAnswer(server, 'ended in the middle of its answer')
-      // What a server says of its weights is about the base weights; an adapter's version is ours alone.
-      const labels = request.policy === undefined ? collected.labels : null
-      const spans = toSpans({ server: outcome.replica, versions: outcome.weightVersions, labels, initialVersion })
-      return {
-        tokenIds: Int32Array.from(tokenIds),
-        logprobs: Float32Array.from(logprobs),
-        finishReason: toFinishReason(finish),
-        cachedTokens,
-        ...spans,
-      }
-    },
+    generate: (request, signal) => generate(counted(request), signal, fleet.send),
     weightVersion: () => fleet.weightVersion(),
     sampledTokens: () => sampled,
     async close() {
       closed = true
       if (ownsFleet) await fleet.close()
     },
+  }
+  generators.set(engine, generate)
+  return engine
+
+  function counted(request: GenerateRequest): GenerateRequest {
+    return {
+      ...request,
+      onTokens(tokenIds, logprobs) {
+        sampled += tokenIds.length
+        request.onTokens?.(tokenIds, logprobs)
+      },
+    }
   }
 }

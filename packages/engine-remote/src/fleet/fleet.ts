@@ -90,7 +90,7 @@ export interface FleetParts {
   readonly emit: (event: FleetEvent) => void
   readonly hold: () => void
   readonly release: () => void
-  /** Called with a server that started again and so has other weights than were published. */
+  /** Called with a server that may have other weights than were published, again and again while it is marked stale. */
   onRestart: ((replica: Replica) => void) | null
   /** Probes say nothing while an update runs. */
   pauseProbes(): void
@@ -129,6 +129,7 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
   const admission = createAdmission(members, limits)
   const published = new Map([['', weightVersion]])
   const drains = new Set<() => void>()
+  let startVersion = weightVersion
   let retries = 0
   let failures = 0
   let closed = false
@@ -193,7 +194,10 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
       const weightVersions = now === versions ? versions.slice(first) : [versions[first] as number, ...now]
       return { outcome: { replica: replica.url, weightVersions } }
     }
-    if (end.kind === 'failed') observe(replica, end.stage === 'connect' ? 'connect-failed' : end.reused ? 'probe-failed' : 'socket-lost')
+    if (end.kind === 'failed' && end.cause instanceof TrainError) return { failure: { stage: 'answered' } as const, error: end.cause }
+    if (end.kind === 'failed' && end.stage === 'connect') observe(replica, 'connect-failed')
+    // A server that ended is found out before its successor, with other weights, gets many calls.
+    else if (end.kind === 'failed') probes.soon(replica)
     const failure: Failure =
       end.kind === 'refused' ? { stage: 'status', status: end.status } : { stage: end.stage, reused: end.reused, afterMs: end.afterMs }
     return { failure, error: toError(replica, end) }
@@ -208,10 +212,13 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
     members,
     limits,
     observe,
-    onTick: () => admission.expire(Date.now() - limits.unavailableMs),
+    onTick() {
+      admission.expire(Date.now() - limits.unavailableMs)
+      for (const replica of members) if (replica.stale && replica.health.healthy) parts.onRestart?.(replica)
+    },
     onRestart(replica, said) {
       onEvent({ type: 'replica-restarted', server: replica.url, said })
-      const initial = [...published].every(([policy, version]) => policy === '' && version === weightVersion)
+      const initial = [...published].every(([policy, version]) => policy === '' && version === startVersion)
       if (initial) return
       change(replica, () => {
         replica.stale = true
@@ -297,6 +304,16 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
     throw new TrainError('CONFIG_INVALID', `No server "${server}" in this fleet; it has ${urls.join(', ')}.`)
   }
 
+  /** Servers that were given a number before, by a run that goes on now, keep it. */
+  function adoptVersion(): void {
+    const labels = new Set(members.map(({ label }) => label))
+    const [label] = labels
+    if (options.weightVersion !== undefined || labels.size !== 1 || !/^\d+$/.test(label ?? '')) return
+    startVersion = Number(label)
+    published.set('', startVersion)
+    for (const replica of members) replica.history.set('', [startVersion])
+  }
+
   const parts: FleetParts = {
     fleet,
     members,
@@ -344,5 +361,6 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
   }
   partsOf.set(fleet, parts)
   await probes.start()
+  adoptVersion()
   return fleet
 }

@@ -16,10 +16,15 @@ export interface ProbesOptions {
 export interface Probes {
   /** Asks every server once; those that do not answer are out until they do. */
   start(): Promise<void>
+  /** Asks one server now. */
+  soon(replica: Replica): void
   pause(): void
   resume(): void
   close(): Promise<void>
 }
+
+/** How often servers are asked while one is out. */
+const eagerMs = 1000
 
 /** Asks every server for its health and its identity from time to time, one timer for all. */
 export function createProbes({ kind, members, limits, observe, onRestart, onTick }: ProbesOptions): Probes {
@@ -28,6 +33,7 @@ export function createProbes({ kind, members, limits, observe, onRestart, onTick
   let pauses = 0
   let timer: NodeJS.Timeout | undefined
   let round: Promise<unknown> = Promise.resolve()
+  const asked = new Set<Replica>()
 
   /** Compares what a server says of itself with what is known; the first answer is what is known. */
   async function identify(replica: Replica, known: boolean): Promise<void> {
@@ -58,10 +64,13 @@ export function createProbes({ kind, members, limits, observe, onRestart, onTick
 
   const schedule = () => {
     if (ended.signal.aborted) return
-    timer = setTimeout(() => {
-      onTick()
-      round = (pauses > 0 ? Promise.resolve() : Promise.all(members.map((replica) => probe(replica, false)))).finally(schedule)
-    }, probeIntervalMs)
+    timer = setTimeout(
+      () => {
+        onTick()
+        round = (pauses > 0 ? Promise.resolve() : Promise.all(members.map((replica) => probe(replica, false)))).finally(schedule)
+      },
+      members.some(({ health }) => !health.healthy) ? Math.min(probeIntervalMs, eagerMs) : probeIntervalMs,
+    )
     timer.unref()
   }
 
@@ -70,6 +79,11 @@ export function createProbes({ kind, members, limits, observe, onRestart, onTick
       round = Promise.all(members.map((replica) => probe(replica, true)))
       await round
       schedule()
+    },
+    soon(replica) {
+      if (asked.has(replica) || ended.signal.aborted || pauses > 0) return
+      asked.add(replica)
+      round = Promise.all([round, probe(replica, false).finally(() => asked.delete(replica))])
     },
     pause() {
       pauses++

@@ -6,20 +6,20 @@ export interface Health {
   readonly against: number
 }
 
-export type Observation = 'probe-ok' | 'probe-failed' | 'connect-failed' | 'socket-lost'
+export type Observation = 'probe-ok' | 'probe-failed' | 'connect-failed'
 
 export const healthyAtStart: Health = { healthy: true, against: 0 }
 
 /**
  * A replica's health after an observation: some failed probes in a row take it out, some good ones bring it back, and a
- * refused connection or a socket lost in the middle of an answer takes it out at once. Answered calls say nothing: a server that is sick may still answer.
+ * refused connection takes it out at once. Answered calls say nothing: a server that is sick may still answer.
  */
 export function nextHealth(
   { healthy, against }: Health,
   observation: Observation,
   { unhealthyAfter, healthyAfter }: Pick<FleetLimits, 'unhealthyAfter' | 'healthyAfter'>,
 ): Health {
-  if (observation === 'connect-failed' || observation === 'socket-lost') return { healthy: false, against: 0 }
+  if (observation === 'connect-failed') return { healthy: false, against: 0 }
   const agrees = (observation === 'probe-ok') === healthy
   if (agrees) return { healthy, against: 0 }
   const turned = against + 1 >= (healthy ? unhealthyAfter : healthyAfter)

@@ -22,11 +22,11 @@ export function vllmKind({ loadMethod = 'sync_from_dir' }: VllmKindOptions = {})
     healthPath: '/health',
     async identify(admin, signal) {
       const { status, json } = await admin.call('/weight_info', { method: 'GET', signal })
-      if (status === 200 && isRecord(json) && typeof json['weight_version'] === 'string')
-        return { weights: json['weight_version'], boot: null }
+      const weights = status === 200 && isRecord(json) && typeof json['weight_version'] === 'string' ? json['weight_version'] : null
+      // A server that started again has lost a number it was given; before that, only the time of its start tells.
+      if (weights !== null && /^\d+$/.test(weights)) return { weights, boot: null }
       const metrics = await admin.call('/metrics', { method: 'GET', signal })
-      const started = /^process_start_time_seconds (\S+)$/m.exec(metrics.text)?.[1] ?? null
-      return { weights: null, boot: started }
+      return { weights, boot: /^process_start_time_seconds (\S+)$/m.exec(metrics.text)?.[1] ?? null }
     },
     async pause(admin, policy, signal) {
       const answer = await admin.call(`/pause?mode=${modes[policy]}`, { attempts: 3, timeoutMs: 600_000, signal })

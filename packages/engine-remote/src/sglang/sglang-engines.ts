@@ -1,0 +1,73 @@
+import type { Sampling } from '@aworld-train/protocol'
+import { createChatEngine, type RemoteChatEngine } from '../engine/chat-engine.ts'
+import { type ChatEngineOptions, type TokenEngineOptions, takeFleet } from '../engine/options.ts'
+import { createTokenEngine, type RemoteTokenEngine } from '../engine/token-engine.ts'
+import { createFleet, type Fleet, type FleetOptions } from '../fleet/fleet.ts'
+import { createStreamingHandler } from './chat-stream.ts'
+import { sglangKind } from './sglang-kind.ts'
+import { sglangGenerate } from './sglang-protocol.ts'
+
+/** A fleet of SGLang servers for several engines. */
+export function createSglangFleet(options: FleetOptions): Promise<Fleet> {
+  return createFleet(sglangKind, options)
+}
+
+/** Samples token ids on SGLang servers by `/generate`. Rejects with CONFIG_INVALID for an address that is none. */
+export async function createSglangTokenEngine(options: TokenEngineOptions): Promise<RemoteTokenEngine> {
+  const { model, served = model.name, streamInterval = 8 } = options
+  const taken = await takeFleet(sglangKind, options)
+  return createTokenEngine({ ...taken, model, served, protocol: sglangGenerate, streamInterval })
+}
+
+/**
+ * Passes Chat Completions to SGLang servers. They report token ids without streaming only: a client that wants a stream gets
+ * the whole answer as one event of it.
+ */
+export async function createSglangChatEngine(options: ChatEngineOptions): Promise<RemoteChatEngine> {
+  const { model, served = model.name, policy, logprobs = 'temperature' } = options
+  const taken = await takeFleet(sglangKind, options)
+  const engine = createChatEngine({
+    ...taken,
+    model,
+    policy,
+    logprobs,
+    reader: new URL(`./sglang-reader${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url),
+    splice: (sampling) => splice(sampling, served),
+  })
+  return {
+    ...engine,
+    async send(call, handler, signal) {
+      if (!call.stream) return engine.send(call, handler, signal)
+      const streaming = createStreamingHandler(handler)
+      const outcome = await engine.send({ ...call, stream: false }, streaming, signal)
+      streaming.finish()
+      return outcome
+    },
+  }
+}
+
+function splice({ temperature, topP, topK, maxTokens, stop }: Sampling, served: string): string {
+  const members = {
+    model: served,
+    n: 1,
+    stream: false,
+    stream_options: null,
+    temperature,
+    top_p: topP,
+    top_k: topK === 0 ? -1 : topK,
+    max_tokens: maxTokens,
+    max_completion_tokens: maxTokens,
+    // What else of a client's body would change how tokens are drawn. A seed would make the samples of a group equal.
+    seed: null,
+    min_p: 0,
+    frequency_penalty: 0,
+    presence_penalty: 0,
+    repetition_penalty: 1,
+    logit_bias: null,
+    ...(stop.length > 0 && { stop }),
+    logprobs: true,
+    return_meta_info: true,
+    return_prompt_token_ids: true,
+  }
+  return JSON.stringify(members).slice(1, -1)
+}

@@ -1,0 +1,77 @@
+import { encodeIds } from '../engine/encode-ids.ts'
+import type { TokenProtocol } from '../engine/token-protocol.ts'
+import { invalidAnswer, toStreamError } from '../http/server-error.ts'
+import type { SglangMeta } from './sglang-meta.ts'
+
+interface WireEvent {
+  readonly error?: unknown
+  readonly meta_info?: SglangMeta
+}
+
+/** `POST /generate` with `input_ids` (managers/io_struct.py, GenerateReqInput). */
+export const sglangGenerate: TokenProtocol = {
+  path: '/generate',
+  encode({ promptTokenIds, sampling, policy }, { maxTokens, stopTokenIds, seed, streamInterval, salt }) {
+    const { temperature, topP, topK, stop } = sampling
+    const rest = {
+      sampling_params: {
+        temperature,
+        top_p: topP,
+        top_k: topK === 0 ? -1 : topK,
+        max_new_tokens: maxTokens,
+        stop_token_ids: stopTokenIds,
+        ...(stop.length > 0 && { stop }),
+        no_stop_trim: true,
+        skip_special_tokens: false,
+        spaces_between_special_tokens: false,
+        stream_interval: streamInterval,
+        sampling_seed: seed % 2 ** 31,
+      },
+      return_logprob: true,
+      logprob_start_len: -1,
+      stream: true,
+      cache_salt: salt,
+      ...(policy !== undefined && { lora_path: policy }),
+    }
+    return encodeIds('{"input_ids":', promptTokenIds, `,${JSON.stringify(rest).slice(1)}`)
+  },
+  createDecoder(server) {
+    let seen = 0
+    return (data) => {
+      let event: WireEvent
+      try {
+        event = JSON.parse(data)
+      } catch (cause) {
+        throw invalidAnswer(server, `answered what is not JSON: "${data.slice(0, 80)}"`, cause)
+      }
+      if (typeof event !== 'object' || event === null) throw invalidAnswer(server, `answered ${data.slice(0, 80)} in place of an object`)
+      if (event.error) throw toStreamError(server, event.error)
+      const { meta_info: meta } = event
+      const finish = meta?.finish_reason
+      if (finish?.type === 'abort' && finish.status_code) throw toStreamError(server, { message: finish.message, code: finish.status_code })
+      if (!meta?.output_token_logprobs) throw invalidAnswer(server, 'answered without token ids and logprobs')
+      const fresh = newPairs(server, meta, seen)
+      seen += fresh.length
+      return {
+        tokenIds: fresh.map(([, id]) => id),
+        logprobs: fresh.map(([logprob]) => logprob),
+        finish: finish?.type,
+        labels: meta.weight_versions ?? (meta.weight_version === undefined ? null : [{ version: meta.weight_version, start: 0 }]),
+        cachedTokens: meta.cached_tokens,
+      }
+    }
+  },
+}
+
+/** An event carries the whole output so far, or with `--incremental-streaming-output` what is new; the total length tells which. */
+function newPairs(
+  server: string,
+  { output_token_logprobs: given, output_token_logprobs_length: total, completion_tokens: counted }: SglangMeta,
+  seen: number,
+) {
+  const pairs = given ?? []
+  const length = total ?? counted ?? pairs.length
+  if (pairs.length === length && length >= seen) return pairs.slice(seen)
+  if (seen + pairs.length === length) return pairs
+  throw invalidAnswer(server, `answered ${pairs.length} logprobs behind ${seen} where ${length} tokens were sampled`)
+}

@@ -1,0 +1,194 @@
+import { TrainError, toTrainError } from '@aworld-train/protocol'
+import type { RemoteTokenEngine } from '../engine/token-engine.ts'
+import { type Fleet, fleetParts } from '../fleet/fleet.ts'
+import { type Replica, setVersion } from '../fleet/replica.ts'
+import type { InFlightPolicy } from '../fleet/server-kind.ts'
+import { type CheckOptions, compareLogprobs, type SampledCheck, staleWeights } from './check-weights.ts'
+import { sampleCheck } from './sample-check.ts'
+
+export interface WeightUpdaterOptions {
+  readonly fleet: Fleet
+  /** `drain` (default): calls in flight end first. `keep`: they wait and go on with the new weights. `abort`: they are cut. */
+  readonly inFlight?: InFlightPolicy | undefined
+  /** Compares what each server samples after an update with what the published weights say. */
+  readonly check?: (CheckOptions & { readonly engine: RemoteTokenEngine }) | undefined
+  /** An update that takes longer is given up, and the servers go on; 10 minutes by default. */
+  readonly timeoutMs?: number | undefined
+}
+
+export interface Publication {
+  /** Above every version before it. */
+  readonly version: number
+  /** Folder with safetensors, readable on the servers' machines under this path. */
+  readonly directory: string
+  /** Publishes a LoRA adapter under this name, in the place of the base weights. */
+  readonly policy?: string | undefined
+}
+
+export interface PublishReport {
+  readonly version: number
+  readonly policy: string | undefined
+  readonly durationMs: number
+  readonly replicas: readonly {
+    readonly server: string
+    /** Largest |sampled - recomputed| logprob, `null` where nothing was compared. */
+    readonly difference: number | null
+    readonly error: Error | null
+  }[]
+}
+
+/** Brings new weights to all servers of a fleet. */
+export interface WeightUpdater {
+  /**
+   * Resolves when every server that could be updated samples the new weights; a server that could not takes no more calls
+   * until a later update reaches it. Rejects with POLICY_STALE_WEIGHTS where a server samples other weights than it was given,
+   * and with the error of a server where none could be updated. Updates run one after the other.
+   */
+  publish(publication: Publication, signal?: AbortSignal): Promise<PublishReport>
+}
+
+interface Loaded {
+  readonly replica: Replica
+  error: Error | null
+  difference: number | null
+}
+
+export function createWeightUpdater({ fleet, inFlight = 'drain', check, timeoutMs = 600_000 }: WeightUpdaterOptions): WeightUpdater {
+  const parts = fleetParts(fleet)
+  const { kind, weightVersion } = fleet
+  /** What was published last, for a server that starts again. */
+  const current = new Map<string, Publication>()
+  /** Servers that the last publication could not be brought to; the next one is tried again. */
+  const failed = new Set<Replica>()
+  let queue: Promise<unknown> = Promise.resolve()
+
+  const emit = (replica: Replica, { version, policy }: Publication, error: Error | null): void => {
+    if (error) parts.emit({ type: 'weights-failed', server: replica.url, version, error })
+    else parts.emit({ type: 'weights-published', server: replica.url, version, policy })
+  }
+
+  async function load(
+    replica: Replica,
+    { version, directory, policy }: Publication,
+    mode: InFlightPolicy,
+    signal: AbortSignal,
+  ): Promise<void> {
+    await kind.pause(replica.admin, mode, signal)
+    try {
+      if (policy === undefined) {
+        await kind.loadWeights(replica.admin, { directory, label: String(version) }, signal)
+        replica.label = replica.label === null ? null : String(version)
+      } else await kind.loadAdapter(replica.admin, { name: policy, directory }, signal)
+      setVersion(replica, version, policy)
+    } finally {
+      // A server that stays paused is lost to every later call: it is asked even where the update was given up.
+      await kind.resume(replica.admin, AbortSignal.timeout(30_000))
+    }
+  }
+
+  async function update(replica: Replica, publication: Publication, mode: InFlightPolicy, signal: AbortSignal): Promise<Loaded> {
+    const loaded: Loaded = { replica, error: null, difference: null }
+    try {
+      await load(replica, publication, mode, signal)
+    } catch (cause) {
+      loaded.error = toTrainError(cause, 'POLICY_UNAVAILABLE')
+    }
+    emit(replica, publication, loaded.error)
+    return loaded
+  }
+
+  /** Samples on every server that was updated and compares; what differs is the server's error. */
+  async function verify(loaded: readonly Loaded[], publication: Publication, signal: AbortSignal): Promise<void> {
+    const updated = loaded.filter(({ error }) => error === null)
+    if (!check || updated.length === 0) return
+    const { version, policy } = publication
+    const sampled: SampledCheck[] = []
+    for (const { replica } of updated)
+      for (const promptTokenIds of check.prompts)
+        sampled.push(await sampleCheck({ engine: check.engine, replica, promptTokenIds, version, policy, check, signal }))
+    const differences = await compareLogprobs(sampled, check)
+    for (const each of updated) {
+      each.difference = differences.get(each.replica.url) ?? null
+      if (each.difference !== null && !(each.difference <= check.tolerance))
+        each.error = staleWeights(each.replica.url, each.difference, check.tolerance, version)
+    }
+  }
+
+  async function publishNow(publication: Publication, outer: AbortSignal | undefined): Promise<PublishReport> {
+    const { version, policy } = publication
+    const deadline = AbortSignal.timeout(timeoutMs)
+    const signal = outer ? AbortSignal.any([outer, deadline]) : deadline
+    signal.throwIfAborted()
+    if (version <= weightVersion(policy) && (policy === undefined || current.has(policy)))
+      throw new TrainError(
+        'CONFIG_INVALID',
+        `Version ${version} was to be published after ${weightVersion(policy)}; publish ascending versions.`,
+      )
+    const startedAt = performance.now()
+    // A server that does not answer is updated when it is back.
+    const targets = parts.members.filter(({ health }) => health.healthy)
+    if (targets.length === 0) throw new TrainError('POLICY_UNAVAILABLE', `No server could be updated to version ${version}: none is well.`)
+    parts.hold()
+    parts.pauseProbes()
+    let loaded: Loaded[] = []
+    try {
+      if (inFlight === 'drain') await parts.drained(targets, signal)
+      loaded = await Promise.all(targets.map((replica) => update(replica, publication, inFlight, signal)))
+      if (loaded.every(({ error }) => error !== null)) throw (loaded[0] as Loaded).error
+      current.set(policy ?? '', publication)
+      failed.clear()
+      parts.setPublished(version, policy)
+      for (const replica of parts.members) if (!targets.includes(replica)) parts.setStale(replica, true)
+      await verify(loaded, publication, signal)
+      for (const { replica, error } of loaded) {
+        parts.setStale(replica, error !== null)
+        if (error) failed.add(replica)
+      }
+      const stale = loaded.find(({ error }) => error instanceof TrainError && error.code === 'POLICY_STALE_WEIGHTS')
+      if (stale) throw stale.error
+    } catch (cause) {
+      if (deadline.aborted && cause === deadline.reason)
+        throw new TrainError(
+          'POLICY_UNAVAILABLE',
+          `Version ${version} was not published within ${timeoutMs} ms; look at the servers' logs.`,
+          { cause },
+        )
+      throw cause
+    } finally {
+      parts.resumeProbes()
+      parts.release()
+    }
+    return {
+      version,
+      policy,
+      durationMs: performance.now() - startedAt,
+      replicas: loaded.map(({ replica, error, difference }) => ({ server: replica.url, error, difference })),
+    }
+  }
+
+  /** Brings a server that started again, or missed an update, to what was published last. */
+  async function restore(replica: Replica): Promise<void> {
+    if (!replica.stale || failed.has(replica) || current.size === 0) return
+    const signal = AbortSignal.timeout(timeoutMs)
+    parts.pauseProbes()
+    try {
+      const results: Loaded[] = []
+      for (const publication of current.values()) results.push(await update(replica, publication, 'abort', signal))
+      const [publication] = [...current.values()].slice(-1)
+      if (publication && results.every(({ error }) => error === null)) await verify(results.slice(-1), publication, signal)
+      if (results.every(({ error }) => error === null)) parts.setStale(replica, false)
+      else failed.add(replica)
+    } finally {
+      parts.resumeProbes()
+    }
+  }
+
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+    const result = queue.then(work)
+    queue = result.catch(() => {})
+    return result
+  }
+  parts.onRestart = (replica) => void inTurn(() => restore(replica)).catch(() => {})
+
+  return { publish: (publication, signal) => inTurn(() => publishNow(publication, signal)) }
+}
