@@ -4,7 +4,20 @@ export const instructions = 'Answer questions about chemical elements. Look numb
 
 export const lookupDescription = 'Gives the atomic number of an element.'
 
-const atomicNumbers: Readonly<Record<string, number>> = { iron: 26, copper: 29, silver: 47, tin: 50, gold: 79, lead: 82 }
+export const atomicNumbers: Readonly<Record<string, number>> = {
+  carbon: 6,
+  oxygen: 8,
+  neon: 10,
+  sodium: 11,
+  iron: 26,
+  copper: 29,
+  zinc: 30,
+  silver: 47,
+  tin: 50,
+  gold: 79,
+  mercury: 80,
+  lead: 82,
+}
 
 /** What the tool of every agent here says: a number, or that it knows none. */
 export function lookup(name: string): string {

@@ -22,11 +22,11 @@ function create({ baseUrl, apiKey, model }: AgentFunctionContext) {
 }
 
 export async function agent(task: TrainingTask, context: AgentFunctionContext) {
-  const { text } = await create(context).generate(questionOf(task), { maxSteps: 8, abortSignal: context.signal })
-  return text
+  const { steps } = await create(context).generate(questionOf(task), { maxSteps: 8, abortSignal: context.signal })
+  return steps.at(-1)?.text ?? null
 }
 
 export async function streamingAgent(task: TrainingTask, context: AgentFunctionContext) {
   const output = await create(context).stream(questionOf(task), { maxSteps: 8, abortSignal: context.signal })
-  return await output.text
+  return (await output.steps).at(-1)?.text ?? null
 }

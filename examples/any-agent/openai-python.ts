@@ -48,7 +48,6 @@ export function createPythonAgent({ python, stream }: PythonAgentOptions): Agent
   return {
     agents: [{ name: 'agent', trainable: true }],
     async run(task, { policy, signal }) {
-      const { baseUrl: base_url, apiKey: api_key, model } = policy('agent')
       child ??= start()
       const id = asked++
       const { promise, resolve, reject } = Promise.withResolvers<string | null>()
@@ -56,7 +55,7 @@ export function createPythonAgent({ python, stream }: PythonAgentOptions): Agent
       const abort = () => reject(signal.reason)
       signal.addEventListener('abort', abort)
       try {
-        const job = { id, question: questionOf(task), policy: { base_url, api_key, model, stream } }
+        const job = { id, question: questionOf(task), stream, ...policy('agent') }
         child.stdin?.write(`${JSON.stringify(job)}\n`)
         return { answer: await promise, messages: [] }
       } finally {

@@ -31,25 +31,26 @@ async def complete(client: AsyncOpenAI, stream: bool, **request):
         return await events.get_final_completion()
 
 
-async def answer(question: str, *, base_url: str, api_key: str, model: str, stream: bool) -> str | None:
+async def answer(client: AsyncOpenAI, model: str, question: str, stream: bool) -> str | None:
     messages = [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": question}]
-    async with AsyncOpenAI(base_url=base_url, api_key=api_key) as client:
-        for _ in range(MAX_TURNS):
-            completion = await complete(client, stream, model=model, messages=messages, tools=[LOOKUP])
-            message = completion.choices[0].message
-            if not message.tool_calls:
-                return message.content
-            messages.append(message.to_dict())
-            for call in message.tool_calls:
-                result = lookup(**json.loads(call.function.arguments))
-                messages.append({"role": "tool", "tool_call_id": call.id, "content": result})
+    for _ in range(MAX_TURNS):
+        completion = await complete(client, stream, model=model, messages=messages, tools=[LOOKUP])
+        choice = completion.choices[0]
+        if choice.finish_reason != "tool_calls":
+            return choice.message.content
+        messages.append(choice.message.to_dict())
+        for call in choice.message.tool_calls:
+            result = lookup(**json.loads(call.function.arguments))
+            messages.append({"role": "tool", "tool_call_id": call.id, "content": result})
     return None
 
 
-async def work(line: bytes) -> None:
+async def work(shared: AsyncOpenAI, line: bytes) -> None:
     job = json.loads(line)
     try:
-        result = {"answer": await answer(job["question"], **job["policy"])}
+        # Every rollout has an address of its own; the connections are shared.
+        client = shared.with_options(base_url=job["baseUrl"], api_key=job["apiKey"])
+        result = {"answer": await answer(client, job["model"], job["question"], job["stream"])}
     except Exception as error:
         result = {"error": f"{type(error).__name__}: {error}"}
     print(json.dumps({"id": job["id"], **result}), flush=True)
@@ -58,12 +59,9 @@ async def work(line: bytes) -> None:
 async def main() -> None:
     reader = asyncio.StreamReader(limit=2**24)
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    running: set[asyncio.Task] = set()
-    while line := await reader.readline():
-        task = asyncio.create_task(work(line))
-        running.add(task)
-        task.add_done_callback(running.discard)
-    await asyncio.gather(*running)
+    async with AsyncOpenAI(base_url="http://127.0.0.1", api_key="unset") as shared, asyncio.TaskGroup() as tasks:
+        while line := await reader.readline():
+            tasks.create_task(work(shared, line))
 
 
 asyncio.run(main())

@@ -10,6 +10,7 @@ import { createRunDisplay } from '../terminal/run-display.ts'
 export const evaluate = defineCommand({
   arguments: [{ name: 'project', description: 'folder with an aworld-train.config.ts, or that file (default: this folder)' }],
   options: z.object({
+    agent: z.string().optional().describe('agent instead of that of the project: ./file.ts#name, or an agent.yaml'),
     dataset: z.string().optional().describe('dataset to run, instead of the test set of the project'),
     checkpoint: z.string().optional().describe('model folder, checkpoint or run to evaluate, instead of the starting model'),
     samples: z.int().min(1).optional().describe('rollouts of each task; pass@k is given for k up to this'),
@@ -23,6 +24,7 @@ export const evaluate = defineCommand({
     try {
       const trainer = await AgentTrainer.create({
         ...definition,
+        ...(options.agent === undefined ? {} : { agent: resolve(options.agent) }),
         ...(options.runPath === undefined ? {} : { runPath: options.runPath }),
         seed: options.seed ?? definition.seed,
         model: options.checkpoint === undefined ? undefined : modelFolder(options.checkpoint),

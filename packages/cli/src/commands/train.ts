@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import type { RunReport } from '@aworld-train/protocol'
 import { AgentTrainer } from 'aworld-train'
 import { z } from 'zod'
@@ -10,6 +11,7 @@ import { createRunDisplay } from '../terminal/run-display.ts'
 export const train = defineCommand({
   arguments: [{ name: 'project', description: 'folder with an aworld-train.config.ts, or that file (default: this folder)' }],
   options: z.object({
+    agent: z.string().optional().describe('agent instead of that of the project: ./file.ts#name, or an agent.yaml'),
     seed: z.int().min(0).optional().describe('seed of sampling and of the order of tasks'),
     steps: z.int().min(1).optional().describe('training steps, instead of those of the configuration'),
     new: z.boolean().optional().describe('start a new run even where an unfinished one can be resumed'),
@@ -24,6 +26,7 @@ export const train = defineCommand({
     try {
       const trainer = await AgentTrainer.create({
         ...definition,
+        ...(options.agent === undefined ? {} : { agent: resolve(options.agent) }),
         ...(options.runPath === undefined ? {} : { runPath: options.runPath }),
         seed: options.seed ?? definition.seed,
         steps: options.steps ?? definition.steps,
