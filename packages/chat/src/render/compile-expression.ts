@@ -1,24 +1,11 @@
 import { type Filter, filterNamed } from './filters.ts'
 import { attribute, member, slice } from './members.ts'
-import { dictionaryMethods, isKnownMethod, listMethods, stringMethods } from './methods.ts'
+import { dictionaryMethods, isKnownMethod, listMethods, requireMethod, stringMethods } from './methods.ts'
 import { numeric, operators } from './operators.ts'
 import type { Evaluate, Frame, Scope } from './scope.ts'
 import type * as Tree from './syntax-tree.ts'
-import { tests } from './tests.ts'
-import {
-  Callable,
-  Dictionary,
-  Float,
-  iterate,
-  type Keywords,
-  Loop,
-  noKeywords,
-  Tuple,
-  toKey,
-  truthy,
-  typeName,
-  type Value,
-} from './values.ts'
+import { testNamed } from './tests.ts'
+import { Callable, Dictionary, Float, iterate, type Keywords, noKeywords, Tuple, toKey, truthy, typeName, type Value } from './values.ts'
 
 /** Compiles an expression once; the result evaluates it in a frame. Throws SyntaxError naming a feature that is not supported. */
 export function compileExpression(node: Tree.Node, scope: Scope): Evaluate {
@@ -62,8 +49,7 @@ const compilers: Readonly<Record<string, (node: never, scope: Scope) => Evaluate
     return filtered(compileExpression(operand, scope), filter, scope)
   },
   TestExpression({ operand, negate, test }: Tree.Tested, scope: Scope) {
-    if (!Object.hasOwn(tests, test.value)) throw new SyntaxError(`the test ${test.value} is not supported`)
-    const check = tests[test.value]!
+    const check = testNamed(test.value)
     const value = compileExpression(operand, scope)
     return negate ? (frame) => !check(value(frame), []) : (frame) => check(value(frame), [])
   },
@@ -89,9 +75,11 @@ function signed(value: Value, sign: number): Value {
   return value instanceof Float ? new Float(number * sign) : number * sign + 0
 }
 
-function binary({ operator, left, right }: Tree.Binary, scope: Scope): Evaluate {
-  if (isSafe(left) || isSafe(right)) throw new SyntaxError('the filter safe inside an expression is not supported')
-  const [first, second] = [compileExpression(left, scope), compileExpression(right, scope)]
+function binary(node: Tree.Binary, scope: Scope): Evaluate {
+  const { operator, left, right } = node
+  const first = compileExpression(left, scope)
+  const second = compileExpression(right, scope)
+  if (operator.value === '+' && isMarkup(node, scope)) return joinMarkup(first, isMarkup(left, scope), second, isMarkup(right, scope))
   switch (operator.value) {
     case 'and':
       return (frame) => {
@@ -114,14 +102,36 @@ function binary({ operator, left, right }: Tree.Binary, scope: Scope): Evaluate 
   return (frame) => apply(first(frame), second(frame))
 }
 
-/** What `safe` gives escapes what it is joined with. */
-function isSafe(node: Tree.Node): boolean {
-  return (
-    node.type === 'FilterExpression' &&
-    (node as Tree.Filtered).filter.type === 'Identifier' &&
-    filterName((node as Tree.Filtered).filter) === 'safe'
-  )
+/** Text marked by the filter `safe`, also where `+` has joined it or a variable holds it. */
+export function isMarkup(node: Tree.Node, scope: Scope): boolean {
+  switch (node.type) {
+    case 'FilterExpression':
+      return filterName((node as Tree.Filtered).filter) === 'safe'
+    case 'BinaryExpression': {
+      const { operator, left, right } = node as Tree.Binary
+      return operator.value === '+' && (isMarkup(left, scope) || isMarkup(right, scope))
+    }
+    case 'Ternary':
+      return isMarkup((node as Tree.Ternary).trueExpr, scope) || isMarkup((node as Tree.Ternary).falseExpr, scope)
+    case 'Identifier':
+      return scope.isMarkup((node as Tree.Identifier).value)
+    default:
+      return false
+  }
 }
+
+/** What is joined to text marked by `safe` is escaped, even in a chat template. */
+function joinMarkup(first: Evaluate, firstIsMarkup: boolean, second: Evaluate, secondIsMarkup: boolean): Evaluate {
+  const text = (evaluate: Evaluate, isSafe: boolean) => (frame: Frame) => {
+    const value = evaluate(frame)
+    if (typeof value !== 'string') throw new TypeError(`can only join str, not ${typeName(value)}`)
+    return isSafe ? value : value.replace(/[&<>'"]/g, (character) => entities[character]!)
+  }
+  const [before, after] = [text(first, firstIsMarkup), text(second, secondIsMarkup)]
+  return (frame) => before(frame) + after(frame)
+}
+
+const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', "'": '&#39;', '"': '&#34;' }
 
 function memberAccess({ object, property, computed }: Tree.Member, scope: Scope): Evaluate {
   const owner = compileExpression(object, scope)
@@ -192,7 +202,7 @@ function call({ callee, args }: Tree.Call, scope: Scope): Evaluate {
 }
 
 function methodCall(owner: Evaluate, name: string, values: Arguments): Evaluate {
-  if (!isKnownMethod(name)) throw new SyntaxError(`the method ${name} is not supported`)
+  requireMethod(name)
   const ofString = Object.hasOwn(stringMethods, name) ? stringMethods[name] : undefined
   const ofDictionary = Object.hasOwn(dictionaryMethods, name) ? dictionaryMethods[name] : undefined
   const ofList = Object.hasOwn(listMethods, name) ? listMethods[name] : undefined
@@ -202,7 +212,7 @@ function methodCall(owner: Evaluate, name: string, values: Arguments): Evaluate 
     if (ofString && typeof value === 'string') return ofString(value, args, keywords)
     if (ofDictionary && value instanceof Dictionary) return ofDictionary(value, args, keywords)
     if (ofList && Array.isArray(value)) return ofList(value, args, keywords)
-    return invoke(value instanceof Loop ? attribute(value, name) : attribute(value, name), name, args, keywords)
+    return invoke(attribute(value, name), name, args, keywords)
   }
 }
 
@@ -239,5 +249,5 @@ function checkNames(filter: Tree.Call): void {
   if (given?.type !== 'StringLiteral') return
   const { value } = given as Tree.Literal<string>
   if (name === 'map') filterNamed(value)
-  else if (!Object.hasOwn(tests, value)) throw new SyntaxError(`the test ${value} is not supported`)
+  else testNamed(value)
 }

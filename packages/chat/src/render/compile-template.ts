@@ -1,4 +1,4 @@
-import { compileArguments, compileExpression, filtered } from './compile-expression.ts'
+import { compileArguments, compileExpression, filtered, isMarkup } from './compile-expression.ts'
 import { pythonString } from './python-text.ts'
 import { type Evaluate, Frame, type Run, Scope } from './scope.ts'
 import type * as Tree from './syntax-tree.ts'
@@ -153,6 +153,7 @@ function compileField({ object, property, computed }: Tree.Member, scope: Scope)
 function compileSet({ assignee, value, body }: Tree.SetNode, scope: Scope): Execute {
   const source: Evaluate = value === null ? captured(body, scope) : compileExpression(value, scope)
   const bind = compileTarget(assignee as Tree.Target, scope)
+  if (value !== null && isMarkup(value, scope)) for (const name of targetNames(assignee as Tree.Target)) scope.addMarkup(name)
   return (frame) => {
     bind(frame, source(frame))
     return ''

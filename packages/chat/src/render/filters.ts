@@ -1,8 +1,8 @@
-import { attribute, member } from './members.ts'
+import { member } from './members.ts'
 import { capitalize, items, replaceText } from './methods.ts'
-import { compare, equal, numeric, operators } from './operators.ts'
+import { compare, numeric, operators } from './operators.ts'
 import { type DumpOptions, defaultDump, pythonJson, pythonRepr, pythonString, pythonStrip } from './python-text.ts'
-import { tests } from './tests.ts'
+import { testNamed } from './tests.ts'
 import {
   Dictionary,
   Float,
@@ -78,11 +78,11 @@ export const filters: Readonly<Record<string, Filter>> = {
     return ordered(pairs, (pair) => key((pair as Tuple).items[at]), truthy(option(args, keywords, 2, 'reverse')))
   },
   items: (operand) => generator(operand === undefined ? [] : items(mapping(operand, 'items'))),
-  map: (operand, args, keywords) => generator(iterate(operand).map(mapper(args, keywords))),
-  select: (operand, args) => generator(iterate(operand).filter(chosen(args))),
-  reject: (operand, args) => generator(iterate(operand).filter((item) => !chosen(args)(item))),
-  selectattr: (operand, [by, ...args]) => generator(iterate(operand).filter((item) => chosen(args)(memberPath(item, by)))),
-  rejectattr: (operand, [by, ...args]) => generator(iterate(operand).filter((item) => !chosen(args)(memberPath(item, by)))),
+  map: (operand, args, keywords) => generator(whenAny(operand).map(mapper(args, keywords))),
+  select: (operand, args) => generator(whenAny(operand).filter(chosen(args))),
+  reject: (operand, args) => generator(whenAny(operand).filter((item) => !chosen(args)(item))),
+  selectattr: (operand, [by, ...args]) => generator(whenAny(operand).filter((item) => chosen(args)(memberPath(item, by)))),
+  rejectattr: (operand, [by, ...args]) => generator(whenAny(operand).filter((item) => !chosen(args)(memberPath(item, by)))),
   min: (operand) => iterate(operand).reduce((least, item) => (compare('<', item, least) < 0 ? item : least)),
   max: (operand) => iterate(operand).reduce((most, item) => (compare('>', item, most) > 0 ? item : most)),
   sum: (operand, args, keywords) => {
@@ -141,16 +141,30 @@ function mapper(args: readonly Value[], keywords: Keywords): (item: Value) => Va
   return (item) => filter(item, rest, noKeywords)
 }
 
+/** `map` and the `select` filters take what is empty, None included, for nothing. */
+function whenAny(operand: Value): readonly Value[] {
+  return truthy(operand) ? iterate(operand) : []
+}
+
+const unsupported = new Set(
+  'attr batch center e escape filesizeformat forceescape format groupby pprint random slice striptags truncate urlencode urlize wordwrap xmlattr'.split(
+    ' ',
+  ),
+)
+
+/** Throws SyntaxError for a filter of jinja2 that is not here; one that jinja2 lacks throws when it is reached, as there. */
 export function filterNamed(name: string): Filter {
-  if (!Object.hasOwn(filters, name)) throw new SyntaxError(`the filter ${name} is not supported`)
-  return filters[name]!
+  if (Object.hasOwn(filters, name)) return filters[name]!
+  if (unsupported.has(name)) throw new SyntaxError(`the filter ${name} is not supported`)
+  return () => {
+    throw new Error(`No filter named '${name}'.`)
+  }
 }
 
 function chosen([name, ...args]: readonly Value[]): (item: Value) => boolean {
   if (name === undefined) return truthy
-  const test = pythonString(name)
-  if (!Object.hasOwn(tests, test)) throw new SyntaxError(`the test ${test} is not supported`)
-  return (item) => tests[test]!(item, args)
+  const test = testNamed(pythonString(name))
+  return (item) => test(item, args)
 }
 
 function sortKey(caseSensitive: boolean): (value: Value) => Value {

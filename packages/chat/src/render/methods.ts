@@ -61,10 +61,23 @@ export const stringMethods: Readonly<Record<string, Method<string>>> = {
   isspace: (owner) => owner !== '' && pythonStrip(owner, null, 'both') === '',
   isupper: (owner) => owner !== owner.toLowerCase() && owner === owner.toUpperCase(),
   islower: (owner) => owner !== owner.toUpperCase() && owner === owner.toLowerCase(),
+  format: (owner, args, keywords) => formatText(owner, args, keywords),
   zfill: (owner, [width]) => {
     const sign = /^[+-]/.exec(owner)?.[0] ?? ''
     return sign + owner.slice(sign.length).padStart((numeric(width) ?? 0) - sign.length, '0')
   },
+}
+
+/** `str.format` with plain fields: `{}`, `{0}` and `{name}`. */
+function formatText(owner: string, args: readonly Value[], keywords: Keywords): string {
+  let next = 0
+  return owner.replace(/\{\{|\}\}|\{([^{}]*)\}/g, (found, field?: string) => {
+    if (field === undefined) return found.charAt(0)
+    if (!/^\w*$/.test(field)) throw new Error(`the field {${field}} of str.format is not supported`)
+    const position = field === '' ? next++ : /^\d+$/.test(field) ? Number(field) : null
+    if (position === null ? !keywords.has(field) : position >= args.length) throw new Error(`str.format has no value for {${field}}`)
+    return position === null ? pythonString(keywords.get(field)) : pythonString(args[position])
+  })
 }
 
 export function capitalize(owner: string): string {
@@ -155,6 +168,13 @@ function refused(...names: readonly string[]): Record<string, () => never> {
 }
 
 const attributes = new Set(['cycle', 'changed'])
+
+const unsupported = new Set('casefold center encode expandtabs ljust rjust rindex rpartition swapcase translate format_map'.split(' '))
+
+/** Throws SyntaxError for a method of Python's that is not here; what Python lacks is undefined there too. */
+export function requireMethod(name: string): void {
+  if (unsupported.has(name)) throw new SyntaxError(`the method ${name} is not supported`)
+}
 
 /** Whether some kind of value has a method of that name. */
 export function isKnownMethod(name: string): boolean {

@@ -31,9 +31,19 @@ export type Evaluate = (frame: Frame) => Value
 export class Scope {
   readonly names = new Map<string, number>()
   readonly parent: Scope | null
+  readonly #markup = new Set<string>()
 
   constructor(parent: Scope | null) {
     this.parent = parent
+  }
+
+  /** The variable may hold text marked by the filter `safe`. */
+  addMarkup(name: string): void {
+    this.#markup.add(name)
+  }
+
+  isMarkup(name: string): boolean {
+    return this.#markup.has(name) || (this.parent?.isMarkup(name) ?? false)
   }
 
   slot(name: string): number {

@@ -2,7 +2,7 @@ import { compare, equal, numeric, operators } from './operators.ts'
 import { pythonString } from './python-text.ts'
 import { Callable, Dictionary, Float, Iteration, Tuple, typeName, type Value } from './values.ts'
 
-type Test = (value: Value, args: readonly Value[]) => boolean
+export type Test = (value: Value, args: readonly Value[]) => boolean
 
 function integer(value: Value, test: string): number {
   const number = value instanceof Float ? null : numeric(value)
@@ -52,4 +52,15 @@ export const tests: Readonly<Record<string, Test>> = {
 function isCase(text: string, which: 'lower' | 'upper'): boolean {
   const [lower, upper] = [text.toLowerCase(), text.toUpperCase()]
   return lower !== upper && text === (which === 'lower' ? lower : upper)
+}
+
+const unsupported = new Set(['escaped', 'filter', 'test', 'namespace'])
+
+/** Throws SyntaxError for a test of jinja2 that is not here; one that jinja2 lacks throws when it is reached, as there. */
+export function testNamed(name: string): Test {
+  if (Object.hasOwn(tests, name)) return tests[name]!
+  if (unsupported.has(name)) throw new SyntaxError(`the test ${name} is not supported`)
+  return () => {
+    throw new Error(`No test named '${name}'.`)
+  }
 }
