@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type ChatModel, chatMlTemplate, loadChatModel } from '@aworld-train/chat'
-import type { GenerateRequest, PolicyEndpoint, SessionRequest } from '@aworld-train/core'
+import type { EngineHealth, GenerateRequest, PolicyEndpoint, SessionRequest } from '@aworld-train/core'
 import { type ScriptedCompletion, type ScriptedEngine, scriptedEngine, writeTinyModel } from '@aworld-train/testing'
 import OpenAI from 'openai'
 import { createGateway } from '../gateway.ts'
@@ -11,10 +11,13 @@ import type { Gateway, GatewayOptions } from '../options.ts'
 /** What the policy says next: text that a stop token follows, or ids. */
 export type Say = string | (Partial<ScriptedCompletion> & { readonly text: string; readonly stop?: boolean })
 
-export interface StartOptions extends Partial<Pick<GatewayOptions, 'limits' | 'logger' | 'seed'>> {
+export interface StartOptions
+  extends Partial<Pick<GatewayOptions, 'limits' | 'logger' | 'seed' | 'admin' | 'tls' | 'insecure' | 'host' | 'publicUrl'>> {
   /** A list is said in order of arrival. */
   readonly say: readonly Say[] | ((request: GenerateRequest, call: number) => Say | Promise<Say>)
   readonly contextLength?: number
+  /** What the engine says of itself. */
+  readonly health?: () => EngineHealth
 }
 
 export interface Started extends AsyncDisposable {
@@ -24,7 +27,7 @@ export interface Started extends AsyncDisposable {
 }
 
 /** A gateway on a real port before a scripted engine, with a real tokenizer and template; disposes of all of it. */
-export async function startGateway({ say, contextLength, seed = 1, ...options }: StartOptions): Promise<Started> {
+export async function startGateway({ say, contextLength, health, seed = 1, ...options }: StartOptions): Promise<Started> {
   const directory = await mkdtemp(join(tmpdir(), 'gateway-test-'))
   const model = await writeTinyModel({ directory, template: chatMlTemplate, ...(contextLength !== undefined && { contextLength }) })
   const chat = await loadChatModel({ directory, stopTokenIds: model.stopTokenIds })
@@ -37,7 +40,7 @@ export async function startGateway({ say, contextLength, seed = 1, ...options }:
     script: typeof say === 'function' ? async (request, call) => toCompletion(await say(request, call)) : say.map(toCompletion),
   })
   const gateway = await createGateway({
-    models: { [model.name]: { kind: 'token', engine, chat } },
+    models: { [model.name]: { kind: 'token', engine: health ? { ...engine, health } : engine, chat } },
     aliases: { '*': model.name },
     seed,
     ...options,
