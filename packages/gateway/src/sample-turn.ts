@@ -21,7 +21,7 @@ export interface Outcome {
 
 /** Passes on each piece: counts it, reads it, streams it, and ends what a stop string or the budget ends. */
 function createPieceHandler(
-  { parts, session }: ServeCallOptions,
+  { parts, session, observed }: ServeCallOptions,
   { stopTokenIds }: TokenModel,
   active: ActiveCall,
   reader: CompletionReader,
@@ -31,6 +31,7 @@ function createPieceHandler(
   const budget = session.request.maxTokens ?? Number.POSITIVE_INFINITY
   let count = 0
   return (tokenIds: Int32Array, logprobs: Float32Array) => {
+    if (count === 0) observed.firstToken()
     count += tokenIds.length
     session.sampledTokens += tokenIds.length
     parts.counters.sampledTokens += tokenIds.length
@@ -109,6 +110,7 @@ export async function sampleTurn(options: ServeCallOptions, { model, call, activ
   const abandoned = failed || active.lost() !== null
   const turn = record({ held, model, attempt: request.attempt, prepared, generation, parsed, sampling, abandoned })
   progress.turn = turn
+  options.observed.recorded(turn)
   if (unified === 'length' && session.sampledTokens >= (request.maxTokens ?? Number.POSITIVE_INFINITY))
     session.failure ??= tokenLimit(session)
   try {
@@ -119,5 +121,6 @@ export async function sampleTurn(options: ServeCallOptions, { model, call, activ
   if (generation.error) throw generation.error
   if (parsed.deltas.length > 0) answer.piece({ deltas: parsed.deltas, tokenIds: [], logprobs: [] })
   const { message, finishReason, completionTokenIds, rolloutLogprobs, usage } = turn
-  return { completion: { message, finishReason, tokenIds: completionTokenIds, logprobs: rolloutLogprobs, usage }, answer }
+  const { stopSequence } = parsed
+  return { completion: { message, finishReason, tokenIds: completionTokenIds, logprobs: rolloutLogprobs, usage, stopSequence }, answer }
 }
