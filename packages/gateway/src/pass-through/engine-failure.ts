@@ -32,8 +32,11 @@ export function engineFailure(name: string, { status, text, retryAfter }: ErrorA
     const message = `The conversation does not fit the context of engine "${name}": ${said}`
     return new TrainError('POLICY_CONTEXT_OVERFLOW', message, { details: { stopReason: 'context-overflow', param: 'messages' } })
   }
-  if (status === 429)
-    return new TrainError('POLICY_RATE_LIMITED', `Engine "${name}" refused the call for load (429): ${said}`, { details: { retryAfter } })
+  if (status === 429) {
+    const seconds = Number(retryAfter ?? Number.NaN)
+    const details = Number.isFinite(seconds) ? { retryAfterSeconds: seconds } : {}
+    return new TrainError('POLICY_RATE_LIMITED', `Engine "${name}" refused the call for load: ${said}`, { details })
+  }
   if (status >= 400 && status < 500 && status !== 401 && status !== 403 && status !== 404) {
     return badRequest(`Engine "${name}" refused the request: ${said}`, null, status)
   }

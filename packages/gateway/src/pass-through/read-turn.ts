@@ -1,7 +1,8 @@
 import type { ReadAnswer, ReportedCompletion } from '@aworld-train/core'
 import { type Message, TrainError } from '@aworld-train/protocol'
 import { decodeMessage } from '../dialects/chat-completions/decode-message.ts'
-import type { ReadTurn, RecordRequest } from './recorder-protocol.ts'
+import { isStream } from './pass-on.ts'
+import type { ReadTurn, RecordedBytes } from './recorder-protocol.ts'
 import type { TokenPrefixes } from './token-prefixes.ts'
 
 function requestMessages(body: Uint8Array): readonly unknown[] {
@@ -27,25 +28,14 @@ function checkLengths({ completionTokenIds, rolloutLogprobs }: ReportedCompletio
 }
 
 /** Reads one answer and finds its place among the calls of its record, to which it is added. Throws what the reader throws. */
-export function readTurn(
-  { id, stream, contentType, offset, requestLength, answerLength }: RecordRequest,
-  bytes: Uint8Array,
-  read: ReadAnswer,
-  known: TokenPrefixes,
-): ReadTurn {
-  const request = bytes.subarray(offset, offset + requestLength)
-  const answer = bytes.subarray(offset + requestLength, offset + requestLength + answerLength)
-  const completion = read(answer, stream, contentType)
+export function readTurn({ call, contentType, request, answer }: RecordedBytes, read: ReadAnswer, known: TokenPrefixes): ReadTurn {
+  const completion = read(answer, isStream(contentType), contentType)
   checkLengths(completion)
   const messages = requestMessages(request)
   const parent = known.match(completion.promptTokenIds)
   const branchReason = parent ? null : known.size === 0 ? 'root' : 'no-match'
-  known.add(id, completion.promptTokenIds, completion.completionTokenIds, messages.length + 1)
+  known.add(call, completion.promptTokenIds, completion.completionTokenIds, messages.length + 1)
   const from = parent?.messages ?? 0
-  return {
-    completion,
-    parent: parent?.call ?? null,
-    branchReason,
-    messagesDelta: messages.slice(from).map((each, at) => toMessage(each, from + at)),
-  }
+  const messagesDelta = messages.slice(from).map((message, index) => toMessage(message, from + index))
+  return { call, completion, parent: parent?.call ?? null, branchReason, messagesDelta }
 }

@@ -4,7 +4,7 @@ import { add } from '../counters.ts'
 import type { ChatModelRoute } from '../models/model-table.ts'
 import { type ServedCall, settleDelivery } from '../serve-call.ts'
 import { holdAnswers, markDelivered, tokenLimit, turnModel } from '../session-state.ts'
-import { type AnswerSink, isStream } from './pass-on.ts'
+import type { AnswerSink } from './pass-on.ts'
 import type { ReadTurn } from './recorder-protocol.ts'
 
 export interface RecordAnswerOptions {
@@ -40,12 +40,11 @@ export async function recordAnswer({ options, progress }: ServedCall, given: Rec
   const { contentType, chunks } = sink
   const endedAt = Date.now()
   const atEnd = outcome?.weightVersions ?? [model.engine.weightVersion()]
-  let read: ReadTurn & { readonly id: number }
+  let read: ReadTurn
   try {
     read = await recorder.read({
       record: answers.id,
       reader: model.engine.reader,
-      stream: isStream(contentType),
       contentType,
       request,
       answer: chunks,
@@ -86,7 +85,7 @@ export async function recordAnswer({ options, progress }: ServedCall, given: Rec
     capture: { tokens: 'engine-reported', logprobs: model.engine.logprobs },
     ...turnModel(agent, model),
   }
-  answers.indexes.set(read.id, turn.index)
+  answers.indexes.set(read.call, turn.index)
   answers.turns.push(turn)
   progress.turn = turn
   options.observed.recorded(turn)

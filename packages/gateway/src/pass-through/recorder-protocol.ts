@@ -1,29 +1,38 @@
 import type { ReportedCompletion } from '@aworld-train/core'
 import type { ErrorCode, Message } from '@aworld-train/protocol'
 
-/** One answer whose bytes stand in the batch's buffer: the request's, then the answer's. */
-export interface RecordRequest {
-  readonly id: number
-  /** The record that the call belongs to. */
+/** Whole numbers that say one answer: its call and record, its reader and content type among the strings, and two lengths in bytes. */
+export const fieldsOfAnswer = 6
+
+/** One answer: the bytes of the request and the answer follow those of the answer before. */
+export interface RecordedBytes {
+  readonly call: number
+  /** Calls of one record are matched with each other. */
   readonly record: number
   /** URL of the engine's reader module. */
   readonly reader: string
-  readonly stream: boolean
   readonly contentType: string
-  readonly offset: number
-  readonly requestLength: number
-  readonly answerLength: number
+  readonly request: Uint8Array
+  readonly answer: Uint8Array
 }
 
-/** What the recorder thread is sent: answers in order of their end, and records that are no longer needed. */
+/**
+ * What the recorder thread is sent: answers in the order of their end, as few objects as can be since cloning them is
+ * what a message costs.
+ */
 export interface RecordBatch {
-  readonly requests: readonly RecordRequest[]
+  /** `fieldsOfAnswer` an answer. */
+  readonly answers: Int32Array
   readonly bytes: Uint8Array
+  /** Strings that were not sent before; their indexes go on from those that were. */
+  readonly strings: readonly string[]
+  /** Records that will not be added to. */
   readonly forgotten: readonly number[]
 }
 
 /** An answer as read, and where it stands among those of its record. */
 export interface ReadTurn {
+  readonly call: number
   readonly completion: ReportedCompletion
   /** The call that this one goes on from: its prompt and completion begin this prompt. */
   readonly parent: number | null
@@ -32,6 +41,19 @@ export interface ReadTurn {
   readonly messagesDelta: readonly Message[]
 }
 
-export type RecordReply =
-  | { readonly id: number; readonly turn: ReadTurn }
-  | { readonly id: number; readonly error: { readonly code: ErrorCode; readonly message: string } }
+/** A turn without its tokens, whose numbers are counted here. */
+export interface TurnHead extends Omit<ReadTurn, 'completion'> {
+  readonly promptTokens: number
+  readonly completionTokens: number
+  readonly completion: Omit<ReportedCompletion, 'promptTokenIds' | 'completionTokenIds' | 'rolloutLogprobs'>
+}
+
+export type ReplyHead = TurnHead | { readonly call: number; readonly error: { readonly code: ErrorCode; readonly message: string } }
+
+/** What the thread answers. */
+export interface RecordReplies {
+  /** A list of ReplyHead as JSON: cheaper to read than to clone. */
+  readonly heads: string
+  /** One for each head that is a turn, in order: prompt ids, completion ids, logprobs. */
+  readonly tokens: readonly ArrayBuffer[]
+}

@@ -1,24 +1,24 @@
 import { Worker } from 'node:worker_threads'
 import { TrainError } from '@aworld-train/protocol'
-import type { ReadTurn, RecordBatch, RecordReply, RecordRequest } from './recorder-protocol.ts'
+import { fieldsOfAnswer, type ReadTurn, type RecordBatch, type RecordReplies, type ReplyHead } from './recorder-protocol.ts'
 
 export interface RecordJob {
-  /** Calls of one record are matched with each other. */
+  /** From `newRecord`. */
   readonly record: number
   readonly reader: URL
-  readonly stream: boolean
   readonly contentType: string
   /** The request as its client sent it. */
   readonly request: Uint8Array
   readonly answer: readonly Uint8Array[]
 }
 
-/** Reads answers in a thread of its own; many that end together travel in one message. */
+/** Reads answers in a thread of its own; those that end at about the same time travel in one message. */
 export interface Recorder {
-  /** A number for a new record. */
   newRecord(): number
-  /** Resolves to the call's number and its turn; rejects with the reader's error. Answers of a record are read in the order given. */
-  read(job: RecordJob): Promise<ReadTurn & { readonly id: number }>
+  /** Rejects with the reader's error. Answers of a record are read in the order given. */
+  read(job: RecordJob): Promise<ReadTurn>
+  /** Somebody waits: what was given is sent now. */
+  flush(): void
   /** The record will not be added to. */
   forget(record: number): void
   /** Bytes that are not read yet. */
@@ -31,45 +31,94 @@ export interface Recorder {
 /** Bytes that may wait for the thread: what comes faster than it reads is held at the door, not in memory. */
 const maxPendingBytes = 256 * 1024 * 1024
 
+/** How long an answer waits for others, and how many bytes do not wait. */
+const gatherMs = 2
+const gatherBytes = 4 * 1024 * 1024
+
 interface Pending {
   readonly bytes: number
-  resolve(turn: ReadTurn & { readonly id: number }): void
+  resolve(turn: ReadTurn): void
   reject(error: TrainError): void
+}
+
+interface Queued {
+  readonly call: number
+  readonly job: RecordJob
+  readonly answerLength: number
+}
+
+/** Strings by number, so that each is sent once. */
+function createStrings() {
+  const numbers = new Map<string, number>()
+  let added: string[] = []
+  return {
+    number(text: string): number {
+      let number = numbers.get(text)
+      if (number === undefined) {
+        number = numbers.size
+        numbers.set(text, number)
+        added.push(text)
+      }
+      return number
+    },
+    take(): string[] {
+      const taken = added
+      added = []
+      return taken
+    },
+  }
+}
+
+function toTurn(head: Exclude<ReplyHead, { error: unknown }>, tokens: ArrayBuffer): ReadTurn {
+  const { promptTokens, completionTokens, completion, ...rest } = head
+  const at = 4 * promptTokens
+  return {
+    ...rest,
+    completion: {
+      ...completion,
+      promptTokenIds: new Int32Array(tokens, 0, promptTokens),
+      completionTokenIds: new Int32Array(tokens, at, completionTokens),
+      rolloutLogprobs: new Float32Array(tokens, at + 4 * completionTokens, completionTokens),
+    },
+  }
 }
 
 export function createRecorder(): Recorder {
   const pending = new Map<number, Pending>()
   const waiting: (() => void)[] = []
-  let queue: { readonly id: number; readonly job: RecordJob }[] = []
+  let queue: Queued[] = []
+  let queuedBytes = 0
   let forgotten: number[] = []
   let worker: Worker | null = null
-  let flushing: NodeJS.Immediate | null = null
+  let strings = createStrings()
+  let timer: NodeJS.Timeout | null = null
   let pendingBytes = 0
   let calls = 0
-  let recordCount = 0
+  let records = 0
   let closed = false
 
-  function settle(id: number): Pending | undefined {
-    const entry = pending.get(id)
+  function settle(call: number): Pending | undefined {
+    const entry = pending.get(call)
     if (!entry) return undefined
-    pending.delete(id)
+    pending.delete(call)
     pendingBytes -= entry.bytes
     if (pendingBytes < maxPendingBytes) for (const resolve of waiting.splice(0)) resolve()
     return entry
   }
 
   function fail(error: TrainError): void {
-    for (const id of [...pending.keys()]) settle(id)?.reject(error)
+    for (const call of [...pending.keys()]) settle(call)?.reject(error)
   }
 
   function start(): Worker {
     const file = import.meta.url.endsWith('.ts') ? './recorder-worker.ts' : './recorder-worker.js'
     const thread = new Worker(new URL(file, import.meta.url), { name: 'aworld-train-recorder' })
-    thread.on('message', (replies: readonly RecordReply[]) => {
-      for (const reply of replies) {
-        const entry = settle(reply.id)
-        if ('turn' in reply) entry?.resolve({ ...reply.turn, id: reply.id })
-        else entry?.reject(new TrainError(reply.error.code, reply.error.message))
+    thread.on('message', ({ heads, tokens }: RecordReplies) => {
+      let next = 0
+      for (const head of JSON.parse(heads) as ReplyHead[]) {
+        const entry = settle(head.call)
+        if ('error' in head) entry?.reject(new TrainError(head.error.code, head.error.message))
+        else entry?.resolve(toTurn(head, tokens[next++]!))
       }
     })
     let cause: unknown
@@ -77,51 +126,60 @@ export function createRecorder(): Recorder {
       cause = error
     })
     thread.on('exit', (code) => {
-      if (worker === thread) worker = null
       if (closed) return
+      worker = null
+      strings = createStrings()
       fail(new TrainError('GATEWAY_FAILED', `The recorder thread ended with code ${code}; the answers that it held are lost.`, { cause }))
     })
     return thread
   }
 
   function flush(): void {
-    flushing = null
-    let size = 0
-    for (const { job } of queue) size += job.request.length + job.answer.reduce((sum, chunk) => sum + chunk.length, 0)
-    const bytes = Buffer.allocUnsafeSlow(size)
+    if (timer) clearTimeout(timer)
+    timer = null
+    if (queue.length === 0 && forgotten.length === 0) return
+    worker ??= start()
+    const bytes = Buffer.allocUnsafeSlow(queuedBytes)
+    const answers = new Int32Array(fieldsOfAnswer * queue.length)
     let at = 0
-    const requests = queue.map(({ id, job }): RecordRequest => {
-      const { record, reader, stream, contentType, request, answer } = job
-      const offset = at
+    let field = 0
+    for (const { call, job, answerLength } of queue) {
+      const { record, reader, contentType, request, answer } = job
+      answers.set([call, record, strings.number(reader.href), strings.number(contentType), request.length, answerLength], field)
+      field += fieldsOfAnswer
       bytes.set(request, at)
       at += request.length
       for (const chunk of answer) {
         bytes.set(chunk, at)
         at += chunk.length
       }
-      const answerLength = at - offset - request.length
-      return { id, record, reader: reader.href, stream, contentType, offset, requestLength: request.length, answerLength }
-    })
-    const batch: RecordBatch = { requests, bytes, forgotten }
+    }
+    const batch: RecordBatch = { answers, bytes, strings: strings.take(), forgotten }
     queue = []
+    queuedBytes = 0
     forgotten = []
-    worker ??= start()
-    worker.postMessage(batch, [bytes.buffer])
+    worker.postMessage(batch, [bytes.buffer, answers.buffer])
   }
 
   return {
-    newRecord: () => recordCount++,
+    newRecord: () => records++,
     read(job) {
-      const id = calls++
-      const bytes = job.request.length + job.answer.reduce((sum, chunk) => sum + chunk.length, 0)
+      const call = calls++
+      let answerLength = 0
+      for (const chunk of job.answer) answerLength += chunk.length
+      const bytes = job.request.length + answerLength
       pendingBytes += bytes
-      queue.push({ id, job })
-      flushing ??= setImmediate(flush)
-      return new Promise((resolve, reject) => pending.set(id, { bytes, resolve, reject }))
+      queuedBytes += bytes
+      queue.push({ call, job, answerLength })
+      if (queuedBytes >= gatherBytes) flush()
+      else timer ??= setTimeout(flush, gatherMs)
+      return new Promise((resolve, reject) => pending.set(call, { bytes, resolve, reject }))
     },
+    flush,
     forget(record) {
+      if (!worker) return
       forgotten.push(record)
-      if (worker) flushing ??= setImmediate(flush)
+      timer ??= setTimeout(flush, gatherMs)
     },
     pendingBytes: () => pendingBytes,
     async room() {
@@ -129,7 +187,7 @@ export function createRecorder(): Recorder {
     },
     async close() {
       closed = true
-      if (flushing) clearImmediate(flushing)
+      if (timer) clearTimeout(timer)
       fail(new TrainError('GATEWAY_FAILED', 'The gateway was closed before the answer was recorded.'))
       await worker?.terminate()
     },

@@ -42,7 +42,10 @@ async function admit({ options, active }: ServedCall): Promise<void> {
   try {
     await parts.recorder.room()
     // What earlier calls sampled is known when their answers have been read.
-    if (session.request.maxTokens !== undefined) await Promise.all(session.recordings)
+    if (session.request.maxTokens !== undefined && session.recordings.size > 0) {
+      parts.recorder.flush()
+      await Promise.all(session.recordings)
+    }
     if (session.unreadable) throw session.unreadable
     checkBudget(session)
   } catch (cause) {
