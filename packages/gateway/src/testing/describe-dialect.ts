@@ -1,0 +1,243 @@
+import type { Message } from '@aworld-train/protocol'
+import { TrainError } from '@aworld-train/protocol'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { AnswerHead, Completion, Dialect, ModelCall } from '../call.ts'
+import { createResponseMemory } from '../dialects/responses/memory.ts'
+import type { ServerAnswer } from '../dialects/server-answer.ts'
+import { toHttpFailure } from '../failure.ts'
+import { completions, modelCalls, toPieces } from './arbitrary-call.ts'
+import type { Body, DialectClient } from './dialect-client.ts'
+
+export interface DescribeDialectOptions {
+  readonly dialect: Dialect
+  readonly client: DialectClient
+  /** A name, a body, and the field that the refusal names. */
+  readonly refused: readonly (readonly [name: string, body: unknown, param: string | null])[]
+  /** Parts of a message that are not text. */
+  readonly unreadable: readonly Body[]
+  /** What the dialect says of a failure: `type`, `code`, `message` and `param` in its own shape. */
+  readonly failureShape: (fields: { type: string; code: string; message: string; param: string | null }) => object
+}
+
+const decodeBody = (dialect: Dialect, body: unknown, memory = createResponseMemory()): ModelCall => {
+  const json = typeof body === 'string' ? body : JSON.stringify(body)
+  return dialect.decode(JSON.parse(json), json, memory)
+}
+
+const headOf = (call: ModelCall): AnswerHead => ({
+  id: '0123456789ab-7',
+  created: 1_700_000_000,
+  model: 'policy',
+  call,
+  promptTokenIds: Int32Array.of(1, 2, 3),
+  tokenText: (id) => String.fromCharCode(id),
+  memory: createResponseMemory(),
+})
+
+/** Null, missing and '' are one; arguments are equal as JSON. */
+function canonical({ content, toolCalls = [], ...message }: Message): object {
+  return {
+    ...message,
+    content: content ?? '',
+    toolCalls: toolCalls.map(({ id, name, arguments: text }) => ({ id, name, arguments: JSON.parse(text) })),
+  }
+}
+
+const canonicalAll = (messages: readonly Message[]) => messages.map(canonical)
+
+function streamed(dialect: Dialect, head: AnswerHead, completion: Completion, size: number): string {
+  const encoder = dialect.createStream(head)
+  const pieces = toPieces(completion, size).map((piece) => encoder.piece.bind(encoder, piece))
+  return encoder.start() + pieces.map((piece) => piece()).join('') + encoder.end(completion)
+}
+
+/** Reads a stream in chunks of `size` bytes; also says whether the deltas joined are the answer. */
+function readStream(client: DialectClient, text: string, size: number): { readonly answer: ServerAnswer; readonly joined: Message } {
+  const decoder = client.createDecoder()
+  const bytes = Buffer.from(text)
+  const joined: Message = { role: 'assistant', content: '' }
+  const add = (piece: ReturnType<typeof decoder.push>) => {
+    for (const delta of piece?.deltas ?? []) {
+      if (delta.type === 'content') joined.content += delta.text
+      else if (delta.type === 'reasoning') joined.reasoning = (joined.reasoning ?? '') + delta.text
+      else joined.toolCalls = [...(joined.toolCalls ?? []), delta.call]
+    }
+  }
+  for (let at = 0; at < bytes.length; at += size) add(decoder.push(bytes.subarray(at, at + size)))
+  const { piece, answer } = decoder.finish()
+  add(piece)
+  return { answer, joined }
+}
+
+function caught(run: () => unknown): TrainError {
+  try {
+    run()
+  } catch (error) {
+    expect(error).toBeInstanceOf(TrainError)
+    return error as TrainError
+  }
+  throw new Error('nothing was thrown')
+}
+
+/** The tests that every dialect passes: what is written is read, and what is answered arrives, whole and streamed alike. */
+export function describeDialect({ dialect, client, refused, unreadable, failureShape }: DescribeDialectOptions): void {
+  const simple = decodeBody(dialect, client.bodyWithPart({ type: 'text', text: 'Hi.' }))
+  const write = (changes: Partial<ModelCall>) => client.writeCall({ ...simple, model: 'policy', maxTokens: 9, ...changes })
+
+  describe(`dialect: ${dialect.name}`, () => {
+    test('reads the calls that a client writes', () => {
+      fc.assert(
+        fc.property(modelCalls, (call) => {
+          const read = decodeBody(dialect, client.writeCall(call))
+          expect(canonicalAll(read.messages)).toEqual(canonicalAll(client.expected(call.messages)))
+          // A choice means nothing without tools, and some dialects have no word for it then.
+          if (call.tools.length > 0) expect(read.toolChoice.kind).toBe(call.toolChoice.kind)
+          if (call.tools.length > 0 && call.toolChoice.kind !== 'none') expect(read.toolChoice).toEqual(call.toolChoice)
+          expect(read.tools.map(({ name, description }) => [name, description])).toEqual(
+            call.tools.map(({ name, description }) => [name, description]),
+          )
+          expect(read.tools.map(({ parameters }) => parameters)).toEqual(call.tools.map(({ parameters }) => parameters))
+          const { model, stream, maxTokens, asked, oddities } = call
+          expect(read).toMatchObject({ model, stream, maxTokens, asked, oddities })
+        }),
+        { numRuns: 60 },
+      )
+    })
+
+    test('an answer is the same whole and streamed, in pieces of any size', () => {
+      fc.assert(
+        fc.property(completions, fc.integer({ min: 1, max: 9 }), fc.integer({ min: 1, max: 40 }), (completion, size, bytes) => {
+          const head = headOf({ ...simple, wants: { ...simple.wants, streamUsage: true } })
+          const whole = client.readAnswer(dialect.encode(head, completion))
+          const { answer, joined } = readStream(client, streamed(dialect, head, completion, size), bytes)
+          expect(canonical(whole.completion.message)).toEqual(canonical(completion.message))
+          expect(canonical(answer.completion.message)).toEqual(canonical(completion.message))
+          expect(canonical(joined)).toEqual(canonical(completion.message))
+          for (const { completion: read } of [whole, answer]) {
+            expect(read.finishReason.unified).toBe(completion.finishReason.unified)
+            expect(read.usage).toEqual(completion.usage)
+          }
+          expect([whole.model, whole.id]).toEqual(['policy', answer.id])
+        }),
+        { numRuns: 100 },
+      )
+    })
+
+    test('an answer that is sent back is read as it was given', () => {
+      fc.assert(
+        fc.property(modelCalls, completions, fc.boolean(), (call, completion, sealed) => {
+          const body = client.writeCall(call)
+          const head = headOf(decodeBody(dialect, sealed ? { ...body, include: ['reasoning.encrypted_content'] } : body))
+          const answer = JSON.parse(dialect.encode(head, completion)) as Body
+          const { messages } = decodeBody(dialect, client.nextBody(body, answer, 'And then?'))
+          expect(canonical(messages.at(-2)!)).toEqual(canonical(completion.message))
+          expect(messages.at(-1)).toEqual({ role: 'user', content: 'And then?' })
+          expect(canonicalAll(messages.slice(0, -2))).toEqual(canonicalAll(head.call.messages))
+        }),
+        { numRuns: 60 },
+      )
+    })
+
+    test('an answer without anything, and one cut before it said anything', () => {
+      for (const unified of ['stop', 'length'] as const) {
+        const completion: Completion = {
+          message: { role: 'assistant', content: null },
+          finishReason: { unified, raw: unified },
+          tokenIds: Int32Array.of(2),
+          logprobs: Float32Array.of(-1),
+          usage: { promptTokens: 3, completionTokens: 1, cachedTokens: 0 },
+        }
+        const head = headOf(simple)
+        for (const answer of [
+          client.readAnswer(dialect.encode(head, completion)),
+          readStream(client, streamed(dialect, head, completion, 1), 7).answer,
+        ]) {
+          expect(canonical(answer.completion.message)).toEqual({ role: 'assistant', content: '', toolCalls: [] })
+          expect(answer.completion.finishReason.unified).toBe(unified)
+        }
+      }
+    })
+
+    test('an answer gives ids on request', () => {
+      const call = decodeBody(dialect, { ...client.bodyWithPart({ type: 'text', text: 'Hi.' }), return_token_ids: true })
+      const [completion] = fc.sample(completions, { numRuns: 1, seed: 3 })
+      const answer = JSON.stringify(JSON.parse(dialect.encode(headOf(call), completion!)))
+      expect(answer).toContain(`"token_ids":${JSON.stringify(Array.from(completion!.tokenIds))}`)
+      expect(answer).toContain('"prompt_token_ids":[1,2,3]')
+      expect(JSON.stringify(JSON.parse(dialect.encode(headOf(simple), completion!)))).not.toContain('token_ids"')
+    })
+
+    test('fields that it does not know are kept as they were written', () => {
+      const body = JSON.stringify({ ...write({}), temperature: 0.5, x_deep: 0 })
+      const json = body.replace(
+        '"x_deep":0',
+        `"x_deep":{"10":1.0, "9":"é"},"__proto__":[1],"user_x":null,"x_list":${'['.repeat(9_000)}${']'.repeat(9_000)}`,
+      )
+      const { unusedFields, ignored } = decodeBody(dialect, json)
+      expect(unusedFields).toMatchObject({ x_deep: '{"10":1.0, "9":"é"}', temperature: '0.5' })
+      expect(Object.keys(unusedFields).sort()).toEqual(['__proto__', 'temperature', 'x_deep', 'x_list'])
+      expect(unusedFields['x_list']?.length).toBe(18_000)
+      expect([...ignored].sort()).toEqual(['other', 'other', 'other', 'temperature'])
+    })
+
+    test('schemas are kept as they were written', () => {
+      const schema = '{"type": "object", "properties": {"10": {"minimum": 1.0}, "9": {"enum": ["\\u00e9"]}}}'
+      const body = JSON.stringify(write({}))
+      const { toolsJson, tools } = decodeBody(
+        dialect,
+        body.replace(/"tools":\[\]|\}$/g, (end) => (end === '}' ? `,"tools":${client.toolsText(schema)}}` : '"x":0')),
+      )
+      expect(toolsJson).toBe(`[{"type":"function","function":{"name":"f","parameters":${schema}}}]`)
+      expect(tools).toEqual([{ name: 'f', parameters: JSON.parse(schema) }])
+    })
+
+    test('a lone surrogate becomes the replacement character', () => {
+      const { messages } = decodeBody(dialect, client.bodyWithPart({ type: 'text', text: 'a\ud800b\udc00' }))
+      expect(messages).toEqual([{ role: 'user', content: 'a\ufffdb\ufffd' }])
+    })
+
+    test('the last of two members of one name counts', () => {
+      const body = JSON.stringify(write({ maxTokens: 5 }))
+      const doubled = `${body.slice(0, -1)},"model":"last","model":"very last"}`
+      expect(decodeBody(dialect, doubled).model).toBe('very last')
+    })
+
+    test('what is not text is refused with its path', () => {
+      for (const part of unreadable) {
+        const error = caught(() => decodeBody(dialect, client.bodyWithPart(part)))
+        expect(error.code).toBe('GATEWAY_INPUT_UNSUPPORTED')
+        expect(error.details?.['param']).toMatch(/^(messages|input)\[0\]\.content\[0\]\.type$/)
+        expect(toHttpFailure(error, { sampled: false })).toMatchObject({ status: 400, code: 'input_unsupported', retry: false })
+      }
+    })
+
+    test('a bad body is refused with the field that is wrong', () => {
+      for (const [name, body, param] of refused) {
+        const error = caught(() => decodeBody(dialect, body))
+        expect([name, error.code, error.details?.['param']]).toEqual([name, 'GATEWAY_BAD_REQUEST', param])
+        expect(error.message).not.toMatch(/undefined|\[object/)
+      }
+    })
+
+    test('failures have its own shape, whole and in a stream', () => {
+      const error = new TrainError('POLICY_CONTEXT_OVERFLOW', 'Too long.', { details: { param: 'messages' } })
+      const failure = toHttpFailure(error, { sampled: false })
+      const shape = failureShape({
+        type: 'invalid_request_error',
+        code: 'context_length_exceeded',
+        message: 'Too long.',
+        param: 'messages',
+      })
+      expect(JSON.parse(dialect.encodeFailure(failure))).toEqual(shape)
+
+      const encoder = dialect.createStream(headOf({ ...simple, stream: true }))
+      const begun = encoder.start() + encoder.piece({ deltas: [{ type: 'content', text: 'Half' }], tokenIds: [], logprobs: [] })
+      for (const text of [begun + encoder.fail(failure), dialect.streamComment + dialect.encodeStreamFailure(failure)]) {
+        const { code, message } = caught(() => readStream(client, text, 11))
+        expect([code, message]).toEqual(['POLICY_RESPONSE_INVALID', expect.stringContaining('Too long.')])
+      }
+      expect(caught(() => readStream(client, begun, 11)).message).toContain('ended before')
+    })
+  })
+}
