@@ -1,12 +1,13 @@
 import type { Message, ToolDefinition } from '@aworld-train/protocol'
-import type { ModelCall } from '../../call.ts'
 import { badRequest } from '../../failure.ts'
 import { historyOddities } from '../history-oddities.ts'
 import { checkDepth, readArray, readFlag, readObject, readOptionalString, readPositiveInteger, readString } from '../read-fields.ts'
+import type { ResponseMemory } from '../responses/memory.ts'
 import { type AskedChoice, checkToolChoice } from '../tool-choice.ts'
 import { wrapToolsJson } from '../tools-json.ts'
 import { askedSampling, unusedFields } from '../unused-fields.ts'
 import { decodeAssistantContent, decodeText, decodeUserContent } from './decode-blocks.ts'
+import { type MessagesCall, openThread } from './thread.ts'
 
 const used: ReadonlySet<string> = new Set([
   'messages',
@@ -18,6 +19,7 @@ const used: ReadonlySet<string> = new Set([
   'stop_sequences',
   'max_tokens',
   'return_token_ids',
+  'thread',
 ])
 
 const noTools: ReadonlySet<string> = new Set()
@@ -65,13 +67,16 @@ function decodeStop(stop: unknown): string[] {
 }
 
 /** A Messages request as a model call. Fields it does not know have no effect and break nothing; `max_tokens` may be missing. */
-export function decodeRequest(value: unknown, json: string): ModelCall {
+export function decodeRequest(value: unknown, json: string, memory: ResponseMemory): MessagesCall {
   const body = readObject(value, 'body')
   const given = readArray(body['messages'], 'messages')
   if (given.length === 0) throw badRequest('"messages" is empty; send at least one message.', 'messages')
-  const system = decodeText(body['system'], 'system')
-  const messages = given.flatMap((message, index) => decodeMessage(message, `messages[${index}]`))
-  const tools = (body['tools'] === undefined || body['tools'] === null ? [] : readArray(body['tools'], 'tools')).map((tool, index) =>
+  const thread = openThread(body, json, memory)
+  const { system: givenSystem, tools: givenTools } = thread?.fields ?? body
+  const system = decodeText(givenSystem, 'system')
+  const added = given.flatMap((message, index) => decodeMessage(message, `messages[${index}]`))
+  const messages = thread ? [...thread.messages, ...added] : added
+  const tools = (givenTools === undefined || givenTools === null ? [] : readArray(givenTools, 'tools')).map((tool, index) =>
     decodeTool(tool, `tools[${index}]`),
   )
   const { asked, parallel } = decodeChoice(body['tool_choice'])
@@ -79,7 +84,7 @@ export function decodeRequest(value: unknown, json: string): ModelCall {
     model: typeof body['model'] === 'string' && body['model'] !== '' ? body['model'] : null,
     messages: system === '' ? messages : [{ role: 'system', content: system }, ...messages],
     tools,
-    toolsJson: wrapToolsJson(json, ['input_schema'], tools, noTools),
+    toolsJson: wrapToolsJson(thread?.json ?? json, ['input_schema'], tools, noTools),
     customTools: noTools,
     toolChoice: checkToolChoice(asked, tools, parallel),
     stream: readFlag(body['stream'], 'stream'),
@@ -88,6 +93,7 @@ export function decodeRequest(value: unknown, json: string): ModelCall {
     oddities: historyOddities(messages),
     asked: askedSampling(body),
     ...unusedFields(body, json, used),
+    thread: thread && { messages, json: thread.json },
     wants: { logprobs: false, tokenIds: readFlag(body['return_token_ids'], 'return_token_ids'), streamUsage: true },
   }
 }

@@ -1,6 +1,7 @@
 import type { FinishReason, Message, ToolCall, Usage } from '@aworld-train/protocol'
 import type { AnswerHead, Completion } from '../../call.ts'
 import type { HttpFailure } from '../../failure.ts'
+import { keepThread } from './thread.ts'
 
 const stopReasons: Readonly<Record<FinishReason['unified'], string>> = {
   stop: 'end_turn',
@@ -54,6 +55,7 @@ export const encodeTokenIds = (head: AnswerHead, { tokenIds }: Completion) =>
 
 /** The body of an answer that is not streamed. */
 export function encodeResponse(head: AnswerHead, completion: Completion): string {
+  keepThread(head, completion)
   const json = JSON.stringify({
     id: `msg_${head.id}`,
     type: 'message',
@@ -77,7 +79,8 @@ const errorTypes: Readonly<Record<number, string>> = {
   503: 'overloaded_error',
 }
 
-/** An error in Anthropic's shape, with the code and the field beside it. */
+/** An error in Anthropic's shape, with the field beside it and the code twice: its client looks for reasons in `details`. */
 export function encodeFailure({ status, message, code, param }: HttpFailure): string {
-  return JSON.stringify({ type: 'error', error: { type: errorTypes[status] ?? 'api_error', message, code, param } })
+  const type = errorTypes[status] ?? 'api_error'
+  return JSON.stringify({ type: 'error', error: { type, message, code, param, details: { error_code: code } } })
 }

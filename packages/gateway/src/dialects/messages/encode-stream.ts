@@ -4,6 +4,7 @@ import type { AnswerHead, Completion, StreamEncoder, StreamPiece } from '../../c
 import type { HttpFailure } from '../../failure.ts'
 import { namedEvent } from '../server-event.ts'
 import { encodeFailure, encodeStop, encodeTokenIds, encodeUsage, inputJson, signatureOf } from './encode-response.ts'
+import { keepThread } from './thread.ts'
 
 export const pingEvent = namedEvent('ping', '{"type":"ping"}')
 
@@ -42,6 +43,7 @@ class MessagesStream implements StreamEncoder {
   }
 
   end(completion: Completion): string {
+    keepThread(this.#head, completion)
     const delta = encodeStop(completion)
     const ids = encodeTokenIds(this.#head, completion)
     return (
