@@ -3,14 +3,20 @@ import { expectedBranches } from './continuity/expected-branches.ts'
 import { branchMeasurement, type OpenedModel, openModel, probeClock } from './load-chat-model.ts'
 import { readModelFolder } from './model-folder.ts'
 import { selfTest } from './probe/self-test.ts'
+import type { TemplateArguments } from './render/chat-template.ts'
 import type { TemplateCheck } from './types.ts'
 
+export interface CheckTemplateOptions {
+  /** Arguments of the template, such as `{ enable_thinking: false }`. */
+  readonly templateArguments?: TemplateArguments | undefined
+}
+
 /** Says of any Hugging Face folder whether its template can be used, and where it would branch. Rejects only for errors that are not the folder's. */
-export async function checkTemplate(directory: string): Promise<TemplateCheck> {
+export async function checkTemplate(directory: string, { templateArguments = {} }: CheckTemplateOptions = {}): Promise<TemplateCheck> {
   try {
     const folder = await readModelFolder(directory)
     const ends = folder.endIds
-    const opened = openModel(folder, ends, probeClock())
+    const opened = openModel(folder, { stopTokenIds: ends, now: probeClock(), templateArguments })
     const model = ends.length > 0 ? opened : { ...opened, engineStopIds: new Set(opened.stops.keys()) }
     return {
       problems: [...selfTest(model), ...syntaxProblems(model)],

@@ -8,7 +8,7 @@ import { probeTemplate } from './probe/probe-template.ts'
 import { selfTest } from './probe/self-test.ts'
 import { type ReasoningTags, reasoningTagsOf } from './reasoning-tags.ts'
 import { createChatRenderer, type ModelTemplates } from './render/chat-renderer.ts'
-import { compileTemplate } from './render/chat-template.ts'
+import { compileTemplate, type TemplateArguments } from './render/chat-template.ts'
 import { toolCallSyntaxes } from './syntax/table.ts'
 import { createTokenizer, type TextTokenizer } from './tokenizer.ts'
 import type { ChatModel, Conversation, HistoryPolicy, LoadChatModelOptions, TemplateProbe } from './types.ts'
@@ -19,8 +19,9 @@ export async function loadChatModel({
   stopTokenIds,
   history = 'loop',
   now = probeClock(),
+  templateArguments = {},
 }: LoadChatModelOptions): Promise<ChatModel> {
-  const parts = openModel(await readModelFolder(directory), stopTokenIds, now)
+  const parts = openModel(await readModelFolder(directory), { stopTokenIds, now, templateArguments })
   const problems = selfTest(parts)
   if (problems.length > 0) throw new TrainError('TEMPLATE_UNSUPPORTED', problems.join(' '), { details: { directory } })
   return assemble(parts, history)
@@ -42,8 +43,15 @@ export interface OpenedModel {
   readonly engineStopIds: ReadonlySet<number>
 }
 
-export function openModel(folder: ModelFolder, stopTokenIds: readonly number[], now: Date): OpenedModel {
+export interface OpenOptions {
+  readonly stopTokenIds: readonly number[]
+  readonly now: Date
+  readonly templateArguments?: TemplateArguments | undefined
+}
+
+export function openModel(folder: ModelFolder, { stopTokenIds, now, templateArguments }: OpenOptions): OpenedModel {
   const { directory } = folder
+  const compile = (source: string) => compileTemplate(source, folder.specialTokens, templateArguments)
   let tokenizer: TextTokenizer
   let templates: ModelTemplates
   try {
@@ -53,8 +61,8 @@ export function openModel(folder: ModelFolder, stopTokenIds: readonly number[], 
   }
   try {
     templates = {
-      default: compileTemplate(folder.template, folder.specialTokens),
-      toolUse: folder.toolUseTemplate === null ? null : compileTemplate(folder.toolUseTemplate, folder.specialTokens),
+      default: compile(folder.template),
+      toolUse: folder.toolUseTemplate === null ? null : compile(folder.toolUseTemplate),
     }
   } catch (error) {
     throw unsupported(`The chat template of ${directory} cannot be read`, error)
@@ -62,8 +70,11 @@ export function openModel(folder: ModelFolder, stopTokenIds: readonly number[], 
   const endOfText = folder.specialTokens['eos_token']
   const endId = endOfText === undefined ? null : tokenizer.tokenId(endOfText)
   const ids = new Set([...stopTokenIds, ...folder.endIds, ...(endId === null ? [] : [endId])])
-  const stops = new Map([...ids].flatMap((id) => [[id, tokenizer.tokenText(id)] as const]).filter(hasText))
-  const probe = probeTemplate({ templates, stops, now })
+  const textsOf = (some: Iterable<number>) => new Map([...some].map((id) => [id, tokenizer.tokenText(id)] as const).filter(hasText))
+  const known = textsOf(ids)
+  const probe = probeTemplate({ templates, stops: known, specials: textsOf(tokenizer.specialIds), now })
+  const closerId = probe.stops.plain === null ? null : tokenizer.tokenId(probe.stops.plain)
+  const stops = closerId === null ? known : textsOf([...ids, closerId])
   const reasoning = reasoningTagsOf(templates.default.source + (templates.toolUse?.source ?? ''))
   return { directory, tokenizer, templates, probe, reasoning, stops, engineStopIds: new Set(stopTokenIds) }
 }

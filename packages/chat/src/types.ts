@@ -10,6 +10,8 @@ export interface LoadChatModelOptions {
   readonly stopTokenIds: readonly number[]
   /** Default `loop`. */
   readonly history?: HistoryPolicy | undefined
+  /** Arguments of the template, such as `{ enable_thinking: false }`, given to every rendering. */
+  readonly templateArguments?: Readonly<Record<string, unknown>> | undefined
   /** Clock of the probe's renderings, a fixed day by default; conversations have their own. */
   readonly now?: Date | undefined
 }
@@ -42,6 +44,8 @@ export interface TemplateProbe {
   readonly closers: Readonly<Record<TurnKind, string | null>>
   /** Text of the stop token that closes a turn, by kind of turn. */
   readonly stops: Readonly<Record<TurnKind, string | null>>
+  /** Text of the stop token behind an answer that is the last message; history may close it with another. */
+  readonly finalStop: string | null
   /** Name of the row of the table of tool-call syntaxes; `null`: calls are not parsed. */
   readonly syntax: string | null
   /** SHA-256 over the probe's renderings: a changed template gives another. */

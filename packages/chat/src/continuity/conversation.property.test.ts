@@ -16,7 +16,7 @@ type Tokenizer = Parameters<typeof writeShape>[1]
 
 async function openShape(name: ShapeName, how: Tokenizer): Promise<OpenedModel> {
   await using folder = await writeShape(name, how)
-  return openModel(await readModelFolder(folder.directory), folder.stopTokenIds, now)
+  return openModel(await readModelFolder(folder.directory), { stopTokenIds: folder.stopTokenIds, now })
 }
 
 /** What the template makes of whole messages, without any continuity. */

@@ -13,7 +13,10 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
 export interface ProbeInput {
   readonly templates: ModelTemplates
+  /** Tokens known to end a turn. */
   readonly stops: ReadonlyMap<number, string>
+  /** Special tokens of the tokenizer: one of them closes a turn where no known stop does. */
+  readonly specials?: ReadonlyMap<number, string> | undefined
   readonly now: Date
 }
 
@@ -23,7 +26,7 @@ const callTurn = assistant('', { toolCalls: [firstCall] })
 const result = toolResult(firstCall.id, words.result)
 
 /** What a template wants and prints, from renderings of small conversations; nothing is decided by a model's name. */
-export function probeTemplate({ templates, stops, now }: ProbeInput): TemplateProbe {
+export function probeTemplate({ templates, stops, specials, now }: ProbeInput): TemplateProbe {
   const digest = createHash('sha256')
   const reasoningTags = reasoningTagsOf(templates.default.source + (templates.toolUse?.source ?? ''))
   const form: Mutable<MessageForm> = {
@@ -67,7 +70,8 @@ export function probeTemplate({ templates, stops, now }: ProbeInput): TemplatePr
     reasoningTags,
   )
   const callText = attempt(called, true) ?? ''
-  const { closers, stops: closing } = probeClosers((messages, withTools) => attempt(messages, withTools), stops, form, printsCalls)
+  const known = { stops, specials: specials ?? stops }
+  const { closers, stops: closing } = probeClosers((messages, withTools) => attempt(messages, withTools), known, form, printsCalls)
   const prompt = attempt([question], false, {}, true) ?? ''
   return {
     arguments: printsCalls ? form.arguments : 'none',
@@ -85,6 +89,7 @@ export function probeTemplate({ templates, stops, now }: ProbeInput): TemplatePr
     reasoningOpen: endsInReasoning(prompt, reasoningTags),
     closers,
     stops: closing,
+    finalStop: finalStop(attempt([question, assistant(words.answer)], false), stops),
     syntax: printsCalls ? syntaxOf(callText, stops) : null,
     digest: digest.digest('hex'),
   }
@@ -135,7 +140,7 @@ function parallelCalls(attempt: (messages: readonly Message[]) => string | null,
 /** What the template prints between the last sampled text of a turn and the first stop token. */
 function probeClosers(
   attempt: (messages: readonly Message[], withTools: boolean) => string | null,
-  stops: ReadonlyMap<number, string>,
+  known: { readonly stops: ReadonlyMap<number, string>; readonly specials: ReadonlyMap<number, string> },
   form: MessageForm,
   printsCalls: boolean,
 ): Pick<TemplateProbe, 'closers' | 'stops'> {
@@ -154,7 +159,8 @@ function probeClosers(
     const withTools = kind === 'call' || kind === 'calls'
     const { marked, marks } = markMessage('Q', turn)
     const messages = [question, marked, ...rest]
-    const found = withTools && !printsCalls ? null : closerIn(attempt(messages, withTools), marks, stops)
+    const text = withTools && !printsCalls ? null : attempt(messages, withTools)
+    const found = closerIn(text, marks, known.stops) ?? (kind === 'plain' ? closerIn(text, marks, known.specials) : null)
     if (!found) continue
     closers[kind] = maskedGap(found.gap, promptIdTexts(messages, form.idForm))
     closing[kind] = found.stop.text
@@ -173,6 +179,12 @@ function closerIn(
   const stop = firstStop(text, stops, at + last.text.length)
   const gap = stop && text.slice(at + last.text.length, stop.start)
   return stop && gap !== null && !mentionsNext(gap) ? { gap, stop } : null
+}
+
+/** The stop token behind an answer that is the last message: where it differs from the closer of history, the model still stops. */
+function finalStop(text: string | null, stops: ReadonlyMap<number, string>): string | null {
+  const at = text?.lastIndexOf(words.answer) ?? -1
+  return text === null || at < 0 ? null : (firstStop(text, stops, at)?.text ?? null)
 }
 
 /** A stop token found only behind the next message does not close the turn. */

@@ -22,8 +22,9 @@ export function selfTest(model: OpenedModel): string[] {
   }
   const closing = new Set(Object.values(probe.stops).filter((text) => text !== null))
   const known = new Set([...engineStopIds].map((id) => stops.get(id)))
+  const endsBefore = probe.finalStop !== null && known.has(probe.finalStop)
   for (const text of closing) {
-    if (known.has(text)) continue
+    if (known.has(text) || (text === probe.stops.plain && endsBefore)) continue
     problems.push(
       `The template of ${directory} closes a turn with ${text}, where the engine does not stop; add ${text} to its stop tokens.`,
     )
