@@ -102,9 +102,11 @@ export interface Dialect {
   readonly name: string
   /** Path behind `/v1`. */
   readonly path: string
+  /** The list of a request that holds the conversation so far. */
+  readonly historyField: string
   /**
    * Throws GATEWAY_BAD_REQUEST or GATEWAY_INPUT_UNSUPPORTED naming the field. `json` is the text that `body` was parsed
-   * from; `memory` holds earlier answers that the request may refer to.
+   * from, in which items of the history may be missing; `memory` holds earlier answers that the request may refer to.
    */
   decode(body: unknown, json: string, memory: ResponseMemory): ModelCall
   encode(head: AnswerHead, completion: Completion): string

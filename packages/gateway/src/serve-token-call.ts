@@ -11,7 +11,7 @@ import { sendNothing } from './stages/encode.ts'
 export async function serveTokenCall({ options, active, progress }: ServedCall, given: TokenModel | null): Promise<void> {
   const { parts, agent, dialect, body, response, observed } = options
   const { counters, gate, models } = parts
-  const call = decode(dialect, body, agent.memory)
+  const call = decode(dialect, body, agent.memory, agent.bodies)
   // Where only such models are served, the name is read here, with all the rest.
   const model = given ?? (chooseModel(models, agent, call.model ?? undefined) as TokenModel)
   observed.routed(model.name)

@@ -5,6 +5,7 @@ import { TrainError, type Trajectory, type Turn } from '@aworld-train/protocol'
 import type { ActiveCall } from './active-call.ts'
 import { createResponseMemory, type ResponseMemory } from './dialects/responses/memory.ts'
 import type { Model, ModelTable, TokenModel } from './models/model-table.ts'
+import type { BodyMemory } from './stages/read-json-body.ts'
 
 /** What is known of one agent in one attempt. */
 export interface AgentState {
@@ -27,6 +28,8 @@ export interface AgentState {
   arrivals: number
   /** Answers that its later calls may refer to. */
   readonly memory: ResponseMemory
+  /** Its last request, of which the next one repeats the most. */
+  readonly bodies: BodyMemory
 }
 
 /** The answers of a chat engine in one record: the recorder's number for it, and which call became which turn. */
@@ -80,6 +83,7 @@ export function createSessionState(request: SessionRequest, models: ModelTable):
       answers: new Map(),
       arrivals: 0,
       memory: createResponseMemory(),
+      bodies: { last: null },
     })
   }
   return {

@@ -7,6 +7,7 @@ import { createStream, encodeStreamFailure } from './encode-stream.ts'
 export const chatCompletions: Dialect = {
   name: 'chat-completions',
   path: '/chat/completions',
+  historyField: 'messages',
   decode: decodeRequest,
   encode: encodeResponse,
   createStream,

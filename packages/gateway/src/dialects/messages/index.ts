@@ -7,6 +7,7 @@ import { createStream, encodeStreamFailure, pingEvent } from './encode-stream.ts
 export const messages: Dialect = {
   name: 'messages',
   path: '/messages',
+  historyField: 'messages',
   decode: decodeRequest,
   encode: encodeResponse,
   createStream,

@@ -8,6 +8,7 @@ import { createStream, encodeErrorEvent } from './encode-stream.ts'
 export const responses: Dialect = {
   name: 'responses',
   path: '/responses',
+  historyField: 'input',
   decode: decodeRequest,
   encode: encodeResponse,
   createStream,
