@@ -53,7 +53,8 @@ export function playScenario(model: BranchMeasurement, policy: HistoryPolicy, gi
     for (const [index, message] of messages.entries()) {
       if (message.role !== 'assistant') continue
       const prepared = ask(messages.slice(0, index))
-      const closing = model.probe.stops[turnKind(message)] ?? ''
+      const kind = turnKind(message)
+      const closing = (kind === 'plain' ? model.probe.finalStop : null) ?? model.probe.stops[kind] ?? ''
       conversation.record(index, prepared, { tokenIds: model.tokenizer.encode(`x${closing}`), message, truncated: closing === '' })
     }
     return { last: ask(messages).branchReasons, calls, branches }
