@@ -64,6 +64,15 @@ export function add(counts: Tally, name: string, amount = 1): void {
 }
 
 export function toGatewayCounts(counters: Counters, inFlight: number): GatewayCounts {
-  const { calls, failures, continuations, branches, tolerated, ignored } = counters
-  return { calls, failures, continuations, branches: { ...branches }, tolerated: { ...tolerated }, ignored: { ...ignored }, inFlight }
+  const { calls, failures, continuations, branches, tolerated, ignored, parseIssues } = counters
+  return {
+    calls,
+    failures,
+    continuations,
+    branches: { ...branches },
+    tolerated: { ...tolerated },
+    ignored: { ...ignored },
+    parseIssues: { ...parseIssues },
+    inFlight,
+  }
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Sampling } from './sampling.ts'
 import { TokenLedger } from './token-ledger.ts'
+import { TokenReport } from './token-report.ts'
 
 /** Mean reward over an evaluation, with a 95 % interval (Wilson for 0/1 rewards, normal otherwise). */
 export const EvaluationResult = z.strictObject({
@@ -30,6 +31,8 @@ export const RunReport = z.strictObject({
   greedyAfter: EvaluationResult.nullable(),
   curve: z.array(z.strictObject({ step: z.int(), reward: z.number(), metrics: z.record(z.string(), z.number()) })),
   ledger: TokenLedger.nullable(),
+  /** Of the calls since the process began that ended the run. */
+  tokenReport: TokenReport.optional(),
   /** Rollouts are those of the whole run; calls are counted on both sides of each wire, since the process began that ended the run. */
   counts: z.strictObject({
     rollouts: z.int(),

@@ -55,6 +55,8 @@ export interface GatewayCounts {
   readonly tolerated: Readonly<Record<string, number>>
   /** Request fields that had no effect, by name: the trainer samples, or nothing here has a use for them. */
   readonly ignored?: Readonly<Record<string, number>>
+  /** What was sampled as a tool call and delivered as text, by kind. */
+  readonly parseIssues?: Readonly<Record<string, number>>
   readonly inFlight: number
 }
 

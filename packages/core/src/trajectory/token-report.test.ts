@@ -1,0 +1,57 @@
+import type { Message, Trajectory, Turn } from '@aworld-train/protocol'
+import { expect, it } from 'vitest'
+import type { GatewayCounts } from '../contracts/index.ts'
+import { createTokenReport, tokenReport } from './token-report.ts'
+
+const user = (content: string): Message => ({ role: 'user', content })
+const turn = (changes: Partial<Turn>) =>
+  ({ parent: null, branchReasons: [], delivered: 'delivered', messagesDelta: [], ...changes }) as Partial<Turn> as Turn
+const trajectory = (...turns: Turn[]): Trajectory => ({ version: 1, agent: 'agent', policy: 'local', trainable: true, turns })
+const root = turn({ branchReasons: ['root'], messagesDelta: [user('Gold?')] })
+const next = turn({ parent: 0, messagesDelta: [user('Iron?')] })
+
+it('counts roots, continuations and branches by reason', () => {
+  const report = tokenReport([
+    trajectory(root, next, turn({ branchReasons: ['no-match'], messagesDelta: [user('Other.')] })),
+    trajectory(root, turn({ branchReasons: ['prefix', 'order'], messagesDelta: [user('More.')] })),
+  ])
+  expect(report).toEqual({
+    version: 1,
+    turns: 5,
+    continuations: 1,
+    roots: 2,
+    branches: { 'no-match': 1, prefix: 1, order: 1 },
+    repeated: 0,
+    abandoned: 0,
+    failed: 0,
+    tolerated: {},
+    unparsed: {},
+    ignored: {},
+  })
+})
+
+it('counts a question that is asked again, and answers nobody took', () => {
+  const lost = turn({ parent: 0, messagesDelta: [user('Iron?')], delivered: 'abandoned' })
+  expect(tokenReport([trajectory(root, lost, next, turn({ parent: 2, messagesDelta: [user('Iron?')] }))])).toMatchObject({
+    repeated: 1,
+    abandoned: 1,
+  })
+  expect(tokenReport([trajectory(root), trajectory(root)])).toMatchObject({ repeated: 0 })
+})
+
+it('takes what only the gateway saw from its counts', () => {
+  const builder = createTokenReport()
+  builder.add([trajectory(root)])
+  const counts: GatewayCounts = {
+    calls: 9,
+    failures: 2,
+    continuations: 0,
+    branches: {},
+    tolerated: { arguments: 3 },
+    ignored: { temperature: 1 },
+    parseIssues: { 'call-invalid': 4 },
+    inFlight: 0,
+  }
+  const report = builder.finish(counts)
+  expect(report).toMatchObject({ failed: 2, tolerated: { arguments: 3 }, ignored: { temperature: 1 }, unparsed: { 'call-invalid': 4 } })
+})

@@ -1,0 +1,65 @@
+import type { TokenReport, Trajectory, Turn } from '@aworld-train/protocol'
+import type { GatewayCounts } from '../contracts/index.ts'
+
+/** Collects a report from trajectories one at a time, so that a long run need not be held. */
+export interface TokenReportBuilder {
+  add(trajectories: readonly Trajectory[]): void
+  /** `counts` of the gateway that recorded them; without it what only the gateway saw is 0 or empty. */
+  finish(counts?: GatewayCounts): TokenReport
+}
+
+type Tally = Record<string, number>
+
+/** What clients did to the tokens of these trajectories. */
+export function tokenReport(trajectories: readonly Trajectory[], counts?: GatewayCounts): TokenReport {
+  const report = createTokenReport()
+  report.add(trajectories)
+  return report.finish(counts)
+}
+
+/** An empty report to add trajectories to. */
+export function createTokenReport(): TokenReportBuilder {
+  const branches: Tally = Object.create(null)
+  let turns = 0
+  let continuations = 0
+  let roots = 0
+  let repeated = 0
+  let abandoned = 0
+
+  function addTurn({ parent, branchReasons, delivered }: Turn): void {
+    turns += 1
+    if (parent !== null) continuations += 1
+    else if (branchReasons.every((reason) => reason === 'root')) roots += 1
+    else for (const reason of branchReasons) branches[reason] = (branches[reason] ?? 0) + 1
+    if (delivered === 'abandoned') abandoned += 1
+  }
+
+  return {
+    add(trajectories) {
+      for (const trajectory of trajectories) {
+        const asked = new Set<string>()
+        for (const turn of trajectory.turns) {
+          addTurn(turn)
+          const question = JSON.stringify([turn.parent, turn.messagesDelta])
+          if (asked.has(question)) repeated += 1
+          asked.add(question)
+        }
+      }
+    },
+    finish(counts) {
+      return {
+        version: 1,
+        turns,
+        continuations,
+        roots,
+        branches: { ...branches },
+        repeated,
+        abandoned,
+        failed: counts?.failures ?? 0,
+        tolerated: { ...counts?.tolerated },
+        unparsed: { ...counts?.parseIssues },
+        ignored: { ...counts?.ignored },
+      }
+    },
+  }
+}

@@ -1,0 +1,29 @@
+import { z } from 'zod'
+
+const tally = z.record(z.string(), z.int().min(0))
+
+/** What agents and their clients did to the record of tokens. Nothing here is an error: it says where prompts did not simply go on. */
+export const TokenReport = z.strictObject({
+  version: z.literal(1),
+  /** Recorded model calls. */
+  turns: z.int().min(0),
+  /** Calls whose prompt is an earlier call's, the tokens sampled there, and what was added since. */
+  continuations: z.int().min(0),
+  /** First calls of an agent in an attempt. */
+  roots: z.int().min(0),
+  /** Later calls that began anew, by reason: `no-match` where the history is another, `tools` where the tools are, others of the template. */
+  branches: tally,
+  /** Calls that ask again what an earlier one asked, as clients do that retry or want several answers. */
+  repeated: z.int().min(0),
+  /** Answers that did not reach their client. */
+  abandoned: z.int().min(0),
+  /** Calls that had no answer. */
+  failed: z.int().min(0),
+  /** Differences from the record that a continuation tolerated, by kind, each counted in every call that shows it. */
+  tolerated: tally,
+  /** What was sampled as a tool call and delivered as text, by kind. */
+  unparsed: tally,
+  /** Request fields without effect, by name. */
+  ignored: tally,
+})
+export type TokenReport = z.infer<typeof TokenReport>
