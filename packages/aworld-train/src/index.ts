@@ -51,7 +51,7 @@ export {
 export { AgentTrainer, type AgentTrainerOptions } from './agent-trainer.ts'
 export { AworldAgentLoop } from './aworld/agent-loop.ts'
 export type { AworldTrainerOptions } from './aworld/trainer-options.ts'
-export type { AgentSource as TrainableAgent } from './load/load-agent.ts'
+export { type AgentSource as TrainableAgent, type LoadedAgent, loadAgent } from './load/load-agent.ts'
 export { type DoctorCheck, diagnose } from './local/diagnose.ts'
 export type { InferenceReport } from './local/inference.ts'
 export { LocalTrainer } from './local/local-trainer.ts'

@@ -17,7 +17,7 @@ export const commands: readonly CommandRow[] = [
   },
   {
     name: 'serve',
-    description: 'serve a model folder to any OpenAI client',
+    description: 'serve a model folder to any client, or a gateway and a rollout service from a configuration',
     load: async () => (await import('./serve.ts')).serve,
   },
   {

@@ -2,18 +2,28 @@ import { resolve } from 'node:path'
 import { loadChatModel } from '@aworld-train/chat'
 import { createLocalEngine } from '@aworld-train/engine-local'
 import { createGateway } from '@aworld-train/gateway'
+import { TrainError } from '@aworld-train/protocol'
 import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'
+import { runServer } from '../serve/run-server.ts'
 import { openTurnLog } from './turn-log.ts'
+
+/** More calls at once get 503 with Retry-After: a client that nobody waits for must not pile up work. */
+const maxCallsInFlight = 256
 
 /** A server has no end, so it forgets: with 32,768 tokens of context these are about 130 MB of prompts. */
 const maxKeptTurns = 1000
 
 export const serve = defineCommand({
-  arguments: [{ name: 'model', description: 'Hugging Face folder of the model', required: true }],
+  arguments: [{ name: 'model', description: 'Hugging Face folder of the model; or give --config' }],
   options: z.object({
-    host: z.string().default('127.0.0.1').describe('address to listen on; anything but loopback exposes the model'),
+    config: z.string().optional().describe('configuration of gateway and rollout service (YAML or JSON), in place of all the rest'),
+    host: z
+      .string()
+      .default('127.0.0.1')
+      .describe('address to listen on; anything but loopback exposes the model and needs --insecure, or --config with tls'),
     port: z.int().min(0).max(65_535).default(8080).describe('port to listen on, 0 for any free one'),
+    insecure: z.boolean().optional().describe('listen beyond loopback without encryption, on a network that is trusted'),
     temperature: z.number().min(0).default(1).describe('sampling temperature; 0 is greedy'),
     maxTokens: z.int().min(1).default(512).describe('tokens of one completion'),
     seed: z.int().min(0).default(0).describe('seed of sampling'),
@@ -21,8 +31,16 @@ export const serve = defineCommand({
     simd: z.enum(['auto', 'plain', 'relaxed']).default('auto').describe('kind of SIMD'),
   }),
   async run({ args, options, signal }) {
+    const [folder] = args
+    if ((folder === undefined) === (options.config === undefined)) {
+      throw new TrainError('CONFIG_INVALID', 'Name the folder of a model, or a configuration with --config FILE; not both.')
+    }
+    if (options.config !== undefined) {
+      await runServer({ file: options.config, signal, write: (text) => void process.stdout.write(text) })
+      return undefined
+    }
     await using stack = new AsyncDisposableStack()
-    const model = resolve(args[0] as string)
+    const model = resolve(folder as string)
     const local = stack.adopt(await createLocalEngine({ model, simd: options.simd }), (each) => each.close())
     const chat = await loadChatModel({ directory: model, stopTokenIds: local.engine.model.stopTokenIds })
     const record =
@@ -34,6 +52,7 @@ export const serve = defineCommand({
         seed: options.seed,
         host: options.host,
         port: options.port,
+        insecure: options.insecure === true,
       }),
       (each) => each.close(),
     )
@@ -46,6 +65,7 @@ export const serve = defineCommand({
       sampling: { temperature: options.temperature, topP: 1, topK: 0, maxTokens: options.maxTokens, stop: [], seed: options.seed },
       agents: [{ name: 'client', trainable: true }],
       maxKeptTurns,
+      maxCallsInFlight,
       ...(record && { onTurn: (_agent, turn) => record.append(turn) }),
     })
     const { baseUrl, model: name } = session.endpoint('client')

@@ -2,9 +2,16 @@ import { open } from 'node:fs/promises'
 import { TrainError, Turn } from '@aworld-train/protocol'
 import { z } from 'zod'
 
+/** Whose turn a line holds, where a file holds those of many. */
+export interface TurnSession {
+  readonly rollout: string
+  readonly attempt: number
+  readonly agent: string
+}
+
 export interface TurnLog {
   /** Resolves when the turn's line is written; rejects with STORE_FAILED. */
-  append(turn: Turn): Promise<void>
+  append(turn: Turn, session?: TurnSession): Promise<void>
   close(): Promise<void>
 }
 
@@ -19,8 +26,9 @@ export async function openTurnLog(path: string): Promise<TurnLog> {
   })
   let last = Promise.resolve()
   return {
-    append(turn) {
-      const line = `${JSON.stringify(z.encode(Turn, turn))}\n`
+    append(turn, session) {
+      const encoded = z.encode(Turn, turn)
+      const line = `${JSON.stringify(session ? { ...session, turn: encoded } : encoded)}\n`
       const written = last
         .then(() => file.appendFile(line))
         .catch((cause: unknown) => {

@@ -1,0 +1,95 @@
+import { join, resolve } from 'node:path'
+import { isLoopback } from '@aworld-train/core'
+import { createEnvironment } from '@aworld-train/environment'
+import type { Gateway } from '@aworld-train/gateway'
+import {
+  createRolloutRunner,
+  createRolloutServer,
+  createRolloutService,
+  type RolloutServer,
+  type RolloutService,
+} from '@aworld-train/rollout'
+import { openRunStore } from '@aworld-train/store'
+import { createReward, requireDataset } from '@aworld-train/training'
+import { loadAgent } from 'aworld-train'
+import { randomToken } from './random-token.ts'
+import { readSecret } from './read-serve-config.ts'
+import { readTls } from './read-tls.ts'
+import type { ServeConfig } from './serve-config.ts'
+
+export interface OpenRolloutsOptions {
+  readonly config: ServeConfig
+  readonly settings: NonNullable<ServeConfig['rollouts']>
+  readonly gateway: Gateway
+  /** Folder that paths are relative to. */
+  readonly directory: string
+  /** Folder of the run that keeps what is finished. */
+  readonly recording: string
+  /** Closes what is opened. */
+  readonly stack: AsyncDisposableStack
+}
+
+export interface OpenedRollouts {
+  readonly service: RolloutService
+  readonly server: RolloutServer
+  /** `null` where none is asked for. */
+  readonly token: string | null
+  readonly agents: readonly string[]
+}
+
+/** Loads the agent and serves rollouts of it: store, environment, reward, runner, service and its port. */
+export async function openRollouts(options: OpenRolloutsOptions): Promise<OpenedRollouts> {
+  const { config, settings, gateway, directory, recording, stack } = options
+  const agent = await loadAgent(settings.agent, directory)
+  stack.defer(async () => await (agent.program as { close?(): Promise<void> }).close?.())
+  const { baseDirectory, ...environmentLimits } = config.environment
+  const environment = stack.adopt(
+    createEnvironment({
+      baseDirectory: baseDirectory === null ? agent.directory : resolve(directory, baseDirectory),
+      ...environmentLimits,
+    }),
+    (each) => each.close(),
+  )
+  const reward =
+    settings.reward === null ? null : stack.adopt(await createReward(settings.reward, { baseDirectory: directory }), (each) => each.close())
+  const answers = settings.answers === null ? null : (await requireDataset(resolve(directory, settings.answers))).answers
+  const store = stack.adopt(await openRunStore({ path: join(recording, 'rollouts'), manifest: { name: 'serve' } }), (each) => each.close())
+  const service = stack.adopt(
+    createRolloutService({
+      store,
+      limits: { maxQueuedBytes: settings.limits.maxQueuedBytes },
+      openRunner: (onEvent) =>
+        createRolloutRunner({
+          program: agent.program,
+          gateway,
+          environment,
+          reward,
+          store,
+          answerKey: (taskId) => answers?.get(taskId) ?? { version: 1, taskId, groundTruth: null },
+          concurrency: settings.concurrency,
+          retries: settings.retries,
+          limits: settings.budget,
+          onEvent(event) {
+            store.appendEvent(event)
+            onEvent(event)
+          },
+        }),
+    }),
+    (each) => each.close(),
+  )
+  const token = settings.token === null ? (isLoopback(settings.host) ? null : randomToken()) : readSecret(settings.token, 'rollouts.token')
+  const { maxQueuedBytes: _, ...limits } = settings.limits
+  const server = stack.adopt(
+    await createRolloutServer({
+      service,
+      host: settings.host,
+      port: settings.port,
+      tls: readTls(settings.tls, directory),
+      insecure: settings.insecure,
+      ...(token !== null && { token }),
+      limits,
+    }),
+    (each) => each.close(),
+  )
+  return { service, server, token, agents: agent.program.agents.map(({ name }) => name) }
+}

@@ -1,0 +1,28 @@
+/** Rows of two columns, aligned, each line ended. */
+export function toTable(rows: readonly (readonly [name: string, value: string])[], indent = ''): string {
+  const width = Math.max(...rows.map(([name]) => name.length))
+  return rows.map(([name, value]) => `${indent}${name.padEnd(width)}  ${value}\n`).join('')
+}
+
+const kilo = 1024
+const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB']
+
+/** `64 MiB` of 67108864; whole numbers stay whole. */
+function bytes(value: number): string {
+  let scaled = value
+  let unit = 0
+  while (scaled >= kilo && unit < units.length - 1) {
+    scaled /= kilo
+    unit++
+  }
+  return `${Number.isInteger(scaled) ? scaled : scaled.toFixed(1)} ${units[unit]}`
+}
+
+/** Limits as a person reads them, by what their names end in. */
+export function limitRows(limits: Readonly<Record<string, number>>): (readonly [string, string])[] {
+  return Object.entries(limits).map(([name, value]) => {
+    if (name.endsWith('Bytes')) return [name, bytes(value)]
+    if (name.endsWith('Ms')) return [name, value % 1_000 === 0 ? `${value / 1_000} s` : `${value} ms`]
+    return [name, String(value)]
+  })
+}

@@ -1,0 +1,102 @@
+import { readFileSync } from 'node:fs'
+import { didYouMean } from '@aworld-train/core'
+import { TrainError } from '@aworld-train/protocol'
+import { parseDocument } from 'yaml'
+import type { z } from 'zod'
+import { ServeConfig } from './serve-config.ts'
+
+type Path = readonly PropertyKey[]
+
+const valueAt = (tree: unknown, path: Path): unknown =>
+  path.reduce<unknown>((value, key) => (value as Record<PropertyKey, unknown> | null | undefined)?.[key], tree)
+
+interface Definition {
+  readonly type: string
+  readonly innerType?: z.ZodType
+  readonly valueType?: z.ZodType
+  readonly options?: readonly z.ZodType[]
+}
+
+const definitionOf = (schema: z.ZodType) => schema.def as unknown as Definition
+
+/** The schema itself, under what only adds a default or allows null. */
+function bare(schema: z.ZodType): z.ZodType {
+  const { innerType } = definitionOf(schema)
+  return innerType ? bare(innerType) : schema
+}
+
+const shapeOf = (schema: z.ZodType): Record<string, z.ZodType> => (schema as z.ZodObject).shape as Record<string, z.ZodType>
+
+/** The object schema that `value` is meant for: of several, the one of its `kind`. */
+function objectSchema(schema: z.ZodType, value: unknown): z.ZodType | null {
+  const plain = bare(schema)
+  const { type, options = [] } = definitionOf(plain)
+  if (type === 'object') return plain
+  const kind = (value as { kind?: unknown } | null | undefined)?.kind
+  return options.find((option) => definitionOf(option).type === 'object' && shapeOf(option)['kind']?.safeParse(kind).success) ?? null
+}
+
+/** Keys that may stand at `path`. */
+function keysAt(tree: unknown, path: Path): string[] {
+  let schema: z.ZodType = ServeConfig
+  for (const [depth, key] of path.entries()) {
+    const plain = bare(schema)
+    const { valueType } = definitionOf(plain)
+    const next = valueType ?? shapeOf(objectSchema(plain, valueAt(tree, path.slice(0, depth))) ?? ServeConfig)[String(key)]
+    if (!next) return []
+    schema = next
+  }
+  const found = objectSchema(schema, valueAt(tree, path))
+  return found ? Object.keys(shapeOf(found)) : []
+}
+
+function toSentences(issue: z.core.$ZodIssue, tree: unknown): string[] {
+  const path = issue.path.join('.')
+  if (issue.code === 'unrecognized_keys') {
+    const known = keysAt(tree, issue.path)
+    return issue.keys.map((key) => `"${[...issue.path, key].join('.')}" is no key of the configuration.${didYouMean(key, known)}`)
+  }
+  const value = valueAt(tree, issue.path)
+  if (value === undefined) return [`"${path}" is missing: ${issue.message}.`]
+  return [`"${path || 'the configuration'}" is ${JSON.stringify(value)}: ${issue.message}.`]
+}
+
+/** Checks a configuration. Throws CONFIG_INVALID with every problem; an unknown key is one, with a suggestion. */
+export function parseServeConfig(value: unknown, file: string): ServeConfig {
+  const parsed = ServeConfig.safeParse(value)
+  const problems = (parsed.error?.issues ?? []).flatMap((issue) => toSentences(issue, value))
+  if (parsed.success) {
+    const { models, defaultModel, aliases, rollouts, recording } = parsed.data
+    const known = Object.keys(models)
+    for (const [key, name] of [['defaultModel', defaultModel], ...Object.entries(aliases).map(([alias, to]) => [`aliases.${alias}`, to])])
+      if (typeof name === 'string' && !known.includes(name))
+        problems.push(`"${key}" is "${name}", which is no key of "models".${didYouMean(name, known)}`)
+    if (rollouts && recording === null)
+      problems.push('"rollouts" needs "recording": what is finished is kept there, so that it survives a restart.')
+    if (problems.length === 0) return parsed.data
+  }
+  throw new TrainError('CONFIG_INVALID', problems.map((problem) => `${file}: ${problem}`).join('\n'), { details: { problems } })
+}
+
+/** Reads the file of `serve --config`, YAML or JSON. Throws CONFIG_INVALID. */
+export function readServeConfig(file: string): ServeConfig {
+  let text: string
+  try {
+    text = readFileSync(file, 'utf8')
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new TrainError('CONFIG_INVALID', `${file} cannot be read: ${reason}; correct the path after --config.`, { cause })
+  }
+  const document = parseDocument(text)
+  const [error] = document.errors
+  if (error) throw new TrainError('CONFIG_INVALID', `${file} is neither YAML nor JSON: ${error.message}`, { cause: error })
+  return parseServeConfig(document.toJS() ?? {}, file)
+}
+
+/** A secret of the configuration. Throws CONFIG_INVALID where its environment variable is not set. */
+export function readSecret(secret: string | { readonly env: string }, what: string): string {
+  if (typeof secret === 'string') return secret
+  const value = process.env[secret.env]
+  if (value) return value
+  throw new TrainError('CONFIG_INVALID', `${what} is to be read from ${secret.env}, which is not set; set it, or name another variable.`)
+}

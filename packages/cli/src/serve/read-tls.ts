@@ -1,0 +1,18 @@
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import type { TlsIdentity } from '@aworld-train/core'
+import { TrainError } from '@aworld-train/protocol'
+
+/** The files of a certificate and its key. Throws CONFIG_INVALID naming the one that cannot be read. */
+export function readTls(tls: { readonly cert: string; readonly key: string } | null, directory: string): TlsIdentity | undefined {
+  if (tls === null) return undefined
+  const read = (name: 'cert' | 'key') => {
+    const file = resolve(directory, tls[name])
+    try {
+      return readFileSync(file)
+    } catch (cause) {
+      throw new TrainError('CONFIG_INVALID', `tls.${name} cannot be read: ${cause instanceof Error ? cause.message : cause}.`, { cause })
+    }
+  }
+  return { cert: read('cert'), key: read('key') }
+}

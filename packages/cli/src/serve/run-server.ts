@@ -1,0 +1,146 @@
+import { mkdir } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import type { PolicySession } from '@aworld-train/core'
+import { createGateway, type Gateway } from '@aworld-train/gateway'
+import { openTurnLog, type TurnLog } from '../commands/turn-log.ts'
+import { type OpenedModel, openModels } from './open-models.ts'
+import { type OpenedRollouts, openRollouts } from './open-rollouts.ts'
+import { limitRows, toTable } from './print-table.ts'
+import { randomToken } from './random-token.ts'
+import { readSecret, readServeConfig } from './read-serve-config.ts'
+import { readTls } from './read-tls.ts'
+import type { ServeConfig } from './serve-config.ts'
+
+export interface RunServerOptions {
+  /** The configuration. */
+  readonly file: string
+  /** A stop is asked for. */
+  readonly signal: AbortSignal
+  readonly write: (text: string) => void
+}
+
+interface Running {
+  readonly config: ServeConfig
+  readonly models: readonly OpenedModel[]
+  readonly gateway: Gateway
+  readonly adminToken: string
+  readonly clients: PolicySession | null
+  readonly rollouts: OpenedRollouts | null
+}
+
+async function openGateway(
+  config: ServeConfig,
+  models: readonly OpenedModel[],
+  directory: string,
+  adminToken: string,
+  turns: TurnLog | null,
+) {
+  const { host, port, tls, insecure, publicUrl, limits } = config.gateway
+  const { maxSessions, ...http } = limits
+  return await createGateway({
+    models: Object.fromEntries(models.map(({ name, route }) => [name, route])),
+    ...(config.defaultModel !== null && { defaultModel: config.defaultModel }),
+    aliases: config.aliases,
+    seed: config.seed,
+    host,
+    port,
+    tls: readTls(tls, directory),
+    insecure,
+    ...(publicUrl !== null && { publicUrl }),
+    limits: http,
+    admin: { token: adminToken, maxSessions, ...(turns && { onTurn: ({ turn, ...session }) => turns.append(turn, session) }) },
+    logger: { warn: (message) => process.stderr.write(`${message}\n`) },
+  })
+}
+
+function openClients(
+  { clients, sampling, defaultModel }: ServeConfig,
+  models: readonly OpenedModel[],
+  gateway: Gateway,
+  turns: TurnLog | null,
+) {
+  if (clients === null) return null
+  const home = models.find(({ name }) => name === (defaultModel ?? models[0]!.name))!
+  return gateway.open({
+    rollout: 'clients',
+    attempt: 0,
+    taskId: 'clients',
+    sample: 0,
+    policy: home.name,
+    sampling,
+    agents: [{ name: 'client', trainable: home.route.kind !== 'frozen' }],
+    ...clients,
+    ...(turns && { onTurn: (agent, turn) => turns.append(turn, { rollout: 'clients', attempt: 0, agent }) }),
+  })
+}
+
+function describe({ config, models, gateway, adminToken, clients, rollouts }: Running): string {
+  const rows: (readonly [string, string])[] = models.map(({ name, description }, index) => [
+    index === 0 ? 'models' : '',
+    `${name}: ${description}`,
+  ])
+  if (clients) rows.push(['baseURL', `${clients.endpoint('client').baseUrl}  (any API key)`])
+  rows.push(['gateway', `${gateway.url}  /health /ready /metrics, POST /v1/sessions`])
+  rows.push(['admin', config.gateway.adminToken === null ? adminToken : 'the configured token'])
+  if (rollouts) {
+    const { server, token, agents } = rollouts
+    rows.push(['rollouts', `${server.url}/v1/rollouts  agents: ${agents.join(', ')}`])
+    rows.push([
+      'token',
+      token === null ? 'none is asked for on loopback' : config.rollouts?.token === null ? token : 'the configured token',
+    ])
+  }
+  rows.push(['recording', config.recording ?? 'nothing is kept'])
+  const limits = [toTable(limitRows(config.gateway.limits), '  ')]
+  const rolloutLimits = config.rollouts && { concurrency: config.rollouts.concurrency, ...config.rollouts.limits }
+  const clientLimits = config.clients && { ...config.clients }
+  if (clientLimits) limits.push(`limits of clients\n${toTable(limitRows(clientLimits), '  ')}`)
+  if (rolloutLimits) limits.push(`limits of rollouts\n${toTable(limitRows(rolloutLimits), '  ')}`)
+  for (const [name, model] of Object.entries(config.models))
+    if ('urls' in model) limits.push(`limits of ${name}\n${toTable(limitRows(model.limits), '  ')}`)
+  return `${toTable(rows)}limits of the gateway\n${limits.join('')}Ctrl-C ends\n`
+}
+
+const plural = (count: number, what: string) => `${count} ${what}${count === 1 ? '' : 's'}`
+
+/** What is under way. */
+function underWay({ gateway, rollouts }: Running): { readonly open: boolean; readonly text: string } {
+  const calls = gateway.counts().inFlight
+  const { running, queued } = rollouts?.service.counts() ?? { running: 0, queued: 0 }
+  const parts = [plural(calls, 'call')]
+  if (rollouts) parts.push(`${plural(running, 'rollout')} running`, `${queued} queued`)
+  return { open: calls + running + queued > 0, text: parts.join(', ') }
+}
+
+/** Lets what is under way end, says what it waits for and what it had to cut off. */
+async function drain(running: Running, write: (text: string) => void): Promise<void> {
+  const { gateway, rollouts, config } = running
+  const before = underWay(running)
+  const time = AbortSignal.timeout(config.drainMs)
+  if (before.open) write(`under way: ${before.text}; waiting at most ${config.drainMs / 1_000} s\n`)
+  await Promise.all([rollouts?.service.drain(time), gateway.drain(time)])
+  const after = underWay(running)
+  write(after.open ? `cut off: ${after.text}\n` : 'nothing was under way any more\n')
+}
+
+/** Serves what a configuration names until a stop is asked for; resolves when everything is closed. */
+export async function runServer({ file, signal, write }: RunServerOptions): Promise<void> {
+  const config = readServeConfig(file)
+  const directory = dirname(resolve(file))
+  await using stack = new AsyncDisposableStack()
+  const recording = config.recording === null ? null : resolve(directory, config.recording)
+  if (recording !== null) await mkdir(recording, { recursive: true })
+  const turns = recording === null ? null : stack.adopt(await openTurnLog(join(recording, 'turns.jsonl')), (each) => each.close())
+  const adminToken = config.gateway.adminToken === null ? randomToken() : readSecret(config.gateway.adminToken, 'gateway.adminToken')
+  const models = await openModels({ config, directory, stack })
+  const gateway = stack.adopt(await openGateway(config, models, directory, adminToken, turns), (each) => each.close())
+  const clients = openClients(config, models, gateway, turns)
+  const rollouts =
+    config.rollouts === null || recording === null
+      ? null
+      : await openRollouts({ config, settings: config.rollouts, gateway, directory, recording, stack })
+  const running: Running = { config, models, gateway, adminToken, clients, rollouts }
+  write(describe(running))
+  if (!signal.aborted) await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+  await drain(running, write)
+}

@@ -1,0 +1,166 @@
+import { RolloutLimits, Sampling } from '@aworld-train/protocol'
+import { FrozenModelSettings } from '@aworld-train/training'
+import { z } from 'zod'
+
+const port = z.int().min(0).max(65_535)
+const ms = z.int().min(1)
+const count = z.int().min(1)
+
+/** A secret: in the file, or better in an environment variable. */
+const Secret = z.union([z.string().min(1), z.strictObject({ env: z.string().min(1) })])
+
+const Tls = z.strictObject({
+  /** File with the certificate chain in PEM. */
+  cert: z.string().min(1),
+  /** File with its key in PEM, without a passphrase. */
+  key: z.string().min(1),
+})
+
+/** Where a server listens. Beyond loopback it needs `tls`, or `insecure: true` where the network is trusted. */
+const listener = {
+  host: z.string().min(1).default('127.0.0.1'),
+  tls: Tls.nullable().default(null),
+  insecure: z.boolean().default(false),
+}
+
+export const GatewaySettings = z.strictObject({
+  ...listener,
+  port: port.default(8080),
+  /** What agents are given in place of the address that is listened on, such as the name in the certificate. */
+  publicUrl: z
+    .string()
+    .regex(/^https?:\/\/[^/]+$/, 'must be http:// or https:// with a host and no path')
+    .nullable()
+    .default(null),
+  /** Opens sessions over HTTP; `null` takes a random one and prints it. */
+  adminToken: Secret.nullable().default(null),
+  limits: z
+    .strictObject({
+      maxSockets: count.default(32_768),
+      maxBodyBytes: count.default(64 * 1024 * 1024),
+      maxHeaderBytes: z
+        .int()
+        .min(1024)
+        .default(32 * 1024),
+      headersTimeoutMs: ms.default(30_000),
+      requestTimeoutMs: ms.default(300_000),
+      keepAliveTimeoutMs: ms.default(75_000),
+      keepAwakeMs: ms.default(60_000),
+      abortGraceMs: ms.default(5_000),
+      /** Sessions over HTTP that are open, or whose record is kept. */
+      maxSessions: count.default(10_000),
+    })
+    .prefault({}),
+})
+
+const LocalModel = z.strictObject({
+  kind: z.literal('local'),
+  /** Hugging Face folder of the model. */
+  path: z.string().min(1),
+  simd: z.enum(['auto', 'plain', 'relaxed']).default('auto'),
+  /** Worker threads; `null`: the machine's parallelism, at most 8. */
+  threads: count.nullable().default(null),
+  /** Calls that sample at once; `null`: what fits into a gigabyte, at most 64. */
+  maxRows: count.nullable().default(null),
+})
+
+const remote = {
+  /** Base URLs of the servers, all with the same weights. */
+  urls: z.array(z.string().regex(/^https?:\/\//, 'must begin with http:// or https://')).min(1),
+  /** `token`: the gateway renders and sends token ids. `chat`: requests pass through and the server reports ids. */
+  mode: z.enum(['token', 'chat']).default('token'),
+  /** Folder with the model's tokenizer, template and config.json; for `token`. */
+  folder: z.string().min(1).nullable().default(null),
+  /** Longest conversation in tokens; `null`: that of config.json in `folder`. */
+  contextLength: count.nullable().default(null),
+  /** Name that the servers know the model or the adapter by; `null`: its name here. */
+  served: z.string().min(1).nullable().default(null),
+  apiKey: Secret.nullable().default(null),
+  limits: z
+    .strictObject({
+      /** Calls of one server at once, which are also its sockets. */
+      maxInFlight: count.default(256),
+      /** Calls that wait for a place. */
+      maxWaiting: count.default(8_192),
+      probeIntervalMs: ms.default(5_000),
+      unavailableMs: ms.default(10_000),
+    })
+    .prefault({}),
+}
+
+const VllmModel = z.strictObject({ kind: z.literal('vllm'), ...remote })
+const SglangModel = z.strictObject({ kind: z.literal('sglang'), ...remote })
+const FrozenModel = FrozenModelSettings.extend({ kind: z.literal('frozen') })
+
+export const ServeModel = z.discriminatedUnion('kind', [LocalModel, VllmModel, SglangModel, FrozenModel])
+export type ServeModel = z.infer<typeof ServeModel>
+
+/** One endless session for plain clients, whose base URL is printed. Above `maxCallsInFlight` they get 503 with Retry-After. */
+export const ClientSettings = z.strictObject({
+  maxCallsInFlight: count.default(256),
+  /** Turns that are kept in memory. */
+  maxKeptTurns: count.default(1_000),
+})
+
+export const RolloutSettings = z.strictObject({
+  ...listener,
+  port: port.default(8090),
+  /** Asked of every request; `null` asks for none on loopback, and takes a random one and prints it elsewhere. */
+  token: Secret.nullable().default(null),
+  /** The agent: `./agent.ts#name` or `./agent.yaml`. */
+  agent: z.string().min(1),
+  /** Scores episodes: `./reward.ts#name`; `null` leaves that to who asked for them. */
+  reward: z.string().min(1).nullable().default(null),
+  /** Dataset with the answers that the reward compares with. */
+  answers: z.string().min(1).nullable().default(null),
+  /** Rollouts at once; the rest queue. */
+  concurrency: count.default(32),
+  /** New attempts after a failure that may pass. */
+  retries: z.int().min(0).default(2),
+  /** For requests that set none. */
+  budget: RolloutLimits.prefault({}),
+  limits: z
+    .strictObject({
+      maxQueuedBytes: count.default(1024 ** 3),
+      maxSockets: count.default(16_384),
+      maxBodyBytes: count.default(64 * 1024 * 1024),
+      maxWaiting: count.default(8_192),
+      maxWaitMs: ms.default(600_000),
+    })
+    .prefault({}),
+})
+
+export const EnvironmentSettings = z.strictObject({
+  /** Folder that commands and paths of MCP servers are resolved from; `null`: that of the agent. */
+  baseDirectory: z.string().min(1).nullable().default(null),
+  callTimeoutMs: ms.default(120_000),
+  startTimeoutMs: ms.default(30_000),
+  /** Sets of fresh processes kept ready for each agent. */
+  warmProcesses: z.int().min(0).default(1),
+})
+
+/** The file of `aworld-train serve --config`. Paths are relative to it. */
+export const ServeConfig = z.strictObject({
+  gateway: GatewaySettings.prefault({}),
+  /** By the name that agents ask for; the first is the default. */
+  models: z.record(z.string().min(1), ServeModel).refine((models) => Object.keys(models).length > 0, 'names no model; give at least one'),
+  /** Serves calls that name no model; `null`: the first of `models`. */
+  defaultModel: z.string().min(1).nullable().default(null),
+  /** Other names of a model; `"*"` is every name that is not known. */
+  aliases: z.record(z.string().min(1), z.string().min(1)).default({}),
+  seed: z.int().default(0),
+  /** How earlier turns are rendered: as sampled inside a tool loop, always, or as the template does. */
+  history: z.enum(['template', 'loop', 'as-sampled']).default('loop'),
+  /** Of plain clients; sessions and rollouts bring their own. */
+  sampling: Sampling.prefault({ maxTokens: 1_024 }),
+  /** `null`: there is no session for plain clients. */
+  clients: ClientSettings.nullable().prefault({}),
+  /** Folder that turns, rollouts and events are kept in; `null` keeps nothing, and then there are no rollouts. */
+  recording: z.string().min(1).nullable().default(null),
+  /** `null`: the rollout service is off. */
+  rollouts: RolloutSettings.nullable().default(null),
+  environment: EnvironmentSettings.prefault({}),
+  /** How long calls and rollouts may go on after a signal to stop. */
+  drainMs: z.int().min(0).default(30_000),
+})
+export type ServeConfig = z.infer<typeof ServeConfig>
