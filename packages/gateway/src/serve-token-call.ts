@@ -16,6 +16,7 @@ export async function serveTokenCall({ options, active, progress }: ServedCall, 
   const model = given ?? (chooseModel(models, agent, call.model ?? undefined) as TokenModel)
   observed.routed(model.name)
   for (const name of call.ignored) add(counters.ignored, name)
+  for (const oddity of call.oddities) add(counters.tolerated, oddity)
   progress.stream = call.stream
   active.keepAwake.begin(() => sendNothing(dialect, response, call.stream))
   const arrival = agent.arrivals++

@@ -1,6 +1,7 @@
 import Anthropic from '@anthropic-ai/sdk'
 import type { PolicyEndpoint } from '@aworld-train/core'
 import { expect, test } from 'vitest'
+import { readNamedEvents } from '../../testing/read-named-events.ts'
 import { lookupCall, sessionRequest, startGateway } from '../../testing/start-gateway.ts'
 
 type Tool = Anthropic.Tool
@@ -55,24 +56,14 @@ for (const stream of [false, true]) {
   })
 }
 
-/** The events of an answer as they are on the wire. */
-async function events(endpoint: PolicyEndpoint, body: object): Promise<Record<string, unknown>[]> {
-  const response = await fetch(`${endpoint.baseUrl}/messages`, { method: 'POST', body: JSON.stringify({ ...body, stream: true }) })
-  return (await response.text())
-    .split('\n\n')
-    .filter((event) => event !== '')
-    .map((event) => {
-      const [, name, data] = /^event: (.*)\ndata: (.*)$/.exec(event)!
-      const value = JSON.parse(data!)
-      expect(value.type).toBe(name)
-      return value
-    })
-}
-
 test('the events of a stream come in the order of the format', async () => {
   await using started = await startGateway({ say: [{ text: script[0]!, pieceSize: 100 }] })
   const endpoint = started.gateway.open(sessionRequest()).endpoint('agent')
-  const all = await events(endpoint, { messages: [{ role: 'user', content: 'Gold?' }], max_tokens: 200, tools: [lookup] })
+  const all = await readNamedEvents(endpoint, '/messages', {
+    messages: [{ role: 'user', content: 'Gold?' }],
+    max_tokens: 200,
+    tools: [lookup],
+  })
   const ids = all.flatMap((event) => (event['type'] === 'content_block_start' ? [(event['content_block'] as { id?: string }).id] : []))
   const shown = all.map(({ type, index, delta }) => {
     const { type: kind } = (delta ?? {}) as { type?: string }
