@@ -131,12 +131,12 @@ describe.each(variants)('%s, markers as %s', (row, as) => {
     fc.boolean(),
     fc.constant(null),
     fc.array(fc.oneof(text, fc.integer()), { maxLength: 3 }),
-    fc.dictionary(fc.stringMatching(/^[a-z]{1,3}$/), fc.oneof(text, fc.boolean()), { maxLength: 2 }),
+    fc.dictionary(fc.stringMatching(/^[a-z]{1,3}$/), fc.oneof(text, fc.boolean()), { maxKeys: 2 }),
   )
   const calls = fc.array(
     fc.record({
       name: fc.stringMatching(/^[a-z][a-z0-9_]{0,6}$/),
-      arguments: fc.dictionary(fc.stringMatching(/^[a-z][a-z_]{0,4}$/), value, { maxLength: 3 }),
+      arguments: fc.dictionary(fc.stringMatching(/^[a-z][a-z_]{0,4}$/), value, { maxKeys: 3 }),
     }),
     { minLength: 1, maxLength: 3 },
   )

@@ -51,7 +51,7 @@ const kimi = namedJson({
   close: '<|tool_call_end|>',
   around: ['<|tool_calls_section_begin|>', '<|tool_calls_section_end|>'],
   separator: '<|tool_call_argument_begin|>',
-  head: /^\s*(?<id>(?:functions\.)?(?<name>[^\s:<>]+):\d+)\s*$/,
+  head: /^\s*(?<id>(?:functions\.)?(?<name>(?!functions\.:)[^\s:<>]+):\d+)\s*$/,
   opening: (name) => `<|tool_calls_section_begin|><|tool_call_begin|>functions.${name === null ? '' : `${name}:`}`,
 })
 

@@ -1,3 +1,4 @@
+import { MarkerFinder } from './markers.ts'
 import type { BodyScan, BodyState } from './syntax.ts'
 
 export interface ValueTags {
@@ -8,33 +9,44 @@ export interface ValueTags {
   readonly leave: string
   /** What may stand behind a value, white space apart: elsewhere `leave` is text of the value. */
   readonly follow: readonly string[]
+  /** Two texts with nothing but white space between, which begin another call: a value that holds them was never closed. */
+  readonly another: readonly [string, string]
   /** Ends the body; `null` where only the closing marker does. */
   readonly end: string | null
 }
 
-type Place = 'head' | 'outside' | 'value' | 'behind' | 'ended'
+type Place = 'head' | 'outside' | 'value' | 'behind' | 'another' | 'ended'
+
+interface Finders {
+  readonly inValue: MarkerFinder
+  readonly outside: MarkerFinder
+}
 
 /** Follows raw values between tags. */
-export function scanTags(tags: ValueTags): BodyScan {
-  return new TagScan(tags)
+export function tagScanner(tags: ValueTags): () => BodyScan {
+  const finders: Finders = {
+    inValue: new MarkerFinder([tags.leave, tags.another[0]]),
+    outside: new MarkerFinder(tags.end === null ? [tags.enter] : [tags.enter, tags.end]),
+  }
+  return () => new TagScan(tags, finders)
 }
 
 class TagScan implements BodyScan {
   readonly #tags: ValueTags
-  readonly #longest: number
+  readonly #finders: Finders
   #place: Place = 'head'
   #broken = false
   /** Text that was not decided on. */
   #held = ''
 
-  constructor(tags: ValueTags) {
+  constructor(tags: ValueTags, finders: Finders) {
     this.#tags = tags
-    this.#longest = Math.max(tags.enter.length, tags.leave.length, tags.end?.length ?? 0)
+    this.#finders = finders
   }
 
   get state(): BodyState {
     if (this.#broken) return 'broken'
-    if (this.#place === 'value') return 'argument'
+    if (this.#place === 'value' || this.#place === 'another') return 'argument'
     if (this.#tags.end !== null) return this.#place === 'ended' ? 'complete' : 'open'
     return this.#place === 'head' ? 'open' : 'complete'
   }
@@ -54,24 +66,25 @@ class TagScan implements BodyScan {
 
   /** What is left behind a decision; the same text where more is needed. */
   #step(text: string): string {
-    const { head, enter, leave, end } = this.#tags
-    if (this.#place === 'head') return this.#readHead(text, head)
-    if (this.#place === 'value') return this.#seek(text, leave, 'behind')
-    if (this.#place === 'behind') return this.#readBehind(text)
-    if (this.#place === 'ended') {
-      this.#broken = text.trim() !== ''
-      return ''
+    switch (this.#place) {
+      case 'head':
+        return this.#readHead(text)
+      case 'value':
+        return this.#seek(text, this.#finders.inValue)
+      case 'another':
+        return this.#readAnother(text)
+      case 'behind':
+        return this.#readBehind(text)
+      case 'outside':
+        return this.#seek(text, this.#finders.outside)
+      default:
+        this.#broken = text.trim() !== ''
+        return ''
     }
-    const ending = end === null ? -1 : text.indexOf(end)
-    const entering = text.indexOf(enter)
-    if (ending >= 0 && (entering < 0 || ending < entering)) {
-      this.#place = 'ended'
-      return text.slice(ending + end!.length)
-    }
-    return this.#seek(text, enter, 'value')
   }
 
-  #readHead(text: string, head: string): string {
+  #readHead(text: string): string {
+    const { head } = this.#tags
     const trimmed = text.trimStart()
     if (trimmed.length < head.length || trimmed === '') {
       this.#broken = !head.startsWith(trimmed)
@@ -82,11 +95,21 @@ class TagScan implements BodyScan {
     return trimmed.slice(head.length)
   }
 
-  #seek(text: string, tag: string, then: Place): string {
-    const at = text.indexOf(tag)
-    if (at < 0) return text.length < this.#longest ? text : text.slice(text.length - this.#longest + 1)
-    this.#place = then
-    return text.slice(at + tag.length)
+  #seek(text: string, finder: MarkerFinder): string {
+    const found = finder.find(text, 0)
+    if (!found) return text.slice(finder.heldFrom(text, 0))
+    const { enter, leave } = this.#tags
+    if (this.#place === 'outside') this.#place = found.marker === enter ? 'value' : 'ended'
+    else this.#place = found.marker === leave ? 'behind' : 'another'
+    return text.slice(found.at + found.marker.length)
+  }
+
+  #readAnother(text: string): string {
+    const second = this.#tags.another[1]
+    const trimmed = text.trimStart()
+    if (trimmed.startsWith(second)) this.#broken = true
+    else if (!second.startsWith(trimmed)) this.#place = 'value'
+    return trimmed
   }
 
   #readBehind(text: string): string {

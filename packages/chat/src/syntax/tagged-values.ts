@@ -1,6 +1,6 @@
 import type { ToolDefinition } from '@aworld-train/protocol'
 import type { ParsedCall, ToolCallSyntax } from './syntax.ts'
-import { scanTags } from './tag-scan.ts'
+import { tagScanner } from './tag-scan.ts'
 import { typedValues } from './typed-value.ts'
 
 /** Python's spelling of the words, which templates print with `| string`. */
@@ -21,7 +21,7 @@ export function xmlParameters({ name: row, open, close }: XmlMarkers): ToolCallS
     opens: [open],
     close,
     tell: '<function=',
-    scan: () => scanTags({ head: '<function=', enter, leave: '</parameter>', follow: [enter, end], end }),
+    scan: tagScanner({ head: '<function=', enter, leave: '</parameter>', follow: [enter, end], another: [open, '<function='], end }),
     parse: parseXml,
     opening: (name) => `${open}\n<function=${name === null ? '' : `${name}>`}`,
   }
@@ -45,7 +45,14 @@ export const keyValueTags: ToolCallSyntax = {
   opens: ['<tool_call>'],
   close: '</tool_call>',
   tell: '<arg_key>',
-  scan: () => scanTags({ head: '', enter: '<arg_value>', leave: '</arg_value>', follow: ['<arg_key>'], end: null }),
+  scan: tagScanner({
+    head: '',
+    enter: '<arg_value>',
+    leave: '</arg_value>',
+    follow: ['<arg_key>'],
+    another: ['</tool_call>', '<tool_call>'],
+    end: null,
+  }),
   parse(body, tools) {
     const [, name, inner] = /^\s*([^\s<>{}"]+)\s*((?:<arg_key>[\s\S]*)?)$/.exec(body) ?? []
     if (name === undefined || inner === undefined) return null
