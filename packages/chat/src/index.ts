@@ -1,4 +1,5 @@
 export { chatMlTemplate } from './chat-ml-template.ts'
 export { checkTemplate } from './check-template.ts'
 export { loadChatModel } from './load-chat-model.ts'
+export { createRenderWorker, type RenderWorker, type RenderWorkerOptions } from './render-worker.ts'
 export type * from './types.ts'

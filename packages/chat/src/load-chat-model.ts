@@ -4,6 +4,7 @@ import { createConversation } from './continuity/conversation.ts'
 import type { BranchMeasurement } from './continuity/expected-branches.ts'
 import { historyNotes } from './continuity/history-notes.ts'
 import { type ModelFolder, readModelFolder } from './model-folder.ts'
+import { prepareAsync } from './prepare-async.ts'
 import { probeTemplate } from './probe/probe-template.ts'
 import { selfTest } from './probe/self-test.ts'
 import { type ReasoningTags, reasoningTagsOf } from './reasoning-tags.ts'
@@ -106,6 +107,8 @@ export function assemble(model: OpenedModel, history: HistoryPolicy): ChatModel 
     encode: (text) => tokenizer.encode(text).slice(),
     decode: (ids, { skipSpecialTokens = false } = {}) => tokenizer.decode(ids, skipSpecialTokens),
     createConversation: ({ now = new Date() } = {}) => open(now),
+    prepareAsync: (conversation, request, { worker, signal }) =>
+      prepareAsync(() => conversation.prepare(request), { tokenizer, worker, signal }),
     createCompletionParser: ({ tools, prompt, stop = [], forced = prompt.forced, mintToolCallId }) =>
       createCompletionParser({
         tokenizer,

@@ -4,7 +4,16 @@ import { TextCache } from './text-cache.ts'
 
 const cachedCharacters = 4_000_000
 
+/** What another thread makes the same tokenizer from. */
+export interface TokenizerSource {
+  /** SHA-256 of tokenizer.json. */
+  readonly hash: string
+  readonly tokenizerText: string
+  readonly config: object
+}
+
 export interface TextTokenizer {
+  readonly source: TokenizerSource
   /** SHA-256 of tokenizer.json. */
   readonly hash: string
   /** Ids of the special tokens, which never appear in delivered text. */
@@ -14,6 +23,11 @@ export interface TextTokenizer {
   tokenId(text: string): number | null
   /** Do not write to the result: equal texts share it. */
   encode(text: string): Int32Array
+  /**
+   * Runs `work` with texts of more than `limit` characters taken from `ready`, or from what is remembered; gives the first that is in
+   * neither instead of encoding it.
+   */
+  withReady<T>(ready: ReadonlyMap<string, Int32Array>, limit: number, work: () => T): { readonly value: T } | { readonly missing: string }
   decode(ids: ArrayLike<number>, skipSpecialTokens: boolean): string
   /** Bytes of one token where the decoder joins bytes, `null` for other decoders. */
   tokenBytes: ((id: number) => Uint8Array) | null
@@ -34,12 +48,33 @@ export function createTokenizer(tokenizerText: string, config: object): TextToke
   const tokenText = (id: number) => tokenizer.id_to_token(id) ?? null
   const tokenBytes = json.decoder?.type === 'ByteLevel' ? byteTable(tokenText, new Set(added.map((token) => token.id))) : null
   const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
+  const hash = createHash('sha256').update(tokenizerText).digest('hex')
+  let long: { readonly ready: ReadonlyMap<string, Int32Array>; readonly limit: number } | null = null
+  const compute = (text: string) => {
+    if (long && text.length > long.limit) throw new NotReady(text)
+    return Int32Array.from(tokenizer.encode(text, { add_special_tokens: false }).ids)
+  }
   return {
-    hash: createHash('sha256').update(tokenizerText).digest('hex'),
+    source: { hash, tokenizerText, config },
+    hash,
     specialIds,
     tokenText,
     tokenId: (text) => tokenizer.token_to_id(text) ?? null,
-    encode: (text) => cache.get(text, () => Int32Array.from(tokenizer.encode(text, { add_special_tokens: false }).ids)),
+    encode(text) {
+      const ready = long && text.length > long.limit ? long.ready.get(text) : undefined
+      return cache.get(text, ready ? () => ready : compute)
+    },
+    withReady(ready, limit, work) {
+      long = { ready, limit }
+      try {
+        return { value: work() }
+      } catch (error) {
+        if (error instanceof NotReady) return { missing: error.text }
+        throw error
+      } finally {
+        long = null
+      }
+    },
     decode(ids, skipSpecialTokens) {
       const kept = skipSpecialTokens ? Array.from(ids).filter((id) => !specialIds.has(id)) : Array.from(ids)
       if (kept.length === 0) return ''
@@ -47,6 +82,16 @@ export function createTokenizer(tokenizerText: string, config: object): TextToke
       return tokenizer.decode(kept, { skip_special_tokens: false, clean_up_tokenization_spaces: false })
     },
     tokenBytes,
+  }
+}
+
+/** Ends a `withReady` early. */
+class NotReady extends Error {
+  readonly text: string
+
+  constructor(text: string) {
+    super('the ids of a long text are not ready')
+    this.text = text
   }
 }
 

@@ -1,4 +1,5 @@
 import type { FinishReason, Message, ToolCall, ToolDefinition } from '@aworld-train/protocol'
+import type { RenderWorker } from './render-worker.ts'
 
 /** When a request rewrites what was recorded: branch at every rewrite, only at a new user message, or never. */
 export type HistoryPolicy = 'template' | 'loop' | 'as-sampled'
@@ -66,6 +67,12 @@ export interface ChatModel {
   decode(ids: Int32Array | readonly number[], options?: { skipSpecialTokens?: boolean }): string
   /** The tree of one agent in one attempt; its clock stands still at `now`. */
   createConversation(options?: { now?: Date }): Conversation
+  /** `conversation.prepare(request)`, with texts above 16 KB encoded by the worker instead of on the event loop. */
+  prepareAsync(
+    conversation: Conversation,
+    request: PrepareRequest,
+    options: { readonly worker: RenderWorker; readonly signal?: AbortSignal | undefined },
+  ): Promise<PreparedPrompt>
   createCompletionParser(options: CompletionParserOptions): CompletionParser
 }
 
