@@ -28,6 +28,8 @@ export interface ChatRenderer {
   toolSet(tools: readonly ToolDefinition[], toolsJson?: string): ToolSet
   /** Throws GATEWAY_BAD_REQUEST with what the template raised. */
   render(options: RenderOptions): string
+  /** The same text in pieces; a conversation that grows repeats the pieces of its messages. Throws as `render`. */
+  renderPieces(options: RenderOptions): string[]
 }
 
 export interface ModelTemplates {
@@ -41,26 +43,28 @@ const noTools: ToolSet = { key: '', parts: [], value: null }
 
 export function createChatRenderer(templates: ModelTemplates, form: MessageForm): ChatRenderer {
   const cache = new TextCache<ToolSet>(cachedToolCharacters)
+  const renderPieces = ({ messages, tools, addGenerationPrompt, now, sampledIds }: RenderOptions) => {
+    const template = tools.value && templates.toolUse ? templates.toolUse : templates.default
+    try {
+      return template.renderPieces({
+        messages: toTemplateMessages(messages, form, sampledIds),
+        tools: tools.value as Value[] | null,
+        addGenerationPrompt,
+        now,
+      })
+    } catch (cause) {
+      if (cause instanceof TrainError) throw cause
+      const reason = cause instanceof Error ? cause.message : String(cause)
+      throw new TrainError('GATEWAY_BAD_REQUEST', `The chat template cannot render these messages: ${reason}`, { cause })
+    }
+  }
   return {
     form,
+    renderPieces,
+    render: (options) => renderPieces(options).join(''),
     toolSet(tools, toolsJson) {
       if (toolsJson === undefined && tools.length === 0) return noTools
       return cache.get(toolsJson ?? toolsText(tools), readTools)
-    },
-    render({ messages, tools, addGenerationPrompt, now, sampledIds }) {
-      const template = tools.value && templates.toolUse ? templates.toolUse : templates.default
-      try {
-        return template.render({
-          messages: toTemplateMessages(messages, form, sampledIds),
-          tools: tools.value as Value[] | null,
-          addGenerationPrompt,
-          now,
-        })
-      } catch (cause) {
-        if (cause instanceof TrainError) throw cause
-        const reason = cause instanceof Error ? cause.message : String(cause)
-        throw new TrainError('GATEWAY_BAD_REQUEST', `The chat template cannot render these messages: ${reason}`, { cause })
-      }
     },
   }
 }

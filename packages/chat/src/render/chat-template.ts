@@ -22,6 +22,8 @@ export interface ChatTemplate {
   readonly hash: string
   /** Throws what the template raises, and where Python would. */
   render(input: RenderInput): string
+  /** The same text in pieces; a conversation that grows repeats the pieces of its messages. */
+  renderPieces(input: RenderInput): string[]
 }
 
 /** Arguments of a template, such as `enable_thinking`: JSON values by name. */
@@ -45,18 +47,15 @@ export function compileTemplate(
   const hash = createHash('sha256')
     .update(JSON.stringify([normalised, specialTokens, templateArguments]))
     .digest('hex')
-  return {
-    source: normalised,
-    hash,
-    render({ messages, tools, addGenerationPrompt, now }) {
-      const variables = new Map(fixed)
-      variables.set('strftime_now', new Callable(([format]) => formatTime(now, pythonString(format))))
-      variables.set('messages', messages)
-      variables.set('tools', tools)
-      variables.set('add_generation_prompt', addGenerationPrompt)
-      return program.run(variables, now)
-    },
+  const renderPieces = ({ messages, tools, addGenerationPrompt, now }: RenderInput) => {
+    const variables = new Map(fixed)
+    variables.set('strftime_now', new Callable(([format]) => formatTime(now, pythonString(format))))
+    variables.set('messages', messages)
+    variables.set('tools', tools)
+    variables.set('add_generation_prompt', addGenerationPrompt)
+    return program.run(variables, now)
   }
+  return { source: normalised, hash, renderPieces, render: (input) => renderPieces(input).join('') }
 }
 
 const constants: ReadonlyMap<string, Value> = new Map<string, Value>([

@@ -10,13 +10,14 @@ type Execute = (frame: Frame) => string
 export interface Program {
   /** Names the template reads or sets, in the outermost block. */
   readonly names: ReadonlyMap<string, number>
-  run(variables: ReadonlyMap<string, Value>, now: Date): string
+  /** The text in pieces: one for each turn of a loop that is not in another, and what stands between them. */
+  run(variables: ReadonlyMap<string, Value>, now: Date): string[]
 }
 
 /** Compiles the statements of a parsed template into functions, once. Throws SyntaxError naming a feature that is not supported. */
 export function compileProgram(body: readonly Tree.Node[]): Program {
   const scope = new Scope(null)
-  const execute = compileBlock(body, scope)
+  const emit = compilePieces(body, scope)
   return {
     names: scope.names,
     run(variables, now) {
@@ -26,10 +27,39 @@ export function compileProgram(body: readonly Tree.Node[]): Program {
         const slot = scope.names.get(name)
         if (slot !== undefined) frame.slots[slot] = value
       }
-      return execute(frame)
+      const pieces: string[] = []
+      emit(frame, pieces)
+      return pieces
     },
   }
 }
+
+/** Adds a statement's text to the pieces of the whole. */
+type Emit = (frame: Frame, pieces: string[]) => void
+
+function compilePieces(body: readonly Tree.Node[], scope: Scope): Emit {
+  if (body.some(interrupts)) return whole(compileBlock(body, scope))
+  const parts = body.filter(({ type }) => type !== 'Comment').map((node) => compilePiece(node, scope))
+  return (frame, pieces) => {
+    for (const part of parts) part(frame, pieces)
+  }
+}
+
+function compilePiece(node: Tree.Node, scope: Scope): Emit {
+  if (node.type === 'For') return compileLoop(node as Tree.For, scope)
+  if (node.type !== 'If') return whole(compileStatement(node, scope))
+  const { test, body, alternate } = node as Tree.If
+  const condition = compileExpression(test, scope)
+  const [yes, no] = [compilePieces(body, scope), compilePieces(alternate, scope)]
+  return (frame, pieces) => (truthy(condition(frame)) ? yes(frame, pieces) : no(frame, pieces))
+}
+
+const whole =
+  (execute: Execute): Emit =>
+  (frame, pieces) => {
+    const text = execute(frame)
+    if (text !== '') pieces.push(text)
+  }
 
 const silent: Execute = () => ''
 
@@ -70,8 +100,14 @@ function compileStatement(node: Tree.Node, scope: Scope): Execute {
     }
     case 'If':
       return compileIf(node as Tree.If, scope)
-    case 'For':
-      return compileFor(node as Tree.For, scope)
+    case 'For': {
+      const emit = compileLoop(node as Tree.For, scope)
+      return (frame) => {
+        const pieces: string[] = []
+        emit(frame, pieces)
+        return joined(pieces)
+      }
+    }
     case 'Set':
       return compileSet(node as Tree.SetNode, scope)
     case 'Macro':
@@ -166,7 +202,14 @@ function captured(body: readonly Tree.Node[], outer: Scope): Evaluate {
   return (frame) => execute(new Frame(scope.names.size, frame, frame.run))
 }
 
-function compileFor({ loopvar, iterable, body, defaultBlock }: Tree.For, outer: Scope): Execute {
+function joined(pieces: readonly string[]): string {
+  let text = ''
+  for (const piece of pieces) text += piece
+  return text
+}
+
+/** Each turn of the loop is a piece. */
+function compileLoop({ loopvar, iterable, body, defaultBlock }: Tree.For, outer: Scope): Emit {
   const { lhs, test } = iterable.type === 'SelectExpression' ? (iterable as Tree.Selected) : { lhs: iterable, test: null }
   const source = compileExpression(lhs, outer)
   const filterScope = new Scope(outer)
@@ -175,7 +218,7 @@ function compileFor({ loopvar, iterable, body, defaultBlock }: Tree.For, outer: 
   const { scope, execute } = inner(body, outer, [...targetNames(loopvar), 'loop'])
   const [bind, bindLoop] = [compileTarget(loopvar, scope), scope.write('loop')]
   const otherwise = captured(defaultBlock, outer)
-  return (frame) => {
+  return (frame, pieces) => {
     const { run } = frame
     let items = iterate(source(frame))
     if (passes) {
@@ -185,23 +228,25 @@ function compileFor({ loopvar, iterable, body, defaultBlock }: Tree.For, outer: 
         return truthy(passes(trial))
       })
     }
-    if (items.length === 0) return otherwise(frame) as string
+    if (items.length === 0) {
+      pieces.push(otherwise(frame) as string)
+      return
+    }
     run.depth += 1
     const loop = new Loop(items, run.depth)
-    let text = ''
     for (let index = 0; index < items.length; index += 1) {
       loop.index0 = index
       const turn = new Frame(scope.names.size, frame, run)
       bindLoop(turn, loop)
       bind(turn, items[index])
-      text += execute(turn)
+      const text = execute(turn)
+      if (text !== '') pieces.push(text)
       if (run.signal === 'none') continue
       const stops = run.signal === 'break'
       run.signal = 'none'
       if (stops) break
     }
     run.depth -= 1
-    return text
   }
 }
 
