@@ -38,5 +38,5 @@ export const defaultFleetLimits: FleetLimits = {
   unavailableMs: 10_000,
   connectTimeoutMs: 10_000,
   keepAliveMs: 3000,
-  raceMs: 250,
+  raceMs: 1000,
 }
