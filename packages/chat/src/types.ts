@@ -147,7 +147,7 @@ export interface PreparedPrompt {
   /** The messages without prefill, the tools, and the rendering with sampled texts replaced by marks: what `record` keeps. */
   readonly messages: readonly Message[]
   readonly toolsKey: string
-  readonly skeleton: string
+  readonly skeleton: readonly string[]
 }
 
 export interface CompletionParserOptions {

@@ -63,10 +63,8 @@ export function turnKind({ content, reasoning, toolCalls = [] }: Message): TurnK
   return reasoning && !content ? 'reasoning' : 'plain'
 }
 
+/** The first member of valid JSON, as written; no more of it is read. */
 function firstKey(argumentsText: string): string {
-  try {
-    return Object.keys(JSON.parse(argumentsText) as object)[0] ?? 'a'
-  } catch {
-    return 'a'
-  }
+  const key = /^\s*\{\s*("(?:[^"\\]|\\.)*")\s*:/.exec(argumentsText)?.[1]
+  return key === undefined ? 'a' : (JSON.parse(key) as string)
 }

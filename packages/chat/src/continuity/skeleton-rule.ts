@@ -3,8 +3,9 @@ import type { ToolSet } from '../render/chat-renderer.ts'
 import { promptIdTexts, type SampledIds } from '../render/template-messages.ts'
 import type { TextTokenizer } from '../tokenizer.ts'
 import type { HistoryPolicy, TemplateProbe } from '../types.ts'
-import type { GrowingText, GrowingTokens } from './growing.ts'
+import type { GrowingTokens } from './growing-tokens.ts'
 import { type Mark, turnKind } from './marks.ts'
+import type { ComparedSkeleton, Skeleton } from './skeleton.ts'
 import { firstStop, maskedGap, type StopPlace } from './stop-texts.ts'
 
 /** A sampled turn with all that continuing it needs. */
@@ -22,9 +23,7 @@ export interface RecordedTurn {
   readonly marked: Message
   readonly marks: readonly Mark[]
   readonly tools: ToolSet
-  /** The skeleton is the beginning of this text, as long as it was at the turn. */
-  readonly skeleton: GrowingText
-  readonly skeletonLength: number
+  readonly skeleton: Skeleton
   /** The memory of `promptIds`. */
   readonly tokens: GrowingTokens
   readonly promptIds: Int32Array
@@ -45,9 +44,8 @@ export type Continuation =
 
 export interface ContinuationInput {
   readonly turn: RecordedTurn
-  readonly skeleton: string
-  /** The skeleton begins with the one of `turn`. */
-  readonly startsAsRecorded: boolean
+  /** The new history's, beside that of `turn`. */
+  readonly compared: ComparedSkeleton
   /** Text that follows the skeleton as it stands: that of a trailing assistant message, and what opens a forced call. */
   readonly appended: string
   /** Ways in which the request is another history, which a policy may overlook: `tools-order`, `empty-turn`. */
@@ -66,13 +64,14 @@ const tolerable = new Set(['prefix', 'dropped:reasoning', 'dropped:content', 'cl
  * is encoded in that token's context.
  */
 export function continuation(input: ContinuationInput, settings: RuleSettings): Continuation {
-  const { turn, skeleton } = input
-  const { end, reasons: missing } = placeMarks(turn, skeleton)
+  const { turn, compared } = input
+  const { tail } = compared
+  const { end, reasons: missing } = placeMarks(turn, tail)
   if (end < 0) return { continues: false, reasons: [...missing, 'no-sentinel'] }
   const reasons = [...input.rewrites, ...missing]
-  if (!input.startsAsRecorded) reasons.push('prefix')
-  const stop = firstStop(skeleton, settings.stops, end)
-  if (stop === null || !closesAsProbed(input, settings, skeleton.slice(end, stop.start))) {
+  if (!compared.startsAsRecorded) reasons.push('prefix')
+  const stop = firstStop(tail, settings.stops, end)
+  if (stop === null || !closesAsProbed(input, settings, tail.slice(end, stop.start))) {
     return { continues: false, reasons: [...reasons, 'no-closer'] }
   }
   const sampledStop = settings.stops.get(turn.sampledIds.at(-1) ?? -1)
@@ -86,11 +85,11 @@ export function continuation(input: ContinuationInput, settings: RuleSettings): 
   }
 }
 
-function placeMarks(turn: RecordedTurn, skeleton: string): { end: number; reasons: string[] } {
+function placeMarks(turn: RecordedTurn, tail: string): { end: number; reasons: string[] } {
   const reasons: string[] = []
   let end = -1
   for (const { kind, text } of turn.marks) {
-    const at = skeleton.lastIndexOf(text)
+    const at = tail.lastIndexOf(text)
     if (at < 0) {
       reasons.push(`dropped:${kind}`)
       continue
@@ -113,17 +112,18 @@ function allows({ policy, turn, messages }: ContinuationInput, reason: string): 
 }
 
 function suffixIds(
-  { turn, skeleton, appended }: ContinuationInput,
+  { turn, compared, appended }: ContinuationInput,
   { tokenizer }: RuleSettings,
   stop: StopPlace,
   end: number,
   sampledStop: string | undefined,
 ): Int32Array {
+  const { tail } = compared
   if (sampledStop === undefined) {
     const from = turn.delivered.toolCalls?.length ? stop.start : end
-    return tokenizer.encode(skeleton.slice(from) + appended)
+    return tokenizer.encode(tail.slice(from) + appended)
   }
-  const ids = tokenizer.encode(sampledStop + skeleton.slice(stop.end) + appended)
+  const ids = tokenizer.encode(sampledStop + tail.slice(stop.end) + appended)
   if (ids[0] !== turn.sampledIds.at(-1)) throw new Error(`The tokenizer does not read ${sampledStop} back as the token it is.`)
   return ids.subarray(1)
 }

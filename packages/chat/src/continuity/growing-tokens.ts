@@ -36,8 +36,3 @@ export class GrowingTokens {
     return true
   }
 }
-
-/** The text of one branch: each turn's skeleton is its beginning. */
-export interface GrowingText {
-  text: string
-}
