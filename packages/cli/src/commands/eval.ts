@@ -6,6 +6,7 @@ import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'
 import { loadProject } from '../load-project.ts'
 import { createRunDisplay } from '../terminal/run-display.ts'
+import { renderTokenReport } from '../terminal/token-report-text.ts'
 
 export const evaluate = defineCommand({
   arguments: [{ name: 'project', description: 'folder with an aworld-train.config.ts, or that file (default: this folder)' }],
@@ -58,13 +59,14 @@ function modelFolder(path: string): string {
 
 const stepOf = (name: string) => Number(/\d+/.exec(name)?.[0] ?? -1)
 
-function renderInference({ path, rollouts, failed, reward, interval, passAtK }: InferenceReport): string {
+function renderInference({ path, rollouts, failed, reward, interval, passAtK, tokenReport }: InferenceReport): string {
   const mean =
     reward === null ? 'not scored' : `${reward.toFixed(3)}${interval ? ` [${interval[0].toFixed(3)}, ${interval[1].toFixed(3)}]` : ''}`
   const passes = Object.entries(passAtK).map(([k, value]) => `pass@${k} ${value.toFixed(3)}`)
   return [
     `reward   ${mean} on ${rollouts} rollouts, ${failed} failed`,
     ...(passes.length > 0 ? [`pass@k   ${passes.join('  ')}`] : []),
+    ...renderTokenReport(tokenReport),
     `results  ${path}/report.json`,
   ].join('\n')
 }

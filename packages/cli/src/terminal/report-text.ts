@@ -1,6 +1,7 @@
 import { relative } from 'node:path'
 import { styleText } from 'node:util'
 import type { EvaluationResult, RunReport } from '@aworld-train/protocol'
+import { renderTokenReport } from './token-report-text.ts'
 
 /** What a person types: the script of this repository where the sources run, else the installed command. */
 const typed = import.meta.url.endsWith('.ts') ? 'npm run aworld-train --' : 'npx aworld-train'
@@ -17,6 +18,7 @@ export function renderReport(report: RunReport, { target }: { target?: string | 
   if (report.status === 'stopped') return renderStop({ target, path })
   const lines = ['', ...evaluationTable(report), '']
   if (report.ledger) lines.push(ledgerLine(report))
+  if (report.tokenReport) lines.push(...renderTokenReport(report.tokenReport))
   lines.push(timeLine(report), '', `run      ${path}   (report.json, checkpoints, every token in segments/)`)
   lines.push(
     'next',

@@ -1,0 +1,100 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { limitRows } from './print-table.ts'
+import { parseServeConfig, readSecret, readServeConfig } from './read-serve-config.ts'
+
+const local = { kind: 'local', path: './model' }
+const frozen = { kind: 'frozen', baseUrl: 'https://api.example.com/v1', model: 'large' }
+const problemsOf = (value: unknown): readonly string[] => {
+  try {
+    parseServeConfig(value, 'serve.yaml')
+    return []
+  } catch (error) {
+    return (error as { details: { problems: string[] } }).details.problems
+  }
+}
+
+let folder: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'serve-config-'))
+})
+afterEach(() => rmSync(folder, { recursive: true }))
+
+test('one model is enough; the rest has defaults that are safe', () => {
+  const config = parseServeConfig({ models: { policy: local } }, 'serve.yaml')
+  expect(config.gateway).toMatchObject({ host: '127.0.0.1', port: 8080, insecure: false, tls: null, adminToken: null })
+  expect(config.models['policy']).toMatchObject({ kind: 'local', simd: 'auto', threads: null })
+  expect(config).toMatchObject({ rollouts: null, recording: null, clients: { maxCallsInFlight: 256 }, drainMs: 30_000 })
+})
+
+test('every unknown key is an error, with what was probably meant', () => {
+  const cases: readonly (readonly [object, string])[] = [
+    [{ gatway: {} }, '"gatway" is no key of the configuration. Did you mean "gateway"?'],
+    [{ gateway: { limits: { maxSocket: 1 } } }, '"gateway.limits.maxSocket" is no key of the configuration. Did you mean "maxSockets"?'],
+    [{ models: { a: { ...local, treads: 2 } } }, '"models.a.treads" is no key of the configuration. Did you mean "threads"?'],
+    [{ models: { a: { ...frozen, basUrl: 'x' } } }, '"models.a.basUrl" is no key of the configuration. Did you mean "baseUrl"?'],
+    [
+      { rollouts: { agent: './a.ts', concurency: 2 }, recording: 'r' },
+      '"rollouts.concurency" is no key of the configuration. Did you mean "concurrency"?',
+    ],
+    [
+      { models: { a: { kind: 'vllm', urls: ['http://a'], limits: { maxInflight: 2 } } } },
+      '"models.a.limits.maxInflight" is no key of the configuration. Did you mean "maxInFlight"?',
+    ],
+  ]
+  for (const [changes, problem] of cases) expect(problemsOf({ models: { policy: local }, ...changes })).toEqual([problem])
+})
+
+test('all problems are said at once, with the value that is wrong', () => {
+  const problems = problemsOf({
+    gateway: { port: 'high', publicUrl: 'https://a.example/with/path' },
+    models: { a: { kind: 'lokal', path: 'x' }, b: { kind: 'vllm', urls: ['gpu-1:8000'] }, c: {} },
+  })
+  expect(problems).toHaveLength(5)
+  expect(problems[0]).toMatch(/^"gateway.port" is "high"/)
+  expect(problems[1]).toMatch(/^"gateway.publicUrl" is .*no path/)
+  expect(problems[2]).toMatch(/^"models.a.kind" is "lokal"/)
+  expect(problems[3]).toMatch(/^"models.b.urls.0" is "gpu-1:8000": must begin with http/)
+  expect(problems[4]).toMatch(/^"models.c.kind" is missing/)
+})
+
+test('names that are no model, and rollouts that nothing keeps, are refused', () => {
+  const models = { policy: local }
+  expect(problemsOf({ models, defaultModel: 'polici', aliases: { '*': 'policy', 'gpt-4o': 'large' } })).toEqual([
+    '"defaultModel" is "polici", which is no key of "models". Did you mean "policy"?',
+    '"aliases.gpt-4o" is "large", which is no key of "models".',
+  ])
+  expect(problemsOf({ models, rollouts: { agent: './a.ts' } })).toEqual([expect.stringMatching(/"rollouts" needs "recording"/)])
+  expect(problemsOf({ models: {} })).toEqual([expect.stringMatching(/names no model/)])
+  expect(problemsOf({})).toEqual([expect.stringMatching(/"models" is missing/)])
+  expect(problemsOf([])).toEqual([expect.stringMatching(/"the configuration" is \[\]/)])
+})
+
+test('a file is YAML or JSON; what is neither, or not there, is said', () => {
+  const file = join(folder, 'serve.yaml')
+  writeFileSync(file, 'models:\n  policy: {kind: local, path: ./model}\n')
+  expect(readServeConfig(file).models['policy']).toMatchObject({ path: './model' })
+  writeFileSync(file, JSON.stringify({ models: { policy: local } }))
+  expect(readServeConfig(file).models['policy']).toMatchObject({ path: './model' })
+  writeFileSync(file, 'models: [\n')
+  expect(() => readServeConfig(file)).toThrow(/neither YAML nor JSON/)
+  expect(() => readServeConfig(join(folder, 'none.yaml'))).toThrow(/cannot be read.*correct the path after --config/)
+})
+
+test('a secret comes from the file or from the environment, which must have it', () => {
+  expect(readSecret('in the file', 'a')).toBe('in the file')
+  expect(() => readSecret({ env: 'AWORLD_TRAIN_NOT_SET' }, 'rollouts.token')).toThrow(
+    /rollouts.token is to be read from AWORLD_TRAIN_NOT_SET, which is not set/,
+  )
+})
+
+test('limits are printed in the units of a person', () => {
+  expect(limitRows({ maxBodyBytes: 64 * 1024 * 1024, headersTimeoutMs: 30_000, keepMs: 1_500, maxSockets: 10 })).toEqual([
+    ['maxBodyBytes', '64 MiB'],
+    ['headersTimeoutMs', '30 s'],
+    ['keepMs', '1500 ms'],
+    ['maxSockets', '10'],
+  ])
+})

@@ -1,0 +1,45 @@
+import type { TokenReport } from '@aworld-train/protocol'
+import { expect, it } from 'vitest'
+import { renderTokenReport } from './token-report-text.ts'
+
+const quiet: TokenReport = {
+  version: 1,
+  turns: 20,
+  continuations: 12,
+  roots: 8,
+  branches: {},
+  repeated: 0,
+  abandoned: 0,
+  failed: 0,
+  tolerated: {},
+  unparsed: {},
+  ignored: {},
+}
+
+it('says nothing where every call began or went on as sampled', () => {
+  expect(renderTokenReport(quiet)).toEqual([])
+})
+
+it('says what clients did, most frequent first', () => {
+  const report: TokenReport = {
+    ...quiet,
+    branches: { tools: 1, 'no-match': 3 },
+    repeated: 2,
+    abandoned: 1,
+    failed: 4,
+    tolerated: { arguments: 9, reasoning: 5, 'empty-content': 11 },
+    unparsed: { 'call-invalid': 6 },
+    ignored: { temperature: 20 },
+  }
+  expect(`\n${renderTokenReport(report).join('\n')}`).toMatchInlineSnapshot(`
+    "
+    record   4 of 20 calls began anew, 12 went on as sampled: no-match 3, tools 1
+             the client rewrote history, which changed no token: empty-content 11, arguments 9
+             the client left reasoning out, which changed no token: 5 times
+             sampled as a tool call and delivered as text: call-invalid 6
+             2 calls asked again what was asked before
+             1 answers did not reach their client, and are not trained
+             4 calls had no answer
+             request fields without effect: temperature 20"
+  `)
+})

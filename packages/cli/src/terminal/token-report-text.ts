@@ -1,0 +1,27 @@
+import type { TokenReport } from '@aworld-train/protocol'
+
+/** What a person should know of the record of tokens, one line each; none where every call began or went on as sampled. */
+export function renderTokenReport(report: TokenReport): string[] {
+  const { turns, continuations, branches, repeated, abandoned, failed, tolerated, unparsed, ignored } = report
+  const { reasoning, ...rewritten } = tolerated
+  const begun = sum(branches)
+  const lines = [
+    ...(begun > 0 ? [`${begun} of ${turns} calls began anew, ${continuations} went on as sampled: ${list(branches)}`] : []),
+    ...(sum(rewritten) > 0 ? [`history that the client wrote another way, tolerated: ${list(rewritten)}`] : []),
+    ...(reasoning ? [`reasoning that the client left out, tolerated: ${reasoning}`] : []),
+    ...(sum(unparsed) > 0 ? [`sampled as a tool call, delivered as text: ${list(unparsed)}`] : []),
+    ...(repeated > 0 ? [`calls that asked again what was asked before: ${repeated}`] : []),
+    ...(abandoned > 0 ? [`answers that did not reach their client, not trained: ${abandoned}`] : []),
+    ...(failed > 0 ? [`calls without an answer: ${failed}`] : []),
+    ...(sum(ignored) > 0 ? [`request fields without effect: ${list(ignored)}`] : []),
+  ]
+  return lines.map((line, index) => `${index === 0 ? 'record   ' : '         '}${line}`)
+}
+
+const sum = (tally: Readonly<Record<string, number>>) => Object.values(tally).reduce((total, count) => total + count, 0)
+
+const list = (tally: Readonly<Record<string, number>>) =>
+  Object.entries(tally)
+    .sort(([, left], [, right]) => right - left)
+    .map(([name, count]) => `${name} ${count}`)
+    .join(', ')
