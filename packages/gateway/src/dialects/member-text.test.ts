@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { itemTexts, memberText } from './member-text.ts'
+import { itemTexts, memberText, memberTexts } from './member-text.ts'
 
 test('the text of a member is what was written', () => {
   expect(memberText('{"a": 1, "tools" : [ {"x": 1.0, "10": 2, "9": "]}"} ] , "b": 2}', 'tools')).toBe('[ {"x": 1.0, "10": 2, "9": "]}"} ]')
@@ -17,6 +17,10 @@ test('for any object it parses to the member', () => {
       const text = memberText(JSON.stringify(object, null, indent), 'tools')
       if (Object.hasOwn(object, 'tools')) expect(JSON.parse(text!)).toEqual(JSON.parse(JSON.stringify(object['tools'])))
       else expect(text).toBeUndefined()
+      for (const [name, written] of memberTexts(JSON.stringify(object, null, indent))) {
+        expect(JSON.parse(written)).toEqual(JSON.parse(JSON.stringify(object[name])))
+      }
+      expect([...memberTexts(JSON.stringify(object)).keys()].sort()).toEqual(Object.keys(object).sort())
     }),
   )
 })

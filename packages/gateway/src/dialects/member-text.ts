@@ -13,14 +13,9 @@ function endOfString(json: string, start: number): number {
   return json.length
 }
 
-/**
- * The text of member `name` of the object that valid `json` holds, exactly as written; the last one where the name stands
- * twice, as JSON.parse reads it. `undefined` where it is missing.
- */
-export function memberText(json: string, name: string): string | undefined {
-  const key = JSON.stringify(name)
+/** Calls `found` with each member of the object that valid `json` holds: its name as written, quotes included, and where its value lies. */
+function eachMember(json: string, found: (keyStart: number, keyEnd: number, valueStart: number, valueEnd: number) => void): void {
   let depth = 0
-  let found: string | undefined
   let valueStart = -1
   let keyStart = -1
   let keyEnd = -1
@@ -39,13 +34,34 @@ export function memberText(json: string, name: string): string | undefined {
       valueStart = index + 1
     } else if ((code === 0x2c && depth === 1) || code === 0x7d || code === 0x5d) {
       if (depth === 1 && valueStart >= 0) {
-        if (keyEnd - keyStart === key.length && json.startsWith(key, keyStart)) found = json.slice(valueStart, index).trim()
+        found(keyStart, keyEnd, valueStart, index)
         valueStart = -1
       }
       if (code !== 0x2c) depth--
     }
   }
-  return found
+}
+
+/**
+ * The text of member `name` of the object that valid `json` holds, exactly as written; the last one where the name stands
+ * twice, as JSON.parse reads it. `undefined` where it is missing, or its name is written with escapes that JSON.stringify does not use.
+ */
+export function memberText(json: string, name: string): string | undefined {
+  const key = JSON.stringify(name)
+  let text: string | undefined
+  eachMember(json, (keyStart, keyEnd, start, end) => {
+    if (keyEnd - keyStart === key.length && json.startsWith(key, keyStart)) text = json.slice(start, end).trim()
+  })
+  return text
+}
+
+/** As `memberText`, for every member in one pass: texts by name. */
+export function memberTexts(json: string): ReadonlyMap<string, string> {
+  const texts = new Map<string, string>()
+  eachMember(json, (keyStart, keyEnd, start, end) => {
+    texts.set(JSON.parse(json.slice(keyStart, keyEnd)) as string, json.slice(start, end).trim())
+  })
+  return texts
 }
 
 /** The texts of the items of the array that valid `json` holds, each exactly as written. */

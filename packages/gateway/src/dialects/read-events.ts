@@ -5,13 +5,17 @@ export interface EventReader {
   finish(): string[]
 }
 
+const lineEnd = /\r\n|\n|\r/g
+
 /** A reader for one stream: lines end with LF, CR LF or CR, a multi-line event is joined, names and comments are dropped. */
 export function createEventReader(): EventReader {
   const decoder = new TextDecoder()
-  let buffer = ''
+  /** The line that has begun: only grows, so that a long one in many chunks is not looked through again and again. */
+  let line = ''
+  let heldReturn = false
   let data: string | null = null
 
-  function readLine(line: string, events: string[]): void {
+  function endLine(events: string[]): void {
     if (line === '') {
       if (data !== null) events.push(data)
       data = null
@@ -21,20 +25,27 @@ export function createEventReader(): EventReader {
     } else if (line === 'data') {
       data = data === null ? '' : `${data}\n`
     }
+    line = ''
   }
 
-  function read(text: string, last: boolean): string[] {
+  function read(given: string, last: boolean): string[] {
     const events: string[] = []
+    const text = heldReturn ? `\r${given}` : given
     // A CR at the end may be the first half of a CR LF.
-    const held = !last && text.endsWith('\r') ? 1 : 0
-    const lines = text.slice(0, text.length - held).split(/\r\n|\n|\r/)
-    buffer = lines.pop()! + text.slice(text.length - held)
-    for (const line of lines) readLine(line, events)
+    heldReturn = !last && text.endsWith('\r')
+    const end = heldReturn ? text.length - 1 : text.length
+    let start = 0
+    for (const match of text.slice(0, end).matchAll(lineEnd)) {
+      line += text.slice(start, match.index)
+      endLine(events)
+      start = match.index + match[0].length
+    }
+    line += text.slice(start, end)
     return events
   }
 
   return {
-    push: (chunk) => read(buffer + decoder.decode(chunk, { stream: true }), false),
-    finish: () => read(`${buffer}${decoder.decode()}\n\n`, true),
+    push: (chunk) => read(decoder.decode(chunk, { stream: true }), false),
+    finish: () => read(`${decoder.decode()}\n\n`, true),
   }
 }

@@ -1,5 +1,5 @@
 import type { AskedSampling } from '../call.ts'
-import { memberText } from './member-text.ts'
+import { memberTexts } from './member-text.ts'
 import type { Fields } from './read-fields.ts'
 
 /** Fields that are counted by name when they come without effect; all others are counted together. */
@@ -26,20 +26,19 @@ const countedByName: ReadonlySet<string> = new Set([
 /** A copy that does not keep the text alive which it was cut from. */
 const detach = (text: string) => Buffer.from(text).toString()
 
-function fieldText(value: unknown, name: string, json: string): string {
-  if (typeof value !== 'object') return JSON.stringify(value)
-  return detach(memberText(json, name) ?? 'null')
-}
-
 /** What of a request's fields has no effect here: the names to count, and every field as it was written. */
 export function unusedFields(body: Fields, json: string, used: ReadonlySet<string>) {
   const ignored: string[] = []
   const fields: Record<string, string> = {}
+  let written: ReadonlyMap<string, string> | undefined
   for (const name in body) {
     const value = body[name]
     if (used.has(name) || value === null) continue
     ignored.push(countedByName.has(name) ? name : 'other')
-    Object.defineProperty(fields, name, { value: fieldText(value, name, json), enumerable: true })
+    if (typeof value === 'object') written ??= memberTexts(json)
+    const text = typeof value === 'object' ? detach(written?.get(name) ?? 'null') : JSON.stringify(value)
+    // `__proto__` is a name like any other.
+    Object.defineProperty(fields, name, { value: text, enumerable: true })
   }
   return { ignored, unusedFields: fields }
 }

@@ -74,7 +74,8 @@ export function decodeAssistantContent(content: unknown, path: string): Message 
         name: readString(block['name'], `${at}.name`),
         arguments: argumentsOf(block, at),
       }
-      message.toolCalls = [...(message.toolCalls ?? []), call]
+      message.toolCalls ??= []
+      message.toolCalls.push(call)
     } else if (type === 'thinking') {
       const text = readString(block['thinking'] ?? '', `${at}.thinking`)
       if (text !== '') message.reasoning = (message.reasoning ?? '') + text

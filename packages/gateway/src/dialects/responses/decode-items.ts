@@ -72,7 +72,8 @@ function addCall(builder: MessageBuilder, item: Fields, path: string, text: stri
   const name = readString(item['name'], `${path}.name`)
   const id = readString(item['call_id'], `${path}.call_id`)
   const message = builder.assistant(item['id'], () => false)
-  message.toolCalls = [...(message.toolCalls ?? []), { id, name, arguments: text }]
+  message.toolCalls ??= []
+  message.toolCalls.push({ id, name, arguments: text })
 }
 
 function addMessage(builder: MessageBuilder, item: Fields, path: string): void {
