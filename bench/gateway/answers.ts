@@ -57,3 +57,28 @@ export function completionChunks({ promptTokens, tokens }: AnswerSize): string[]
     'data: [DONE]\n\n',
   ]
 }
+
+/** The stream of `/inference/v1/generate` of vLLM 0.32: eight tokens an event. */
+export function generateChunks(tokens: number): string[] {
+  const perEvent = 8
+  const events: string[] = []
+  for (let from = 0; from < tokens; from += perEvent) {
+    const count = Math.min(perEvent, tokens - from)
+    const indexes = Array.from({ length: count }, (_, index) => from + index)
+    const choice = {
+      index: 0,
+      token_ids: indexes.map((index) => 40 + (index % 60)),
+      logprobs: {
+        content: indexes.map((index) => ({
+          token: `token_id:${40 + (index % 60)}`,
+          logprob: -0.5 - index / 1000,
+          bytes: null,
+          top_logprobs: [],
+        })),
+      },
+      finish_reason: from + count >= tokens ? 'length' : null,
+    }
+    events.push(`data: ${JSON.stringify({ request_id: 'bench', choices: [choice] })}\n\n`)
+  }
+  return [...events, 'data: [DONE]\n\n']
+}

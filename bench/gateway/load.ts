@@ -1,4 +1,5 @@
-// A closed loop of clients on raw sockets: each sends the same request again as soon as it has its answer. Prints one JSON line.
+// A closed loop of clients on raw sockets: each sends the next turn of its conversation as soon as it has the answer to the one
+// before, and begins again after the last. Prints one JSON line.
 import { connect, type Socket } from 'node:net'
 import { HttpFrames } from './http-frames.ts'
 
@@ -7,6 +8,7 @@ export interface LoadOptions {
   /** One a client, in turns. */
   readonly paths: readonly string[]
   readonly headers: Readonly<Record<string, string>>
+  /** Bytes of a request, in the middle of its conversation. */
   readonly bodyBytes: number
   readonly stream: boolean
   readonly connections: number
@@ -27,8 +29,20 @@ export interface LoadResult {
   readonly p99: number
 }
 
-/** A Chat Completions request of `bytes` bytes, with tools and a tool result, as an agent sends it in its third turn. */
-export function requestBody(bytes: number, stream: boolean, model: string): Buffer {
+interface Shape {
+  /** Turns of one conversation. */
+  readonly turns: number
+  /** Bytes that a turn sends more than the one before; the engine's ids go on from those of the turn before. */
+  readonly growth: number
+}
+
+const shapeOf = (bodyBytes: number): Shape => (bodyBytes < 10_000 ? { turns: 3, growth: 512 } : { turns: 20, growth: 1024 })
+
+const text = (bytes: number) => 'Iron is a metal, and so is lead. '.repeat(Math.ceil(bytes / 33)).slice(0, Math.max(0, bytes))
+
+/** Requests of one conversation, `bodyBytes` long in the middle of it, in which the model always says `answer`. */
+export function conversationBodies(bodyBytes: number, stream: boolean, model: string, answer: string): Buffer[] {
+  const { turns, growth } = shapeOf(bodyBytes)
   const tool = {
     type: 'function',
     function: {
@@ -37,26 +51,31 @@ export function requestBody(bytes: number, stream: boolean, model: string): Buff
       parameters: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] },
     },
   }
-  const call = (id: string) => ({ id, type: 'function', function: { name: 'lookup', arguments: '{"name": "iron"}' } })
-  const build = (filler: number) =>
-    Buffer.from(
-      JSON.stringify({
-        model,
-        messages: [
-          { role: 'system', content: 'Answer with the help of the tools.' },
-          {
-            role: 'user',
-            content: `Which of these is heaviest? ${'Iron is a metal and so is lead. '.repeat(filler / 32).padEnd(filler, 'x')}`,
-          },
-          { role: 'assistant', content: null, tool_calls: [call('call_1')] },
-          { role: 'tool', tool_call_id: 'call_1', content: '55.845' },
-        ],
-        tools: [tool],
-        temperature: 1,
-        ...(stream && { stream: true }),
-      }),
-    )
-  return build(Math.max(0, bytes - build(0).length))
+  const said = { role: 'assistant', content: answer }
+  const replied = { role: 'user', content: text(growth - JSON.stringify([said, { role: 'user', content: '' }]).length + 1) }
+  const build = (first: number, turn: number) => {
+    const messages = [
+      { role: 'system', content: 'Answer with the help of the tools.' },
+      { role: 'user', content: text(first) },
+    ]
+    for (let index = 0; index < turn; index++) messages.push(said, replied)
+    return Buffer.from(JSON.stringify({ model, messages, tools: [tool], temperature: 1, ...(stream && { stream: true }) }))
+  }
+  const first = bodyBytes - (growth * (turns - 1)) / 2 - build(0, 0).length
+  return Array.from({ length: turns }, (_, turn) => build(first, turn))
+}
+
+/** What the model says: the same to all. */
+async function learnAnswer({ port, paths, headers, model }: LoadOptions): Promise<string> {
+  const response = await fetch(`http://127.0.0.1:${port}${paths[0]}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify({ model, messages: [{ role: 'user', content: 'Which of these is heaviest?' }] }),
+  })
+  const answer = (await response.json()) as { choices?: { message: { content: string } }[] }
+  const content = answer.choices?.[0]?.message.content
+  if (content === undefined) throw new Error(`The first request was answered ${response.status}: ${JSON.stringify(answer).slice(0, 300)}`)
+  return content
 }
 
 async function main(options: LoadOptions): Promise<LoadResult> {
@@ -72,7 +91,7 @@ async function main(options: LoadOptions): Promise<LoadResult> {
     requests = Number.POSITIVE_INFINITY,
     model,
   } = options
-  const body = requestBody(bodyBytes, stream, model)
+  const bodies = conversationBodies(bodyBytes, stream, model, await learnAnswer(options))
   const lines = Object.entries({ 'content-type': 'application/json', ...headers }).map(([name, value]) => `${name}: ${value}\r\n`)
   const latencies: number[] = []
   let errors = 0
@@ -83,17 +102,20 @@ async function main(options: LoadOptions): Promise<LoadResult> {
   const ended = Promise.withResolvers<void>()
 
   const client = (path: string) => {
-    const request = Buffer.concat([
-      Buffer.from(`POST ${path} HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\n${lines.join('')}content-length: ${body.length}\r\n\r\n`),
-      body,
-    ])
+    const head = `POST ${path} HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\n${lines.join('')}content-length: `
+    let turn = 0
     const start = () => {
       const socket: Socket = connect({ host: '127.0.0.1', port, noDelay: true })
       let frames = new HttpFrames()
       let sentAt = performance.now()
       const send = () => {
+        const body = bodies[turn]!
+        turn = (turn + 1) % bodies.length
         sentAt = performance.now()
-        socket.write(request)
+        socket.cork()
+        socket.write(`${head}${body.length}\r\n\r\n`)
+        socket.write(body)
+        socket.uncork()
       }
       let closed = false
       const again = () => {

@@ -2,7 +2,7 @@
 // the bytes that vLLM 0.32 sends with `return_token_ids` and `logprobs`. Raw sockets; every gateway is given the same answers.
 import { createServer, type Socket } from 'node:net'
 import { parseArgs } from 'node:util'
-import { completionChunks, completionJson } from './answers.ts'
+import { completionChunks, completionJson, generateChunks } from './answers.ts'
 import { HttpFrames } from './http-frames.ts'
 
 const { values } = parseArgs({ options: { delay: { type: 'string', default: '0' }, tokens: { type: 'string', default: '64' } } })
@@ -23,7 +23,7 @@ function whole(body: Buffer): Buffer {
 /** Answers by the number of prompt tokens, rounded so that there are few of them. */
 const cache = new Map<string, Buffer>()
 function answerTo(bodyLength: number, stream: boolean): Buffer {
-  const promptTokens = Math.max(256, Math.round(bodyLength / 4 / 256) * 256)
+  const promptTokens = Math.max(128, Math.round(bodyLength / 4 / 128) * 128)
   const key = `${promptTokens} ${stream}`
   let answer = cache.get(key)
   if (!answer) {
@@ -45,6 +45,8 @@ function answerPlan(socket: Socket, times: readonly number[], { body, bodyLength
   }, times[turn] ?? 0)
 }
 
+const generated = Buffer.concat([streamHead, ...generateChunks(tokens).map(chunked), Buffer.from('0\r\n\r\n')])
+
 function answer(socket: Socket, frames: HttpFrames): void {
   const { start, end, bodyLength, firstLine } = frames
   if (firstLine.startsWith('GET')) {
@@ -60,7 +62,8 @@ function answer(socket: Socket, frames: HttpFrames): void {
   const named = /"user": *"d(\d+)"/.exec(start) ?? /"user": *"d(\d+)"/.exec(end)
   const wait = named ? Number(named[1]) : delay
   const send = () => {
-    if (!socket.destroyed) socket.write(answerTo(bodyLength, stream))
+    if (socket.destroyed) return
+    socket.write(firstLine.includes('/inference/v1/generate') ? generated : answerTo(bodyLength, stream))
   }
   if (wait > 0) setTimeout(send, wait)
   else send()
