@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import type { Message } from '@aworld-train/protocol'
 import type { TurnKind } from '../types.ts'
 
@@ -23,7 +23,7 @@ export interface Marks {
 }
 
 export function createMarks(): Marks {
-  const secret = randomBytes(6).toString('hex')
+  const secret = randomUUID().replaceAll('-', '')
   return {
     prefill: word(secret, 'xP'),
     message: (turn, message) => markMessage(`${secret}x${turn}`, message),

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type ChatModel, chatMlTemplate, loadChatModel } from '@aworld-train/chat'
+import { type ChatModel, chatMlTemplate, type HistoryPolicy, loadChatModel } from '@aworld-train/chat'
 import type { EngineHealth, GenerateRequest, PolicyEndpoint, SessionRequest } from '@aworld-train/core'
 import { type ScriptedCompletion, type ScriptedEngine, scriptedEngine, writeTinyModel } from '@aworld-train/testing'
 import OpenAI from 'openai'
@@ -12,10 +12,13 @@ import type { Gateway, GatewayOptions } from '../options.ts'
 export type Say = string | (Partial<ScriptedCompletion> & { readonly text: string; readonly stop?: boolean })
 
 export interface StartOptions
-  extends Partial<Pick<GatewayOptions, 'limits' | 'logger' | 'seed' | 'admin' | 'tls' | 'insecure' | 'host' | 'publicUrl'>> {
+  extends Partial<Pick<GatewayOptions, 'limits' | 'logger' | 'onWarning' | 'seed' | 'admin' | 'tls' | 'insecure' | 'host' | 'publicUrl'>> {
   /** A list is said in order of arrival. */
   readonly say: readonly Say[] | ((request: GenerateRequest, call: number) => Say | Promise<Say>)
   readonly contextLength?: number
+  /** ChatML by default. */
+  readonly template?: string
+  readonly history?: HistoryPolicy
   /** What the engine says of itself. */
   readonly health?: () => EngineHealth
 }
@@ -27,10 +30,11 @@ export interface Started extends AsyncDisposable {
 }
 
 /** A gateway on a real port before a scripted engine, with a real tokenizer and template; disposes of all of it. */
-export async function startGateway({ say, contextLength, health, seed = 1, ...options }: StartOptions): Promise<Started> {
+export async function startGateway(given: StartOptions): Promise<Started> {
+  const { say, contextLength, health, template = chatMlTemplate, history, seed = 1, ...options } = given
   const directory = await mkdtemp(join(tmpdir(), 'gateway-test-'))
-  const model = await writeTinyModel({ directory, template: chatMlTemplate, ...(contextLength !== undefined && { contextLength }) })
-  const chat = await loadChatModel({ directory, stopTokenIds: model.stopTokenIds })
+  const model = await writeTinyModel({ directory, template, ...(contextLength !== undefined && { contextLength }) })
+  const chat = await loadChatModel({ directory, stopTokenIds: model.stopTokenIds, history })
   const toCompletion = (said: Say): ScriptedCompletion => {
     const { text, stop = true, ...rest } = typeof said === 'string' ? { text: said } : said
     return { tokenIds: [...chat.encode(text), ...(stop ? model.stopTokenIds : [])], ...rest }
