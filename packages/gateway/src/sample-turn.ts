@@ -108,7 +108,7 @@ export async function sampleTurn(options: ServeCallOptions, { model, call, activ
   const parsed = reader.finish(generation.tokenIds, generation.finishReason)
   for (const issue of parsed.issues) add(counters.parseIssues, issue)
   const abandoned = failed || active.lost() !== null
-  const turn = record({ held, model, attempt: request.attempt, prepared, generation, parsed, sampling, abandoned })
+  const turn = record({ held, model, call, attempt: request.attempt, prepared, generation, parsed, sampling, abandoned })
   progress.turn = turn
   options.observed.recorded(turn)
   if (unified === 'length' && session.sampledTokens >= (request.maxTokens ?? Number.POSITIVE_INFINITY))

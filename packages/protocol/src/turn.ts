@@ -68,6 +68,8 @@ export const Turn = z.strictObject({
   capture: Capture,
   /** Model that answered, where it is not the policy of the rollout. */
   model: z.string().optional(),
+  /** Fields of the request that had no effect, with their JSON as it was written. */
+  unusedFields: z.record(z.string(), z.string()).optional(),
   /** US dollars, for a frozen model with a price. */
   cost: z.number().min(0).optional(),
 })

@@ -1,12 +1,15 @@
 import type { ParsedCompletion, PreparedPrompt } from '@aworld-train/chat'
 import type { Sampling, Turn } from '@aworld-train/protocol'
+import type { ModelCall } from '../call.ts'
 import type { TokenModel } from '../models/model-table.ts'
 import { type HeldRecord, turnModel } from '../session-state.ts'
 import type { Generation } from './generate.ts'
+import { recordedFields } from './recorded-fields.ts'
 
 export interface RecordOptions {
   readonly held: HeldRecord
   readonly model: TokenModel
+  readonly call: ModelCall
   readonly attempt: number
   readonly prepared: PreparedPrompt
   readonly generation: Generation
@@ -19,7 +22,7 @@ export interface RecordOptions {
 
 /** Adds a turn to its agent's record and to the conversation that later prompts continue. */
 export function record(options: RecordOptions): Turn {
-  const { held, model, attempt, prepared, generation, parsed, sampling, abandoned } = options
+  const { held, model, call, attempt, prepared, generation, parsed, sampling, abandoned } = options
   const { agent, turns, conversation } = held
   const { tokenIds, logprobs, weightVersions, mixedVersions, finishReason, cachedTokens, startedAt, endedAt } = generation
   const { message, promptCallIds } = parsed
@@ -45,6 +48,7 @@ export function record(options: RecordOptions): Turn {
     timing: { startedAt, endedAt },
     capture: { tokens: 'token-in', logprobs: 'temperature' },
     ...turnModel(agent, model),
+    ...recordedFields(call.unusedFields),
   }
   turns.push(turn)
   const truncated = !model.stopTokenIds.has(tokenIds.at(-1) ?? -1)

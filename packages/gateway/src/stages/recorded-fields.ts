@@ -1,0 +1,18 @@
+/** Characters of one turn's unused fields that its record holds. */
+const room = 64 * 1024
+
+/** Unused fields as a turn keeps them; those that find no more room keep their names, with a JSON string in place of the value. */
+export function recordedFields(fields: Readonly<Record<string, string>>): { unusedFields?: Record<string, string> } {
+  const names = Object.keys(fields)
+  if (names.length === 0) return {}
+  const unusedFields: Record<string, string> = {}
+  let left = room
+  for (const name of names) {
+    const text = fields[name] ?? 'null'
+    left -= name.length + text.length
+    const value = left >= 0 ? text : JSON.stringify(`(${text.length} characters left out)`)
+    Object.defineProperty(unusedFields, name, { value, enumerable: true, writable: true, configurable: true })
+    if (left < -room) break
+  }
+  return { unusedFields }
+}
