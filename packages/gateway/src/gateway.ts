@@ -3,6 +3,7 @@ import { openHttpServer, type PolicySession, type SessionRequest } from '@aworld
 import { TrainError } from '@aworld-train/protocol'
 import { createCapabilities } from './capability.ts'
 import { createCounters, toGatewayCounts } from './counters.ts'
+import { openFrozenClients } from './frozen/frozen-client.ts'
 import { createGate } from './gate.ts'
 import { createHistoryWatch } from './history-watch.ts'
 import { type Grant, type HttpParts, handleRequest } from './http/handle-request.ts'
@@ -27,7 +28,19 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const observer = createObserver()
   const models = createModelTable(options)
   const recorder = createRecorder()
-  const parts: GatewayParts = { models, seed, gate, counters, observer, limits, logger, history: createHistoryWatch(warn), recorder }
+  const frozen = await openFrozenClients(models.all.filter((model) => model.kind === 'frozen'))
+  const parts: GatewayParts = {
+    models,
+    seed,
+    gate,
+    counters,
+    observer,
+    limits,
+    logger,
+    history: createHistoryWatch(warn),
+    recorder,
+    frozen,
+  }
   const capabilities = createCapabilities<Grant>()
   const sessions = new Map<string, { readonly session: PolicySession; readonly state: SessionState }>()
 
@@ -60,6 +73,9 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     portError: 'GATEWAY_PORT_IN_USE',
     handle: (request, response) => void handleRequest(http, request, response),
     onRefusal: (refusal) => counters.refusals[refusal]++,
+  }).catch(async (error: unknown) => {
+    await frozen.close()
+    throw error
   })
   const { server } = listening
   const url = publicUrl ?? listening.url
@@ -123,7 +139,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       await Promise.all(Array.from(sessions.values(), ({ session }) => session.close()))
       server.closeAllConnections()
-      await recorder.close()
+      await Promise.all([recorder.close(), frozen.close()])
       await closed
     },
   }

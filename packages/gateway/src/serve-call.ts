@@ -4,6 +4,8 @@ import { type ActiveCall, CallAborted, createActiveCall } from './active-call.ts
 import type { Dialect } from './call.ts'
 import type { Counters } from './counters.ts'
 import { toHttpFailure, unknownUrl } from './failure.ts'
+import type { FrozenClients } from './frozen/frozen-client.ts'
+import { serveFrozenCall } from './frozen/serve-frozen-call.ts'
 import type { Gate } from './gate.ts'
 import type { HistoryWatch } from './history-watch.ts'
 import { chooseModel, type ModelTable } from './models/model-table.ts'
@@ -28,6 +30,7 @@ export interface GatewayParts {
   readonly history: HistoryWatch
   /** Reads the answers of chat engines; its thread starts with the first of them. */
   readonly recorder: Recorder
+  readonly frozen: FrozenClients
 }
 
 export interface ServeCallOptions {
@@ -78,7 +81,7 @@ function serve(served: ServedCall): Promise<void> {
   const model = chooseModel(parts.models, agent, fields.model)
   if (model.kind === 'token') return serveTokenCall(served, model)
   if (model.kind === 'chat') return serveChatCall(served, model, fields)
-  throw new Error(`Model "${model.name}" is of kind ${model.kind}.`)
+  return serveFrozenCall(served, model)
 }
 
 /** A call under a valid URL, from its bytes to its answer. Never rejects: what goes wrong is answered, and kept by the session. */

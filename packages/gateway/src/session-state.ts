@@ -26,6 +26,8 @@ export interface AgentState {
   answers: Map<string, AnswerRecord>
   /** Calls that have arrived: the index of the next one in its random key. */
   arrivals: number
+  /** Calls to third parties that were translated. */
+  frozenCalls: number
   /** Answers that its later calls may refer to. */
   readonly memory: ResponseMemory
   /** Its last request, of which the next one repeats the most. */
@@ -47,6 +49,10 @@ export interface SessionState {
   /** Turns recorded, and calls that are on the way to one. */
   turnsTaken: number
   sampledTokens: number
+  /** Prompt and completion tokens of third parties. */
+  frozenTokens: number
+  /** US dollars paid to third parties. */
+  cost: number
   failure: TrainError | null
   /** Answers that have been given and are still being read. */
   readonly recordings: Set<Promise<void>>
@@ -82,6 +88,7 @@ export function createSessionState(request: SessionRequest, models: ModelTable):
       turns: [],
       answers: new Map(),
       arrivals: 0,
+      frozenCalls: 0,
       memory: createResponseMemory(),
       bodies: { last: null },
     })
@@ -92,6 +99,8 @@ export function createSessionState(request: SessionRequest, models: ModelTable):
     calls: new Set(),
     turnsTaken: 0,
     sampledTokens: 0,
+    frozenTokens: 0,
+    cost: 0,
     failure: null,
     recordings: new Set(),
     unreadable: null,
@@ -169,6 +178,21 @@ export function checkBudget(session: SessionState): void {
   const { maxTurns = Number.POSITIVE_INFINITY, maxTokens = Number.POSITIVE_INFINITY } = session.request
   if (session.turnsTaken >= maxTurns) throw turnLimit(session)
   if (session.sampledTokens >= maxTokens) throw tokenLimit(session)
+}
+
+/** Throws AGENT_LIMIT where what third parties may be asked for is spent. */
+export function checkFrozenBudget({ request, frozenTokens, cost }: SessionState): void {
+  const { rollout, maxFrozenTokens = Number.POSITIVE_INFINITY, maxCost = Number.POSITIVE_INFINITY } = request
+  const spent = (what: string, option: string) =>
+    new TrainError(
+      'AGENT_LIMIT',
+      `Rollout "${rollout}" has used its ${what} of third parties; raise ${option}, or make the agent ask less.`,
+      {
+        details: { stopReason: 'cost-limit' },
+      },
+    )
+  if (frozenTokens >= maxFrozenTokens) throw spent(`${maxFrozenTokens} tokens`, 'maxFrozenTokens')
+  if (cost >= maxCost) throw spent(`${maxCost} US dollars`, 'maxCost')
 }
 
 /** A later request holds the answer of turn `index`, so its client has had it and all before it. */

@@ -26,6 +26,7 @@ export const StopReason = z.enum([
   'turn-limit',
   'token-limit',
   'tool-call-limit',
+  'cost-limit',
   'time-limit',
   'context-overflow',
   'truncated',

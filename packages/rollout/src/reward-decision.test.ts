@@ -7,6 +7,7 @@ const decisions: Record<StopReason, readonly [zero: RewardDecision, none: Reward
   'turn-limit': ['zero', 'none'],
   'token-limit': ['zero', 'none'],
   'tool-call-limit': ['zero', 'none'],
+  'cost-limit': ['zero', 'none'],
   'context-overflow': ['zero', 'none'],
   truncated: ['zero', 'none'],
   'time-limit': ['none', 'none'],

@@ -6,7 +6,14 @@ export type ScoreUnfinished = 'zero' | 'null'
 export type RewardDecision = 'score' | 'zero' | 'none'
 
 /** Ends that the policy brought about itself: it talked or called too much, or was cut in mid-answer. */
-const causedByPolicy: ReadonlySet<StopReason> = new Set(['turn-limit', 'token-limit', 'tool-call-limit', 'context-overflow', 'truncated'])
+const causedByPolicy: ReadonlySet<StopReason> = new Set([
+  'turn-limit',
+  'token-limit',
+  'tool-call-limit',
+  'cost-limit',
+  'context-overflow',
+  'truncated',
+])
 
 /**
  * Which episodes are scored. An answer is scored by the reward function. An end that the policy caused is never scored

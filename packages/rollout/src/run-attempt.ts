@@ -58,9 +58,11 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
     sample: request.sample,
     policy: request.policy,
     sampling: request.sampling,
-    agents: program.agents.map(({ name, trainable }) => ({ name, trainable })),
+    agents: program.agents.map(({ name, trainable, model }) => ({ name, trainable, model })),
     maxTokens: limits.maxTokens,
     maxTurns: limits.maxTurns,
+    maxCost: limits.maxCost,
+    maxFrozenTokens: limits.maxFrozenTokens,
     onTurn: options.onTurn,
   })
   const budget = createTimeBudget(limits.timeoutMs, () => stop.abort(timeLimit(key, limits.timeoutMs)))

@@ -77,6 +77,23 @@ describe('toTrainingSamples', () => {
     )
   })
 
+  it('leaves out what another model answered, text or tokens, and trains the rest', () => {
+    const episode = makeEpisode([makeTrajectory([turn(-1), turn(-1), turn(0)])])
+    const [trajectory] = episode.trajectories
+    trajectory!.turns[1] = { ...trajectory!.turns[1]!, model: 'judge', capture: { tokens: 'none', logprobs: 'raw' } }
+    const { samples, untrained } = toTrainingSamples(episode)
+    expect(samples.map(({ provenance }) => provenance.turns)).toEqual([[0, 2]])
+    expect(untrained).toEqual({ 'frozen-policy': 2 })
+  })
+
+  it('takes a turn that an update fell into for one of mixed weights', () => {
+    const episode = makeEpisode([makeTrajectory([turn(-1)])])
+    const [trajectory] = episode.trajectories
+    trajectory!.turns[0] = { ...trajectory!.turns[0]!, mixedVersions: { lowest: 0, highest: 1 } }
+    expect(toTrainingSamples(episode).samples).toHaveLength(1)
+    expect(toTrainingSamples(episode, { mixedWeights: 'exclude' }).untrained).toEqual({ 'mixed-weights': 2 })
+  })
+
   it('gives rows whose arrays have one length and whose spans stand in order', () => {
     fc.assert(
       fc.property(arbitraryEpisode, (episode) => {

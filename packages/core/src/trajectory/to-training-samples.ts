@@ -55,7 +55,14 @@ function untrainedTrajectory(trajectory: Trajectory, { policy }: TrainingSampleO
   return trajectory.trainable && (policy === undefined || trajectory.policy === policy) ? null : 'frozen-policy'
 }
 
-const limits: ReadonlySet<StopReason> = new Set(['turn-limit', 'token-limit', 'tool-call-limit', 'context-overflow', 'truncated'])
+const limits: ReadonlySet<StopReason> = new Set([
+  'turn-limit',
+  'token-limit',
+  'tool-call-limit',
+  'cost-limit',
+  'context-overflow',
+  'truncated',
+])
 
 function untrainedEpisode(
   { stopReason, reward }: Episode,
@@ -77,9 +84,10 @@ function assemble(
   untrained: TokenCounts,
 ): void {
   const untrainedTurns = new Map<Turn, UntrainedReason>()
-  for (const turn of trajectory.turns) untrainedTurns.set(turn, turn.attempt === episode.attempt ? 'abandoned-turn' : 'superseded-attempt')
+  for (const turn of trajectory.turns) untrainedTurns.set(turn, untrainedTurn(episode, turn))
   const trained = new Set<number>()
-  for (const path of toBranches(usedTurns(trajectory.turns.filter((turn) => turn.attempt === episode.attempt)))) {
+  const own = trajectory.turns.filter((turn) => turn.attempt === episode.attempt && turn.model === undefined)
+  for (const path of toBranches(usedTurns(own))) {
     const reason = untrainedBranch(path, options)
     if (reason) {
       for (const turn of path) untrainedTurns.set(turn, reason)
@@ -92,6 +100,12 @@ function assemble(
     const isTrained = turn.attempt === episode.attempt && trained.has(turn.index)
     if (!isTrained) addCount(untrained, reason, turn.completionTokenIds.length)
   }
+}
+
+/** Why a turn that no row trains has none; one that names a model was answered by another than the policy. */
+function untrainedTurn({ attempt }: Episode, turn: Turn): UntrainedReason {
+  if (turn.attempt !== attempt) return 'superseded-attempt'
+  return turn.model === undefined ? 'abandoned-turn' : 'frozen-policy'
 }
 
 /** Turns that a client received, or that a later such turn extends: on the others nobody acted. */
@@ -113,7 +127,7 @@ function untrainedBranch(path: readonly Turn[], { maxTokens, mixedWeights = 'tra
   if (maxTokens !== undefined && leaf.promptTokenIds.length + leaf.completionTokenIds.length > maxTokens) return 'too-long'
   if (mixedWeights === 'exclude') {
     const versions = new Set(path.flatMap((turn) => turn.weightVersions.map((span) => span.version)))
-    if (versions.size > 1) return 'mixed-weights'
+    if (versions.size > 1 || path.some((turn) => turn.mixedVersions !== undefined)) return 'mixed-weights'
   }
   return null
 }

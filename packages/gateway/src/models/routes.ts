@@ -44,6 +44,8 @@ export interface FrozenRoute {
   readonly timeoutMs?: number | undefined
   /** Calls under way at a time; unbounded by default. */
   readonly maxInFlight?: number | undefined
+  /** File of recorded answers: `record` keeps every answer there, `replay` answers from it and asks nobody. */
+  readonly cassette?: { readonly path: string; readonly mode: 'record' | 'replay' } | undefined
 }
 
 export type ModelRoute = TokenRoute | ChatRoute | FrozenRoute

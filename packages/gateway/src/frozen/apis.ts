@@ -1,0 +1,40 @@
+import type { ModelCall } from '../call.ts'
+import { createChatStreamDecoder, decodeChatAnswer, encodeChatCall } from '../dialects/chat-completions/client/index.ts'
+import { createMessagesStreamDecoder, decodeMessagesAnswer, encodeMessagesCall } from '../dialects/messages/client/index.ts'
+import type { AnswerDecoder, ServerAnswer } from '../dialects/server-answer.ts'
+import type { FrozenRoute } from '../models/routes.ts'
+import { createResponsesStreamDecoder, decodeResponsesAnswer } from './responses-answer.ts'
+
+/** How a third party is spoken to, as a row of the table of its dialects. */
+export interface FrozenApi {
+  readonly path: string
+  /** Carries the key. */
+  headers(key: string | undefined): Record<string, string>
+  decode(json: string): ServerAnswer
+  createDecoder(): AnswerDecoder
+  /** A call of another dialect; absent where none can be had. */
+  readonly encode?: (call: ModelCall, model: string) => string
+}
+
+const bearer = (key: string | undefined): Record<string, string> => (key === undefined ? {} : { authorization: `Bearer ${key}` })
+
+/** Sent where the agent names no limit and the format demands one. */
+const messagesMaxTokens = 4096
+
+export const frozenApis: Readonly<Record<FrozenRoute['dialect'], FrozenApi>> = {
+  'chat-completions': {
+    path: '/chat/completions',
+    headers: bearer,
+    decode: decodeChatAnswer,
+    createDecoder: createChatStreamDecoder,
+    encode: (call, model) => encodeChatCall(call, { model, ...(call.maxTokens !== null && { maxTokens: call.maxTokens }) }),
+  },
+  responses: { path: '/responses', headers: bearer, decode: decodeResponsesAnswer, createDecoder: createResponsesStreamDecoder },
+  messages: {
+    path: '/messages',
+    headers: (key) => ({ 'anthropic-version': '2023-06-01', ...(key !== undefined && { 'x-api-key': key }) }),
+    decode: decodeMessagesAnswer,
+    createDecoder: createMessagesStreamDecoder,
+    encode: (call, model) => encodeMessagesCall(call, { model, maxTokens: call.maxTokens ?? messagesMaxTokens }),
+  },
+}

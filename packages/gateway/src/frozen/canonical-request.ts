@@ -1,0 +1,36 @@
+import { createHash } from 'node:crypto'
+
+/** Fields that name the caller and do not change the answer. */
+const callerFields: ReadonlySet<string> = new Set(['user', 'metadata', 'safety_identifier', 'prompt_cache_key'])
+
+/** Names under which ids of calls and messages stand; theirs differ from run to run. */
+const idFields: ReadonlySet<string> = new Set(['id', 'tool_call_id', 'call_id', 'tool_use_id', 'item_id', 'previous_response_id'])
+
+/** Keys in order, callers left out, ids numbered as they first appear. */
+function canonical(value: unknown, ids: Map<string, string>, depth = 0): unknown {
+  if (Array.isArray(value)) return value.map((item) => canonical(item, ids, depth + 1))
+  if (typeof value !== 'object' || value === null) return value
+  const sorted: [string, unknown][] = []
+  for (const [name, member] of Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) {
+    if (depth === 0 && callerFields.has(name)) continue
+    if (idFields.has(name) && typeof member === 'string') {
+      if (!ids.has(member)) ids.set(member, `id-${ids.size}`)
+      sorted.push([name, ids.get(member)])
+    } else sorted.push([name, canonical(member, ids, depth + 1)])
+  }
+  return Object.fromEntries(sorted)
+}
+
+/** Where a request comes from in a run, in words that are the same in its repetition. */
+export interface RequestOrigin {
+  readonly taskId: string
+  readonly sample: number
+  readonly agent: string
+  readonly model: string
+}
+
+/** The same for requests that ask the same from the same place: 128 bits as hexadecimal digits. */
+export function requestKey({ taskId, sample, agent, model }: RequestOrigin, body: unknown): string {
+  const text = JSON.stringify([taskId, sample, agent, model, canonical(body, new Map())])
+  return createHash('sha256').update(text).digest('hex').slice(0, 32)
+}

@@ -1,0 +1,146 @@
+import { type FileHandle, open } from 'node:fs/promises'
+import { TrainError } from '@aworld-train/protocol'
+
+/** What a third party answered, as text. */
+export interface RecordedResponse {
+  readonly status: number
+  readonly contentType: string
+  readonly text: string
+}
+
+/**
+ * A file of answers, one JSON line each, to which lines are only added. A line is whole or the last: what a crash cut off
+ * is dropped when the file is opened.
+ */
+export interface Cassette {
+  readonly mode: 'record' | 'replay'
+  /** Number of this request among those of its key, counted from 0 as they come. */
+  occurrence(key: string): number
+  /** The recorded answer; `null` where there is none. */
+  find(key: string, occurrence: number): Promise<RecordedResponse | null>
+  /** Resolves when the line is on disk. Rejects with STORE_FAILED. */
+  add(key: string, occurrence: number, response: RecordedResponse): Promise<void>
+  close(): Promise<void>
+}
+
+interface Line extends RecordedResponse {
+  readonly version: 1
+  readonly key: string
+  readonly occurrence: number
+}
+
+interface Place {
+  readonly offset: number
+  readonly length: number
+}
+
+const newline = 0x0a
+
+function parseLine(path: string, bytes: Buffer, number: number): Line {
+  try {
+    const line = JSON.parse(bytes.toString('utf8')) as Line
+    if (line.version === 1 && typeof line.key === 'string' && typeof line.text === 'string') return line
+  } catch {
+    // Said below.
+  }
+  throw new TrainError('STORE_CORRUPT', `Line ${number} of the recorded answers in ${path} cannot be read; record the run again.`)
+}
+
+/** Where each answer stands, and the length of all whole lines. */
+async function readPlaces(
+  path: string,
+  file: FileHandle,
+): Promise<{ places: Map<string, Place>; size: number; counts: Map<string, number> }> {
+  const places = new Map<string, Place>()
+  const counts = new Map<string, number>()
+  let rest = Buffer.alloc(0)
+  let offset = 0
+  let number = 0
+  const chunk = Buffer.alloc(1024 * 1024)
+  for (let position = 0; ; ) {
+    const { bytesRead } = await file.read(chunk, 0, chunk.length, position)
+    if (bytesRead === 0) break
+    position += bytesRead
+    rest = Buffer.concat([rest, chunk.subarray(0, bytesRead)])
+    let start = 0
+    for (let end = rest.indexOf(newline); end >= 0; end = rest.indexOf(newline, start)) {
+      const { key, occurrence } = parseLine(path, rest.subarray(start, end), ++number)
+      places.set(`${key} ${occurrence}`, { offset, length: end - start })
+      counts.set(key, Math.max(counts.get(key) ?? 0, occurrence + 1))
+      offset += end - start + 1
+      start = end + 1
+    }
+    rest = rest.subarray(start)
+  }
+  return { places, size: offset, counts }
+}
+
+/** Opens or, to record, creates the file. Rejects with FROZEN_REPLAY_MISSING where there is none to replay. */
+export async function openCassette({ path, mode }: { readonly path: string; readonly mode: 'record' | 'replay' }): Promise<Cassette> {
+  let file: FileHandle
+  try {
+    file = await open(path, mode === 'record' ? 'a+' : 'r')
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause)
+    if (mode === 'replay')
+      throw new TrainError('FROZEN_REPLAY_MISSING', `There are no recorded answers in ${path}: ${why}. Record the run first.`, { cause })
+    throw new TrainError('STORE_FAILED', `The file of recorded answers ${path} cannot be opened: ${why}.`, { cause })
+  }
+  const {
+    places,
+    size,
+    counts: recorded,
+  } = await readPlaces(path, file).catch(async (error: unknown) => {
+    await file.close()
+    throw error
+  })
+  if (mode === 'record') await file.truncate(size)
+  // Recording goes on behind what is there; a repetition begins at the beginning.
+  const counts = mode === 'record' ? recorded : new Map<string, number>()
+  let queue: { readonly bytes: Buffer; resolve(): void; reject(error: TrainError): void }[] = []
+  let writing: Promise<void> | null = null
+
+  async function write(): Promise<void> {
+    while (queue.length > 0) {
+      const batch = queue
+      queue = []
+      try {
+        await file.appendFile(Buffer.concat(batch.map(({ bytes }) => bytes)))
+        await file.datasync()
+        for (const { resolve } of batch) resolve()
+      } catch (cause) {
+        const error = new TrainError('STORE_FAILED', `Answers could not be recorded in ${path}: ${cause}.`, { cause })
+        for (const { reject } of batch) reject(error)
+      }
+    }
+    writing = null
+  }
+
+  return {
+    mode,
+    occurrence(key) {
+      const count = counts.get(key) ?? 0
+      counts.set(key, count + 1)
+      return count
+    },
+    async find(key, occurrence) {
+      const place = places.get(`${key} ${occurrence}`)
+      if (!place) return null
+      const bytes = Buffer.alloc(place.length)
+      await file.read(bytes, 0, place.length, place.offset)
+      const { status, contentType, text } = JSON.parse(bytes.toString('utf8')) as Line
+      return { status, contentType, text }
+    },
+    add(key, occurrence, { status, contentType, text }) {
+      const line: Line = { version: 1, key, occurrence, status, contentType, text }
+      return new Promise((resolve, reject) => {
+        queue.push({ bytes: Buffer.from(`${JSON.stringify(line)}\n`), resolve, reject })
+        writing ??= write()
+      })
+    },
+    async close() {
+      await writing
+      await file.close()
+    },
+  }
+}

@@ -1,0 +1,132 @@
+import type { ServerResponse } from 'node:http'
+import { type Message, toTrainError } from '@aworld-train/protocol'
+import type { AnswerDecoder, ServerAnswer } from '../dialects/server-answer.ts'
+import { isStream } from '../pass-through/pass-on.ts'
+import type { Answer } from '../stages/encode.ts'
+import type { FrozenApi } from './apis.ts'
+import type { FrozenHandler } from './frozen-client.ts'
+import type { FrozenRequest } from './frozen-request.ts'
+import type { Redact } from './redact.ts'
+
+export interface FrozenAnswerOptions {
+  readonly api: FrozenApi
+  readonly request: FrozenRequest
+  readonly redact: Redact
+  readonly response: ServerResponse
+  /** Where the client speaks another dialect. */
+  readonly translated: Answer | null
+  readonly onFirst: () => void
+}
+
+/** An event of Chat Completions that says nothing but what was used. */
+const onlyUsage = (event: string) => /"choices"\s*:\s*\[\s*\]/.test(event) && event.includes('"usage"')
+
+function withoutKey(answer: ServerAnswer, redact: Redact): ServerAnswer {
+  const text = JSON.stringify(answer.completion.message)
+  const clean = redact(text)
+  return clean === text ? answer : { ...answer, completion: { ...answer.completion, message: JSON.parse(clean) as Message } }
+}
+
+/** An answer of a third party on its way: event by event without the key, kept as text, and read for the record. */
+export class FrozenAnswer implements FrozenHandler {
+  readonly #options: FrozenAnswerOptions
+  readonly #text = new TextDecoder()
+  readonly #kept: string[] = []
+  #contentType = 'application/json'
+  #decoder: AnswerDecoder | null = null
+  #rest = ''
+  #failure: Error | null = null
+  #answer: ServerAnswer | null = null
+
+  constructor(options: FrozenAnswerOptions) {
+    this.#options = options
+  }
+
+  get contentType(): string {
+    return this.#contentType
+  }
+
+  /** What came, without the key. */
+  text(): string {
+    return this.#kept.join('')
+  }
+
+  onHead(contentType: string): void {
+    this.#contentType = contentType
+    if (isStream(contentType)) this.#decoder = this.#options.api.createDecoder()
+    const { response, translated } = this.#options
+    if (this.#decoder && !translated && !response.headersSent && !response.destroyed) {
+      response.writeHead(200, { 'content-type': contentType, 'cache-control': 'no-cache' })
+    }
+  }
+
+  onData(chunk: Buffer, resume: () => void): boolean {
+    this.#options.onFirst()
+    this.#rest += this.#text.decode(chunk, { stream: true })
+    if (!this.#decoder) return true
+    let free = true
+    for (let end = /\r?\n\r?\n/.exec(this.#rest); end; end = /\r?\n\r?\n/.exec(this.#rest)) {
+      const event = this.#rest.slice(0, end.index + end[0].length)
+      this.#rest = this.#rest.slice(event.length)
+      free = this.#pass(this.#options.redact(event)) && free
+    }
+    if (free) return true
+    this.#options.response.once('drain', resume)
+    return false
+  }
+
+  /** The whole answer, of which nothing is left to come. Throws FROZEN_MODEL_FAILED where it is none. */
+  read(): ServerAnswer {
+    const { redact, api, translated } = this.#options
+    try {
+      if (this.#failure) throw this.#failure
+      const rest = redact(this.#rest + this.#text.decode())
+      this.#rest = ''
+      if (this.#decoder) {
+        if (rest !== '') this.#pass(rest)
+        const { piece, answer } = this.#decoder.finish()
+        if (piece) translated?.piece(piece)
+        // In pieces, each its own event, the key could not be seen before.
+        this.#answer = withoutKey(answer, redact)
+      } else {
+        this.#kept.push(rest)
+        this.#answer = withoutKey(api.decode(rest), redact)
+      }
+      return this.#answer
+    } catch (cause) {
+      const { message } = toTrainError(cause, 'FROZEN_MODEL_FAILED')
+      throw toTrainError(new Error(redact(message)), 'FROZEN_MODEL_FAILED')
+    }
+  }
+
+  end(): void {
+    const { response, translated } = this.#options
+    if (translated) {
+      if (this.#answer) translated.end(this.#answer.completion)
+    } else if (response.destroyed || response.writableEnded) {
+      return
+    } else if (this.#decoder) {
+      response.end()
+    } else {
+      const text = this.text()
+      if (!response.headersSent) {
+        response.writeHead(200, { 'content-type': this.#contentType || 'application/json', 'content-length': Buffer.byteLength(text) })
+      }
+      response.end(text)
+    }
+  }
+
+  #pass(event: string): boolean {
+    const { response, translated, request } = this.#options
+    this.#kept.push(event)
+    if (this.#failure) return true
+    try {
+      const piece = this.#decoder!.push(Buffer.from(event))
+      if (translated && piece && !response.destroyed) translated.piece(piece)
+    } catch (cause) {
+      this.#failure = cause as Error
+    }
+    if (translated || response.destroyed || (request.hidesUsage && onlyUsage(event))) return true
+    return response.write(event)
+  }
+}

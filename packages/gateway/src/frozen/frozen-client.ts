@@ -1,0 +1,239 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { TrainError } from '@aworld-train/protocol'
+import { Pool } from 'undici'
+import type { FrozenModel } from '../models/model-table.ts'
+import { errorText } from '../pass-through/engine-failure.ts'
+import { frozenApis } from './apis.ts'
+import { type Cassette, openCassette } from './cassette.ts'
+import { createRedact, type Redact } from './redact.ts'
+
+/** Hears an answer with a status below 300; others are errors. */
+export interface FrozenHandler {
+  onHead(contentType: string): void
+  /** `false` asks the third party to wait until `resume` is called. */
+  onData(chunk: Buffer, resume: () => void): boolean
+}
+
+/** A third party: its connections, its key, and the answers recorded of it. */
+export interface FrozenClient {
+  readonly redact: Redact
+  readonly cassette: Cassette | null
+  /** Asks, with the retries that the model allows. Rejects with FROZEN_MODEL_FAILED or the signal's reason; repeats nothing once bytes have come. */
+  send(body: Buffer, handler: FrozenHandler, signal: AbortSignal): Promise<void>
+  close(): Promise<void>
+}
+
+/** An error answer, as text without the key. */
+interface Refusal {
+  readonly status: number
+  readonly text: string
+  readonly retryAfterMs: number | null
+}
+
+/** Refused for load, before anything was generated. */
+const busy: ReadonlySet<number> = new Set([429, 502, 503, 504, 529])
+const maxErrorBytes = 64 * 1024
+const longestWaitMs = 60_000
+
+/** The connection could not be opened: nothing was sent. */
+const unsent: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+])
+
+class Unreachable extends Error {}
+
+function keyOf({ name, apiKey }: FrozenModel): string | undefined {
+  if (apiKey === undefined || typeof apiKey === 'string') return apiKey
+  const key = process.env[apiKey.env]
+  if (key) return key
+  throw new TrainError(
+    'CONFIG_INVALID',
+    `The key of model "${name}" is to be had from ${apiKey.env}, which is not set; set it, or leave apiKey out.`,
+  )
+}
+
+/** The status that a client sees: its own mistakes and a refusal for load as they are, all else as a bad gateway. */
+const shownStatus = (status: number) => (status === 400 || status === 413 || status === 422 || status === 429 ? status : 502)
+
+/** Lets `limit` callers in at a time, in order. */
+function createSlots(limit: number) {
+  const queue: (() => void)[] = []
+  let taken = 0
+  return {
+    async take(signal: AbortSignal): Promise<void> {
+      signal.throwIfAborted()
+      if (taken < limit) {
+        taken++
+        return
+      }
+      await new Promise<void>((resolve, reject) => {
+        const enter = () => {
+          signal.removeEventListener('abort', leave)
+          resolve()
+        }
+        const leave = () => {
+          queue.splice(queue.indexOf(enter), 1)
+          reject(signal.reason)
+        }
+        queue.push(enter)
+        signal.addEventListener('abort', leave, { once: true })
+      })
+    },
+    give(): void {
+      const next = queue.shift()
+      if (next) next()
+      else taken--
+    },
+  }
+}
+
+/** Rejects with CONFIG_INVALID where the key is missing, and as `openCassette` does. */
+export async function openFrozenClient(
+  model: FrozenModel,
+  cassettes: (path: string, mode: 'record' | 'replay') => Promise<Cassette>,
+): Promise<FrozenClient> {
+  const { name, dialect, baseUrl, headers: given = {}, retries = 2, timeoutMs = 600_000, maxInFlight = Number.POSITIVE_INFINITY } = model
+  const cassette = model.cassette ? await cassettes(model.cassette.path, model.cassette.mode) : null
+  // A repetition needs no key, since it asks nobody.
+  const key = cassette?.mode === 'replay' ? undefined : keyOf(model)
+  const redact = createRedact(key)
+  const url = new URL(baseUrl)
+  const { path, headers } = frozenApis[dialect]
+  const target = `${url.pathname.replace(/\/$/, '')}${path}`
+  const allHeaders = { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...headers(key), ...given }
+  const pool = new Pool(url.origin, { headersTimeout: timeoutMs, bodyTimeout: timeoutMs, connections: 1024, pipelining: 1 })
+  const slots = createSlots(maxInFlight)
+
+  const failed = (message: string, details?: Record<string, unknown>, cause?: unknown) =>
+    new TrainError('FROZEN_MODEL_FAILED', redact(`Model "${name}" ${message}`), { cause, ...(details && { details }) })
+
+  function attempt(body: Buffer, handler: FrozenHandler, signal: AbortSignal): Promise<Refusal | null> {
+    return new Promise((resolve, reject) => {
+      let refusal: { status: number; retryAfter: string | undefined; chunks: Buffer[]; bytes: number } | null = null
+      let answered = false
+      let abort = () => {}
+      const onAbort = () => abort()
+      const settle = (end: () => void) => {
+        signal.removeEventListener('abort', onAbort)
+        end()
+      }
+      signal.addEventListener('abort', onAbort, { once: true })
+      pool.dispatch(
+        { method: 'POST', path: target, headers: allHeaders, body },
+        {
+          onRequestStart(controller) {
+            abort = () => controller.abort(new Error('The call was given up.'))
+            if (signal.aborted) abort()
+          },
+          onResponseStart(_controller, status, answerHeaders) {
+            if (status < 200) return
+            answered = true
+            const header = (field: string) => {
+              const value = answerHeaders[field]
+              return Array.isArray(value) ? value[0] : value
+            }
+            if (status >= 300) refusal = { status, retryAfter: header('retry-after'), chunks: [], bytes: 0 }
+            else handler.onHead(header('content-type') ?? '')
+          },
+          onResponseData(controller, chunk) {
+            if (!refusal) {
+              if (!handler.onData(chunk, () => controller.resume())) controller.pause()
+            } else if (refusal.bytes < maxErrorBytes) {
+              refusal.chunks.push(chunk)
+              refusal.bytes += chunk.length
+            }
+          },
+          onResponseEnd() {
+            if (!refusal) return settle(() => resolve(null))
+            const { status, retryAfter, chunks } = refusal
+            const seconds = Number(retryAfter ?? Number.NaN)
+            const text = redact(Buffer.concat(chunks).toString('utf8'))
+            settle(() => resolve({ status, text, retryAfterMs: Number.isFinite(seconds) ? seconds * 1000 : null }))
+          },
+          onResponseError(_controller, cause) {
+            settle(() => {
+              if (signal.aborted) return reject(signal.reason)
+              const code = (cause as NodeJS.ErrnoException).code ?? ''
+              if (!answered && unsent.has(code)) return reject(new Unreachable(cause.message, { cause }))
+              const when = answered ? 'broke off its answer' : 'did not answer'
+              reject(failed(`${when}: ${cause.message || code}. Check its base URL, or raise timeoutMs.`, undefined, cause))
+            })
+          },
+        },
+      )
+    })
+  }
+
+  async function sendWithRetries(body: Buffer, handler: FrozenHandler, signal: AbortSignal): Promise<void> {
+    for (let tried = 0; ; tried++) {
+      let waitMs = Math.min(500 * 2 ** tried, longestWaitMs)
+      try {
+        const refusal = await attempt(body, handler, signal)
+        if (!refusal) return
+        const { status, text, retryAfterMs } = refusal
+        if (!busy.has(status) || tried >= retries) {
+          const key = status === 401 || status === 403 ? ' Check its key.' : ''
+          throw failed(`answered ${status}: ${errorText(text)}${key}`, { status: shownStatus(status), upstreamStatus: status })
+        }
+        waitMs = Math.min(retryAfterMs ?? waitMs, longestWaitMs)
+      } catch (cause) {
+        if (!(cause instanceof Unreachable)) throw cause
+        if (tried >= Math.max(retries, 1)) throw failed(`cannot be reached: ${cause.message}. Check its base URL.`, undefined, cause.cause)
+      }
+      await sleep(waitMs, undefined, { signal }).catch(() => {
+        throw signal.reason
+      })
+    }
+  }
+
+  return {
+    redact,
+    cassette,
+    async send(body, handler, signal) {
+      await slots.take(signal)
+      try {
+        await sendWithRetries(body, handler, signal)
+      } finally {
+        slots.give()
+      }
+    },
+    close: () => pool.destroy(),
+  }
+}
+
+/** The third parties of a gateway by the names of their models, and the files of their answers, which models may share. */
+export interface FrozenClients {
+  get(model: string): FrozenClient
+  close(): Promise<void>
+}
+
+export async function openFrozenClients(models: readonly FrozenModel[]): Promise<FrozenClients> {
+  const files = new Map<string, { readonly mode: 'record' | 'replay'; readonly cassette: Promise<Cassette> }>()
+  const clients = new Map<string, FrozenClient>()
+  const cassettes = (path: string, mode: 'record' | 'replay'): Promise<Cassette> => {
+    const known = files.get(path)
+    if (!known) {
+      const cassette = openCassette({ path, mode })
+      files.set(path, { mode, cassette })
+      return cassette
+    }
+    if (known.mode === mode) return known.cassette
+    throw new TrainError('CONFIG_INVALID', `The file ${path} is to be recorded and replayed at once; give each its own.`)
+  }
+  async function close(): Promise<void> {
+    await Promise.all(Array.from(clients.values(), (client) => client.close()))
+    await Promise.allSettled(Array.from(files.values(), async ({ cassette }) => (await cassette).close()))
+  }
+  try {
+    for (const model of models) clients.set(model.name, await openFrozenClient(model, cassettes))
+  } catch (error) {
+    await close()
+    throw error
+  }
+  return { get: (model) => clients.get(model)!, close }
+}

@@ -1,0 +1,88 @@
+import type { ModelCall } from '../call.ts'
+import { badRequest } from '../failure.ts'
+import type { FrozenModel } from '../models/model-table.ts'
+import { scanMembers } from '../pass-through/scan-members.ts'
+import { spliceBody } from '../pass-through/splice-body.ts'
+import type { ServedCall } from '../serve-call.ts'
+import { decode } from '../stages/decode.ts'
+import { frozenApis } from './apis.ts'
+
+/** What is asked of a third party. */
+export interface FrozenRequest {
+  readonly body: Buffer
+  /** `body`, parsed. */
+  readonly json: unknown
+  readonly stream: boolean
+  /** The call as far as it is understood here; `null` where its bytes are passed on and hold what no policy reads, such as images. */
+  readonly call: ModelCall | null
+  /** The bytes are the client's own dialect. */
+  readonly same: boolean
+  /** Usage was asked for on the client's behalf and is not shown to it. */
+  readonly hidesUsage: boolean
+}
+
+/** `body` with these members in place of those of the same names; all other bytes stay. */
+export function setMembers(body: Buffer, members: Readonly<Record<string, string>>): Buffer {
+  const spans = scanMembers(body.toString('latin1'), (name) => Object.hasOwn(members, name))
+  const pieces: Buffer[] = []
+  let at = 0
+  for (const { name, start, end } of spans) {
+    pieces.push(body.subarray(at, start), Buffer.from(members[name]!))
+    at = end
+  }
+  const found = new Set(spans.map(({ name }) => name))
+  const missing = Object.entries(members).filter(([name]) => !found.has(name))
+  const text = missing.map(([name, value]) => `${JSON.stringify(name)}:${value}`).join(',')
+  return Buffer.concat([...pieces, ...spliceBody(body.subarray(at), text)])
+}
+
+function parseObject(body: Buffer): Readonly<Record<string, unknown>> {
+  let value: unknown
+  try {
+    value = JSON.parse(body.toString('utf8'))
+  } catch (error) {
+    throw badRequest(`The body is not valid JSON: ${error instanceof Error ? error.message : error}. Send a JSON object.`)
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw badRequest('The body is not a JSON object; send one.')
+  return value as Record<string, unknown>
+}
+
+function understood({ options }: ServedCall): ModelCall | null {
+  const { dialect, body, agent } = options
+  try {
+    return decode(dialect, body, agent.memory)
+  } catch {
+    return null
+  }
+}
+
+/** The client's request as its model's server takes it. Throws GATEWAY_BAD_REQUEST. */
+export function toFrozenRequest(served: ServedCall, model: FrozenModel): FrozenRequest {
+  const { dialect, body, agent } = served.options
+  const api = frozenApis[model.dialect]
+  if (dialect.name !== model.dialect) {
+    if (!api.encode) {
+      const message = `Model "${model.name}" speaks ${model.dialect} only; ask for it in that API, not in ${dialect.name}.`
+      throw badRequest(message, 'model')
+    }
+    const call = decode(dialect, body, agent.memory)
+    const translated = Buffer.from(api.encode(call, model.model))
+    return { body: translated, json: JSON.parse(translated.toString('utf8')), stream: call.stream, call, same: false, hidesUsage: false }
+  }
+  const json = parseObject(body)
+  const stream = json['stream'] === true
+  const options = (json['stream_options'] ?? {}) as { include_usage?: unknown }
+  const hidesUsage = stream && model.dialect === 'chat-completions' && options.include_usage !== true
+  const members = {
+    model: JSON.stringify(model.model),
+    ...(hidesUsage && { stream_options: JSON.stringify({ ...options, include_usage: true }) }),
+  }
+  return {
+    body: setMembers(body, members),
+    json: { ...json, model: model.model },
+    stream,
+    call: understood(served),
+    same: true,
+    hidesUsage,
+  }
+}

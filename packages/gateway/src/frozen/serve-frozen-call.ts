@@ -1,0 +1,141 @@
+import { type Message, type Sampling, TrainError, type Turn, toTrainError } from '@aworld-train/protocol'
+import { CallAborted } from '../active-call.ts'
+import type { AnswerHead, ModelCall } from '../call.ts'
+import type { ServerAnswer } from '../dialects/server-answer.ts'
+import type { FrozenModel } from '../models/model-table.ts'
+import { type ServedCall, settleDelivery } from '../serve-call.ts'
+import { checkFrozenBudget, holdTurns } from '../session-state.ts'
+import { type Answer, createAnswer, sendNothing } from '../stages/encode.ts'
+import { frozenApis } from './apis.ts'
+import { requestKey } from './canonical-request.ts'
+import { costOf } from './cost.ts'
+import { FrozenAnswer } from './frozen-answer.ts'
+import type { FrozenClient } from './frozen-client.ts'
+import { type FrozenRequest, toFrozenRequest } from './frozen-request.ts'
+
+function translated({ options }: ServedCall, { name }: FrozenModel, call: ModelCall): Answer {
+  const { agent, dialect, response } = options
+  const head: AnswerHead = {
+    id: `${agent.idPrefix}-f${agent.frozenCalls++}`,
+    created: Math.floor(Date.now() / 1000),
+    model: name,
+    call,
+    promptTokenIds: new Int32Array(0),
+    tokenText: () => '',
+    memory: agent.memory,
+  }
+  return createAnswer(dialect, head, response)
+}
+
+/** What is known of how the third party was asked to sample; it is not the trainer's to say. */
+function askedSampling(call: ModelCall | null, { maxTokens }: Sampling): Sampling {
+  const { temperature = 1, topP = 1, topK = 0, seed = 0 } = call?.asked ?? {}
+  return { temperature, topP, topK, seed, stop: [...(call?.stop ?? [])], maxTokens: call?.maxTokens ?? maxTokens }
+}
+
+interface Recorded {
+  readonly request: FrozenRequest
+  readonly answer: ServerAnswer
+  readonly startedAt: number
+}
+
+/** Text turns are roots: what they have in common is text, of which nothing is trained. */
+function record({ options }: ServedCall, model: FrozenModel, { request, answer, startedAt }: Recorded): Turn {
+  const { session, agent } = options
+  const turns = holdTurns(agent, session)
+  const { message, finishReason, usage } = answer.completion
+  const unread: Message[] = [{ role: 'user', content: JSON.stringify(request.json) }]
+  const cost = model.price && costOf(usage, model.price)
+  session.frozenTokens += usage.promptTokens + usage.completionTokens
+  session.cost += cost ?? 0
+  const turn: Turn = {
+    version: 1,
+    index: turns.length,
+    agent: agent.name,
+    attempt: session.request.attempt,
+    parent: null,
+    branchReasons: ['frozen-model'],
+    promptTokenIds: new Int32Array(0),
+    completionTokenIds: new Int32Array(0),
+    rolloutLogprobs: new Float32Array(0),
+    weightVersions: [],
+    finishReason,
+    delivered: 'pending',
+    messagesDelta: request.call ? [...request.call.messages] : unread,
+    message,
+    toolCalls: message.toolCalls ?? [],
+    sampling: askedSampling(request.call, session.request.sampling),
+    usage,
+    timing: { startedAt, endedAt: Date.now() },
+    capture: { tokens: 'none', logprobs: 'raw' },
+    model: model.name,
+    ...(cost !== undefined && { cost }),
+  }
+  turns.push(turn)
+  return turn
+}
+
+/** Answers from what was recorded. Rejects with FROZEN_REPLAY_MISSING. */
+async function replay(cassette: NonNullable<FrozenClient['cassette']>, key: string, model: FrozenModel, sink: FrozenAnswer): Promise<void> {
+  const occurrence = cassette.occurrence(key)
+  const found = await cassette.find(key, occurrence)
+  if (!found) {
+    const message = `No answer of model "${model.name}" is recorded for this request (${key}, number ${occurrence + 1}) in ${model.cassette?.path}; record the run again.`
+    throw new TrainError('FROZEN_REPLAY_MISSING', message)
+  }
+  sink.onHead(found.contentType)
+  // A replayed text waits for no socket: it is in memory whole.
+  sink.onData(Buffer.from(found.text), () => {})
+}
+
+/** A call to a third party's model: passed on under the gateway's own key, recorded as text, paid from the rollout's budgets. */
+export async function serveFrozenCall(served: ServedCall, model: FrozenModel): Promise<void> {
+  const { options, active, progress } = served
+  const { parts, session, agent, dialect, response, observed } = options
+  observed.routed(model.name)
+  const client = parts.frozen.get(model.name)
+  const request = toFrozenRequest(served, model)
+  progress.stream = request.stream
+  active.keepAwake.begin(() => sendNothing(dialect, response, request.stream))
+  checkFrozenBudget(session)
+  if (!request.same) progress.answer = translated(served, model, request.call!)
+  observed.admitted()
+  const api = frozenApis[model.dialect]
+  const sink = new FrozenAnswer({
+    api,
+    request,
+    redact: client.redact,
+    response,
+    translated: progress.answer,
+    onFirst: observed.firstToken,
+  })
+  const { cassette } = client
+  const { taskId, sample } = session.request
+  const key = cassette ? requestKey({ taskId, sample, agent: agent.name, model: model.name }, request.json) : ''
+  const startedAt = Date.now()
+  let answer: ServerAnswer
+  if (cassette?.mode === 'replay') {
+    await replay(cassette, key, model, sink)
+    answer = sink.read()
+  } else {
+    const occurrence = cassette?.occurrence(key) ?? 0
+    await client.send(request.body, sink, active.signal)
+    answer = sink.read()
+    await cassette?.add(key, occurrence, { status: 200, contentType: sink.contentType, text: sink.text() })
+  }
+  if (session.sealed) throw new CallAborted('session-closed')
+  const turn = record(served, model, { request, answer, startedAt })
+  progress.turn = turn
+  observed.recorded(turn)
+  try {
+    await session.request.onTurn?.(agent.name, turn)
+  } catch (cause) {
+    throw toTrainError(cause, 'STORE_FAILED')
+  }
+  const loss = active.lost()
+  if (loss) throw new CallAborted(loss)
+  active.startSending()
+  sink.end()
+  if (!(await active.sent())) throw new CallAborted('client-closed')
+  settleDelivery(options, turn, true)
+}
