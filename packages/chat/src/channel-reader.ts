@@ -1,9 +1,9 @@
 import type { ToolDefinition } from '@aworld-train/protocol'
 import type { CompletionOutput } from './completion-output.ts'
+import type { CompletionReader } from './completion-reader.ts'
 import { harmonyMarkers, recipientOf } from './syntax/harmony.ts'
 import { MarkerFinder } from './syntax/markers.ts'
 import type { BodyScan, ToolCallSyntax } from './syntax/syntax.ts'
-import type { CompletionReader } from './tag-reader.ts'
 import type { TextPiece } from './token-text.ts'
 
 export interface ChannelReaderOptions {

@@ -76,10 +76,8 @@ export class CompletionOutput {
 
   /** Another message of a kind that was shown before begins on a line of its own. */
   separate(type: 'content' | 'reasoning'): void {
-    this.dropSpace()
     const shown = type === 'content' ? this.#content : this.#reasoning
-    if (shown === '') return
-    this.#space = '\n\n'
+    this.#space = shown === '' ? '' : '\n\n'
     this.#dropsSpace = false
   }
 

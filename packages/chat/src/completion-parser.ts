@@ -1,10 +1,12 @@
 import type { FinishReason, ToolDefinition } from '@aworld-train/protocol'
+import { createCallReader } from './call-reader.ts'
 import { createChannelReader } from './channel-reader.ts'
 import { CompletionOutput } from './completion-output.ts'
+import type { CompletionReader } from './completion-reader.ts'
+import { createReasoningReader } from './reasoning-reader.ts'
 import type { ReasoningTags } from './reasoning-tags.ts'
 import { createStopStrings } from './stop-strings.ts'
 import type { ToolCallSyntax } from './syntax/syntax.ts'
-import { type CompletionReader, createTagReader } from './tag-reader.ts'
 import { createTokenText, type TextPiece } from './token-text.ts'
 import type { TextTokenizer } from './tokenizer.ts'
 import type { CompletionDelta, CompletionParser, ParsedCompletion } from './types.ts'
@@ -81,11 +83,24 @@ class StreamingParser implements CompletionParser {
 }
 
 function readerOf(settings: ParserSettings, output: CompletionOutput): CompletionReader {
-  const { tokenizer, stopTokenIds, tools } = settings
+  const { tokenizer, stopTokenIds, tools, syntax, reasoning: tags, reasoningOpen: isOpen } = settings
   const isSpecial = (marker: string): boolean => {
     const id = tokenizer.tokenId(marker) ?? -1
     return tokenizer.specialIds.has(id) || stopTokenIds.has(id)
   }
-  if (settings.syntax?.channels) return createChannelReader({ output, syntax: settings.syntax, tools, isSpecial })
-  return createTagReader({ ...settings, output, syntax: tools.length === 0 ? null : settings.syntax, isSpecial })
+  if (syntax?.channels) return createChannelReader({ output, syntax, tools, isSpecial })
+  const used = tools.length === 0 ? null : syntax
+  const next = used ? createCallReader({ output, syntax: used, tools, isSpecial }) : contentReader(output)
+  const callMarkers = used?.opens ?? []
+  return tags ? createReasoningReader({ output, tags, isOpen, callMarkers, isSpecial, next }) : next
+}
+
+/** Everything is content. */
+function contentReader(output: CompletionOutput): CompletionReader {
+  return {
+    read({ text, special }) {
+      if (!special) output.text('content', text)
+    },
+    finish: () => output.end('content'),
+  }
 }

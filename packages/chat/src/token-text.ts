@@ -62,24 +62,51 @@ function byteDecoder(tokenBytes: (id: number) => Uint8Array): Decoder {
 }
 
 const overlap = 6
+const longestPending = 16
 
-/** For decoders whose text depends on neighbours: decodes a short window twice and takes the difference. */
+/**
+ * For decoders whose text depends on neighbours: decodes with a few ids in front and takes the difference. Tokens that are single
+ * bytes are decoded on their own: such a decoder gives up a whole run of them where one character is not complete.
+ */
 function windowDecoder(tokenizer: TextTokenizer, before: Int32Array): Decoder {
-  let shown = Array.from(before.subarray(-overlap))
+  const byteOf = (id: number): number | null => {
+    const text = tokenizer.tokenText(id) ?? ''
+    return text.length === 6 && byteText.test(text) ? Number(text.slice(1, -1)) : null
+  }
+  const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
+  let inBytes = false
+  let shown = Array.from(before.subarray(-overlap)).filter((id) => byteOf(id) === null)
   let pending: number[] = []
-  const difference = () => tokenizer.decode([...shown, ...pending], false).slice(tokenizer.decode(shown, false).length)
-  const settle = (text: string) => {
+  const endBytes = () => {
+    if (!inBytes) return ''
+    inBytes = false
+    return utf8.decode()
+  }
+  const settle = (final: boolean) => {
+    if (pending.length === 0) return ''
+    const text = tokenizer.decode([...shown, ...pending], false).slice(tokenizer.decode(shown, false).length)
+    if (!final && text.endsWith('\uFFFD') && pending.length < longestPending) return ''
     shown = [...shown, ...pending].slice(-overlap)
     pending = []
     return text
   }
   return {
     push(ids, from, to) {
-      for (let index = from; index < to; index += 1) pending.push(ids[index]!)
-      if (pending.length === 0) return ''
-      const text = difference()
-      return text.endsWith('\uFFFD') ? '' : settle(text)
+      let text = ''
+      for (let index = from; index < to; index += 1) {
+        const byte = byteOf(ids[index]!)
+        if (byte === null) {
+          text += endBytes()
+          pending.push(ids[index]!)
+        } else {
+          text += settle(true) + utf8.decode(Uint8Array.of(byte), { stream: true })
+          inBytes = true
+        }
+      }
+      return text + settle(false)
     },
-    flush: () => (pending.length === 0 ? '' : settle(difference())),
+    flush: () => endBytes() + settle(true),
   }
 }
+
+const byteText = /^<0x[0-9A-F]{2}>$/

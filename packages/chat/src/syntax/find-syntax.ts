@@ -1,7 +1,7 @@
 import type { ToolDefinition } from '@aworld-train/protocol'
+import { createCallReader } from '../call-reader.ts'
 import { createChannelReader } from '../channel-reader.ts'
 import { CompletionOutput } from '../completion-output.ts'
-import { createTagReader } from '../tag-reader.ts'
 import type { ToolCallSyntax } from './syntax.ts'
 import { toolCallSyntaxes } from './table.ts'
 
@@ -34,8 +34,8 @@ function startsOf({ bare }: ToolCallSyntax, text: string): number[] {
 function reads(syntax: ToolCallSyntax, { text, stop, name, argument, tools }: PrintedCall, start: number): boolean {
   const output = new CompletionOutput({ parallelCalls: true, mintToolCallId: String })
   const isSpecial = (marker: string) => marker === stop
-  const options = { output, syntax, tools, isSpecial, reasoning: null, reasoningOpen: false }
-  const reader = syntax.channels ? createChannelReader(options) : createTagReader(options)
+  const options = { output, syntax, tools, isSpecial }
+  const reader = syntax.channels ? createChannelReader(options) : createCallReader(options)
   reader.read({ text: text.slice(start), special: false, stop: false })
   if (stop !== '') reader.read({ text: stop, special: true, stop: true })
   reader.finish(true)

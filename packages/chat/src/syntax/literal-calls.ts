@@ -1,6 +1,7 @@
 import { scanBrackets } from './bracket-scan.ts'
 import { LiteralReader, NoLiteral, type Notation } from './literals.ts'
 import type { ParsedCall, ToolCallSyntax } from './syntax.ts'
+import { llama4Markers } from './tagged-json.ts'
 
 interface PythonicMarkers {
   readonly name: string
@@ -16,7 +17,7 @@ export function pythonicCalls({ name: row, open, close }: PythonicMarkers): Tool
   return {
     name: row,
     opens: open === null ? [] : [open],
-    ...(open === null && { bare: '[' }),
+    ...(open === null && { bare: '[', around: llama4Markers }),
     close,
     scan: () =>
       scanBrackets({

@@ -159,6 +159,15 @@ describe('tagged calls', () => {
     expect(parser.parse(`${start}x${end}y"}}${end}`).issues).toEqual(['call-invalid'])
   })
 
+  test.each(['pythonic', 'bare-json'])('the markers that Llama 4 puts round a message of calls mean nothing: %s', async (row) => {
+    const written = `\uE000<|python_start|>\uE001${writers[row]!([{ name: 'f', arguments: {} }])}\uE000<|python_end|>\uE001`
+    const { message, issues } = (await rowParser(row, true)).parse(written)
+    expect({ message, issues }).toEqual({
+      message: { role: 'assistant', content: null, toolCalls: [{ id: 'id0', name: 'f', arguments: '{}' }] },
+      issues: [],
+    })
+  })
+
   test('ids that the model wrote are reported beside those that were minted', async () => {
     const calls = [
       { name: 'f', arguments: {} },

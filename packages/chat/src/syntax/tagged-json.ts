@@ -16,6 +16,9 @@ export const taggedJson: ToolCallSyntax = {
   opening: (name) => `<tool_call>\n{"name":${named(name, 'arguments')}`,
 }
 
+/** Llama 4 may put them round its calls. */
+export const llama4Markers: readonly string[] = ['<|python_start|>', '<|python_end|>']
+
 /**
  * A message that is one JSON object: Llama 3.1 to 3.3, also behind `<|python_tag|>`. Several are joined by semicolons. An answer that
  * is another JSON object stays text, so both members of a call are asked for.
@@ -25,6 +28,7 @@ export const bareJson: ToolCallSyntax = {
   opens: ['<|python_tag|>'],
   bare: '{',
   close: null,
+  around: llama4Markers,
   scan: () => scanJson({ first: '{', separator: ';', firstKeys: ['name', 'parameters', 'arguments', 'type', 'function', 'id'] }),
   parse(body) {
     const calls = splitObjects(body).map((text) => parseCallObject(text, 'needs-arguments'))

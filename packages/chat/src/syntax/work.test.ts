@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from 'vitest'
+import { createCallReader } from '../call-reader.ts'
 import { CompletionOutput } from '../completion-output.ts'
-import { createTagReader } from '../tag-reader.ts'
+import { createReasoningReader } from '../reasoning-reader.ts'
 import type { BodyScan, ToolCallSyntax } from './syntax.ts'
 import { toolCallSyntaxes } from './table.ts'
 
@@ -62,7 +63,9 @@ function work(row: ToolCallSyntax, text: string, piece: number, reasoning = fals
   }
   const output = new CompletionOutput({ parallelCalls: true, mintToolCallId: String })
   const tags = reasoning ? { name: 'think', open: '<think>', close: '</think>' } : null
-  const reader = createTagReader({ output, syntax: counted, reasoning: tags, reasoningOpen: false, tools: [], isSpecial: () => false })
+  const isSpecial = () => false
+  const next = createCallReader({ output, syntax: counted, tools: [], isSpecial })
+  const reader = tags ? createReasoningReader({ output, tags, isOpen: false, callMarkers: row.opens, isSpecial, next }) : next
   for (let at = 0; at < text.length; at += piece) reader.read({ text: text.slice(at, at + piece), special: false, stop: false })
   reader.finish(true)
   return count
