@@ -7,7 +7,7 @@ export { aggregateLoss, type ClipRange, isClipped, k3Divergence, ppoClipGradient
 export { type MeanInterval, meanWithInterval, passAtK, wilsonInterval } from './statistics/statistics.ts'
 export { stableHash, stableStringify, taskHash } from './text/stable-hash.ts'
 export { didYouMean, suggest } from './text/suggest.ts'
-export { createTokenReport, type TokenReportBuilder, tokenReport } from './trajectory/token-report.ts'
 export { toBranches } from './trajectory/branches.ts'
 export { plainTrajectory } from './trajectory/plain-trajectory.ts'
 export { type SampleAssembly, type TrainingSampleOptions, toTrainingSamples } from './trajectory/to-training-samples.ts'
+export { createTokenReport, type TokenReportBuilder, tokenReport } from './trajectory/token-report.ts'

@@ -3,7 +3,7 @@ import type { GatewayCounts, SocketRefusal } from '@aworld-train/core'
 export type Tally = Record<string, number>
 
 /** Why a request or a socket did not become a call. */
-export type Refusal = SocketRefusal | 'unknown-url' | 'unauthorized' | 'too-large' | 'incomplete' | 'overloaded' | 'wrong-path'
+export type Refusal = SocketRefusal | 'unknown-url' | 'unauthorized' | 'too-large' | 'overloaded' | 'wrong-path'
 
 /** What a gateway has counted since it started. */
 export interface Counters {

@@ -24,7 +24,7 @@ export interface TlsIdentity {
 }
 
 /** What a socket was refused for before there was a request to answer. */
-export type SocketRefusal = 'timeout' | 'headers-too-large' | 'not-http' | 'too-many-sockets' | 'tls-failed'
+export type SocketRefusal = 'timeout' | 'incomplete' | 'headers-too-large' | 'not-http' | 'too-many-sockets' | 'tls-failed'
 
 export interface HttpServerOptions {
   /** What listens, for messages: "The gateway". */
@@ -54,6 +54,7 @@ const openHosts: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', ':
 
 const refusals: Readonly<Record<string, readonly [SocketRefusal, number]>> = {
   HPE_HEADER_OVERFLOW: ['headers-too-large', 431],
+  HPE_INVALID_EOF_STATE: ['incomplete', 400],
   ERR_HTTP_REQUEST_TIMEOUT: ['timeout', 408],
 }
 
@@ -61,8 +62,9 @@ const refusals: Readonly<Record<string, readonly [SocketRefusal, number]>> = {
 function refuseSocket(socket: Socket & { _httpMessage?: ServerResponse | null }, status: number): void {
   if (socket.writable && !socket._httpMessage?.headersSent) {
     socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
+    if (socket.readableEnded) socket.destroySoon()
     // A client that neither reads nor closes would keep the socket half open.
-    socket.setTimeout(1_000, () => socket.destroy())
+    else socket.setTimeout(1_000, () => socket.destroy())
   } else socket.destroy()
 }
 
@@ -92,6 +94,8 @@ export async function openHttpServer(options: HttpServerOptions): Promise<OpenHt
       socket.destroy()
       return
     }
+    // What still comes of a request that was refused is refused again.
+    if (socket.writableEnded) return
     const [refusal, status] = refusals[error.code ?? ''] ?? (['not-http', 400] as const)
     onRefusal?.(refusal)
     refuseSocket(socket, status)

@@ -17,6 +17,7 @@ const lingerMs = 5_000
 /** Throws away what still comes of a request that is answered already; after five seconds its connection ends. */
 export function discardBody(request: IncomingMessage): void {
   const linger = setTimeout(() => request.destroy(), lingerMs)
+  request.once('end', () => clearTimeout(linger))
   request.once('close', () => clearTimeout(linger))
   request.resume()
 }

@@ -44,7 +44,8 @@ async function readCallBody(request: IncomingMessage, response: ServerResponse, 
     return await readBody(request, response, limits.maxBodyBytes)
   } catch (cause) {
     if (!(cause instanceof BodyError)) throw cause
-    counters.refusals[cause.reason]++
+    // A client that has ended its side was counted with its socket.
+    if (cause.reason === 'too-large' || !request.socket.readableEnded) counters.refusals[cause.reason]++
     if (cause.reason === 'incomplete') throw badRequest(`${cause.message}.`)
     throw badRequest(`${cause.message}; shorten the conversation, or raise maxBodyBytes.`, null, 413)
   }

@@ -52,17 +52,17 @@ test('a program in any language opens a session, runs its agent, and takes the r
 })
 
 test('a session that nobody closes ends by itself, and its record stays for a while', async () => {
-  await using started = await startGateway({ say: () => 'Fine.', admin: { token, keptMs: 60 } })
+  await using started = await startGateway({ say: () => 'Fine.', admin: { token, keptMs: 1_500 } })
   const { open, ask } = api(started.gateway.url)
-  const session = await open({ timeoutMs: 40 })
+  const session = await open({ timeoutMs: 500 })
   expect((await post(session.agents['agent']!, { messages })).status).toBe(200)
   const status = async () => {
     const answer = await ask('GET', `/${session.id}`)
     return answer.status === 200 ? ((await answer.json()) as { status: string }).status : answer.status
   }
-  await expect.poll(status, { interval: 5 }).toBe('expired')
+  await expect.poll(status, { timeout: 5_000 }).toBe('expired')
   expect((await post(session.agents['agent']!, { messages })).status).toBe(404)
-  await expect.poll(status).toBe(404)
+  await expect.poll(status, { timeout: 10_000 }).toBe(404)
 })
 
 test('only the admin token opens it: neither a capability nor a guess, and one answer for all', async () => {

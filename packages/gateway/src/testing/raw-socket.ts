@@ -35,5 +35,4 @@ export function rawPost(path: string, body: string, headers: readonly string[] =
 }
 
 /** The statuses of the answers in what a socket received. */
-export const statusesIn = (received: string): number[] =>
-  [...received.matchAll(/^HTTP\/1\.1 (\d{3})/gm)].map(([, status]) => Number(status))
+export const statusesIn = (received: string): number[] => [...received.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status))
