@@ -1,0 +1,33 @@
+import { readFile } from 'node:fs/promises'
+import { expect, test } from 'vitest'
+import { writeFormat } from './format-fixtures.test-support.ts'
+import { fixtureConversations, formatVariants, renderingDigest, variantRenderer } from './format-renderings.test-support.ts'
+import { readModelFolder } from './model-folder.ts'
+import { createTokenizer } from './tokenizer.ts'
+
+/** By variant and conversation: digests of text and ids that transformers gives, with and without the generation prompt. */
+type Goldens = Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>
+const goldens = JSON.parse(await readFile(new URL('../fixtures/goldens/formats.json', import.meta.url), 'utf8')) as Goldens
+const conversations = fixtureConversations()
+
+test('every variant and conversation has its golden rendering', () => {
+  expect(Object.keys(goldens)).toEqual(formatVariants.map(({ name }) => name))
+  for (const known of Object.values(goldens)) expect(Object.keys(known)).toEqual([...conversations.keys()])
+})
+
+test.each(formatVariants)('text and ids are those of transformers: $name', async (variant) => {
+  await using folder = await writeFormat(variant.format)
+  const { tokenizerText, tokenizerConfig } = await readModelFolder(folder.directory)
+  const tokenizer = createTokenizer(tokenizerText, tokenizerConfig)
+  const render = variantRenderer(variant)
+  const given = Object.fromEntries(
+    Array.from(conversations, ([name, conversation]) => [
+      name,
+      [true, false].map((prompt) => {
+        const text = render(conversation, prompt)
+        return renderingDigest(text, text === null ? [] : tokenizer.encode(text))
+      }),
+    ]),
+  )
+  expect(given).toEqual(goldens[variant.name])
+})
