@@ -1,7 +1,7 @@
 import { chatMlTemplate, loadChatModel } from '@aworld-train/chat'
 import type { ModelDescription } from '@aworld-train/core'
 import { createLocalEngine, initModel, trainBpe } from '@aworld-train/engine-local'
-import type { TrainingSample } from '@aworld-train/protocol'
+import type { Message, ToolDefinition, TrainingSample } from '@aworld-train/protocol'
 import { trainSft } from '@aworld-train/training'
 
 /** What the model says to "time" and to "sum": a tool call in Hermes' syntax, and plain text. */
@@ -10,19 +10,16 @@ export const answers = {
   sum: 'It is 4, or 5.',
 } as const
 
-export const clockTool = {
-  type: 'function',
-  function: {
-    name: 'clock',
-    description: 'Tells the time.',
-    parameters: { type: 'object', properties: { zone: { type: 'string' } }, required: ['zone'] },
-  },
-} as const
+export const clock: ToolDefinition = {
+  name: 'clock',
+  description: 'Tells the time.',
+  parameters: { type: 'object', properties: { zone: { type: 'string' } }, required: ['zone'] },
+}
 
 export const contextLength = 1024
 
-/** Makes a Qwen3 of two layers and byte pieces, and teaches it two answers; the same bytes on every machine. */
-export async function makeToolModel(directory: string): Promise<ModelDescription> {
+/** Makes a Qwen3 of two layers and byte pieces: it knows nothing yet, so its completions are long. */
+export async function makeBlankModel(directory: string): Promise<void> {
   const tokenizer = trainBpe(Object.values(answers), {
     vocabularySize: 320,
     specialTokens: ['<|endoftext|>', '<|im_start|>', '<|im_end|>'],
@@ -30,27 +27,35 @@ export async function makeToolModel(directory: string): Promise<ModelDescription
   const shape = { hiddenSize: 64, layers: 2, heads: 2, kvHeads: 1, headDim: 32, intermediateSize: 128 }
   const rest = { ropeTheta: 10_000, rmsNormEps: 1e-6, tieWordEmbeddings: true, qkNorm: true, contextLength }
   await initModel(directory, { config: { ...shape, ...rest }, tokenizer, chatTemplate: chatMlTemplate, seed: 11 })
+}
+
+/** Teaches a blank model two answers; the same bytes on every machine. */
+export async function makeToolModel(directory: string): Promise<ModelDescription> {
+  await makeBlankModel(directory)
   const local = await createLocalEngine({ model: directory, simd: 'plain', threads: 2 })
   try {
     const chat = await loadChatModel({ directory, stopTokenIds: local.engine.model.stopTokenIds })
-    const demonstrations = (Object.keys(answers) as (keyof typeof answers)[]).map((word): TrainingSample => {
-      const prompt = chat.encode(`<|im_start|>user\n${word}<|im_end|>\n<|im_start|>assistant\n`)
-      const tokenIds = Int32Array.of(...prompt, ...chat.encode(`${answers[word]}<|im_end|>`))
-      return {
-        version: 1,
-        tokenIds,
-        lossMask: Uint8Array.from(tokenIds, (_, position) => (position < prompt.length ? 0 : 1)),
-        rolloutLogprobs: new Float32Array(tokenIds.length),
-        weightVersions: [],
-        reward: 0,
-        advantage: null,
-        group: word,
-        agent: 'demonstration',
-        policy: 'local',
-        provenance: { rollout: word, attempt: 0, taskId: word, sample: 0, turns: [] },
-      }
-    })
-    const steps = 80
+    const demonstrations = (['time', 'sum'] as const).flatMap((word) =>
+      [[], [clock]].map((tools): TrainingSample => {
+        const messages: readonly Message[] = [{ role: 'user', content: word }]
+        const { promptTokenIds: prompt } = chat.createConversation().prepare({ messages, tools })
+        const tokenIds = Int32Array.of(...prompt, ...chat.encode(`${answers[word]}<|im_end|>`))
+        return {
+          version: 1,
+          tokenIds,
+          lossMask: Uint8Array.from(tokenIds, (_, position) => (position < prompt.length ? 0 : 1)),
+          rolloutLogprobs: new Float32Array(tokenIds.length),
+          weightVersions: [],
+          reward: 0,
+          advantage: null,
+          group: word,
+          agent: 'demonstration',
+          policy: 'local',
+          provenance: { rollout: word, attempt: 0, taskId: word, sample: 0, turns: [] },
+        }
+      }),
+    )
+    const steps = 120
     await trainSft({
       learner: local.learner,
       batches: Array.from({ length: steps }, () => demonstrations),
@@ -61,6 +66,39 @@ export async function makeToolModel(directory: string): Promise<ModelDescription
     })
     await local.saveModel(directory)
     return local.engine.model
+  } finally {
+    await local.close()
+  }
+}
+
+/** Another folder with weights that differ from those of `directory`: one more small update on a text. */
+export async function makeOtherWeights(directory: string, target: string, text: string): Promise<void> {
+  const local = await createLocalEngine({ model: directory, simd: 'plain', threads: 2 })
+  try {
+    const chat = await loadChatModel({ directory, stopTokenIds: local.engine.model.stopTokenIds })
+    const tokenIds = chat.encode(text)
+    const sample: TrainingSample = {
+      version: 1,
+      tokenIds,
+      lossMask: Uint8Array.from(tokenIds, (_, position) => (position === 0 ? 0 : 1)),
+      rolloutLogprobs: new Float32Array(tokenIds.length),
+      weightVersions: [],
+      reward: 0,
+      advantage: null,
+      group: 'other',
+      agent: 'other',
+      policy: 'local',
+      provenance: { rollout: 'other', attempt: 0, taskId: 'other', sample: 0, turns: [] },
+    }
+    await trainSft({
+      learner: local.learner,
+      batches: [[sample], [sample], [sample]],
+      steps: 3,
+      learningRate: 3e-3,
+      warmupSteps: 1,
+      signal: new AbortController().signal,
+    })
+    await local.saveModel(target)
   } finally {
     await local.close()
   }

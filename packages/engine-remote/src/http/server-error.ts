@@ -1,8 +1,8 @@
 import { TrainError } from '@aworld-train/protocol'
 
-/** What the message of a 400 says when a prompt leaves no room: vLLM 0.32 and SGLang 0.5. */
+/** What the message of a 400 says when a prompt leaves no room: vLLM 0.32 (which asks `/v1/completions` for 0 tokens then) and SGLang 0.5. */
 const overflow =
-  /longer than the (?:maximum model length|model's context length)|maximum context length|exceeds? the (?:model's )?(?:maximum )?context/i
+  /longer than the (?:maximum model length|model's context length)|maximum context length|exceeds? the (?:model's )?(?:maximum )?context|max_tokens must be at least 1, got 0/i
 
 export interface ServerAnswer {
   readonly server: string

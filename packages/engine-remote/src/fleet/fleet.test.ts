@@ -1,0 +1,324 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { quickFleet, send } from '../testing/fleet-calls.ts'
+import { type Route, sendJson, type TestServer } from '../testing/http-server.ts'
+import { createToyVllm, type ToyServer } from '../testing/vllm-server.ts'
+import type { Fleet, FleetEvent, FleetOptions } from './fleet.ts'
+
+const closers: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  await Promise.all(closers.splice(0).map((close) => close()))
+})
+
+/** Toy servers that answer `/answer` by a route of the test, and a fleet over them. */
+async function serve(count: number, answer: Route, options: Omit<FleetOptions, 'replicas'> = {}) {
+  const servers: ToyServer[] = []
+  for (let index = 0; index < count; index++) {
+    const server = await createToyVllm()
+    server.answer((request, response) => (request.path === '/answer' ? answer(request, response) : server.route(request, response)))
+    servers.push(server)
+  }
+  const events: FleetEvent[] = []
+  const fleet = await quickFleet(
+    servers.map(({ url }) => url),
+    { ...options, onEvent: (event) => events.push(event) },
+  )
+  closers.push(() => fleet.close(), ...servers.map((server) => () => server.close()))
+  return { servers, fleet, events }
+}
+
+const answered = ({ seen }: TestServer) => seen.filter(({ path }) => path === '/answer').length
+const fine: Route = (_request, response) => sendJson(response, 200, { fine: true })
+const idle = (fleet: Fleet) => expect(fleet.counts()).toMatchObject({ inFlight: 0, waiting: 0 })
+
+/** A route that answers when the test lets it. */
+function gate() {
+  const open: (() => void)[] = []
+  const route: Route = (_request, response) => void open.push(() => sendJson(response, 200, { fine: true }))
+  const answer = (count = open.length) => {
+    for (const each of open.splice(0, count)) each()
+  }
+  return { route, waiting: () => open.length, let: answer }
+}
+
+describe('places', () => {
+  test('spread over servers at first use and stay with one', async () => {
+    const { route, let: open, waiting } = gate()
+    const { fleet, servers } = await serve(3, route)
+    const rollouts = ['a', 'b', 'c', 'd', 'e', 'f']
+    const first = rollouts.map((affinity) => send(fleet, { affinity }))
+    await vi.waitFor(() => expect(waiting()).toBe(6))
+    expect(servers.map(answered)).toEqual([2, 2, 2])
+    open()
+    const homes = (await Promise.all(first)).map(({ outcome }) => outcome.replica)
+    for (let turn = 0; turn < 3; turn++) {
+      const calls = rollouts.map((affinity) => send(fleet, { affinity }))
+      await vi.waitFor(() => expect(waiting()).toBe(6))
+      open()
+      expect((await Promise.all(calls)).map(({ outcome }) => outcome.replica)).toEqual(homes)
+    }
+    expect(fleet.counts()).toMatchObject({ inFlight: 0, moves: 0, sessions: 6 })
+  })
+
+  test('spread also where calls follow each other', async () => {
+    const { fleet, servers } = await serve(2, fine)
+    for (const affinity of ['a', 'b', 'c', 'd']) await send(fleet, { affinity })
+    expect(servers.map(answered)).toEqual([2, 2])
+  })
+
+  test('are bounded, and calls wait in order of arrival', async () => {
+    const { route, let: open, waiting } = gate()
+    const { fleet } = await serve(1, route, { maxInFlight: 2 })
+    const done: number[] = []
+    const calls = [0, 1, 2, 3, 4].map((index) => send(fleet, { affinity: `${index}` }).then(() => done.push(index)))
+    await vi.waitFor(() => expect(waiting()).toBe(2))
+    expect(fleet.counts()).toMatchObject({ inFlight: 2, waiting: 3 })
+    for (let index = 0; index < 5; index++) {
+      await vi.waitFor(() => expect(waiting()).toBeGreaterThan(0))
+      open(1)
+    }
+    await Promise.all(calls)
+    expect(done).toEqual([0, 1, 2, 3, 4])
+    idle(fleet)
+  })
+
+  test('are refused with a typed error once too many wait', async () => {
+    const { route, let: open, waiting } = gate()
+    const { fleet } = await serve(1, route, { maxInFlight: 1, maxWaiting: 1 })
+    const calls = [send(fleet), send(fleet)]
+    await vi.waitFor(() => expect(waiting()).toBe(1))
+    await expect(send(fleet)).rejects.toMatchObject({ code: 'POLICY_RATE_LIMITED', message: expect.stringContaining('maxWaiting') })
+    open()
+    await vi.waitFor(() => expect(waiting()).toBe(1))
+    open()
+    await Promise.all(calls)
+  })
+
+  test('are given up by a call that is aborted while it waits', async () => {
+    const { route, let: open, waiting } = gate()
+    const { fleet } = await serve(1, route, { maxInFlight: 1 })
+    const first = send(fleet)
+    await vi.waitFor(() => expect(waiting()).toBe(1))
+    const controller = new AbortController()
+    const second = send(fleet, { signal: controller.signal })
+    const third = send(fleet)
+    controller.abort(new Error('gone'))
+    await expect(second).rejects.toThrow('gone')
+    open()
+    await first
+    await vi.waitFor(() => expect(waiting()).toBe(1))
+    open()
+    await third
+    idle(fleet)
+  })
+
+  test('move from a server that is drained, and come back to it when it is restored', async () => {
+    const { route, let: open, waiting } = gate()
+    const { fleet, servers, events } = await serve(2, route)
+    const first = send(fleet, { affinity: 'a' })
+    await vi.waitFor(() => expect(waiting()).toBe(1))
+    const [home, other] = servers as [ToyServer, ToyServer]
+    let drained = false
+    const drain = fleet.drain(home.url, new AbortController().signal).then(() => {
+      drained = true
+    })
+    const second = send(fleet, { affinity: 'a' })
+    await vi.waitFor(() => expect(waiting()).toBe(2))
+    expect(drained).toBe(false)
+    open()
+    expect((await first).outcome.replica).toBe(home.url)
+    expect((await second).outcome.replica).toBe(other.url)
+    await drain
+    expect(events).toContainEqual({ type: 'replica-out', server: home.url, reason: 'draining' })
+    fleet.restore(home.url)
+    const third = send(fleet, { affinity: 'b' })
+    await vi.waitFor(() => expect(waiting()).toBe(1))
+    open()
+    expect((await third).outcome.replica).toBe(home.url)
+    idle(fleet)
+  })
+})
+
+describe('a server that goes', () => {
+  test('is left at once, its call is sent to another, and it is taken back when it is well', async () => {
+    const { fleet, servers, events } = await serve(2, fine)
+    const [home, other] = servers as [ToyServer, ToyServer]
+    expect((await send(fleet, { affinity: 'a' })).outcome.replica).toBe(home.url)
+    await home.die()
+    // Idle sockets to it may be open still, and a call that meets one is a call that was closing.
+    expect((await send(fleet, { affinity: 'a' })).outcome.replica).toBe(other.url)
+    await vi.waitFor(() => expect(fleet.replicas()[0]!.out).toBe('unhealthy'))
+    expect((await send(fleet, { affinity: 'a' })).outcome.replica).toBe(other.url)
+    await home.rise()
+    await vi.waitFor(() => expect(fleet.replicas()[0]!.out).toBeNull(), { timeout: 3000 })
+    expect(events.map(({ type }) => type)).toEqual(expect.arrayContaining(['replica-out', 'replica-back']))
+    // The rollout stays where it is now.
+    expect((await send(fleet, { affinity: 'a' })).outcome.replica).toBe(other.url)
+    idle(fleet)
+  })
+
+  test('alone is waited for, a while', async () => {
+    const { fleet, servers } = await serve(1, fine, { unavailableMs: 400 })
+    const [only] = servers as [ToyServer]
+    await only.die()
+    await expect(send(fleet)).rejects.toMatchObject({ code: 'POLICY_UNAVAILABLE' })
+    const early = send(fleet)
+    await only.rise()
+    expect((await early).text).toContain('fine')
+    await only.die()
+    await expect(send(fleet)).rejects.toMatchObject({ code: 'POLICY_UNAVAILABLE' })
+    await expect(send(fleet)).rejects.toMatchObject({ code: 'POLICY_UNAVAILABLE', message: expect.stringContaining('No server is well') })
+    idle(fleet)
+  })
+
+  test('was not there at the start and comes later', async () => {
+    const server = await createToyVllm()
+    await server.die()
+    const fleet = await quickFleet([server.url], { unavailableMs: 5000 })
+    closers.push(
+      () => fleet.close(),
+      () => server.close(),
+    )
+    expect(fleet.replicas()).toMatchObject([{ out: 'unhealthy' }])
+    const call = send(fleet, { path: '/reset_prefix_cache' })
+    await sleep(50)
+    await server.rise()
+    expect((await call).text).toContain('success')
+  })
+
+  test('fails probes three times before it is out', async () => {
+    let sick = false
+    const server = await createToyVllm()
+    server.answer((request, response) =>
+      sick && request.path === '/health' ? void response.writeHead(500).end() : server.route(request, response),
+    )
+    const fleet = await quickFleet([server.url], { probeIntervalMs: 30 })
+    closers.push(
+      () => fleet.close(),
+      () => server.close(),
+    )
+    sick = true
+    const before = server.seen.filter(({ path }) => path === '/health').length
+    await vi.waitFor(() => expect(fleet.replicas()[0]!.out).toBe('unhealthy'))
+    expect(server.seen.filter(({ path }) => path === '/health').length - before).toBeGreaterThanOrEqual(3)
+    sick = false
+    await vi.waitFor(() => expect(fleet.replicas()[0]!.out).toBeNull(), { timeout: 4000 })
+  })
+})
+
+describe('a call', () => {
+  test('is sent once more where the server answers 503 before anything else, once', async () => {
+    let left = 1
+    const { fleet, servers, events } = await serve(1, (_request, response) =>
+      left-- > 0 ? sendJson(response, 503, { error: { message: 'starting' } }) : sendJson(response, 200, { fine: true }),
+    )
+    expect((await send(fleet)).text).toContain('fine')
+    expect(fleet.counts()).toMatchObject({ retries: 1, failures: 0 })
+    expect(events).toContainEqual({ type: 'call-retried', server: servers[0]!.url, why: expect.stringContaining('starting') })
+    left = 2
+    await expect(send(fleet)).rejects.toMatchObject({ code: 'POLICY_UNAVAILABLE', details: { status: 503 } })
+    expect(answered(servers[0]!)).toBe(4)
+    idle(fleet)
+  })
+
+  test('is not sent again once a byte of its answer came', async () => {
+    const { fleet, servers } = await serve(2, (_request, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' })
+      response.write('{"half":')
+      setTimeout(() => response.destroy(), 10)
+    })
+    await expect(send(fleet)).rejects.toMatchObject({ code: 'POLICY_UNAVAILABLE', message: expect.stringContaining('in the middle') })
+    expect(answered(servers[0]!) + answered(servers[1]!)).toBe(1)
+    idle(fleet)
+  })
+
+  test('is not sent again where a fresh connection closes without an answer: it may be generating', async () => {
+    const { fleet, servers } = await serve(2, (_request, response) => void response.destroy())
+    await expect(send(fleet)).rejects.toMatchObject({ code: 'POLICY_UNAVAILABLE', message: expect.stringContaining('without an answer') })
+    expect(answered(servers[0]!) + answered(servers[1]!)).toBe(1)
+    idle(fleet)
+  })
+
+  test('that is aborted closes its connection, and the next one has the place', async () => {
+    const { fleet, servers } = await serve(1, (_request, response) => void response.writeHead(200).write('begin'), { maxInFlight: 4 })
+    const before = servers[0]!.aborted()
+    for (let wave = 0; wave < 8; wave++) {
+      const controller = new AbortController()
+      const calls = [0, 1, 2, 3].map(() => send(fleet, { signal: controller.signal }))
+      await vi.waitFor(() => expect(answered(servers[0]!)).toBe(4 * (wave + 1)))
+      controller.abort(new Error('gone'))
+      expect((await Promise.allSettled(calls)).map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected', 'rejected'])
+    }
+    await vi.waitFor(() => expect(servers[0]!.aborted() - before).toBe(32))
+    idle(fleet)
+  })
+
+  test('goes out with the key and says what it wants', async () => {
+    const { fleet, servers } = await serve(1, fine, { apiKey: 'secret' })
+    await send(fleet)
+    const { headers } = servers[0]!.seen.find(({ path }) => path === '/answer')!
+    expect(headers).toMatchObject({ authorization: 'Bearer secret', 'content-type': 'application/json' })
+    expect(servers[0]!.seen.filter(({ path }) => path === '/health')[0]!.headers).toMatchObject({ authorization: 'Bearer secret' })
+  })
+
+  test('may take longer than any timeout of the client library', async () => {
+    // undici ends a request after 300 s without headers unless it is told not to.
+    const { route, let: open, waiting } = gate()
+    const { fleet } = await serve(1, route)
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] })
+    try {
+      const call = send(fleet)
+      while (waiting() === 0) await new Promise((resolve) => setImmediate(resolve))
+      vi.advanceTimersByTime(400_000)
+      open()
+      expect((await call).text).toContain('fine')
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
+  test('waits for its reader', async () => {
+    const { fleet } = await serve(1, (_request, response) => void response.writeHead(200).end(Buffer.alloc(4_000_000)))
+    let bytes = 0
+    let resume = () => {}
+    const call = fleet.send(
+      { path: '/answer', affinity: 'a', stream: false, body: () => Buffer.from('{}') },
+      {
+        onHead() {},
+        onData(chunk, go) {
+          bytes += chunk.length
+          resume = go
+          return false
+        },
+      },
+      new AbortController().signal,
+    )
+    await vi.waitFor(() => expect(bytes).toBeGreaterThan(0))
+    await sleep(30)
+    expect(bytes).toBeLessThan(200_000)
+    const pump = setInterval(() => resume(), 1)
+    await call
+    clearInterval(pump)
+    expect(bytes).toBe(4_000_000)
+  })
+})
+
+test('idle sockets are closed before the server would', async () => {
+  const { fleet, servers } = await serve(1, fine, { keepAliveMs: 300, probeIntervalMs: 60_000 })
+  await send(fleet)
+  await vi.waitFor(() => expect(servers[0]!.sockets()).toBe(0), { timeout: 4000 })
+})
+
+test.each([[[]], [['not a url']], [['ftp://127.0.0.1']]])('servers %j are refused', async (replicas) => {
+  await expect(quickFleet(replicas)).rejects.toMatchObject({ code: 'CONFIG_INVALID' })
+})
+
+test('closing rejects what waits and what is in flight', async () => {
+  const { fleet } = await serve(1, () => {}, { maxInFlight: 1 })
+  const calls = [send(fleet), send(fleet)].map((call) => call.catch((error: unknown) => error))
+  await vi.waitFor(() => expect(fleet.counts()).toMatchObject({ inFlight: 1, waiting: 1 }))
+  await fleet.close()
+  for (const error of await Promise.all(calls)) expect(error).toMatchObject({ code: 'POLICY_UNAVAILABLE' })
+  await expect(send(fleet)).rejects.toMatchObject({ code: 'POLICY_UNAVAILABLE' })
+  idle(fleet)
+})

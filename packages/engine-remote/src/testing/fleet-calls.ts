@@ -1,0 +1,38 @@
+import type { GenerateRequest } from '@aworld-train/core'
+import { createFleet, type Fleet, type FleetCall, type FleetOptions, type FleetOutcome } from '../fleet/fleet.ts'
+import { vllmKind } from '../vllm/vllm-kind.ts'
+
+/** A fleet whose probes a test need not wait for. */
+export const quickFleet = (replicas: readonly string[], options: Omit<FleetOptions, 'replicas'> = {}): Promise<Fleet> =>
+  createFleet(vllmKind(), { replicas, probeIntervalMs: 20, probeTimeoutMs: 500, unavailableMs: 200, ...options })
+
+export interface Heard {
+  readonly outcome: FleetOutcome
+  readonly text: string
+}
+
+/** One plain call, and the text of its answer. */
+export async function send(
+  fleet: Fleet,
+  { affinity = 'one', path = '/answer', signal = new AbortController().signal }: Partial<FleetCall> & { signal?: AbortSignal } = {},
+): Promise<Heard> {
+  const chunks: Buffer[] = []
+  const call: FleetCall = { path, affinity, stream: false, body: ({ salt }) => Buffer.from(JSON.stringify({ salt })) }
+  const handler = {
+    onHead() {},
+    onData(chunk: Buffer) {
+      chunks.push(chunk)
+      return true
+    },
+  }
+  const outcome = await fleet.send(call, handler, signal)
+  return { outcome, text: Buffer.concat(chunks).toString('utf8') }
+}
+
+export const toyCall = (given: Partial<GenerateRequest> = {}): GenerateRequest => ({
+  promptTokenIds: Int32Array.of(1, 2, 3),
+  sampling: { temperature: 1, topP: 1, topK: 0, maxTokens: 16, stop: [], seed: 0 },
+  random: { seed: 3, task: 'toy', sample: 0, turn: 0 },
+  affinity: 'toy.0',
+  ...given,
+})
