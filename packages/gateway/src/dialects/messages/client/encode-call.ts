@@ -59,7 +59,7 @@ const toWireChoice = ({ kind, name, parallel }: ToolChoice) => ({
 
 const isInstruction = ({ role }: Message) => role === 'system' || role === 'developer'
 
-/** A model call of any dialect as the JSON body of a Messages request; instructions are joined into `system`. */
+/** A model call of any dialect as the JSON body of a Messages request; instructions stand in `system`, and only allowed tools are named. */
 export function encodeMessagesCall(call: ModelCall, { model, maxTokens }: EncodeMessagesCallOptions): string {
   const { messages, tools, toolChoice, stream, stop, asked } = call
   const system = messages.filter(isInstruction).map(({ content }) => textBlock(content ?? ''))
@@ -74,7 +74,7 @@ export function encodeMessagesCall(call: ModelCall, { model, maxTokens }: Encode
     top_p: asked.topP,
     top_k: asked.topK,
     ...(tools.length > 0 && {
-      tools: tools.map(toWireTool),
+      tools: tools.filter(({ name }) => toolChoice.allowed?.includes(name) ?? true).map(toWireTool),
       ...((toolChoice.kind !== 'auto' || !toolChoice.parallel) && { tool_choice: toWireChoice(toolChoice) }),
     }),
   })
