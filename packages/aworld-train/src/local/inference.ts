@@ -1,14 +1,14 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { meanWithInterval, passAtK } from '@aworld-train/core'
-import { type Episode, type RunEvent, type RunReport, type Sampling, TrainError } from '@aworld-train/protocol'
+import { type Episode, type RunEvent, type RunReport, type Sampling, type TokenReport, TrainError } from '@aworld-train/protocol'
 import { openRunStore, resolveRun, writeJsonAtomically } from '@aworld-train/store'
 import { type LoadedDataset, writeParquet } from '@aworld-train/training'
 import type { RunOptions } from '../run-options.ts'
 import { firstFailure } from './first-failure.ts'
 import type { LocalPlan } from './plan.ts'
 import { runVersions } from './run-files.ts'
-import { countCalls } from './run-report.ts'
+import { summarizeCalls } from './run-report.ts'
 import { openStage } from './stage.ts'
 
 /** What inference leaves: one row a rollout, and the mean where there was a reward. */
@@ -31,6 +31,7 @@ export interface InferenceReport {
     readonly stopReason: string
   }[]
   readonly counts: Pick<RunReport['counts'], 'modelCalls' | 'toolCalls'>
+  readonly tokenReport: TokenReport
   readonly times: { readonly wallMs: number }
   readonly versions: Readonly<Record<string, string>>
 }
@@ -119,13 +120,15 @@ async function inferInRun(plan: LocalPlan, { path, model, progress, ...request }
   )
   emit({ type: 'evaluation-start', at: Date.now(), name: 'eval', rollouts: requests.length })
   const episodes = await stage.runner.runAll(requests, request.signal)
+  const { calls, tokenReport } = await summarizeCalls(stage, episodes, startedAt)
   const report: InferenceReport = {
     version: 1,
     path,
     seed,
     sampling,
     ...summarize(episodes, samples),
-    counts: await countCalls(stage, episodes, startedAt),
+    counts: calls,
+    tokenReport,
     times: { wallMs: Date.now() - startedAt },
     versions: runVersions(),
   }

@@ -6,7 +6,7 @@ import { evaluationRequests, type LocalConfig, summarizeEvaluation } from '@awor
 import type { RunOptions } from '../run-options.ts'
 import type { LocalPlan } from './plan.ts'
 import { displayPath, runVersions, writeRunFiles } from './run-files.ts'
-import { countCalls, describeRun } from './run-report.ts'
+import { describeRun, summarizeCalls } from './run-report.ts'
 import { openStage } from './stage.ts'
 import { makeModel } from './starting-model.ts'
 
@@ -181,6 +181,7 @@ export async function openPolicy(plan: LocalPlan, { runPath, options, signal }: 
     },
     async finish({ before, after, curve = [] }) {
       const cpu = process.cpuUsage(cpuAtStart)
+      const { calls, tokenReport } = await summarizeCalls(stage, store.episodes(), startedAt)
       const report: RunReport = {
         version: 1,
         run: plan.name,
@@ -195,7 +196,8 @@ export async function openPolicy(plan: LocalPlan, { runPath, options, signal }: 
         greedyAfter: null,
         curve: curve.map((value, index) => ({ step: index + 1, reward: value, metrics: {} })),
         ledger: null,
-        counts: { rollouts, episodesByStopReason: stopReasons, ...(await countCalls(stage, store.episodes(), startedAt)) },
+        tokenReport,
+        counts: { rollouts, episodesByStopReason: stopReasons, ...calls },
         times: {
           wallMs: Date.now() - startedAt,
           cpuMs: (cpu.user + cpu.system) / 1000,

@@ -8,7 +8,7 @@ import { configurationHash } from './configuration-hash.ts'
 import { firstFailure } from './first-failure.ts'
 import type { LocalPlan } from './plan.ts'
 import { displayPath, removeUnfinished, runVersions, writeRunFiles } from './run-files.ts'
-import { countCalls, describeRun } from './run-report.ts'
+import { describeRun, summarizeCalls } from './run-report.ts'
 import { openStage } from './stage.ts'
 import { makeModel } from './starting-model.ts'
 
@@ -100,6 +100,7 @@ async function trainInRun(plan: LocalPlan, request: RunRequest): Promise<RunRepo
     }
     const toRunReport = async (result: SelfDrivenResult): Promise<RunReport> => {
       const cpu = process.cpuUsage(cpuAtStart)
+      const { calls, tokenReport } = await summarizeCalls(stage, store.episodes(), startedAt)
       return {
         version: 1,
         run: plan.name,
@@ -114,10 +115,11 @@ async function trainInRun(plan: LocalPlan, request: RunRequest): Promise<RunRepo
         greedyAfter: result.greedyAfter,
         curve: result.curve,
         ledger: result.ledger,
+        tokenReport,
         counts: {
           rollouts: result.rollouts,
           episodesByStopReason: { ...result.episodesByStopReason },
-          ...(await countCalls(stage, store.episodes(), startedAt)),
+          ...calls,
         },
         times: {
           wallMs: Date.now() - startedAt,

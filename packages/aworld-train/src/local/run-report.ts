@@ -1,4 +1,5 @@
-import type { Episode, RunReport } from '@aworld-train/protocol'
+import { createTokenReport } from '@aworld-train/core'
+import type { Episode, RunReport, TokenReport } from '@aworld-train/protocol'
 import type { LocalPlan } from './plan.ts'
 import { displayPath } from './run-files.ts'
 import type { Stage } from './stage.ts'
@@ -17,24 +18,27 @@ export function describeRun(plan: LocalPlan, stage: Stage, model: string): Recor
   }
 }
 
-/** Calls as each side of a wire counted them in this process; `since` is when it began, in Unix milliseconds. */
-export async function countCalls(
-  stage: Stage,
-  episodes: Iterable<Episode>,
-  since: number,
-): Promise<Pick<RunReport['counts'], 'modelCalls' | 'toolCalls'>> {
-  const environment = await stage.environment.counts()
-  return {
-    modelCalls: { agent: modelCallsOfAgents(episodes, since), gateway: stage.gateway.counts().calls, engine: stage.engineCalls() },
-    toolCalls: { agent: stage.runner.counts().toolCalls, environment: environment.toolCalls, servers: environment.serverToolCalls },
-  }
+export interface CallSummary {
+  readonly calls: Pick<RunReport['counts'], 'modelCalls' | 'toolCalls'>
+  readonly tokenReport: TokenReport
 }
 
-function modelCallsOfAgents(episodes: Iterable<Episode>, since: number): number {
-  let calls = 0
-  for (const { messages, timing } of episodes) {
+/** Calls as each side of a wire counted them in this process, and what clients did to them; `since` is when it began, in Unix milliseconds. */
+export async function summarizeCalls(stage: Stage, episodes: Iterable<Episode>, since: number): Promise<CallSummary> {
+  const environment = await stage.environment.counts()
+  const gateway = stage.gateway.counts()
+  const report = createTokenReport()
+  let asked = 0
+  for (const { messages, trajectories, timing } of episodes) {
     if (timing.startedAt < since) continue
-    for (const { role } of messages) if (role === 'assistant') calls += 1
+    for (const { role } of messages) if (role === 'assistant') asked += 1
+    report.add(trajectories)
   }
-  return calls
+  return {
+    calls: {
+      modelCalls: { agent: asked, gateway: gateway.calls, engine: stage.engineCalls() },
+      toolCalls: { agent: stage.runner.counts().toolCalls, environment: environment.toolCalls, servers: environment.serverToolCalls },
+    },
+    tokenReport: report.finish(gateway),
+  }
 }
