@@ -1,4 +1,5 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { createRenderWorker } from '@aworld-train/chat'
 import { openHttpServer, type PolicySession, type SessionRequest } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { createCapabilities } from './capability.ts'
@@ -14,6 +15,7 @@ import { createExposition } from './observe/exposition.ts'
 import { createObserver } from './observe/observer.ts'
 import { defaultLimits, type Gateway, type GatewayOptions, type GatewayWarning } from './options.ts'
 import { createRecorder } from './pass-through/recorder.ts'
+import { createPauses } from './pauses.ts'
 import type { GatewayParts } from './serve-call.ts'
 import { createSession } from './session.ts'
 import { createSessionState, type SessionState } from './session-state.ts'
@@ -24,11 +26,15 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const warn = options.onWarning ?? (({ message, code, details }: GatewayWarning) => logger?.warn(message, { code, ...details }))
   const limits = { ...defaultLimits, ...options.limits }
   const gate = createGate()
+  const pauses = createPauses(gate, options.maxPauseMs ?? Number.POSITIVE_INFINITY, (message) =>
+    warn({ code: 'PAUSE_OVERRUN', message, details: {} }),
+  )
   const counters = createCounters()
   const observer = createObserver()
   const models = createModelTable(options)
   const recorder = createRecorder()
   const frozen = await openFrozenClients(models.all.filter((model) => model.kind === 'frozen'))
+  const renderWorker = createRenderWorker()
   const parts: GatewayParts = {
     models,
     seed,
@@ -38,6 +44,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     limits,
     logger,
     history: createHistoryWatch(warn),
+    renderWorker,
     recorder,
     frozen,
   }
@@ -117,11 +124,8 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   return {
     url,
     open,
-    async pause({ drain }) {
-      gate.pause()
-      if (drain) await gate.drained()
-    },
-    resume: gate.resume,
+    pause: pauses.pause,
+    resume: pauses.resume,
     metrics: http.state.exposition.text,
     notReady: () => notReady(http.state),
     async drain(signal) {
@@ -133,13 +137,14 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     counts: () => toGatewayCounts(counters, gate.inside()),
     async close() {
       clearInterval(beats)
+      pauses.close()
       draining = true
       eventLoop.disable()
       http.sessions?.close()
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       await Promise.all(Array.from(sessions.values(), ({ session }) => session.close()))
       server.closeAllConnections()
-      await Promise.all([recorder.close(), frozen.close()])
+      await Promise.all([recorder.close(), frozen.close(), renderWorker.close()])
       await closed
     },
   }

@@ -35,8 +35,8 @@ export const defaultLimits: GatewayLimits = {
 
 /** Something about a run that its owner should hear of, once. */
 export interface GatewayWarning {
-  /** `BRANCH_EXPLOSION`: an agent rewrites its past at every call. `TEMPLATE_REWRITES`: the chat template does. */
-  readonly code: 'BRANCH_EXPLOSION' | 'TEMPLATE_REWRITES'
+  /** `BRANCH_EXPLOSION`: an agent rewrites its past at every call. `TEMPLATE_REWRITES`: the chat template does. `PAUSE_OVERRUN`: nobody resumed. */
+  readonly code: 'BRANCH_EXPLOSION' | 'TEMPLATE_REWRITES' | 'PAUSE_OVERRUN'
   readonly message: string
   readonly details: Readonly<Record<string, unknown>>
 }
@@ -86,6 +86,8 @@ export interface GatewayOptions {
   /** Lets other programs open sessions over HTTP. */
   readonly admin?: AdminOptions | undefined
   readonly limits?: Partial<GatewayLimits> | undefined
+  /** A pause that nobody ends ends itself after this, with a warning; without it, one lasts until `resume`. */
+  readonly maxPauseMs?: number | undefined
   readonly logger?: GatewayLogger | undefined
   /** Hears each warning; without it they go to `logger`. */
   readonly onWarning?: ((warning: GatewayWarning) => void) | undefined

@@ -98,3 +98,27 @@ test('a client that hangs up while it is held leaves the queue', async () => {
   expect((await stays).status).toBe(200)
   expect(engine.requests.length).toBe(1)
 })
+
+test('a pause that nobody ends ends itself, and says so; one that is ended in time does not', async () => {
+  const warnings: string[] = []
+  await using started = await startGateway({ say: () => 'x', maxPauseMs: 60, onWarning: ({ message }) => warnings.push(message) })
+  const session = started.gateway.open(sessionRequest())
+  await started.gateway.pause({ drain: true })
+  started.gateway.resume()
+  await new Promise((resolve) => setTimeout(resolve, 90))
+  expect(warnings).toEqual([])
+  await started.gateway.pause({ drain: false })
+  expect((await post(session.endpoint('agent'), { messages })).status).toBe(200)
+  expect(warnings).toEqual([expect.stringContaining('raise maxPauseMs')])
+})
+
+test('a drain that takes longer than a pause may is given up', async () => {
+  const held = Promise.withResolvers<string>()
+  await using started = await startGateway({ say: () => held.promise, maxPauseMs: 40, onWarning: () => {} })
+  const session = started.gateway.open(sessionRequest())
+  const answer = post(session.endpoint('agent'), { messages })
+  await until(() => started.gateway.counts().inFlight === 1)
+  await expect(started.gateway.pause({ drain: true })).rejects.toMatchObject({ code: 'GATEWAY_FAILED' })
+  held.resolve('late')
+  expect((await answer).status).toBe(200)
+})

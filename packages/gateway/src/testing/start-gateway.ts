@@ -12,7 +12,9 @@ import type { Gateway, GatewayOptions } from '../options.ts'
 export type Say = string | (Partial<ScriptedCompletion> & { readonly text: string; readonly stop?: boolean })
 
 export interface StartOptions
-  extends Partial<Pick<GatewayOptions, 'limits' | 'logger' | 'onWarning' | 'seed' | 'admin' | 'tls' | 'insecure' | 'host' | 'publicUrl'>> {
+  extends Partial<
+    Pick<GatewayOptions, 'limits' | 'logger' | 'onWarning' | 'seed' | 'admin' | 'tls' | 'insecure' | 'host' | 'publicUrl' | 'maxPauseMs'>
+  > {
   /** A list is said in order of arrival. */
   readonly say: readonly Say[] | ((request: GenerateRequest, call: number) => Say | Promise<Say>)
   readonly contextLength?: number

@@ -1,0 +1,45 @@
+import { TrainError } from '@aworld-train/protocol'
+import type { Gate } from './gate.ts'
+
+export interface Pauses {
+  /** Holds new calls; with `drain` resolves when none is in flight. Rejects with GATEWAY_FAILED where that takes longer than a pause may. */
+  pause(options: { readonly drain: boolean }): Promise<void>
+  resume(): void
+  /** Ends the watch. */
+  close(): void
+}
+
+/** Pauses of a gate, each with a watchdog: one that is not ended in `maxMs` ends itself, since nothing would be sampled any more. */
+export function createPauses(gate: Gate, maxMs: number, onOverrun: (message: string) => void): Pauses {
+  let watchdog: NodeJS.Timeout | undefined
+  let overrun = Promise.withResolvers<never>()
+
+  function end(): void {
+    clearTimeout(watchdog)
+    watchdog = undefined
+    gate.resume()
+  }
+
+  function begin(): void {
+    gate.pause()
+    if (watchdog !== undefined || maxMs === Number.POSITIVE_INFINITY) return
+    overrun = Promise.withResolvers<never>()
+    // Nobody may be waiting for it.
+    overrun.promise.catch(() => {})
+    watchdog = setTimeout(() => {
+      const message = `Calls were held for ${maxMs} ms and go on now; resume the gateway when an update has ended or failed, or raise maxPauseMs.`
+      end()
+      overrun.reject(new TrainError('GATEWAY_FAILED', message))
+      onOverrun(message)
+    }, maxMs)
+  }
+
+  return {
+    async pause({ drain }) {
+      begin()
+      if (drain) await Promise.race([gate.drained(), overrun.promise])
+    },
+    resume: end,
+    close: () => clearTimeout(watchdog),
+  }
+}
