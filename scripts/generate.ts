@@ -9,9 +9,13 @@ import {
   errorCatalogue,
   Message,
   RolloutRequest,
+  RolloutState,
   RunEvent,
   RunReport,
   Sampling,
+  SessionOpened,
+  SessionOpening,
+  SessionRecord,
   Task,
   TokenLedger,
   ToolDefinition,
@@ -24,6 +28,7 @@ import { z } from 'zod'
 import { commands } from '../packages/cli/src/commands/index.ts'
 import { toOptions } from '../packages/cli/src/define-command.ts'
 import { parityPage } from './parity-page.ts'
+import { servePage } from './serve-page.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const checkOnly = process.argv.includes('--check')
@@ -39,6 +44,10 @@ const schemas = {
   TrainingSample,
   TokenLedger,
   RolloutRequest,
+  RolloutState,
+  SessionOpening,
+  SessionOpened,
+  SessionRecord,
   RunEvent,
   RunReport,
   Message,
@@ -53,6 +62,7 @@ for (const [name, schema] of Object.entries(schemas)) {
 files.set('docs/4.reference/errors.md', errorPage())
 files.set('docs/4.reference/cli.md', await commandPage())
 files.set('docs/4.reference/configuration.md', configurationPage())
+files.set('docs/4.reference/serve-configuration.md', servePage())
 files.set('docs/3.guides/coming-from-aworld.md', parityPage())
 
 function kebab(name: string): string {

@@ -14,7 +14,7 @@ export const SessionOpening = z.strictObject({
   sample: z.int().min(0).default(0),
   /** Model that serves agents without one of their own; the gateway's default when absent. */
   policy: z.string().min(1).optional(),
-  sampling: Sampling.prefault({ maxTokens: 1024 }),
+  sampling: Sampling.extend({ maxTokens: z.int().min(1).default(1024) }).prefault({}),
   agents: z
     .array(z.strictObject({ name: z.string().min(1).max(512), trainable: z.boolean().default(true), model: z.string().min(1).optional() }))
     .min(1)

@@ -152,7 +152,7 @@ export const ServeConfig = z.strictObject({
   /** How earlier turns are rendered: as sampled inside a tool loop, always, or as the template does. */
   history: z.enum(['template', 'loop', 'as-sampled']).default('loop'),
   /** Of plain clients; sessions and rollouts bring their own. */
-  sampling: Sampling.prefault({ maxTokens: 1_024 }),
+  sampling: Sampling.extend({ maxTokens: count.default(1_024) }).prefault({}),
   /** `null`: there is no session for plain clients. */
   clients: ClientSettings.nullable().prefault({}),
   /** Folder that turns, rollouts and events are kept in; `null` keeps nothing, and then there are no rollouts. */

@@ -32,10 +32,11 @@ export function readBody(request: IncomingMessage, response: ServerResponse, max
       discardBody(request)
       reject(new BodyError('too-large', `The body is larger than ${maxBytes} bytes`))
     }
-    request.once('error', reject)
-    request.once('close', () => {
+    const leave = () => {
       if (!request.complete) reject(new BodyError('incomplete', 'The connection closed before the whole body had come'))
-    })
+    }
+    request.once('error', leave)
+    request.once('close', leave)
     if (Number(request.headers['content-length'] ?? 0) > maxBytes) {
       refuse()
       return

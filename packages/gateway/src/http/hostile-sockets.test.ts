@@ -133,21 +133,20 @@ test('a client that ends its side while it waits has hung up: the engine is abor
   socket.destroy()
 })
 
-test('a client that ends its side after half a body is forgotten', async () => {
-  await using started = await startGateway(open)
-  const { socket, closed } = talk(
-    started.gateway.url,
-    `POST ${pathOf(started)} HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{"messages"`,
-  )
-  await new Promise((resolve) => setTimeout(resolve, 20))
-  socket.end()
-  await until(closed)
-  socket.destroy()
-  await expect
-    .poll(async () => [await refusedBy(started, 'incomplete'), /sockets (\d+)/.exec(await started.gateway.metrics())?.[1]])
-    .toEqual([1, '0'])
-  expect(started.gateway.counts()).toMatchObject({ calls: 0, inFlight: 0 })
-})
+for (const leave of ['end', 'destroy', 'resetAndDestroy'] as const) {
+  test(`a client that leaves after half a body is counted once and forgotten (${leave})`, async () => {
+    await using started = await startGateway(open)
+    const head = `POST ${pathOf(started)} HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{"messages"`
+    const { socket } = talk(started.gateway.url, head)
+    await expect.poll(() => started.gateway.metrics()).toMatch(/\naworld_train_gateway_sockets 1\n/)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    socket[leave]()
+    await expect.poll(() => started.gateway.metrics()).toMatch(/\naworld_train_gateway_sockets 0\n/)
+    await expect.poll(() => refusedBy(started, 'incomplete')).toBe(1)
+    expect(started.gateway.counts()).toMatchObject({ calls: 0, inFlight: 0 })
+    socket.destroy()
+  })
+}
 
 test('a thousand clients hang up in the middle of their streams, wave after wave', async () => {
   const clients = 1_000
