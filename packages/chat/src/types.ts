@@ -171,7 +171,10 @@ export interface ParsedCompletion {
   readonly message: Message
   /** `tool-calls` when calls were parsed and the engine really stopped. */
   readonly finishReason: FinishReason['unified']
-  /** What did not parse and was delivered as content: `call-invalid`, `call-unclosed`, `close-missing`, `call-in-reasoning`. */
+  /**
+   * What is odd about the calls. Delivered as content: `call-invalid`, `call-unclosed`, `open-missing`; as reasoning:
+   * `call-in-reasoning`; delivered all the same: `close-missing`; not delivered: `parallel-call-dropped`.
+   */
   readonly issues: readonly string[]
   /** By call of `message`: the id that the model wrote, which is the one to render again; `null` where it wrote none. */
   readonly promptCallIds: readonly (string | null)[]

@@ -86,7 +86,8 @@ class JsonScan implements BodyScan {
 
   #end(): void {
     this.#tail = this.#options.tail ?? ''
-    if (this.#tail === '') this.#state = 'complete'
+    if (this.#firstKey !== null) this.#state = 'other'
+    else if (this.#tail === '') this.#state = 'complete'
   }
 
   #between(code: number): void {

@@ -87,6 +87,8 @@ const malformed: readonly Case[] = [
   invalid('pythonic', 'a link', '[the manual](https://example.org) says so', []),
   invalid('pythonic', 'a call and text behind it', '[f(a=1)] and then'),
   invalid('bare-json', 'an object that is an answer', '{"answer": 42}', []),
+  invalid('bare-json', 'an empty object', '{}', []),
+  invalid('bare-json', 'a set of numbers', '{1, 2}', []),
   invalid('bare-json', 'an object with a name that is an answer', '{"name": "Ada", "age": 36}', ['call-invalid']),
   invalid('bare-json', 'text behind the object', '{"name": "f", "parameters": {}} is what I would call'),
   invalid('bare-json', 'a call behind text', 'So: {"name": "f", "parameters": {}}', []),

@@ -104,11 +104,11 @@ const cases = rows.flatMap((row) => {
 
 test.each(cases.map(([row, body]) => [row.name, body, row] as const))('%s: the work grows with the text: %j', (_, body, row) => {
   const unit = [...Array(Math.ceil(size / body.length))].fill(body).join('').slice(0, size)
+  const inArgument = `${row.opens[0] ?? ''}${row.name.endsWith('parameters') ? '<function=f><parameter=a>' : '{"name": "f", "arguments": {"a": "'}${unit}`
   for (const [text, piece] of [
     [unit, size],
-    [unit, 7],
-    [`${row.opens[0] ?? ''}{"name": "f", "arguments": {"a": "${unit}`, 4096],
-    [`${row.opens[0] ?? ''}<function=f><parameter=a>${unit}`, 4096],
+    [unit, 50],
+    [inArgument, 4096],
   ] as const) {
     expect(work(row, text, piece)).toBeLessThan(40 * size)
   }
