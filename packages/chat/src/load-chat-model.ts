@@ -84,7 +84,7 @@ export function openModel(folder: ModelFolder, { stopTokenIds, now, templateArgu
 export function branchMeasurement(model: OpenedModel): BranchMeasurement {
   const { tokenizer, probe, reasoning } = model
   const createConversation = (policy: HistoryPolicy) => conversations(model, policy)(new Date(0))
-  return { tokenizer, probe, reasons: reasoning !== null, createConversation }
+  return { tokenizer, probe, reasons: reasoning !== null || probe.reasoningField !== 'none', createConversation }
 }
 
 function conversations({ tokenizer, templates, probe, reasoning, stops }: OpenedModel, policy: HistoryPolicy): (now: Date) => Conversation {

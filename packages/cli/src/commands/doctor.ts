@@ -3,11 +3,13 @@ import { resolve } from 'node:path'
 import { styleText } from 'node:util'
 import { checkTemplate } from '@aworld-train/chat'
 import { probeMachine } from '@aworld-train/engine-local'
+import { TrainError } from '@aworld-train/protocol'
 import { type DoctorCheck, diagnose, type TrainingDefinition } from 'aworld-train'
 import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { loadProject } from '../load-project.ts'
+import { templateChecks } from './template-checks.ts'
 
 export const doctor = defineCommand({
   arguments: [
@@ -15,11 +17,15 @@ export const doctor = defineCommand({
   ],
   options: z.object({
     template: z.string().optional().describe('check the tokenizer and chat template of this Hugging Face folder'),
+    templateArguments: z.string().optional().describe('arguments of that template as a JSON object, such as {"enable_thinking": false}'),
     json: z.boolean().optional().describe('print the checks as JSON'),
   }),
   async run({ args, options, signal }) {
     const checks: DoctorCheck[] = [...(await machineChecks())]
-    if (options.template !== undefined) checks.push(...(await templateChecks(resolve(options.template))))
+    if (options.template !== undefined) {
+      const templateArguments = readArguments(options.templateArguments)
+      checks.push(...templateChecks(await checkTemplate(resolve(options.template), { templateArguments })))
+    }
     if (args[0] !== undefined) checks.push(...(await projectChecks(args[0], signal)))
     const problems = checks.filter(({ ok }) => !ok).length
     if (options.json) process.stdout.write(`${JSON.stringify({ problems, checks }, null, 2)}\n`)
@@ -57,25 +63,17 @@ async function engineChecks(): Promise<DoctorCheck[]> {
   }
 }
 
-async function templateChecks(directory: string): Promise<DoctorCheck[]> {
-  const { problems, probe, branches } = await checkTemplate(directory)
-  if (problems.length > 0) return problems.map((message) => ({ name: 'template', ok: false, message }))
-  const rewritten = Object.entries(branches).filter(([, reasons]) => reasons.loop.length > 0)
-  return [
-    {
-      name: 'template',
-      ok: true,
-      message: `round trip holds; tool calls ${probe?.syntax ?? 'are not parsed'}, arguments as ${probe?.arguments}`,
-    },
-    {
-      name: 'history',
-      ok: true,
-      message:
-        rewritten.length === 0
-          ? 'every turn continues the one before'
-          : `the template rewrites earlier turns at ${rewritten.map(([scenario, { loop }]) => `${scenario} (${loop.join(', ')})`).join('; ')}: these branch`,
-    },
-  ]
+/** The JSON object of `--template-arguments`. */
+function readArguments(text: string | undefined): Record<string, unknown> {
+  if (text === undefined) return {}
+  try {
+    const value: unknown = JSON.parse(text)
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
+  } catch {}
+  throw new TrainError(
+    'CONFIG_INVALID',
+    `--template-arguments ${text} is not a JSON object; write for example '{"enable_thinking": false}'.`,
+  )
 }
 
 async function projectChecks(target: string, signal: AbortSignal): Promise<DoctorCheck[]> {
