@@ -61,9 +61,13 @@ export async function sampleTurn(options: ServeCallOptions, { model, call, activ
   const { engine, chat, policy } = model
   const { request } = session
   checkBudget(session)
+  session.turnsTaken++
   const { agent } = options
   const held = holdRecord(agent, session, model)
-  const prepared = prepare({ held, call, model: engine.model, parts, rollout: request.rollout })
+  const prepared = await prepare({ held, call, model, parts, rollout: request.rollout, signal: active.signal }).catch((cause) => {
+    session.turnsTaken--
+    throw cause
+  })
   const sampling = effectiveSampling(request.sampling, {
     maxTokens: call.maxTokens,
     stop: call.stop,
@@ -84,7 +88,6 @@ export async function sampleTurn(options: ServeCallOptions, { model, call, activ
   const answer = createAnswer(dialect, head, response)
   progress.answer = answer
 
-  session.turnsTaken++
   const generation = await generate({
     engine,
     request: {

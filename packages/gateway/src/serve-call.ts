@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import type { RenderWorker } from '@aworld-train/chat'
 import { type TrainError, type Turn, toTrainError } from '@aworld-train/protocol'
 import { type ActiveCall, CallAborted, createActiveCall } from './active-call.ts'
 import type { Dialect } from './call.ts'
@@ -28,6 +29,8 @@ export interface GatewayParts {
   readonly limits: GatewayLimits
   readonly logger: GatewayLogger | undefined
   readonly history: HistoryWatch
+  /** Encodes long prompts in a thread of its own. */
+  readonly renderWorker: RenderWorker
   /** Reads the answers of chat engines; its thread starts with the first of them. */
   readonly recorder: Recorder
   readonly frozen: FrozenClients

@@ -1,25 +1,29 @@
 import type { ForcedCall, PreparedPrompt } from '@aworld-train/chat'
-import type { ModelDescription } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import type { ModelCall } from '../call.ts'
 import { add } from '../counters.ts'
+import type { TokenModel } from '../models/model-table.ts'
 import type { GatewayParts } from '../serve-call.ts'
 import { type HeldRecord, markDelivered } from '../session-state.ts'
 
 export interface PrepareOptions {
   readonly held: HeldRecord
   readonly call: ModelCall
-  readonly model: ModelDescription
-  readonly parts: Pick<GatewayParts, 'counters' | 'history'>
+  readonly model: TokenModel
+  readonly parts: Pick<GatewayParts, 'counters' | 'history' | 'renderWorker'>
   readonly rollout: string
+  /** Ends the wait for a long prompt. */
+  readonly signal: AbortSignal
 }
 
-/** Match and render: the prompt of a call, as the continuation of a recorded turn or as a branch. Throws POLICY_CONTEXT_OVERFLOW. */
-export function prepare({ held, call, model, parts, rollout }: PrepareOptions): PreparedPrompt {
+/** Match and render: the prompt of a call, as the continuation of a recorded turn or as a branch. Rejects with POLICY_CONTEXT_OVERFLOW. */
+export async function prepare({ held, call, model: { engine, chat }, parts, rollout, signal }: PrepareOptions): Promise<PreparedPrompt> {
   const { turns, conversation, agent } = held
   const { messages, tools, toolsJson } = call
   const isAbandoned = (turn: number) => turns[turn]?.delivered === 'abandoned'
-  const prepared = conversation.prepare({ messages, tools, toolsJson, forced: forcedCall(call), isAbandoned })
+  const request = { messages, tools, toolsJson, forced: forcedCall(call), isAbandoned }
+  const prepared = await chat.prepareAsync(conversation, request, { worker: parts.renderWorker, signal })
+  const { model } = engine
   const { length } = prepared.promptTokenIds
   if (length >= model.contextLength) {
     const message = `The conversation has ${length} tokens, the context of "${model.name}" ${model.contextLength}; shorten it, or use a model with a longer context.`
