@@ -1,12 +1,12 @@
-import { resolve } from 'node:path'
 import { type ChatModel, loadChatModel } from '@aworld-train/chat'
 import type { Environment, Reward, RunStore } from '@aworld-train/core'
 import { createLocalEngine, type LocalEngine } from '@aworld-train/engine-local'
 import { createEnvironment } from '@aworld-train/environment'
-import { createGateway, type FrozenRoute, type Gateway } from '@aworld-train/gateway'
-import { type AnswerKey, type RolloutLimits, type RunEvent, TrainError } from '@aworld-train/protocol'
+import { createGateway, type Gateway } from '@aworld-train/gateway'
+import type { AnswerKey, RolloutLimits, RunEvent } from '@aworld-train/protocol'
 import { createRolloutRunner, type InProcessRolloutRunner } from '@aworld-train/rollout'
 import type { LocalConfig } from '@aworld-train/training'
+import { toFrozenRoutes } from './frozen-routes.ts'
 import type { LocalPlan } from './plan.ts'
 
 export interface StageOptions {
@@ -114,22 +114,4 @@ export async function openStage(options: StageOptions): Promise<Stage> {
 
 function toRolloutLimits(limits: LocalConfig['limits']): RolloutLimits {
   return Object.fromEntries(Object.entries(limits).filter(([, value]) => value !== null)) as RolloutLimits
-}
-
-/** Third parties of a configuration as the gateway knows them; files are found beside the agent. */
-function toFrozenRoutes(models: LocalConfig['models'], directory: string): Record<string, FrozenRoute> {
-  const routes: Record<string, FrozenRoute> = {}
-  for (const [name, { apiKeyEnv, price, maxInFlight, mode, cassette, ...settings }] of Object.entries(models)) {
-    if (mode !== 'live' && cassette === null)
-      throw new TrainError('CONFIG_INVALID', `models.${name}.mode is "${mode}" without a file of answers; set models.${name}.cassette.`)
-    routes[name] = {
-      ...settings,
-      kind: 'frozen',
-      ...(apiKeyEnv !== null && { apiKey: { env: apiKeyEnv } }),
-      ...(price !== null && { price }),
-      ...(maxInFlight !== null && { maxInFlight }),
-      ...(mode !== 'live' && cassette !== null && { cassette: { path: resolve(directory, cassette), mode } }),
-    }
-  }
-  return routes
 }

@@ -11,6 +11,7 @@ import {
 } from '@aworld-train/engine-remote'
 import type { ModelRoute } from '@aworld-train/gateway'
 import { TrainError } from '@aworld-train/protocol'
+import { toFrozenRoutes } from 'aworld-train'
 import { describeModel } from './describe-model.ts'
 import { readSecret } from './read-serve-config.ts'
 import type { ServeConfig, ServeModel } from './serve-config.ts'
@@ -96,14 +97,8 @@ async function openModel(name: string, model: ServeModel, options: OpenModelsOpt
     return { name, route: { kind: 'token', engine, chat }, description: `${path}, ${tier.simd} SIMD, ${tier.threads} threads` }
   }
   if (model.kind !== 'frozen') return await openRemote(name, model, options)
-  const { kind, apiKeyEnv, price, maxInFlight, cassette, mode, ...settings } = model
-  const route: ModelRoute = {
-    ...settings,
-    kind,
-    ...(apiKeyEnv !== null && { apiKey: { env: apiKeyEnv } }),
-    ...(price !== null && { price }),
-    ...(maxInFlight !== null && { maxInFlight }),
-  }
+  const { kind: _, ...settings } = model
+  const route = toFrozenRoutes({ [name]: settings }, options.directory)[name]!
   return { name, route, description: `frozen, ${model.model} at ${model.baseUrl}` }
 }
 
