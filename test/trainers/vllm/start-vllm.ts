@@ -61,7 +61,6 @@ async function stopGroup(child: ChildProcess): Promise<void> {
  * imports of three Python processes: a minute or two on a quiet machine.
  */
 export async function startVllm({ model, served, contextLength, readyWithinMs }: StartVllmOptions): Promise<VllmServer> {
-  if (process.env['E_VLLM']) return { url: process.env['E_VLLM'], stop: async () => {} }
   const python = await pythonEnvironment({ name: 'vllm', requirements: here('requirements.txt'), overrides: here('overrides.txt') })
   const port = await freePort()
   const { NODE_OPTIONS: _options, ...environment } = process.env

@@ -3,6 +3,7 @@ import type { Message, ToolCall, WeightVersionSpan } from '@aworld-train/protoco
 import { eventData } from '../http/event-stream.ts'
 import { invalidAnswer, toStreamError } from '../http/server-error.ts'
 import { toFinishReason } from './finish-reason.ts'
+import { liftPromptIds } from './lift-prompt-ids.ts'
 
 /** A tool call, or in a stream a piece of one. */
 export interface WireToolCall {
@@ -57,6 +58,17 @@ function parse(server: string, text: string): WireAnswer {
   throw invalidAnswer(server, `answered ${text.slice(0, 80)} in place of an object`)
 }
 
+/** Events in one go, which costs a third less than one by one; where that fails, the one that is wrong is named. */
+function parseAll(server: string, events: readonly string[]): WireAnswer[] {
+  try {
+    const answers = JSON.parse(`[${events.join(',')}]`) as WireAnswer[]
+    if (answers.length === events.length && answers.every((answer) => typeof answer === 'object' && answer !== null)) return answers
+  } catch {
+    // Said below.
+  }
+  return events.map((event) => parse(server, event))
+}
+
 /** Puts the pieces of a stream, or a whole message, together. */
 function createMessage() {
   const calls: { id: string; name: string; arguments: string }[] = []
@@ -88,11 +100,11 @@ function createMessage() {
  * or logprobs are missing or of unequal length, where there is no choice or more than one, or where the answer stops in its middle.
  */
 export function readChatAnswer(server: string, body: Uint8Array, stream: boolean, readTokens: ReadTokens): ReportedCompletion {
-  const text = new TextDecoder().decode(body)
+  const { promptTokenIds: lifted, text } = liftPromptIds(body)
   const message = createMessage()
   const tokenIds: number[] = []
   const logprobs: number[] = []
-  let promptTokenIds: readonly number[] | null = null
+  let promptTokenIds: ArrayLike<number> | null = lifted
   let weightVersions: readonly WeightVersionSpan[] | undefined
   let finish: string | null = null
   let usage: WireAnswer['usage'] = null
@@ -116,12 +128,14 @@ export function readChatAnswer(server: string, body: Uint8Array, stream: boolean
     finish = choice.finish_reason ?? finish
   }
 
-  if (stream)
+  if (stream) {
+    const events: string[] = []
     for (const data of eventData(text)) {
       if (data === '[DONE]') done = true
-      else add(parse(server, data))
+      else events.push(data)
     }
-  else add(parse(server, text))
+    for (const answer of parseAll(server, events)) add(answer)
+  } else add(parse(server, text))
 
   if (choices === 0) throw invalidAnswer(server, 'answered no choice')
   if (!done || finish === null) throw invalidAnswer(server, 'ended in the middle of its answer')
@@ -129,7 +143,7 @@ export function readChatAnswer(server: string, body: Uint8Array, stream: boolean
   if (tokenIds.length !== logprobs.length)
     throw invalidAnswer(server, `answered ${tokenIds.length} token ids with ${logprobs.length} logprobs`)
   checkTokens(server, tokenIds, logprobs)
-  const prompt = Int32Array.from(promptTokenIds as readonly number[])
+  const prompt = promptTokenIds instanceof Int32Array ? promptTokenIds : Int32Array.from(promptTokenIds as ArrayLike<number>)
   const { prompt_tokens_details: details } = (usage ?? {}) as NonNullable<WireAnswer['usage']>
   return {
     promptTokenIds: prompt,

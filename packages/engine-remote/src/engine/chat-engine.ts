@@ -17,22 +17,28 @@ export interface ChatEngineParts {
   readonly splice: (sampling: Sampling) => string
 }
 
+const opening = 0x7b
 const closing = 0x7d
 
 /** The pieces of a JSON object as one buffer, with a member more at its end. GATEWAY_BAD_REQUEST where it ends with no brace. */
 export function withMember(pieces: readonly Uint8Array[], member: string): Buffer {
   let length = 0
   for (const piece of pieces) length += piece.length
-  const buffer = Buffer.allocUnsafe(length + member.length + 1)
+  const buffer = Buffer.allocUnsafe(length + member.length + 2)
   let at = 0
   for (const piece of pieces) {
     buffer.set(piece, at)
     at += piece.length
   }
-  while (at > 0 && buffer[at - 1]! <= 0x20) at--
+  const skipSpace = () => {
+    while (at > 0 && buffer[at - 1]! <= 0x20) at--
+  }
+  skipSpace()
   if (at === 0 || buffer[at - 1] !== closing)
     throw new TrainError('GATEWAY_BAD_REQUEST', 'The body of a chat call ends without a brace; send one JSON object.')
   at--
+  skipSpace()
+  if (buffer[at - 1] !== opening) buffer[at++] = 0x2c
   at += buffer.write(member, at, 'latin1')
   buffer[at++] = closing
   return buffer.subarray(0, at)
@@ -53,7 +59,7 @@ export function createChatEngine({ fleet, ownsFleet, model, policy, logprobs, re
       return fleet.send(
         {
           path: '/v1/chat/completions',
-          body: ({ salt }) => withMember(body, `,"cache_salt":"${salt}"`),
+          body: ({ salt }) => withMember(body, `"cache_salt":"${salt}"`),
           stream,
           affinity,
           policy,

@@ -219,7 +219,7 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
     onRestart(replica, said) {
       onEvent({ type: 'replica-restarted', server: replica.url, said })
       const initial = [...published].every(([policy, version]) => policy === '' && version === startVersion)
-      if (initial) return
+      if (initial && said === replica.firstLabel) return
       change(replica, () => {
         replica.stale = true
       })

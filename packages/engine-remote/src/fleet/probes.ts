@@ -42,6 +42,7 @@ export function createProbes({ kind, members, limits, observe, onRestart, onTick
     const restarted = known && ((boot !== null && replica.boot !== null && boot !== replica.boot) || weights !== replica.label)
     replica.boot = boot ?? replica.boot
     replica.label = weights
+    if (!known) replica.firstLabel = weights
     if (restarted) onRestart(replica, weights)
   }
 

@@ -22,6 +22,8 @@ export interface Replica {
   boot: string | null
   /** The server's own name for version `versions(undefined).at(-1)`; `null` where it names none. */
   label: string | null
+  /** What it named the weights that it starts with. */
+  firstLabel: string | null
   /** Versions that sampled, in order, by policy; the base weights are ''. */
   readonly history: Map<string, number[]>
 }
@@ -58,6 +60,7 @@ export function createReplica({ index, url, headers, limits, weightVersion }: Re
     stale: false,
     boot: null,
     label: null,
+    firstLabel: null,
     history: new Map([['', [weightVersion]]]),
   }
 }

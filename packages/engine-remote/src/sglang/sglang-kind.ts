@@ -8,11 +8,11 @@ const modes: Readonly<Record<InFlightPolicy, string>> = { drain: 'retract', keep
 
 /** Routes that say whether they did it in `success`, with `message` or `error_message`. */
 async function succeed(admin: Admin, path: string, body: unknown, signal: AbortSignal, attempts = 1): Promise<void> {
-  const { json } = await admin.expect(path, { body, timeoutMs: 600_000, attempts, signal })
+  const { json, status } = await admin.expect(path, { body, timeoutMs: 600_000, attempts, signal })
   if (!isRecord(json) || json['success'] !== false) return
   const said = json['error_message'] ?? json['message']
   throw new TrainError('POLICY_UNAVAILABLE', `${admin.server} refused ${path}: ${String(said).slice(0, 300)}; see its log.`, {
-    details: { server: admin.server, path },
+    details: { server: admin.server, path, status },
   })
 }
 

@@ -35,8 +35,7 @@ export async function compareLogprobs(
   for (const [row, { server, promptTokenIds, logprobs }] of sampled.entries()) {
     for (const [index, logprob] of logprobs.entries()) {
       const difference = Math.abs(logprob - (recomputed[row]?.[promptTokenIds.length + index] ?? Number.NaN))
-      const before = largest.get(server) ?? 0
-      if (!(difference <= before)) largest.set(server, difference)
+      largest.set(server, Math.max(largest.get(server) ?? 0, difference))
     }
   }
   return largest

@@ -47,6 +47,10 @@ export interface WeightUpdater {
   publish(publication: Publication, signal?: AbortSignal): Promise<PublishReport>
 }
 
+/** The server said that it did not load; after anything else nobody knows which weights it has. */
+const wasRefused = (error: unknown): boolean =>
+  error instanceof TrainError && typeof error.details?.['status'] === 'number' && error.details['status'] < 500
+
 interface Loaded {
   readonly replica: Replica
   error: Error | null
@@ -80,6 +84,9 @@ export function createWeightUpdater({ fleet, inFlight = 'drain', check, timeoutM
         replica.label = replica.label === null ? null : String(version)
       } else await kind.loadAdapter(replica.admin, { name: policy, directory }, signal)
       setVersion(replica, version, policy)
+    } catch (cause) {
+      if (!wasRefused(cause)) parts.setStale(replica, true)
+      throw cause
     } finally {
       // A server that stays paused is lost to every later call: it is asked even where the update was given up.
       await kind.resume(replica.admin, AbortSignal.timeout(30_000))
@@ -147,7 +154,8 @@ export function createWeightUpdater({ fleet, inFlight = 'drain', check, timeoutM
       const stale = loaded.find(({ error }) => error instanceof TrainError && error.code === 'POLICY_STALE_WEIGHTS')
       if (stale) throw stale.error
     } catch (cause) {
-      if (deadline.aborted && cause === deadline.reason)
+      outer?.throwIfAborted()
+      if (deadline.aborted)
         throw new TrainError(
           'POLICY_UNAVAILABLE',
           `Version ${version} was not published within ${timeoutMs} ms; look at the servers' logs.`,

@@ -1,0 +1,113 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { createEventReader } from '../http/event-stream.ts'
+import { withMember } from './chat-engine.ts'
+import { encodeIds } from './encode-ids.ts'
+import { toSeed } from './to-seed.ts'
+import { toSpans } from './to-spans.ts'
+
+test('ids are written as JSON writes them', () => {
+  fc.assert(
+    fc.property(fc.array(fc.integer({ min: 0, max: 2 ** 31 - 1 })), fc.string(), (ids, text) => {
+      const after = `,${JSON.stringify({ text }).slice(1)}`
+      const bytes = encodeIds('{"ids":', Int32Array.from(ids), after)
+      expect(JSON.parse(bytes.toString('utf8'))).toEqual({ ids, text })
+    }),
+  )
+})
+
+test('events come out whole, however their bytes are cut', () => {
+  const event = fc.record({ text: fc.string({ unit: 'binary' }), count: fc.integer() })
+  fc.assert(
+    fc.property(
+      fc.array(event),
+      fc.array(fc.nat(200)),
+      fc.constantFrom('\n\n', '\r\n\r\n', '\n: a comment\nid: 4\n\n'),
+      (events, cuts, end) => {
+        const bytes = Buffer.from(events.map((each) => `data: ${JSON.stringify(each)}${end}`).join(''))
+        const read: unknown[] = []
+        const reader = createEventReader((data) => read.push(JSON.parse(data)))
+        let at = 0
+        for (const cut of [...cuts, bytes.length]) {
+          reader.push(bytes.subarray(at, at + cut))
+          at += cut
+        }
+        expect(read).toEqual(events)
+        expect(reader.rest()).toBe('')
+      },
+    ),
+  )
+})
+
+test('a member is added to an object in pieces', () => {
+  const space = fc.constantFrom('', ' ', '\n\t ')
+  fc.assert(
+    fc.property(fc.dictionary(fc.string(), fc.jsonValue()), fc.nat(50), space, space, (object, cut, inner, outer) => {
+      const json = JSON.stringify(object)
+      const text = Buffer.from(json.slice(0, -1) + inner + json.slice(-1) + outer)
+      const whole = withMember([text.subarray(0, cut), text.subarray(cut)], '"salt":"7"')
+      expect(JSON.parse(whole.toString('utf8'))).toEqual(JSON.parse(JSON.stringify({ ...object, salt: '7' })))
+    }),
+  )
+})
+
+test('seeds are a function of the key alone, and differ', () => {
+  const key = { seed: 1, task: 'a', sample: 2, turn: 3 }
+  expect(toSeed(key)).toBe(toSeed({ ...key }))
+  const others = [
+    { ...key, seed: 2 },
+    { ...key, task: 'b' },
+    { ...key, sample: 3 },
+    { ...key, turn: 4 },
+    { ...key, sample: 23, turn: 3 },
+  ]
+  const seeds = new Set([key, ...others].map(toSeed))
+  expect(seeds.size).toBe(6)
+  for (const seed of seeds) expect(Number.isSafeInteger(seed) && seed >= 0).toBe(true)
+})
+
+describe('spans of weight versions', () => {
+  const at = (labels: readonly (readonly [string, number])[] | null, ...versions: number[]) =>
+    toSpans({ server: 'here', versions, labels: labels?.map(([version, start]) => ({ version, start })) ?? null, initialVersion: 0 })
+
+  test('come from the server where it says', () => {
+    expect(at([['3', 0]], 3)).toEqual({ weightVersions: [{ fromToken: 0, version: 3 }] })
+    expect(
+      at(
+        [
+          ['3', 0],
+          ['4', 9],
+        ],
+        3,
+        4,
+      ),
+    ).toEqual({
+      weightVersions: [
+        { fromToken: 0, version: 3 },
+        { fromToken: 9, version: 4 },
+      ],
+    })
+    expect(at([['default', 0]], 0)).toEqual({ weightVersions: [{ fromToken: 0, version: 0 }] })
+  })
+
+  test('are mixed where it does not say and an update came', () => {
+    expect(at(null, 3)).toEqual({ weightVersions: [{ fromToken: 0, version: 3 }] })
+    expect(at(null, 3, 4, 5)).toEqual({ weightVersions: [{ fromToken: 0, version: 3 }], mixedVersions: { lowest: 3, highest: 5 } })
+    expect(at([], 3, 4)).toMatchObject({ mixedVersions: { lowest: 3, highest: 4 } })
+  })
+
+  test.each([
+    [[['default', 0]], 3],
+    [[['2', 0]], 3],
+    [[['4', 0]], 3],
+    [
+      [
+        ['3', 0],
+        ['default', 5],
+      ],
+      3,
+    ],
+  ] as const)('%j are stale where %d was published', (labels, version) => {
+    expect(() => at(labels, version)).toThrow(expect.objectContaining({ code: 'POLICY_STALE_WEIGHTS' }))
+  })
+})

@@ -1,0 +1,27 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { liftPromptIds } from './lift-prompt-ids.ts'
+
+const lift = (text: string) => liftPromptIds(Buffer.from(text))
+
+test('ids and the rest together are the answer, whatever stands around them', () => {
+  const ids = fc.array(fc.integer({ min: 0, max: 999_999_999 }))
+  fc.assert(
+    fc.property(fc.jsonValue(), ids, fc.jsonValue(), fc.boolean(), (before, list, after, spaced) => {
+      const written = spaced ? `[${list.join(', ')}]` : JSON.stringify(list)
+      const answer = `{"before":${JSON.stringify(before)},"prompt_token_ids":${spaced ? ' ' : ''}${written},"after":${JSON.stringify(after)}}`
+      const { promptTokenIds, text } = lift(answer)
+      expect(promptTokenIds).toEqual(Int32Array.from(list))
+      expect({ ...JSON.parse(text), prompt_token_ids: list }).toEqual(JSON.parse(answer))
+    }),
+  )
+})
+
+test('what is no list of ids stays where it is', () => {
+  for (const list of ['[1,-2]', '[1.5]', '[1e3]', '[1,,2]', '[1 2]', '[null]', '["1"]', '[1,', '[[1]]', '[12345678901]', '[,]']) {
+    const answer = `{"prompt_token_ids":${list}}`
+    expect(lift(answer)).toEqual({ promptTokenIds: null, text: answer })
+  }
+  expect(lift('{"a":"\\"prompt_token_ids\\":[1]","prompt_token_ids":null}').promptTokenIds).toBeNull()
+  expect(lift('').promptTokenIds).toBeNull()
+})

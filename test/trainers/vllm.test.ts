@@ -1,0 +1,329 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type ChatModel, loadChatModel } from '@aworld-train/chat'
+import type { GenerateRequest, GenerateResult, ModelDescription, ReportedCompletion } from '@aworld-train/core'
+import { createLocalEngine } from '@aworld-train/engine-local'
+import {
+  createVllmChatEngine,
+  createVllmFleet,
+  createVllmTokenEngine,
+  createWeightUpdater,
+  type Publication,
+  type RemoteTokenEngine,
+  readVllmAnswer,
+} from '@aworld-train/engine-remote'
+import type { Sampling } from '@aworld-train/protocol'
+import { describeTokenEngine } from '@aworld-train/testing'
+import { request } from 'undici'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startVllm, type VllmServer } from './vllm/start-vllm.ts'
+import { answers, clock, contextLength, makeBlankModel, makeOtherWeights, makeToolModel } from './vllm/tool-model.ts'
+import { writeAdapter } from './vllm/write-adapter.ts'
+
+const tolerance = 1e-3
+const signal = new AbortController().signal
+
+let directory: string
+let server: VllmServer
+let model: ModelDescription
+let chat: ChatModel
+let version = 0
+const folder = (name: string) => join(directory, name)
+
+const sampling = (given: Partial<Sampling> = {}): Sampling => ({
+  temperature: 1,
+  topP: 1,
+  topK: 0,
+  maxTokens: 24,
+  stop: [],
+  seed: 0,
+  ...given,
+})
+const callOf = (given: Partial<GenerateRequest> = {}): GenerateRequest => ({
+  promptTokenIds: prompt('sum'),
+  sampling: sampling(),
+  random: { seed: 1, task: 'vllm', sample: 0, turn: 0 },
+  affinity: 'vllm.0',
+  ...given,
+})
+const prompt = (text: string): Int32Array =>
+  chat.createConversation().prepare({ messages: [{ role: 'user', content: text }], tools: [] }).promptTokenIds
+
+/** Logprobs of the embedded engine over the weights of a folder. */
+async function recompute(weights: string, rows: readonly Int32Array[], temperature: number): Promise<readonly Float32Array[]> {
+  const local = await createLocalEngine({ model: weights, simd: 'plain', threads: 2 })
+  try {
+    return await local.learner.logprobs(rows, temperature)
+  } finally {
+    await local.close()
+  }
+}
+
+async function largestDifference(weights: string, { promptTokenIds, completionTokenIds, rolloutLogprobs }: Tokens, temperature = 1) {
+  const [row] = await recompute(weights, [Int32Array.of(...promptTokenIds, ...completionTokenIds)], temperature)
+  return Math.max(...rolloutLogprobs.map((logprob, index) => Math.abs(logprob - row![promptTokenIds.length + index]!)))
+}
+type Tokens = Pick<ReportedCompletion, 'promptTokenIds' | 'completionTokenIds' | 'rolloutLogprobs'>
+
+/** Publishes a folder through an engine's fleet; what the servers sample then is compared with `checkedAgainst`. */
+async function publish(engine: RemoteTokenEngine, name: string, given: Partial<Publication> & { checkedAgainst?: string } = {}) {
+  const { checkedAgainst = name, ...publication } = given
+  const updater = createWeightUpdater({
+    fleet: engine.fleet,
+    check: {
+      engine,
+      prompts: [prompt('time'), prompt('sum'), prompt('a word never seen')],
+      tolerance,
+      recompute: (rows, temperature) => recompute(folder(checkedAgainst), rows, temperature),
+    },
+  })
+  version = Math.max(version, engine.weightVersion()) + 1
+  return updater.publish({ version, directory: folder(name), ...publication }, signal)
+}
+
+const tokenEngine = (route: 'generate' | 'completions' = 'generate') =>
+  createVllmTokenEngine({ replicas: [server.url], model, served: 'tiny', route, maxInFlight: 64 })
+
+async function metric(name: string): Promise<number> {
+  const { body } = await request(`${server.url}/metrics`)
+  return Number(new RegExp(`^${name}\\{[^}]*\\} (\\S+)$`, 'm').exec(await body.text())?.[1])
+}
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'aworld-train-vllm-'))
+  await makeBlankModel(folder('blank'))
+  model = { ...(await makeToolModel(folder('base'))), name: 'tiny' }
+  chat = await loadChatModel({ directory: model.directory, stopTokenIds: model.stopTokenIds })
+  await makeOtherWeights(folder('base'), folder('first'), 'the time is a sum of words. ')
+  await makeOtherWeights(folder('base'), folder('second'), 'four and five; five and four. ')
+  await writeAdapter(folder('base'), folder('adapter'), folder('merged'))
+  server = await startVllm({ model: folder('base'), served: 'tiny', contextLength, readyWithinMs: 400_000 })
+  // The first call compiles for some seconds.
+  const engine = await tokenEngine()
+  await publish(engine, 'base')
+  await engine.close()
+})
+
+afterAll(async () => {
+  await server?.stop()
+  await rm(directory, { recursive: true, force: true })
+})
+
+for (const route of ['generate', 'completions'] as const) {
+  describe(`route ${route}`, () => {
+    // Its options are read before the model is made: ids of bytes are the bytes.
+    describeTokenEngine({
+      name: `vLLM, ${route}`,
+      create: () => tokenEngine(route),
+      promptTokenIds: Int32Array.from(Buffer.from('sum of four and five')),
+      draws: true,
+      publish: async (engine) => void (await publish(engine as RemoteTokenEngine, version % 2 === 0 ? 'first' : 'base')),
+    })
+  })
+}
+
+describe('token engine over vLLM', () => {
+  test('samples the logprobs of the weights, at any temperature', async () => {
+    const engine = await tokenEngine()
+    await publish(engine, 'base')
+    for (const temperature of [1, 0.6, 0]) {
+      const { tokenIds, logprobs, finishReason } = await engine.generate(callOf({ sampling: sampling({ temperature }) }), signal)
+      expect(chat.decode(tokenIds)).toBe(`${answers.sum}<|im_end|>`)
+      expect(finishReason).toEqual({ unified: 'stop', raw: 'stop' })
+      const tokens = { promptTokenIds: prompt('sum'), completionTokenIds: tokenIds, rolloutLogprobs: logprobs }
+      expect(await largestDifference(folder('base'), tokens, temperature || 1)).toBeLessThan(tolerance)
+    }
+    await engine.close()
+  })
+
+  test('stops behind a stop string and keeps its ids', async () => {
+    const engine = await tokenEngine()
+    const { tokenIds, finishReason } = await engine.generate(callOf({ sampling: sampling({ stop: [' 4,'] }) }), signal)
+    expect(chat.decode(tokenIds)).toBe('It is 4,')
+    expect(finishReason.unified).toBe('stop')
+    await engine.close()
+  })
+
+  test('frees the slot of a call that is aborted', async () => {
+    const engine = await tokenEngine()
+    const controller = new AbortController()
+    const promptTokenIds = Int32Array.from(Buffer.from('once upon a time'))
+    const long = callOf({ promptTokenIds, sampling: sampling({ maxTokens: 900, temperature: 2 }) })
+    const call = engine.generate({ ...long, onTokens: () => controller.abort(new Error('gone')) }, controller.signal)
+    await expect(call).rejects.toThrow('gone')
+    const until = Date.now() + 3000
+    while ((await metric('vllm:num_requests_running')) > 0 && Date.now() < until) await sleep(50)
+    expect(await metric('vllm:num_requests_running')).toBe(0)
+    expect(engine.fleet.counts().inFlight).toBe(0)
+    await engine.close()
+  })
+
+  test('says what is wrong with an id that the model has not', async () => {
+    const engine = await tokenEngine()
+    const call = engine.generate(callOf({ promptTokenIds: Int32Array.of(1, 99_999) }), signal)
+    await expect(call).rejects.toMatchObject({ code: 'GATEWAY_BAD_REQUEST', message: expect.stringContaining('99999') })
+    await engine.close()
+  })
+})
+
+describe('chat engine over vLLM', () => {
+  async function send(text: string, { stream = false, tools = false, maxTokens = 80 } = {}) {
+    const engine = await createVllmChatEngine({ replicas: [server.url], model: { name: 'tiny', contextLength } })
+    const chunks: Buffer[] = []
+    let type = ''
+    const body = {
+      model: 'policy',
+      stream,
+      messages: [{ role: 'user', content: text }],
+      seed: 4,
+      temperature: 3,
+      ...(tools && { tools: [{ type: 'function', function: clock }] }),
+    }
+    const spliced = `${JSON.stringify(body).slice(0, -1)},${engine.splice(sampling({ maxTokens }))}}`
+    try {
+      const outcome = await engine.send(
+        { body: [Buffer.from(spliced.slice(0, 20)), Buffer.from(spliced.slice(20))], stream, affinity: 'chat.0' },
+        {
+          onHead: (head) => {
+            type = head.contentType
+          },
+          onData(chunk) {
+            chunks.push(chunk)
+            return true
+          },
+        },
+        signal,
+      )
+      return { outcome, answer: readVllmAnswer(Buffer.concat(chunks), stream, type) }
+    } finally {
+      await engine.close()
+    }
+  }
+
+  test.each([false, true])('reports ids and logprobs of a tool call, stream %s', async (stream) => {
+    const { outcome, answer } = await send('time', { stream, tools: true })
+    const prepared = chat.createConversation().prepare({ messages: [{ role: 'user', content: 'time' }], tools: [clock] })
+    expect(Array.from(answer.promptTokenIds)).toEqual(Array.from(prepared.promptTokenIds))
+    expect(chat.decode(answer.completionTokenIds)).toBe(`${answers.time}<|im_end|>`)
+    expect(answer.message.toolCalls).toEqual([{ id: expect.stringMatching(/./), name: 'clock', arguments: '{"zone": "UTC"}' }])
+    expect(answer.finishReason).toEqual({ unified: 'tool-calls', raw: 'tool_calls' })
+    expect(outcome).toEqual({ replica: server.url, weightVersions: [expect.any(Number)] })
+    expect(await largestDifference(folder('base'), answer)).toBeLessThan(tolerance)
+  })
+
+  test.each([false, true])('reports ids and logprobs of a text, stream %s', async (stream) => {
+    const { answer } = await send('sum', { stream })
+    expect(answer.message).toEqual({ role: 'assistant', content: answers.sum })
+    expect(answer.usage).toEqual({ promptTokens: 22, completionTokens: answer.completionTokenIds.length, cachedTokens: 0 })
+    expect(await largestDifference(folder('base'), answer)).toBeLessThan(tolerance)
+  })
+
+  test.each([false, true])('refuses a conversation that leaves no room, stream %s', async (stream) => {
+    await expect(send('word '.repeat(900), { stream })).rejects.toMatchObject({ code: 'POLICY_CONTEXT_OVERFLOW' })
+  })
+})
+
+describe('weight updates of vLLM', () => {
+  test('reach the sampler step by step, and only those that were published', async () => {
+    const engine = await tokenEngine()
+    for (const name of ['first', 'second', 'base', 'second']) {
+      const { replicas } = await publish(engine, name)
+      expect(replicas).toEqual([{ server: server.url, error: null, difference: expect.any(Number) }])
+      expect(replicas[0]!.difference).toBeLessThan(tolerance)
+      const { weightVersions } = await engine.generate(callOf(), signal)
+      expect(weightVersions).toEqual([{ fromToken: 0, version }])
+    }
+    await engine.close()
+  })
+
+  test('are caught where the server samples other weights than were published', async () => {
+    const engine = await tokenEngine()
+    await expect(publish(engine, 'first', { checkedAgainst: 'second' })).rejects.toMatchObject({ code: 'POLICY_STALE_WEIGHTS' })
+    await expect(engine.generate(callOf(), signal)).rejects.toMatchObject({ code: 'POLICY_STALE_WEIGHTS' })
+    await publish(engine, 'base')
+    await expect(engine.generate(callOf(), signal)).resolves.toMatchObject({ finishReason: { unified: 'stop' } })
+    await engine.close()
+  })
+
+  test('are refused where the folder is missing, and the server lives', async () => {
+    const engine = await tokenEngine()
+    const error = { code: 'POLICY_UNAVAILABLE', message: expect.stringContaining('is not a folder on this machine') }
+    await expect(publish(engine, 'missing', { checkedAgainst: 'base' })).rejects.toMatchObject(error)
+    const { tokenIds } = await engine.generate(callOf(), signal)
+    expect(chat.decode(tokenIds)).toBe(`${answers.sum}<|im_end|>`)
+    await engine.close()
+  })
+
+  test.each(['generate', 'completions'] as const)('that meet a call kept in flight show in its versions, route %s', async (route) => {
+    const engine = await tokenEngine(route)
+    const updater = createWeightUpdater({ fleet: engine.fleet, inFlight: 'keep' })
+    const publishKeeping = () => updater.publish({ version: ++version, directory: folder('first') }, signal)
+    // On a loaded machine a completion may be over before its first token arrives.
+    let met: GenerateResult[] = []
+    let before = 0
+    for (let attempt = 0; attempt < 8 && met.length === 0; attempt++) {
+      await publish(engine, 'blank')
+      before = version
+      let update: Promise<unknown> | null = null
+      const calls = Array.from({ length: 16 }, (_, turn) =>
+        engine.generate(
+          callOf({
+            promptTokenIds: Int32Array.from(Buffer.from('once upon a time')),
+            sampling: sampling({ maxTokens: 900, temperature: 2 }),
+            random: { seed: attempt, task: 'kept', sample: 0, turn },
+            onTokens: () => {
+              update ??= publishKeeping()
+            },
+          }),
+          signal,
+        ),
+      )
+      const results = await Promise.all(calls)
+      await update
+      met = results.filter(({ weightVersions, mixedVersions }) => weightVersions.length > 1 || mixedVersions !== undefined)
+    }
+    expect(met.length).toBeGreaterThan(0)
+    for (const { weightVersions, mixedVersions, tokenIds } of met) {
+      const [first, second, ...more] = weightVersions
+      expect(first).toEqual({ fromToken: 0, version: before })
+      expect(more).toEqual([])
+      if (route === 'generate') {
+        expect(second).toEqual({ fromToken: expect.any(Number), version: before + 1 })
+        expect(second!.fromToken).toBeLessThan(tokenIds.length)
+        expect(mixedVersions).toBeUndefined()
+      } else {
+        expect(second).toBeUndefined()
+        expect(mixedVersions).toEqual({ lowest: before, highest: before + 1 })
+      }
+    }
+    await engine.close()
+  })
+
+  test('of an adapter are sampled under its name, beside the base weights', async () => {
+    const fleet = await createVllmFleet({ replicas: [server.url] })
+    const engine = await createVllmTokenEngine({ fleet, model, served: 'tiny' })
+    await publish(engine, 'base')
+    const report = await publish(engine, 'adapter', { policy: 'helper', checkedAgainst: 'merged' })
+    expect(report.replicas[0]!.difference).toBeLessThan(tolerance)
+    const helper = await engine.generate(callOf({ policy: 'helper' }), signal)
+    expect(helper.weightVersions).toEqual([{ fromToken: 0, version }])
+    const base = await engine.generate(callOf(), signal)
+    expect(base.weightVersions).toEqual([{ fromToken: 0, version: version - 1 }])
+    const tokens = { promptTokenIds: prompt('sum'), completionTokenIds: base.tokenIds, rolloutLogprobs: base.logprobs }
+    expect(await largestDifference(folder('base'), tokens)).toBeLessThan(tolerance)
+    await fleet.close()
+  })
+
+  // Last: what it leaves behind is repaired by the one after it.
+  test("by vLLM's own reload on CPU serve wrong logprobs, which is found out", async () => {
+    const fleet = await createVllmFleet({ replicas: [server.url], loadMethod: 'reload_weights' })
+    const engine = await createVllmTokenEngine({ fleet, model, served: 'tiny' })
+    await expect(publish(engine, 'second')).rejects.toMatchObject({ code: 'POLICY_STALE_WEIGHTS' })
+    await fleet.close()
+    const repaired = await tokenEngine()
+    await publish(repaired, 'second')
+    await repaired.close()
+  })
+})
