@@ -1,11 +1,13 @@
 import type { Message, ToolCall } from '@aworld-train/protocol'
 import type { ParsedCall } from './syntax/syntax.ts'
-import type { CompletionDelta } from './types.ts'
+import type { CompletionDelta, TemplateProbe } from './types.ts'
 
 export interface CompletionOutputOptions {
   /** Whether a turn may have more than one call; if not, the first alone is delivered. */
   readonly parallelCalls: boolean
   readonly mintToolCallId: (index: number) => string
+  /** Ids that the template takes: one that the model wrote in another form is not to be rendered again. */
+  readonly idForm: TemplateProbe['idForm']
 }
 
 /** What a completion has delivered so far, and the deltas that were not collected yet. */
@@ -94,7 +96,7 @@ export class CompletionOutput {
     const index = this.#calls.length
     const call: ToolCall = { id: this.#options.mintToolCallId(index), name, arguments: argumentsText }
     this.#calls.push(call)
-    this.promptCallIds.push(promptId ?? null)
+    this.promptCallIds.push(promptId !== undefined && takesId[this.#options.idForm].test(promptId) ? promptId : null)
     this.#deltas.push({ type: 'tool-call', call, index })
   }
 
@@ -110,6 +112,12 @@ export class CompletionOutput {
     else this.#reasoning += text
     this.#deltas.push({ type, text })
   }
+}
+
+const takesId: Readonly<Record<TemplateProbe['idForm'], RegExp>> = {
+  any: /^/,
+  'alphanumeric-9': /^[A-Za-z0-9]{9}$/,
+  'function-index': /^functions\..+:\d+$/,
 }
 
 const none: readonly CompletionDelta[] = []

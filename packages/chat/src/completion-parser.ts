@@ -9,7 +9,7 @@ import { createStopStrings } from './stop-strings.ts'
 import type { ToolCallSyntax } from './syntax/syntax.ts'
 import { createTokenText, type TextPiece } from './token-text.ts'
 import type { TextTokenizer } from './tokenizer.ts'
-import type { CompletionDelta, CompletionParser, ParsedCompletion } from './types.ts'
+import type { CompletionDelta, CompletionParser, ParsedCompletion, TemplateProbe } from './types.ts'
 
 export interface ParserSettings {
   readonly tokenizer: TextTokenizer
@@ -26,6 +26,7 @@ export interface ParserSettings {
   /** Text that the prompt ends with and that belongs to the completion: the opening of a call. */
   readonly forced: string
   readonly mintToolCallId: (index: number) => string
+  readonly idForm: TemplateProbe['idForm']
 }
 
 /** One streaming machine for every syntax: ids become text, stop strings cut it, and a reader tells reasoning, content and calls apart. */

@@ -122,6 +122,7 @@ export function assemble(model: OpenedModel, history: HistoryPolicy): ChatModel 
         stop,
         forced,
         mintToolCallId,
+        idForm: probe.idForm,
       }),
   }
 }

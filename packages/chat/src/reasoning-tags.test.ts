@@ -20,7 +20,7 @@ describe.each(reasoningTags.map((tags) => [tags.name, tags] as const))('%s', (_,
     const pieces = special
       ? [tags.open, `${label}Let me see.\n`, tags.close, '\n\nIt is 26.']
       : [...`${tags.open}${label}Let me see.\n${tags.close}\n\nIt is 26.`]
-    const output = new CompletionOutput({ parallelCalls: true, mintToolCallId: String })
+    const output = new CompletionOutput({ parallelCalls: true, mintToolCallId: String, idForm: 'any' })
     const next = createCallReader({ output, syntax: toolCallSyntaxes.at(-1)!, tools: [], isSpecial })
     const reader = createReasoningReader({ output, tags, isOpen: false, callMarkers: [], isSpecial, next })
     for (const text of pieces) reader.read({ text, special: special && (text === tags.open || text === tags.close), stop: false })

@@ -32,7 +32,7 @@ function startsOf({ bare }: ToolCallSyntax, text: string): number[] {
 }
 
 function reads(syntax: ToolCallSyntax, { text, stop, name, argument, tools }: PrintedCall, start: number): boolean {
-  const output = new CompletionOutput({ parallelCalls: true, mintToolCallId: String })
+  const output = new CompletionOutput({ parallelCalls: true, mintToolCallId: String, idForm: 'any' })
   const isSpecial = (marker: string) => marker === stop
   const options = { output, syntax, tools, isSpecial }
   const reader = syntax.channels ? createChannelReader(options) : createCallReader(options)

@@ -183,6 +183,13 @@ describe('tagged calls', () => {
     expect({ promptCallIds, ids: message.toolCalls?.map(({ id }) => id) }).toEqual({ promptCallIds: ['a1b2c3d4e'], ids: ['id0'] })
   })
 
+  test('an id that the template would refuse is not reported', async () => {
+    const parser = await rowParser('mistral-list', true)
+    const idsOf = (id: string) =>
+      parser.parse(`\uE000[TOOL_CALLS]\uE001[{"name": "f", "arguments": {}, "id": "${id}"}]`, { idForm: 'alphanumeric-9' }).promptCallIds
+    expect([idsOf('a1b2c3d4e'), idsOf('call_1'), idsOf('')]).toEqual([['a1b2c3d4e'], [null], [null]])
+  })
+
   test('a call inside reasoning is text, one behind it is not', async () => {
     for (const special of [true, false]) {
       const call = writers['tagged-json']!([{ name: 'f', arguments: {} }])

@@ -4,7 +4,7 @@ import type { FinishReason, ToolDefinition } from '@aworld-train/protocol'
 import { createCompletionParser } from '../completion-parser.ts'
 import { reasoningTags } from '../reasoning-tags.ts'
 import { createTokenizer, type TextTokenizer } from '../tokenizer.ts'
-import type { CompletionDelta, ParsedCompletion } from '../types.ts'
+import type { CompletionDelta, ParsedCompletion, TemplateProbe } from '../types.ts'
 import { writeModel } from '../write-model.test-support.ts'
 import { harmonyMarkers } from './harmony.ts'
 import type { ToolCallSyntax } from './syntax.ts'
@@ -133,6 +133,7 @@ export interface ParseOptions {
   readonly pieces?: readonly number[]
   readonly forced?: string
   readonly thinking?: 'open' | 'closed'
+  readonly idForm?: TemplateProbe['idForm']
 }
 
 export interface Parsed extends ParsedCompletion {
@@ -180,7 +181,7 @@ export async function rowParser(name: string, special: boolean): Promise<RowPars
     syntax,
     tokenizer,
     encode,
-    parse(text, { unified = 'stop', tools = someTools, stop = [], pieces = [], forced = '', thinking } = {}) {
+    parse(text, { unified = 'stop', tools = someTools, stop = [], pieces = [], forced = '', thinking, idForm = 'any' } = {}) {
       const sampled = encode(text)
       const ids = unified === 'stop' ? Int32Array.from([...sampled, tokenizer.tokenId(stopText)!]) : sampled
       const parser = createCompletionParser({
@@ -195,6 +196,7 @@ export async function rowParser(name: string, special: boolean): Promise<RowPars
         stop,
         forced,
         mintToolCallId: (index) => `id${index}`,
+        idForm,
       })
       const all: CompletionDelta[] = []
       let at = 0

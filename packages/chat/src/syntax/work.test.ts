@@ -61,7 +61,7 @@ function work(row: ToolCallSyntax, text: string, piece: number, reasoning = fals
     count += this.length - trimmed.length
     return trimmed
   }
-  const output = new CompletionOutput({ parallelCalls: true, mintToolCallId: String })
+  const output = new CompletionOutput({ parallelCalls: true, mintToolCallId: String, idForm: 'any' })
   const tags = reasoning ? { name: 'think', open: '<think>', close: '</think>' } : null
   const isSpecial = () => false
   const next = createCallReader({ output, syntax: counted, tools: [], isSpecial })
