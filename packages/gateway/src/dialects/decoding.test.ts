@@ -116,6 +116,16 @@ test('Responses: what an assistant wrote in one answer is one message', () => {
   ])
 })
 
+test('Responses: text behind a call belongs to the same answer', () => {
+  const input = [
+    user,
+    { type: 'function_call', call_id: '1', name: 'f', arguments: '{}' },
+    { role: 'assistant', content: 'a' },
+    { role: 'assistant', content: 'b' },
+  ]
+  expect(decode(responses, { input }).messages).toEqual([user, { role: 'assistant', content: 'ab', toolCalls: [call('1')] }])
+})
+
 test('Responses: items of one answer of ours stay together, whatever their order', () => {
   const id = (type: string, answer: number, index: number) => `${type}_0123456789ab-${answer}_${index}`
   const input = [
