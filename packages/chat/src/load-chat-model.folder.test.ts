@@ -1,9 +1,11 @@
-import { readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { chatMlTemplate } from './chat-ml-template.ts'
 import { checkTemplate } from './check-template.ts'
+import { writeFormat } from './format-fixtures.test-support.ts'
 import { loadChatModel } from './load-chat-model.ts'
+import type { ChatModel } from './types.ts'
 import { writeModel } from './write-model.test-support.ts'
 
 const special = ['<|im_start|>', '<|im_end|>']
@@ -36,6 +38,69 @@ test('special tokens may be objects', async () => {
   const model = await loadChatModel({ directory: folder.directory, stopTokenIds: [folder.idOf('<|im_end|>')] })
   const { promptTokenIds } = model.createConversation().prepare({ messages: [{ role: 'user', content: 'q' }], tools: [] })
   expect(model.decode(promptTokenIds)).toMatch(/^<\|im_start\|><\|im_start\|>user/)
+})
+
+test('the template of a processor is read, files beside it are for tools', async () => {
+  await using folder = await writeModel({ ...chatMl, template: null })
+  await writeFile(join(folder.directory, 'chat_template.json'), JSON.stringify({ chat_template: chatMlTemplate }))
+  await mkdir(join(folder.directory, 'additional_chat_templates'))
+  await writeFile(join(folder.directory, 'additional_chat_templates', 'tool_use.jinja'), `TOOLS ${chatMlTemplate}`)
+  const model = await loadChatModel({ directory: folder.directory, stopTokenIds: [folder.idOf('<|im_end|>')] })
+  const prompt = (tools: { name: string; parameters: object }[]) =>
+    model.decode(model.createConversation().prepare({ messages: [{ role: 'user', content: 'q' }], tools: tools as never }).promptTokenIds)
+  expect(prompt([])).toMatch(/^<\|im_start\|>user/)
+  expect(prompt([{ name: 'f', parameters: {} }])).toMatch(/^TOOLS <\|im_start\|>system|^TOOLS<\|im_start\|>system/)
+})
+
+test('templates without a default are named', async () => {
+  const named = [{ name: 'tool_use', template: chatMlTemplate }, { name: 'rag', template: 'x' }, null, { name: 'odd' }]
+  await using folder = await writeModel({ ...chatMl, template: null, config: { chat_template: named } })
+  const loading = loadChatModel({ directory: folder.directory, stopTokenIds: [] })
+  await expect(loading).rejects.toThrow('has no template named "default" among its templates "tool_use", "rag"')
+})
+
+test('arguments of the template reach every rendering, the digest and the hash', async () => {
+  await using folder = await writeFormat('qwen3')
+  const load = (templateArguments?: Record<string, unknown>) =>
+    loadChatModel({ directory: folder.directory, stopTokenIds: folder.stopTokenIds, templateArguments })
+  const [plain, silent] = [await load(), await load({ enable_thinking: false })]
+  const prompt = (model: ChatModel) =>
+    model.decode(model.createConversation().prepare({ messages: [{ role: 'user', content: 'q' }], tools: [] }).promptTokenIds)
+  expect(prompt(plain)).toMatch(/assistant\n$/)
+  expect(prompt(silent)).toMatch(/assistant\n<think>\n\n<\/think>\n\n$/)
+  expect(plain.templateHash).not.toBe(silent.templateHash)
+  expect(plain.probe.digest).not.toBe(silent.probe.digest)
+  expect((await load({})).templateHash).toBe(plain.templateHash)
+})
+
+const features = [
+  { source: '{{ messages | groupby("role") }}', says: 'the filter groupby is not supported' },
+  { source: '{{ messages | map("urlencode") | list }}', says: 'the filter urlencode is not supported' },
+  { source: '{{ "x".casefold() }}', says: 'the method casefold is not supported' },
+  { source: '{% set messages[0] = 1 %}', says: 'setting an item of a value is not supported' },
+  { source: '{% include "other" %}', says: 'Unknown statement type: include' },
+  { source: '{{ 1 is divisibleby(2) }}', says: 'cannot be read' },
+] as const
+
+test.each(features)('a feature that is missing is named, with the remedy: $source', async ({ source, says }) => {
+  await using folder = await writeModel({ ...chatMl, template: source + chatMlTemplate })
+  const loading = loadChatModel({ directory: folder.directory, stopTokenIds: [folder.idOf('<|im_end|>')] })
+  await expect(loading).rejects.toMatchObject({ code: 'TEMPLATE_UNSUPPORTED', message: expect.stringContaining(says) })
+  await expect(loading).rejects.toThrow('Use a chat engine')
+})
+
+test('an engine may stop a last answer with another token than the one that closes it in history', async () => {
+  await using folder = await writeFormat('gpt-oss')
+  const model = await loadChatModel({ directory: folder.directory, stopTokenIds: folder.stopTokenIds })
+  expect(model.probe).toMatchObject({ finalStop: '<|return|>', stops: { plain: '<|end|>', call: '<|call|>' } })
+  const without = folder.stopTokenIds.filter((id) => id !== folder.idOf('<|return|>'))
+  await expect(loadChatModel({ directory: folder.directory, stopTokenIds: without })).rejects.toThrow('add <|return|> to its stop tokens')
+})
+
+test('a closer that only the tokenizer knows is found, and has to be a stop of the engine', async () => {
+  await using folder = await writeModel({ ...chatMl, special: ['<|endoftext|>', ...special], eosToken: '<|endoftext|>', ends: [] })
+  const loading = loadChatModel({ directory: folder.directory, stopTokenIds: [folder.idOf('<|endoftext|>')] })
+  await expect(loading).rejects.toThrow('closes a turn with <|im_end|>, where the engine does not stop')
 })
 
 test('encoding and decoding lose nothing, and special tokens can be left out', async () => {

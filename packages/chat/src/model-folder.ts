@@ -21,9 +21,10 @@ export async function readModelFolder(directory: string): Promise<ModelFolder> {
   const tokenizerConfig = (await readObject(directory, 'tokenizer_config.json')) ?? {}
   const templateFile = await readText(directory, 'chat_template.jinja')
   const toolUseFile = await readText(directory, join('additional_chat_templates', 'tool_use.jinja'))
-  const named = namedTemplates(tokenizerConfig['chat_template'])
+  const processor = (await readObject(directory, 'chat_template.json')) ?? {}
+  const named = namedTemplates(tokenizerConfig['chat_template'] ?? processor['chat_template'])
   const template = templateFile ?? named.get('default') ?? null
-  if (template === null) throw missing(directory, 'chat_template.jinja, or "chat_template" in tokenizer_config.json')
+  if (template === null) throw missing(directory, namelessTemplate([...named.keys()]))
   const endIds = [await readObject(directory, 'generation_config.json'), await readObject(directory, 'config.json')].flatMap((config) =>
     idList(config?.['eos_token_id']),
   )
@@ -38,10 +39,20 @@ export async function readModelFolder(directory: string): Promise<ModelFolder> {
   }
 }
 
+/** One template, or several in a list: `default` and, for requests with tools, `tool_use`. */
 function namedTemplates(value: unknown): ReadonlyMap<string, string> {
   if (typeof value === 'string') return new Map([['default', value]])
   if (!Array.isArray(value)) return new Map()
-  return new Map(value.map(({ name, template }: { name: string; template: string }) => [name, template]))
+  return new Map(
+    value.flatMap((entry: { name?: unknown; template?: unknown } | null) =>
+      typeof entry?.name === 'string' && typeof entry.template === 'string' ? [[entry.name, entry.template] as const] : [],
+    ),
+  )
+}
+
+function namelessTemplate(names: readonly string[]): string {
+  if (names.length === 0) return 'chat_template.jinja, or "chat_template" in tokenizer_config.json'
+  return `template named "default" among its templates ${names.map((name) => `"${name}"`).join(', ')}`
 }
 
 function tokensIn(config: Readonly<Record<string, unknown>>): Record<string, string> {

@@ -22,11 +22,12 @@ export function selfTest(model: OpenedModel): string[] {
   }
   const closing = new Set(Object.values(probe.stops).filter((text) => text !== null))
   const known = new Set([...engineStopIds].map((id) => stops.get(id)))
-  const endsBefore = probe.finalStop !== null && known.has(probe.finalStop)
+  const { finalStop } = probe
   for (const text of closing) {
-    if (known.has(text) || (text === probe.stops.plain && endsBefore)) continue
+    const ends = text === probe.stops.plain && finalStop !== null ? finalStop : text
+    if (known.has(text) || known.has(ends)) continue
     problems.push(
-      `The template of ${directory} closes a turn with ${text}, where the engine does not stop; add ${text} to its stop tokens.`,
+      `The template of ${directory} closes a turn with ${ends}, where the engine does not stop; add ${ends} to its stop tokens.`,
     )
   }
   return problems
