@@ -1,0 +1,82 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { chatMlTemplate } from '@aworld-train/chat'
+import { createGateway } from '@aworld-train/gateway'
+import { writeTinyModel } from '@aworld-train/testing'
+import { expect, onTestFinished, test } from 'vitest'
+import { createToySglang } from '../../../engine-remote/src/testing/sglang-server.ts'
+import { createToyVllm } from '../../../engine-remote/src/testing/vllm-server.ts'
+import { describeModel } from './describe-model.ts'
+import { openModels } from './open-models.ts'
+import { parseServeConfig } from './read-serve-config.ts'
+
+async function modelFolder(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'open-models-'))
+  onTestFinished(() => rm(directory, { recursive: true }))
+  await writeTinyModel({ directory: join(directory, 'model'), template: chatMlTemplate })
+  return directory
+}
+
+async function open(directory: string, models: object) {
+  const config = parseServeConfig({ models }, 'serve.yaml')
+  const stack = new AsyncDisposableStack()
+  onTestFinished(() => stack.disposeAsync())
+  return { config, opened: await openModels({ config, directory, stack }) }
+}
+
+test('servers of others, third parties and their modes become routes of the gateway', async () => {
+  const directory = await modelFolder()
+  const [vllm, sglang] = [await createToyVllm(), await createToySglang()]
+  const { opened } = await open(directory, {
+    tokens: { kind: 'vllm', urls: [vllm.url], folder: './model' },
+    chat: { kind: 'sglang', mode: 'chat', urls: [sglang.url], contextLength: 512 },
+    judge: { kind: 'frozen', baseUrl: 'https://api.example.com/v1', model: 'large', mode: 'record', cassette: './answers.jsonl' },
+  })
+  expect(opened.map(({ name, route }) => [name, route.kind])).toEqual([
+    ['tokens', 'token'],
+    ['chat', 'chat'],
+    ['judge', 'frozen'],
+  ])
+  expect(opened[2]!.route).toMatchObject({ cassette: { path: join(directory, 'answers.jsonl'), mode: 'record' } })
+  expect(opened[0]!.description).toBe(`vllm, token engine, 1 server: ${vllm.url}`)
+  await Promise.all([vllm.close(), sglang.close()])
+})
+
+test('a gateway is ready while one of its servers takes calls, and says which do not', async () => {
+  const directory = await modelFolder()
+  const servers = [await createToyVllm(), await createToyVllm()]
+  const [first, second] = servers.map(({ url }) => url) as [string, string]
+  const limits = { probeIntervalMs: 20 }
+  const { opened } = await open(directory, { policy: { kind: 'vllm', urls: [first, second], folder: './model', limits } })
+  const gateway = await createGateway({ models: { policy: opened[0]!.route }, seed: 1 })
+  onTestFinished(() => gateway.close())
+  const ready = async () => (await fetch(`${gateway.url}/ready`)).status
+  await expect.poll(ready).toBe(200)
+  const gauge = async (url: string) =>
+    new RegExp(`replica_ready\\{model="policy",replica="${new URL(url).host}"\\} (\\d)`).exec(await gateway.metrics())?.[1]
+  await servers[0]!.close()
+  await expect.poll(() => gauge(first)).toBe('0')
+  expect([await ready(), await gauge(second)]).toEqual([200, '1'])
+  await servers[1]!.close()
+  await expect.poll(ready).toBe(503)
+  expect(gateway.notReady()).toEqual([expect.stringMatching(/^model "policy": no server takes calls \(127.0.0.1:\d+ \S+/)])
+})
+
+test('what a folder lacks is named', async () => {
+  const directory = await modelFolder()
+  const config = join(directory, 'model/config.json')
+  const known = JSON.parse(await readFile(config, 'utf8'))
+  const describe = (contextLength: number | null = null) => describeModel({ name: 'm', directory: join(directory, 'model'), contextLength })
+  expect(await describe(100)).toMatchObject({ name: 'm', contextLength: 100, stopTokenIds: [expect.any(Number)] })
+  await writeFile(config, JSON.stringify({ text_config: { ...known, vocab_size: 7, max_position_embeddings: 9 } }))
+  expect(await describe()).toMatchObject({ contextLength: 9, vocabularySize: 7 })
+  await writeFile(config, JSON.stringify({ ...known, max_position_embeddings: undefined }))
+  await expect(describe()).rejects.toThrow(/has no "max_position_embeddings"; set contextLength/)
+  await rm(config)
+  await expect(describe()).rejects.toThrow(/There is no .*config.json; name the Hugging Face folder of model "m"/)
+  await expect(open(directory, { a: { kind: 'vllm', urls: ['http://127.0.0.1:1'] } })).rejects.toThrow(/models.a needs "folder"/)
+  await expect(open(directory, { a: { kind: 'vllm', mode: 'chat', urls: ['http://127.0.0.1:1'] } })).rejects.toThrow(
+    /models.a needs "contextLength"/,
+  )
+})
