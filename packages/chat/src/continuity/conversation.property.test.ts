@@ -1,21 +1,27 @@
 import type { Message, ToolCall, ToolDefinition } from '@aworld-train/protocol'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { formatNames, writeFormat } from '../format-fixtures.test-support.ts'
 import { assemble, type OpenedModel, openModel } from '../load-chat-model.ts'
 import { readModelFolder } from '../model-folder.ts'
 import { createChatRenderer } from '../render/chat-renderer.ts'
-import { type ShapeName, shapeNames, writeShape } from '../template-shapes.test-support.ts'
+import { shapeNames, writeShape } from '../template-shapes.test-support.ts'
 import type { ChatModel, PreparedPrompt } from '../types.ts'
+import type { ModelOnDisk } from '../write-model.test-support.ts'
 import { markMessage } from './marks.ts'
 import { firstStop } from './stop-texts.ts'
 
 const now = new Date(2026, 6, 4)
-const tools: ToolDefinition[] = ['look_up', 'add'].map((name) => ({ name, parameters: { type: 'object', properties: { 10: {}, 2: {} } } }))
+const tools: ToolDefinition[] = ['look_up', 'add'].map((name) => ({
+  name,
+  description: 'Does it.',
+  parameters: { type: 'object', properties: { 10: {}, 2: {} } },
+}))
 
-type Tokenizer = Parameters<typeof writeShape>[1]
+type Folder = ModelOnDisk & { readonly stopTokenIds: readonly number[] }
 
-async function openShape(name: ShapeName, how: Tokenizer): Promise<OpenedModel> {
-  await using folder = await writeShape(name, how)
+async function open(write: () => Promise<Folder>): Promise<OpenedModel> {
+  await using folder = await write()
   return openModel(await readModelFolder(folder.directory), { stopTokenIds: folder.stopTokenIds, now })
 }
 
@@ -143,16 +149,17 @@ function sampledIds({ tokenizer, engineStopIds }: OpenedModel, text: string, end
 }
 
 const startsWith = (whole: Int32Array, start: readonly number[]): boolean => start.every((id, at) => whole[at] === id)
-const models: readonly (readonly [string, ShapeName, Tokenizer])[] = [
-  ...shapeNames.map((name) => [name, name, {}] as const),
-  ['chat-ml with a mark for spaces', 'chat-ml', { tokenizer: 'metaspace' }],
-  ['next-header with a mark for spaces', 'next-header', { tokenizer: 'metaspace' }],
-  ['chat-ml with tokens that swallow white space', 'chat-ml', { rstrip: true }],
+const models: readonly (readonly [string, () => Promise<Folder>])[] = [
+  ...shapeNames.map((name) => [name, () => writeShape(name)] as const),
+  ...formatNames.map((name) => [`format ${name}`, () => writeFormat(name)] as const),
+  ['chat-ml with a mark for spaces', () => writeShape('chat-ml', { tokenizer: 'metaspace' })],
+  ['next-header with a mark for spaces', () => writeShape('next-header', { tokenizer: 'metaspace' })],
+  ['chat-ml with tokens that swallow white space', () => writeShape('chat-ml', { rstrip: true })],
 ]
 
-describe.each(models)('%s', async (_, name, how) => {
-  const opened = await openShape(name, how)
-  const runs = { numRuns: 25 }
+describe.each(models)('%s', async (_, write) => {
+  const opened = await open(write)
+  const runs = { numRuns: 10 }
 
   test.each(['template', 'loop', 'as-sampled'] as const)('sampled ids are never changed, with history: %s', (policy) => {
     const chat = assemble(opened, policy)
@@ -212,7 +219,7 @@ describe.each(models)('%s', async (_, name, how) => {
         const ids = () => play(opened, chat, script).map(({ prepared }) => [...prepared.promptTokenIds])
         expect(ids()).toEqual(ids())
       }),
-      { numRuns: 10 },
+      { numRuns: 4 },
     )
   })
 })
