@@ -23,6 +23,11 @@ export function objectText(text: string): string | null {
   return tryJson(text)?.kind === 'object' ? text.trim() : null
 }
 
+/** JSON text of an object with values that are JSON text. */
+export function objectOf(members: ReadonlyMap<string, string>): string {
+  return `{${[...members].map(([key, value]) => `${JSON.stringify(key)}: ${value}`).join(', ')}}`
+}
+
 export function tryJson(text: string): JsonNode | null {
   try {
     return readJson(text)

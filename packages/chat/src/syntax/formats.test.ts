@@ -23,6 +23,19 @@ const rows: Readonly<Record<FormatName, string | null>> = {
   'kimi-k2': 'kimi',
 }
 
+/** What a model goes on with behind an opened call, where that is more than the arguments. */
+const rests: Readonly<Record<string, string>> = {
+  'tagged-json': ' {"text": "x y"}}\n</tool_call>',
+  'xml-parameters': '\n<parameter=text>\nx y\n</parameter>\n</function>\n</tool_call>',
+  'key-value-tags': '<arg_key>text</arg_key>\n<arg_value>x y</arg_value>\n</tool_call>',
+  'bare-json': ' {"text": "x y"}}',
+  'mistral-list': ' {"text": "x y"}, "id": "abcdef012"}]',
+  'deepseek-fenced': '{"text": "x y"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+  'deepseek-plain': '{"text": "x y"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+  kimi: '0<|tool_call_argument_begin|>{"text": "x y"}<|tool_call_end|><|tool_calls_section_end|>',
+  'gemma-call': 'text:<|"|>x y<|"|>}<tool_call|>',
+}
+
 async function modelOf(name: FormatName): Promise<ChatModel> {
   await using folder = await writeFormat(name)
   return await loadChatModel({ directory: folder.directory, stopTokenIds: folder.stopTokenIds })
@@ -90,5 +103,32 @@ describe.each(formatNames)('%s', (name) => {
       expect(JSON.parse(message.toolCalls![0]!.arguments)).toEqual(args)
       expect(promptCallIds.map((id) => id !== null)).toEqual([model.probe.idsInPrompt])
     }
+  })
+
+  test('a call that the prompt opens goes on in what is sampled', async () => {
+    const model = await modelOf(name)
+    if (rows[name] === null) return
+    const prompt = model.createConversation().prepare({ messages: [question], tools: [tool], forced: { kind: 'named', name: 'look_up' } })
+    expect(model.decode(prompt.promptTokenIds).endsWith(prompt.forced)).toBe(true)
+    const parser = model.createCompletionParser({ tools: [tool], prompt, mintToolCallId: (index) => `id${index}` })
+    const stop = name === 'gpt-oss' ? '<|call|>' : formatFixtures[name].stops[0]
+    parser.push(model.encode(`${rests[rows[name]] ?? ' {"text": "x y"}'}${stop}`))
+    const { message, issues } = parser.finish({ unified: 'stop' })
+    expect({ issues, calls: message.toolCalls }).toEqual({
+      issues: [],
+      calls: [{ id: 'id0', name: 'look_up', arguments: expect.any(String) }],
+    })
+    expect(JSON.parse(message.toolCalls![0]!.arguments)).toEqual({ text: 'x y' })
+  })
+})
+
+test('Llama may mark its call and end it with the token for more to come', async () => {
+  const model = await modelOf('llama-3')
+  const prompt = model.createConversation().prepare({ messages: [question], tools: [tool] })
+  const parser = model.createCompletionParser({ tools: [tool], prompt, mintToolCallId: String })
+  for (const id of model.encode('<|python_tag|>{"name": "look_up", "parameters": {"text": "x"}}<|eom_id|>')) parser.push(Int32Array.of(id))
+  expect(parser.finish({ unified: 'stop' })).toMatchObject({
+    message: { content: null, toolCalls: [{ name: 'look_up', arguments: '{"text": "x"}' }] },
+    issues: [],
   })
 })

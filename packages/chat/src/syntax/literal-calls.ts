@@ -1,4 +1,5 @@
 import { scanBrackets } from './bracket-scan.ts'
+import { objectOf } from './call-object.ts'
 import { LiteralReader, NoLiteral, type Notation } from './literals.ts'
 import type { ParsedCall, ToolCallSyntax } from './syntax.ts'
 import { llama4Markers } from './tagged-json.ts'
@@ -40,7 +41,7 @@ function readPythonic(reader: LiteralReader): readonly ParsedCall[] {
     const name = reader.match(pythonName)
     reader.need('(')
     if (name === '') throw new NoLiteral()
-    calls.push({ name, arguments: `{${keywordArguments(reader)}}` })
+    calls.push({ name, arguments: keywordArguments(reader) })
   } while (reader.take(','))
   reader.need(']')
   if (!reader.ended) throw new NoLiteral()
@@ -60,7 +61,7 @@ function keywordArguments(reader: LiteralReader): string {
       break
     }
   }
-  return [...members].map(([key, value]) => `${JSON.stringify(key)}: ${value}`).join(', ')
+  return objectOf(members)
 }
 
 const escapes: Readonly<Record<string, string>> = {
@@ -145,7 +146,7 @@ export const gemmaCalls: ToolCallSyntax = {
       reader.need('{')
       const members = reader.members()
       if (name === '' || !reader.ended) throw new NoLiteral()
-      return [{ name, arguments: `{${members}}` }]
+      return [{ name, arguments: members }]
     }),
   opening: (name) => `<|tool_call>call:${name === null ? '' : `${name}{`}`,
 }

@@ -1,3 +1,5 @@
+import { objectOf } from './call-object.ts'
+
 /** Thrown by readers of literals where the text is none. */
 export class NoLiteral extends Error {}
 
@@ -64,7 +66,7 @@ export class LiteralReader {
     const string = this.#string()
     if (string !== null) return JSON.stringify(string)
     if (this.take('[')) return `[${this.#items(depth)}]`
-    if (this.take('{')) return `{${this.members(depth)}}`
+    if (this.take('{')) return this.members(depth)
     const digits = this.match(number)
     if (digits !== '') return digits
     const named = this.match(word)
@@ -72,7 +74,7 @@ export class LiteralReader {
     return this.#notation.words[named]!
   }
 
-  /** JSON text of the members up to the closing brace. */
+  /** JSON text of an object with the members up to the closing brace. */
   members(depth = 0): string {
     const members = new Map<string, string>()
     while (!this.take('}')) {
@@ -85,7 +87,7 @@ export class LiteralReader {
         break
       }
     }
-    return [...members].map(([key, value]) => `${JSON.stringify(key)}: ${value}`).join(', ')
+    return objectOf(members)
   }
 
   #items(depth: number): string {

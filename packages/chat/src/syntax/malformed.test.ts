@@ -220,8 +220,13 @@ describe('values without quotes are typed by the schema', () => {
     kind: { enum: ['a', 'b'] },
     list: { $ref: '#/$defs/list' },
     any: {},
+    tree: { $ref: '#/$defs/tree' },
   }
-  const tools = [{ name: 'f', parameters: { type: 'object', properties, $defs: { list: { type: 'array' } } } }]
+  const $defs = {
+    list: { type: 'array' },
+    tree: { anyOf: [...Array(30).fill({ $ref: '#/$defs/tree' }), { anyOf: [{ $ref: '#/$defs/tree' }, { type: 'boolean' }] }] },
+  }
+  const tools = [{ name: 'f', parameters: { type: 'object', properties, $defs } }]
 
   test.each([
     ['text', '007', '"007"'],
@@ -243,6 +248,8 @@ describe('values without quotes are typed by the schema', () => {
     ['kind', 'a', '"a"'],
     ['list', '[1, "x"]', '[1, "x"]'],
     ['list', "[1, 'x']", '"[1, \'x\']"'],
+    ['tree', 'True', 'true'],
+    ['tree', '12', '"12"'],
     ['any', '12', '12'],
     ['any', 'twelve', '"twelve"'],
     ['unknown', '12', '12'],

@@ -1,4 +1,5 @@
 import type { ToolDefinition } from '@aworld-train/protocol'
+import { objectOf } from './call-object.ts'
 import type { ParsedCall, ToolCallSyntax } from './syntax.ts'
 import { tagScanner } from './tag-scan.ts'
 import { typedValues } from './typed-value.ts'
@@ -80,9 +81,4 @@ function parsePairs(
     at += whole.length
   }
   return [{ name, arguments: objectOf(members) }]
-}
-
-/** JSON text of an object with values that are JSON text. */
-export function objectOf(members: ReadonlyMap<string, string>): string {
-  return `{${[...members].map(([key, value]) => `${JSON.stringify(key)}: ${value}`).join(', ')}}`
 }

@@ -41,21 +41,23 @@ function fits(type: string, json: string, types: ReadonlySet<string>): boolean {
 }
 
 /** The types that a schema allows, through `$ref`, unions and enumerations; empty for any. */
-function typesOf(schema: Schema, root: Schema, depth = 0): Set<string> {
+function typesOf(schema: Schema, root: Schema): Set<string> {
   const types = new Set<string>()
-  if (depth > 8) return types
-  const { type } = schema
-  for (const one of Array.isArray(type) ? type : [type]) if (typeof one === 'string') types.add(one)
-  const values = 'const' in schema ? [schema['const']] : Array.isArray(schema['enum']) && type === undefined ? schema['enum'] : []
-  for (const value of values) types.add(typeOfValue(value))
-  for (const part of [schema['anyOf'], schema['oneOf'], schema['allOf']]) {
-    for (const member of Array.isArray(part) ? part : []) {
-      for (const one of typesOf(asSchema(member) ?? {}, root, depth + 1)) types.add(one)
-    }
+  const reached = new Set([schema])
+  for (const one of reached) {
+    const { type } = one
+    for (const name of Array.isArray(type) ? type : [type]) if (typeof name === 'string') types.add(name)
+    const values = 'const' in one ? [one['const']] : Array.isArray(one['enum']) && type === undefined ? one['enum'] : []
+    for (const value of values) types.add(typeOfValue(value))
+    for (const next of partsOf(one, root)) reached.add(next)
   }
-  const target = typeof schema['$ref'] === 'string' ? resolve(schema['$ref'], root) : null
-  if (target) for (const one of typesOf(target, root, depth + 1)) types.add(one)
   return types
+}
+
+function partsOf(schema: Schema, root: Schema): Schema[] {
+  const members = [schema['anyOf'], schema['oneOf'], schema['allOf']].flatMap((part) => (Array.isArray(part) ? part : []))
+  const target = typeof schema['$ref'] === 'string' ? [resolve(schema['$ref'], root)] : []
+  return [...members.map(asSchema), ...target].filter((part) => part !== undefined)
 }
 
 function typeOfValue(value: unknown): string {
