@@ -17,25 +17,25 @@ const zero = 0x30
 function readIds(bytes: Buffer, start: number): { readonly ids: Int32Array; readonly end: number } | null {
   const end = bytes.indexOf(close, start)
   if (end < 0) return null
+  if (end === start) return { ids: new Int32Array(0), end }
   // An id takes two bytes at least, its comma included.
   const ids = new Int32Array(((end - start) >> 1) + 1)
   let count = 0
-  let value = 0
-  let digits = 0
-  for (let at = start; at <= end; at++) {
-    const byte = bytes[at]!
-    const digit = byte - zero
-    if (digit >= 0 && digit <= 9) {
-      value = value * 10 + digit
-      digits++
-    } else if (byte === comma || byte === close) {
-      if (digits === 0 || digits > 9) return at === end && count === 0 && digits === 0 ? { ids: new Int32Array(0), end } : null
-      ids[count++] = value
-      value = 0
-      digits = 0
-    } else if (byte !== space || digits > 0) return null
+  let at = start
+  while (at <= end) {
+    while (bytes[at] === space) at++
+    const first = at
+    let value = 0
+    let byte = bytes[at++]!
+    for (let digit = byte - zero; digit >= 0 && digit <= 9; digit = byte - zero) {
+      value = (Math.imul(value, 10) + digit) | 0
+      byte = bytes[at++]!
+    }
+    const digits = at - 1 - first
+    if (digits === 0 || digits > 9 || (byte !== comma && byte !== close) || (byte === comma && at > end)) return null
+    ids[count++] = value
   }
-  return { ids: ids.slice(0, count), end }
+  return { ids: ids.subarray(0, count), end }
 }
 
 /** Takes the first list of prompt ids out of the bytes of an answer, JSON or server-sent events. */

@@ -8,7 +8,7 @@ export type FleetSource = FleetOptions | { readonly fleet: Fleet }
 
 export type TokenEngineOptions = FleetSource & {
   readonly model: ModelDescription
-  /** Name that the servers know the model by; default: the first one that they list, else that of `model`. */
+  /** Name that the servers know the model by; default: that of `model`. */
   readonly served?: string | undefined
   /** Tokens to a piece of a completion, where the server can be told; 8 by default. */
   readonly streamInterval?: number | undefined

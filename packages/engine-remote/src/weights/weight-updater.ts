@@ -64,6 +64,7 @@ export function createWeightUpdater({ fleet, inFlight = 'drain', check, timeoutM
   const current = new Map<string, Publication>()
   /** Servers that the last publication could not be brought to; the next one is tried again. */
   const failed = new Set<Replica>()
+  const restoring = new Set<Replica>()
   let queue: Promise<unknown> = Promise.resolve()
 
   const emit = (replica: Replica, { version, policy }: Publication, error: Error | null): void => {
@@ -196,7 +197,14 @@ export function createWeightUpdater({ fleet, inFlight = 'drain', check, timeoutM
     queue = result.catch(() => {})
     return result
   }
-  parts.onRestart = (replica) => void inTurn(() => restore(replica)).catch(() => {})
+  parts.onRestart = (replica) => {
+    if (restoring.has(replica)) return
+    restoring.add(replica)
+    // What fails is left out and said in an event.
+    void inTurn(() => restore(replica))
+      .catch(() => {})
+      .finally(() => restoring.delete(replica))
+  }
 
   return { publish: (publication, signal) => inTurn(() => publishNow(publication, signal)) }
 }
