@@ -58,6 +58,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     directory: options.model,
     stopTokenIds: local.engine.model.stopTokenIds,
     history: config.model.history,
+    templateArguments: config.model.templateArguments,
   })
   let engineCalls = 0
   const counted: typeof local.engine = {

@@ -72,7 +72,12 @@ async function openRemote(name: string, model: RemoteModel, { config, directory,
   const about = await described(name, model.folder, model.contextLength, directory)
   const create = kind === 'vllm' ? createVllmTokenEngine : createSglangTokenEngine
   const engine = stack.adopt(await create({ ...fleet, model: about }), (each) => each.close())
-  const chat = await loadChatModel({ directory: about.directory, stopTokenIds: about.stopTokenIds, history: config.history })
+  const chat = await loadChatModel({
+    directory: about.directory,
+    stopTokenIds: about.stopTokenIds,
+    history: config.history,
+    templateArguments: model.templateArguments,
+  })
   return { name, route: { kind: 'token', engine: { ...engine, health: () => fleetHealth(engine.fleet) }, chat }, description }
 }
 
@@ -93,7 +98,12 @@ async function openModel(name: string, model: ServeModel, options: OpenModelsOpt
       (each) => each.close(),
     )
     const { engine, tier } = local
-    const chat = await loadChatModel({ directory: path, stopTokenIds: engine.model.stopTokenIds, history: options.config.history })
+    const chat = await loadChatModel({
+      directory: path,
+      stopTokenIds: engine.model.stopTokenIds,
+      history: options.config.history,
+      templateArguments: model.templateArguments,
+    })
     return { name, route: { kind: 'token', engine, chat }, description: `${path}, ${tier.simd} SIMD, ${tier.threads} threads` }
   }
   if (model.kind !== 'frozen') return await openRemote(name, model, options)

@@ -53,6 +53,9 @@ export const GatewaySettings = z.strictObject({
     .prefault({}),
 })
 
+/** Given to every rendering of the chat template, such as `{ enable_thinking: false }`. */
+const templateArguments = z.record(z.string().min(1), z.json()).default({})
+
 const LocalModel = z.strictObject({
   kind: z.literal('local'),
   /** Hugging Face folder of the model. */
@@ -62,6 +65,7 @@ const LocalModel = z.strictObject({
   threads: count.nullable().default(null),
   /** Calls that sample at once; `null`: what fits into a gigabyte, at most 64. */
   maxRows: count.nullable().default(null),
+  templateArguments,
 })
 
 const remote = {
@@ -71,6 +75,7 @@ const remote = {
   mode: z.enum(['token', 'chat']).default('token'),
   /** Folder with the model's tokenizer, template and config.json; for `token`. */
   folder: z.string().min(1).nullable().default(null),
+  templateArguments,
   /** Longest conversation in tokens; `null`: that of config.json in `folder`. */
   contextLength: count.nullable().default(null),
   /** Name that the servers know the model or the adapter by; `null`: its name here. */

@@ -96,6 +96,8 @@ export const LocalConfig = z.strictObject({
       /** `./file.ts#name`: makes that folder from nothing, on request. */
       warmUp: z.string().min(1).nullable().default(null),
       history: z.enum(['template', 'loop', 'as-sampled']).default('loop'),
+      /** Given to every rendering of the chat template, such as `{ enable_thinking: false }`. */
+      templateArguments: z.record(z.string().min(1), z.json()).default({}),
     })
     .prefault({}),
   /** Models that are not trained, by the name that agents ask for. */
