@@ -68,7 +68,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     gateway: parts,
     capabilities,
     state: { models, gate, exposition: createExposition(sources), draining: () => draining },
-    sessions: admin ? createSessionsApi(admin, open) : null,
+    sessions: admin ? createSessionsApi(admin, open, models.standard.name) : null,
   }
   const listening = await openHttpServer({
     what: 'The gateway',

@@ -42,7 +42,7 @@ test('a program in any language opens a session, runs its agent, and takes the r
   const so = z.decode(SessionRecord, (await (await ask('GET', `/${session.id}`)).json()) as z.input<typeof SessionRecord>)
   expect(so).toMatchObject({ status: 'open', trajectories: [{ turns: [{ delivered: 'delivered' }] }, { turns: [] }] })
   const record = await close(session.id)
-  expect(record).toMatchObject({ status: 'closed', rollout: 'step-1/7', attempt: 0, failure: null })
+  expect(record).toMatchObject({ status: 'closed', rollout: 'step-1/7', attempt: 0, failure: null, trajectories: [{ policy: 'tiny' }, {}] })
   const recorded = (record.trajectories as Trajectory[])[0]!.turns[0]!
   expect(recorded.promptTokenIds).toEqual(turn!.promptTokenIds)
   expect(recorded.completionTokenIds.length).toBe(started.engine.sampledTokens())

@@ -46,7 +46,11 @@ async function readOpening(request: IncomingMessage, response: ServerResponse): 
   throw badRequest(`The session cannot be opened. ${text}.`, problems[0]!.path.join('.') || null)
 }
 
-export function createSessionsApi(admin: AdminOptions, open: (request: SessionRequest) => PolicySession): SessionsApi {
+export function createSessionsApi(
+  admin: AdminOptions,
+  open: (request: SessionRequest) => PolicySession,
+  defaultPolicy: string,
+): SessionsApi {
   const { token, onTurn, maxSessions = 10_000, keptMs = 600_000 } = admin
   if (token.length < 16) throw new TrainError('CONFIG_INVALID', 'The admin token is shorter than 16 characters; take a random one.')
   const authorized = createBearerCheck(token)
@@ -72,7 +76,7 @@ export function createSessionsApi(admin: AdminOptions, open: (request: SessionRe
       const message = `${sessions.size} sessions are open or kept; close some with DELETE, or try again later.`
       throw new TrainError('GATEWAY_OVERLOADED', message, { details: { retryAfterSeconds: 1 } })
     }
-    const { timeoutMs, rollout = randomUUID(), taskId = rollout, policy = '', ...opening } = await readOpening(request, response)
+    const { timeoutMs, rollout = randomUUID(), taskId = rollout, policy = defaultPolicy, ...opening } = await readOpening(request, response)
     const id = randomUUID()
     const sessionRequest: SessionRequest = {
       ...opening,

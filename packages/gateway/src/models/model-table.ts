@@ -19,6 +19,8 @@ type AgentRequest = SessionRequest['agents'][number]
 /** The models of a gateway by name. */
 export interface ModelTable {
   readonly all: readonly Model[]
+  /** Serves what names no model. */
+  readonly standard: Model
   /** What serves a session's agent that names no model itself. Throws GATEWAY_MODEL_UNKNOWN. */
   home(request: SessionRequest, agent: AgentRequest): Model
   /** The model that a request's `model` field names, by name or alias. Throws GATEWAY_MODEL_UNKNOWN. */
@@ -56,6 +58,7 @@ export function createModelTable({ models, defaultModel, aliases = {} }: ModelTa
 
   return {
     all: [...byName.values()],
+    standard,
     onlyTokens: [...byName.values()].every(({ kind }) => kind === 'token'),
     home: ({ policy }, { model }) => (model === undefined ? (byName.get(policy) ?? standard) : find(model)),
     find,
