@@ -3,11 +3,25 @@ import { type Message, TrainError } from '@aworld-train/protocol'
 import { decodeMessage } from '../dialects/chat-completions/decode-message.ts'
 import { isStream } from './pass-on.ts'
 import type { ReadTurn, RecordedBytes } from './recorder-protocol.ts'
+import { scanArrayMember } from './scan-members.ts'
 import type { TokenPrefixes } from './token-prefixes.ts'
 
-function requestMessages(body: Uint8Array): readonly unknown[] {
-  const { messages } = JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8')) as { messages?: unknown }
-  return Array.isArray(messages) ? messages : []
+/** The messages of a request, of which only those asked for are parsed. */
+interface RequestMessages {
+  readonly count: number
+  from(index: number): readonly unknown[]
+}
+
+function requestMessages(request: Uint8Array): RequestMessages {
+  const bytes = Buffer.from(request.buffer, request.byteOffset, request.length)
+  const spans = scanArrayMember(bytes.toString('latin1'), 'messages') ?? []
+  return {
+    count: spans.length,
+    from(index) {
+      const [first, last] = [spans[index], spans.at(-1)]
+      return first && last ? (JSON.parse(`[${bytes.toString('utf8', first[0], last[1])}]`) as unknown[]) : []
+    },
+  }
 }
 
 /** The text of a message whatever else it holds: the server took it, so it is no error here. */
@@ -34,8 +48,8 @@ export function readTurn({ call, contentType, request, answer }: RecordedBytes, 
   const messages = requestMessages(request)
   const parent = known.match(completion.promptTokenIds)
   const branchReason = parent ? null : known.size === 0 ? 'root' : 'no-match'
-  known.add(call, completion.promptTokenIds, completion.completionTokenIds, messages.length + 1)
+  known.add(call, completion.promptTokenIds, completion.completionTokenIds, messages.count + 1)
   const from = parent?.messages ?? 0
-  const messagesDelta = messages.slice(from).map((message, index) => toMessage(message, from + index))
+  const messagesDelta = messages.from(from).map((message, index) => toMessage(message, from + index))
   return { call, completion, parent: parent?.call ?? null, branchReason, messagesDelta }
 }

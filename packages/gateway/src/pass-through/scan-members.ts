@@ -53,3 +53,49 @@ export function scanMembers(text: string, wanted: (name: string) => boolean): Me
   }
   return found
 }
+
+/** Where the elements of the array stand that opens at `start`, and where it closes; `null` where it does not. */
+function scanElements(
+  text: string,
+  start: number,
+): { readonly elements: readonly (readonly [number, number])[]; readonly end: number } | null {
+  const elements: [number, number][] = []
+  let depth = 0
+  let from = start + 1
+  let empty = true
+  for (let index = start; index < text.length; index++) {
+    const code = text.charCodeAt(index)
+    if (code === quote) {
+      index = endOfString(text, index) - 1
+      empty = false
+    } else if (code === 0x7b || code === 0x5b) {
+      if (depth++ > 0) empty = false
+    } else if (code === 0x2c && depth === 1) {
+      elements.push([from, index])
+      from = index + 1
+    } else if (code === 0x7d || code === 0x5d) {
+      if (--depth > 0) continue
+      if (!empty) elements.push([from, index])
+      return { elements, end: index + 1 }
+    } else if (depth === 1 && code > 0x20) empty = false
+  }
+  return null
+}
+
+/** Where the elements of the last member `name` of an object stand, if that is an array; `null` where it is missing or another value. */
+export function scanArrayMember(text: string, name: string): readonly (readonly [number, number])[] | null {
+  const key = JSON.stringify(name)
+  // The first place is most often the only one; where it is not the member, or not the last, every member is looked at.
+  const first = text.indexOf(key)
+  if (first < 0) return null
+  const only = text.slice(0, first).trimEnd()
+  if (only === '{' || (only.endsWith(',') && !/[{[]/.test(only.slice(only.indexOf('{') + 1)))) {
+    const colon = text.slice(first + key.length, first + key.length + 16).match(/^\s*:\s*\[/)
+    const found = colon && scanElements(text, first + key.length + colon[0].length - 1)
+    if (found && !text.includes(key, found.end)) return found.elements
+  }
+  const span = scanMembers(text, (each) => each === name).at(-1)
+  if (!span) return null
+  const open = span.start + text.slice(span.start, span.end).search(/\S/)
+  return text[open] === '[' ? (scanElements(text, open)?.elements ?? null) : null
+}
