@@ -53,7 +53,7 @@ export function compileTemplate(
     variables.set('messages', messages)
     variables.set('tools', tools)
     variables.set('add_generation_prompt', addGenerationPrompt)
-    return program.run(variables, now)
+    return program.run(variables)
   }
   return { source: normalised, hash, renderPieces, render: (input) => renderPieces(input).join('') }
 }

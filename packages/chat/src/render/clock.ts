@@ -16,14 +16,27 @@ const directives: Readonly<Record<string, (date: Date) => string>> = {
   a: (date) => (days[date.getDay()] ?? '').slice(0, 3),
   B: (date) => months[date.getMonth()] ?? '',
   b: (date) => (months[date.getMonth()] ?? '').slice(0, 3),
+  j: (date) => pad(dayOfYear(date), 3),
+  e: (date) => String(date.getDate()).padStart(2, ' '),
+  h: (date) => (months[date.getMonth()] ?? '').slice(0, 3),
+  F: (date) => formatTime(date, '%Y-%m-%d'),
+  T: (date) => formatTime(date, '%H:%M:%S'),
+  R: (date) => formatTime(date, '%H:%M'),
+  D: (date) => formatTime(date, '%m/%d/%y'),
+  f: (date) => pad(date.getMilliseconds() * 1000, 6),
   '%': () => '%',
+}
+
+function dayOfYear(date: Date): number {
+  const day = Date.UTC(date.getFullYear(), date.getMonth(), date.getDate())
+  return (day - Date.UTC(date.getFullYear(), 0, 0)) / 86_400_000
 }
 
 /** `date.strftime(format)` of Python in local time, with English names. Throws for a directive that is not in its table. */
 export function formatTime(date: Date, format: string): string {
-  return format.replace(/%(.)/gs, (_, directive: string) => {
-    const write = directives[directive]
+  return format.replace(/%(-?)(.)/gs, (_, unpadded: string, directive: string) => {
+    const write = Object.hasOwn(directives, directive) ? directives[directive] : undefined
     if (!write) throw new Error(`strftime_now does not know %${directive}`)
-    return write(date)
+    return unpadded ? write(date).replace(/^[0 ]+(?=.)/, '') : write(date)
   })
 }

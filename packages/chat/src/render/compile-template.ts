@@ -11,7 +11,7 @@ export interface Program {
   /** Names the template reads or sets, in the outermost block. */
   readonly names: ReadonlyMap<string, number>
   /** The text in pieces: one for each turn of a loop that is not in another, and what stands between them. */
-  run(variables: ReadonlyMap<string, Value>, now: Date): string[]
+  run(variables: ReadonlyMap<string, Value>): string[]
 }
 
 /** Compiles the statements of a parsed template into functions, once. Throws SyntaxError naming a feature that is not supported. */
@@ -20,8 +20,8 @@ export function compileProgram(body: readonly Tree.Node[]): Program {
   const emit = compilePieces(body, scope)
   return {
     names: scope.names,
-    run(variables, now) {
-      const run: Run = { now, signal: 'none', depth: 0 }
+    run(variables) {
+      const run: Run = { signal: 'none' }
       const frame = new Frame(scope.names.size, null, run)
       for (const [name, value] of variables) {
         const slot = scope.names.get(name)
@@ -232,8 +232,7 @@ function compileLoop({ loopvar, iterable, body, defaultBlock }: Tree.For, outer:
       pieces.push(otherwise(frame) as string)
       return
     }
-    run.depth += 1
-    const loop = new Loop(items, run.depth)
+    const loop = new Loop(items)
     for (let index = 0; index < items.length; index += 1) {
       loop.index0 = index
       const turn = new Frame(scope.names.size, frame, run)
@@ -246,7 +245,6 @@ function compileLoop({ loopvar, iterable, body, defaultBlock }: Tree.For, outer:
       run.signal = 'none'
       if (stops) break
     }
-    run.depth -= 1
   }
 }
 

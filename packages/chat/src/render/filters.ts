@@ -91,9 +91,9 @@ export const filters: Readonly<Record<string, Filter>> = {
     return iterate(operand).reduce((total, item) => operators['+']!(total, by === undefined ? item : memberPath(item, by)), start)
   },
   abs: (operand) => (operand instanceof Float ? new Float(Math.abs(operand.value)) : Math.abs(requireNumber(operand, 'abs'))),
-  int: (operand, args, keywords) => toInteger(operand, option(args, keywords, 0, 'default') ?? 0),
+  int: (operand, args, keywords) => toInteger(defined(operand, 'int'), option(args, keywords, 0, 'default') ?? 0),
   float: (operand, args, keywords) => {
-    const value = typeof operand === 'string' ? readNumber(operand) : numeric(operand)
+    const value = typeof operand === 'string' ? readNumber(operand) : numeric(defined(operand, 'float'))
     return value === null ? (option(args, keywords, 0, 'default') ?? new Float(0)) : new Float(value)
   },
   round: (operand, args, keywords) => {
@@ -123,10 +123,13 @@ function reversible(operand: Value): Value {
 }
 
 /** `a.b.0` of an item: what filters take for `attribute`. */
-function memberPath(item: Value, path: Value): Value {
+function memberPath(item: Value, path: Value, fallback?: Value): Value {
   if (typeof path !== 'string') return member(item, path)
   let current = item
-  for (const part of path.split('.')) current = /^\d+$/.test(part) ? member(current, Number(part)) : member(current, part)
+  for (const part of path.split('.')) {
+    const found = /^\d+$/.test(part) ? member(current, Number(part)) : member(current, part)
+    current = found === undefined ? fallback : found
+  }
   return current
 }
 
@@ -134,7 +137,7 @@ function mapper(args: readonly Value[], keywords: Keywords): (item: Value) => Va
   const by = keywords.get('attribute')
   if (by !== undefined) {
     const fallback = keywords.get('default')
-    return (item) => memberPath(item, by) ?? fallback
+    return (item) => memberPath(item, by, fallback)
   }
   const [name, ...rest] = args
   const filter = filterNamed(pythonString(name))
@@ -201,6 +204,11 @@ function requireNumber(value: Value, filter: string): number {
   const number = numeric(value)
   if (number === null) throw new TypeError(`the filter ${filter} needs a number, not ${typeName(value)}`)
   return number
+}
+
+function defined(value: Value, filter: string): Value {
+  if (value === undefined) throw new Error(`the filter ${filter} of an undefined value`)
+  return value
 }
 
 function readNumber(text: string): number | null {

@@ -63,9 +63,9 @@ function loopAttribute(loop: Loop, name: string): Value {
     case 'nextitem':
       return items[index0 + 1]
     case 'depth':
-      return loop.depth
+      return 1
     case 'depth0':
-      return loop.depth - 1
+      return 0
     case 'cycle':
       return new Callable((args) => args[index0 % args.length])
     case 'changed':

@@ -6,10 +6,8 @@ type Slot = Value | typeof unset
 
 /** What changes while one template runs. */
 export interface Run {
-  readonly now: Date
   /** Set by `break` and `continue` until the loop around them has seen it. */
   signal: 'none' | 'break' | 'continue'
-  depth: number
 }
 
 /** The variables of one block while it runs. */

@@ -75,13 +75,11 @@ export class Namespace {
 /** The variable `loop`: one for a loop, moved on with every turn. */
 export class Loop {
   readonly items: readonly Value[]
-  readonly depth: number
   index0 = 0
   #changed: string | null = null
 
-  constructor(items: readonly Value[], depth: number) {
+  constructor(items: readonly Value[]) {
     this.items = items
-    this.depth = depth
   }
 
   /** `loop.changed(…)`: the text of the arguments differs from that of the last call. */
