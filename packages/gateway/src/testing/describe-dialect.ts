@@ -80,6 +80,22 @@ function caught(run: () => unknown): TrainError {
   throw new Error('nothing was thrown')
 }
 
+const oddValue = fc.oneof(
+  fc.jsonValue({ maxDepth: 2 }),
+  fc.constantFrom<unknown>(null, '', 0, -1, true, [], {}, [[]], [null], { type: 'constructor' }, [{ type: 'text' }], '__proto__', 1e308),
+)
+
+/** A copy of `target` with `value` where `path` leads: each number chooses a member of what it has come to. */
+function replaceAt(target: unknown, path: readonly number[], value: unknown): unknown {
+  const [choice, ...rest] = path
+  if (choice === undefined || typeof target !== 'object' || target === null) return value
+  const keys = Object.keys(target)
+  const key = keys[choice % Math.max(keys.length, 1)]
+  if (key === undefined) return value
+  const inner = replaceAt((target as Body)[key], rest, value)
+  return Array.isArray(target) ? target.with(Number(key), inner) : { ...target, [key]: inner }
+}
+
 /** The tests that every dialect passes: what is written is read, and what is answered arrives, whole and streamed alike. */
 export function describeDialect({ dialect, client, refused, unreadable, failureShape }: DescribeDialectOptions): void {
   const simple = decodeBody(dialect, client.bodyWithPart({ type: 'text', text: 'Hi.' }))
@@ -218,6 +234,49 @@ export function describeDialect({ dialect, client, refused, unreadable, failureS
         expect([name, error.code, error.details?.['param']]).toEqual([name, 'GATEWAY_BAD_REQUEST', param])
         expect(error.message).not.toMatch(/undefined|\[object/)
       }
+    })
+
+    test('whatever stands in the place of whatever, a body is read or refused with a field', () => {
+      const codes = ['GATEWAY_BAD_REQUEST', 'GATEWAY_INPUT_UNSUPPORTED']
+      fc.assert(
+        fc.property(modelCalls, fc.array(fc.nat(50), { maxLength: 6 }), oddValue, (call, path, value) => {
+          const body = JSON.stringify(replaceAt(client.writeCall(call), path, value))
+          let error: unknown = null
+          try {
+            decodeBody(dialect, body)
+          } catch (thrown) {
+            error = thrown
+          }
+          if (error === null) return
+          expect(error).toBeInstanceOf(TrainError)
+          const { code, details, message } = error as TrainError
+          expect(codes).toContain(code)
+          expect(details?.['param']).toEqual(expect.any(String))
+          expect(message.length).toBeLessThan(2_000)
+        }),
+        { numRuns: 400 },
+      )
+    })
+
+    test('unknown fields anywhere break nothing', () => {
+      fc.assert(
+        fc.property(
+          modelCalls,
+          fc.dictionary(
+            fc.string().map((name) => `x_${name}`),
+            fc.jsonValue(),
+          ),
+          (call, fields) => {
+            const body = client.writeCall(call)
+            const { unusedFields } = decodeBody(dialect, { ...body, ...fields })
+            for (const name in fields) {
+              if (fields[name] === null) continue
+              expect(JSON.parse(unusedFields[name] ?? '')).toEqual(JSON.parse(JSON.stringify(fields[name])))
+            }
+          },
+        ),
+        { numRuns: 100 },
+      )
     })
 
     test('failures have its own shape, whole and in a stream', () => {
