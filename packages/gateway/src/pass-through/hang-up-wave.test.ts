@@ -56,8 +56,8 @@ test(`${clients} clients hang up in the middle of a stream: the engine sees it, 
 })
 
 test('a client that does not read holds the engine back instead of filling memory', async () => {
-  const big = 'x'.repeat(200_000)
-  await using started = await startChatGateway(() => big)
+  const more = `data: ${'x'.repeat(32_000_000)}\n\n`
+  await using started = await startChatGateway(() => ({ raw: more, type: 'text/event-stream' }))
   const session = started.gateway.open(sessionRequest())
   const { socket, begun } = ask(session.endpoint('agent').baseUrl)
   await begun
