@@ -39,6 +39,8 @@ class CallReader implements CompletionReader {
   /** Pieces to read, the next one last. */
   readonly #stack: TextPiece[] = []
   #patience = patience
+  /** Markers of a group, written as text: what follows tells whether there is a call in it. */
+  #group = ''
   /** A call was refused, and its first marker was not met. */
   #isRefused = false
 
@@ -64,6 +66,7 @@ class CallReader implements CompletionReader {
       else if (this.#syntax.close !== null) this.#output.issues.push('close-missing')
     }
     this.#settle('call-unclosed')
+    this.#showGroup()
     this.#noteMissingOpening()
     this.#output.end('content')
   }
@@ -129,11 +132,24 @@ class CallReader implements CompletionReader {
   #readContent(text: string, at: number): number {
     const found = this.#inContent.find(text, at)
     const end = found?.at ?? this.#inContent.heldFrom(text, at)
-    this.#output.text('content', text.slice(at, end))
+    this.#show(text.slice(at, end))
     if (!found) return this.#hold(text, end)
     if (this.#syntax.opens.includes(found.marker)) this.#open(plain(found.marker))
-    else this.#output.dropSpace()
+    else if (!this.#output.isBehindCall) this.#group += found.marker
     return end + found.marker.length
+  }
+
+  #show(text: string): void {
+    if (this.#group !== '' && text.trim() === '') this.#group += text
+    else {
+      this.#showGroup()
+      this.#output.text('content', text)
+    }
+  }
+
+  #showGroup(): void {
+    this.#output.text('content', this.#group)
+    this.#group = ''
   }
 
   #open(opening: TextPiece | null): void {
@@ -178,6 +194,7 @@ class CallReader implements CompletionReader {
     const calls = this.#syntax.parse(call.body, this.#tools)
     if (calls === null) return false
     this.#output.calls(calls)
+    this.#group = ''
     this.#call = null
     this.#state = 'content'
     return true
@@ -188,6 +205,7 @@ class CallReader implements CompletionReader {
     const { opening, pieces, body, state } = call
     this.#call = null
     this.#state = 'refused'
+    this.#showGroup()
     if (opening && !opening.special) this.#output.text('content', opening.text)
     for (let index = pieces.length - 1; index >= 0; index -= 1) this.#stack.push(pieces[index]!)
     this.#patience -= body.length
@@ -222,7 +240,7 @@ class CallReader implements CompletionReader {
 
   #readHeld(): void {
     const text = this.#takeHeld()
-    if (this.#call === null) this.#output.text('content', text)
+    if (this.#call === null) this.#show(text)
     else if (!this.#call.read(plain(text))) this.#refuse(this.#call, 'call-invalid')
   }
 

@@ -31,6 +31,11 @@ export class CompletionOutput {
     return this.#calls.length > 0
   }
 
+  /** Nothing but white space came after the last call. */
+  get isBehindCall(): boolean {
+    return this.called && this.#dropsSpace
+  }
+
   get content(): string {
     return this.#content
   }

@@ -68,6 +68,8 @@ const malformed: readonly Case[] = [
   invalid('deepseek-fenced', 'no fence', deepSeek('function<｜tool▁sep｜>f\n{}')),
   invalid('deepseek-fenced', 'an unclosed fence', deepSeek('function<｜tool▁sep｜>f\n```json\n{}\n')),
   invalid('deepseek-fenced', 'another type', deepSeek('tool<｜tool▁sep｜>f\n```json\n{}\n```')),
+  invalid('deepseek-plain', 'a group without a call', 'I write <｜tool▁calls▁begin｜> and <｜tool▁calls▁end｜>.', []),
+  invalid('deepseek-plain', 'a group with a bad call', `<｜tool▁calls▁begin｜>\n${deepSeek('f{}')}<｜tool▁calls▁end｜>`),
   invalid('deepseek-plain', 'no separator', deepSeek('f{}')),
   invalid('deepseek-plain', 'an endless name', deepSeek(`${'f'.repeat(600)}<｜tool▁sep｜>{}`)),
   invalid('kimi', 'an id without a number', kimi('functions.f<|tool_call_argument_begin|>{}')),
@@ -107,7 +109,9 @@ describe('what is no call stays text and is counted', () => {
     }
   })
 
-  const closed = malformed.filter(({ row, text }) => /<\/tool_call>$|｜>$|\|>$/.test(text) && row !== 'phi-list')
+  const closed = malformed.filter(
+    ({ row, text }) => /<\/tool_call>$|｜>$|\|>$/.test(text) && row !== 'phi-list' && !text.endsWith('calls▁end｜>'),
+  )
   test.each(closed)('and swallows no good call behind it: $row: $what', async ({ row, text, issues }) => {
     const found = (await rowParser(row, false)).parse(`${text}\n${good[row]}`)
     expect(found.message.toolCalls).toMatchObject([{ name: 'g' }])
