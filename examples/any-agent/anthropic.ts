@@ -5,8 +5,7 @@ import { z } from 'zod'
 import { instructions, lookup, lookupDescription, questionOf } from './elements.ts'
 
 function ask(task: TrainingTask, { baseUrl, apiKey, model }: AgentFunctionContext) {
-  // This client adds /v1 itself.
-  const client = new Anthropic({ baseURL: baseUrl.replace(/\/v1$/, ''), apiKey })
+  const client = new Anthropic({ baseURL: baseUrl, apiKey })
   const body = {
     model,
     max_tokens: 1024,

@@ -1,4 +1,5 @@
 import { Agent } from '@mastra/core/agent'
+import { Mastra } from '@mastra/core/mastra'
 import { createTool } from '@mastra/core/tools'
 import type { AgentFunctionContext, TrainingTask } from 'aworld-train'
 import { z } from 'zod'
@@ -12,13 +13,14 @@ const lookupTool = createTool({
 })
 
 function create({ baseUrl, apiKey, model }: AgentFunctionContext) {
-  return new Agent({
+  const elements = new Agent({
     id: 'elements',
     name: 'Elements',
     instructions,
     model: { id: `policy/${model}`, url: baseUrl, apiKey },
     tools: { lookup: lookupTool },
   })
+  return new Mastra({ agents: { elements }, logger: false }).getAgent('elements')
 }
 
 export async function agent(task: TrainingTask, context: AgentFunctionContext) {

@@ -1,0 +1,61 @@
+import { type RolloutContext, tokenReport } from '@aworld-train/core'
+import { type Task, type TokenReport, TrainError, type Turn } from '@aworld-train/protocol'
+import { inject } from 'vitest'
+import type { Framework } from './frameworks.ts'
+import type { Policy } from './start-policy.ts'
+
+export interface AgentRun {
+  readonly answer: string | null
+  readonly turns: readonly Turn[]
+  readonly report: TokenReport
+  /** Requests that reached the gateway. */
+  readonly calls: number
+}
+
+const task: Task = {
+  version: 1,
+  id: 'gold-iron',
+  hash: '0',
+  input: 'What are the numbers of gold and iron?',
+  data: {},
+  dataSource: 'elements',
+  extraInfo: {},
+}
+
+const noTools = () => {
+  throw new TrainError('AGENT_INVALID', 'These agents have tools of their own.')
+}
+
+/** Runs an agent of a framework on one task in a session of its own. */
+export async function runAgent({ gateway }: Policy, framework: Framework, stream: boolean): Promise<AgentRun> {
+  const session = gateway.open({
+    rollout: 'rollout',
+    attempt: 0,
+    taskId: task.id,
+    sample: 0,
+    policy: 'policy',
+    sampling: { temperature: 1, topP: 1, topK: 0, maxTokens: 512, stop: [], seed: 0 },
+    agents: [{ name: 'agent', trainable: true }],
+  })
+  const program = await framework.load({ stream, python: inject('python') })
+  const context: RolloutContext = {
+    rollout: 'rollout',
+    attempt: 0,
+    task,
+    signal: AbortSignal.timeout(60_000),
+    limits: {},
+    policy: (name = 'agent') => session.endpoint(name),
+    tools: async () => noTools(),
+    runTool: async () => noTools(),
+    recordEdge() {},
+  }
+  try {
+    const { answer } = await program.run(task, context)
+    const trajectories = await session.close()
+    const { calls } = gateway.counts()
+    return { answer, turns: trajectories[0]?.turns ?? [], report: tokenReport(trajectories, gateway.counts()), calls }
+  } finally {
+    await session.close()
+    await program.close()
+  }
+}
