@@ -11,6 +11,7 @@ const tool = { type: 'function', function: { name: 'f' } }
 const flat = { type: 'function', name: 'f' }
 const claudeTool = { name: 'f', input_schema: {} }
 const openaiFailure = (error: object) => ({ error })
+const inputFailure = (error: { param: string | null }) => ({ error: { ...error, param: 'input' } })
 
 describeDialect({
   dialect: chatCompletions,
@@ -51,7 +52,7 @@ describeDialect({
   dialect: responses,
   client: responsesClient,
   unreadable: [{ type: 'input_image', image_url: 'x' }, { type: 'input_file' }, { type: 'input_audio' }, { type: 'constructor' }],
-  failureShape: openaiFailure,
+  failureShape: inputFailure,
   refused: [
     ['no body', [], 'body'],
     ['no input', {}, 'input'],

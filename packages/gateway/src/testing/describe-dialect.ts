@@ -80,13 +80,14 @@ function caught(run: () => unknown): TrainError {
   throw new Error('nothing was thrown')
 }
 
-const oddValue = fc.oneof(
+/** Values that stand where others belong. */
+export const oddValue = fc.oneof(
   fc.jsonValue({ maxDepth: 2 }),
   fc.constantFrom<unknown>(null, '', 0, -1, true, [], {}, [[]], [null], { type: 'constructor' }, [{ type: 'text' }], '__proto__', 1e308),
 )
 
 /** A copy of `target` with `value` where `path` leads: each number chooses a member of what it has come to. */
-function replaceAt(target: unknown, path: readonly number[], value: unknown): unknown {
+export function replaceAt(target: unknown, path: readonly number[], value: unknown): unknown {
   const [choice, ...rest] = path
   if (choice === undefined || typeof target !== 'object' || target === null) return value
   const keys = Object.keys(target)

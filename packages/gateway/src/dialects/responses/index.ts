@@ -1,8 +1,12 @@
 import type { Dialect } from '../../call.ts'
+import type { HttpFailure } from '../../failure.ts'
 import { encodeFailure } from '../chat-completions/encode-response.ts'
 import { decodeRequest } from './decode-request.ts'
 import { encodeResponse } from './encode-response.ts'
 import { createStream, encodeErrorEvent } from './encode-stream.ts'
+
+/** The conversation as this dialect calls it, where the stages behind it name it. */
+const inOwnWords = (failure: HttpFailure): HttpFailure => (failure.param === 'messages' ? { ...failure, param: 'input' } : failure)
 
 /** OpenAI's Responses: https://platform.openai.com/docs/api-reference/responses */
 export const responses: Dialect = {
@@ -13,6 +17,6 @@ export const responses: Dialect = {
   encode: encodeResponse,
   createStream,
   streamComment: ': waiting\n\n',
-  encodeFailure,
-  encodeStreamFailure: (failure) => encodeErrorEvent(failure, 0),
+  encodeFailure: (failure) => encodeFailure(inOwnWords(failure)),
+  encodeStreamFailure: (failure) => encodeErrorEvent(inOwnWords(failure), 0),
 }
