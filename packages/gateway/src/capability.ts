@@ -25,20 +25,21 @@ export interface Capabilities<Value> {
 export function createCapabilities<Value>(): Capabilities<Value> {
   const secret = randomBytes(32)
   const entries = new Map<string, Entry<Value>>()
-  const nobody: Buffer = randomBytes(16)
+  const nobody: Buffer = Buffer.from(randomBytes(16).toString('base64url'))
   let grants = 0
 
   const split = (capability: string) => {
     const dot = capability.lastIndexOf('.')
-    return { name: capability.slice(0, Math.max(dot, 0)), mac: Buffer.from(capability.slice(dot + 1), 'base64url') }
+    // As text: decoded, one mac could be written in several ways.
+    return { name: capability.slice(0, Math.max(dot, 0)), mac: Buffer.from(capability.slice(dot + 1)) }
   }
 
   return {
     grant(rollout, attempt, agent, value) {
       const name = `${escapeName(rollout)}.${attempt}.${escapeName(agent)}`
-      const mac = createHmac('sha256', secret).update(`${grants++}:${name}`).digest().subarray(0, 16)
-      entries.set(name, { mac, value })
-      return `${name}.${mac.toString('base64url')}`
+      const mac = createHmac('sha256', secret).update(`${grants++}:${name}`).digest().subarray(0, 16).toString('base64url')
+      entries.set(name, { mac: Buffer.from(mac), value })
+      return `${name}.${mac}`
     },
     revoke(capability) {
       entries.delete(split(capability).name)

@@ -6,6 +6,7 @@ import { invalidRequest, sendJson } from './http-answer.ts'
 import { readDuration } from './read-duration.ts'
 import type { RolloutServerLimits } from './rollout-server.ts'
 import type { RolloutService } from './rollout-service.ts'
+import type { ServiceMetrics } from './service-metrics.ts'
 import { type Parts, toWire } from './wire.ts'
 
 export interface ServiceRequest {
@@ -49,8 +50,14 @@ async function readRequest(request: IncomingMessage, response: ServerResponse, m
   throw invalidRequest(`The body is no RolloutRequest. ${problems.join('; ')}.`)
 }
 
+export interface RoutesOptions {
+  readonly service: RolloutService
+  readonly limits: RolloutServerLimits
+  readonly metrics: ServiceMetrics
+}
+
 /** What answers each path of the service. */
-export function createRoutes(service: RolloutService, limits: RolloutServerLimits): (request: ServiceRequest) => Promise<void> {
+export function createRoutes({ service, limits, metrics }: RoutesOptions): (request: ServiceRequest) => Promise<void> {
   const send = (response: ServerResponse, state: RolloutState, parts: Parts, status = 200, headers?: Record<string, string>) =>
     sendJson(response, status, toWire(state, parts), headers)
 
@@ -82,12 +89,27 @@ export function createRoutes(service: RolloutService, limits: RolloutServerLimit
     await whileWaiting((signal) => streamEvents({ service, response, signal, rollout, after, keepAwakeMs: limits.keepAwakeMs }))
   }
 
+  function sendReady(response: ServerResponse): void {
+    const { stopping } = service.counts()
+    const reasons = stopping ? ['the service is about to stop'] : []
+    const text = JSON.stringify({ status: stopping ? 'not-ready' : 'ready', reasons })
+    sendJson(response, stopping ? 503 : 200, text, stopping ? { 'retry-after': '1' } : {})
+  }
+
+  async function sendMetrics(response: ServerResponse): Promise<void> {
+    const text = await metrics.text()
+    response.writeHead(200, { 'content-type': metrics.contentType, 'content-length': Buffer.byteLength(text) })
+    response.end(text)
+  }
+
   return async (each) => {
     const { request, response } = each
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://service')
     const [version, collection, id, rest, more] = pathname.slice(1).split('/')
     const method = request.method ?? ''
     if (pathname === '/health') return sendJson(response, 200, JSON.stringify({ status: 'ok', ...service.counts() }))
+    if (pathname === '/ready') return sendReady(response)
+    if (pathname === '/metrics') return await sendMetrics(response)
     if (version !== 'v1' || more !== undefined) throw unknownPath(pathname)
     if (collection === 'events' && id === undefined) {
       allow(method, ['GET'], pathname)

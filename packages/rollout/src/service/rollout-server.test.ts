@@ -234,3 +234,32 @@ test('a rollout whose service restarts begins again', async () => {
   await again.close()
   await second.service.close()
 })
+
+test('health, readiness and metrics are served, with the queue and without anything of a request', async () => {
+  await using started = await serveService({ run: forever, concurrency: 1 }, { token: 'a-long-token' })
+  const { server, service } = started
+  const ask = (path: string) => fetch(server.url + path, { headers: { authorization: 'Bearer a-long-token' } })
+  await fetch(`${server.url}/metrics`)
+  for (const key of ['a-secret-name', 'b', 'c']) service.submit(rolloutRequest(key))
+  await expect.poll(() => service.counts().running).toBe(1)
+  await service.cancel('c')
+  expect(await answerOf(await ask('/health'))).toMatchObject({ status: 200, body: { status: 'ok', queued: 1, running: 1 } })
+  expect((await ask('/ready')).status).toBe(200)
+  const answer = await ask('/metrics')
+  expect(answer.headers.get('content-type')).toMatch(/^text\/plain/)
+  const text = await answer.text()
+  const prefix = 'aworld_train_rollout_service_'
+  for (const line of [
+    'rollouts{status="queued"} 1',
+    'rollouts{status="running"} 1',
+    'rollouts{status="cancelled"} 1',
+    'refused{reason="unauthorized"} 1',
+    'stopping 0',
+  ])
+    expect(text).toContain(`${prefix}${line}\n`)
+  expect(text).toMatch(/oldest_queued_seconds [\d.]+\n/)
+  expect(text).not.toContain('a-secret-name')
+  void service.drain(AbortSignal.abort())
+  const stopping = await ask('/ready')
+  expect([stopping.status, stopping.headers.get('retry-after')]).toEqual([503, '1'])
+})

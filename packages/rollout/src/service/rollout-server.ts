@@ -4,6 +4,7 @@ import { TrainError, toTrainError } from '@aworld-train/protocol'
 import { sendError } from './http-answer.ts'
 import { createRoutes, type ServiceRequest } from './rollout-routes.ts'
 import type { RolloutService } from './rollout-service.ts'
+import { createServiceMetrics } from './service-metrics.ts'
 
 export interface RolloutServerLimits extends HttpLimits {
   /** Largest request body, in bytes. */
@@ -69,12 +70,19 @@ export async function createRolloutServer(options: RolloutServerOptions): Promis
   const authorized = token === undefined ? () => true : createBearerCheck(token)
   const closing = new AbortController()
   let waiting = 0
-  const route = createRoutes(service, limits)
+  let sockets = () => 0
+  const refusals = new Map<string, number>()
+  const refuse = (reason: SocketRefusal | 'unauthorized') => {
+    refusals.set(reason, (refusals.get(reason) ?? 0) + 1)
+    onRefusal?.(reason)
+  }
+  const metrics = createServiceMetrics({ service, waiting: () => waiting, sockets: () => sockets(), refusals })
+  const route = createRoutes({ service, limits, metrics })
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
       if (!authorized(request.headers.authorization)) {
-        onRefusal?.('unauthorized')
+        refuse('unauthorized')
         throw new TrainError('SERVICE_UNAUTHORIZED', 'The token of the service is missing or wrong; send it as "Authorization: Bearer …".')
       }
       await route(toServiceRequest(request, response))
@@ -104,7 +112,7 @@ export async function createRolloutServer(options: RolloutServerOptions): Promis
     }
   }
 
-  const { server, url, sockets } = await openHttpServer({
+  const listening = await openHttpServer({
     what: 'The rollout service',
     host,
     port,
@@ -113,8 +121,10 @@ export async function createRolloutServer(options: RolloutServerOptions): Promis
     limits,
     portError: 'GATEWAY_PORT_IN_USE',
     handle: (request, response) => void answer(request, response),
-    onRefusal,
+    onRefusal: refuse,
   })
+  const { server, url } = listening
+  sockets = listening.sockets
   return {
     url,
     waiting: () => waiting,

@@ -1,6 +1,6 @@
 import type { RolloutRunner, RunStore } from '@aworld-train/core'
 import { stableHash, stableStringify, toTrainingSamples } from '@aworld-train/core'
-import { type RolloutRequest, type RolloutState, type RunEvent, TrainError, toTrainError } from '@aworld-train/protocol'
+import { type RolloutRequest, type RolloutState, type RunEvent, type StopReason, TrainError, toTrainError } from '@aworld-train/protocol'
 import { cancelled } from '../rollout-errors.ts'
 import { createEventLog, type EventEntry, type EventQuery } from './event-log.ts'
 
@@ -32,6 +32,12 @@ export interface RolloutServiceCounts {
   readonly done: number
   readonly failed: number
   readonly cancelled: number
+  /** Attempts that have ended since the start, by why. */
+  readonly ends: Readonly<Partial<Record<StopReason, number>>>
+  /** Milliseconds that those took in all. */
+  readonly durationMs: number
+  /** Nothing more is taken. */
+  readonly stopping: boolean
 }
 
 /** Takes rollouts, runs them and answers for them; the same object in process and behind HTTP. */
@@ -78,6 +84,8 @@ export function createRolloutService({ openRunner, store, ...options }: RolloutS
   const entries = new Map<string, Entry>()
   const ended: string[] = []
   const count = { queued: 0, running: 0, queuedBytes: 0, done: 0, failed: 0, cancelled: 0 }
+  const ends: Partial<Record<StopReason, number>> = {}
+  let durationMs = 0
   let stopping = false
 
   const runner = openRunner((event) => {
@@ -88,6 +96,10 @@ export function createRolloutService({ openRunner, store, ...options }: RolloutS
         count.queued--
         count.running++
       }
+    }
+    if (event.type === 'rollout-end') {
+      ends[event.stopReason] = (ends[event.stopReason] ?? 0) + 1
+      durationMs += event.durationMs
     }
     log.append(event)
   })
@@ -208,7 +220,7 @@ export function createRolloutService({ openRunner, store, ...options }: RolloutS
       return get(id)
     },
     events: (query, signal) => log.read(query, signal),
-    counts: () => ({ ...count, oldestQueuedMs: oldestQueuedMs() }),
+    counts: () => ({ ...count, oldestQueuedMs: oldestQueuedMs(), ends: { ...ends }, durationMs, stopping }),
     async drain(signal) {
       stopping = true
       if (signal.aborted) return
