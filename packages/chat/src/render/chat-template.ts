@@ -4,6 +4,7 @@ import { formatTime } from './clock.ts'
 import { compileProgram } from './compile-template.ts'
 import { numeric } from './operators.ts'
 import { pythonString } from './python-text.ts'
+import { refuseChains } from './refuse-chains.ts'
 import type { Node } from './syntax-tree.ts'
 import { Callable, Dictionary, fromPlain, Namespace, type Value } from './values.ts'
 
@@ -39,7 +40,9 @@ export function compileTemplate(
   templateArguments: TemplateArguments = {},
 ): ChatTemplate {
   const normalised = source.replace(/\r\n?/g, '\n')
-  const { body } = parse(tokenize(normalised, { lstrip_blocks: true, trim_blocks: true })) as unknown as { body: readonly Node[] }
+  const tokens = tokenize(normalised, { lstrip_blocks: true, trim_blocks: true })
+  refuseChains(tokens)
+  const { body } = parse(tokens) as unknown as { body: readonly Node[] }
   const program = compileProgram(body)
   const fixed = new Map<string, Value>(constants)
   for (const [name, value] of Object.entries({ ...specialTokens, ...templateArguments })) fixed.set(name, fromPlain(value))

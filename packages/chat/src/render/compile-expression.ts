@@ -79,7 +79,6 @@ function binary(node: Tree.Binary, scope: Scope): Evaluate {
   const { operator, left, right } = node
   const first = compileExpression(left, scope)
   const second = compileExpression(right, scope)
-  if (isComparison(node) && isComparison(left)) throw new SyntaxError('a chain of comparisons is not supported')
   if (operator.value === '+' && isMarkup(node, scope)) return joinMarkup(first, isMarkup(left, scope), second, isMarkup(right, scope))
   switch (operator.value) {
     case 'and':
@@ -101,13 +100,6 @@ function binary(node: Tree.Binary, scope: Scope): Evaluate {
   if (!Object.hasOwn(operators, operator.value)) throw new SyntaxError(`the operator ${operator.value} is not supported`)
   const apply = operators[operator.value]!
   return (frame) => apply(first(frame), second(frame))
-}
-
-const comparisons = new Set(['==', '!=', '<', '<=', '>', '>=', 'in', 'not in'])
-
-/** The parser reads `a < b < c` as `(a < b) < c`, which Python does not. */
-function isComparison(node: Tree.Node): boolean {
-  return node.type === 'BinaryExpression' && comparisons.has((node as Tree.Binary).operator.value)
 }
 
 /** Text marked by the filter `safe`, also where `+` has joined it or a variable holds it. */
