@@ -1,6 +1,6 @@
 import type { ChatEngine } from '@aworld-train/core'
 import { type LogprobKind, type Sampling, TrainError } from '@aworld-train/protocol'
-import type { Fleet } from '../fleet/fleet.ts'
+import type { Fleet } from '../fleet/fleet-types.ts'
 
 /** A chat engine over servers; whoever shares its fleet with another engine closes the fleet. */
 export interface RemoteChatEngine extends ChatEngine {

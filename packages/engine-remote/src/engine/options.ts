@@ -1,6 +1,7 @@
 import type { ModelDescription } from '@aworld-train/core'
 import type { LogprobKind } from '@aworld-train/protocol'
-import { createFleet, type Fleet, type FleetOptions } from '../fleet/fleet.ts'
+import { createFleet } from '../fleet/fleet.ts'
+import type { Fleet, FleetOptions } from '../fleet/fleet-types.ts'
 import type { ServerKind } from '../fleet/server-kind.ts'
 
 /** Servers of its own, or a fleet that engines share and its maker closes. */

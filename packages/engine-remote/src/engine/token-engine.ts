@@ -1,6 +1,7 @@
 import type { GenerateRequest, GenerateResult, ModelDescription, TokenEngine } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
-import { type Fleet, type FleetOutcome, fleetParts } from '../fleet/fleet.ts'
+import { fleetParts } from '../fleet/fleet.ts'
+import type { Fleet, FleetOutcome } from '../fleet/fleet-types.ts'
 import type { Replica } from '../fleet/replica.ts'
 import { createEventReader } from '../http/event-stream.ts'
 import { invalidAnswer } from '../http/server-error.ts'

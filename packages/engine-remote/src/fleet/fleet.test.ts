@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest'
 import { quickFleet, send } from '../testing/fleet-calls.ts'
 import { type Route, sendJson, type TestServer } from '../testing/http-server.ts'
 import { createToyVllm, type ToyServer } from '../testing/vllm-server.ts'
-import type { Fleet, FleetEvent, FleetOptions } from './fleet.ts'
+import type { Fleet, FleetEvent, FleetOptions } from './fleet-types.ts'
 
 const closers: (() => Promise<unknown>)[] = []
 afterEach(async () => {

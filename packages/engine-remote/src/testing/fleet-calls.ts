@@ -1,5 +1,6 @@
 import type { GenerateRequest } from '@aworld-train/core'
-import { createFleet, type Fleet, type FleetCall, type FleetOptions, type FleetOutcome } from '../fleet/fleet.ts'
+import { createFleet } from '../fleet/fleet.ts'
+import type { Fleet, FleetCall, FleetOptions, FleetOutcome } from '../fleet/fleet-types.ts'
 import { vllmKind } from '../vllm/vllm-kind.ts'
 
 /** A fleet whose probes a test need not wait for. */

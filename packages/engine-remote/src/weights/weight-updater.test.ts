@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import type { RemoteTokenEngine } from '../engine/token-engine.ts'
-import type { FleetEvent } from '../fleet/fleet.ts'
+import type { FleetEvent } from '../fleet/fleet-types.ts'
 import { createSglangTokenEngine } from '../sglang/sglang-engines.ts'
 import { toyCall } from '../testing/fleet-calls.ts'
 import { sendJson } from '../testing/http-server.ts'

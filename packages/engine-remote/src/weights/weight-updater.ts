@@ -1,6 +1,7 @@
 import { TrainError, toTrainError } from '@aworld-train/protocol'
 import type { RemoteTokenEngine } from '../engine/token-engine.ts'
-import { type Fleet, fleetParts } from '../fleet/fleet.ts'
+import { fleetParts } from '../fleet/fleet.ts'
+import type { Fleet } from '../fleet/fleet-types.ts'
 import { type Replica, setVersion } from '../fleet/replica.ts'
 import type { InFlightPolicy } from '../fleet/server-kind.ts'
 import { type CheckOptions, compareLogprobs, type SampledCheck, staleWeights } from './check-weights.ts'

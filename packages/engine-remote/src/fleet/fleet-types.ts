@@ -1,0 +1,100 @@
+import type { ExchangeHandler } from './exchange.ts'
+import type { FleetLimits } from './fleet-limits.ts'
+import type { OutOfService, Replica } from './replica.ts'
+import type { Observation } from './replica-health.ts'
+import type { ServerKind } from './server-kind.ts'
+
+export type FleetEvent =
+  | { readonly type: 'replica-out'; readonly server: string; readonly reason: OutOfService }
+  | { readonly type: 'replica-back'; readonly server: string }
+  /** The server started again, with the weights it starts with. */
+  | { readonly type: 'replica-restarted'; readonly server: string; readonly said: string | null }
+  | { readonly type: 'call-retried'; readonly server: string; readonly why: string }
+  | { readonly type: 'weights-published'; readonly server: string; readonly version: number; readonly policy: string | undefined }
+  | { readonly type: 'weights-failed'; readonly server: string; readonly version: number; readonly error: Error }
+
+export interface FleetOptions extends Partial<FleetLimits> {
+  /** Base URLs of the servers, such as http://127.0.0.1:8000. */
+  readonly replicas: readonly string[]
+  /** Sent as a bearer token. */
+  readonly apiKey?: string | undefined
+  /** Version of the weights that the servers start with; 0 by default. */
+  readonly weightVersion?: number | undefined
+  readonly onEvent?: ((event: FleetEvent) => void) | undefined
+}
+
+export interface FleetCall {
+  readonly path: string
+  /** Made when the replica is known; `version` is the one that samples there, `salt` names it for prefix caches. */
+  readonly body: (chosen: { readonly version: number; readonly salt: string }) => Buffer
+  readonly stream: boolean
+  readonly affinity: string
+  readonly policy?: string | undefined
+}
+
+export interface FleetOutcome {
+  readonly replica: string
+  /** Versions that the replica had while it answered, in order. */
+  readonly weightVersions: readonly number[]
+}
+
+export interface ReplicaState {
+  readonly server: string
+  readonly inFlight: number
+  readonly sessions: number
+  readonly weightVersion: number
+  /** `null` while it takes calls. */
+  readonly out: OutOfService | null
+}
+
+export interface FleetCounts {
+  readonly inFlight: number
+  readonly waiting: number
+  /** How long the oldest waiting call waits; 0 where none does. */
+  readonly longestWaitMs: number
+  readonly sessions: number
+  /** Rollouts that left their replica, whose cache is lost. */
+  readonly moves: number
+  readonly retries: number
+  readonly failures: number
+}
+
+/** Servers of one kind with the same weights: places, stickiness, health and retries of the calls to them. */
+export interface Fleet {
+  readonly kind: ServerKind
+  readonly limits: FleetLimits
+  /** Version of the weights that were published last; of an adapter, where `policy` names one. */
+  weightVersion(policy?: string): number
+  /** Rejects with a typed error, or with the signal's reason; then the server hears that nobody listens. */
+  send(call: FleetCall, handler: ExchangeHandler, signal: AbortSignal): Promise<FleetOutcome>
+  /** Takes a server out and resolves when no call is in flight there. */
+  drain(server: string, signal: AbortSignal): Promise<void>
+  /** Brings a drained server back. */
+  restore(server: string): void
+  /** The rollout is over: its replica need not be remembered. */
+  forget(affinity: string): void
+  replicas(): readonly ReplicaState[]
+  counts(): FleetCounts
+  close(): Promise<void>
+}
+
+/** What the updater of weights needs beside the public side of a fleet. */
+export interface FleetParts {
+  readonly fleet: Fleet
+  readonly members: readonly Replica[]
+  readonly emit: (event: FleetEvent) => void
+  readonly hold: () => void
+  readonly release: () => void
+  /** Called with a server that may have other weights than were published, again and again while it is marked stale. */
+  onRestart: ((replica: Replica) => void) | null
+  /** Probes say nothing while an update runs. */
+  pauseProbes(): void
+  resumeProbes(): void
+  setPublished(version: number, policy?: string): void
+  /** Sends past admission, to one replica. */
+  sendTo(replica: Replica, call: FleetCall, handler: ExchangeHandler, signal: AbortSignal): Promise<FleetOutcome>
+  /** Resolves when no call is in flight at any of these. */
+  drained(replicas: readonly Replica[], signal: AbortSignal): Promise<void>
+  observe(replica: Replica, observation: Observation): void
+  setStale(replica: Replica, stale: boolean): void
+}
