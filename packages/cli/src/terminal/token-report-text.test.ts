@@ -34,12 +34,12 @@ it('says what clients did, most frequent first', () => {
   expect(`\n${renderTokenReport(report).join('\n')}`).toMatchInlineSnapshot(`
     "
     record   4 of 20 calls began anew, 12 went on as sampled: no-match 3, tools 1
-             the client rewrote history, which changed no token: empty-content 11, arguments 9
-             the client left reasoning out, which changed no token: 5 times
-             sampled as a tool call and delivered as text: call-invalid 6
-             2 calls asked again what was asked before
-             1 answers did not reach their client, and are not trained
-             4 calls had no answer
+             differences from the record, none in a sampled token: empty-content 11, arguments 9
+             messages that came back without their reasoning: 5
+             sampled as a tool call, delivered as text: call-invalid 6
+             calls that asked again what was asked before: 2
+             answers that did not reach their client, not trained: 1
+             calls without an answer, refused at a limit or failed: 4
              request fields without effect: temperature 20"
   `)
 })

@@ -7,12 +7,12 @@ export function renderTokenReport(report: TokenReport): string[] {
   const begun = sum(branches)
   const lines = [
     ...(begun > 0 ? [`${begun} of ${turns} calls began anew, ${continuations} went on as sampled: ${list(branches)}`] : []),
-    ...(sum(rewritten) > 0 ? [`history that the client wrote another way, tolerated: ${list(rewritten)}`] : []),
-    ...(reasoning ? [`reasoning that the client left out, tolerated: ${reasoning}`] : []),
+    ...(sum(rewritten) > 0 ? [`differences from the record, none in a sampled token: ${list(rewritten)}`] : []),
+    ...(reasoning ? [`messages that came back without their reasoning: ${reasoning}`] : []),
     ...(sum(unparsed) > 0 ? [`sampled as a tool call, delivered as text: ${list(unparsed)}`] : []),
     ...(repeated > 0 ? [`calls that asked again what was asked before: ${repeated}`] : []),
     ...(abandoned > 0 ? [`answers that did not reach their client, not trained: ${abandoned}`] : []),
-    ...(failed > 0 ? [`calls without an answer: ${failed}`] : []),
+    ...(failed > 0 ? [`calls without an answer, refused at a limit or failed: ${failed}`] : []),
     ...(sum(ignored) > 0 ? [`request fields without effect: ${list(ignored)}`] : []),
   ]
   return lines.map((line, index) => `${index === 0 ? 'record   ' : '         '}${line}`)
