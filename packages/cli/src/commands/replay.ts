@@ -1,3 +1,4 @@
+import { tokenReport } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { readRun } from '@aworld-train/store'
 import { createReward } from '@aworld-train/training'
@@ -5,6 +6,7 @@ import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'
 import { readRunData } from '../run-data.ts'
 import { renderEpisode } from '../terminal/episode-text.ts'
+import { renderTokenReport } from '../terminal/token-report-text.ts'
 
 export const replay = defineCommand({
   arguments: [
@@ -16,7 +18,7 @@ export const replay = defineCommand({
     split: z.string().optional().describe('only episodes of this split: train, test, validation'),
     reward: z.string().optional().describe('score again with this reward, ./reward.ts#name'),
     all: z.boolean().optional().describe('every episode that matches, not only the first'),
-    tokens: z.boolean().optional().describe('show token counts of each turn'),
+    tokens: z.boolean().optional().describe('show token counts of each turn, and where a client broke the record'),
   }),
   async run({ args, options, signal }) {
     const run = readRun(args[0] as string)
@@ -39,6 +41,7 @@ export const replay = defineCommand({
               )
             }
           }
+          for (const line of renderTokenReport(tokenReport(episode.trajectories))) process.stdout.write(`${line}\n`)
         }
         if (reward && data) {
           const task = data.tasks.get(episode.taskId)
