@@ -3,6 +3,7 @@ import type { ModelCall } from '../call.ts'
 import { createChatStreamDecoder, decodeChatAnswer, encodeChatCall } from './chat-completions/client/index.ts'
 import { chatCompletions } from './chat-completions/index.ts'
 import { createMessagesStreamDecoder, decodeMessagesAnswer, encodeMessagesCall } from './messages/client/index.ts'
+import { createResponsesStreamDecoder, decodeResponsesAnswer } from './responses/client/index.ts'
 import { createResponseMemory } from './responses/memory.ts'
 import type { AnswerDecoder } from './server-answer.ts'
 
@@ -107,6 +108,23 @@ test('streams that are none end in an error of the catalogue', () => {
   for (const [events, message] of claude) {
     expect(caught(() => readAll(createMessagesStreamDecoder(), data(...events)))).toEqual(invalid(message))
   }
+})
+
+test('a stream of Responses that is none ends in an error of the catalogue', () => {
+  const bad: readonly (readonly [object[], RegExp])[] = [
+    [[{ type: 'response.created', response: {} }], /ended before its last event/],
+    [[{ type: 'error', message: 'Overloaded' }], /is an error: Overloaded/],
+    [[{ type: 'response.failed', response: { error: { code: 'x', message: 'No room' } } }], /failed: No room/],
+    [[{ type: 'response.completed', response: {} }], /cannot be read/],
+  ]
+  for (const [events, message] of bad) {
+    expect(caught(() => readAll(createResponsesStreamDecoder(), data(...events)))).toEqual(invalid(message))
+  }
+  for (const text of ['', 'null', '{}', '{"output":[1]}']) {
+    expect([text, caught(() => decodeResponsesAnswer(text))]).toEqual([text, invalid(/cannot be read/)])
+  }
+  const output = [{ type: 'web_search_call' }, { type: 'message', content: [{ type: 'refusal', refusal: 'No.' }] }]
+  expect(decodeResponsesAnswer(JSON.stringify({ output })).completion.message).toEqual({ role: 'assistant', content: 'No.' })
 })
 
 test('whole answers that are none end in an error of the catalogue', () => {

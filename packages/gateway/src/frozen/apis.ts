@@ -1,9 +1,9 @@
 import type { ModelCall } from '../call.ts'
 import { createChatStreamDecoder, decodeChatAnswer, encodeChatCall } from '../dialects/chat-completions/client/index.ts'
 import { createMessagesStreamDecoder, decodeMessagesAnswer, encodeMessagesCall } from '../dialects/messages/client/index.ts'
+import { createResponsesStreamDecoder, decodeResponsesAnswer } from '../dialects/responses/client/index.ts'
 import type { AnswerDecoder, ServerAnswer } from '../dialects/server-answer.ts'
 import type { FrozenRoute } from '../models/routes.ts'
-import { createResponsesStreamDecoder, decodeResponsesAnswer } from './responses-answer.ts'
 
 /** How a third party is spoken to, as a row of the table of its dialects. */
 export interface FrozenApi {

@@ -1,27 +1,12 @@
 import type { Message, MessageRole, ToolCall } from '@aworld-train/protocol'
 import { badRequest, unsupportedInput } from '../../failure.ts'
 import { type Fields, readArray, readObject, readOptionalString, readString } from '../read-fields.ts'
+import { readText, type TextParts } from '../read-text.ts'
 import { toCustomArguments } from '../tools-json.ts'
 
 const roles: ReadonlySet<string> = new Set<MessageRole>(['system', 'developer', 'user', 'assistant', 'tool'])
 
-/** Names of the parts that carry text, and the field it stands in. */
-const textParts: Readonly<Record<string, string>> = { text: 'text', input_text: 'text', output_text: 'text', refusal: 'refusal' }
-
-/** Text of a message; parts are joined, and what they carry beside their text has no meaning here. */
-function decodeContent(content: unknown, path: string): string | null {
-  if (content === undefined || content === null) return null
-  if (typeof content === 'string') return readString(content, path)
-  let text = ''
-  for (const [index, value] of readArray(content, path).entries()) {
-    const part = readObject(value, `${path}[${index}]`)
-    const type = readString(part['type'], `${path}[${index}].type`)
-    const field = Object.hasOwn(textParts, type) ? textParts[type] : undefined
-    if (field === undefined) throw unsupportedInput(type, `${path}[${index}].type`)
-    text += readString(part[field], `${path}[${index}].${field}`)
-  }
-  return text
-}
+const textParts: TextParts = { text: 'text', input_text: 'text', output_text: 'text', refusal: 'refusal' }
 
 function decodeToolCall(value: unknown, path: string): ToolCall {
   const call = readObject(value, path)
@@ -58,7 +43,7 @@ export function decodeMessage(value: unknown, path: string): Message {
   if (!roles.has(role)) {
     throw badRequest(`"${path}.role" is "${role}"; it must be one of ${[...roles].join(', ')}.`, `${path}.role`)
   }
-  const message: Message = { role: role as MessageRole, content: decodeContent(fields['content'], `${path}.content`) }
+  const message: Message = { role: role as MessageRole, content: readText(fields['content'], `${path}.content`, textParts) }
   const name = readOptionalString(fields['name'], `${path}.name`)
   if (name !== undefined) message.name = name
   if (role === 'assistant') {

@@ -1,6 +1,7 @@
 import type { Message, MessageRole } from '@aworld-train/protocol'
 import { badRequest, unsupportedInput } from '../../failure.ts'
-import { type Fields, readArray, readObject, readOptionalString, readString } from '../read-fields.ts'
+import { type Fields, readObject, readOptionalString, readString } from '../read-fields.ts'
+import { readText, type TextParts } from '../read-text.ts'
 import { toCustomArguments } from '../tools-json.ts'
 import { itemOwner } from './item-ids.ts'
 import type { ResponseMemory } from './memory.ts'
@@ -8,8 +9,7 @@ import { openReasoning } from './reasoning.ts'
 
 const roles: ReadonlySet<string> = new Set<MessageRole>(['system', 'developer', 'user', 'assistant'])
 
-/** Names of the parts that carry text, and the field it stands in. */
-const textParts: Readonly<Record<string, string>> = {
+const textParts: TextParts = {
   input_text: 'text',
   output_text: 'text',
   text: 'text',
@@ -18,20 +18,7 @@ const textParts: Readonly<Record<string, string>> = {
   refusal: 'refusal',
 }
 
-/** Joined text of a string or a list of parts; what the parts carry beside it has no meaning here. */
-function decodeText(content: unknown, path: string): string {
-  if (content === undefined || content === null) return ''
-  if (typeof content === 'string') return readString(content, path)
-  let text = ''
-  for (const [index, value] of readArray(content, path).entries()) {
-    const part = readObject(value, `${path}[${index}]`)
-    const type = readString(part['type'], `${path}[${index}].type`)
-    const field = Object.hasOwn(textParts, type) ? textParts[type] : undefined
-    if (field === undefined) throw unsupportedInput(type, `${path}[${index}].type`)
-    text += readString(part[field], `${path}[${index}].${field}`)
-  }
-  return text
-}
+const decodeText = (content: unknown, path: string): string => readText(content, path, textParts) ?? ''
 
 /** Reasoning as its own text, as what we sealed in it, or as its summary. */
 function decodeReasoning(item: Fields, path: string): string {

@@ -1,0 +1,1 @@
+export { createResponsesStreamDecoder, decodeResponsesAnswer } from './decode-answer.ts'
