@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { chatMlTemplate, loadChatModel } from '@aworld-train/chat'
+import type { TokenEngine } from '@aworld-train/core'
 import { createGateway } from '@aworld-train/gateway'
-import { scriptedEngine } from '@aworld-train/testing'
 import { callText, contextTokens, turns } from './workload.ts'
 import { writeWordModel } from './write-word-model.ts'
 
@@ -32,12 +32,41 @@ interface Served {
   close(): Promise<void>
 }
 
+/** Samples what it is told to, at once and in pieces, and keeps nothing. */
+function sayingEngine(model: TokenEngine['model'], idsOf: (turn: number) => Int32Array): TokenEngine {
+  let sampled = 0
+  return {
+    name: 'saying',
+    model,
+    async generate({ random, onTokens }) {
+      const tokenIds = idsOf(random.turn)
+      const logprobs = new Float32Array(tokenIds.length).fill(-0.5)
+      for (let from = 0; from < tokenIds.length; from += pieceTokens) {
+        onTokens?.(tokenIds.subarray(from, from + pieceTokens), logprobs.subarray(from, from + pieceTokens), 0)
+      }
+      sampled += tokenIds.length
+      return {
+        tokenIds,
+        logprobs,
+        finishReason: { unified: 'stop', raw: 'stop' },
+        weightVersions: [{ fromToken: 0, version: 0 }],
+        cachedTokens: 0,
+      }
+    },
+    weightVersion: () => 0,
+    sampledTokens: () => sampled,
+    close: async () => {},
+  }
+}
+
+const pieceTokens = 8
+
 async function serveGateway(): Promise<Served> {
   const directory = await mkdtemp(join(tmpdir(), 'aworld-train-token-in-'))
   const model = await writeWordModel(directory, chatMlTemplate, 2 * contextTokens)
   const chat = await loadChatModel({ directory, stopTokenIds: model.stopTokenIds })
-  const said = Array.from({ length: turns + 1 }, (_, turn) => [...chat.encode(callText(turn)), ...model.stopTokenIds])
-  const engine = scriptedEngine({ model, script: ({ random }) => ({ tokenIds: said[random.turn + 1] ?? said[1]!, pieceSize: 8 }) })
+  const said = Array.from({ length: turns + 1 }, (_, turn) => Int32Array.of(...chat.encode(callText(turn)), ...model.stopTokenIds))
+  const engine = sayingEngine(model, (turn) => said[turn + 1]!)
   const gateway = await createGateway({ models: { policy: { kind: 'token', engine, chat } }, seed: 1 })
   let sessions: ReturnType<typeof gateway.open>[] = []
   return {
