@@ -151,6 +151,10 @@ it('TLS serves on any address; without it, beyond loopback, it does not start', 
   const dispatcher = new Agent({ connect: { ca: cert } })
   const health = await fetchWith(`${served.url.replace('127.0.0.1', 'localhost')}/health`, { dispatcher })
   expect(await health.json()).toMatchObject({ status: 'ok' })
+  await expect(fetch(served.url.replace('https', 'http'))).rejects.toThrow()
+  await expect(fetch(served.url)).rejects.toThrow()
+  const metrics = await (await fetchWith(`${served.url.replace('127.0.0.1', 'localhost')}/metrics`, { dispatcher })).text()
+  expect(metrics).toMatch(/refused_total\{reason="tls-failed"\} [12]\n/)
   await dispatcher.close()
   expect(await served.end('SIGINT')).toBe(0)
 

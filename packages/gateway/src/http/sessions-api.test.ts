@@ -114,3 +114,11 @@ test('what is wrong with a session is said; too many are refused for a while', a
   const full = await ask('POST', '', {})
   expect([full.status, full.headers.get('retry-after')]).toEqual([503, '1'])
 })
+
+test('agents are given the public URL, where there is one', async () => {
+  await using started = await startGateway({ say: [], admin: { token }, publicUrl: 'https://gateway.example:8443' })
+  const { gateway } = started
+  expect(gateway.url).toBe('https://gateway.example:8443')
+  const { baseUrl, apiKey } = gateway.open(sessionRequest()).endpoint('agent')
+  expect(baseUrl).toBe(`https://gateway.example:8443/r/${apiKey}/v1`)
+})

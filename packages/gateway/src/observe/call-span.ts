@@ -27,6 +27,7 @@ export function startCallSpan(
         'gen_ai.operation.name': 'chat',
         'gen_ai.provider.name': 'aworld-train',
         'gen_ai.request.model': model,
+        'gen_ai.response.model': model,
         'gen_ai.agent.name': agent,
         'gen_ai.conversation.id': rollout,
         'aworld_train.rollout': rollout,
@@ -40,7 +41,7 @@ export function startCallSpan(
   return span.isRecording() ? span : null
 }
 
-export function setTurn(span: Span, { sampling, usage, finishReason, model, parent, index, weightVersions }: Turn): void {
+export function setTurn(span: Span, { sampling, usage, finishReason, parent, index, weightVersions }: Turn): void {
   span.setAttributes({
     'gen_ai.request.temperature': sampling.temperature,
     'gen_ai.request.top_p': sampling.topP,
@@ -51,7 +52,6 @@ export function setTurn(span: Span, { sampling, usage, finishReason, model, pare
     'gen_ai.usage.input_tokens': usage.promptTokens,
     'gen_ai.usage.output_tokens': usage.completionTokens,
     ...(usage.cachedTokens > 0 && { 'gen_ai.usage.cache_read.input_tokens': usage.cachedTokens }),
-    ...(model !== undefined && { 'gen_ai.response.model': model }),
     'aworld_train.turn': index,
     'aworld_train.continued': parent !== null,
     'aworld_train.weight_version': weightVersions.at(-1)?.version ?? 0,

@@ -39,6 +39,8 @@ export interface RolloutClient extends RolloutRunner {
 
 /** One long poll; shorter than what proxies allow a silent connection. */
 const pollMs = 50_000
+/** Longest silence of a service that has been asked for nothing that takes time; a stream of events says something more often. */
+const silenceMs = 60_000
 const firstDelayMs = 100
 
 /** Connection errors before an answer: the request is idempotent, so it may be sent again. */
@@ -63,13 +65,21 @@ function toError(status: number, text: string): TrainError {
 
 export function createRolloutClient({ url, token, connections = 4_096, retries = 6, ca }: RolloutClientOptions): RolloutClient {
   const origin = new URL(url).origin
-  const pool = new Pool(origin, { connections, headersTimeout: 0, bodyTimeout: 0, ...(ca !== undefined && { connect: { ca } }) })
+  const pool = new Pool(origin, { connections, ...(ca !== undefined && { connect: { ca } }) })
   const headers = { ...(token !== undefined && { authorization: `Bearer ${token}` }) }
 
-  async function once(method: Dispatcher.HttpMethod, path: string, body?: string, signal?: AbortSignal): Promise<RolloutState> {
+  interface Asked {
+    readonly body?: string | undefined
+    readonly waitMs?: number | undefined
+    readonly signal?: AbortSignal | undefined
+  }
+
+  async function once(method: Dispatcher.HttpMethod, path: string, { body, waitMs = 0, signal }: Asked = {}): Promise<RolloutState> {
     const answer = await pool.request({
       method,
       path,
+      headersTimeout: waitMs + silenceMs,
+      bodyTimeout: silenceMs,
       headers: body === undefined ? headers : { ...headers, 'content-type': 'application/json' },
       ...(body !== undefined && { body }),
       ...(signal && { signal }),
@@ -79,13 +89,15 @@ export function createRolloutClient({ url, token, connections = 4_096, retries =
     return fromWire(JSON.parse(text))
   }
 
-  async function send(method: Dispatcher.HttpMethod, path: string, body?: string, signal?: AbortSignal): Promise<RolloutState> {
+  async function send(method: Dispatcher.HttpMethod, path: string, asked: Asked = {}): Promise<RolloutState> {
+    const { signal } = asked
     for (let retried = 0; ; retried++) {
       try {
-        return await once(method, path, body, signal)
+        return await once(method, path, asked)
       } catch (cause) {
         const { code, details } = cause as { code?: string; details?: { status?: number } }
-        const mayPass = code === 'ROLLOUT_QUEUE_FULL' || (details?.status === undefined && passing.has(code ?? ''))
+        // Full, stopping, or not there.
+        const mayPass = details?.status === 503 || (details?.status === undefined && passing.has(code ?? ''))
         if (signal?.aborted || !mayPass || retried >= retries) throw cause
         await sleep(firstDelayMs * 2 ** retried, undefined, signal ? { signal } : {})
       }
@@ -98,12 +110,12 @@ export function createRolloutClient({ url, token, connections = 4_096, retries =
     const { key } = request
     const body = JSON.stringify(request)
     try {
-      await send('POST', '/v1/rollouts', body, signal)
+      await send('POST', '/v1/rollouts', { body, signal })
       for (;;) {
-        const state = await send('GET', `${pathOf(key)}?wait=${pollMs}ms&include=episode`, undefined, signal)
+        const state = await send('GET', `${pathOf(key)}?wait=${pollMs}ms&include=episode`, { waitMs: pollMs, signal })
         if (state.episode) return state.episode
         // The service was restarted while it ran: the same request begins a new attempt.
-        if (state.status === 'interrupted') await send('POST', '/v1/rollouts', body, signal)
+        if (state.status === 'interrupted') await send('POST', '/v1/rollouts', { body, signal })
         else if (state.error) throw new TrainError(state.error.code as ErrorCode, state.error.message)
       }
     } catch (cause) {
@@ -114,14 +126,15 @@ export function createRolloutClient({ url, token, connections = 4_096, retries =
   }
 
   return {
-    submit: (request, signal) => send('POST', '/v1/rollouts', JSON.stringify(request), signal),
-    get: (id, { waitMs = 0, signal } = {}) => send('GET', `${pathOf(id)}${waitMs > 0 ? `?wait=${waitMs}ms` : ''}`, undefined, signal),
+    submit: (request, signal) => send('POST', '/v1/rollouts', { body: JSON.stringify(request), signal }),
+    get: (id, { waitMs = 0, signal } = {}) => send('GET', `${pathOf(id)}${waitMs > 0 ? `?wait=${waitMs}ms` : ''}`, { waitMs, signal }),
     cancel: (id) => send('DELETE', pathOf(id)),
     async *events({ rollout, after, signal }) {
       const path = rollout === undefined ? '/v1/events' : `${pathOf(rollout)}/events`
       const answer = await pool.request({
         method: 'GET',
         path,
+        bodyTimeout: silenceMs,
         headers: { ...headers, ...(after !== undefined && { 'last-event-id': after }) },
         signal,
       })
