@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,7 +15,8 @@ import {
   type RemoteTokenEngine,
   readVllmAnswer,
 } from '@aworld-train/engine-remote'
-import type { Sampling } from '@aworld-train/protocol'
+import { createGateway, type ModelRoute } from '@aworld-train/gateway'
+import type { Sampling, Trajectory, Turn } from '@aworld-train/protocol'
 import { describeTokenEngine } from '@aworld-train/testing'
 import { request } from 'undici'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -222,6 +224,136 @@ describe('chat engine over vLLM', () => {
 
   test.each([false, true])('refuses a conversation that leaves no room, stream %s', async (stream) => {
     await expect(send('word '.repeat(900), { stream })).rejects.toMatchObject({ code: 'POLICY_CONTEXT_OVERFLOW' })
+  })
+})
+
+describe('a gateway over vLLM', () => {
+  interface Reply {
+    readonly content: string | null
+    readonly tool_calls?: readonly {
+      readonly index?: number
+      readonly id: string
+      readonly function: { readonly name: string; readonly arguments: string }
+    }[]
+  }
+
+  /** What an agent hears: the message of an answer, or of a stream put together. */
+  async function ask(
+    endpoint: { readonly baseUrl: string; readonly apiKey: string },
+    messages: readonly unknown[],
+    stream: boolean,
+  ): Promise<Reply> {
+    const answer = await request(`${endpoint.baseUrl}/chat/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${endpoint.apiKey}` },
+      body: JSON.stringify({ model: 'policy', messages, stream, tools: [{ type: 'function', function: clock }] }),
+    })
+    const text = await answer.body.text()
+    expect(`${answer.statusCode} ${text}`).toMatch(/^200 /)
+    if (!stream) return JSON.parse(text).choices[0].message
+    const calls: { id: string; function: { name: string; arguments: string } }[] = []
+    let content = ''
+    for (const [, data = ''] of text.matchAll(/^data: (\{.*)$/gm)) {
+      const { delta } = JSON.parse(data).choices[0] ?? {}
+      content += delta?.content ?? ''
+      for (const { index, id, function: piece } of delta?.tool_calls ?? []) {
+        calls[index] ??= { id: '', function: { name: '', arguments: '' } }
+        const call = calls[index]!
+        call.id ||= id ?? ''
+        call.function.name += piece?.name ?? ''
+        call.function.arguments += piece?.arguments ?? ''
+      }
+    }
+    return { content, ...(calls.length > 0 && { tool_calls: calls.map((call) => ({ ...call, type: 'function' })) }) }
+  }
+
+  test.each([
+    ['token', false],
+    ['token', true],
+    ['chat', false],
+    ['chat', true],
+  ] as const)('records two tool turns with the logprobs of the weights: %s engine, stream %s', async (kind, stream) => {
+    const fleet = await createVllmFleet({ replicas: [server.url] })
+    const engine = await createVllmTokenEngine({ fleet, model, served: 'tiny' })
+    await publish(engine, 'base')
+    const route: ModelRoute =
+      kind === 'token'
+        ? { kind, engine, chat }
+        : { kind, engine: await createVllmChatEngine({ fleet, model: { name: 'tiny', contextLength }, served: 'tiny' }) }
+    const gateway = await createGateway({ models: { policy: route }, seed: 1 })
+    const agents = [{ name: 'agent', trainable: true }]
+    const session = gateway.open({
+      rollout: 'r',
+      attempt: 0,
+      taskId: 't',
+      sample: 0,
+      policy: 'policy',
+      sampling: sampling({ maxTokens: 80 }),
+      agents,
+    })
+    const endpoint = session.endpoint('agent')
+    const messages: unknown[] = [{ role: 'user', content: 'time' }]
+    const first = await ask(endpoint, messages, stream)
+    expect(first.tool_calls?.map((call) => [call.function.name, JSON.parse(call.function.arguments)])).toEqual([['clock', { zone: 'UTC' }]])
+    messages.push({ role: 'assistant', ...first }, { role: 'tool', tool_call_id: first.tool_calls![0]!.id, content: '12:00' })
+    await ask(endpoint, messages, stream)
+    const [{ turns }] = (await session.close()) as [Trajectory]
+    expect(turns.map(({ parent, branchReasons, delivered }) => ({ parent, branchReasons, delivered }))).toEqual([
+      { parent: null, branchReasons: ['root'], delivered: 'delivered' },
+      { parent: 0, branchReasons: [], delivered: 'delivered' },
+    ])
+    expect(turns.map(({ capture }) => capture)).toEqual(
+      Array(2).fill({ tokens: kind === 'token' ? 'token-in' : 'engine-reported', logprobs: 'temperature' }),
+    )
+    const [before, after] = turns as [Turn, Turn]
+    const conversation = [...before.promptTokenIds, ...before.completionTokenIds]
+    expect(Array.from(after.promptTokenIds.subarray(0, conversation.length))).toEqual(conversation)
+    for (const turn of turns) {
+      expect(turn.weightVersions).toEqual([{ fromToken: 0, version }])
+      expect(await largestDifference(folder('base'), turn)).toBeLessThan(tolerance)
+    }
+    expect(gateway.counts().inFlight + fleet.counts().inFlight).toBe(0)
+    await gateway.close()
+    await fleet.close()
+  })
+})
+
+describe('the corpus of vLLM', () => {
+  interface Recording {
+    readonly name: string
+    readonly method: 'GET' | 'POST'
+    readonly path: string
+    readonly request?: unknown
+    readonly status: number
+    readonly body: string
+  }
+  const file = new URL('../../packages/engine-remote/corpus/vllm-0.32.json', import.meta.url)
+  const { recordings } = JSON.parse(readFileSync(file, 'utf8')) as { recordings: readonly Recording[] }
+
+  /** Names of the members of a JSON text or of each event of a stream, and the kinds of their values. */
+  const shape = (body: string): string => {
+    const kinds = new Set<string>()
+    const visit = (value: unknown, path: string): void => {
+      if (Array.isArray(value)) for (const each of value) visit(each, `${path}[]`)
+      else if (typeof value === 'object' && value !== null) for (const [name, each] of Object.entries(value)) visit(each, `${path}.${name}`)
+      else kinds.add(`${path} ${value === null ? 'null' : typeof value}`)
+    }
+    const events = [...body.matchAll(/^data: (\{.*)$/gm)].map(([, data = '']) => data)
+    for (const text of events.length > 0 ? events : [body]) visit(JSON.parse(text), '')
+    return [...kinds].sort().join('\n')
+  }
+
+  const stable = recordings.filter(
+    ({ request: sent, path, status }) => sent !== undefined && status < 500 && /^\/(v1|inference|tokenize)/.test(path),
+  )
+  test.each(stable.map(({ name, ...rest }) => [name, rest] as const))('has the shapes that it answers now: %s', async (_name, recorded) => {
+    const answer = await request(server.url + recorded.path, {
+      method: recorded.method,
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(recorded.request),
+    })
+    expect(answer.statusCode).toBe(recorded.status)
+    expect(shape(await answer.body.text())).toBe(shape(recorded.body))
   })
 })
 

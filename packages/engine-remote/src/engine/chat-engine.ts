@@ -20,28 +20,27 @@ export interface ChatEngineParts {
 const opening = 0x7b
 const closing = 0x7d
 
-/** The pieces of a JSON object as one buffer, with a member more at its end. GATEWAY_BAD_REQUEST where it ends with no brace. */
-export function withMember(pieces: readonly Uint8Array[], member: string): Buffer {
-  let length = 0
-  for (const piece of pieces) length += piece.length
-  const buffer = Buffer.allocUnsafe(length + member.length + 2)
-  let at = 0
-  for (const piece of pieces) {
-    buffer.set(piece, at)
-    at += piece.length
+/** The pieces of a JSON object with a member more at its end; nothing is copied. GATEWAY_BAD_REQUEST where it ends with no brace. */
+export function withMember(pieces: readonly Uint8Array[], member: string): readonly Uint8Array[] {
+  const kept = [...pieces]
+  /** The last byte that is no white space, and everything behind it taken off; 0 where there is none. */
+  const lastByte = (): number => {
+    for (let piece = kept.at(-1); piece !== undefined; piece = kept.at(-1)) {
+      let end = piece.length
+      while (end > 0 && piece[end - 1]! <= 0x20) end--
+      if (end > 0) {
+        kept[kept.length - 1] = piece.subarray(0, end)
+        return piece[end - 1]!
+      }
+      kept.pop()
+    }
+    return 0
   }
-  const skipSpace = () => {
-    while (at > 0 && buffer[at - 1]! <= 0x20) at--
-  }
-  skipSpace()
-  if (at === 0 || buffer[at - 1] !== closing)
+  if (lastByte() !== closing)
     throw new TrainError('GATEWAY_BAD_REQUEST', 'The body of a chat call ends without a brace; send one JSON object.')
-  at--
-  skipSpace()
-  if (buffer[at - 1] !== opening) buffer[at++] = 0x2c
-  at += buffer.write(member, at, 'latin1')
-  buffer[at++] = closing
-  return buffer.subarray(0, at)
+  kept[kept.length - 1] = kept.at(-1)!.subarray(0, -1)
+  const comma = lastByte() === opening ? '' : ','
+  return [...kept, Buffer.from(`${comma}${member}}`, 'latin1')]
 }
 
 export function createChatEngine({ fleet, ownsFleet, model, policy, logprobs, reader, splice }: ChatEngineParts): RemoteChatEngine {

@@ -1,9 +1,10 @@
+import type { Readable } from 'node:stream'
 import type { Dispatcher, Pool } from 'undici'
 
 export interface ExchangeRequest {
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
-  readonly body: Buffer
+  readonly body: readonly Uint8Array[]
 }
 
 export interface ExchangeHandler {
@@ -24,6 +25,8 @@ export type ExchangeEnd =
     }
 
 const maxRefusalBytes = 64 * 1024
+/** Larger bodies go out in the pieces they came in: a copy costs more than a write then. */
+const copyUpTo = 16 * 1024
 
 const headerOf = (value: string | string[] | undefined): string | undefined => (Array.isArray(value) ? value[0] : value)
 
@@ -53,8 +56,17 @@ export function exchange(
     if (signal.aborted) return reject(signal.reason)
     signal.addEventListener('abort', abort, { once: true })
 
+    const length = body.reduce((sum, piece) => sum + piece.length, 0)
     pool.dispatch(
-      { path, method: 'POST', headers, body, headersTimeout: 0, bodyTimeout: 0 },
+      {
+        path,
+        method: 'POST',
+        headers: { ...headers, 'content-length': `${length}` },
+        // undici takes any iterable of bytes; its types know of streams alone.
+        body: length > copyUpTo && body.length > 1 ? (body as unknown as Readable) : body.length === 1 ? body[0]! : Buffer.concat(body),
+        headersTimeout: 0,
+        bodyTimeout: 0,
+      },
       {
         onRequestStart(started) {
           if (signal.aborted) return started.abort(new Error('aborted before it was sent'))

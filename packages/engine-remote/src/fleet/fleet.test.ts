@@ -27,6 +27,7 @@ async function serve(count: number, answer: Route, options: Omit<FleetOptions, '
   return { servers, fleet, events }
 }
 
+const signal = new AbortController().signal
 const answered = ({ seen }: TestServer) => seen.filter(({ path }) => path === '/answer').length
 const fine: Route = (_request, response) => sendJson(response, 200, { fine: true })
 const idle = (fleet: Fleet) => expect(fleet.counts()).toMatchObject({ inFlight: 0, waiting: 0 })
@@ -261,12 +262,24 @@ describe('a call', () => {
     expect(servers[0]!.seen.filter(({ path }) => path === '/health')[0]!.headers).toMatchObject({ authorization: 'Bearer secret' })
   })
 
+  test.each([10, 100_000])('of %d bytes in pieces arrives as it is, also a second time', async (size) => {
+    let left = 1
+    const { fleet, servers } = await serve(1, (_request, response) =>
+      left-- > 0 ? sendJson(response, 503, {}) : sendJson(response, 200, { fine: true }),
+    )
+    const pieces = [Buffer.from('{"a":"'), Buffer.alloc(size, 'ü'), Buffer.from('"}')]
+    await fleet.send({ path: '/answer', affinity: 'a', stream: false, body: () => pieces }, { onHead() {}, onData: () => true }, signal)
+    const arrived = servers[0]!.seen.filter(({ path }) => path === '/answer')
+    expect(arrived.map(({ text }) => text)).toEqual(Array(2).fill(Buffer.concat(pieces).toString('utf8')))
+    expect(arrived[0]!.headers['content-length']).toBe(`${size + 8}`)
+  })
+
   test('waits for its reader', async () => {
     const { fleet } = await serve(1, (_request, response) => void response.writeHead(200).end(Buffer.alloc(4_000_000)))
     let bytes = 0
     let resume = () => {}
     const call = fleet.send(
-      { path: '/answer', affinity: 'a', stream: false, body: () => Buffer.from('{}') },
+      { path: '/answer', affinity: 'a', stream: false, body: () => [Buffer.from('{}')] },
       {
         onHead() {},
         onData(chunk, go) {
