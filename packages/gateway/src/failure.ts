@@ -14,15 +14,18 @@ export interface HttpFailure {
   readonly retryAfterSeconds: number | null
 }
 
+/** What a client sent may be long: its middle is left out, and the advice at the end stays. */
+const shorten = (message: string) => (message.length > 1_000 ? `${message.slice(0, 400)} … ${message.slice(-300)}` : message)
+
 /** A GATEWAY_BAD_REQUEST that names the field, as a path such as `messages[2].role`. */
 export function badRequest(message: string, param: string | null = null, status = 400, code?: string): TrainError {
-  return new TrainError('GATEWAY_BAD_REQUEST', message, { details: { param, status, ...(code !== undefined && { code }) } })
+  return new TrainError('GATEWAY_BAD_REQUEST', shorten(message), { details: { param, status, ...(code !== undefined && { code }) } })
 }
 
 /** A GATEWAY_INPUT_UNSUPPORTED that names the part, as a path such as `messages[2].content[0].type`. */
 export function unsupportedInput(kind: string, param: string): TrainError {
   const message = `"${param}" is "${kind}"; the policy reads text only. Send text in its place.`
-  return new TrainError('GATEWAY_INPUT_UNSUPPORTED', message, { details: { param } })
+  return new TrainError('GATEWAY_INPUT_UNSUPPORTED', shorten(message), { details: { param } })
 }
 
 /** The one answer to a URL that is unknown, closed or forged. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { modelCalls } from '../testing/arbitrary-call.ts'
-import { oddValue, replaceAt } from '../testing/describe-dialect.ts'
+import { oddJson, withOddJson } from '../testing/describe-dialect.ts'
 import { chatClient, messagesClient } from '../testing/dialect-client.ts'
 import { responsesClient } from '../testing/responses-client.ts'
 import { lookupCall, sessionRequest, startGateway } from '../testing/start-gateway.ts'
@@ -15,9 +15,9 @@ for (const [path, client] of Object.entries(clients)) {
     const { baseUrl } = session.endpoint('agent')
     let served = 0
     await fc.assert(
-      fc.asyncProperty(modelCalls, fc.array(fc.nat(50), { minLength: 1, maxLength: 6 }), fc.option(oddValue), async (call, at, value) => {
+      fc.asyncProperty(modelCalls, fc.array(fc.nat(50), { minLength: 1, maxLength: 6 }), fc.option(oddJson), async (call, at, json) => {
         const body = client.writeCall(call)
-        const sent = JSON.stringify(value === null ? body : replaceAt(body, at, value))
+        const sent = json === null ? JSON.stringify(body) : withOddJson(body, at, json)
         const response = await fetch(baseUrl + path, { method: 'POST', body: sent })
         const text = await response.text()
         if (response.ok) served++

@@ -4,6 +4,9 @@ export type Fields = Readonly<Record<string, unknown>>
 
 const kindOf = (value: unknown) => (value === null ? 'null' : Array.isArray(value) ? 'an array' : `a ${typeof value}`)
 
+/** A value as a message shows it; what has members is named by its kind. */
+export const shown = (value: unknown): string => (typeof value === 'object' ? kindOf(value) : JSON.stringify(value))
+
 export function wrongType(path: string, expected: string, value: unknown): never {
   const found = value === undefined ? 'is missing' : `is ${kindOf(value)}`
   throw badRequest(`"${path}" ${found}; it must be ${expected}.`, path)
@@ -42,7 +45,7 @@ export const readFlag = (value: unknown, path: string): boolean => readOptionalF
 export function readPositiveInteger(value: unknown, path: string): number | null {
   if (value === undefined || value === null) return null
   if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 1) {
-    throw badRequest(`"${path}" is ${JSON.stringify(value)}; it must be a whole number of at least 1.`, path)
+    throw badRequest(`"${path}" is ${shown(value)}; it must be a whole number of at least 1.`, path)
   }
   return value
 }

@@ -80,14 +80,37 @@ function caught(run: () => unknown): TrainError {
   throw new Error('nothing was thrown')
 }
 
-/** Values that stand where others belong. */
-export const oddValue = fc.oneof(
-  fc.jsonValue({ maxDepth: 2 }),
-  fc.constantFrom<unknown>(null, '', 0, -1, true, [], {}, [[]], [null], { type: 'constructor' }, [{ type: 'text' }], '__proto__', 1e308),
+/** JSON that stands where other JSON belongs. */
+export const oddJson = fc.oneof(
+  { weight: 8, arbitrary: fc.jsonValue({ maxDepth: 2 }).map((value) => JSON.stringify(value)) },
+  {
+    weight: 8,
+    arbitrary: fc.constantFrom(
+      'null',
+      '""',
+      '0',
+      '-1',
+      'true',
+      '[]',
+      '{}',
+      '[[]]',
+      '[null]',
+      '{"type":"constructor"}',
+      '[{"type":"text"}]',
+      '1e308',
+    ),
+  },
+  { weight: 1, arbitrary: fc.constantFrom(JSON.stringify('long '.repeat(5_000)), '['.repeat(20_000) + ']'.repeat(20_000)) },
 )
 
+/** The JSON of `body` with `json` where `path` leads. */
+export function withOddJson(body: Body, path: readonly number[], json: string): string {
+  const mark = '\u0000here'
+  return JSON.stringify(replaceAt(body, path, mark)).replace(JSON.stringify(mark), () => json)
+}
+
 /** A copy of `target` with `value` where `path` leads: each number chooses a member of what it has come to. */
-export function replaceAt(target: unknown, path: readonly number[], value: unknown): unknown {
+function replaceAt(target: unknown, path: readonly number[], value: unknown): unknown {
   const [choice, ...rest] = path
   if (choice === undefined || typeof target !== 'object' || target === null) return value
   const keys = Object.keys(target)
@@ -240,8 +263,8 @@ export function describeDialect({ dialect, client, refused, unreadable, failureS
     test('whatever stands in the place of whatever, a body is read or refused with a field', () => {
       const codes = ['GATEWAY_BAD_REQUEST', 'GATEWAY_INPUT_UNSUPPORTED']
       fc.assert(
-        fc.property(modelCalls, fc.array(fc.nat(50), { maxLength: 6 }), oddValue, (call, path, value) => {
-          const body = JSON.stringify(replaceAt(client.writeCall(call), path, value))
+        fc.property(modelCalls, fc.array(fc.nat(50), { maxLength: 6 }), oddJson, (call, path, json) => {
+          const body = withOddJson(client.writeCall(call), path, json)
           let error: unknown = null
           try {
             decodeBody(dialect, body)

@@ -1,7 +1,7 @@
 import type { ModelCall } from '../../call.ts'
 import { badRequest, unsupportedInput } from '../../failure.ts'
 import { historyOddities } from '../history-oddities.ts'
-import { type Fields, readArray, readFlag, readObject, readOptionalFlag, readPositiveInteger, readString } from '../read-fields.ts'
+import { type Fields, readArray, readFlag, readObject, readOptionalFlag, readPositiveInteger, readString, shown } from '../read-fields.ts'
 import { checkToolChoice } from '../tool-choice.ts'
 import { askedSampling, unusedFields } from '../unused-fields.ts'
 import { decodeMessage } from './decode-message.ts'
@@ -36,7 +36,7 @@ function decodeStop(stop: unknown): string[] {
 function checkModalities(modalities: unknown): void {
   if (modalities === undefined || modalities === null) return
   const other = readArray(modalities, 'modalities').find((modality) => modality !== 'text')
-  if (other !== undefined) throw unsupportedInput(String(other), 'modalities')
+  if (other !== undefined) throw unsupportedInput(typeof other === 'string' ? other : shown(other), 'modalities')
 }
 
 function decodeMaxTokens(body: Fields): number | null {
@@ -52,7 +52,7 @@ export function decodeRequest(value: unknown, json: string): ModelCall {
   const body = readObject(value, 'body')
   const given = readArray(body['messages'], 'messages')
   if (given.length === 0) throw badRequest('"messages" is empty; send at least one message.', 'messages')
-  if ((body['n'] ?? 1) !== 1) throw badRequest(`"n" is ${JSON.stringify(body['n'])}; a call samples one completion.`, 'n')
+  if ((body['n'] ?? 1) !== 1) throw badRequest(`"n" is ${shown(body['n'])}; a call samples one completion.`, 'n')
   for (const name of ['functions', 'function_call']) {
     if (body[name] !== undefined && body[name] !== null) throw badRequest(`"${name}" is no longer served; send "tools".`, name)
   }
