@@ -1,4 +1,4 @@
-import type { Message } from '@aworld-train/protocol'
+import type { FinishReason, Message } from '@aworld-train/protocol'
 import { TrainError } from '@aworld-train/protocol'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -197,6 +197,18 @@ export function describeDialect({ dialect, client, refused, unreadable, failureS
           expect(answer.completion.finishReason.unified).toBe(unified)
         }
       }
+    })
+
+    test('what was broken off or held back is never told as if it were complete', () => {
+      const [whole] = fc.sample(completions, { numRuns: 1, seed: 5 })
+      const complete = { ...whole!, message: { role: 'assistant' as const, content: 'Half' } }
+      const told = (unified: FinishReason['unified'], raw: string) => {
+        const completion = { ...complete, finishReason: { unified, raw } }
+        return client.readAnswer(dialect.encode(headOf(simple), completion)).completion.finishReason
+      }
+      const stopped = told('stop', 'stop')
+      for (const unified of ['length', 'aborted', 'error'] as const) expect(told(unified, 'abort').unified).toBe('length')
+      expect(told('stop', 'content_filter').raw).not.toBe(stopped.raw)
     })
 
     test('an answer gives ids on request', () => {

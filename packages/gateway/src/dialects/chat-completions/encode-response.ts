@@ -1,18 +1,18 @@
 import type { FinishReason, Message, ToolCall, Usage } from '@aworld-train/protocol'
 import type { AnswerHead, Completion } from '../../call.ts'
 import type { HttpFailure } from '../../failure.ts'
+import { type CompletionEnd, completionEnd } from '../completion-end.ts'
 import { tokenLogprobs } from '../token-logprobs.ts'
 import { fromCustomArguments } from '../tools-json.ts'
 
-const finishReasons: Readonly<Record<FinishReason['unified'], string>> = {
-  stop: 'stop',
-  'tool-calls': 'tool_calls',
-  length: 'length',
-  aborted: 'stop',
-  error: 'stop',
+const finishReasons: Readonly<Record<CompletionEnd, string>> = {
+  stopped: 'stop',
+  calls: 'tool_calls',
+  cut: 'length',
+  filtered: 'content_filter',
 }
 
-export const encodeFinishReason = ({ unified }: FinishReason) => finishReasons[unified]
+export const encodeFinishReason = (reason: FinishReason) => finishReasons[completionEnd(reason)]
 
 export const encodeUsage = ({ promptTokens, completionTokens, cachedTokens }: Usage) => ({
   prompt_tokens: promptTokens,

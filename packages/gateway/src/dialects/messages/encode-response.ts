@@ -1,20 +1,21 @@
-import type { FinishReason, Message, ToolCall, Usage } from '@aworld-train/protocol'
+import type { Message, ToolCall, Usage } from '@aworld-train/protocol'
 import type { AnswerHead, Completion } from '../../call.ts'
 import type { HttpFailure } from '../../failure.ts'
+import { type CompletionEnd, completionEnd } from '../completion-end.ts'
 import { keepThread } from './thread.ts'
 
-const stopReasons: Readonly<Record<FinishReason['unified'], string>> = {
-  stop: 'end_turn',
-  'tool-calls': 'tool_use',
-  length: 'max_tokens',
-  aborted: 'end_turn',
-  error: 'end_turn',
+const stopReasons: Readonly<Record<CompletionEnd, string>> = {
+  stopped: 'end_turn',
+  calls: 'tool_use',
+  cut: 'max_tokens',
+  filtered: 'refusal',
 }
 
 /** Why a message ended, and the stop sequence that ended it. */
 export function encodeStop({ finishReason, stopSequence }: Completion) {
-  const stopped = finishReason.unified === 'stop' && stopSequence !== undefined
-  return { stop_reason: stopped ? 'stop_sequence' : stopReasons[finishReason.unified], stop_sequence: stopped ? stopSequence : null }
+  const end = completionEnd(finishReason)
+  const stopped = end === 'stopped' && stopSequence !== undefined
+  return { stop_reason: stopped ? 'stop_sequence' : stopReasons[end], stop_sequence: stopped ? stopSequence : null }
 }
 
 /** Tokens read from a cache are not among the input tokens. */

@@ -1,5 +1,6 @@
 import type { Message, ToolCall } from '@aworld-train/protocol'
 import type { AnswerHead, Completion } from '../../call.ts'
+import { completionEnd } from '../completion-end.ts'
 import { fromCustomArguments } from '../tools-json.ts'
 import { toItemId } from './item-ids.ts'
 import { sealReasoning } from './reasoning.ts'
@@ -38,7 +39,14 @@ export function callItem(head: AnswerHead, index: number, { id, name, arguments:
   return { id: toItemId('function_call', head.id, index), type: 'function_call', status, call_id: id, name, arguments: done ? given : '' }
 }
 
-export const itemStatus = ({ finishReason }: Completion): ItemStatus => (finishReason.unified === 'length' ? 'incomplete' : 'completed')
+/** Why an answer is incomplete; `null` where it is whole. */
+export function incompleteReason({ finishReason }: Completion): string | null {
+  const end = completionEnd(finishReason)
+  if (end === 'filtered') return 'content_filter'
+  return end === 'cut' ? 'max_output_tokens' : null
+}
+
+export const itemStatus = (completion: Completion): ItemStatus => (incompleteReason(completion) === null ? 'completed' : 'incomplete')
 
 /** The items of a whole answer: reasoning, text, calls; an answer of nothing is one empty message. */
 export function encodeItems(head: AnswerHead, message: Message, status: ItemStatus, logprobs: readonly object[]): object[] {

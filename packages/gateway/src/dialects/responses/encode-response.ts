@@ -2,7 +2,7 @@ import type { Usage } from '@aworld-train/protocol'
 import type { AnswerHead, Completion } from '../../call.ts'
 import type { HttpFailure } from '../../failure.ts'
 import { tokenLogprobs } from '../token-logprobs.ts'
-import { callOf, encodeItems, itemStatus } from './encode-items.ts'
+import { callOf, encodeItems, incompleteReason, itemStatus } from './encode-items.ts'
 
 export type ResponseStatus = 'in_progress' | 'completed' | 'incomplete' | 'failed'
 
@@ -29,7 +29,7 @@ export function encodeResponseObject(head: AnswerHead, { status, output, complet
     created_at: head.created,
     status,
     error: failure ? { code: failure.code, message: failure.message } : null,
-    incomplete_details: status === 'incomplete' ? { reason: 'max_output_tokens' } : null,
+    incomplete_details: status === 'incomplete' && completion ? { reason: incompleteReason(completion) } : null,
     model: head.model,
     output,
     usage: completion ? encodeUsage(completion.usage) : null,
@@ -48,8 +48,7 @@ export function remember(head: AnswerHead, { message }: Completion, json: string
   if (store) head.memory.set(`resp_${head.id}`, { messages: [...messages, message], json })
 }
 
-export const finalStatus = ({ finishReason }: Completion): ResponseStatus =>
-  finishReason.unified === 'length' ? 'incomplete' : 'completed'
+export const finalStatus = (completion: Completion): ResponseStatus => (incompleteReason(completion) === null ? 'completed' : 'incomplete')
 
 /** Logprobs of all sampled tokens, where the request includes them: they stand on the first text. */
 export function includedLogprobs(head: AnswerHead, { tokenIds, logprobs }: Completion): readonly object[] {
