@@ -51,6 +51,18 @@ test('what is not a request, or is two at once, is refused and closed; nothing o
   expect(started.gateway.counts()).toMatchObject({ calls: 0, inFlight: 0 })
 })
 
+test('another protocol is not switched to, and nothing is tunnelled', async () => {
+  await using started = await startGateway(open)
+  const upgrade = talk(started.gateway.url, 'GET /health HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n')
+  const h2c = talk(started.gateway.url, 'GET /health HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n')
+  const connect = talk(started.gateway.url, 'CONNECT example.com:443 HTTP/1.1\r\nhost: example.com:443\r\n\r\n')
+  const proxy = talk(started.gateway.url, 'GET http://example.com/health HTTP/1.1\r\nhost: example.com\r\n\r\n')
+  await until(connect.closed)
+  await until(() => [upgrade, h2c, proxy].every(({ received }) => received() !== ''))
+  expect([upgrade, h2c, connect, proxy].map(({ received }) => statusesIn(received()))).toEqual([[200], [200], [], [404]])
+  for (const { socket } of [upgrade, h2c, connect, proxy]) socket.destroy()
+})
+
 test('requests on one socket are answered in order, also when they came in one piece', async () => {
   const slowFirst = Promise.withResolvers<void>()
   await using started = await startGateway({

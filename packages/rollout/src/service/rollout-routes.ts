@@ -107,7 +107,7 @@ export function createRoutes({ service, limits, metrics }: RoutesOptions): (requ
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://service')
     const [version, collection, id, rest, more] = pathname.slice(1).split('/')
     const method = request.method ?? ''
-    if (pathname === '/health') return sendJson(response, 200, JSON.stringify({ status: 'ok', ...service.counts() }))
+    if (pathname === '/health') return sendJson(response, 200, JSON.stringify({ status: 'ok' }))
     if (pathname === '/ready') return sendReady(response)
     if (pathname === '/metrics') return await sendMetrics(response)
     if (version !== 'v1' || more !== undefined) throw unknownPath(pathname)

@@ -29,6 +29,9 @@ export const defaultRolloutServerLimits: RolloutServerLimits = {
   keepAwakeMs: 15_000,
 }
 
+/** What probes ask, which carry no token; the answers say no more than yes or no. */
+const openPaths: ReadonlySet<string> = new Set(['/health', '/ready'])
+
 export interface RolloutServerOptions {
   /** Stays the caller's to close. */
   readonly service: RolloutService
@@ -38,7 +41,7 @@ export interface RolloutServerOptions {
   readonly port?: number | undefined
   readonly tls?: TlsIdentity | undefined
   readonly insecure?: boolean | undefined
-  /** Asked for as `Authorization: Bearer …`. Only on loopback may it be left out. */
+  /** Asked for as `Authorization: Bearer …`, but by `/health` and `/ready`. Only on loopback may it be left out. */
   readonly token?: string | undefined
   readonly limits?: Partial<RolloutServerLimits> | undefined
   readonly onRefusal?: ((refusal: SocketRefusal | 'unauthorized') => void) | undefined
@@ -81,7 +84,7 @@ export async function createRolloutServer(options: RolloutServerOptions): Promis
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
-      if (!authorized(request.headers.authorization)) {
+      if (!openPaths.has(request.url ?? '') && !authorized(request.headers.authorization)) {
         refuse('unauthorized')
         throw new TrainError('SERVICE_UNAUTHORIZED', 'The token of the service is missing or wrong; send it as "Authorization: Bearer …".')
       }
