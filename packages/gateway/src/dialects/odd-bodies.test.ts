@@ -23,7 +23,7 @@ for (const [path, client] of Object.entries(clients)) {
         if (response.ok) served++
         expect([response.status < 500, sent, text]).toEqual([true, sent, text])
       }),
-      { numRuns: 50 },
+      { numRuns: 30 },
     )
     const { turns } = (await session.close())[0]!
     expect(turns.length).toBe(served)

@@ -78,7 +78,7 @@ async function check(served: Served, ends: Readonly<Record<string, string>>, ask
       served.say(completion)
       expect(await ask(stream)).toEqual(expected(completion, ends))
     }),
-    { numRuns: 40 },
+    { numRuns: 25 },
   )
 }
 

@@ -141,7 +141,7 @@ export function describeDialect({ dialect, client, refused, unreadable, failureS
           const { model, stream, maxTokens, asked, oddities } = call
           expect(read).toMatchObject({ model, stream, maxTokens, asked, oddities })
         }),
-        { numRuns: 60 },
+        { numRuns: 50 },
       )
     })
 
@@ -160,7 +160,7 @@ export function describeDialect({ dialect, client, refused, unreadable, failureS
           }
           expect([whole.model, whole.id]).toEqual(['policy', answer.id])
         }),
-        { numRuns: 100 },
+        { numRuns: 50 },
       )
     })
 
@@ -175,7 +175,7 @@ export function describeDialect({ dialect, client, refused, unreadable, failureS
           expect(messages.at(-1)).toEqual({ role: 'user', content: 'And then?' })
           expect(canonicalAll(messages.slice(0, -2))).toEqual(canonicalAll(head.call.messages))
         }),
-        { numRuns: 60 },
+        { numRuns: 50 },
       )
     })
 
@@ -290,7 +290,7 @@ export function describeDialect({ dialect, client, refused, unreadable, failureS
           expect(details?.['param']).toEqual(expect.any(String))
           expect(message.length).toBeLessThan(2_000)
         }),
-        { numRuns: 400 },
+        { numRuns: 150 },
       )
     })
 
@@ -311,7 +311,7 @@ export function describeDialect({ dialect, client, refused, unreadable, failureS
             }
           },
         ),
-        { numRuns: 100 },
+        { numRuns: 50 },
       )
     })
 
