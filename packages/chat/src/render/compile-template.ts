@@ -228,11 +228,9 @@ function compileLoop({ loopvar, iterable, body, defaultBlock }: Tree.For, outer:
         return truthy(passes(trial))
       })
     }
-    if (items.length === 0) {
-      pieces.push(otherwise(frame) as string)
-      return
-    }
     const loop = new Loop(items)
+    // jinja2 prints the else block unless a turn of the loop has reached its end.
+    let isElse = defaultBlock.length > 0
     for (let index = 0; index < items.length; index += 1) {
       loop.index0 = index
       const turn = new Frame(scope.names.size, frame, run)
@@ -240,11 +238,15 @@ function compileLoop({ loopvar, iterable, body, defaultBlock }: Tree.For, outer:
       bind(turn, items[index])
       const text = execute(turn)
       if (text !== '') pieces.push(text)
-      if (run.signal === 'none') continue
+      if (run.signal === 'none') {
+        isElse = false
+        continue
+      }
       const stops = run.signal === 'break'
       run.signal = 'none'
       if (stops) break
     }
+    if (isElse) pieces.push(otherwise(frame) as string)
   }
 }
 

@@ -1,6 +1,6 @@
 import { member } from './members.ts'
 import { capitalize, items, replaceText } from './methods.ts'
-import { compare, numeric, operators } from './operators.ts'
+import { compare, equal, numeric, operators } from './operators.ts'
 import { type DumpOptions, defaultDump, pythonJson, pythonRepr, pythonString, pythonStrip } from './python-text.ts'
 import { testNamed } from './tests.ts'
 import {
@@ -83,8 +83,8 @@ export const filters: Readonly<Record<string, Filter>> = {
   reject: (operand, args) => generator(whenAny(operand).filter((item) => !chosen(args)(item))),
   selectattr: (operand, [by, ...args]) => generator(whenAny(operand).filter((item) => chosen(args)(memberPath(item, by)))),
   rejectattr: (operand, [by, ...args]) => generator(whenAny(operand).filter((item) => !chosen(args)(memberPath(item, by)))),
-  min: (operand) => iterate(operand).reduce((least, item) => (compare('<', item, least) < 0 ? item : least)),
-  max: (operand) => iterate(operand).reduce((most, item) => (compare('>', item, most) > 0 ? item : most)),
+  min: (operand, args, keywords) => extreme(operand, args, keywords, -1),
+  max: (operand, args, keywords) => extreme(operand, args, keywords, 1),
   sum: (operand, args, keywords) => {
     const by = option(args, keywords, 0, 'attribute')
     const start = option(args, keywords, 1, 'start') ?? 0
@@ -100,6 +100,7 @@ export const filters: Readonly<Record<string, Filter>> = {
     const scale = 10 ** whole(option(args, keywords, 0, 'precision'), 0)
     const value = requireNumber(operand, 'round') * scale
     const method = textOf(option(args, keywords, 1, 'method'), 'common')
+    if (method === 'common' && !(operand instanceof Float)) return requireNumber(operand, 'round')
     return new Float((method === 'ceil' ? Math.ceil(value) : method === 'floor' ? Math.floor(value) : halfEven(value)) / scale)
   },
   default: orDefault,
@@ -176,8 +177,19 @@ function sortKey(caseSensitive: boolean): (value: Value) => Value {
 
 function ordered(values: readonly Value[], key: (value: Value) => Value, reverse: boolean): Value[] {
   const keyed = values.map((value) => ({ value, key: key(value) }))
-  keyed.sort((left, right) => (reverse ? compare('<', right.key, left.key) : compare('<', left.key, right.key)))
+  // jinja2 compares lists of one key, and Python compares only what differs in them.
+  const order = (left: Value, right: Value) => (equal(left, right) ? 0 : compare('<', left, right))
+  keyed.sort((left, right) => (reverse ? order(right.key, left.key) : order(left.key, right.key)))
   return keyed.map(({ value }) => value)
+}
+
+function extreme(operand: Value, args: readonly Value[], keywords: Keywords, sign: 1 | -1): Value {
+  const by = option(args, keywords, 1, 'attribute')
+  const fold = sortKey(truthy(option(args, keywords, 0, 'case_sensitive')))
+  const key = (item: Value) => fold(by === undefined ? item : memberPath(item, by))
+  const values = iterate(operand)
+  if (values.length === 0) return undefined
+  return values.reduce((best, item) => (Math.sign(compare('<', key(item), key(best))) === sign ? item : best))
 }
 
 /** First occurrences; text that differs in case alone is the same, as in jinja2. */
@@ -186,7 +198,9 @@ function unique(operand: Value, args: readonly Value[], keywords: Keywords): Val
   const key = sortKey(truthy(option(args, keywords, 0, 'case_sensitive')))
   const seen = new Set<string>()
   return iterate(operand).filter((item) => {
-    const text = pythonRepr(key(by === undefined ? item : memberPath(item, by)))
+    const value = key(by === undefined ? item : memberPath(item, by))
+    if (Array.isArray(value) || value instanceof Dictionary) throw new TypeError(`unhashable type: '${typeName(value)}'`)
+    const text = pythonRepr(value)
     return !seen.has(text) && seen.add(text)
   })
 }
@@ -196,7 +210,8 @@ function indent(operand: Value, args: readonly Value[], keywords: Keywords): Val
   const first = truthy(option(args, keywords, 1, 'first'))
   const blank = truthy(option(args, keywords, 2, 'blank'))
   const space = typeof width === 'string' ? width : ' '.repeat(whole(width, 4))
-  const lines = pythonString(operand).split(/\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/)
+  if (typeof operand !== 'string') throw new TypeError(`the filter indent needs text, not ${typeName(operand)}`)
+  const lines = operand.split(/\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/)
   return lines.map((line, index) => ((index === 0 ? first : line !== '' || blank) ? space + line : line)).join('\n')
 }
 

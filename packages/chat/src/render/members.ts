@@ -1,7 +1,7 @@
 import { dictionaryMethods, listMethods, type Method, stringMethods } from './methods.ts'
 import { numeric } from './operators.ts'
 import { pythonString } from './python-text.ts'
-import { Callable, Dictionary, Float, Iteration, Loop, Namespace, Tuple, typeName, type Value } from './values.ts'
+import { Callable, Dictionary, Float, Loop, Namespace, Tuple, typeName, type Value } from './values.ts'
 
 /** `value.name` of jinja2: an attribute first, then a member; undefined where there is neither. */
 export function attribute(owner: Value, name: string): Value {
@@ -85,9 +85,7 @@ export function slice(owner: Value, start: Value, stop: Value, step: Value): Val
   }
   if (Array.isArray(owner)) return picked(owner, bound(start), bound(stop), by)
   if (owner instanceof Tuple) return new Tuple(picked(owner.items, bound(start), bound(stop), by))
-  if (owner === undefined) throw new Error('an undefined value has no items')
-  if (owner instanceof Iteration || owner === null) throw new TypeError(`'${typeName(owner)}' object is not subscriptable`)
-  return undefined
+  throw new TypeError(`'${typeName(owner)}' object cannot be sliced`)
 }
 
 function bound(value: Value): number | null {

@@ -64,7 +64,8 @@ export const stringMethods: Readonly<Record<string, Method<string>>> = {
   format: (owner, args, keywords) => formatText(owner, args, keywords),
   zfill: (owner, [width]) => {
     const sign = /^[+-]/.exec(owner)?.[0] ?? ''
-    return sign + owner.slice(sign.length).padStart((numeric(width) ?? 0) - sign.length, '0')
+    const missing = (numeric(width) ?? 0) - Array.from(owner).length
+    return sign + '0'.repeat(Math.max(0, missing)) + owner.slice(sign.length)
   },
 }
 

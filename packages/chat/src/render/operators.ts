@@ -31,7 +31,8 @@ function add(left: Value, right: Value): Value {
 }
 
 function multiply(left: Value, right: Value): Value {
-  const [sequence, times] = typeof right === 'string' || Array.isArray(right) ? [right, numeric(left)] : [left, numeric(right)]
+  const [sequence, factor] = typeof right === 'string' || Array.isArray(right) ? [right, left] : [left, right]
+  const times = factor instanceof Float ? null : numeric(factor)
   if (times !== null && typeof sequence === 'string') return sequence.repeat(Math.max(0, times))
   if (times !== null && Array.isArray(sequence)) return Array.from({ length: Math.max(0, times) }, () => sequence).flat()
   return arithmetic('*', left, right, (a, b) => a * b)

@@ -4,9 +4,9 @@ import { Callable, Dictionary, Float, Iteration, Tuple, typeName, type Value } f
 
 export type Test = (value: Value, args: readonly Value[]) => boolean
 
-function integer(value: Value, test: string): number {
-  const number = value instanceof Float ? null : numeric(value)
-  if (number === null) throw new TypeError(`the test ${test} needs an integer, not ${typeName(value)}`)
+function numberFor(value: Value, test: string): number {
+  const number = numeric(value)
+  if (number === null) throw new TypeError(`the test ${test} needs a number, not ${typeName(value)}`)
   return number
 }
 
@@ -30,10 +30,10 @@ export const tests: Readonly<Record<string, Test>> = {
   mapping: (value) => value instanceof Dictionary,
   sequence,
   iterable: (value) => sequence(value, []) || value instanceof Iteration,
-  callable: (value) => value instanceof Callable,
-  odd: (value) => Math.abs(integer(value, 'odd')) % 2 === 1,
-  even: (value) => integer(value, 'even') % 2 === 0,
-  divisibleby: (value, [by]) => integer(value, 'divisibleby') % integer(by, 'divisibleby') === 0,
+  callable: (value) => value instanceof Callable || value === undefined,
+  odd: (value) => Math.abs(numberFor(value, 'odd')) % 2 === 1,
+  even: (value) => numberFor(value, 'even') % 2 === 0,
+  divisibleby: (value, [by]) => numberFor(value, 'divisibleby') % numberFor(by, 'divisibleby') === 0,
   lower: (value) => isCase(pythonString(value), 'lower'),
   upper: (value) => isCase(pythonString(value), 'upper'),
   sameas: (value, [other]) => value === other,
