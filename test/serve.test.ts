@@ -148,6 +148,7 @@ it('TLS serves on any address; without it, beyond loopback, it does not start', 
   const tls = { cert: 'cert.pem', key: 'key.pem' }
   const served = await serve('tls', { ...settings, recording: null, rollouts: null, gateway: { host: '0.0.0.0', port: 0, tls } })
   expect(served.url).toMatch(/^https:/)
+  expect(served.shown()).toContain('set gateway.publicUrl')
   const dispatcher = new Agent({ connect: { ca: cert } })
   const health = await fetchWith(`${served.url.replace('127.0.0.1', 'localhost')}/health`, { dispatcher })
   expect(await health.json()).toMatchObject({ status: 'ok' })

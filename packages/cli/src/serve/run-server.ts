@@ -19,6 +19,9 @@ export interface RunServerOptions {
   readonly write: (text: string) => void
 }
 
+/** Listening on all of them says nothing of the name that others know this machine by. */
+const allAddresses: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
+
 interface Running {
   readonly config: ServeConfig
   readonly models: readonly OpenedModel[]
@@ -81,6 +84,9 @@ function describe({ config, models, gateway, adminToken, clients, rollouts }: Ru
   ])
   if (clients) rows.push(['baseURL', `${clients.endpoint('client').baseUrl}  (any API key)`])
   rows.push(['gateway', `${gateway.url}  /health /ready /metrics, POST /v1/sessions`])
+  const { host, publicUrl } = config.gateway
+  if (publicUrl === null && allAddresses.has(host))
+    rows.push(['', 'agents on other machines need a URL with a name: set gateway.publicUrl'])
   rows.push(['admin', config.gateway.adminToken === null ? adminToken : 'the configured token'])
   if (rollouts) {
     const { server, token, agents } = rollouts
