@@ -187,13 +187,14 @@ describe('a server that goes', () => {
     expect((await call).text).toContain('success')
   })
 
-  test('fails probes three times before it is out', async () => {
+  test.each<readonly [string, Route]>([
+    ['with 500', (_request, response) => void response.writeHead(500).end()],
+    ['with nothing', () => {}],
+  ])('answers probes %s three times before it is out', async (_how, answer) => {
     let sick = false
     const server = await createToyVllm()
-    server.answer((request, response) =>
-      sick && request.path === '/health' ? void response.writeHead(500).end() : server.route(request, response),
-    )
-    const fleet = await quickFleet([server.url], { probeIntervalMs: 30 })
+    server.answer((request, response) => (sick && request.path === '/health' ? answer(request, response) : server.route(request, response)))
+    const fleet = await quickFleet([server.url], { probeIntervalMs: 30, probeTimeoutMs: 100 })
     closers.push(
       () => fleet.close(),
       () => server.close(),
@@ -306,9 +307,20 @@ test('idle sockets are closed before the server would', async () => {
   await vi.waitFor(() => expect(servers[0]!.sockets()).toBe(0), { timeout: 3000 })
 })
 
-test.each([[[]], [['not a url']], [['ftp://127.0.0.1']]])('servers %j are refused', async (replicas) => {
+const local = 'http://127.0.0.1:1'
+test.each([[[]], [['not a url']], [['ftp://127.0.0.1']], [[local, local]]])('servers %j are refused', async (replicas) => {
   await expect(quickFleet(replicas)).rejects.toMatchObject({ code: 'CONFIG_INVALID' })
 })
+
+test.each([{ maxInFlight: 0 }, { maxWaiting: -1 }, { probeIntervalMs: 0 }, { keepAliveMs: Number.NaN }])(
+  'limits %j are refused',
+  async (limits) => {
+    await expect(quickFleet([local], limits)).rejects.toMatchObject({
+      code: 'CONFIG_INVALID',
+      message: expect.stringContaining(Object.keys(limits)[0]!),
+    })
+  },
+)
 
 test('closing rejects what waits and what is in flight', async () => {
   const { fleet } = await serve(1, () => {}, { maxInFlight: 1 })

@@ -25,9 +25,12 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
   const { replicas: urls, apiKey, weightVersion = 0, onEvent = () => {}, ...bounds } = options
   const given = Object.entries(bounds).filter(([name, value]) => name in defaultFleetLimits && value !== undefined)
   const limits: FleetLimits = { ...defaultFleetLimits, ...Object.fromEntries(given) }
+  checkLimits(limits)
   const invalid = urls.find((url) => !/^https?:$/.test(URL.parse(url)?.protocol ?? ''))
-  if (urls.length === 0 || invalid !== undefined) {
-    const problem = invalid === undefined ? 'A fleet has no server' : `"${invalid}" is not the address of a server`
+  const twice = urls.find((url, index) => urls.indexOf(url) < index)
+  if (urls.length === 0 || invalid !== undefined || twice !== undefined) {
+    const wrong = invalid === undefined ? `"${twice}" stands twice among the servers` : `"${invalid}" is not the address of a server`
+    const problem = urls.length === 0 ? 'A fleet has no server' : wrong
     throw new TrainError('CONFIG_INVALID', `${problem}; list base URLs such as http://127.0.0.1:8000.`)
   }
   const headers: Record<string, string> = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }
@@ -93,7 +96,10 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
   async function once(replica: Replica, call: FleetCall, handler: ExchangeHandler, signal: AbortSignal) {
     const versions = versionsOf(replica, call.policy)
     const first = versions.length - 1
+    const { restarts } = replica
     const end = await attempt(replica, call, handler, signal)
+    if (end.kind === 'answered' && replica.restarts !== restarts)
+      return { failure: { stage: 'answered' } as const, error: restarted(replica) }
     if (end.kind === 'answered') {
       // An adapter that was first published during the call has a history of its own.
       const now = versionsOf(replica, call.policy)
@@ -126,12 +132,19 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
       onEvent({ type: 'replica-restarted', server: replica.url, said })
       const initial = [...published].every(([policy, version]) => policy === '' && version === startVersion)
       if (initial && said === replica.firstLabel) return
+      replica.restarts++
       change(replica, () => {
         replica.stale = true
       })
       parts.onRestart?.(replica)
     },
   })
+
+  // A server that ends closes sockets that nobody else closes: who comes in its place may have other weights.
+  for (const replica of members)
+    replica.pool.on('disconnect', (_origin, _targets, error) => {
+      if (['UND_ERR_SOCKET', 'ECONNRESET'].includes((error as NodeJS.ErrnoException).code ?? '')) probes.soon(replica)
+    })
 
   const fleet: Fleet = {
     kind,
@@ -269,4 +282,21 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
   await probes.start()
   adoptVersion()
   return fleet
+}
+
+function restarted({ url }: Replica): TrainError {
+  return new TrainError(
+    'POLICY_STALE_WEIGHTS',
+    `${url} started again while it answered, with other weights than were published; the call is lost.`,
+    {
+      details: { server: url },
+    },
+  )
+}
+
+function checkLimits(limits: FleetLimits): void {
+  for (const [name, value] of Object.entries(limits) as [keyof FleetLimits, number][]) {
+    const least = ['maxWaiting', 'repinExcess', 'repinRatio', 'unavailableMs', 'raceMs'].includes(name) ? 0 : 1
+    if (!(value >= least)) throw new TrainError('CONFIG_INVALID', `${name} of a fleet is ${value}; it must be at least ${least}.`)
+  }
 }

@@ -20,6 +20,8 @@ export interface Replica {
   /** The server samples from other weights than were published, or may. */
   stale: boolean
   boot: string | null
+  /** Times that it started again while other weights than those of its start were published. */
+  restarts: number
   /** The server's own name for version `versions(undefined).at(-1)`; `null` where it names none. */
   label: string | null
   /** What it named the weights that it starts with. */
@@ -59,6 +61,7 @@ export function createReplica({ index, url, headers, limits, weightVersion }: Re
     draining: false,
     stale: false,
     boot: null,
+    restarts: 0,
     label: null,
     firstLabel: null,
     history: new Map([['', [weightVersion]]]),

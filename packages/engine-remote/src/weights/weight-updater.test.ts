@@ -294,6 +294,22 @@ test('a server that names other weights than were published is found out by the 
   await vi.waitFor(async () => expect(await call()).toMatchObject({ code: 'POLICY_STALE_WEIGHTS' }), { timeout: 3000 })
 })
 
+test('a server that starts again under a call: what it answers is not taken for what was published', async () => {
+  const { engine, servers, events } = await open('vllm-completions', 1, { probeIntervalMs: 60_000 })
+  const [server] = servers as [ToyServer]
+  await createWeightUpdater({ fleet: engine.fleet }).publish({ version: 3, directory: '/weights-3' })
+  await engine.generate(toyCall(), signal)
+  await server.restart()
+  server.state.delayMs = 20
+  // No probe is due for a minute: the sockets that the old process closed are what tells.
+  const error = await engine.generate(long(1, 12), signal).catch((cause: unknown) => cause)
+  expect(error).toMatchObject({ code: 'POLICY_STALE_WEIGHTS' })
+  expect(events.map(({ type }) => type)).toContain('replica-restarted')
+  server.state.delayMs = 0
+  await vi.waitFor(async () => expect((await engine.generate(toyCall(), signal)).weightVersions).toEqual([{ fromToken: 0, version: 3 }]))
+  expect(server.state.weights).toBe(3)
+})
+
 test('servers that were given a number before keep it', async () => {
   const { servers } = await open('vllm')
   for (const { state } of servers) Object.assign(state, { label: '12', weights: 12 })

@@ -4,7 +4,7 @@ import { fleetParts } from '../fleet/fleet.ts'
 import type { Fleet } from '../fleet/fleet-types.ts'
 import { type Replica, setVersion } from '../fleet/replica.ts'
 import type { InFlightPolicy } from '../fleet/server-kind.ts'
-import { type CheckOptions, compareLogprobs, type SampledCheck, staleWeights } from './check-weights.ts'
+import { type CheckOptions, compareLogprobs, staleWeights } from './check-weights.ts'
 import { sampleCheck } from './sample-check.ts'
 
 export interface WeightUpdaterOptions {
@@ -111,10 +111,8 @@ export function createWeightUpdater({ fleet, inFlight = 'drain', check, timeoutM
     const updated = loaded.filter(({ error }) => error === null)
     if (!check || updated.length === 0) return
     const { version, policy } = publication
-    const sampled: SampledCheck[] = []
-    for (const { replica } of updated)
-      for (const promptTokenIds of check.prompts)
-        sampled.push(await sampleCheck({ engine: check.engine, replica, promptTokenIds, version, policy, check, signal }))
+    const calls = updated.flatMap(({ replica }) => check.prompts.map((promptTokenIds) => ({ replica, promptTokenIds })))
+    const sampled = await Promise.all(calls.map((call) => sampleCheck({ ...call, engine: check.engine, version, policy, check, signal })))
     const differences = await compareLogprobs(sampled, check)
     for (const each of updated) {
       each.difference = differences.get(each.replica.url) ?? null
