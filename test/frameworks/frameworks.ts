@@ -57,3 +57,30 @@ export const frameworks: readonly Framework[] = [
     },
   },
 ]
+
+const ofFunction = (
+  name: string,
+  habits: Habits,
+  load: () => Promise<(...input: [...Parameters<AgentFunction>, stream: boolean]) => ReturnType<AgentFunction>>,
+): Framework => ({
+  name,
+  habits,
+  async load({ stream }) {
+    const run = await load()
+    return toAgentProgram((task, context) => run(task, context, stream))
+  },
+})
+
+/** Frameworks over the dialect that is not their default. */
+export const otherDialects: readonly Framework[] = [
+  ofFunction(
+    'openai-agents over Chat Completions',
+    { tolerated: ['reasoning'], retries: true },
+    async () => (await import('../../examples/any-agent/other-dialects.ts')).openaiAgentsChat,
+  ),
+  ofFunction(
+    'langchain over Responses',
+    { tolerated: [], retries: true },
+    async () => (await import('../../examples/any-agent/other-dialects.ts')).langchainResponses,
+  ),
+]

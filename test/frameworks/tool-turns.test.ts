@@ -1,6 +1,6 @@
 import { TrainError } from '@aworld-train/protocol'
 import { describe, expect, test } from 'vitest'
-import { frameworks } from './frameworks.ts'
+import { frameworks, otherDialects } from './frameworks.ts'
 import { runAgent } from './run-agent.ts'
 import { startPolicy } from './start-policy.ts'
 
@@ -14,7 +14,7 @@ const script = [
   'Gold is 79 and iron is 26.',
 ]
 
-describe.each(frameworks)('$name', (framework) => {
+describe.each([...frameworks, ...otherDialects])('$name', (framework) => {
   test.each([false, true])('two tool turns and an answer go on as sampled (stream %s)', async (stream) => {
     await using policy = await startPolicy(script)
     const { answer, turns, calls, report } = await runAgent(policy, framework, stream)
