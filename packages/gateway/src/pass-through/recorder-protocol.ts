@@ -23,6 +23,7 @@ export interface RecordedBytes {
 export interface RecordBatch {
   /** `fieldsOfAnswer` an answer. */
   readonly answers: Int32Array
+  /** Shared; the sender's again when the replies have come. */
   readonly bytes: Uint8Array
   /** Strings that were not sent before; their indexes go on from those that were. */
   readonly strings: readonly string[]
@@ -50,7 +51,7 @@ export interface TurnHead extends Omit<ReadTurn, 'completion'> {
 
 export type ReplyHead = TurnHead | { readonly call: number; readonly error: { readonly code: ErrorCode; readonly message: string } }
 
-/** What the thread answers. */
+/** What the thread answers to each batch, in their order. */
 export interface RecordReplies {
   /** A list of ReplyHead as JSON: cheaper to read than to clone. */
   readonly heads: string

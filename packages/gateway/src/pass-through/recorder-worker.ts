@@ -73,7 +73,7 @@ async function readBatch({ answers, bytes, strings: added, forgotten }: RecordBa
     }
     offset = end
   }
-  if (heads.length > 0) port.postMessage({ heads: JSON.stringify(heads), tokens } satisfies RecordReplies, tokens)
+  port.postMessage({ heads: JSON.stringify(heads), tokens } satisfies RecordReplies, tokens)
   for (const record of forgotten) records.delete(record)
 }
 

@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import { TrainError } from '@aworld-train/protocol'
 import { fieldsOfAnswer, type ReadTurn, type RecordBatch, type RecordReplies, type ReplyHead } from './recorder-protocol.ts'
+import { createSlabs, type Slab } from './slabs.ts'
 
 export interface RecordJob {
   /** From `newRecord`. */
@@ -33,7 +34,11 @@ const maxPendingBytes = 256 * 1024 * 1024
 
 /** How long an answer waits for others, and how many bytes do not wait. */
 const gatherMs = 2
-const gatherBytes = 4 * 1024 * 1024
+const gatherBytes = 1024 * 1024
+
+/** Room for a batch: its last answer may pass the limit. */
+const slabBytes = 2 * gatherBytes
+const slabsKept = 16
 
 interface Pending {
   readonly bytes: number
@@ -91,6 +96,9 @@ export function createRecorder(): Recorder {
   let forgotten: number[] = []
   let worker: Worker | null = null
   let strings = createStrings()
+  const slabs = createSlabs(slabBytes, slabsKept)
+  /** Of the batches that the thread has, first to last. */
+  let lent: Slab[] = []
   let timer: NodeJS.Timeout | null = null
   let pendingBytes = 0
   let calls = 0
@@ -114,6 +122,7 @@ export function createRecorder(): Recorder {
     const file = import.meta.url.endsWith('.ts') ? './recorder-worker.ts' : './recorder-worker.js'
     const thread = new Worker(new URL(file, import.meta.url), { name: 'aworld-train-recorder' })
     thread.on('message', ({ heads, tokens }: RecordReplies) => {
+      slabs.give(lent.shift()!)
       let next = 0
       for (const head of JSON.parse(heads) as ReplyHead[]) {
         const entry = settle(head.call)
@@ -129,6 +138,7 @@ export function createRecorder(): Recorder {
       if (closed) return
       worker = null
       strings = createStrings()
+      lent = []
       fail(new TrainError('GATEWAY_FAILED', `The recorder thread ended with code ${code}; the answers that it held are lost.`, { cause }))
     })
     return thread
@@ -139,7 +149,9 @@ export function createRecorder(): Recorder {
     timer = null
     if (queue.length === 0 && forgotten.length === 0) return
     worker ??= start()
-    const bytes = Buffer.allocUnsafeSlow(queuedBytes)
+    const slab = slabs.take(queuedBytes)
+    const { bytes } = slab
+    lent.push(slab)
     const answers = new Int32Array(fieldsOfAnswer * queue.length)
     let at = 0
     let field = 0
@@ -158,7 +170,7 @@ export function createRecorder(): Recorder {
     queue = []
     queuedBytes = 0
     forgotten = []
-    worker.postMessage(batch, [bytes.buffer, answers.buffer])
+    worker.postMessage(batch, [answers.buffer])
   }
 
   return {
