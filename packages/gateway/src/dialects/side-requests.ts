@@ -3,7 +3,7 @@ import { badRequest } from '../failure.ts'
 import { decode } from '../stages/decode.ts'
 import { messages } from './messages/index.ts'
 import { responses } from './responses/index.ts'
-import type { ResponseMemory } from './responses/memory.ts'
+import { type ResponseMemory, wholeJson } from './responses/memory.ts'
 
 /** A request of an agent that samples nothing. */
 export interface SideRequest {
@@ -23,7 +23,7 @@ function storedResponse({ path, method, memory }: SideRequest): string {
     const message = `Response "${id.slice(0, 100)}" is not kept here; only an agent's own answers are, and the oldest are dropped.`
     throw badRequest(message, null, 404, 'response_not_found')
   }
-  if (method === 'GET') return stored.json
+  if (method === 'GET') return wholeJson(stored)
   memory.delete(id)
   return JSON.stringify({ id, object: 'response', deleted: true })
 }

@@ -102,7 +102,7 @@ function decodeInput(input: unknown, memory: ResponseMemory): Message[] {
   return decodeItems(readArray(input, 'input'), 'input', memory)
 }
 
-const echoed = ['instructions', 'max_output_tokens', 'metadata', 'previous_response_id', 'temperature', 'top_p', 'user'] as const
+const echoed = ['instructions', 'max_output_tokens', 'metadata', 'temperature', 'top_p', 'user'] as const
 
 /** What every response repeats of its request, ready to stand between braces. */
 function encodeEcho(body: Fields, json: string, parallel: boolean, store: boolean): string {
@@ -164,6 +164,7 @@ export function decodeRequest(value: unknown, json: string, memory: ResponseMemo
       store,
       summary,
       sealed: include.has('reasoning.encrypted_content'),
+      previous: readOptionalString(body['previous_response_id'], 'previous_response_id') ?? null,
       echo: encodeEcho(body, json, parallel, store),
     },
   }

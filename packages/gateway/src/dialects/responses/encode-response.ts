@@ -3,6 +3,7 @@ import type { AnswerHead, Completion } from '../../call.ts'
 import type { HttpFailure } from '../../failure.ts'
 import { tokenLogprobs } from '../token-logprobs.ts'
 import { callOf, encodeItems, incompleteReason, itemStatus } from './encode-items.ts'
+import { wholeJson } from './memory.ts'
 
 export type ResponseStatus = 'in_progress' | 'completed' | 'incomplete' | 'failed'
 
@@ -21,9 +22,9 @@ export interface ResponseParts {
   readonly failure?: HttpFailure | undefined
 }
 
-/** The response object in one state of its life, as JSON. */
-export function encodeResponseObject(head: AnswerHead, { status, output, completion, failure }: ResponseParts): string {
-  const json = JSON.stringify({
+/** The response object in one state of its life, as JSON, without the members that repeat the request. */
+function encodeOwnMembers(head: AnswerHead, { status, output, completion, failure }: ResponseParts): string {
+  return JSON.stringify({
     id: `resp_${head.id}`,
     object: 'response',
     created_at: head.created,
@@ -31,6 +32,7 @@ export function encodeResponseObject(head: AnswerHead, { status, output, complet
     error: failure ? { code: failure.code, message: failure.message } : null,
     incomplete_details: status === 'incomplete' && completion ? { reason: incompleteReason(completion) } : null,
     model: head.model,
+    previous_response_id: callOf(head).responses.previous,
     output,
     usage: completion ? encodeUsage(completion.usage) : null,
     ...(completion &&
@@ -39,13 +41,11 @@ export function encodeResponseObject(head: AnswerHead, { status, output, complet
         token_ids: Array.from(completion.tokenIds),
       }),
   })
-  return `${json.slice(0, -1)},${callOf(head).responses.echo}}`
 }
 
-/** Keeps an answer for calls that refer to it, where the request does not forbid it. */
-export function remember(head: AnswerHead, { message }: Completion, json: string): void {
-  const { store, messages } = callOf(head).responses
-  if (store) head.memory.set(`resp_${head.id}`, { messages: [...messages, message], json })
+/** The response object in one state of its life, as JSON. */
+export function encodeResponseObject(head: AnswerHead, parts: ResponseParts): string {
+  return wholeJson({ json: encodeOwnMembers(head, parts), echo: callOf(head).responses.echo })
 }
 
 export const finalStatus = (completion: Completion): ResponseStatus => (incompleteReason(completion) === null ? 'completed' : 'incomplete')
@@ -55,10 +55,17 @@ export function includedLogprobs(head: AnswerHead, { tokenIds, logprobs }: Compl
   return head.call.wants.logprobs ? tokenLogprobs(head, tokenIds, logprobs) : []
 }
 
+/** The response object of a finished completion. It is kept for calls that refer to it, where the request does not forbid that. */
+export function encodeFinished(head: AnswerHead, completion: Completion, output: readonly object[]): string {
+  const { store, messages, echo } = callOf(head).responses
+  const json = encodeOwnMembers(head, { status: finalStatus(completion), output, completion })
+  const stored = { messages: [...messages, completion.message], json, echo }
+  if (store) head.memory.set(`resp_${head.id}`, stored)
+  return wholeJson(stored)
+}
+
 /** The body of an answer that is not streamed. */
 export function encodeResponse(head: AnswerHead, completion: Completion): string {
   const output = encodeItems(head, completion.message, itemStatus(completion), includedLogprobs(head, completion))
-  const json = encodeResponseObject(head, { status: finalStatus(completion), output, completion })
-  remember(head, completion, json)
-  return json
+  return encodeFinished(head, completion, output)
 }

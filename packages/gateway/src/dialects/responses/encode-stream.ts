@@ -5,7 +5,7 @@ import type { HttpFailure } from '../../failure.ts'
 import { namedEvent } from '../server-event.ts'
 import { fromCustomArguments } from '../tools-json.ts'
 import { callItem, callOf, type ItemStatus, itemStatus, messageItem, reasoningItem, textPart } from './encode-items.ts'
-import { encodeResponseObject, finalStatus, includedLogprobs, type ResponseStatus, remember } from './encode-response.ts'
+import { encodeFinished, encodeResponseObject, finalStatus, includedLogprobs } from './encode-response.ts'
 
 /** The item whose text is being sent. */
 interface OpenItem {
@@ -50,10 +50,8 @@ class ResponsesStream implements StreamEncoder {
     const empty = this.#output.length === 0 && !this.#open
     let text = empty ? this.#openMessage() : ''
     text += this.#close(status, logprobs)
-    const final: ResponseStatus = finalStatus(completion)
-    const json = encodeResponseObject(this.#head, { status: final, output: this.#output, completion })
-    remember(this.#head, completion, json)
-    return text + this.#lifecycle(`response.${final}`, json)
+    const json = encodeFinished(this.#head, completion, this.#output)
+    return text + this.#lifecycle(`response.${finalStatus(completion)}`, json)
   }
 
   /** Both events of a failure: clients that collect the response read the first, those that read events stop at the second. */

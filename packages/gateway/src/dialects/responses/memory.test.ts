@@ -1,6 +1,6 @@
 import type { Message } from '@aworld-train/protocol'
 import { expect, test } from 'vitest'
-import { createResponseMemory } from './memory.ts'
+import { createResponseMemory, wholeJson } from './memory.ts'
 
 const user = (content: string): Message => ({ role: 'user', content })
 
@@ -22,6 +22,15 @@ test('a history that is sent with every call is kept once', () => {
   memory.set('edited', { messages: [user('x'.padEnd(1_000)), ...history(20).slice(1)], json: '{}' })
   expect(memory.get('edited')?.messages[0]?.content?.trim()).toBe('x')
   expect(memory.get('r1')?.messages[0]?.content?.trim()).toBe('0')
+})
+
+test('what answers repeat of their requests is kept once', () => {
+  const memory = createResponseMemory({ maxCharacters: 3_000 })
+  const echo = `"tools":"${'x'.repeat(1_000)}"`
+  for (const id of ['a', 'b', 'c', 'd', 'e'])
+    memory.set(id, { messages: [], json: `{"id":"${id}"}`, echo: `${echo.slice(0, 500)}${echo.slice(500)}` })
+  expect(wholeJson(memory.get('a')!)).toBe(`{"id":"a",${echo}}`)
+  expect(wholeJson(memory.get('e')!)).toBe(`{"id":"e",${echo}}`)
 })
 
 test('the newest answer is kept however long it is, and then little else', () => {

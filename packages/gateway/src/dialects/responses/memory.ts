@@ -4,9 +4,15 @@ import type { Message } from '@aworld-train/protocol'
 export interface StoredResponse {
   /** The conversation up to and with the answer, without the instructions, which are each call's own. */
   readonly messages: readonly Message[]
-  /** The answer as it was sent. */
+  /** The answer as it was sent, but for `echo`. */
   readonly json: string
+  /** Members of the answer that repeat its request, as JSON between `{` and `}`. */
+  readonly echo?: string | undefined
 }
+
+/** The answer as it was sent. */
+export const wholeJson = ({ json, echo }: Pick<StoredResponse, 'json' | 'echo'>): string =>
+  echo === undefined ? json : `${json.slice(0, -1)},${echo}}`
 
 /** Answers of one agent in one attempt, by id; the oldest are dropped where they would be too many. */
 export interface ResponseMemory {
@@ -45,12 +51,12 @@ const equalMessages = (left: Message, right: Message) =>
     left.name === right.name &&
     equalCalls(left.toolCalls, right.toolCalls))
 
-/** An empty memory; nothing to close. A client that sends its whole history with every call costs the new messages only. */
+/** An empty memory; nothing to close. Of an answer that repeats the one before only what is new is held. */
 export function createResponseMemory(limits: ResponseMemoryLimits = {}): ResponseMemory {
   const { maxResponses = 1_024, maxCharacters = 8_000_000 } = limits
   const entries = new Map<string, Entry>()
   let characters = 0
-  let newest: readonly Message[] = []
+  let newest: StoredResponse = { messages: [], json: '' }
 
   function remove(id: string): boolean {
     characters -= entries.get(id)?.characters ?? 0
@@ -59,18 +65,24 @@ export function createResponseMemory(limits: ResponseMemoryLimits = {}): Respons
 
   return {
     get: (id) => entries.get(id)?.response,
-    set(id, { messages, json }) {
+    set(id, given) {
       remove(id)
-      let added = json.length
-      const held = messages.map((message, index) => {
-        const before = newest[index]
+      let added = 0
+      const share = (text: string, before: string | undefined) => {
+        if (text === before) return before
+        added += text.length
+        return text
+      }
+      const messages = given.messages.map((message, index) => {
+        const before = newest.messages[index]
         if (before && equalMessages(before, message)) return before
         added += lengthOf(message)
         return message
       })
-      newest = held
+      const json = share(given.json, newest.json)
+      newest = { messages, json, ...(given.echo !== undefined && { echo: share(given.echo, newest.echo) }) }
       characters += added
-      entries.set(id, { response: { messages: held, json }, characters: added })
+      entries.set(id, { response: newest, characters: added })
       for (const oldest of entries.keys()) {
         if (oldest === id || (entries.size <= maxResponses && characters <= maxCharacters)) break
         remove(oldest)

@@ -12,6 +12,8 @@ export interface ResponsesCall extends ModelCall {
     readonly summary: boolean
     /** Reasoning is also sent in the form that clients hand back unread. */
     readonly sealed: boolean
+    /** The answer that this one goes on from. */
+    readonly previous: string | null
     /** Members of the response that repeat the request, as JSON between `{` and `}`. */
     readonly echo: string
   }
