@@ -119,6 +119,31 @@ describe('a turn that was cut', () => {
   })
 })
 
+test('a long conversation is read piece by piece, and its prompts are what a single reading gives', async () => {
+  await using started = await startGateway({ say: (_, call) => (call % 2 === 0 ? lookupCall('gold') : 'Fine.'), contextLength: 200_000 })
+  const { gateway, engine } = started
+  const session = gateway.open(sessionRequest())
+  const client = openaiClient(session.endpoint('agent')).chat.completions
+  const messages: Parameters<typeof client.create>[0]['messages'] = [{ role: 'user', content: `Long: ${'gold ünï "\\" '.repeat(1500)}` }]
+  for (let call = 0; call < 6; call++) {
+    const body = { model: 'any', messages, tools: [lookupTool] }
+    const { message } = (await client.create(body)).choices[0]!
+    // A session that has seen nothing parses and renders all of it at once.
+    const fresh = gateway.open(sessionRequest({ rollout: `fresh-${call}` }))
+    await openaiClient(fresh.endpoint('agent')).chat.completions.create(body)
+    await fresh.close()
+    const [own, other] = engine.requests.slice(-2)
+    expect([...own!.promptTokenIds]).toEqual([...other!.promptTokenIds])
+    const id = message.tool_calls?.[0]?.id
+    messages.push(
+      message,
+      id ? { role: 'tool', tool_call_id: id, content: `{"call": ${call}}` } : { role: 'user', content: `Next ${call}.` },
+    )
+  }
+  const turns = (await session.close())[0]!.turns
+  expect(turns.map(({ parent }) => parent)).toEqual([null, 0, 1, 2, 3, 4])
+})
+
 describe('what makes every call a branch is said once', () => {
   const ask = async (warnings: GatewayWarning[], system: (call: number) => string, calls: number) => {
     await using started = await startGateway({ say: () => 'Fine.', onWarning: (warning) => warnings.push(warning) })
