@@ -82,7 +82,7 @@ export function createExposition(sources: ExpositionSources): Exposition {
       Array.from(ends.values(), ({ outcome, code, count }) => value(count, { model, dialect, outcome, code })),
     ),
   )
-  add('histogram', 'call_duration_seconds', 'From the whole request to the last byte of the answer.', ofCells('duration'))
+  add('histogram', 'call_duration_seconds', 'From the whole request until the call is answered and its turn is kept.', ofCells('duration'))
   add('histogram', 'time_to_first_token_seconds', 'From the whole request to the first sampled token.', ofCells('firstToken'))
   add('histogram', 'queue_duration_seconds', 'How long calls waited at the gate.', ofCells('queue'))
   counter('tokens', 'Tokens of recorded turns: prompt, cached, sampled by the policy, and of frozen models.', () =>

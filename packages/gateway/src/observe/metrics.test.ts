@@ -1,6 +1,9 @@
 import { TrainError } from '@aworld-train/protocol'
 import { expect, test } from 'vitest'
+import { createGateway } from '../gateway.ts'
+import { startChatGateway } from '../testing/start-chat-gateway.ts'
 import { post, sessionRequest, startGateway, until } from '../testing/start-gateway.ts'
+import { say, startThirdParty } from '../testing/third-party.ts'
 import { createHistogram } from './histogram.ts'
 
 const user = { role: 'user', content: 'Hi.' }
@@ -113,4 +116,48 @@ test('/metrics is the text format of Prometheus, each sample once under its help
   const names = lines.filter((line) => line.startsWith('# TYPE')).map((line) => line.split(' ')[2])
   expect(names).toContain('aworld_train_gateway_event_loop_delay_p99_seconds')
   for (const key of keys) expect(names.some((name) => key.startsWith(name!))).toBe(true)
+})
+
+test('calls that pass through are counted by what was recorded of them, streamed or not', async () => {
+  await using started = await startChatGateway((_, index) => (index === 2 ? { status: 500, body: 'out of memory' } : '79.'))
+  const { gateway } = started
+  const endpoint = gateway.open(sessionRequest()).endpoint('agent')
+  for (const stream of [false, true, false]) await post(endpoint, { messages: [user], stream })
+  const cell = 'model="policy",dialect="chat-completions"'
+  // An answer leaves before it has been read, so its call ends after its client has it.
+  await expect
+    .poll(async () => samples(await gateway.metrics(), 'calls_total'), { timeout: 10_000 })
+    .toEqual({ [`${cell},outcome="ok",code=""`]: 2, [`${cell},outcome="failed",code="POLICY_UNAVAILABLE"`]: 1 })
+  const text = await gateway.metrics()
+  expect(samples(text, 'tokens_total')[`${cell},kind="sampled"`]).toBe(2 * '79.\0'.length)
+  expect(samples(text, 'time_to_first_token_seconds_count')[cell]).toBe(2)
+  expect(samples(text, 'queue_duration_seconds_count')[cell]).toBe(3)
+})
+
+test('tokens and dollars of a frozen model stand apart, and its key is in no metric', async () => {
+  await using party = await startThirdParty((call, response) => say(call, response, 'Yes.'))
+  const judge = {
+    kind: 'frozen',
+    baseUrl: party.url,
+    dialect: 'chat-completions',
+    model: 'large',
+    apiKey: 'sk-secret',
+    price: { input: 3, output: 15 },
+  } as const
+  const gateway = await createGateway({ models: { judge }, seed: 1 })
+  const session = gateway.open(sessionRequest({ agents: [{ name: 'agent', trainable: false }] }))
+  await post(session.endpoint('agent'), { messages: [user] })
+  const { turns } = (await session.close())[0]!
+  const text = await gateway.metrics()
+  const cell = 'model="judge",dialect="chat-completions"'
+  const { promptTokens, completionTokens } = turns[0]!.usage
+  expect(promptTokens).toBeGreaterThan(0)
+  expect(samples(text, 'tokens_total')).toMatchObject({
+    [`${cell},kind="sampled"`]: 0,
+    [`${cell},kind="frozen-prompt"`]: promptTokens,
+    [`${cell},kind="frozen-completion"`]: completionTokens,
+  })
+  expect(samples(text, 'frozen_cost_dollars_total')[cell]).toBeCloseTo((3 * promptTokens + 15 * completionTokens) / 1e6, 12)
+  expect(text).not.toContain('sk-secret')
+  await gateway.close()
 })
