@@ -1,15 +1,14 @@
+import { assignedNames, compileTarget, targetNames } from './bindings.ts'
 import { compileArguments, compileExpression, filtered, isMarkup } from './compile-expression.ts'
 import { pythonString } from './python-text.ts'
 import { type Evaluate, Frame, type Run, Scope } from './scope.ts'
 import type * as Tree from './syntax-tree.ts'
-import { Callable, iterate, type Keywords, Loop, Namespace, truthy, type Value } from './values.ts'
+import { Callable, iterate, type Keywords, Loop, truthy, type Value } from './values.ts'
 
 /** Prints a statement's text. */
 type Execute = (frame: Frame) => string
 
 export interface Program {
-  /** Names the template reads or sets, in the outermost block. */
-  readonly names: ReadonlyMap<string, number>
   /** The text in pieces: one for each turn of a loop that is not in another, and what stands between them. */
   run(variables: ReadonlyMap<string, Value>): string[]
 }
@@ -19,7 +18,6 @@ export function compileProgram(body: readonly Tree.Node[]): Program {
   const scope = new Scope(null)
   const emit = compilePieces(body, scope)
   return {
-    names: scope.names,
     run(variables) {
       const run: Run = { signal: 'none' }
       const frame = new Frame(scope.names.size, null, run)
@@ -143,47 +141,6 @@ function inner(body: readonly Tree.Node[], outer: Scope, names: readonly string[
   const scope = new Scope(outer)
   for (const name of [...names, ...assignedNames(body)]) scope.slot(name)
   return { scope, execute: compileBlock(body, scope) }
-}
-
-/** Names that a block sets itself; blocks inside it that have variables of their own are left out. */
-function assignedNames(body: readonly Tree.Node[]): string[] {
-  return body.flatMap((node) => {
-    if (node.type === 'Macro') return [(node as Tree.Macro).name.value]
-    if (node.type === 'Set') return targetNames((node as Tree.SetNode).assignee as Tree.Target)
-    if (node.type !== 'If') return []
-    const { body: yes, alternate } = node as Tree.If
-    return [...assignedNames(yes), ...assignedNames(alternate)]
-  })
-}
-
-function targetNames(target: Tree.Target): string[] {
-  if (target.type === 'Identifier') return [target.value as string]
-  return target.type === 'TupleLiteral' ? (target.value as readonly Tree.Target[]).flatMap(targetNames) : []
-}
-
-type Bind = (frame: Frame, value: Value) => void
-
-function compileTarget(target: Tree.Target, scope: Scope): Bind {
-  if (target.type === 'Identifier') return scope.write(target.value as string)
-  if (target.type === 'MemberExpression') return compileField(target as unknown as Tree.Member, scope)
-  if (target.type !== 'TupleLiteral') throw new SyntaxError(`setting a ${target.type} is not supported`)
-  const parts = (target.value as readonly Tree.Target[]).map((part) => compileTarget(part, scope))
-  return (frame, value) => {
-    const values = iterate(value)
-    if (values.length !== parts.length) throw new Error(`${parts.length} names cannot unpack ${values.length} values`)
-    for (const [index, part] of parts.entries()) part(frame, values[index])
-  }
-}
-
-function compileField({ object, property, computed }: Tree.Member, scope: Scope): Bind {
-  if (computed) throw new SyntaxError('setting an item of a value is not supported')
-  const owner = compileExpression(object, scope)
-  const name = (property as Tree.Identifier).value
-  return (frame, value) => {
-    const namespace = owner(frame)
-    if (!(namespace instanceof Namespace)) throw new Error('cannot assign attribute on non-namespace object')
-    namespace.fields.set(name, value)
-  }
 }
 
 function compileSet({ assignee, value, body }: Tree.SetNode, scope: Scope): Execute {
