@@ -138,6 +138,22 @@ describe('places', () => {
     expect((await third).outcome.replica).toBe(home.url)
     idle(fleet)
   })
+
+  test('are had elsewhere by a call that waits for a server which goes', async () => {
+    const { route, let: open, waiting } = gate()
+    const { fleet, servers } = await serve(2, route, { maxInFlight: 2 })
+    const calls = [send(fleet, { affinity: 'a' }), send(fleet, { affinity: 'b' }), send(fleet, { affinity: 'a' })]
+    await vi.waitFor(() => expect(waiting()).toBe(3))
+    const home = servers.findIndex((server) => answered(server) === 2)
+    const waiter = send(fleet, { affinity: 'a' })
+    expect(fleet.counts()).toMatchObject({ inFlight: 3, waiting: 1 })
+    void fleet.drain(servers[home]!.url, signal)
+    await vi.waitFor(() => expect(waiting()).toBe(4))
+    open()
+    expect((await waiter).outcome.replica).toBe(servers[1 - home]!.url)
+    await Promise.all(calls)
+    idle(fleet)
+  })
 })
 
 describe('a server that goes', () => {
