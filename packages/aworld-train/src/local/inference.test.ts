@@ -2,11 +2,13 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync }
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { Agent } from '@aworld-train/agent'
+import { Agent, type AgentFunctionContext } from '@aworld-train/agent'
+import type { Task } from '@aworld-train/protocol'
 import { readRun } from '@aworld-train/store'
 import { loadDataset } from '@aworld-train/training'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { AgentTrainer } from '../agent-trainer.ts'
+import type { AgentSource as TrainableAgent } from '../load/load-agent.ts'
 
 const shipped = fileURLToPath(new URL('../../../../examples/periodic-table/model', import.meta.url))
 let folder: string
@@ -21,9 +23,9 @@ const dataset = [
   { id: 'b', prompt: 'What is the symbol of tin?', answer: 'Sn' },
 ]
 
-const create = (model: string) =>
+const create = (model: string, agent: TrainableAgent = new Agent({ name: 'chemist', maxTurns: 1 })) =>
   AgentTrainer.create({
-    agent: new Agent({ name: 'chemist', maxTurns: 1 }),
+    agent,
     trainDataset: [{ id: 'c', prompt: 'What is the symbol of iron?', answer: 'Fe' }],
     rewardFunc: () => 1,
     config: { model: { path: model }, engine: { threads: 1, simd: 'plain' }, sampling: { maxTokens: 4 }, concurrency: 2 },
@@ -41,6 +43,7 @@ it('leaves a run that tells seed, sampling, counts and versions, and can be scor
     rollouts: 4,
     counts: { modelCalls: { agent: 4, gateway: 4, engine: 4 }, toolCalls: { environment: 0 } },
     versions: { node: process.version.slice(1) },
+    tokenReport: { turns: 4, roots: 4, continuations: 0, branches: {} },
   })
   expect(JSON.parse(readFileSync(join(report.path, 'report.json'), 'utf8'))).toEqual(report)
   const { tasks, answers } = await loadDataset(join(report.path, 'test_data.parquet'))
@@ -54,6 +57,19 @@ it('leaves a run that tells seed, sampling, counts and versions, and can be scor
   } finally {
     run.close()
   }
+})
+
+it('reports what an agent does to its own record', async () => {
+  const forgetful = async (_task: Task, { baseUrl, apiKey }: AgentFunctionContext) => {
+    for (const content of ['What is gold?', 'What is tin?', 'What is tin?']) {
+      const body = JSON.stringify({ model: 'any', temperature: 0.5, messages: [{ role: 'user', content }] })
+      await fetch(`${baseUrl}/chat/completions`, { method: 'POST', headers: { authorization: `Bearer ${apiKey}` }, body })
+    }
+    return 'Sn'
+  }
+  const { tokenReport } = await (await create(shipped, forgetful)).inference(dataset)
+  expect(tokenReport).toMatchObject({ turns: 12, roots: 4, continuations: 0, branches: { 'no-match': 8 }, repeated: 4 })
+  expect(tokenReport.ignored).toEqual({ temperature: 12 })
 })
 
 it('leaves nothing where the model cannot be opened', async () => {
