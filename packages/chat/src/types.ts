@@ -35,6 +35,8 @@ export interface TemplateProbe {
   /** The name of the tool is printed with its result. */
   readonly toolNameInResult: boolean
   readonly toolsPrinted: boolean
+  /** What the template raised on every call it was given; `null` where it raised nothing. */
+  readonly callError: string | null
   /** User content must be a list of parts. */
   readonly contentParts: boolean
   readonly systemRole: boolean

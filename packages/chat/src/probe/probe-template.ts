@@ -39,6 +39,7 @@ export function probeTemplate({ templates, stops, specials, now }: ProbeInput): 
     developerRole: false,
     reasoningTags,
   }
+  let raised: string | null = null
   /** `null` where the template raises. */
   const attempt = (messages: readonly Message[], withTools: boolean, change: Partial<MessageForm> = {}, generate = false) => {
     const renderer = createChatRenderer(templates, { ...form, ...change })
@@ -47,8 +48,10 @@ export function probeTemplate({ templates, stops, specials, now }: ProbeInput): 
       const text = renderer.render({ messages, tools, addGenerationPrompt: generate, now })
       digest.update(`${text}\0`)
       return text
-    } catch {
+    } catch (error) {
       digest.update('raises\0')
+      const { cause = error } = error as { cause?: unknown }
+      raised = cause instanceof Error ? cause.message : String(cause)
       return null
     }
   }
@@ -69,7 +72,9 @@ export function probeTemplate({ templates, stops, specials, now }: ProbeInput): 
     printsCalls,
     reasoningTags,
   )
+  raised = null
   const callText = attempt(called, true) ?? ''
+  const callError = printsCalls ? null : raised
   const known = { stops, specials: specials ?? stops }
   const { closers, stops: closing } = probeClosers((messages, withTools) => attempt(messages, withTools), known, form, printsCalls)
   const prompt = attempt([question], false, {}, true) ?? ''
@@ -82,6 +87,7 @@ export function probeTemplate({ templates, stops, specials, now }: ProbeInput): 
     idsInPrompt: promptIdTexts(called, form.idForm).some((id) => callText.includes(id)),
     idForm: form.idForm,
     toolNameInResult: form.toolNameInResult,
+    callError,
     toolsPrinted: shows(words.tool, [question], true),
     contentParts: form.contentParts,
     systemRole: shows(words.system, [{ role: 'system', content: words.system }, question], false),

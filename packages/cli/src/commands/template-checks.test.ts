@@ -58,6 +58,12 @@ test('history is measured for every setting', async () => {
   `)
 })
 
+test('a template that refuses calls says why', async () => {
+  expect(await linesOf('gemma-3')).toContain(
+    'tool calls: the template refuses calls (Conversation roles must alternate user/assistant/user/assistant/...): requests with tools are refused',
+  )
+})
+
 test('a folder that cannot be used says why and what to do', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'template-checks-'))
   try {

@@ -39,8 +39,9 @@ function roleText({ systemRole, developerRole, contentParts }: TemplateProbe): s
   return `${system}; ${developer}${contentParts ? '; content is handed over as a list of parts' : ''}`
 }
 
-function toolText({ syntax, arguments: given, toolsPrinted, parallelCalls, idsInPrompt, idForm }: TemplateProbe): string {
-  if (given === 'none') return 'the template cannot print calls: requests with tools are refused'
+function toolText({ syntax, callError, arguments: given, toolsPrinted, parallelCalls, idsInPrompt, idForm }: TemplateProbe): string {
+  if (given === 'none')
+    return `the template ${callError === null ? 'does not print calls' : `refuses calls (${callError})`}: requests with tools are refused`
   const parts = [
     syntax === null ? 'calls are written in a way that is not understood' : `calls are read as ${syntax}`,
     given === 'object' ? 'arguments are handed over as an object' : 'arguments are handed over as text',
