@@ -8,6 +8,10 @@ export class TextCache<T> {
     this.#maxCharacters = maxCharacters
   }
 
+  has(key: string): boolean {
+    return this.#entries.has(key)
+  }
+
   get(key: string, compute: (key: string) => T): T {
     const known = this.#entries.get(key)
     if (known !== undefined) {

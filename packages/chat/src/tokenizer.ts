@@ -23,6 +23,8 @@ export interface TextTokenizer {
   tokenId(text: string): number | null
   /** Do not write to the result: equal texts share it. */
   encode(text: string): Int32Array
+  /** The ids of `text` are at hand. */
+  remembers(text: string): boolean
   /**
    * Runs `work` with texts of more than `limit` characters taken from `ready`, or from what is remembered; gives the first that is in
    * neither instead of encoding it.
@@ -64,6 +66,7 @@ export function createTokenizer(tokenizerText: string, config: object): TextToke
       const ready = long && text.length > long.limit ? long.ready.get(text) : undefined
       return cache.get(text, ready ? () => ready : compute)
     },
+    remembers: (text) => cache.has(text),
     withReady(ready, limit, work) {
       long = { ready, limit }
       try {

@@ -4,6 +4,7 @@ import type { ChatRenderer, ToolSet } from '../render/chat-renderer.ts'
 import { forcedPrefix } from '../syntax/forced-prefix.ts'
 import type { ToolCallSyntax } from '../syntax/syntax.ts'
 import type { Conversation, ForcedCall, HistoryPolicy, PreparedPrompt, PrepareRequest, RecordedResult } from '../types.ts'
+import { encodeByTurns } from './encode-by-turns.ts'
 import { GrowingTokens } from './growing-tokens.ts'
 import { createMarks, type Marks } from './marks.ts'
 import { findDivergence, type HistoryMatch, historyOf, isEmpty, matchHistory, pathTo } from './match-history.ts'
@@ -167,7 +168,8 @@ class ConversationTree implements Conversation {
     const pieces = this.#render(messages, prefill, tools)
     const skeleton = match ? this.#skeleton([...pathTo(match.turn).flatMap(withMarks), ...match.rest], prefill, tools) : pieces
     const opening = this.#opening(pieces, asked)
-    const promptTokenIds = this.#settings.tokenizer.encode(pieces.join('') + (prefill ?? '') + opening).slice()
+    const { tokenizer, stops } = this.#settings
+    const promptTokenIds = encodeByTurns(pieces.join('') + (prefill ?? '') + opening, tokenizer, stops)
     const prepared: PreparedPrompt = {
       ...this.#common({ messages, tools, prefill, opening, skeleton: pieces }),
       matched: match?.turn.index ?? null,

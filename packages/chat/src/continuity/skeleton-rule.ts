@@ -3,6 +3,7 @@ import type { ToolSet } from '../render/chat-renderer.ts'
 import { promptIdTexts, type SampledIds } from '../render/template-messages.ts'
 import type { TextTokenizer } from '../tokenizer.ts'
 import type { HistoryPolicy, TemplateProbe } from '../types.ts'
+import { encodeByTurns } from './encode-by-turns.ts'
 import type { GrowingTokens } from './growing-tokens.ts'
 import { type Mark, turnKind } from './marks.ts'
 import type { ComparedSkeleton, Skeleton } from './skeleton.ts'
@@ -113,7 +114,7 @@ function allows({ policy, turn, messages }: ContinuationInput, reason: string): 
 
 function suffixIds(
   { turn, compared, appended }: ContinuationInput,
-  { tokenizer }: RuleSettings,
+  { tokenizer, stops }: RuleSettings,
   stop: StopPlace,
   end: number,
   sampledStop: string | undefined,
@@ -121,9 +122,9 @@ function suffixIds(
   const { tail } = compared
   if (sampledStop === undefined) {
     const from = turn.delivered.toolCalls?.length ? stop.start : end
-    return tokenizer.encode(tail.slice(from) + appended)
+    return encodeByTurns(tail.slice(from) + appended, tokenizer, stops)
   }
-  const ids = tokenizer.encode(sampledStop + tail.slice(stop.end) + appended)
+  const ids = encodeByTurns(sampledStop + tail.slice(stop.end) + appended, tokenizer, stops)
   if (ids[0] !== turn.sampledIds.at(-1)) throw new Error(`The tokenizer does not read ${sampledStop} back as the token it is.`)
   return ids.subarray(1)
 }
