@@ -155,6 +155,12 @@ describe('answers recorded from vLLM 0.32', () => {
     const { status, body } = recordings.get(name)!
     expect(toServerError({ server: 'here', status, body, retryAfter: null })).toMatchObject({ code })
   })
+
+  test('come from an adapter where the engine is one of a policy', async () => {
+    use('chat')
+    await converse(await createVllmChatEngine({ replicas: replicas(), model, policy: 'helper' }), readVllm, false)
+    expect(seen().at(-1)!.json).toMatchObject({ model: 'helper', cache_salt: 'helper.0' })
+  })
 })
 
 describe("answers written from SGLang's source", () => {
@@ -231,5 +237,11 @@ describe("answers written from SGLang's source", () => {
     use('chat without token ids')
     const { answer } = await converse(await createSglangChatEngine({ replicas: replicas(), model }), readSglang, false)
     expect(answer).toThrow(expect.objectContaining({ code: 'POLICY_RESPONSE_INVALID' }))
+  })
+
+  test('come from an adapter where the engine is one of a policy', async () => {
+    use('chat')
+    await converse(await createSglangChatEngine({ replicas: replicas(), model, policy: 'helper' }), readSglang, false)
+    expect(seen().at(-1)!.json).toMatchObject({ model: 'tiny', lora_path: 'helper', cache_salt: 'helper.0' })
   })
 })

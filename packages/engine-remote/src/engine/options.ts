@@ -17,9 +17,9 @@ export type TokenEngineOptions = FleetSource & {
 
 export type ChatEngineOptions = FleetSource & {
   readonly model: { readonly name: string; readonly contextLength: number }
-  /** Name that the servers know the model or the adapter by; default: that of `model`. */
+  /** Name that the servers know the model by; default: for vLLM that of the policy, else that of `model`. */
   readonly served?: string | undefined
-  /** Name of the adapter whose versions count; absent for the base weights. */
+  /** Name of the adapter that answers and whose versions count; absent for the base weights. */
   readonly policy?: string | undefined
   /** Which logprob the servers were told to report; `temperature` by default. */
   readonly logprobs?: LogprobKind | undefined

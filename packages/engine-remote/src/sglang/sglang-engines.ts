@@ -33,7 +33,7 @@ export async function createSglangChatEngine(options: ChatEngineOptions): Promis
     policy,
     logprobs,
     reader: new URL(`./sglang-reader${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url),
-    splice: (sampling) => splice(sampling, served),
+    splice: (sampling) => splice(sampling, served, policy),
   })
   return {
     ...engine,
@@ -47,7 +47,7 @@ export async function createSglangChatEngine(options: ChatEngineOptions): Promis
   }
 }
 
-function splice({ temperature, topP, topK, maxTokens, stop }: Sampling, served: string): string {
+function splice({ temperature, topP, topK, maxTokens, stop }: Sampling, served: string, policy: string | undefined): string {
   const members = {
     model: served,
     n: 1,
@@ -66,6 +66,7 @@ function splice({ temperature, topP, topK, maxTokens, stop }: Sampling, served: 
     repetition_penalty: 1,
     logit_bias: null,
     ...(stop.length > 0 && { stop }),
+    ...(policy !== undefined && { lora_path: policy }),
     logprobs: true,
     return_meta_info: true,
     return_prompt_token_ids: true,

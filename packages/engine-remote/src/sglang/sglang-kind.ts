@@ -21,8 +21,8 @@ export const sglangKind: ServerKind = {
   name: 'sglang',
   healthPath: '/health',
   async identify(admin, signal) {
-    let answer = await admin.call('/model_info', { method: 'GET', signal })
-    if (answer.status === 404) answer = await admin.call('/get_model_info', { method: 'GET', signal })
+    let answer = await admin.call('/model_info', { method: 'GET', timeoutMs: 5000, signal })
+    if (answer.status === 404) answer = await admin.call('/get_model_info', { method: 'GET', timeoutMs: 5000, signal })
     const weights = isRecord(answer.json) ? answer.json['weight_version'] : null
     return { weights: typeof weights === 'string' ? weights : null, boot: null }
   },

@@ -35,7 +35,7 @@ export async function createVllmTokenEngine(options: VllmTokenEngineOptions): Pr
 
 /** Passes Chat Completions to vLLM servers, which render and parse on their own side and report ids and logprobs. */
 export async function createVllmChatEngine(options: ChatEngineOptions & VllmKindOptions): Promise<RemoteChatEngine> {
-  const { model, served = model.name, policy, logprobs = 'temperature' } = options
+  const { model, policy, served = policy ?? model.name, logprobs = 'temperature' } = options
   const taken = await takeFleet(vllmKind(options), options)
   return createChatEngine({
     ...taken,

@@ -21,11 +21,11 @@ export function vllmKind({ loadMethod = 'sync_from_dir' }: VllmKindOptions = {})
     name: 'vllm',
     healthPath: '/health',
     async identify(admin, signal) {
-      const { status, json } = await admin.call('/weight_info', { method: 'GET', signal })
+      const { status, json } = await admin.call('/weight_info', { method: 'GET', timeoutMs: 5000, signal })
       const weights = status === 200 && isRecord(json) && typeof json['weight_version'] === 'string' ? json['weight_version'] : null
       // A server that started again has lost a number it was given; before that, only the time of its start tells.
       if (weights !== null && /^\d+$/.test(weights)) return { weights, boot: null }
-      const metrics = await admin.call('/metrics', { method: 'GET', signal })
+      const metrics = await admin.call('/metrics', { method: 'GET', timeoutMs: 5000, signal })
       return { weights, boot: /^process_start_time_seconds (\S+)$/m.exec(metrics.text)?.[1] ?? null }
     },
     async pause(admin, policy, signal) {
