@@ -107,6 +107,7 @@ export class PassedAnswer extends KeptAnswer implements AnswerSink {
       response.writeHead(200, { 'content-type': this.contentType || 'application/json', 'content-length': length })
     }
     const last = this.chunks.length - 1
+    if (last > 0) response.cork()
     for (let index = 0; index < last; index++) response.write(this.chunks[index])
     response.end(this.chunks[last])
   }

@@ -1,10 +1,15 @@
-import type { ReadAnswer, ReportedCompletion } from '@aworld-train/core'
+import type { ReadAnswer, ReaderMemory, ReportedCompletion } from '@aworld-train/core'
 import { type Message, TrainError } from '@aworld-train/protocol'
 import { decodeMessage } from '../dialects/chat-completions/decode-message.ts'
 import { isStream } from './pass-on.ts'
 import type { ReadTurn, RecordedBytes } from './recorder-protocol.ts'
 import { scanArrayMember } from './scan-members.ts'
 import type { TokenPrefixes } from './token-prefixes.ts'
+
+/** A turn, and how many of its prompt ids are prompt and completion of its parent. */
+export interface ReadAnswerTurn extends ReadTurn {
+  readonly prefixTokens: number
+}
 
 /** The messages of a request, of which only those asked for are parsed. */
 interface RequestMessages {
@@ -41,15 +46,24 @@ function checkLengths({ completionTokenIds, rolloutLogprobs }: ReportedCompletio
   throw new TrainError('POLICY_RESPONSE_INVALID', message)
 }
 
+/** What is known of one record: its calls, and what the reader keeps of the last answer. */
+export interface KnownRecord {
+  readonly prefixes: TokenPrefixes
+  readonly memory: ReaderMemory
+}
+
 /** Reads one answer and finds its place among the calls of its record, to which it is added. Throws what the reader throws. */
-export function readTurn({ call, contentType, request, answer }: RecordedBytes, read: ReadAnswer, known: TokenPrefixes): ReadTurn {
-  const completion = read(answer, isStream(contentType), contentType)
+export function readTurn(given: RecordedBytes, read: ReadAnswer, { prefixes, memory }: KnownRecord): ReadAnswerTurn {
+  const { call, contentType, request, answer } = given
+  const completion = read(answer, isStream(contentType), contentType, memory)
   checkLengths(completion)
+  const { promptTokenIds, completionTokenIds, repeatedTokens = 0 } = completion
   const messages = requestMessages(request)
-  const parent = known.match(completion.promptTokenIds)
-  const branchReason = parent ? null : known.size === 0 ? 'root' : 'no-match'
-  known.add(call, completion.promptTokenIds, completion.completionTokenIds, messages.count + 1)
+  const isRoot = prefixes.size === 0
+  const placed = { call, promptTokenIds, completionTokenIds, messages: messages.count + 1, repeated: repeatedTokens }
+  const parent = prefixes.place(placed)
   const from = parent?.messages ?? 0
   const messagesDelta = messages.from(from).map((message, index) => toMessage(message, from + index))
-  return { call, completion, parent: parent?.call ?? null, branchReason, messagesDelta }
+  const branchReason = parent ? null : isRoot ? 'root' : 'no-match'
+  return { call, completion, parent: parent?.call ?? null, prefixTokens: parent?.length ?? 0, branchReason, messagesDelta }
 }

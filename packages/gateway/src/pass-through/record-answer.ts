@@ -37,6 +37,7 @@ export async function recordAnswer({ options, progress }: ServedCall, given: Rec
   const { model, request, sink, outcome, sampling, startedAt, abandoned } = given
   const { counters, recorder } = parts
   const answers = holdAnswers(agent, session, model.name, recorder.newRecord)
+  for (const record of agent.over.splice(0)) recorder.forget(record)
   const { contentType, chunks } = sink
   const endedAt = Date.now()
   const atEnd = outcome?.weightVersions ?? [model.engine.weightVersion()]

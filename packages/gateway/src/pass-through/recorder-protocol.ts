@@ -44,9 +44,10 @@ export interface ReadTurn {
 
 /** A turn without its tokens, whose numbers are counted here. */
 export interface TurnHead extends Omit<ReadTurn, 'completion'> {
-  readonly promptTokens: number
+  /** Prompt ids behind those of the parent's prompt and completion. */
+  readonly suffixTokens: number
   readonly completionTokens: number
-  readonly completion: Omit<ReportedCompletion, 'promptTokenIds' | 'completionTokenIds' | 'rolloutLogprobs'>
+  readonly completion: Omit<ReportedCompletion, 'promptTokenIds' | 'completionTokenIds' | 'rolloutLogprobs' | 'repeatedTokens'>
 }
 
 export type ReplyHead = TurnHead | { readonly call: number; readonly error: { readonly code: ErrorCode; readonly message: string } }
@@ -55,6 +56,7 @@ export type ReplyHead = TurnHead | { readonly call: number; readonly error: { re
 export interface RecordReplies {
   /** A list of ReplyHead as JSON: cheaper to read than to clone. */
   readonly heads: string
-  /** One for each head that is a turn, in order: prompt ids, completion ids, logprobs. */
-  readonly tokens: readonly ArrayBuffer[]
+  /** Of each head that is a turn, one behind the other: ids of the suffix and of the completion. */
+  readonly ids: Int32Array
+  readonly logprobs: Float32Array
 }

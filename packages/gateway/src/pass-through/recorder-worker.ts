@@ -1,8 +1,9 @@
 import { parentPort } from 'node:worker_threads'
 import type { ReadAnswer } from '@aworld-train/core'
 import { toTrainError } from '@aworld-train/protocol'
-import { readTurn } from './read-turn.ts'
-import { fieldsOfAnswer, type ReadTurn, type RecordBatch, type RecordReplies, type ReplyHead } from './recorder-protocol.ts'
+import { type ReadAnswerTurn, readTurn } from './read-turn.ts'
+import { createReaderMemories } from './reader-memories.ts'
+import { fieldsOfAnswer, type RecordBatch, type RecordReplies, type ReplyHead } from './recorder-protocol.ts'
 import { createTokenPrefixes, type TokenPrefixes } from './token-prefixes.ts'
 
 if (!parentPort) throw new Error('This module is a worker thread; start it through createRecorder.')
@@ -10,6 +11,7 @@ const port = parentPort
 const strings: string[] = []
 const readers = new Map<string, ReadAnswer>()
 const records = new Map<number, TokenPrefixes>()
+const memories = createReaderMemories(128 * 1024 * 1024)
 
 async function loadReader(url: string): Promise<ReadAnswer> {
   const { readAnswer } = (await import(url)) as { readAnswer?: unknown }
@@ -18,63 +20,89 @@ async function loadReader(url: string): Promise<ReadAnswer> {
   return readAnswer as ReadAnswer
 }
 
-function recordOf(id: number): TokenPrefixes {
-  let record = records.get(id)
-  if (!record) {
-    record = createTokenPrefixes()
-    records.set(id, record)
+function prefixesOf(record: number): TokenPrefixes {
+  let prefixes = records.get(record)
+  if (!prefixes) {
+    prefixes = createTokenPrefixes()
+    records.set(record, prefixes)
   }
-  return record
+  return prefixes
 }
 
-/** Ids and logprobs, one behind the other in a buffer that can be handed over. */
-function joinTokens({ completion: { promptTokenIds, completionTokenIds, rolloutLogprobs } }: ReadTurn): ArrayBuffer {
-  const ids = new Int32Array(promptTokenIds.length + 2 * completionTokenIds.length)
-  ids.set(promptTokenIds)
-  ids.set(completionTokenIds, promptTokenIds.length)
-  new Float32Array(ids.buffer, 4 * (promptTokenIds.length + completionTokenIds.length)).set(rolloutLogprobs)
-  return ids.buffer
-}
+/** What a batch is answered with, as it grows. */
+function createReplies() {
+  const heads: ReplyHead[] = []
+  let ids = new Int32Array(1024)
+  let logprobs = new Float32Array(1024)
+  let idCount = 0
+  let logprobCount = 0
 
-function toHead({ completion, ...turn }: ReadTurn): ReplyHead {
-  const { promptTokenIds, completionTokenIds, rolloutLogprobs: _, ...rest } = completion
-  return { ...turn, promptTokens: promptTokenIds.length, completionTokens: completionTokenIds.length, completion: rest }
+  function reserve(moreIds: number, moreLogprobs: number): void {
+    if (ids.length < idCount + moreIds) {
+      const larger = new Int32Array(2 * (idCount + moreIds))
+      larger.set(ids.subarray(0, idCount))
+      ids = larger
+    }
+    if (logprobs.length < logprobCount + moreLogprobs) {
+      const larger = new Float32Array(2 * (logprobCount + moreLogprobs))
+      larger.set(logprobs.subarray(0, logprobCount))
+      logprobs = larger
+    }
+  }
+
+  return {
+    add({ completion, prefixTokens, ...turn }: ReadAnswerTurn): void {
+      const { promptTokenIds, completionTokenIds, rolloutLogprobs, repeatedTokens: _, ...rest } = completion
+      const suffixTokens = promptTokenIds.length - prefixTokens
+      reserve(suffixTokens + completionTokenIds.length, rolloutLogprobs.length)
+      ids.set(promptTokenIds.subarray(prefixTokens), idCount)
+      ids.set(completionTokenIds, idCount + suffixTokens)
+      idCount += suffixTokens + completionTokenIds.length
+      logprobs.set(rolloutLogprobs, logprobCount)
+      logprobCount += rolloutLogprobs.length
+      heads.push({ ...turn, suffixTokens, completionTokens: completionTokenIds.length, completion: rest })
+    },
+    fail(call: number, cause: unknown): void {
+      const { code, message } = toTrainError(cause, 'POLICY_RESPONSE_INVALID')
+      heads.push({ call, error: { code, message } })
+    },
+    /** Copies of what was filled: turns keep them. */
+    finish: (): RecordReplies => ({
+      heads: JSON.stringify(heads),
+      ids: ids.slice(0, idCount),
+      logprobs: logprobs.slice(0, logprobCount),
+    }),
+  }
 }
 
 async function readBatch({ answers, bytes, strings: added, forgotten }: RecordBatch): Promise<void> {
   for (const text of added) strings.push(text)
-  const tokens: ArrayBuffer[] = []
-  const heads: ReplyHead[] = []
+  const replies = createReplies()
   let offset = 0
   for (let at = 0; at < answers.length; at += fieldsOfAnswer) {
-    const [call, record, reader, contentType, requestLength, answerLength] = answers.subarray(
-      at,
-      at + fieldsOfAnswer,
-    ) as unknown as number[]
-    const middle = offset + requestLength!
-    const end = middle + answerLength!
+    const call = answers[at]!
+    const record = answers[at + 1]!
+    const reader = strings[answers[at + 2]!]!
+    const contentType = strings[answers[at + 3]!]!
+    const middle = offset + answers[at + 4]!
+    const end = middle + answers[at + 5]!
     try {
-      const url = strings[reader!]!
-      const read = readers.get(url) ?? (await loadReader(url))
-      const given = {
-        call: call!,
-        record: record!,
-        reader: url,
-        contentType: strings[contentType!]!,
-        request: bytes.subarray(offset, middle),
-        answer: bytes.subarray(middle, end),
-      }
-      const turn = readTurn(given, read, recordOf(record!))
-      heads.push(toHead(turn))
-      tokens.push(joinTokens(turn))
+      const read = readers.get(reader) ?? (await loadReader(reader))
+      const given = { call, record, reader, contentType, request: bytes.subarray(offset, middle), answer: bytes.subarray(middle, end) }
+      const memory = memories.take(record)
+      replies.add(readTurn(given, read, { prefixes: prefixesOf(record), memory }))
+      memories.give(record, memory)
     } catch (cause) {
-      const { code, message } = toTrainError(cause, 'POLICY_RESPONSE_INVALID')
-      heads.push({ call: call!, error: { code, message } })
+      replies.fail(call, cause)
     }
     offset = end
   }
-  port.postMessage({ heads: JSON.stringify(heads), tokens } satisfies RecordReplies, tokens)
-  for (const record of forgotten) records.delete(record)
+  const message = replies.finish()
+  port.postMessage(message, [message.ids.buffer, message.logprobs.buffer] as ArrayBuffer[])
+  for (const record of forgotten) {
+    records.delete(record)
+    memories.take(record)
+  }
 }
 
 let last = Promise.resolve()

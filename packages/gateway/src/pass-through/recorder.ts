@@ -1,5 +1,6 @@
 import { Worker } from 'node:worker_threads'
 import { TrainError } from '@aworld-train/protocol'
+import { createRecordTokens, type RecordTokens } from './record-tokens.ts'
 import { fieldsOfAnswer, type ReadTurn, type RecordBatch, type RecordReplies, type ReplyHead } from './recorder-protocol.ts'
 import { createSlabs, type Slab } from './slabs.ts'
 
@@ -32,15 +33,16 @@ export interface Recorder {
 /** Bytes that may wait for the thread: what comes faster than it reads is held at the door, not in memory. */
 const maxPendingBytes = 256 * 1024 * 1024
 
-/** How long an answer waits for others, and how many bytes do not wait. */
-const gatherMs = 2
-const gatherBytes = 1024 * 1024
+/** How long an answer waits for others while nobody waits for it, and how many bytes do not wait. */
+const gatherMs = 20
+const gatherBytes = 2 * 1024 * 1024
 
 /** Room for a batch: its last answer may pass the limit. */
 const slabBytes = 2 * gatherBytes
-const slabsKept = 16
+const slabsKept = 8
 
 interface Pending {
+  readonly record: number
   readonly bytes: number
   resolve(turn: ReadTurn): void
   reject(error: TrainError): void
@@ -74,20 +76,6 @@ function createStrings() {
   }
 }
 
-function toTurn(head: Exclude<ReplyHead, { error: unknown }>, tokens: ArrayBuffer): ReadTurn {
-  const { promptTokens, completionTokens, completion, ...rest } = head
-  const at = 4 * promptTokens
-  return {
-    ...rest,
-    completion: {
-      ...completion,
-      promptTokenIds: new Int32Array(tokens, 0, promptTokens),
-      completionTokenIds: new Int32Array(tokens, at, completionTokens),
-      rolloutLogprobs: new Float32Array(tokens, at + 4 * completionTokens, completionTokens),
-    },
-  }
-}
-
 export function createRecorder(): Recorder {
   const pending = new Map<number, Pending>()
   const waiting: (() => void)[] = []
@@ -98,12 +86,14 @@ export function createRecorder(): Recorder {
   let strings = createStrings()
   const slabs = createSlabs(slabBytes, slabsKept)
   /** Of the batches that the thread has, first to last. */
-  let lent: Slab[] = []
+  let lent: { readonly slab: Slab; readonly forgotten: readonly number[] }[] = []
   let timer: NodeJS.Timeout | null = null
   let pendingBytes = 0
   let calls = 0
   let records = 0
   let closed = false
+  /** Of the records that have not been forgotten. */
+  const tokens = new Map<number, RecordTokens>()
 
   function settle(call: number): Pending | undefined {
     const entry = pending.get(call)
@@ -121,14 +111,28 @@ export function createRecorder(): Recorder {
   function start(): Worker {
     const file = import.meta.url.endsWith('.ts') ? './recorder-worker.ts' : './recorder-worker.js'
     const thread = new Worker(new URL(file, import.meta.url), { name: 'aworld-train-recorder' })
-    thread.on('message', ({ heads, tokens }: RecordReplies) => {
-      slabs.give(lent.shift()!)
-      let next = 0
+    thread.on('message', ({ heads, ids, logprobs }: RecordReplies) => {
+      const { slab, forgotten: over } = lent.shift()!
+      slabs.give(slab)
+      let idAt = 0
+      let logprobAt = 0
       for (const head of JSON.parse(heads) as ReplyHead[]) {
         const entry = settle(head.call)
-        if ('error' in head) entry?.reject(new TrainError(head.error.code, head.error.message))
-        else entry?.resolve(toTurn(head, tokens[next++]!))
+        if ('error' in head) {
+          entry?.reject(new TrainError(head.error.code, head.error.message))
+          continue
+        }
+        const { suffixTokens, completionTokens, completion, ...turn } = head
+        const middle = idAt + suffixTokens
+        const end = middle + completionTokens
+        const rolloutLogprobs = logprobs.subarray(logprobAt, logprobAt + completionTokens)
+        const added = entry && tokens.get(entry.record)?.add(head.call, head.parent, ids.subarray(idAt, middle), ids.subarray(middle, end))
+        idAt = end
+        logprobAt += completionTokens
+        if (added) entry.resolve({ ...turn, completion: { ...completion, ...added, rolloutLogprobs } })
+        else entry?.reject(new TrainError('GATEWAY_FAILED', 'The session ended before the answer was read.'))
       }
+      for (const record of over) tokens.delete(record)
     })
     let cause: unknown
     thread.on('error', (error) => {
@@ -151,7 +155,7 @@ export function createRecorder(): Recorder {
     worker ??= start()
     const slab = slabs.take(queuedBytes)
     const { bytes } = slab
-    lent.push(slab)
+    lent.push({ slab, forgotten })
     const answers = new Int32Array(fieldsOfAnswer * queue.length)
     let at = 0
     let field = 0
@@ -174,7 +178,10 @@ export function createRecorder(): Recorder {
   }
 
   return {
-    newRecord: () => records++,
+    newRecord() {
+      tokens.set(records, createRecordTokens())
+      return records++
+    },
     read(job) {
       const call = calls++
       let answerLength = 0
@@ -185,11 +192,14 @@ export function createRecorder(): Recorder {
       queue.push({ call, job, answerLength })
       if (queuedBytes >= gatherBytes) flush()
       else timer ??= setTimeout(flush, gatherMs)
-      return new Promise((resolve, reject) => pending.set(call, { bytes, resolve, reject }))
+      return new Promise((resolve, reject) => pending.set(call, { record: job.record, bytes, resolve, reject }))
     },
     flush,
     forget(record) {
-      if (!worker) return
+      if (!worker) {
+        tokens.delete(record)
+        return
+      }
       forgotten.push(record)
       timer ??= setTimeout(flush, gatherMs)
     },

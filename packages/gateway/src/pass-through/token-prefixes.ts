@@ -15,44 +15,68 @@ const nextOther = (hash: number, id: number) => {
   return mixed ^ (mixed >>> 15)
 }
 
+export interface PlacedCall {
+  readonly call: number
+  readonly promptTokenIds: Int32Array
+  readonly completionTokenIds: Int32Array
+  /** Messages of its request and the one that answered. */
+  readonly messages: number
+  /** As many of its prompt ids as the prompt placed last had are known to be those; 0 where that is not known of all of them. */
+  readonly repeated: number
+}
+
+/** An earlier call, its messages, and how many ids its prompt and completion are. */
+export type Parent = Pick<Known, 'call' | 'messages' | 'length'>
+
 /** Finds which earlier call a prompt goes on from, by its ids. */
 export interface TokenPrefixes {
-  /** The longest earlier call whose prompt and completion begin `promptTokenIds`, the latest of equals. */
-  match(promptTokenIds: Int32Array): { readonly call: number; readonly messages: number } | null
-  add(call: number, promptTokenIds: Int32Array, completionTokenIds: Int32Array, messages: number): void
+  /** The longest earlier call whose prompt and completion begin this prompt, the latest of equals. The call is one of them from now on. */
+  place(call: PlacedCall): Parent | null
   readonly size: number
 }
 
 export function createTokenPrefixes(): TokenPrefixes {
   /** By length, shortest first. */
   const calls: Known[] = []
+  /** How far the last prompt has been looked at: its hash, and the calls that are no longer than it. */
+  let [first, second, length, passed] = [0x811c9dc5 | 0, 0, 0, 0]
+  let found: Known | null = null
+
+  function pass(): void {
+    for (let known = calls[passed]; known && known.length <= length; known = calls[++passed]) {
+      if (length > 0 && known.length === length && known.first === first && known.second === second) found = known
+    }
+  }
+
+  function add({ call, completionTokenIds, messages }: PlacedCall): void {
+    let [hash, other] = [first, second]
+    for (let index = 0; index < completionTokenIds.length; index++) {
+      hash = next(hash, completionTokenIds[index]!)
+      other = nextOther(other, completionTokenIds[index]!)
+    }
+    const known = { call, length: length + completionTokenIds.length, first: hash, second: other, messages }
+    let place = calls.length
+    while (place > 0 && calls[place - 1]!.length > known.length) place--
+    calls.splice(place, 0, known)
+  }
 
   return {
-    match(promptTokenIds) {
-      let [first, second, at] = [0x811c9dc5 | 0, 0, 0]
-      let found: Known | null = null
-      for (let length = 1; length <= promptTokenIds.length && at < calls.length; length++) {
-        const id = promptTokenIds[length - 1]!
+    place(placed) {
+      const { promptTokenIds, repeated } = placed
+      if (repeated === 0 || repeated !== length) {
+        ;[first, second, length, passed] = [0x811c9dc5 | 0, 0, 0, 0]
+        found = null
+      }
+      pass()
+      while (length < promptTokenIds.length) {
+        const id = promptTokenIds[length++]!
         first = next(first, id)
         second = nextOther(second, id)
-        for (let known = calls[at]; known && known.length <= length; known = calls[++at]) {
-          if (known.length === length && known.first === first && known.second === second) found = known
-        }
+        if (passed < calls.length && calls[passed]!.length <= length) pass()
       }
-      return found
-    },
-    add(call, promptTokenIds, completionTokenIds, messages) {
-      let [first, second] = [0x811c9dc5 | 0, 0]
-      for (const ids of [promptTokenIds, completionTokenIds]) {
-        for (let index = 0; index < ids.length; index++) {
-          first = next(first, ids[index]!)
-          second = nextOther(second, ids[index]!)
-        }
-      }
-      const known = { call, length: promptTokenIds.length + completionTokenIds.length, first, second, messages }
-      let place = calls.length
-      while (place > 0 && calls[place - 1]!.length > known.length) place--
-      calls.splice(place, 0, known)
+      const parent = found
+      add(placed)
+      return parent
     },
     get size() {
       return calls.length
