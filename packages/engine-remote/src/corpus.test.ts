@@ -158,8 +158,8 @@ describe('answers recorded from vLLM 0.32', () => {
 
   test('come from an adapter where the engine is one of a policy', async () => {
     use('chat')
-    await converse(await createVllmChatEngine({ replicas: replicas(), model, policy: 'helper' }), readVllm, false)
-    expect(seen().at(-1)!.json).toMatchObject({ model: 'helper', cache_salt: 'helper.0' })
+    await converse(await createVllmChatEngine({ replicas: replicas(), model, policy: 'zweite „"x"“' }), readVllm, false)
+    expect(seen().at(-1)!.json).toMatchObject({ model: 'zweite „"x"“', cache_salt: 'zweite „"x"“.0' })
   })
 })
 

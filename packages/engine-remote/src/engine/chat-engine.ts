@@ -40,7 +40,7 @@ export function withMember(pieces: readonly Uint8Array[], member: string): reado
     throw new TrainError('GATEWAY_BAD_REQUEST', 'The body of a chat call ends without a brace; send one JSON object.')
   kept[kept.length - 1] = kept.at(-1)!.subarray(0, -1)
   const comma = lastByte() === opening ? '' : ','
-  return [...kept, Buffer.from(`${comma}${member}}`, 'latin1')]
+  return [...kept, Buffer.from(`${comma}${member}}`)]
 }
 
 export function createChatEngine({ fleet, ownsFleet, model, policy, logprobs, reader, splice }: ChatEngineParts): RemoteChatEngine {
@@ -58,7 +58,7 @@ export function createChatEngine({ fleet, ownsFleet, model, policy, logprobs, re
       return fleet.send(
         {
           path: '/v1/chat/completions',
-          body: ({ salt }) => withMember(body, `"cache_salt":"${salt}"`),
+          body: ({ salt }) => withMember(body, `"cache_salt":${JSON.stringify(salt)}`),
           stream,
           affinity,
           policy,
