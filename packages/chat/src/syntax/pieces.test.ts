@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { plain, rowNames, rowParser, writers } from './rows.test-support.ts'
 
-const runs = Number(process.env['FUZZ_RUNS'] ?? 30)
+const runs = 30
 
 /** Parts of what a row writes, cut at its marks and at odd places, and things that stand between. */
 function partsOf(row: string): string[] {
