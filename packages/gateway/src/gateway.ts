@@ -114,9 +114,18 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       sessions.delete(key)
     }
     const release = () => {
-      for (const agent of state.agents.values()) for (const { id } of agent.answers.values()) recorder.forget(id)
+      for (const agent of state.agents.values())
+        for (const id of [...agent.over.splice(0), ...Array.from(agent.answers.values(), ({ id }) => id)]) recorder.forget(id)
     }
-    const session = createSession({ state, url, capabilities: granted, graceMs: limits.abortGraceMs, revoke, release })
+    const session = createSession({
+      state,
+      url,
+      capabilities: granted,
+      graceMs: limits.abortGraceMs,
+      revoke,
+      flush: recorder.flush,
+      release,
+    })
     sessions.set(key, { session, state })
     return session
   }

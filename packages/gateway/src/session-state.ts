@@ -24,6 +24,8 @@ export interface AgentState {
   turns: Turn[]
   /** By model: the answers that chat engines gave. */
   answers: Map<string, AnswerRecord>
+  /** Numbers of answer records that no call joins any more. */
+  readonly over: number[]
   /** Calls that have arrived: the index of the next one in its random key. */
   arrivals: number
   /** Calls to third parties that were translated. */
@@ -87,6 +89,7 @@ export function createSessionState(request: SessionRequest, models: ModelTable):
       conversations: new Map(),
       turns: [],
       answers: new Map(),
+      over: [],
       arrivals: 0,
       frozenCalls: 0,
       memory: createResponseMemory(),
@@ -121,6 +124,7 @@ export function holdTurns(agent: AgentState, { request }: SessionState): Turn[] 
   if (request.maxKeptTurns !== undefined && agent.turns.length >= request.maxKeptTurns) {
     agent.turns = []
     agent.conversations = new Map()
+    for (const { id } of agent.answers.values()) agent.over.push(id)
     agent.answers = new Map()
     agent.now = new Date()
   }

@@ -12,6 +12,8 @@ export interface SessionOptions {
   readonly graceMs: number
   /** Makes the URLs unknown. */
   readonly revoke: () => void
+  /** What waits to be recorded is recorded now. */
+  readonly flush: () => void
   /** The final record is out. */
   readonly release: () => void
 }
@@ -28,10 +30,11 @@ async function settleCalls({ calls }: SessionState, graceMs: number): Promise<vo
   }
 }
 
-async function endSession({ state, graceMs, revoke, release }: SessionOptions): Promise<readonly Trajectory[]> {
+async function endSession({ state, graceMs, revoke, flush, release }: SessionOptions): Promise<readonly Trajectory[]> {
   revoke()
   state.closing = true
   for (const call of state.calls) call.closeSession()
+  flush()
   // An engine has `graceMs` to give a call up; the same again is for what follows.
   await settleCalls(state, 2 * graceMs)
   if (state.calls.size > 0) {

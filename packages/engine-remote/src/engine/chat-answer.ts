@@ -1,8 +1,9 @@
-import type { ReportedCompletion } from '@aworld-train/core'
+import type { ReaderMemory, ReportedCompletion } from '@aworld-train/core'
 import type { Message, ToolCall, WeightVersionSpan } from '@aworld-train/protocol'
 import { eventData } from '../http/event-stream.ts'
 import { invalidAnswer, toStreamError } from '../http/server-error.ts'
 import { toFinishReason } from './finish-reason.ts'
+import { createKnownPrompt, type KnownPrompt } from './known-prompt.ts'
 import { liftPromptIds } from './lift-prompt-ids.ts'
 
 /** A tool call, or in a stream a piece of one. */
@@ -99,8 +100,17 @@ function createMessage() {
  * The completion in the whole bytes of a Chat Completions answer, JSON or server-sent events. POLICY_RESPONSE_INVALID where ids
  * or logprobs are missing or of unequal length, where there is no choice or more than one, or where the answer stops in its middle.
  */
-export function readChatAnswer(server: string, body: Uint8Array, stream: boolean, readTokens: ReadTokens): ReportedCompletion {
-  const { promptTokenIds: lifted, text } = liftPromptIds(body)
+export function readChatAnswer(
+  server: string,
+  body: Uint8Array,
+  stream: boolean,
+  readTokens: ReadTokens,
+  memory: ReaderMemory = { kept: null, bytes: 0 },
+): ReportedCompletion {
+  memory.kept ??= createKnownPrompt()
+  const known = memory.kept as KnownPrompt
+  const { promptTokenIds: lifted, repeated, text } = liftPromptIds(body, known)
+  memory.bytes = known.bytes()
   const message = createMessage()
   const tokenIds: number[] = []
   const logprobs: number[] = []
@@ -153,6 +163,7 @@ export function readChatAnswer(server: string, body: Uint8Array, stream: boolean
     finishReason: toFinishReason(finish),
     usage: { promptTokens: prompt.length, completionTokens: tokenIds.length, cachedTokens: details?.cached_tokens ?? 0 },
     ...(weightVersions !== undefined && { weightVersions }),
+    ...(repeated > 0 && { repeatedTokens: repeated }),
   }
 }
 

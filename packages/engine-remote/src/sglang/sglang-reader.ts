@@ -15,4 +15,4 @@ const readTokens: ReadTokens = (_answer, choice) => {
 }
 
 /** Reads a Chat Completions answer of SGLang that was asked with `return_meta_info`, `return_prompt_token_ids` and `logprobs`. */
-export const readAnswer: ReadAnswer = (body, stream) => readChatAnswer('SGLang', body, stream, readTokens)
+export const readAnswer: ReadAnswer = (body, stream, _contentType, memory) => readChatAnswer('SGLang', body, stream, readTokens, memory)

@@ -13,4 +13,4 @@ const readTokens: ReadTokens = (answer, choice) => {
 }
 
 /** Reads a Chat Completions answer of vLLM that was asked with `return_token_ids` and `logprobs`. */
-export const readAnswer: ReadAnswer = (body, stream) => readChatAnswer('vLLM', body, stream, readTokens)
+export const readAnswer: ReadAnswer = (body, stream, _contentType, memory) => readChatAnswer('vLLM', body, stream, readTokens, memory)
