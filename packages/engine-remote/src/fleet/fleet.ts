@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { TrainError } from '@aworld-train/protocol'
 import { toServerError } from '../http/server-error.ts'
 import { createAdmission, noReplica } from './admission.ts'
@@ -65,7 +66,7 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
 
   async function attempt(replica: Replica, call: FleetCall, handler: ExchangeHandler, signal: AbortSignal): Promise<ExchangeEnd> {
     const version = currentVersion(replica, call.policy)
-    const salt = call.policy === undefined ? `${version}` : `${call.policy}.${version}`
+    const salt = cacheSalt(version, call.policy)
     return exchange(
       replica.pool,
       {
@@ -282,6 +283,12 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
   await probes.start()
   adoptVersion()
   return fleet
+}
+
+/** Keys and values of other weights are not taken from a prefix cache. vLLM 0.32 allows 128 characters, none of @ / and backslash. */
+function cacheSalt(version: number, policy: string | undefined): string {
+  if (policy === undefined) return `${version}`
+  return `${createHash('sha256').update(policy).digest('hex').slice(0, 16)}.${version}`
 }
 
 function restarted({ url }: Replica): TrainError {
