@@ -25,7 +25,8 @@ export interface SessionRequest {
    */
   readonly maxKeptTurns?: number | undefined
   /**
-   * Awaited before a turn's response is sent: when it resolves, the turn is durable. The turn is `pending` then, or
+   * Awaited before a turn's response is sent, or where bytes pass through to a chat engine before the session closes: when
+   * it resolves, the turn is durable. The turn is `pending` then, or
    * `abandoned`; whether it was delivered stands in the final record.
    */
   readonly onTurn?: ((agent: string, turn: Trajectory['turns'][number]) => Promise<void>) | undefined
