@@ -14,7 +14,7 @@ import { pythonEnvironment } from '../../test/support/python-environment.ts'
 import { processTree } from './process-tree.ts'
 
 const here = (name: string) => fileURLToPath(new URL(name, import.meta.url))
-const cache = fileURLToPath(new URL('../../node_modules/.cache/aworld-train/bench/', import.meta.url))
+const cache = fileURLToPath(new URL('../../.aworld-train/bench/', import.meta.url))
 /** Gateways run on this core, load and engine on the other. */
 export const gatewayCore = 0
 export const loadCore = 1

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const environments = join(root, 'node_modules', '.cache', 'aworld-train', 'python')
+const environments = join(root, '.aworld-train', 'python')
 
 export interface PythonEnvironmentOptions {
   /** Folder name of the environment. */
