@@ -2,8 +2,9 @@ import { createHash } from 'node:crypto'
 import type { Trajectory } from '@aworld-train/protocol'
 import { expect, test } from 'vitest'
 import { logprob, promptOf } from '../testing/chat-server.ts'
+import { rawPost, talk } from '../testing/raw-socket.ts'
 import { startChatGateway } from '../testing/start-chat-gateway.ts'
-import { openaiClient, post, sessionRequest } from '../testing/start-gateway.ts'
+import { openaiClient, post, sessionRequest, until } from '../testing/start-gateway.ts'
 
 const question = { role: 'user' as const, content: 'Atomic number of gold?' }
 const codes = (text: string) => Int32Array.from(Array.from(text, (character) => character.charCodeAt(0)))
@@ -65,6 +66,24 @@ test('bytes reach the engine as they were sent, with the members of the trainer 
   }
   const direct = await fetch(`${started.server.url}/v1/chat/completions`, { method: 'POST', body: started.server.calls.at(-1)!.raw })
   expect(sha(answers.at(-1)!)).toBe(sha(await direct.text()))
+  await session.close()
+})
+
+test('a stream comes through as the engine wrote it, each event when it is there', async () => {
+  let halfWay: { events: number; ends: 'hang' } | undefined = { events: 3, ends: 'hang' }
+  await using started = await startChatGateway(() => ({ text: 'Ja, „ü“ \u2028 😀', ...(halfWay && { halfWay }) }))
+  const session = started.gateway.open(sessionRequest())
+  const path = `${new URL(session.endpoint('agent').baseUrl).pathname}/chat/completions`
+  const { socket, received } = talk(started.gateway.url, rawPost(path, JSON.stringify({ messages: [question], stream: true })))
+  await until(() => [...received().matchAll(/^data: /gm)].length === 3)
+  expect(started.server.inFlight()).toBe(1)
+  socket.destroy()
+  await until(() => started.server.inFlight() === 0)
+  halfWay = undefined
+  const { text, headers } = await post(session.endpoint('agent'), { messages: [question], stream: true })
+  const direct = await fetch(`${started.server.url}/v1/chat/completions`, { method: 'POST', body: started.server.calls.at(-1)!.raw })
+  expect(text).toBe(await direct.text())
+  expect(headers.get('content-type')).toBe(direct.headers.get('content-type'))
   await session.close()
 })
 
