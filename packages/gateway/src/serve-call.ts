@@ -67,9 +67,9 @@ function toCallError(error: unknown, session: SessionState): TrainError | null {
   return error.why === 'token-limit' ? tokenLimit(session) : unknownUrl()
 }
 
-/** Limits and failures of policy and store are the session's; a bad request is its client's alone. */
+/** Limits and failures of policy, store and configuration are the session's; a bad request is its client's alone. */
 const concernsSession = ({ boundary, code }: TrainError) =>
-  boundary === 'policy' || boundary === 'store' || code === 'AGENT_LIMIT' || code === 'GATEWAY_FAILED'
+  boundary === 'policy' || boundary === 'store' || boundary === 'config' || code === 'AGENT_LIMIT' || code === 'GATEWAY_FAILED'
 
 /** What became of a turn's answer, unless a later request has said so already. */
 export function settleDelivery({ session, parts }: ServeCallOptions, turn: Turn, sent: boolean): void {

@@ -179,7 +179,7 @@ describe('a chat engine whose server answers', () => {
   test('429 with when to come again', async () => {
     const engine = await open(refuse(429, {}, { 'retry-after': '7' }))
     const call = engine.send({ body: [Buffer.from('{}')], stream: false, affinity: 'a' }, quiet, signal)
-    await expect(call).rejects.toMatchObject({ code: 'POLICY_RATE_LIMITED', details: { retryAfter: '7' } })
+    await expect(call).rejects.toMatchObject({ code: 'POLICY_RATE_LIMITED', details: { retryAfterSeconds: 7 } })
   })
 
   test.each(['', '   ', '[1', '{"a":1', '{}x'])('is not asked where the body is %j', async (text) => {

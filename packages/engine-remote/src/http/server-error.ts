@@ -26,7 +26,8 @@ export function messageOf(body: string): string {
 /** An answer that is not 2xx, as the typed error that stands for it. */
 export function toServerError({ server, status, body, retryAfter }: ServerAnswer): TrainError {
   const said = messageOf(body)
-  const details = { server, status, ...(retryAfter !== null && { retryAfter }) }
+  const seconds = Number(retryAfter ?? Number.NaN)
+  const details = { server, status, ...(Number.isFinite(seconds) && { retryAfterSeconds: seconds }) }
   const says = said === '' ? 'without a word' : `with "${said}"`
   if (status === 400 && overflow.test(said))
     return new TrainError('POLICY_CONTEXT_OVERFLOW', `${server} refused a prompt that leaves no room in its context ${says}.`, {
