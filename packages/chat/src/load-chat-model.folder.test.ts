@@ -162,3 +162,23 @@ test('an engine that does not stop where the template closes a turn is refused',
   const loading = loadChatModel({ directory: folder.directory, stopTokenIds: [folder.idOf('<|endoftext|>')] })
   await expect(loading).rejects.toThrow('closes a turn with <|im_end|>, where the engine does not stop')
 })
+
+test('a tokenizer that reads its stop token otherwise in front of some text is refused', async () => {
+  await using folder = await writeModel({ ...chatMl, added: ['<|im_end|>\n'] })
+  const loading = loadChatModel({ directory: folder.directory, stopTokenIds: [folder.idOf('<|im_end|>')] })
+  await expect(loading).rejects.toMatchObject({
+    code: 'TEMPLATE_UNSUPPORTED',
+    message: expect.stringContaining(`does not read the stop token <|im_end|> back as id ${folder.idOf('<|im_end|>')}`),
+  })
+})
+
+test('a tokenizer that loses something of a text is refused', async () => {
+  await using folder = await writeModel(chatMl)
+  const file = join(folder.directory, 'tokenizer.json')
+  await writeFile(file, JSON.stringify({ ...JSON.parse(await readFile(file, 'utf8')), normalizer: { type: 'Lowercase' } }))
+  const loading = loadChatModel({ directory: folder.directory, stopTokenIds: [folder.idOf('<|im_end|>')] })
+  await expect(loading).rejects.toMatchObject({
+    code: 'TEMPLATE_UNSUPPORTED',
+    message: expect.stringContaining('turns "Hello, world" into "hello, world"; use one that loses nothing'),
+  })
+})

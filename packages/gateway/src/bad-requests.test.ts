@@ -23,6 +23,12 @@ const cases: readonly (readonly [name: string, body: unknown, param: string | nu
   ['a strange role', { messages: [user, { role: 'function', content: '' }] }, 'messages[1].role', /must be one of system, developer/],
   ['content as number', { messages: [{ role: 'user', content: 5 }] }, 'messages[0].content', /must be an array/],
   ['a part without text', { messages: [{ role: 'user', content: [{ type: 'text' }] }] }, 'messages[0].content[0].text', /is missing/],
+  [
+    'an image',
+    { messages: [user, { role: 'user', content: [{ type: 'image_url', image_url: { url: 'data:,' } }] }] },
+    'messages[1].content[0].type',
+    /reads text only/,
+  ],
   ['a result without id', { messages: [user, { role: 'tool', content: '1' }] }, 'messages[1].tool_call_id', /is missing/],
   [
     'a call without name',

@@ -113,12 +113,15 @@ test.each(['template', 'loop', 'as-sampled'] as const)(
     const planned = new Map<string, Step>()
     // Every sampled token has a logprob of its own: it is followed by that from the engine to the training row.
     let drawn = 0
+    const drawnBy = new Map<number, number>()
     /** Prompts as they were when the engine was asked. */
     const prompts = new Map<Int32Array, number[]>()
     const say = ({ affinity, random, promptTokenIds }: GenerateRequest) => {
       prompts.set(promptTokenIds, [...promptTokenIds])
       const { says, ends } = planned.get(`${affinity}:${random.turn}`)!
-      const logprobs = Array.from({ length: says.length * 4 + 1 }, () => -++drawn / 64)
+      const ids = [...started.chat.encode(says), ...started.engine.model.stopTokenIds]
+      const logprobs = ids.map(() => -++drawn / 64)
+      for (const [at, id] of ids.entries()) drawnBy.set(logprobs[at]!, id)
       return { text: says, logprobs, pieceSize: 4, ...(ends === 'hang-up' && { pieceDelayMs: 2 }) }
     }
     await using started = await startGateway({ say, history, template: thinkDropping })
@@ -162,11 +165,6 @@ test.each(['template', 'loop', 'as-sampled'] as const)(
         for (const { promptTokenIds } of turns) expect([...promptTokenIds]).toEqual(prompts.get(promptTokenIds))
         const { samples, untrained, sampled } = toTrainingSamples(episodeOf(record))
         expect(sampled).toBe(engine.sampledTokens() - before)
-        const drawnBy = new Map(
-          turns.flatMap(({ completionTokenIds, rolloutLogprobs }) =>
-            Array.from(rolloutLogprobs, (logprob, at) => [logprob, completionTokenIds[at]!]),
-          ),
-        )
         const trained = samples.flatMap(({ tokenIds, lossMask, rolloutLogprobs }) =>
           Array.from(tokenIds, (id, at) => ({ id, logprob: rolloutLogprobs[at]!, mask: lossMask[at] })).filter(({ mask }) => mask === 1),
         )
