@@ -18,7 +18,7 @@ export const RolloutState = z.strictObject({
   episode: Episode.nullable(),
   /** Training rows of the episode; their advantage is the trainer's to compute. */
   samples: z.array(TrainingSample),
-  /** Why a rollout is `failed` or `cancelled`. */
+  /** Why a rollout is `failed` or `cancelled`, or why the episode of one that is `done` gives no samples. */
   error: ErrorRecord.nullable(),
 })
 export type RolloutState = z.infer<typeof RolloutState>

@@ -31,7 +31,10 @@ export async function streamEvents(options: EventStreamOptions): Promise<void> {
   response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' })
   response.write(`: events\n\n${opening && running(opening.status) ? opening.text : ''}`)
   const awake = setInterval(() => response.write(': waiting\n\n'), keepAwakeMs)
-  if (rollout !== undefined) void service.wait(rollout, { timeoutMs: 2 ** 31 - 1, signal }).finally(() => end.abort())
+  if (rollout !== undefined) {
+    const over = () => end.abort()
+    service.wait(rollout, { timeoutMs: 2 ** 31 - 1, signal }).then(over, over)
+  }
   try {
     for await (const entry of entries) {
       const text =

@@ -264,3 +264,14 @@ test('health, readiness and metrics are served, with the queue and without anyth
   const stopping = await ask('/ready')
   expect([stopping.status, stopping.headers.get('retry-after')]).toEqual([503, '1'])
 })
+
+test('an episode that cannot be trained is answered without samples and with the reason, and a reader of its events survives it', async () => {
+  await using started = await serveService()
+  const { client, server } = started
+  const request = rolloutRequest('a')
+  await client.submit({ ...request, sampling: { ...request.sampling, topP: 0.9 } })
+  const events = await fetch(`${server.url}/v1/rollouts/a/events`)
+  expect(await events.text()).toMatch(/event: rollout-end(?:.|\n)*event: rollout-state\ndata: .*"status":"done".*top-p 0\.9/)
+  const state = await client.get('a', { waitMs: 30_000 })
+  expect(state).toMatchObject({ status: 'done', samples: [], error: { code: 'CONFIG_INVALID' }, episode: { stopReason: 'completed' } })
+})

@@ -1,6 +1,14 @@
 import type { RolloutRunner, RunStore } from '@aworld-train/core'
 import { stableHash, stableStringify, toTrainingSamples } from '@aworld-train/core'
-import { type RolloutRequest, type RolloutState, type RunEvent, type StopReason, TrainError, toTrainError } from '@aworld-train/protocol'
+import {
+  type Episode,
+  type RolloutRequest,
+  type RolloutState,
+  type RunEvent,
+  type StopReason,
+  TrainError,
+  toTrainError,
+} from '@aworld-train/protocol'
 import { cancelled } from '../rollout-errors.ts'
 import { createEventLog, type EventEntry, type EventQuery } from './event-log.ts'
 
@@ -74,6 +82,15 @@ interface Entry {
 /** Where a rollout stands, without what it led to. */
 function receipt(id: string, status: RolloutState['status']): RolloutState {
   return { version: 1, id, status, episode: null, samples: [], error: null }
+}
+
+/** An episode that cannot be trained, such as one that was sampled with top-p, has none, and the reason. */
+function samplesOf(episode: Episode): Pick<RolloutState, 'samples' | 'error'> {
+  try {
+    return { samples: toTrainingSamples(episode).samples, error: null }
+  } catch (cause) {
+    return { samples: [], error: toTrainError(cause, 'STORE_CORRUPT').toRecord() }
+  }
 }
 
 const again: ReadonlySet<RolloutState['status']> = new Set(['cancelled', 'failed'])
@@ -150,8 +167,7 @@ export function createRolloutService({ openRunner, store, ...options }: RolloutS
 
   function state(id: string, status: RolloutState['status'], error: TrainError | null): RolloutState {
     const episode = status === 'done' ? store.episode(id) : null
-    const samples = episode ? toTrainingSamples(episode).samples : []
-    return { ...receipt(id, status), episode, samples, error: error?.toRecord() ?? null }
+    return { ...receipt(id, status), episode, error: error?.toRecord() ?? null, ...(episode && samplesOf(episode)) }
   }
 
   /** What the store knows of a rollout that this process does not remember. */
