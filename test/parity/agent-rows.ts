@@ -185,8 +185,10 @@ export const agentRows: readonly ParityRow[] = [
     theirs: 'an agent with an address of its own is not trained',
     ours: 'the same: it is frozen',
     status: 'works',
-    note: 'A program without any trained agent is an error.',
+    note: "A program without any trained agent is an error. With `llmProvider: 'gateway'` it asks a [model of the gateway](frozen-models.md), is recorded and has a budget.",
     async check() {
+      const judge = new Agent({ name: 'judge', conf: { llmProvider: 'gateway', llmModelName: 'large' } })
+      assert.deepEqual(await programOf(new Swarm(new Agent({ name: 'mine' }), judge)), { mine: true, judge: false })
       assert.deepEqual(await programOf(new Swarm(new Agent({ name: 'mine' }), frozen('other'))), { mine: true, other: false })
       await assert.rejects(programOf(frozen('other')), /No agent uses the policy in training/)
     },

@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { access, readdir, readFile, stat } from 'node:fs/promises'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
+import { createVllmFleet } from '@aworld-train/engine-remote'
 import { parse } from 'yaml'
 import { commands } from '../../packages/cli/src/commands/index.ts'
 import { toOptions } from '../../packages/cli/src/define-command.ts'
@@ -11,6 +15,13 @@ const inRun = (name: string, verify: (path: string) => unknown) => async (contex
   const { report } = await context.trained()
   await verify(join(report.path, name))
 }
+
+async function listen(server: Server): Promise<Server> {
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  return server
+}
+
+const urlOf = (server: Server) => `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 
 /** What lies in `run_path`. */
 export const runFolderRows: readonly ParityRow[] = [
@@ -173,9 +184,27 @@ export const commandRows: readonly ParityRow[] = [
   },
   {
     theirs: '`AsyncLLMServerManager`: the server with the fewest requests, the same one for a conversation',
-    ours: 'one engine behind the gateway',
-    status: 'later',
-    note: 'Comes with engines on several machines.',
+    ours: 'the same, for vLLM and SGLang: `urls` of a model of `aworld-train serve`, `createVllmFleet` in a program',
+    status: 'differs',
+    note: 'With health, draining and updates of weights; the engine in the box is a single one. See [Sample with vLLM or SGLang](engines.md).',
+    async check() {
+      const inference: Server[] = []
+      try {
+        for (const _ of [0, 1]) inference.push(await listen(createServer((_request, response) => void response.end('{}'))))
+        await using stack = new AsyncDisposableStack()
+        const fleet = stack.adopt(await createVllmFleet({ replicas: inference.map(urlOf) }), (each) => each.close())
+        const ask = async (conversation: string) => {
+          const call = { path: '/v1/completions', body: () => [Buffer.from('{}')], stream: false, affinity: conversation }
+          const { replica } = await fleet.send(call, { onHead() {}, onData: () => true }, AbortSignal.timeout(10_000))
+          return replica
+        }
+        const [one, other] = [await ask('one'), await ask('other')]
+        assert.notEqual(one, other)
+        assert.deepEqual([await ask('other'), await ask('one'), await ask('one')], [other, one, one])
+      } finally {
+        for (const server of inference) server.close()
+      }
+    },
   },
   { theirs: 'the Swift adapter: `_engine_infer` runs agents', ours: '—', status: 'later', note: 'Comes with the Swift trainer.' },
 ]
