@@ -76,23 +76,57 @@ for (const [path, dialect] of dialects) {
   })
 }
 
-test('what is odd in a history is served and counted', async () => {
-  await using started = await startGateway({ say: () => 'Fine.' })
-  const { baseUrl } = started.gateway.open(sessionRequest()).endpoint('agent')
-  const call = { id: 'twice', type: 'function', function: { name: 'f', arguments: '{}' } }
-  const user = { role: 'user', content: 'Hi.' }
-  const asked = { role: 'assistant', content: null, tool_calls: [call] }
-  const result = { role: 'tool', tool_call_id: 'twice', content: '1' }
-  const orphan = { role: 'tool', tool_call_id: 'never called', content: '2' }
-  const histories = [
-    [user, orphan],
-    [user, asked, result, asked, result],
-    [user, asked, user],
-    [{ role: 'assistant', content: 'I speak first.' }, user],
-  ]
-  for (const messages of histories) {
-    const response = await fetch(`${baseUrl}/chat/completions`, { method: 'POST', body: JSON.stringify({ messages }) })
-    expect([response.status, await response.json()]).toMatchObject([200, {}])
-  }
-  expect(started.gateway.counts().tolerated).toMatchObject({ 'result-without-call': 1, 'repeated-call-id': 1 })
-})
+const user = { role: 'user', content: 'Hi.' }
+const call = (type: string, ids: object) => ({ type, name: 'f', ...ids })
+const block = (role: string, content: object) => ({ role, content: [content] })
+const chatCall = { role: 'assistant', content: null, tool_calls: [{ id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } }] }
+const chatResult = { role: 'tool', tool_call_id: 'a', content: '1' }
+const itemCall = call('function_call', { call_id: 'a', arguments: '{}' })
+const itemResult = { type: 'function_call_output', call_id: 'a', output: '1' }
+const blockCall = block('assistant', call('tool_use', { id: 'a', input: {} }))
+const blockResult = block('user', { type: 'tool_result', tool_use_id: 'a', content: '1' })
+
+/** Histories with a result that nobody called for, an id that comes twice, a call without a result, and an assistant that speaks first. */
+const odd: Readonly<Record<string, readonly [field: string, histories: readonly (readonly object[])[]]>> = {
+  '/chat/completions': [
+    'messages',
+    [
+      [user, chatResult],
+      [user, chatCall, chatResult, chatCall, chatResult],
+      [user, chatCall, user],
+      [{ role: 'assistant', content: 'I speak first.' }, user],
+    ],
+  ],
+  '/responses': [
+    'input',
+    [
+      [user, itemResult],
+      [user, itemCall, itemResult, itemCall, itemResult],
+      [user, itemCall, user],
+      [{ role: 'assistant', content: 'I speak first.' }, user],
+    ],
+  ],
+  '/messages': [
+    'messages',
+    [
+      [user, blockResult],
+      [user, blockCall, blockResult, blockCall, blockResult],
+      [user, blockCall, user],
+      [{ role: 'assistant', content: 'I speak first.' }, user],
+    ],
+  ],
+}
+
+for (const [path, [field, histories]] of Object.entries(odd)) {
+  test(`${path}: what is odd in a history is served and counted`, async () => {
+    await using started = await startGateway({ say: () => 'Fine.' })
+    const session = started.gateway.open(sessionRequest())
+    for (const history of histories) {
+      const body = JSON.stringify({ ...good[path], [field]: history })
+      const response = await fetch(session.endpoint('agent').baseUrl + path, { method: 'POST', body })
+      expect([response.status, await response.json()]).toMatchObject([200, {}])
+    }
+    expect(started.gateway.counts().tolerated).toMatchObject({ 'result-without-call': 1, 'repeated-call-id': 1 })
+    expect(session.failure()).toBeNull()
+  })
+}
