@@ -132,3 +132,16 @@ test('bodies that are no object are refused before the engine hears of them', as
   expect(session.failure()).toBeNull()
   await session.close()
 })
+
+test('a model that nobody serves is refused in the shape of every dialect, and the engine hears nothing', async () => {
+  await using started = await startChatGateway(() => 'x')
+  const session = started.gateway.open(sessionRequest())
+  for (const [dialect, { error }] of Object.entries(dialects)) {
+    const { status, text } = await ask(session.endpoint('agent').baseUrl, dialect, { model: 'nobody' })
+    expect([dialect, status]).toEqual([dialect, 404])
+    expect(error(JSON.parse(text) as never)).toMatchObject({ code: 'model_not_found', message: expect.stringContaining('"nobody"') })
+  }
+  expect(started.server.calls).toEqual([])
+  expect(session.failure()).toBeNull()
+  await session.close()
+})
