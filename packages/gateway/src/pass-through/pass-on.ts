@@ -14,6 +14,8 @@ export interface AnswerSink extends ChatAnswerHandler {
   error(): ErrorAnswer | null
   /** Throws POLICY_RESPONSE_INVALID where what came is not a whole answer. */
   check(): void
+  /** Whether something without meaning may be sent now: not within an event. */
+  isBetweenEvents(): boolean
   /** What is left of a whole answer is sent. */
   end(): void
 }
@@ -29,6 +31,9 @@ function endsWithMark(chunks: readonly Buffer[]): boolean {
   for (let index = chunks.length - 1; index >= 0 && tail.length < 32; index--) tail = chunks[index]!.toString('latin1').slice(-32) + tail
   return tail.includes('[DONE]')
 }
+
+/** Whether an event ends with these bytes; in doubt not. */
+const endsEvent = (chunk: Buffer) => /\n\r?\n$/.test(chunk.toString('latin1', chunk.length - 3))
 
 /** Keeps an answer, and of an error the beginning. */
 export class KeptAnswer {
@@ -52,6 +57,10 @@ export class KeptAnswer {
     if (isAnswer || this.#errorBytes < maxErrorBytes) this.chunks.push(chunk)
     if (!isAnswer) this.#errorBytes += chunk.length
     return isAnswer
+  }
+
+  isBetweenEvents(): boolean {
+    return true
   }
 
   error(): ErrorAnswer | null {
@@ -92,6 +101,11 @@ export class PassedAnswer extends KeptAnswer implements AnswerSink {
   check(): void {
     if (!this.#streams || endsWithMark(this.chunks)) return
     throw new TrainError('POLICY_RESPONSE_INVALID', 'The stream of the engine ended before its last event.')
+  }
+
+  override isBetweenEvents(): boolean {
+    const last = this.#streams ? this.chunks.at(-1) : undefined
+    return last === undefined || endsEvent(last)
   }
 
   end(): void {

@@ -2,7 +2,7 @@ import type { ChatCallOutcome } from '@aworld-train/core'
 import { type Sampling, TrainError, type Turn, toTrainError, type WeightVersionSpan } from '@aworld-train/protocol'
 import { add } from '../counters.ts'
 import type { ChatModelRoute } from '../models/model-table.ts'
-import { type ServedCall, settleDelivery } from '../serve-call.ts'
+import type { ServedCall } from '../serve-call.ts'
 import { holdAnswers, markDelivered, tokenLimit, turnModel } from '../session-state.ts'
 import type { AnswerSink } from './pass-on.ts'
 import type { ReadTurn } from './recorder-protocol.ts'
@@ -16,6 +16,8 @@ export interface RecordAnswerOptions {
   readonly outcome: ChatCallOutcome | null
   readonly sampling: Sampling
   readonly startedAt: number
+  /** Of the weights, when the engine was asked. */
+  readonly versionBefore: number
   readonly abandoned: boolean
 }
 
@@ -34,13 +36,13 @@ function versions(
 /** Has an answer read and adds its turn to the session. Rejects with POLICY_RESPONSE_INVALID where it holds no tokens. */
 export async function recordAnswer({ options, progress }: ServedCall, given: RecordAnswerOptions): Promise<void> {
   const { parts, session, agent } = options
-  const { model, request, sink, outcome, sampling, startedAt, abandoned } = given
+  const { model, request, sink, outcome, sampling, startedAt, versionBefore, abandoned } = given
   const { counters, recorder } = parts
   const answers = holdAnswers(agent, session, model.name, recorder.newRecord)
   for (const record of agent.over.splice(0)) recorder.forget(record)
   const { contentType, chunks } = sink
   const endedAt = Date.now()
-  const atEnd = outcome?.weightVersions ?? [model.engine.weightVersion()]
+  const atEnd = outcome?.weightVersions ?? [versionBefore, model.engine.weightVersion()]
   let read: ReadTurn
   try {
     read = await recorder.read({
@@ -97,5 +99,4 @@ export async function recordAnswer({ options, progress }: ServedCall, given: Rec
   } catch (cause) {
     throw toTrainError(cause, 'STORE_FAILED')
   }
-  if (abandoned) settleDelivery(options, turn, false)
 }

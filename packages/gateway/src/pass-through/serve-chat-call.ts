@@ -22,11 +22,13 @@ export interface Asked {
   readonly sink: AnswerSink
 }
 
-function ask({ options, active, progress }: ServedCall, { fields }: Asked): void {
+function ask({ options, active, progress }: ServedCall, { fields, sink }: Asked): void {
   const { dialect, response } = options
   const stream = fields.stream === true
   progress.stream = stream
-  active.keepAwake.begin(() => sendNothing(dialect, response, stream))
+  active.keepAwake.begin(() => {
+    if (sink.isBetweenEvents()) sendNothing(dialect, response, stream)
+  })
 }
 
 /** Members that the request ends with: the trainer's sampling, what makes the engine report tokens, and the engine's own name for the model. */
@@ -36,18 +38,28 @@ function members({ engine }: ChatModelRoute, sampling: Sampling, { model }: Peek
   return named === '' || spliced === '' ? named + spliced : `${named},${spliced}`
 }
 
-async function admit({ options, active }: ServedCall): Promise<void> {
+/** Waits for a place, and takes a turn of the budget: nothing comes between the look at it and the taking. */
+async function admit({ options, active }: ServedCall, fields: PeekedFields): Promise<Sampling> {
   const { parts, session } = options
   await parts.gate.enter(active.signal)
   try {
     await parts.recorder.room()
+    const { sampling, maxTokens: budget = Number.POSITIVE_INFINITY } = session.request
     // What earlier calls sampled is known when their answers have been read.
-    if (session.request.maxTokens !== undefined && session.recordings.size > 0) {
+    if (budget !== Number.POSITIVE_INFINITY && session.recordings.size > 0) {
       parts.recorder.flush()
       await Promise.all(session.recordings)
     }
+    active.signal.throwIfAborted()
     if (session.unreadable) throw session.unreadable
     checkBudget(session)
+    session.turnsTaken++
+    return effectiveSampling(sampling, {
+      maxTokens: fields.maxTokens ?? null,
+      stop: [],
+      contextRoom: Number.POSITIVE_INFINITY,
+      budgetRoom: budget - session.sampledTokens,
+    })
   } catch (cause) {
     parts.gate.leave()
     throw cause
@@ -61,20 +73,13 @@ async function askEngine(served: ServedCall, model: ChatModelRoute, asked: Asked
   const { request, fields, sink } = asked
   options.observed.routed(model.name)
   ask(served, asked)
-  await admit(served)
+  const sampling = await admit(served, fields)
   options.observed.admitted()
   sink.onFirst = options.observed.firstToken
-  const { rollout, attempt, sampling: given, maxTokens: budget = Number.POSITIVE_INFINITY } = session.request
-  const sampling = effectiveSampling(given, {
-    maxTokens: fields.maxTokens ?? null,
-    stop: [],
-    contextRoom: Number.POSITIVE_INFINITY,
-    budgetRoom: budget - session.sampledTokens,
-  })
-  const startedAt = Date.now()
-  const common = { model, request, sink, sampling, startedAt }
+  const { rollout, attempt } = session.request
+  const versionBefore = model.engine.weightVersion()
+  const common = { model, request, sink, sampling, startedAt: Date.now(), versionBefore, constrained: fields.constrained === true }
   let outcome: ChatCallOutcome
-  session.turnsTaken++
   try {
     const body = spliceBody(request, members(model, sampling, fields))
     outcome = await model.engine.send({ body, stream: fields.stream === true, affinity: `${rollout}.${attempt}` }, sink, active.signal)
