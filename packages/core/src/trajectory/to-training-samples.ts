@@ -190,7 +190,10 @@ function requireTrainable(
     )
   }
   if (capture.logprobs !== 'temperature') {
-    throw new TrainError('CONFIG_INVALID', `${where} has "${capture.logprobs}" logprobs; training needs those of logits / temperature.`)
+    throw new TrainError(
+      'CONFIG_INVALID',
+      `${where} has "${capture.logprobs}" logprobs; training needs those of logits / temperature, without response_format, a forced tool_choice or a grammar.`,
+    )
   }
   if (truncatedSampling === 'refuse' && (sampling.topP < 1 || sampling.topK > 0)) {
     throw new TrainError(

@@ -61,6 +61,8 @@ function splice({ temperature, topP, topK, maxTokens, stop }: Sampling, served: 
     // What else of a client's body would change how tokens are drawn. A seed would make the samples of a group equal.
     seed: null,
     min_p: 0,
+    min_tokens: 0,
+    ignore_eos: false,
     frequency_penalty: 0,
     presence_penalty: 0,
     repetition_penalty: 1,

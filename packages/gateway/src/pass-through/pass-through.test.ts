@@ -46,6 +46,16 @@ for (const stream of [false, true]) {
   })
 }
 
+test('a turn whose decoding a request constrained is recorded with logprobs of another kind, which training refuses', async () => {
+  await using started = await startChatGateway(() => '79.')
+  const session = started.gateway.open(sessionRequest())
+  const format = { response_format: { type: 'json_object' } }
+  await post(session.endpoint('agent'), { model: 'policy', messages: [question], ...format })
+  await post(session.endpoint('agent'), { model: 'policy', messages: [question] })
+  const [{ turns }] = (await session.close()) as [Trajectory]
+  expect(turns.map(({ capture }) => capture.logprobs)).toEqual(['processed', 'temperature'])
+})
+
 test('bytes reach the engine as they were sent, with the members of the trainer before the last brace, and come back untouched', async () => {
   const answers: string[] = []
   await using started = await startChatGateway(() => 'Ja, „ü“ \u2028 😀')

@@ -16,6 +16,19 @@ test('scalars of the outermost object are found wherever they stand', () => {
   expect(peek('{"model":7,"stream":"yes","max_tokens":-1,"n":null}')).toEqual({})
 })
 
+test.each([
+  ['{"tool_choice":"required"}', true],
+  ['{"tool_choice":{"type":"function","function":{"name":"a"}}}', true],
+  ['{"tool_choice":"auto"}', undefined],
+  ['{"response_format":{"type":"json_object"}}', true],
+  ['{"response_format":{"type":"text"}}', undefined],
+  ['{"guided_json":{}}', true],
+  ['{"structured_outputs":{"choice":["a"]}}', true],
+  ['{"regex":null}', undefined],
+])('whether decoding is constrained: %s', (text, constrained) => {
+  expect(peek(text).constrained).toBe(constrained)
+})
+
 test('what is no object has no fields, and none throws', () => {
   for (const text of ['', 'null', '[{"model":"a"}]', '{', '{"model', '{"model":', '"model":"a"', '}', '{"a":"\\'])
     expect(peek(text)).toEqual({})

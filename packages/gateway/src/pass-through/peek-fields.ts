@@ -8,10 +8,23 @@ export interface PeekedFields {
   readonly maxTokens?: number
   /** Completions asked for. */
   readonly n?: number
+  /** A field has the server forbid tokens: its logprobs are then of another distribution than the policy's. */
+  readonly constrained?: boolean
 }
 
-const names: ReadonlySet<string> = new Set(['model', 'stream', 'max_tokens', 'max_completion_tokens', 'n'])
-const isNamed = (name: string) => names.has(name)
+/** Fields by which vLLM 0.32 and SGLang 0.5 constrain decoding, whatever their value but null. */
+const grammars: ReadonlySet<string> = new Set(['structured_outputs', 'json_schema', 'regex', 'ebnf', 'structural_tag'])
+const names: ReadonlySet<string> = new Set([
+  'model',
+  'stream',
+  'max_tokens',
+  'max_completion_tokens',
+  'n',
+  'tool_choice',
+  'response_format',
+])
+const isNamed = (name: string) => names.has(name) || isGrammar(name)
+const isGrammar = (name: string) => grammars.has(name) || name.startsWith('guided_')
 const none = Number.POSITIVE_INFINITY
 
 function parse(text: string): unknown {
@@ -20,6 +33,13 @@ function parse(text: string): unknown {
   } catch {
     return undefined
   }
+}
+
+function isConstrained(values: Readonly<Record<string, unknown>>): boolean {
+  const { tool_choice: choice, response_format: format } = values
+  if (choice === 'required' || (typeof choice === 'object' && choice !== null)) return true
+  if (typeof format === 'object' && format !== null && (format as { type?: unknown }).type !== 'text') return true
+  return Object.entries(values).some(([name, value]) => isGrammar(name) && value !== null && value !== undefined)
 }
 
 /** Reads a few scalars of a JSON body and parses nothing else; the last of equal names counts. */
@@ -34,5 +54,6 @@ export function peekFields(body: Buffer): PeekedFields {
     ...(typeof stream === 'boolean' && { stream }),
     ...(maxTokens !== none && { maxTokens }),
     ...(typeof n === 'number' && { n }),
+    ...(isConstrained(values) && { constrained: true }),
   }
 }

@@ -78,10 +78,11 @@ export function translateCall({ options, active, progress }: ServedCall, { engin
   }
   const answer = createAnswer(dialect, head, response)
   progress.answer = answer
+  const constrained = call.toolChoice.kind === 'required' || call.toolChoice.kind === 'named'
   const json = encodeChatCall(call, { model: engine.model.name, agentSampling: false })
   return {
     request: Buffer.from(json),
-    fields: { model: engine.model.name, stream: call.stream, ...(call.maxTokens !== null && { maxTokens: call.maxTokens }) },
+    fields: { model: engine.model.name, stream: call.stream, constrained, ...(call.maxTokens !== null && { maxTokens: call.maxTokens }) },
     sink: new TranslatedAnswer(answer, active),
   }
 }

@@ -81,7 +81,7 @@ export async function generate({ engine, request, call, graceMs, onPiece }: Gene
     const { tokenIds, logprobs, ...rest } = result
     if (tokenIds.length !== logprobs.length) {
       const message = `Engine "${engine.name}" returned ${tokenIds.length} ids with ${logprobs.length} logprobs; every id needs one.`
-      throw new TrainError('POLICY_UNAVAILABLE', message)
+      throw new TrainError('POLICY_RESPONSE_INVALID', message)
     }
     const handedOver = ids.length
     open = false
