@@ -1,8 +1,8 @@
-import { appendFile, mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { appendFile, mkdtemp, open, readFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Trajectory } from '@aworld-train/protocol'
-import { afterAll, expect, test } from 'vitest'
+import { afterAll, expect, test, vi } from 'vitest'
 import { createGateway, type FrozenRoute } from '../index.ts'
 import { sessionRequest } from '../testing/start-gateway.ts'
 import { say, startThirdParty } from '../testing/third-party.ts'
@@ -60,7 +60,7 @@ test('recording goes on where a crash cut the last line off, and replaying passe
   const path = at('torn.jsonl')
   const first = await openCassette({ path, mode: 'record' })
   for (let index = 0; index < 3; index++) {
-    await first.add('k', first.occurrence('k'), { status: 200, contentType: 'application/json', text: `{"n":${index}} ü\n` })
+    await first.add('k', { status: 200, contentType: 'application/json', text: `{"n":${index}} ü\n` })
   }
   await first.close()
   const whole = (await readFile(path)).length
@@ -71,9 +71,7 @@ test('recording goes on where a crash cut the last line off, and replaying passe
     expect(await replayed.find('k', 2)).toBeNull()
     await replayed.close()
     const again = await openCassette({ path, mode: 'record' })
-    const occurrence = again.occurrence('k')
-    expect(occurrence).toBe(2)
-    await again.add('k', occurrence, { status: 200, contentType: 'application/json', text: '{"n":2} ü\n' })
+    await again.add('k', { status: 200, contentType: 'application/json', text: '{"n":2} ü\n' })
     expect((await readFile(path)).length).toBe(whole)
     await again.close()
   }
@@ -95,9 +93,7 @@ test('many answers at once are all on disk, in lines', async () => {
   const path = at('many.jsonl')
   const cassette = await openCassette({ path, mode: 'record' })
   await Promise.all(
-    Array.from({ length: 500 }, (_, index) =>
-      cassette.add(`k${index % 7}`, cassette.occurrence(`k${index % 7}`), { status: 200, contentType: '', text: `${index}` }),
-    ),
+    Array.from({ length: 500 }, (_, index) => cassette.add(`k${index % 7}`, { status: 200, contentType: '', text: `${index}` })),
   )
   await cassette.close()
   const replayed = await openCassette({ path, mode: 'replay' })
@@ -122,4 +118,39 @@ test('the key of a request says what is asked and from where in the run, not by 
   ).not.toBe(key)
   for (const other of [{ taskId: 'u' }, { sample: 2 }, { agent: 'b' }, { model: 'n' }])
     expect(requestKey({ ...origin, ...other }, call('call_1'))).not.toBe(key)
+})
+
+test('a request that failed and was made again is answered in the repetition', async () => {
+  const path = at('retried.jsonl')
+  const party = await startThirdParty((call, response, index) => {
+    if (index === 0) response.writeHead(500).end('oops')
+    else say(call, response, `answer ${index}`)
+  })
+  const recorded = await run(party.url, { path, mode: 'record' }, ['a'], false)
+  expect(recorded.answers.map((answer) => answer.slice(0, 3))).toEqual(['502', '200', '200'])
+  await party[Symbol.asyncDispose]()
+  const repeated = await run(party.url, { path, mode: 'replay' }, ['b'], false)
+  expect(repeated.answers[0]).toBe(recorded.answers[1])
+})
+
+test('an answer that could not be written leaves neither a torn line nor a gap', async () => {
+  const path = at('full.jsonl')
+  const cassette = await openCassette({ path, mode: 'record' })
+  const answer = (text: string) => ({ status: 200, contentType: '', text })
+  await cassette.add('k', answer('first'))
+  const probe = await open(path)
+  const handle = Object.getPrototypeOf(probe) as { datasync(): Promise<void> }
+  await probe.close()
+  const failing = vi.spyOn(handle, 'datasync').mockRejectedValueOnce(new Error('ENOSPC: no space left on device'))
+  await expect(cassette.add('k', answer('lost'))).rejects.toMatchObject({ code: 'STORE_FAILED' })
+  failing.mockRestore()
+  await cassette.add('k', answer('second'))
+  await cassette.close()
+  const replayed = await openCassette({ path, mode: 'replay' })
+  expect([(await replayed.find('k', 0))?.text, (await replayed.find('k', 1))?.text, await replayed.find('k', 2)]).toEqual([
+    'first',
+    'second',
+    null,
+  ])
+  await replayed.close()
 })

@@ -14,12 +14,12 @@ export interface RecordedResponse {
  */
 export interface Cassette {
   readonly mode: 'record' | 'replay'
-  /** Number of this request among those of its key, counted from 0 as they come. */
+  /** Number of this request among those of its key, counted from 0 as they come: which of the recorded answers is its. */
   occurrence(key: string): number
   /** The recorded answer; `null` where there is none. */
   find(key: string, occurrence: number): Promise<RecordedResponse | null>
-  /** Resolves when the line is on disk. Rejects with STORE_FAILED. */
-  add(key: string, occurrence: number, response: RecordedResponse): Promise<void>
+  /** Adds the next answer of a key; resolves when it is on disk. Rejects with STORE_FAILED, and then the file is as it was. */
+  add(key: string, response: RecordedResponse): Promise<void>
   close(): Promise<void>
 }
 
@@ -97,18 +97,32 @@ export async function openCassette({ path, mode }: { readonly path: string; read
   if (mode === 'record') await file.truncate(size)
   // Recording goes on behind what is there; a repetition begins at the beginning.
   const counts = mode === 'record' ? recorded : new Map<string, number>()
-  let queue: { readonly bytes: Buffer; resolve(): void; reject(error: TrainError): void }[] = []
+  let length = size
+  let queue: { readonly key: string; readonly response: RecordedResponse; resolve(): void; reject(error: TrainError): void }[] = []
   let writing: Promise<void> | null = null
 
+  /** Answers are counted as they are written: a request that failed leaves no gap. */
   async function write(): Promise<void> {
     while (queue.length > 0) {
       const batch = queue
       queue = []
+      const added = new Map<string, number>()
+      const lines = batch.map(({ key, response: { status, contentType, text } }) => {
+        const occurrence = added.get(key) ?? counts.get(key) ?? 0
+        added.set(key, occurrence + 1)
+        const line: Line = { version: 1, key, occurrence, status, contentType, text }
+        return Buffer.from(`${JSON.stringify(line)}\n`)
+      })
+      const bytes = Buffer.concat(lines)
       try {
-        await file.appendFile(Buffer.concat(batch.map(({ bytes }) => bytes)))
+        await file.appendFile(bytes)
         await file.datasync()
+        length += bytes.length
+        for (const [key, count] of added) counts.set(key, count)
         for (const { resolve } of batch) resolve()
       } catch (cause) {
+        // What was written of them would stand in the middle of the next line.
+        await file.truncate(length).catch(() => {})
         const error = new TrainError('STORE_FAILED', `Answers could not be recorded in ${path}: ${cause}.`, { cause })
         for (const { reject } of batch) reject(error)
       }
@@ -131,10 +145,9 @@ export async function openCassette({ path, mode }: { readonly path: string; read
       const { status, contentType, text } = JSON.parse(bytes.toString('utf8')) as Line
       return { status, contentType, text }
     },
-    add(key, occurrence, { status, contentType, text }) {
-      const line: Line = { version: 1, key, occurrence, status, contentType, text }
+    add(key, response) {
       return new Promise((resolve, reject) => {
-        queue.push({ bytes: Buffer.from(`${JSON.stringify(line)}\n`), resolve, reject })
+        queue.push({ key, response, resolve, reject })
         writing ??= write()
       })
     },

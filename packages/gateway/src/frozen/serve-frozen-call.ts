@@ -118,10 +118,9 @@ export async function serveFrozenCall(served: ServedCall, model: FrozenModel): P
     await replay(cassette, key, model, sink)
     answer = sink.read()
   } else {
-    const occurrence = cassette?.occurrence(key) ?? 0
     await client.send(request.body, sink, active.signal)
     answer = sink.read()
-    await cassette?.add(key, occurrence, { status: 200, contentType: sink.contentType, text: sink.text() })
+    await cassette?.add(key, { status: 200, contentType: sink.contentType, text: sink.text() })
   }
   if (session.sealed) throw new CallAborted('session-closed')
   const turn = record(served, model, { request, answer, startedAt })
