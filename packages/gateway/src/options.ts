@@ -70,7 +70,7 @@ export interface GatewayOptions {
   readonly models: Readonly<Record<string, ModelRoute>>
   /** Serves a call that names no model; the first of `models` where absent. */
   readonly defaultModel?: string | undefined
-  /** Other names of a model: `{ 'gpt-4o': 'policy' }`; `'*'` stands for every name that is not known. */
+  /** Other names of a model: `{ 'gpt-4o': 'policy' }`; `'*'` stands for every name in a request that is not known, never for one that a session declares. */
   readonly aliases?: Readonly<Record<string, string>> | undefined
   /** Seed of the run; part of every call's random key. */
   readonly seed: number

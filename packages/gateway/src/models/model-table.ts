@@ -1,4 +1,4 @@
-import type { SessionRequest } from '@aworld-train/core'
+import { didYouMean, type SessionRequest } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import type { ChatRoute, FrozenRoute, ModelRoute, TokenRoute } from './routes.ts'
 
@@ -21,7 +21,7 @@ export interface ModelTable {
   readonly all: readonly Model[]
   /** Serves what names no model. */
   readonly standard: Model
-  /** What serves a session's agent that names no model itself. Throws GATEWAY_MODEL_UNKNOWN. */
+  /** What serves a session's agent where its requests name no other model; the one that it is declared with is never an alias `*`. Throws GATEWAY_MODEL_UNKNOWN. */
   home(request: SessionRequest, agent: AgentRequest): Model
   /** The model that a request's `model` field names, by name or alias. Throws GATEWAY_MODEL_UNKNOWN. */
   find(name: string): Model
@@ -33,6 +33,10 @@ export interface ModelTable {
 
 const toModel = (name: string, route: ModelRoute): Model =>
   route.kind === 'token' ? { ...route, name, stopTokenIds: new Set(route.engine.model.stopTokenIds) } : { ...route, name }
+
+function unknownModel(message: string): TrainError {
+  return new TrainError('GATEWAY_MODEL_UNKNOWN', message, { details: { param: 'model' } })
+}
 
 /** Throws CONFIG_INVALID where there is no model, or a default or an alias that names none. */
 export function createModelTable({ models, defaultModel, aliases = {} }: ModelTableOptions): ModelTable {
@@ -49,18 +53,30 @@ export function createModelTable({ models, defaultModel, aliases = {} }: ModelTa
   const standard = defaultModel === undefined ? first : require(defaultModel, 'defaultModel')
   const targets = new Map(Object.entries(aliases).map(([alias, name]) => [alias, require(name, `Alias "${alias}"`)]))
 
+  const wildcard = targets.get('*')
+  targets.delete('*')
+  const named = (name: string) => byName.get(name) ?? targets.get(name)
+
   const find = (name: string): Model => {
-    const model = byName.get(name) ?? targets.get(name) ?? targets.get('*')
+    const model = named(name) ?? wildcard
     if (model) return model
-    const message = `There is no model "${name}" here; the models are ${known()}. Ask for one of them, or map the name in "aliases" ("*" for any name).`
-    throw new TrainError('GATEWAY_MODEL_UNKNOWN', message, { details: { param: 'model' } })
+    const remedy = `${didYouMean(name, byName.keys())} Ask for one of them, or map the name in "aliases" ("*" for any name).`
+    throw unknownModel(`There is no model "${name}" here; the models are ${known()}.${remedy}`)
+  }
+
+  // "*" is for names that agents bring along; a name that the session gives is meant.
+  const declared = (agent: string, name: string): Model => {
+    const model = named(name)
+    if (model) return model
+    const remedy = `${didYouMean(name, byName.keys())} Correct its name, or add it to the gateway's models.`
+    throw unknownModel(`Agent "${agent}" is declared with model "${name}", which is none of ${known()}.${remedy}`)
   }
 
   return {
     all: [...byName.values()],
     standard,
     onlyTokens: [...byName.values()].every(({ kind }) => kind === 'token'),
-    home: ({ policy }, { model }) => (model === undefined ? (byName.get(policy) ?? standard) : find(model)),
+    home: ({ policy }, { name, model }) => (model === undefined ? (byName.get(policy) ?? standard) : declared(name, model)),
     find,
     weightVersion: () => (standard.kind === 'frozen' ? 0 : standard.engine.weightVersion()),
   }

@@ -100,7 +100,19 @@ test("the session's word on an agent's model outweighs the request's; its policy
   expect(trajectory!.turns[0]!.model).toBeUndefined()
   const second = started.open({}, { rollout: 'other', policy: 'remote' })
   expect([(await second.ask()).content, (await second.ask('base')).content]).toEqual(['served', 'base'])
-  expect(() => started.open({ model: 'none' }, { rollout: 'third' })).toThrow(/no model "none"/)
+  expect(() => started.open({ model: 'none' }, { rollout: 'third' })).toThrow(/"none", which is none of/)
+})
+
+test('a name that a session declares is meant: "*" does not stand for it', async () => {
+  await using started = await start({ aliases: { '*': 'base', 'gpt-4o': 'adapter' } })
+  expect(() => started.open({ trainable: false, model: 'jugde' })).toThrow(
+    expect.objectContaining({
+      code: 'GATEWAY_MODEL_UNKNOWN',
+      message: expect.stringMatching(/Agent "agent".*"jugde".*"base", "adapter", "remote", "judge".*mean "judge"/),
+    }),
+  )
+  expect(() => started.open({ trainable: false, model: '*' })).toThrow(expect.objectContaining({ code: 'GATEWAY_MODEL_UNKNOWN' }))
+  expect(started.open({ model: 'gpt-4o' }).endpoint.model).toBe('adapter')
 })
 
 test('a default or an alias that names no model is refused before the gateway listens', async () => {
