@@ -51,6 +51,22 @@ test('parallel calls are cut together when their sum reaches maxTokens', async (
   expect(turns.map(({ finishReason }) => finishReason.unified)).toEqual(Array(4).fill('length'))
 })
 
+test('a call that is cut before its first token is refused, and is no turn', async () => {
+  const hold = Promise.withResolvers<void>()
+  await using started = await startGateway({
+    say: (_, call) => (call === 0 ? { text: 'x', beforeToken: () => hold.promise } : 'abcdef'),
+  })
+  const session = started.gateway.open(sessionRequest({ maxTokens: 4, maxTurns: 2 }))
+  const held = post(session.endpoint('agent'), { messages })
+  await until(() => started.gateway.counts().inFlight === 1)
+  expect((await post(session.endpoint('agent'), { messages })).status).toBe(200)
+  hold.resolve()
+  const refused = await held
+  expect([refused.status, refused.json().error.code]).toEqual([400, 'limit_reached'])
+  const [trajectory] = await session.close()
+  expect(trajectory!.turns.map(({ completionTokenIds }) => completionTokenIds.length)).toEqual([4])
+})
+
 test('a call that is held while others spend the tokens is refused', async () => {
   const hold = Promise.withResolvers<void>()
   await using started = await startGateway({

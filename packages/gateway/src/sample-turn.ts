@@ -103,7 +103,8 @@ export async function sampleTurn(options: ServeCallOptions, { model, call, activ
   })
   const { unified } = generation.finishReason
   const failed = unified === 'error' || unified === 'aborted'
-  if (session.sealed || (failed && generation.tokenIds.length === 0)) {
+  const nothing = generation.tokenIds.length === 0 && (failed || active.wasCut() !== null)
+  if (session.sealed || nothing) {
     session.turnsTaken--
     throw generation.error ?? active.signal.reason
   }
