@@ -65,8 +65,8 @@ const requestOf = (key: string): RolloutRequest => ({
 })
 
 async function openSession(name: string, maxKeptTurns?: number): Promise<PolicySession> {
-  let generation = 0
-  let attempt = maxKeptTurns === undefined ? (await store.begin(requestOf(name))).attempt : 0
+  let attempt = (await store.begin(requestOf(name))).attempt
+  let begun = false
   return gateway.open({
     rollout: name,
     attempt: 0,
@@ -77,12 +77,10 @@ async function openSession(name: string, maxKeptTurns?: number): Promise<PolicyS
     agents: [{ name: 'agent', trainable: true }],
     maxKeptTurns,
     async onTurn(agent, turn) {
-      let key = name
-      if (maxKeptTurns !== undefined) {
-        if (turn.index === 0) attempt = (await store.begin(requestOf(`${name}/${++generation}`))).attempt
-        key = `${name}/${generation}`
-      }
-      await store.appendTurn(key, attempt, agent, turn)
+      // A session that goes on for ever is a new attempt of its rollout where its record begins anew.
+      if (begun && turn.index === 0) attempt = (await store.begin(requestOf(name))).attempt
+      begun = true
+      await store.appendTurn(name, attempt, agent, turn)
     },
   })
 }

@@ -2,6 +2,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { createRenderWorker } from '@aworld-train/chat'
 import { openHttpServer, type PolicySession, type SessionRequest } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
+import { createBodyPool } from './body-pool.ts'
 import { createCapabilities } from './capability.ts'
 import { createCounters, toGatewayCounts } from './counters.ts'
 import { openFrozenClients } from './frozen/frozen-client.ts'
@@ -46,6 +47,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     history: createHistoryWatch(warn),
     renderWorker,
     recorder,
+    bodies: createBodyPool(),
     frozen,
   }
   const capabilities = createCapabilities<Grant>()

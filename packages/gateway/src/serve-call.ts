@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http'
 import type { RenderWorker } from '@aworld-train/chat'
 import { type TrainError, type Turn, toTrainError } from '@aworld-train/protocol'
 import { type ActiveCall, CallAborted, createActiveCall } from './active-call.ts'
+import type { BodyPool } from './body-pool.ts'
 import type { Dialect } from './call.ts'
 import type { Counters } from './counters.ts'
 import { toHttpFailure, unknownUrl } from './failure.ts'
@@ -33,6 +34,7 @@ export interface GatewayParts {
   readonly renderWorker: RenderWorker
   /** Reads the answers of chat engines; its thread starts with the first of them. */
   readonly recorder: Recorder
+  readonly bodies: BodyPool
   readonly frozen: FrozenClients
 }
 

@@ -40,6 +40,20 @@ test('views into larger arrays are read at their place', () => {
   expect(Array.from(fromTurnRecord(record.body, record, record.bytes, () => undefined).promptTokenIds)).toEqual([1, 2])
 })
 
+test('turns of one memory go on from each other where the same place holds both, and not where they only touch', () => {
+  const memory = Int32Array.from([1, 2, 3, 4, 5, 6])
+  const parent = { ...turnOf({ index: 0, parent: null, prompt: [], completion: [0] }) }
+  parent.promptTokenIds = memory.subarray(0, 2)
+  parent.completionTokenIds = memory.subarray(2, 3)
+  const prefixOf = (prompt: Int32Array) => {
+    const turn = { ...turnOf({ index: 1, parent: 0, prompt: [], completion: [6] }), promptTokenIds: prompt }
+    return toTurnRecord(turn, parent).prefixLength
+  }
+  expect([memory.subarray(0, 5), memory.subarray(0, 3), memory.subarray(0, 2), memory.subarray(1, 5)].map(prefixOf)).toEqual([3, 3, 0, 0])
+  parent.completionTokenIds = memory.subarray(3, 4)
+  expect(prefixOf(memory.subarray(0, 5))).toBe(0)
+})
+
 test('a turn with more tokens than logprobs is a mistake of the caller', () => {
   const turn = { ...turnOf({ index: 0, parent: null, prompt: [], completion: [5, 6] }), rolloutLogprobs: new Float32Array(1) }
   expect(() => toTurnRecord(turn, null)).toThrow('2 sampled tokens and 1 logprobs')

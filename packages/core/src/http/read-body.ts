@@ -22,11 +22,15 @@ export function discardBody(request: IncomingMessage): void {
   request.resume()
 }
 
+/** Memory of at least `length` bytes for a body, `null` where it is to be made. */
+export type BodyMemory = (length: number) => Buffer | null
+
 /**
  * The whole body of a request. One above `maxBytes` rejects with a BodyError at once; what still comes is discarded for
  * five seconds and never kept. Rejects too when the client goes away first. Sends `100 Continue` where it is waited for.
+ * A body whose length is said beforehand is the beginning of what `memory` gives, which is asked with its first byte.
  */
-export function readBody(request: IncomingMessage, response: ServerResponse, maxBytes: number): Promise<Buffer> {
+export function readBody(request: IncomingMessage, response: ServerResponse, maxBytes: number, memory?: BodyMemory): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const refuse = () => {
       discardBody(request)
@@ -37,15 +41,22 @@ export function readBody(request: IncomingMessage, response: ServerResponse, max
     }
     request.once('error', leave)
     request.once('close', leave)
-    if (Number(request.headers['content-length'] ?? 0) > maxBytes) {
+    const length = Number(request.headers['content-length'] ?? 0)
+    if (length > maxBytes) {
       refuse()
       return
     }
     if (request.headers.expect !== undefined) response.writeContinue()
     const chunks: Buffer[] = []
+    let whole: Buffer | null = null
     let size = 0
     const collect = (chunk: Buffer) => {
+      if (size === 0 && length > chunk.length) whole = memory?.(length) ?? null
       size += chunk.length
+      if (whole) {
+        whole.set(chunk, size - chunk.length)
+        return
+      }
       if (size <= maxBytes) {
         chunks.push(chunk)
         return
@@ -55,6 +66,6 @@ export function readBody(request: IncomingMessage, response: ServerResponse, max
       refuse()
     }
     request.on('data', collect)
-    request.once('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
+    request.once('end', () => resolve(whole?.subarray(0, size) ?? (chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))))
   })
 }

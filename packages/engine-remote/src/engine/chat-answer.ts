@@ -59,10 +59,22 @@ function parse(server: string, text: string): WireAnswer {
   throw invalidAnswer(server, `answered ${text.slice(0, 80)} in place of an object`)
 }
 
-/** Events in one go, which costs a third less than one by one; where that fails, the one that is wrong is named. */
+/** What every event of a stream begins with, id and model among it, up to its choices; '' where it begins with them. */
+function commonHead(events: readonly string[]): string {
+  const [first = ''] = events
+  const end = first.indexOf('"choices":')
+  return end < 0 ? '' : first.slice(1, end)
+}
+
+/**
+ * Events in one go, which costs a third less than one by one, and members that all have alike once; where that fails, the one
+ * that is wrong is named.
+ */
 function parseAll(server: string, events: readonly string[]): WireAnswer[] {
+  const head = commonHead(events)
+  const rest = (event: string, index: number) => (index > 0 && event.startsWith(head, 1) ? `{${event.slice(1 + head.length)}` : event)
   try {
-    const answers = JSON.parse(`[${events.join(',')}]`) as WireAnswer[]
+    const answers = JSON.parse(`[${events.map(rest).join(',')}]`) as WireAnswer[]
     if (answers.length === events.length && answers.every((answer) => typeof answer === 'object' && answer !== null)) return answers
   } catch {
     // Said below.

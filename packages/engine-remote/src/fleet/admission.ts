@@ -112,6 +112,9 @@ export function createAdmission(replicas: readonly Replica[], limits: FleetLimit
     sessions,
     async enter(affinity, signal) {
       signal.throwIfAborted()
+      const own = holds > 0 ? undefined : replicas[sessions.get(affinity) ?? -1]
+      // As chooseReplica would say, without a look at the others.
+      if (own && isUsable(own) && own.inFlight < limits.maxInFlight && queues[own.index]!.size === 0) return take(affinity, own, false)
       const choice = holds > 0 ? ({ kind: 'wait-anywhere' } as const) : chooseReplica(loads(), sessions.get(affinity), limits)
       if (choice.kind === 'take') return take(affinity, replicas[choice.index] as Replica, choice.moved)
       if (waiting() >= limits.maxWaiting) {

@@ -35,6 +35,8 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
     throw new TrainError('CONFIG_INVALID', `${problem}; list base URLs such as http://127.0.0.1:8000.`)
   }
   const headers: Record<string, string> = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }
+  const callHeaders = { ...headers, 'content-type': 'application/json' }
+  const streamHeaders = { ...callHeaders, accept: 'text/event-stream' }
   const members = urls.map((url, index) => createReplica({ index, url: url.replace(/\/+$/, ''), headers, limits, weightVersion }))
   const admission = createAdmission(members, limits)
   const published = new Map([['', weightVersion]])
@@ -64,14 +66,14 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
     for (const check of drains) check()
   }
 
-  async function attempt(replica: Replica, call: FleetCall, handler: ExchangeHandler, signal: AbortSignal): Promise<ExchangeEnd> {
+  function attempt(replica: Replica, call: FleetCall, handler: ExchangeHandler, signal: AbortSignal): Promise<ExchangeEnd> {
     const version = currentVersion(replica, call.policy)
     const salt = cacheSalt(version, call.policy)
     return exchange(
       replica.pool,
       {
         path: replica.base + call.path,
-        headers: { ...headers, 'content-type': 'application/json', ...(call.stream && { accept: 'text/event-stream' }) },
+        headers: call.stream ? streamHeaders : callHeaders,
         body: call.body({ version, salt }),
       },
       handler,

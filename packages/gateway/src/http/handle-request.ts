@@ -39,9 +39,13 @@ function checkRoom({ request, calls }: SessionState, counters: Counters): void {
   throw new TrainError('GATEWAY_OVERLOADED', message, { details: { retryAfterSeconds: 1 } })
 }
 
-async function readCallBody(request: IncomingMessage, response: ServerResponse, { limits, counters }: GatewayParts): Promise<Buffer> {
+async function readCallBody(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { limits, counters, bodies }: GatewayParts,
+): Promise<Buffer> {
   try {
-    return await readBody(request, response, limits.maxBodyBytes)
+    return await readBody(request, response, limits.maxBodyBytes, bodies.take)
   } catch (cause) {
     if (!(cause instanceof BodyError)) throw cause
     // A client that has ended its side was counted with its socket.

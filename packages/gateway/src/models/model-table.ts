@@ -1,10 +1,11 @@
 import { didYouMean, type SessionRequest } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
+import { type ChatMembers, createChatMembers } from '../pass-through/chat-members.ts'
 import type { ChatRoute, FrozenRoute, ModelRoute, TokenRoute } from './routes.ts'
 
 /** A route under the name that agents ask for. */
 export type TokenModel = TokenRoute & { readonly name: string; readonly stopTokenIds: ReadonlySet<number> }
-export type ChatModelRoute = ChatRoute & { readonly name: string }
+export type ChatModelRoute = ChatRoute & { readonly name: string; readonly members: ChatMembers }
 export type FrozenModel = FrozenRoute & { readonly name: string }
 export type Model = TokenModel | ChatModelRoute | FrozenModel
 
@@ -31,8 +32,10 @@ export interface ModelTable {
   weightVersion(): number
 }
 
-const toModel = (name: string, route: ModelRoute): Model =>
-  route.kind === 'token' ? { ...route, name, stopTokenIds: new Set(route.engine.model.stopTokenIds) } : { ...route, name }
+function toModel(name: string, route: ModelRoute): Model {
+  if (route.kind === 'token') return { ...route, name, stopTokenIds: new Set(route.engine.model.stopTokenIds) }
+  return route.kind === 'chat' ? { ...route, name, members: createChatMembers(route.engine) } : { ...route, name }
+}
 
 function unknownModel(message: string): TrainError {
   return new TrainError('GATEWAY_MODEL_UNKNOWN', message, { details: { param: 'model' } })

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { TrainError, Turn } from '@aworld-train/protocol'
-import { propagation, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
+import { ProxyTracerProvider, propagation, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
 
 /** Who makes a call, for its span. */
 export interface CallIdentity {
@@ -8,6 +8,14 @@ export interface CallIdentity {
   readonly attempt: number
   readonly agent: string
   readonly dialect: string
+}
+
+const scope = '@aworld-train/gateway'
+
+/** Whether no provider of spans is registered, as in most runs: then what a span would say need not be gathered. */
+function nobodyListens(): boolean {
+  const provider = trace.getTracerProvider()
+  return provider instanceof ProxyTracerProvider && provider.getDelegateTracer(scope) === undefined
 }
 
 /**
@@ -19,7 +27,8 @@ export function startCallSpan(
   { rollout, attempt, agent, dialect }: CallIdentity,
   headers: IncomingHttpHeaders,
 ): Span | null {
-  const span = trace.getTracer('@aworld-train/gateway').startSpan(
+  if (nobodyListens()) return null
+  const span = trace.getTracer(scope).startSpan(
     `chat ${model}`,
     {
       kind: SpanKind.CLIENT,

@@ -1,7 +1,8 @@
 import { Worker } from 'node:worker_threads'
 import { TrainError } from '@aworld-train/protocol'
+import { createOpenBatch, type OpenBatch } from './record-batch.ts'
 import { createRecordTokens, type RecordTokens } from './record-tokens.ts'
-import { fieldsOfAnswer, type ReadTurn, type RecordBatch, type RecordReplies, type ReplyHead } from './recorder-protocol.ts'
+import type { ReadTurn, RecordBatch, RecordReplies, ReplyHead } from './recorder-protocol.ts'
 import { createSlabs, type Slab } from './slabs.ts'
 
 export interface RecordJob {
@@ -37,7 +38,7 @@ const maxPendingBytes = 256 * 1024 * 1024
 const gatherMs = 20
 const gatherBytes = 2 * 1024 * 1024
 
-/** Room for a batch: its last answer may pass the limit. */
+/** Room for a batch: what does not fit begins the next. */
 const slabBytes = 2 * gatherBytes
 const slabsKept = 8
 
@@ -46,12 +47,6 @@ interface Pending {
   readonly bytes: number
   resolve(turn: ReadTurn): void
   reject(error: TrainError): void
-}
-
-interface Queued {
-  readonly call: number
-  readonly job: RecordJob
-  readonly answerLength: number
 }
 
 /** Strings by number, so that each is sent once. */
@@ -79,14 +74,13 @@ function createStrings() {
 export function createRecorder(): Recorder {
   const pending = new Map<number, Pending>()
   const waiting: (() => void)[] = []
-  let queue: Queued[] = []
-  let queuedBytes = 0
+  let batch: OpenBatch | null = null
   let forgotten: number[] = []
   let worker: Worker | null = null
   let strings = createStrings()
   const slabs = createSlabs(slabBytes, slabsKept)
   /** Of the batches that the thread has, first to last. */
-  let lent: { readonly slab: Slab; readonly forgotten: readonly number[] }[] = []
+  let lent: { readonly slab: Slab | null; readonly forgotten: readonly number[] }[] = []
   let timer: NodeJS.Timeout | null = null
   let pendingBytes = 0
   let calls = 0
@@ -113,7 +107,7 @@ export function createRecorder(): Recorder {
     const thread = new Worker(new URL(file, import.meta.url), { name: 'aworld-train-recorder' })
     thread.on('message', ({ heads, ids, logprobs }: RecordReplies) => {
       const { slab, forgotten: over } = lent.shift()!
-      slabs.give(slab)
+      if (slab) slabs.give(slab)
       let idAt = 0
       let logprobAt = 0
       for (const head of JSON.parse(heads) as ReplyHead[]) {
@@ -142,7 +136,9 @@ export function createRecorder(): Recorder {
       if (closed) return
       worker = null
       strings = createStrings()
+      for (const record of [...lent.flatMap((each) => each.forgotten), ...forgotten.splice(0)]) tokens.delete(record)
       lent = []
+      batch = null
       fail(new TrainError('GATEWAY_FAILED', `The recorder thread ended with code ${code}; the answers that it held are lost.`, { cause }))
     })
     return thread
@@ -151,30 +147,14 @@ export function createRecorder(): Recorder {
   function flush(): void {
     if (timer) clearTimeout(timer)
     timer = null
-    if (queue.length === 0 && forgotten.length === 0) return
+    if (!batch && forgotten.length === 0) return
     worker ??= start()
-    const slab = slabs.take(queuedBytes)
-    const { bytes } = slab
-    lent.push({ slab, forgotten })
-    const answers = new Int32Array(fieldsOfAnswer * queue.length)
-    let at = 0
-    let field = 0
-    for (const { call, job, answerLength } of queue) {
-      const { record, reader, contentType, request, answer } = job
-      answers.set([call, record, strings.number(reader.href), strings.number(contentType), request.length, answerLength], field)
-      field += fieldsOfAnswer
-      bytes.set(request, at)
-      at += request.length
-      for (const chunk of answer) {
-        bytes.set(chunk, at)
-        at += chunk.length
-      }
-    }
-    const batch: RecordBatch = { answers, bytes, strings: strings.take(), forgotten }
-    queue = []
-    queuedBytes = 0
+    const answers = batch?.fields() ?? new Int32Array(0)
+    const message: RecordBatch = { answers, bytes: batch?.slab.bytes ?? new Uint8Array(0), strings: strings.take(), forgotten }
+    lent.push({ slab: batch?.slab ?? null, forgotten })
+    batch = null
     forgotten = []
-    worker.postMessage(batch, [answers.buffer])
+    worker.postMessage(message, [answers.buffer])
   }
 
   return {
@@ -182,17 +162,17 @@ export function createRecorder(): Recorder {
       tokens.set(records, createRecordTokens())
       return records++
     },
-    read(job) {
+    read({ record, reader, contentType, request, answer }) {
       const call = calls++
-      let answerLength = 0
-      for (const chunk of job.answer) answerLength += chunk.length
-      const bytes = job.request.length + answerLength
+      let bytes = request.length
+      for (const chunk of answer) bytes += chunk.length
       pendingBytes += bytes
-      queuedBytes += bytes
-      queue.push({ call, job, answerLength })
-      if (queuedBytes >= gatherBytes) flush()
+      if (batch && !batch.fits(bytes)) flush()
+      batch ??= createOpenBatch(slabs.take(bytes))
+      batch.add([call, record, strings.number(reader.href), strings.number(contentType)], { request, answer })
+      if (batch.usedBytes() >= gatherBytes) flush()
       else timer ??= setTimeout(flush, gatherMs)
-      return new Promise((resolve, reject) => pending.set(call, { record: job.record, bytes, resolve, reject }))
+      return new Promise((resolve, reject) => pending.set(call, { record, bytes, resolve, reject }))
     },
     flush,
     forget(record) {

@@ -31,13 +31,6 @@ function ask({ options, active, progress }: ServedCall, { fields, sink }: Asked)
   })
 }
 
-/** Members that the request ends with: the trainer's sampling, what makes the engine report tokens, and the engine's own name for the model. */
-function members({ engine }: ChatModelRoute, sampling: Sampling, { model }: PeekedFields): string {
-  const named = model === engine.model.name ? '' : `"model":${JSON.stringify(engine.model.name)}`
-  const spliced = engine.splice(sampling)
-  return named === '' || spliced === '' ? named + spliced : `${named},${spliced}`
-}
-
 /** Waits for a place, and takes a turn of the budget: nothing comes between the look at it and the taking. */
 async function admit({ options, active }: ServedCall, fields: PeekedFields): Promise<Sampling> {
   const { parts, session } = options
@@ -76,12 +69,12 @@ async function askEngine(served: ServedCall, model: ChatModelRoute, asked: Asked
   const sampling = await admit(served, fields)
   options.observed.admitted()
   sink.onFirst = options.observed.firstToken
-  const { rollout, attempt } = session.request
+  const { rollout, attempt, sampling: given } = session.request
   const versionBefore = model.engine.weightVersion()
   const common = { model, request, sink, sampling, startedAt: Date.now(), versionBefore, constrained: fields.constrained === true }
   let outcome: ChatCallOutcome
   try {
-    const body = spliceBody(request, members(model, sampling, fields))
+    const body = spliceBody(request, model.members.of(sampling, fields.model, sampling === given))
     outcome = await model.engine.send({ body, stream: fields.stream === true, affinity: `${rollout}.${attempt}` }, sink, active.signal)
     if (sink.error() === null) sink.check()
   } catch (cause) {
@@ -109,6 +102,8 @@ async function askEngine(served: ServedCall, model: ChatModelRoute, asked: Asked
     sink.end()
   }
   const recording = recordAnswer(served, { ...common, outcome, abandoned: loss !== null })
+  // The engine has answered, and the recorder has a copy.
+  if (request === options.body) parts.bodies.give(request)
   const settled = recording.then(
     () => {},
     () => {},

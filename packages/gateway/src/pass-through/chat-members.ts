@@ -1,0 +1,31 @@
+import type { ChatEngine } from '@aworld-train/core'
+import type { Sampling } from '@aworld-train/protocol'
+
+/** Members that a request ends with: the engine's own name for the model, the trainer's sampling, and what makes the engine report tokens. */
+export interface ChatMembers {
+  /** `model` is the name that the request has. What is `lasting` is the same object for many calls: its members are made once. */
+  of(sampling: Sampling, model: string | undefined, lasting: boolean): string
+}
+
+export function createChatMembers({ model: { name }, splice }: Pick<ChatEngine, 'model' | 'splice'>): ChatMembers {
+  const known = new WeakMap<Sampling, string>()
+  const renamed = `"model":${JSON.stringify(name)}`
+
+  function spliced(sampling: Sampling, lasting: boolean): string {
+    if (!lasting) return splice(sampling)
+    let members = known.get(sampling)
+    if (members === undefined) {
+      members = splice(sampling)
+      known.set(sampling, members)
+    }
+    return members
+  }
+
+  return {
+    of(sampling, model, lasting) {
+      const members = spliced(sampling, lasting)
+      if (model === name) return members
+      return members === '' ? renamed : `${renamed},${members}`
+    },
+  }
+}
