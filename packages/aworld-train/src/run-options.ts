@@ -4,7 +4,7 @@ import type { RunEvent } from '@aworld-train/protocol'
 export interface RunOptions {
   /** Folder that relative paths are resolved from; the working directory by default. */
   readonly baseDirectory?: string | undefined
-  /** First part of the run's folder name; the agent's name by default. */
+  /** First part of the run's folder name; the name of the first trainable agent by default. */
   readonly name?: string | undefined
   /** Starts a new run even when an unfinished one of equal configuration lies there. */
   readonly fresh?: boolean | undefined

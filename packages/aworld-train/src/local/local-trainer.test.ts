@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Agent, Swarm } from '@aworld-train/agent'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { AgentTrainer, type AgentTrainerOptions } from '../agent-trainer.ts'
 import type { LocalTrainer } from './local-trainer.ts'
@@ -34,6 +35,24 @@ describe('validate', () => {
       code: 'AGENT_INVALID',
       message: expect.not.stringContaining('checks before'),
     })
+  })
+
+  it('names an agent whose frozen model nobody serves, the models there are, and the one that was meant', async () => {
+    const critic = new Agent({ name: 'critic', conf: { llmProvider: 'gateway', llmModelName: 'lagre' } })
+    const agent = new Swarm(new Agent({ name: 'solver' }), critic)
+    const large = { baseUrl: 'http://127.0.0.1:9/v1', model: 'large-2026' }
+    const config = { model: { path: folder }, models: { large, small: large } }
+    await expect(AgentTrainer.create(options({ agent, config }))).rejects.toMatchObject({
+      code: 'CONFIG_INVALID',
+      message: expect.stringMatching(/^Agent "critic".*"lagre".*"large", "small".*Did you mean "large"/),
+    })
+    await AgentTrainer.create(options({ agent, config: { ...config, models: { ...config.models, lagre: large } } }))
+  })
+
+  it('names the run after the first agent that is trained', async () => {
+    const judge = new Agent({ name: 'judge', conf: { llmBaseUrl: 'http://127.0.0.1:9/v1', llmModelName: 'large' } })
+    const trainer = await AgentTrainer.create(options({ agent: new Swarm(judge, new Agent({ name: 'solver' })) }))
+    expect((trainer.trainProcessor as LocalTrainer).plan?.name).toBe('solver')
   })
 
   it('gives a positional reward the whole response where the configuration says so', async () => {

@@ -16,6 +16,7 @@ import {
 } from '@aworld-train/training'
 import { type AgentSource, type LoadedAgent, loadAgent } from '../load/load-agent.ts'
 import type { RunOptions, TakesRunOptions } from '../run-options.ts'
+import { checkModels, policyName } from './check-models.ts'
 import { type InferenceReport, runInference } from './inference.ts'
 import { type OpenPolicy, openPolicy } from './open-policy.ts'
 import type { LocalPlan } from './plan.ts'
@@ -103,12 +104,16 @@ export class LocalTrainer extends TrainerProcessor implements TakesRunOptions {
     const reward = parsed && (await attempt(() => this.#rewardSource(settings, configDirectory)))
     const start = parsed && (await attempt(() => this.#startingModel(settings, configDirectory)))
     const agent = this.#agent
+    if (parsed && agent) {
+      const folder = start ? start.model : (this.#options.model ?? settings.model.path)
+      await attempt(() => checkModels(agent.program.agents, { frozen: Object.keys(settings.models), policy: policyName(folder) }))
+    }
     if (problems.length > 0) throw joinProblems(problems)
     // Whoever checks the agent has named its problem; this check found none of its own.
     if (!agent || !train || !reward || !start) return settings
 
     this.#plan = {
-      name: this.#options.name ?? agent.program.agents[0]?.name ?? 'agent',
+      name: this.#options.name ?? agent.program.agents.find(({ trainable }) => trainable)?.name ?? 'agent',
       config: settings,
       notes,
       seed: settings.seed,

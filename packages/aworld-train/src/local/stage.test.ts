@@ -1,8 +1,25 @@
 import { fileURLToPath } from 'node:url'
-import type { RunStore } from '@aworld-train/core'
+import type { AgentProgram, RunStore } from '@aworld-train/core'
 import { parseLocalConfig } from '@aworld-train/training'
 import { expect, it } from 'vitest'
 import { openStage } from './stage.ts'
+
+const model = fileURLToPath(new URL('../../../../examples/periodic-table/model', import.meta.url))
+
+const openQuietly = (program: AgentProgram & { close?(): Promise<void> }, models: object = {}) =>
+  openStage({
+    model,
+    plan: {
+      config: parseLocalConfig({ engine: { threads: 1, simd: 'plain' }, concurrency: 1, models }).config,
+      seed: 1,
+      program,
+      agentDirectory: '.',
+    },
+    reward: null,
+    store: {} as RunStore,
+    answers: new Map(),
+    onEvent() {},
+  })
 
 it('ends the connections of an agent that holds some', async () => {
   let closed = 0
@@ -13,20 +30,46 @@ it('ends the connections of an agent that holds some', async () => {
       closed += 1
     },
   }
-  const stage = await openStage({
-    model: fileURLToPath(new URL('../../../../examples/periodic-table/model', import.meta.url)),
-    plan: {
-      config: parseLocalConfig({ engine: { threads: 1, simd: 'plain' }, concurrency: 1 }).config,
-      seed: 1,
-      program,
-      agentDirectory: '.',
-    },
-    reward: null,
-    store: {} as RunStore,
-    answers: new Map(),
-    onEvent() {},
-  })
+  const stage = await openQuietly(program)
   expect(closed).toBe(0)
   await stage.close()
   expect(closed).toBe(1)
+})
+
+it('answers any name with the policy, unless there are frozen models that a name may mean', async () => {
+  const program: AgentProgram = { agents: [{ name: 'agent', trainable: true }], run: async () => ({ answer: null, messages: [] }) }
+  const ask = async (models: object) => {
+    const stage = await openQuietly(program, models)
+    try {
+      const sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 2, stop: [], seed: 0 }
+      const session = stage.gateway.open({
+        rollout: 'a',
+        attempt: 0,
+        taskId: 'a',
+        sample: 0,
+        policy: stage.local.engine.name,
+        sampling,
+        agents: program.agents,
+      })
+      const { baseUrl } = session.endpoint('agent')
+      const body = JSON.stringify({ model: 'lagre', messages: [{ role: 'user', content: 'Gold?' }] })
+      const response = await fetch(`${baseUrl}/chat/completions`, { method: 'POST', body })
+      return { status: response.status, text: await response.text(), calls: stage.engineCalls() }
+    } finally {
+      await stage.close()
+    }
+  }
+  expect(await ask({})).toMatchObject({ status: 200, calls: 1 })
+  const refused = await ask({ large: { baseUrl: 'http://127.0.0.1:9/v1', model: 'large-2026' } })
+  expect(refused).toMatchObject({ status: 404, calls: 0, text: expect.stringContaining('model_not_found') })
+  expect(refused.text).toMatch(/lagre.*large.*mean/)
+})
+
+it('refuses agents whose models nobody serves, and a frozen model under the name of the policy', async () => {
+  const critic = { name: 'critic', trainable: false, model: 'judge' }
+  const program: AgentProgram = { agents: [critic], run: async () => ({ answer: null, messages: [] }) }
+  await expect(openQuietly(program)).rejects.toMatchObject({ code: 'CONFIG_INVALID', message: expect.stringContaining('"judge"') })
+  const other = { baseUrl: 'http://127.0.0.1:9/v1', model: 'large-2026' }
+  const named = { agents: [], run: program.run }
+  await expect(openQuietly(named, { model: other })).rejects.toMatchObject({ message: expect.stringContaining('models.model') })
 })

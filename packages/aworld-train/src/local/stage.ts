@@ -6,6 +6,7 @@ import { createGateway, type Gateway } from '@aworld-train/gateway'
 import type { AnswerKey, RolloutLimits, RunEvent } from '@aworld-train/protocol'
 import { createRolloutRunner, type InProcessRolloutRunner } from '@aworld-train/rollout'
 import type { LocalConfig } from '@aworld-train/training'
+import { checkModels } from './check-models.ts'
 import { toFrozenRoutes } from './frozen-routes.ts'
 import type { LocalPlan } from './plan.ts'
 
@@ -73,12 +74,14 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     close: () => local.engine.close(),
   }
   const { name } = counted.model
+  const frozen = toFrozenRoutes(config.models, agentDirectory)
+  checkModels(program.agents, { frozen: Object.keys(frozen), policy: name })
   const gateway = stack.adopt(
-    // An agent of any framework asks for the model that it was written for.
     await createGateway({
-      models: { ...toFrozenRoutes(config.models, agentDirectory), [name]: { kind: 'token', engine: counted, chat } },
+      models: { ...frozen, [name]: { kind: 'token', engine: counted, chat } },
       defaultModel: name,
-      aliases: { '*': name },
+      // An agent of any framework asks for the model that it was written for; where there are others to ask for, a name is meant.
+      aliases: Object.keys(frozen).length === 0 ? { '*': name } : {},
       seed,
       onWarning: ({ code, message }) => onEvent({ type: 'warning-raised', at: Date.now(), code, message }),
     }),
