@@ -67,6 +67,7 @@ function splice({ temperature, topP, topK, maxTokens, stop }: Sampling, served: 
     presence_penalty: 0,
     repetition_penalty: 1,
     logit_bias: null,
+    custom_logit_processor: null,
     ...(stop.length > 0 && { stop }),
     ...(policy !== undefined && { lora_path: policy }),
     logprobs: true,

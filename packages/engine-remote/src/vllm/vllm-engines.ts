@@ -73,6 +73,7 @@ function splice(
     logit_bias: null,
     allowed_token_ids: null,
     bad_words: [],
+    use_beam_search: false,
     ...(stop.length > 0 && { stop }),
     logprobs: true,
     top_logprobs: 0,
