@@ -32,10 +32,13 @@ export interface HttpParts {
 }
 
 /** Throws GATEWAY_OVERLOADED where a session that is no rollout has as many calls under way as it may. */
-function checkRoom({ request, calls }: SessionState, counters: Counters): void {
-  if (request.maxCallsInFlight === undefined || calls.size < request.maxCallsInFlight) return
+function checkRoom({ request, calls, recordings }: SessionState, counters: Counters): void {
+  if (request.maxCallsInFlight === undefined) return
+  // A client that has its answer may ask again while that is still being recorded.
+  const unanswered = calls.size - recordings.size
+  if (unanswered < request.maxCallsInFlight) return
   counters.refusals.overloaded++
-  const message = `${calls.size} calls are under way; try again when one has ended.`
+  const message = `${unanswered} calls are under way; try again when one has ended.`
   throw new TrainError('GATEWAY_OVERLOADED', message, { details: { retryAfterSeconds: 1 } })
 }
 

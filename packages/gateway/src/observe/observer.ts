@@ -13,6 +13,8 @@ export interface CallObservation {
   admitted(): void
   /** Its first token, or its first byte where bytes pass through. Later calls have no effect. */
   firstToken(): void
+  /** Its answer has left; what follows is the record alone. */
+  answered(): void
   recorded(turn: Turn): void
   ended(error: TrainError | null, loss: Loss | null): void
 }
@@ -37,6 +39,7 @@ export function createObserver(): Observer {
       let cell: CallCell | null = null
       let span: Span | null = null
       let first = true
+      let duration: number | null = null
       return {
         routed(model) {
           cell = calls.cell(model, identity.dialect)
@@ -49,6 +52,9 @@ export function createObserver(): Observer {
           if (!first) return
           first = false
           cell?.firstToken.observe(seconds(startedAt))
+        },
+        answered() {
+          duration = seconds(startedAt)
         },
         recorded(turn) {
           if (!cell) return
@@ -67,7 +73,7 @@ export function createObserver(): Observer {
         },
         ended(error, loss) {
           const own = cell ?? calls.cell(unrouted, identity.dialect)
-          own.duration.observe(seconds(startedAt))
+          own.duration.observe(duration ?? seconds(startedAt))
           const code: ErrorCode | '' = error && loss === null ? error.code : ''
           countEnd(own, loss ?? (error ? 'failed' : 'ok'), code)
           if (span) endSpan(span, loss ?? error)

@@ -161,3 +161,14 @@ test('closing a session awaits what is being recorded and made durable', async (
   expect(turns).toHaveLength(2)
   expect(durable.toSorted()).toEqual([0, 1])
 })
+
+test('a client that has its answer is not refused for the record that is still being written', async () => {
+  const written = Promise.withResolvers<void>()
+  await using started = await startChatGateway(() => 'x')
+  const session = started.gateway.open(sessionRequest({ maxCallsInFlight: 1, onTurn: () => written.promise }))
+  const ask = () => post(session.endpoint('agent'), { messages: [question] })
+  for (const _ of [1, 2, 3]) expect((await ask()).status).toBe(200)
+  written.resolve()
+  const [{ turns }] = (await session.close()) as [Trajectory]
+  expect(turns.length).toBe(3)
+})

@@ -100,6 +100,7 @@ async function askEngine(served: ServedCall, model: ChatModelRoute, asked: Asked
   if (!loss) {
     active.startSending()
     sink.end()
+    options.observed.answered()
   }
   const recording = recordAnswer(served, { ...common, outcome, abandoned: loss !== null })
   // The engine has answered, and the recorder has a copy.
