@@ -22,6 +22,8 @@ import {
   TrainingSample,
   Trajectory,
   Turn,
+  WeightPublication,
+  WeightReport,
 } from '@aworld-train/protocol'
 import { LocalConfig } from '@aworld-train/training'
 import { z } from 'zod'
@@ -48,6 +50,8 @@ const schemas = {
   SessionOpening,
   SessionOpened,
   SessionRecord,
+  WeightPublication,
+  WeightReport,
   RunEvent,
   RunReport,
   Message,

@@ -48,6 +48,7 @@ const answers: Partial<Record<ErrorCode, Answer>> = {
   TEMPLATE_UNSUPPORTED: { status: 400, type: 'invalid_request_error', code: 'template_unsupported' },
   POLICY_CONTEXT_OVERFLOW: { status: 400, type: 'invalid_request_error', code: 'context_length_exceeded' },
   POLICY_RATE_LIMITED: { status: 429, type: 'rate_limit_error', code: 'rate_limit_exceeded' },
+  POLICY_VERSION_CONFLICT: { status: 409, type: 'invalid_request_error', code: 'version_conflict' },
   POLICY_RESPONSE_INVALID: { status: 502, type: 'server_error', code: 'policy_response_invalid' },
   FROZEN_MODEL_FAILED: { status: 502, type: 'server_error', code: 'frozen_model_failed' },
   AGENT_LIMIT: { status: 400, type: 'invalid_request_error', code: 'limit_reached' },

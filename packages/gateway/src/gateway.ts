@@ -8,8 +8,8 @@ import { createCounters, toGatewayCounts } from './counters.ts'
 import { openFrozenClients } from './frozen/frozen-client.ts'
 import { createGate } from './gate.ts'
 import { createHistoryWatch } from './history-watch.ts'
+import { createAdminApi } from './http/admin-api.ts'
 import { type Grant, type HttpParts, handleRequest } from './http/handle-request.ts'
-import { createSessionsApi } from './http/sessions-api.ts'
 import { notReady } from './http/state-routes.ts'
 import { createModelTable } from './models/model-table.ts'
 import { createExposition } from './observe/exposition.ts'
@@ -70,7 +70,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     gateway: parts,
     capabilities,
     state: { models, gate, exposition: createExposition(sources), draining: () => draining },
-    sessions: admin ? createSessionsApi(admin, open, models.standard.name) : null,
+    admin: admin ? createAdminApi({ admin, open, models }) : null,
   }
   const listening = await openHttpServer({
     what: 'The gateway',
@@ -151,7 +151,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       pauses.close()
       draining = true
       eventLoop.disable()
-      http.sessions?.close()
+      http.admin?.close()
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       await Promise.all(Array.from(sessions.values(), ({ session }) => session.close()))
       server.closeAllConnections()

@@ -1,3 +1,11 @@
 export { createGateway } from './gateway.ts'
 export type { ChatRoute, FrozenPrice, FrozenRoute, ModelRoute, TokenRoute } from './models/routes.ts'
-export { defaultLimits, type Gateway, type GatewayLimits, type GatewayLogger, type GatewayOptions, type GatewayWarning } from './options.ts'
+export {
+  defaultLimits,
+  type Gateway,
+  type GatewayLimits,
+  type GatewayLogger,
+  type GatewayOptions,
+  type GatewayWarning,
+  type PublishWeights,
+} from './options.ts'

@@ -1,5 +1,5 @@
 import type { HttpLimits, PolicyGateway, TlsIdentity } from '@aworld-train/core'
-import type { Turn } from '@aworld-train/protocol'
+import type { Turn, WeightPublication, WeightReport } from '@aworld-train/protocol'
 import type { ModelRoute } from './models/routes.ts'
 
 /** Explicit limits of the HTTP side; nothing here bounds how long a completion may take. */
@@ -54,6 +54,9 @@ export interface AdminTurn {
   readonly turn: Turn
 }
 
+/** Carries out an update of a model's weights. It runs to its end where its caller goes away; the signal aborts with the gateway. */
+export type PublishWeights = (publication: WeightPublication, signal: AbortSignal) => Promise<WeightReport>
+
 export interface AdminOptions {
   /** Sent as `Authorization: Bearer …`; at least 16 characters. */
   readonly token: string
@@ -63,6 +66,8 @@ export interface AdminOptions {
   readonly maxSessions?: number | undefined
   /** How long the record of a session is kept after its end. Default 600,000. */
   readonly keptMs?: number | undefined
+  /** Models whose weights other programs may update, by name. */
+  readonly weights?: Readonly<Record<string, PublishWeights>> | undefined
 }
 
 export interface GatewayOptions {

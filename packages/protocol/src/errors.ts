@@ -36,6 +36,7 @@ export const errorCatalogue = {
   POLICY_RATE_LIMITED: row('policy', true, 'Lower the concurrency, or raise the limit of the engine.'),
   POLICY_RESPONSE_INVALID: row('policy', false, 'Check that the engine is of a supported version and reports token ids and logprobs.'),
   POLICY_STALE_WEIGHTS: row('policy', false, 'The engine samples from other weights than were published; publish again, or restart it.'),
+  POLICY_VERSION_CONFLICT: row('policy', false, 'Publish a version above the one that is named.'),
   POLICY_WORKER_DIED: row('policy', false, 'Start the run again; it resumes from its last checkpoint.'),
   POLICY_LOGPROB_MISMATCH: row('policy', false, 'The weights that sample are not the weights that train; report this.'),
   FROZEN_MODEL_FAILED: row('policy', false, 'Read the answer of the third party; check its base URL, key and model name.'),

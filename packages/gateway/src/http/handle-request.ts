@@ -12,8 +12,8 @@ import { badRequest, toHttpFailure, unknownUrl } from '../failure.ts'
 import { type GatewayParts, serveCall } from '../serve-call.ts'
 import type { AgentState, SessionState } from '../session-state.ts'
 import { sendFailure, sendText } from '../stages/encode.ts'
+import type { AdminApi } from './admin-api.ts'
 import { type Route, toRoute } from './routes.ts'
-import type { SessionsApi } from './sessions-api.ts'
 import { type StateParts, sendState } from './state-routes.ts'
 
 /** What a capability opens. */
@@ -27,8 +27,8 @@ export interface HttpParts {
   readonly gateway: GatewayParts
   readonly capabilities: Capabilities<Grant>
   readonly state: StateParts
-  /** `null` where sessions are opened in process only. */
-  readonly sessions: SessionsApi | null
+  /** `null` where the gateway is steered in process only. */
+  readonly admin: AdminApi | null
 }
 
 /** Throws GATEWAY_OVERLOADED where a session that is no rollout has as many calls under way as it may. */
@@ -86,9 +86,9 @@ async function serveAgent(parts: GatewayParts, grant: Grant, path: string, reque
 }
 
 async function answer(parts: HttpParts, route: Route, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  if (route.kind === 'sessions') {
-    if (!parts.sessions) throw unknownUrl()
-    await parts.sessions.handle(route.path, request, response)
+  if (route.kind === 'admin') {
+    if (!parts.admin) throw unknownUrl()
+    await parts.admin.handle(route.path, request, response)
   } else if (route.kind === 'agent') {
     const grant = parts.capabilities.find(route.capability)
     if (!grant) throw unknownUrl()

@@ -1,8 +1,11 @@
 /** What a path asks for; `capability` is the part of the URL that names and opens an agent's record. */
 export type Route =
   | { readonly kind: 'health' | 'ready' | 'metrics' | 'models' | 'unknown' }
-  | { readonly kind: 'sessions'; readonly path: string }
+  | { readonly kind: 'admin'; readonly path: string }
   | { readonly kind: 'agent'; readonly capability: string; readonly path: string }
+
+/** The name of a model stands percent-encoded. */
+export const weightsPath = /^\/v1\/models\/([^/]+)\/weights$/
 
 const unknown: Route = { kind: 'unknown' }
 const plain: ReadonlyMap<string, Route> = new Map([
@@ -26,7 +29,7 @@ export function toRoute(url: string, authorization: string | undefined, apiKey?:
   }
   const known = plain.get(path)
   if (known) return known
-  if (path === '/v1/sessions' || path.startsWith('/v1/sessions/')) return { kind: 'sessions', path }
+  if (path === '/v1/sessions' || path.startsWith('/v1/sessions/') || weightsPath.test(path)) return { kind: 'admin', path }
   if (!path.startsWith('/v1/')) return unknown
   if (authorization?.startsWith('Bearer ')) return { kind: 'agent', capability: authorization.slice(7).trim(), path: withoutVersion(path) }
   return typeof apiKey === 'string' ? { kind: 'agent', capability: apiKey, path: withoutVersion(path) } : unknown

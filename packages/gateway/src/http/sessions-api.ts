@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { BodyError, createBearerCheck, type PolicySession, plainTrajectory, readBody, type SessionRequest } from '@aworld-train/core'
+import { type PolicySession, plainTrajectory, type SessionRequest } from '@aworld-train/core'
 import { SessionOpening, TrainError, type Trajectory, toTrainError } from '@aworld-train/protocol'
 import { badRequest } from '../failure.ts'
 import type { AdminOptions } from '../options.ts'
-import { sendText } from '../stages/encode.ts'
+import { readJson } from './read-json.ts'
+import { sendAdmin as send } from './send-admin.ts'
 
-/** Sessions over HTTP, for agents that another program runs; guarded by the admin token, never by a rollout's capability. */
+/** Sessions over HTTP, for agents that another program runs. */
 export interface SessionsApi {
   /** Answers `POST /v1/sessions`, and GET and DELETE of `/v1/sessions/{id}`. Rejects with the error to answer. */
   handle(path: string, request: IncomingMessage, response: ServerResponse): Promise<void>
@@ -21,39 +22,12 @@ interface Opened {
   record: Promise<readonly Trajectory[]> | null
 }
 
-/** A request of this API is a page of text; its largest part is the list of agents. */
-const maxBodyBytes = 1024 * 1024
-const shownProblems = 5
-
-async function readOpening(request: IncomingMessage, response: ServerResponse): Promise<SessionOpening> {
-  let body: Buffer
-  try {
-    body = await readBody(request, response, maxBodyBytes)
-  } catch (cause) {
-    if (!(cause instanceof BodyError)) throw cause
-    throw badRequest(`${cause.message}.`, null, cause.reason === 'too-large' ? 413 : 400)
-  }
-  let json: unknown
-  try {
-    json = body.length === 0 ? {} : JSON.parse(body.toString('utf8'))
-  } catch (cause) {
-    throw badRequest(`The body is not valid JSON: ${cause instanceof Error ? cause.message : cause}. Send an object, or nothing.`)
-  }
-  const parsed = SessionOpening.safeParse(json)
-  if (parsed.success) return parsed.data
-  const problems = parsed.error.issues.slice(0, shownProblems)
-  const text = problems.map(({ path, message }) => `${path.join('.') || 'the body'}: ${message}`).join('; ')
-  throw badRequest(`The session cannot be opened. ${text}.`, problems[0]!.path.join('.') || null)
-}
-
 export function createSessionsApi(
   admin: AdminOptions,
   open: (request: SessionRequest) => PolicySession,
   defaultPolicy: string,
 ): SessionsApi {
-  const { token, onTurn, maxSessions = 10_000, keptMs = 600_000 } = admin
-  if (token.length < 16) throw new TrainError('CONFIG_INVALID', 'The admin token is shorter than 16 characters; take a random one.')
-  const authorized = createBearerCheck(token)
+  const { onTurn, maxSessions = 10_000, keptMs = 600_000 } = admin
   const sessions = new Map<string, Opened>()
 
   /** Closes once; the record is kept for a while, so that an answer that was lost can be asked for again. */
@@ -67,16 +41,23 @@ export function createSessionsApi(
     return opened.record
   }
 
-  function send(response: ServerResponse, status: number, value: object): void {
-    sendText(response, status, 'application/json', JSON.stringify(value), { 'cache-control': 'no-store' })
-  }
-
   async function post(request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (sessions.size >= maxSessions) {
       const message = `${sessions.size} sessions are open or kept; close some with DELETE, or try again later.`
       throw new TrainError('GATEWAY_OVERLOADED', message, { details: { retryAfterSeconds: 1 } })
     }
-    const { timeoutMs, rollout = randomUUID(), taskId = rollout, policy = defaultPolicy, ...opening } = await readOpening(request, response)
+    const {
+      timeoutMs,
+      rollout = randomUUID(),
+      taskId = rollout,
+      policy = defaultPolicy,
+      ...opening
+    } = await readJson({
+      request,
+      response,
+      schema: SessionOpening,
+      what: 'The session cannot be opened.',
+    })
     const id = randomUUID()
     const sessionRequest: SessionRequest = {
       ...opening,
@@ -115,9 +96,6 @@ export function createSessionsApi(
 
   return {
     async handle(path, request, response) {
-      if (!authorized(request.headers.authorization)) {
-        throw new TrainError('SERVICE_UNAUTHORIZED', 'The admin token is missing or wrong; send it as "Authorization: Bearer …".')
-      }
       const { method } = request
       if (path === '/v1/sessions') {
         if (method !== 'POST') throw badRequest(`/v1/sessions answers POST, not ${method}.`, null, 405)

@@ -1,0 +1,53 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { TrainError, toTrainError, WeightPublication } from '@aworld-train/protocol'
+import { badRequest } from '../failure.ts'
+import type { ModelTable } from '../models/model-table.ts'
+import type { AdminOptions } from '../options.ts'
+import { readJson } from './read-json.ts'
+import { weightsPath } from './routes.ts'
+import { sendAdmin } from './send-admin.ts'
+
+/** Updates of weights over HTTP, for a trainer that is another program. */
+export interface WeightsApi {
+  /** Answers `POST /v1/models/{name}/weights` when the update has ended. Rejects with the error to answer. */
+  handle(path: string, request: IncomingMessage, response: ServerResponse): Promise<void>
+  close(): void
+}
+
+function decoded(name: string): string {
+  try {
+    return decodeURIComponent(name)
+  } catch {
+    return name
+  }
+}
+
+export function createWeightsApi(weights: NonNullable<AdminOptions['weights']>, models: ModelTable): WeightsApi {
+  const publishers = new Map(Object.entries(weights))
+  const ended = new AbortController()
+
+  /** By its own name only: an alias for any name would let a misspelt one reach a policy. */
+  function publisherOf(name: string) {
+    const publish = publishers.get(name)
+    if (publish) return publish
+    const able = Array.from(publishers.keys(), (each) => `"${each}"`).join(', ') || 'none'
+    if (models.all.some((model) => model.name === name))
+      throw badRequest(`The weights of model "${name}" cannot be updated here; those that can: ${able}.`, null, 404)
+    const message = `There is no model "${name}" here; models whose weights can be updated: ${able}.`
+    throw new TrainError('GATEWAY_MODEL_UNKNOWN', message)
+  }
+
+  return {
+    async handle(path, request, response) {
+      const publish = publisherOf(decoded(weightsPath.exec(path)![1]!))
+      if (request.method !== 'POST') throw badRequest(`The weights of a model answer POST, not ${request.method}.`, null, 405)
+      const publication = await readJson({ request, response, schema: WeightPublication, what: 'The weights cannot be published.' })
+      try {
+        sendAdmin(response, 200, await publish(publication, ended.signal))
+      } catch (cause) {
+        throw toTrainError(cause, 'POLICY_UNAVAILABLE')
+      }
+    },
+    close: () => ended.abort(new TrainError('POLICY_UNAVAILABLE', 'The gateway was closed in the middle of the update.')),
+  }
+}
