@@ -1,0 +1,50 @@
+import type { Socket } from 'node:net'
+import { expect, test } from 'vitest'
+import { quickFleet, send } from '../testing/fleet-calls.ts'
+import { sendJson } from '../testing/http-server.ts'
+import { createToyVllm } from '../testing/vllm-server.ts'
+
+/** A server that closes each socket under its second call, `afterMs` after that has come, as uvicorn does with one that was idle. */
+async function closing(afterMs: number) {
+  const server = await createToyVllm()
+  const known = new WeakSet<Socket>()
+  let calls = 0
+  server.answer((request, response) => {
+    if (request.path !== '/answer') return server.route(request, response)
+    calls++
+    const socket = response.socket!
+    if (!known.has(socket)) {
+      known.add(socket)
+      return sendJson(response, 200, { fine: true })
+    }
+    if (afterMs === 0) socket.destroy()
+    else setTimeout(() => socket.destroy(), afterMs)
+  })
+  const fleet = await quickFleet([server.url], { maxInFlight: 1, raceMs: 400, probeIntervalMs: 60_000, keepAliveMs: 60_000 })
+  return {
+    fleet,
+    calls: () => calls,
+    async [Symbol.asyncDispose]() {
+      await fleet.close()
+      await server.close()
+    },
+  }
+}
+
+test('a call that meets a socket which the server was closing is sent once more on a fresh one', async () => {
+  await using started = await closing(0)
+  for (let call = 0; call < 3; call++) expect((await send(started.fleet)).text).toContain('fine')
+  expect(started.fleet.counts()).toMatchObject({ retries: 2, failures: 0, inFlight: 0 })
+  expect(started.calls()).toBe(5)
+})
+
+test('a call whose socket closes later is not: the server may have been generating', async () => {
+  await using started = await closing(600)
+  await send(started.fleet)
+  await expect(send(started.fleet)).rejects.toMatchObject({
+    code: 'POLICY_UNAVAILABLE',
+    message: expect.stringContaining('without an answer'),
+  })
+  expect(started.fleet.counts()).toMatchObject({ retries: 0, failures: 1, inFlight: 0 })
+  expect(started.calls()).toBe(2)
+})
