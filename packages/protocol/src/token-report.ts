@@ -2,10 +2,20 @@ import { z } from 'zod'
 
 const tally = z.record(z.string(), z.int().min(0))
 
+/** Calls to one frozen model that was asked through the gateway, of the attempts that were kept. */
+export const FrozenUse = z.strictObject({
+  calls: z.int().min(0),
+  promptTokens: z.int().min(0),
+  completionTokens: z.int().min(0),
+  /** US dollars; `null` where the model has no price. */
+  cost: z.number().min(0).nullable(),
+})
+export type FrozenUse = z.infer<typeof FrozenUse>
+
 /** What agents and their clients did to the record of tokens. Nothing here is an error: it says where prompts did not simply go on. */
 export const TokenReport = z.strictObject({
   version: z.literal(1),
-  /** Recorded model calls. */
+  /** Recorded calls to policies; what follows is of these. */
   turns: z.int().min(0),
   /** Calls whose prompt is an earlier call's, the tokens sampled there, and what was added since. */
   continuations: z.int().min(0),
@@ -25,5 +35,7 @@ export const TokenReport = z.strictObject({
   unparsed: tally,
   /** Request fields without effect, by name. */
   ignored: tally,
+  /** Calls to frozen models, by model; they are in none of the counts of recorded calls. */
+  frozen: z.record(z.string(), FrozenUse).default({}),
 })
 export type TokenReport = z.infer<typeof TokenReport>

@@ -14,6 +14,7 @@ const quiet: TokenReport = {
   tolerated: {},
   unparsed: {},
   ignored: {},
+  frozen: {},
 }
 
 it('says nothing where every call began or went on as sampled', () => {
@@ -41,5 +42,17 @@ it('says what clients did, most frequent first', () => {
              answers that did not reach their client, not trained: 1
              calls without an answer, refused at a limit or failed: 4
              request fields without effect: temperature 20"
+  `)
+})
+
+it('says what frozen models were asked for and what that cost', () => {
+  const frozen = {
+    judge: { calls: 24, promptTokens: 24_000, completionTokens: 2_400, cost: 0.072 },
+    planner: { calls: 1, promptTokens: 90, completionTokens: 5, cost: null },
+  }
+  expect(`\n${renderTokenReport({ ...quiet, frozen }).join('\n')}`).toMatchInlineSnapshot(`
+    "
+    frozen   judge: 24 calls, 24000 prompt and 2400 completion tokens, $0.0720
+             planner: 1 call, 90 prompt and 5 completion tokens, no price"
   `)
 })

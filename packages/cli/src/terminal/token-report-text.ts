@@ -1,8 +1,8 @@
-import type { TokenReport } from '@aworld-train/protocol'
+import type { FrozenUse, TokenReport } from '@aworld-train/protocol'
 
-/** What a person should know of the record of tokens, one line each; none where every call began or went on as sampled. */
+/** What a person should know of the record of tokens, one line each, and of each frozen model; none where every call began or went on as sampled, and no frozen model was asked. */
 export function renderTokenReport(report: TokenReport): string[] {
-  const { turns, continuations, branches, repeated, abandoned, failed, tolerated, unparsed, ignored } = report
+  const { turns, continuations, branches, repeated, abandoned, failed, tolerated, unparsed, ignored, frozen } = report
   const { reasoning, ...rewritten } = tolerated
   const begun = sum(branches)
   const lines = [
@@ -15,7 +15,15 @@ export function renderTokenReport(report: TokenReport): string[] {
     ...(failed > 0 ? [`calls without an answer, refused at a limit or failed: ${failed}`] : []),
     ...(sum(ignored) > 0 ? [`request fields without effect: ${list(ignored)}`] : []),
   ]
-  return lines.map((line, index) => `${index === 0 ? 'record   ' : '         '}${line}`)
+  return [...underHeading('record', lines), ...underHeading('frozen', Object.entries(frozen).map(frozenLine))]
+}
+
+const underHeading = (heading: string, lines: readonly string[]) =>
+  lines.map((line, index) => `${(index === 0 ? heading : '').padEnd(9)}${line}`)
+
+function frozenLine([model, { calls, promptTokens, completionTokens, cost }]: [string, FrozenUse]): string {
+  const price = cost === null ? 'no price' : `$${cost.toFixed(cost < 1 ? 4 : 2)}`
+  return `${model}: ${calls} call${calls === 1 ? '' : 's'}, ${promptTokens} prompt and ${completionTokens} completion tokens, ${price}`
 }
 
 const sum = (tally: Readonly<Record<string, number>>) => Object.values(tally).reduce((total, count) => total + count, 0)

@@ -27,6 +27,7 @@ it('counts roots, continuations and branches by reason', () => {
     tolerated: {},
     unparsed: {},
     ignored: {},
+    frozen: {},
   })
 })
 
@@ -54,4 +55,29 @@ it('takes what only the gateway saw from its counts', () => {
   }
   const report = builder.finish(counts)
   expect(report).toMatchObject({ failed: 2, tolerated: { arguments: 3 }, ignored: { temperature: 1 }, unparsed: { 'call-invalid': 4 } })
+})
+
+it('counts calls to frozen models apart, with their tokens and what they cost', () => {
+  const frozen = (model: string, cost?: number) =>
+    turn({
+      branchReasons: ['frozen-model'],
+      messagesDelta: [user('Right?')],
+      model,
+      usage: { promptTokens: 100, completionTokens: 10, cachedTokens: 0 },
+      delivered: 'abandoned',
+      ...(cost !== undefined && { cost }),
+    })
+  const critic = trajectory(frozen('judge', 0.25), frozen('judge', 0.5), frozen('planner'))
+  expect(tokenReport([trajectory(root, next), critic])).toMatchObject({
+    turns: 2,
+    continuations: 1,
+    roots: 1,
+    branches: {},
+    repeated: 0,
+    abandoned: 0,
+    frozen: {
+      judge: { calls: 2, promptTokens: 200, completionTokens: 20, cost: 0.75 },
+      planner: { calls: 1, promptTokens: 100, completionTokens: 10, cost: null },
+    },
+  })
 })

@@ -1,4 +1,4 @@
-import type { TokenReport, Trajectory, Turn } from '@aworld-train/protocol'
+import type { FrozenUse, TokenReport, Trajectory, Turn } from '@aworld-train/protocol'
 import type { GatewayCounts } from '../contracts/index.ts'
 
 /** Collects a report from trajectories one at a time, so that a long run need not be held. */
@@ -20,6 +20,7 @@ export function tokenReport(trajectories: readonly Trajectory[], counts?: Gatewa
 /** An empty report to add trajectories to. */
 export function createTokenReport(): TokenReportBuilder {
   const branches: Tally = Object.create(null)
+  const frozen: Record<string, FrozenUse> = Object.create(null)
   let turns = 0
   let continuations = 0
   let roots = 0
@@ -34,11 +35,26 @@ export function createTokenReport(): TokenReportBuilder {
     if (delivered === 'abandoned') abandoned += 1
   }
 
+  function addFrozen({ model = 'frozen', usage, cost }: Turn): void {
+    const before = frozen[model]
+    const spent = cost === undefined ? null : (before?.cost ?? 0) + cost
+    frozen[model] = {
+      calls: (before?.calls ?? 0) + 1,
+      promptTokens: (before?.promptTokens ?? 0) + usage.promptTokens,
+      completionTokens: (before?.completionTokens ?? 0) + usage.completionTokens,
+      cost: spent ?? before?.cost ?? null,
+    }
+  }
+
   return {
     add(trajectories) {
       for (const trajectory of trajectories) {
         const asked = new Set<string>()
         for (const turn of trajectory.turns) {
+          if (turn.branchReasons.includes('frozen-model')) {
+            addFrozen(turn)
+            continue
+          }
           addTurn(turn)
           const question = JSON.stringify([turn.parent, turn.messagesDelta])
           if (asked.has(question)) repeated += 1
@@ -59,6 +75,7 @@ export function createTokenReport(): TokenReportBuilder {
         tolerated: { ...counts?.tolerated },
         unparsed: { ...counts?.parseIssues },
         ignored: { ...counts?.ignored },
+        frozen: { ...frozen },
       }
     },
   }
