@@ -28,6 +28,16 @@ test.each<[string, ScriptedReply, object]>([
   expect(server.requests).toHaveLength(1)
 })
 
+test('a failure of a frozen model behind the gateway names the model, and is met once', async () => {
+  await using server = await createScriptedServer(() => refusal(500, 'no answer is recorded', 'frozen_replay_missing'))
+  const judge = new Agent({ name: 'judge', conf: { llmProvider: 'gateway', llmModelName: 'large' } })
+  await expect(runOnce(judge, { baseUrl: server.baseUrl })).rejects.toMatchObject({
+    code: 'FROZEN_REPLAY_MISSING',
+    message: expect.stringMatching(/^The frozen model ".+" refused the call with status 500: no answer is recorded$/),
+  })
+  expect(server.requests).toHaveLength(1)
+})
+
 test('repeats a refused call to an endpoint of the agent, as often as it says', async () => {
   await using server = await createScriptedServer([refusal(503, 'busy'), { content: 'fine' }, refusal(503, 'busy')])
   expect((await runOnce(frozen(server.baseUrl), {})).answer).toBe('fine')

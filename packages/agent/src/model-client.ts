@@ -21,10 +21,12 @@ export interface ModelClient {
   complete(modelRequest: ModelRequest, signal: AbortSignal): Promise<ModelReply>
 }
 
+/** Whose the model is: in training; frozen, behind the same gateway; or behind an endpoint of the agent's own. Nothing is sent to the gateway twice. */
+export type ModelSide = 'policy' | 'frozen' | 'own'
+
 export interface ModelClientOptions {
   readonly endpoint: PolicyEndpoint
-  /** Whether the endpoint is the gateway's: then nothing is sent twice. */
-  readonly trained: boolean
+  readonly side: ModelSide
   /** Repetitions after a refusal or a lost connection, for other endpoints. */
   readonly maxRetries: number
 }
@@ -56,13 +58,14 @@ export function createModelTransport(): ModelTransport {
   const dispatcher = new Dispatcher({ headersTimeout: 0, bodyTimeout: 0 })
   const send = createFetch(dispatcher)
   return {
-    connect: ({ endpoint, trained, maxRetries }) => {
+    connect: ({ endpoint, side, maxRetries }) => {
+      const throughGateway = side !== 'own'
       const client = new OpenAI({
         baseURL: endpoint.baseUrl,
         apiKey: endpoint.apiKey,
         organization: null,
         project: null,
-        maxRetries: trained ? 0 : maxRetries,
+        maxRetries: throughGateway ? 0 : maxRetries,
         timeout: noTimeoutMs,
         logLevel: 'off',
         defaultHeaders: silencedHeaders,
@@ -74,7 +77,7 @@ export function createModelTransport(): ModelTransport {
           const body = {
             ...fields,
             model: endpoint.model,
-            messages: messages.map((message) => toWireMessage(message, trained)),
+            messages: messages.map((message) => toWireMessage(message, throughGateway)),
             ...(tools.length > 0 ? { tools } : {}),
           }
           try {
@@ -84,7 +87,7 @@ export function createModelTransport(): ModelTransport {
             throw new Error('the answer is not a chat completion')
           } catch (error) {
             signal.throwIfAborted()
-            throw toModelError(error, endpoint, trained)
+            throw toModelError(error, endpoint, side)
           }
         },
       }

@@ -1,6 +1,7 @@
 import type { PolicyEndpoint } from '@aworld-train/core'
 import { type ErrorCode, errorCatalogue, TrainError } from '@aworld-train/protocol'
 import { APIError } from 'openai'
+import type { ModelSide } from './model-client.ts'
 
 function rootCause(error: unknown): unknown {
   return error instanceof Error && error.cause !== undefined ? rootCause(error.cause) : error
@@ -8,24 +9,29 @@ function rootCause(error: unknown): unknown {
 
 const isCatalogued = (code: unknown): code is ErrorCode => typeof code === 'string' && Object.hasOwn(errorCatalogue, code)
 
-function codeOf(status: number, code: unknown, trained: boolean): ErrorCode {
+function codeOf(status: number, code: unknown, throughGateway: boolean): ErrorCode {
   const name = typeof code === 'string' ? code.toUpperCase() : code
   if (isCatalogued(name)) return name
   if (code === 'context_length_exceeded') return 'POLICY_CONTEXT_OVERFLOW'
   if (code === 'limit_reached') return 'AGENT_LIMIT'
   if (status >= 500 || status === 429 || status === 408) return 'POLICY_UNAVAILABLE'
-  if (!trained) return 'AGENT_FAILED'
+  if (!throughGateway) return 'AGENT_FAILED'
   return status === 401 || status === 403 || status === 404 ? 'GATEWAY_UNAUTHORIZED' : 'GATEWAY_BAD_REQUEST'
 }
 
+function nameOf({ model, baseUrl }: PolicyEndpoint, side: ModelSide): string {
+  if (side === 'policy') return 'The policy'
+  return side === 'frozen' ? `The frozen model "${model}"` : `The model "${model}" at ${URL.parse(baseUrl)?.origin ?? baseUrl}`
+}
+
 /** A failed model call as a TrainError: by the server's code where it is one of the catalogue or its word on the wire, else by status. The URL's path, a capability, is left out. */
-export function toModelError(error: unknown, endpoint: PolicyEndpoint, trained: boolean): TrainError {
+export function toModelError(error: unknown, endpoint: PolicyEndpoint, side: ModelSide): TrainError {
   if (error instanceof TrainError) return error
-  const where = trained ? 'The policy' : `The model "${endpoint.model}" at ${URL.parse(endpoint.baseUrl)?.origin ?? endpoint.baseUrl}`
+  const where = nameOf(endpoint, side)
   if (error instanceof APIError && typeof error.status === 'number') {
     const body = error.error as { message?: unknown; code?: unknown } | undefined
     const said = typeof body?.message === 'string' ? body.message : error.message
-    const code = codeOf(error.status, body?.code ?? error.code, trained)
+    const code = codeOf(error.status, body?.code ?? error.code, side !== 'own')
     return new TrainError(code, `${where} refused the call with status ${error.status}: ${said}`, {
       cause: error,
       details: { status: error.status },

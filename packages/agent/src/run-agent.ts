@@ -46,10 +46,9 @@ export async function runAgent(agent: Agent, input: readonly Message[], run: Pro
 
 function connect(agent: Agent, name: string, { context, transport, policyBaseUrls }: ProgramRun) {
   const { conf } = agent
-  const trained = conf.isTrainable(policyBaseUrls)
-  const throughGateway = trained || conf.gatewayModel !== undefined
-  const endpoint = throughGateway ? context.policy(name) : ownEndpoint(agent, name)
-  return transport.connect({ endpoint, trained: throughGateway, maxRetries: conf.fields.maxRetries ?? defaultMaxRetries })
+  const side = conf.isTrainable(policyBaseUrls) ? 'policy' : conf.gatewayModel === undefined ? 'own' : 'frozen'
+  const endpoint = side === 'own' ? ownEndpoint(agent, name) : context.policy(name)
+  return transport.connect({ endpoint, side, maxRetries: conf.fields.maxRetries ?? defaultMaxRetries })
 }
 
 function ownEndpoint({ conf }: Agent, name: string): PolicyEndpoint {
