@@ -138,6 +138,7 @@ test('a stop string of the agent ends the completion; what was sampled stays in 
   await client.chat.completions.create({ model: 'any', messages })
   const turns = (await session.close())[0]!.turns
   expect(started.chat.decode(turns[0]!.completionTokenIds)).toBe('One. END')
+  expect(turns.map(({ sampling }) => sampling.stop)).toEqual([['END'], []])
   expect(turns[0]!.finishReason).toEqual({ unified: 'stop', raw: 'stop-string' })
   expect(turns[0]!.completionTokenIds.length + turns[1]!.completionTokenIds.length).toBe(started.engine.sampledTokens())
   expectContinuation(turns)
@@ -152,4 +153,8 @@ test('the agent may shorten a completion and may not lengthen it', async () => {
   const long = await client.chat.completions.create({ ...request, max_completion_tokens: 500 })
   expect(short.choices[0]).toMatchObject({ message: { content: 'abc' }, finish_reason: 'length' })
   expect(long.choices[0]).toMatchObject({ message: { content: 'abcdef' }, finish_reason: 'length' })
+  // The record says what was used, not what was asked for.
+  const turns = (await session.close())[0]!.turns
+  expect(turns.map(({ sampling }) => sampling)).toEqual(started.engine.requests.map(({ sampling }) => sampling))
+  expect(turns.map(({ sampling }) => sampling.maxTokens)).toEqual([3, 6])
 })
