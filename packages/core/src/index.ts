@@ -8,6 +8,7 @@ export { type MeanInterval, meanWithInterval, passAtK, wilsonInterval } from './
 export { stableHash, stableStringify, taskHash } from './text/stable-hash.ts'
 export { didYouMean, suggest } from './text/suggest.ts'
 export { toBranches } from './trajectory/branches.ts'
+export { messageModels } from './trajectory/message-models.ts'
 export { plainTrajectory } from './trajectory/plain-trajectory.ts'
 export { type SampleAssembly, type TrainingSampleOptions, toTrainingSamples } from './trajectory/to-training-samples.ts'
 export { createTokenReport, type TokenReportBuilder, tokenReport } from './trajectory/token-report.ts'

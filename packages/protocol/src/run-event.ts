@@ -63,6 +63,8 @@ export const RunEvent = z.discriminatedUnion('type', [
     step: z.int(),
     reward: z.number().nullable(),
     messages: z.array(Message),
+    /** Of each message, the model that said it where that is not the policy. */
+    models: z.array(z.string().nullable()).optional(),
   }),
   z.strictObject({ type: z.literal('warning-raised'), ...at, code: z.string(), message: z.string() }),
 ])

@@ -1,5 +1,6 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { messageModels } from '@aworld-train/core'
 import { type RunEvent, type RunReport, toTrainError } from '@aworld-train/protocol'
 import { type OwnedRunStore, openRunStore, resolveRun, toStoreError, writeJsonAtomically } from '@aworld-train/store'
 import { type SelfDrivenResult, trainSelfDriven } from '@aworld-train/training'
@@ -183,7 +184,7 @@ function createEpisodeSampler(store: OwnedRunStore, emit: (event: RunEvent) => v
       const episode = chosen === undefined ? null : store.episode(chosen)
       if (!episode) return
       const { rollout, taskId, reward, messages } = episode
-      emit({ type: 'episode-sampled', at: Date.now(), rollout, taskId, step: event.step, reward, messages })
+      emit({ type: 'episode-sampled', at: Date.now(), rollout, taskId, step: event.step, reward, messages, models: messageModels(episode) })
     },
   }
 }

@@ -1,4 +1,4 @@
-import { tokenReport } from '@aworld-train/core'
+import { messageModels, tokenReport } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { readRun } from '@aworld-train/store'
 import { createReward } from '@aworld-train/training'
@@ -31,7 +31,7 @@ export const replay = defineCommand({
         if (options.task !== undefined && episode.taskId !== options.task) continue
         shown += 1
         process.stdout.write(`${episode.rollout}  attempt ${episode.attempt}  task ${episode.taskId}  ${episode.stopReason}\n`)
-        process.stdout.write(`${renderEpisode({ messages: episode.messages, reward: episode.reward })}\n`)
+        process.stdout.write(`${renderEpisode({ ...episode, models: messageModels(episode) })}\n`)
         if (options.tokens) {
           for (const { agent, turns } of episode.trajectories) {
             for (const turn of turns) {

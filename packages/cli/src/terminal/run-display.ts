@@ -124,9 +124,7 @@ function createTextDisplay(stream: NodeJS.WriteStream): RunDisplay {
           }
           break
         case 'episode-sampled':
-          line(
-            `\n${styleText('gray', `one episode of step ${event.step}`)}\n${renderEpisode({ messages: event.messages, reward: event.reward })}\n`,
-          )
+          line(`\n${styleText('gray', `one episode of step ${event.step}`)}\n${renderEpisode(event)}\n`)
           break
         case 'warning-raised':
           line(`${styleText('yellow', 'warning')}  ${event.message}`)

@@ -1,0 +1,30 @@
+import { stripVTControlCharacters } from 'node:util'
+import type { Message } from '@aworld-train/protocol'
+import { expect, it } from 'vitest'
+import { renderEpisode } from './episode-text.ts'
+
+it('labels each answer with the model that gave it', () => {
+  const messages: Message[] = [
+    { role: 'system', content: 'Be brief.' },
+    { role: 'user', content: 'Gold?' },
+    { role: 'assistant', content: null, toolCalls: [{ id: 'c1', name: 'lookup', arguments: '{"element":"gold"}' }] },
+    { role: 'tool', content: '79', toolCallId: 'c1' },
+    { role: 'assistant', content: '79' },
+    { role: 'assistant', content: 'That is right.' },
+  ]
+  const models = [null, null, null, null, null, 'large-judge']
+  expect(`\n${stripVTControlCharacters(renderEpisode({ messages, models, reward: 1 }))}`).toMatchInlineSnapshot(`
+    "
+    task        Gold?
+    policy      lookup({"element":"gold"})
+                → 79
+    policy      79
+    large-judge That is right.
+    reward      1"
+  `)
+  expect(stripVTControlCharacters(renderEpisode({ messages: messages.slice(4), reward: null }))).toMatchInlineSnapshot(`
+    "policy  79
+    policy  That is right.
+    reward  not scored"
+  `)
+})
