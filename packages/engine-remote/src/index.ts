@@ -1,6 +1,8 @@
+export { type DescribeModelOptions, describeModel } from './describe-model.ts'
 export type { RemoteChatEngine } from './engine/chat-engine.ts'
 export type { ChatEngineOptions, FleetSource, TokenEngineOptions } from './engine/options.ts'
 export type { RemoteTokenEngine } from './engine/token-engine.ts'
+export { fleetHealth } from './fleet/fleet-health.ts'
 export { defaultFleetLimits, type FleetLimits } from './fleet/fleet-limits.ts'
 export type { Fleet, FleetCounts, FleetEvent, FleetOptions, ReplicaState } from './fleet/fleet-types.ts'
 export type { InFlightPolicy } from './fleet/server-kind.ts'

@@ -31,6 +31,9 @@ interface Running {
   readonly rollouts: OpenedRollouts | null
 }
 
+const publishers = (models: readonly OpenedModel[]) =>
+  Object.fromEntries(models.flatMap(({ name, publish }) => (publish ? [[name, publish] as const] : [])))
+
 async function openGateway(
   config: ServeConfig,
   models: readonly OpenedModel[],
@@ -51,7 +54,12 @@ async function openGateway(
     insecure,
     ...(publicUrl !== null && { publicUrl }),
     limits: http,
-    admin: { token: adminToken, maxSessions, ...(turns && { onTurn: ({ turn, ...session }) => turns.append(turn, session) }) },
+    admin: {
+      token: adminToken,
+      maxSessions,
+      weights: publishers(models),
+      ...(turns && { onTurn: ({ turn, ...session }) => turns.append(turn, session) }),
+    },
     logger: { warn: (message) => process.stderr.write(`${message}\n`) },
   })
 }

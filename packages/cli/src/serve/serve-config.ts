@@ -68,6 +68,15 @@ const LocalModel = z.strictObject({
   templateArguments,
 })
 
+export const RemoteLimits = z.strictObject({
+  /** Calls of one server at once, which are also its sockets. */
+  maxInFlight: count.default(256),
+  /** Calls that wait for a place. */
+  maxWaiting: count.default(8_192),
+  probeIntervalMs: ms.default(5_000),
+  unavailableMs: ms.default(10_000),
+})
+
 const remote = {
   /** Base URLs of the servers, all with the same weights. */
   urls: z.array(z.string().regex(/^https?:\/\//, 'must begin with http:// or https://')).min(1),
@@ -80,25 +89,27 @@ const remote = {
   contextLength: count.nullable().default(null),
   /** Name that the servers know the model or the adapter by; `null`: its name here. */
   served: z.string().min(1).nullable().default(null),
+  /** Name of the LoRA adapter that the model is, beside another model of the same servers; `null`: the base weights. */
+  policy: z.string().min(1).max(512).nullable().default(null),
   apiKey: Secret.nullable().default(null),
-  limits: z
-    .strictObject({
-      /** Calls of one server at once, which are also its sockets. */
-      maxInFlight: count.default(256),
-      /** Calls that wait for a place. */
-      maxWaiting: count.default(8_192),
-      probeIntervalMs: ms.default(5_000),
-      unavailableMs: ms.default(10_000),
-    })
-    .prefault({}),
+  /** Models of the same servers share them: set where the servers are first named. */
+  limits: RemoteLimits.prefault({}),
 }
-
-const VllmModel = z.strictObject({ kind: z.literal('vllm'), ...remote })
+const VllmModel = z.strictObject({
+  kind: z.literal('vllm'),
+  ...remote,
+  /** Of token engines: `generate` says which weights sampled which token and needs `--enable-scale-out`; every vLLM serves `completions`. */
+  route: z.enum(['generate', 'completions']).default('generate'),
+  /** What loads new weights: our extension of the worker, or vLLM's own. */
+  loadMethod: z.enum(['sync_from_dir', 'reload_weights']).default('sync_from_dir'),
+})
 const SglangModel = z.strictObject({ kind: z.literal('sglang'), ...remote })
 const FrozenModel = FrozenModelSettings.extend({ kind: z.literal('frozen') })
 
 export const ServeModel = z.discriminatedUnion('kind', [LocalModel, VllmModel, SglangModel, FrozenModel])
 export type ServeModel = z.infer<typeof ServeModel>
+/** A model on servers of others. */
+export type RemoteModel = z.infer<typeof VllmModel> | z.infer<typeof SglangModel>
 
 /** One endless session for plain clients, whose base URL is printed. Above `maxCallsInFlight` they get 503 with Retry-After. */
 export const ClientSettings = z.strictObject({
@@ -116,7 +127,7 @@ export const RolloutSettings = z.strictObject({
   agent: z.string().min(1),
   /** Scores episodes: `./reward.ts#name`; `null` leaves that to who asked for them. */
   reward: z.string().min(1).nullable().default(null),
-  /** Dataset with the answers that the reward compares with. */
+  /** Dataset with the answers that the reward compares with; a rollout of a task that is not there is refused. Without it every answer is `null`. */
   answers: z.string().min(1).nullable().default(null),
   /** Rollouts at once; the rest queue. */
   concurrency: count.default(32),

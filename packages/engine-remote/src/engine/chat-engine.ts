@@ -1,10 +1,12 @@
-import type { ChatEngine } from '@aworld-train/core'
+import type { ChatEngine, EngineHealth } from '@aworld-train/core'
 import { type LogprobKind, type Sampling, TrainError } from '@aworld-train/protocol'
+import { fleetHealth } from '../fleet/fleet-health.ts'
 import type { Fleet } from '../fleet/fleet-types.ts'
 
 /** A chat engine over servers; whoever shares its fleet with another engine closes the fleet. */
 export interface RemoteChatEngine extends ChatEngine {
   readonly fleet: Fleet
+  health(): EngineHealth
 }
 
 export interface ChatEngineParts {
@@ -68,6 +70,7 @@ export function createChatEngine({ fleet, ownsFleet, model, policy, logprobs, re
       )
     },
     weightVersion: () => fleet.weightVersion(policy),
+    health: () => fleetHealth(fleet),
     async close() {
       closed = true
       if (ownsFleet) await fleet.close()

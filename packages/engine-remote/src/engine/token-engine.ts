@@ -1,6 +1,7 @@
-import type { GenerateRequest, GenerateResult, ModelDescription, TokenEngine } from '@aworld-train/core'
+import type { EngineHealth, GenerateRequest, GenerateResult, ModelDescription, TokenEngine } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { fleetParts } from '../fleet/fleet.ts'
+import { fleetHealth } from '../fleet/fleet-health.ts'
 import type { Fleet, FleetOutcome } from '../fleet/fleet-types.ts'
 import type { Replica } from '../fleet/replica.ts'
 import { createEventReader } from '../http/event-stream.ts'
@@ -15,6 +16,7 @@ import type { TokenProtocol } from './token-protocol.ts'
 /** A token engine over servers; whoever shares its fleet with another engine closes the fleet. */
 export interface RemoteTokenEngine extends TokenEngine {
   readonly fleet: Fleet
+  health(): EngineHealth
 }
 
 export interface TokenEngineParts {
@@ -109,7 +111,9 @@ export function createTokenEngine({ fleet, ownsFleet, model, served, protocol, s
         },
       },
       signal,
-    )
+    ).catch((cause: unknown) => {
+      throw protocol.explain?.(cause) ?? cause
+    })
     signal.throwIfAborted()
     return outcome
   }
@@ -148,6 +152,7 @@ export function createTokenEngine({ fleet, ownsFleet, model, served, protocol, s
     generate: (request, signal) => generate(counted(request), signal, fleet.send),
     weightVersion: () => fleet.weightVersion(),
     sampledTokens: () => sampled,
+    health: () => fleetHealth(fleet),
     async close() {
       closed = true
       if (ownsFleet) await fleet.close()

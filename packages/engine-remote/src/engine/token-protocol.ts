@@ -24,6 +24,8 @@ export interface Piece {
 /** The two sides of one route that takes token ids and streams token ids with logprobs. */
 export interface TokenProtocol {
   readonly path: string
+  /** Says more of an error that the route answered with; `undefined` where it says it all. */
+  explain?(cause: unknown): Error | undefined
   encode(request: GenerateRequest, context: TokenCallContext): Buffer
   /** Reads the events of one answer, in order; `null` for one that brings nothing. Throws POLICY_RESPONSE_INVALID and what the server itself reports. */
   createDecoder(server: string): (data: string) => Piece | null

@@ -31,14 +31,17 @@ export function createProbes({ kind, members, limits, observe, onRestart, onTick
   const { probeIntervalMs, probeTimeoutMs } = limits
   const ended = new AbortController()
   let pauses = 0
+  /** What was asked before a pause says nothing after it. */
+  let epoch = 0
   let timer: NodeJS.Timeout | undefined
   let round: Promise<unknown> = Promise.resolve()
   const asked = new Set<Replica>()
 
   /** Compares what a server says of itself with what is known; the first answer is what is known. */
   async function identify(replica: Replica, known: boolean): Promise<void> {
+    const before = epoch
     const { weights, boot } = await kind.identify(replica.admin, ended.signal)
-    if (pauses > 0) return
+    if (pauses > 0 || epoch !== before) return
     const restarted = known && ((boot !== null && replica.boot !== null && boot !== replica.boot) || weights !== replica.label)
     replica.boot = boot ?? replica.boot
     replica.label = weights
@@ -88,6 +91,7 @@ export function createProbes({ kind, members, limits, observe, onRestart, onTick
     },
     pause() {
       pauses++
+      epoch++
     },
     resume() {
       pauses--

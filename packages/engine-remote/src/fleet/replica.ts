@@ -84,6 +84,7 @@ export function currentVersion(replica: Replica, policy?: string): number {
 
 export function setVersion({ history }: Replica, version: number, policy = ''): void {
   const versions = history.get(policy)
+  if (versions?.at(-1) === version) return
   if (versions) versions.push(version)
   else history.set(policy, [version])
 }

@@ -20,6 +20,8 @@ export interface ServerKind {
   resume(admin: Admin, signal: AbortSignal): Promise<void>
   /** Loads the weights of a folder that the server can read and names them. Rejects where the server says it could not. */
   loadWeights(admin: Admin, weights: { readonly directory: string; readonly label: string }, signal: AbortSignal): Promise<void>
+  /** Names the weights that the server has already; calls in flight go on. */
+  nameWeights(admin: Admin, label: string, signal: AbortSignal): Promise<void>
   /** Loads a LoRA adapter, in the place of one of that name. */
   loadAdapter(admin: Admin, adapter: { readonly name: string; readonly directory: string }, signal: AbortSignal): Promise<void>
   unloadAdapter(admin: Admin, name: string, signal: AbortSignal): Promise<void>

@@ -39,6 +39,9 @@ export const sglangKind: ServerKind = {
       { model_path: directory, weight_version: label, abort_all_requests: false, flush_cache: true },
       signal,
     ),
+  // Its default aborts all calls.
+  nameWeights: (admin, label, signal) =>
+    succeed(admin, '/update_weight_version', { new_version: label, abort_all_requests: false }, signal, 3),
   async loadAdapter(admin, { name, directory }, signal) {
     // A name that is taken is refused, and there is no replacing in place.
     await admin.call('/unload_lora_adapter', { body: { lora_name: name }, signal })

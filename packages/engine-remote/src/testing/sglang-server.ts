@@ -80,6 +80,11 @@ export async function createToySglang({ incremental = false } = {}): Promise<Toy
       state.label = String(json['weight_version'])
       success(response)
     },
+    '/update_weight_version': ({ json }, response) => {
+      if (json['abort_all_requests'] !== false) state.abortAll()
+      state.label = String(json['new_version'])
+      success(response)
+    },
     '/load_lora_adapter': ({ json }, response) => {
       const name = String(json['lora_name'])
       if (state.adapters.has(name)) return sendJson(response, 400, { success: false, error_message: `${name} is loaded already` })

@@ -43,13 +43,22 @@ export function vllmKind({ loadMethod = 'sync_from_dir' }: VllmKindOptions = {})
         loadMethod === 'reload_weights'
           ? { method: loadMethod, kwargs: { weights_path: directory } }
           : { method: loadMethod, args: [directory] }
-      const { json } = await admin.expect('/collective_rpc', { body, timeoutMs: 600_000, signal })
+      const { json } = await admin.expect('/collective_rpc', { body, timeoutMs: 600_000, signal }).catch((cause: unknown) => {
+        if (!(cause instanceof TrainError) || !isMissing({ status: Number(cause.details?.['status']) })) throw cause
+        const message = `${admin.server} has no route that loads weights; start it with VLLM_SERVER_DEV_MODE=1 and --worker-extension-cls aworld_train_vllm.WeightSync.`
+        throw new TrainError('CONFIG_INVALID', message, { cause, details: cause.details ?? {} })
+      })
       const results = isRecord(json) && Array.isArray(json['results']) ? json['results'] : []
       for (const result of results)
         if (isRecord(result) && typeof result['error'] === 'string') throw refused(admin.server, 'load the weights', 200, result['error'])
       await admin.expect('/update_weight_version', { body: { new_version: label }, attempts: 3, signal })
       // Where calls are kept their blocks stay; new calls do not see them, as the salt of their cache is the version.
       await admin.call('/reset_prefix_cache', { body: {}, attempts: 3, signal })
+    },
+    async nameWeights(admin, label, signal) {
+      const { status, text } = await admin.call('/update_weight_version', { body: { new_version: label }, attempts: 3, signal })
+      // Without the route nothing tells a name either.
+      if (status !== 200 && !isMissing({ status })) throw refused(admin.server, 'name its weights', status, text)
     },
     async loadAdapter(admin, { name, directory }, signal) {
       const body = { lora_name: name, lora_path: directory, load_inplace: true }

@@ -1,4 +1,4 @@
-import type { Sampling } from '@aworld-train/protocol'
+import { type Sampling, TrainError } from '@aworld-train/protocol'
 import { encodeIds } from '../engine/encode-ids.ts'
 import type { LabelledSpan } from '../engine/to-spans.ts'
 import type { TokenCallContext, TokenProtocol } from '../engine/token-protocol.ts'
@@ -54,9 +54,22 @@ function parseEvent<Choice>(server: string, data: string): { event: WireEvent<Ch
 
 const cachedOf = (event: WireEvent<unknown>): number | undefined => event.usage?.prompt_tokens_details?.cached_tokens
 
+/** vLLM 0.32 answers 403 to the route where it was started without the flag, older ones 404; a model that is not there is another 404. */
+function explainMissingRoute(cause: unknown): TrainError | undefined {
+  if (!(cause instanceof TrainError)) return
+  const { message, details = {} } = cause
+  if ((details['status'] !== 403 && details['status'] !== 404) || /model .* does not exist/i.test(message)) return
+  return new TrainError(
+    'CONFIG_INVALID',
+    `${details['server']} answered ${details['status']} to /inference/v1/generate. Start it with --enable-scale-out, or set route: completions, which every vLLM serves.`,
+    { cause, details },
+  )
+}
+
 /** `POST /inference/v1/generate` (entrypoints/scale_out/token_in_token_out): spans of weight versions, no detokenising; needs `--enable-scale-out`. */
 export const vllmGenerate: TokenProtocol = {
   path: '/inference/v1/generate',
+  explain: explainMissingRoute,
   encode({ promptTokenIds, sampling }, context) {
     const { served, salt, streamInterval } = context
     const rest = {

@@ -281,7 +281,10 @@ describe('an update', () => {
     const both = [updater.publish({ version: 1, directory: '/weights-1' }), updater.publish({ version: 2, directory: '/weights-2' })]
     expect((await Promise.all(both)).map(({ version }) => version)).toEqual([1, 2])
     expect(servers[0]!.state.weights).toBe(2)
-    await expect(updater.publish({ version: 2, directory: '/weights-2' })).rejects.toMatchObject({ code: 'CONFIG_INVALID' })
+    await expect(updater.publish({ version: 2, directory: '/weights-2' })).rejects.toMatchObject({
+      code: 'POLICY_VERSION_CONFLICT',
+      details: { published: 2 },
+    })
   })
 })
 

@@ -20,10 +20,15 @@ export interface WeightUpdaterOptions {
 export interface Publication {
   /** Above every version before it. */
   readonly version: number
-  /** Folder with safetensors, readable on the servers' machines under this path. */
-  readonly directory: string
+  /**
+   * Folder with safetensors, readable on the servers' machines under this path. Absent: they have the weights already, and are
+   * named by `version` where they can be; they may be paused. Then `version` may also be the one that was published last.
+   */
+  readonly directory?: string | undefined
   /** Publishes a LoRA adapter under this name, in the place of the base weights. */
   readonly policy?: string | undefined
+  /** In the place of the updater's. */
+  readonly inFlight?: InFlightPolicy | undefined
 }
 
 export interface PublishReport {
@@ -43,7 +48,8 @@ export interface WeightUpdater {
   /**
    * Resolves when every server that could be updated samples the new weights; a server that could not takes no more calls
    * until a later update reaches it. Rejects with POLICY_STALE_WEIGHTS where a server samples other weights than it was given,
-   * and with the error of a server where none could be updated. Updates run one after the other.
+   * and with the error of a server where none could be updated, POLICY_VERSION_CONFLICT for a version that was passed. Updates run
+   * one after the other.
    */
   publish(publication: Publication, signal?: AbortSignal): Promise<PublishReport>
 }
@@ -73,12 +79,23 @@ export function createWeightUpdater({ fleet, inFlight = 'drain', check, timeoutM
     else parts.emit({ type: 'weights-published', server: replica.url, version, policy })
   }
 
-  async function load(
-    replica: Replica,
-    { version, directory, policy }: Publication,
-    mode: InFlightPolicy,
-    signal: AbortSignal,
-  ): Promise<void> {
+  /** Takes what a server has as `version`. */
+  async function take(replica: Replica, { version, policy }: Publication, signal: AbortSignal): Promise<void> {
+    // Before it is named on the server: until then answers name the version before, and either is in the call's range.
+    setVersion(replica, version, policy)
+    if (policy !== undefined) return
+    try {
+      await kind.nameWeights(replica.admin, String(version), signal)
+    } catch (cause) {
+      parts.setStale(replica, true)
+      throw cause
+    }
+    replica.label = replica.label === null ? null : String(version)
+  }
+
+  async function load(replica: Replica, publication: Publication, mode: InFlightPolicy, signal: AbortSignal): Promise<void> {
+    const { version, directory, policy } = publication
+    if (directory === undefined) return await take(replica, publication, signal)
     await kind.pause(replica.admin, mode, signal)
     try {
       if (policy === undefined) {
@@ -122,15 +139,17 @@ export function createWeightUpdater({ fleet, inFlight = 'drain', check, timeoutM
   }
 
   async function publishNow(publication: Publication, outer: AbortSignal | undefined): Promise<PublishReport> {
-    const { version, policy } = publication
+    const { version, policy, directory } = publication
+    const mode = publication.inFlight ?? inFlight
     const deadline = AbortSignal.timeout(timeoutMs)
     const signal = outer ? AbortSignal.any([outer, deadline]) : deadline
     signal.throwIfAborted()
-    if (version <= weightVersion(policy) && (policy === undefined || current.has(policy)))
-      throw new TrainError(
-        'CONFIG_INVALID',
-        `Version ${version} was to be published after ${weightVersion(policy)}; publish ascending versions.`,
-      )
+    const last = weightVersion(policy)
+    const passed = directory === undefined ? version < last : version <= last
+    if (passed && (policy === undefined || current.has(policy))) {
+      const message = `Version ${version} was to be published after ${last}; publish ascending versions.`
+      throw new TrainError('POLICY_VERSION_CONFLICT', message, { details: { published: last } })
+    }
     const startedAt = performance.now()
     // A server that does not answer is updated when it is back.
     const targets = parts.members.filter(({ health }) => health.healthy)
@@ -139,8 +158,8 @@ export function createWeightUpdater({ fleet, inFlight = 'drain', check, timeoutM
     parts.pauseProbes()
     let loaded: Loaded[] = []
     try {
-      if (inFlight === 'drain') await parts.drained(targets, signal)
-      loaded = await Promise.all(targets.map((replica) => update(replica, publication, inFlight, signal)))
+      if (mode === 'drain' && directory !== undefined) await parts.drained(targets, signal)
+      loaded = await Promise.all(targets.map((replica) => update(replica, publication, mode, signal)))
       if (loaded.every(({ error }) => error !== null)) throw (loaded[0] as Loaded).error
       current.set(policy ?? '', publication)
       failed.clear()
@@ -177,6 +196,12 @@ export function createWeightUpdater({ fleet, inFlight = 'drain', check, timeoutM
   /** Brings a server that started again, or missed an update, to what was published last. */
   async function restore(replica: Replica): Promise<void> {
     if (!replica.stale || failed.has(replica) || current.size === 0) return
+    const unknown = [...current.values()].find(({ directory }) => directory === undefined)
+    if (unknown) {
+      failed.add(replica)
+      const message = `${replica.url} may not have version ${unknown.version}, which others brought to it; bring it there again and publish it.`
+      return emit(replica, unknown, new TrainError('POLICY_STALE_WEIGHTS', message))
+    }
     const signal = AbortSignal.timeout(timeoutMs)
     parts.pauseProbes()
     try {

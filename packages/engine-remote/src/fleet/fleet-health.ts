@@ -1,0 +1,18 @@
+import type { EngineHealth } from '@aworld-train/core'
+import type { Fleet } from './fleet-types.ts'
+
+/** The state of a fleet as `/ready` and `/metrics` want it. Calls wait for the fleet, not for one of its servers. */
+export function fleetHealth(fleet: Fleet): EngineHealth {
+  const { waiting, longestWaitMs } = fleet.counts()
+  const states = fleet.replicas()
+  const replicas = states.map(({ server, inFlight, out }, index) => ({
+    name: new URL(server).host,
+    ready: out === null,
+    inFlight,
+    queued: index === 0 ? waiting : 0,
+    oldestQueuedMs: index === 0 ? longestWaitMs : 0,
+  }))
+  const ready = replicas.some((replica) => replica.ready)
+  const reasons = states.map(({ server, out }) => `${new URL(server).host} ${out ?? 'takes calls'}`)
+  return { ready, reason: ready ? null : `no server takes calls (${reasons.join(', ')})`, replicas }
+}
