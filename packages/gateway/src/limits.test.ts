@@ -27,7 +27,8 @@ test('parallel calls do not pass maxTurns', async () => {
 })
 
 test('the call that would pass maxTokens is cut, later ones are refused', async () => {
-  await using started = await startGateway({ say: () => 'abcdef' })
+  // In one piece: an engine that was not told of the budget would pass it.
+  await using started = await startGateway({ say: () => ({ text: 'abcdef', pieceSize: 100 }) })
   const session = started.gateway.open(sessionRequest({ maxTokens: 10 }))
   const client = openaiClient(session.endpoint('agent'))
   const first = await client.chat.completions.create({ model: 'any', messages })
