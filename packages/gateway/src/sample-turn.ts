@@ -1,5 +1,6 @@
 import { toTrainError } from '@aworld-train/protocol'
 import type { ActiveCall } from './active-call.ts'
+import { affinityOf } from './affinity.ts'
 import type { AnswerHead, Completion, ModelCall } from './call.ts'
 import { add } from './counters.ts'
 import { effectiveSampling } from './effective-sampling.ts'
@@ -94,7 +95,7 @@ export async function sampleTurn(options: ServeCallOptions, { model, call, activ
       promptTokenIds: prepared.promptTokenIds,
       sampling,
       random: toRandomKey(parts.seed, request, agent.name, arrival),
-      affinity: `${request.rollout}.${request.attempt}`,
+      affinity: affinityOf(request, () => call.messages.find(({ role }) => role === 'user')?.content ?? ''),
       policy,
     },
     call: active,

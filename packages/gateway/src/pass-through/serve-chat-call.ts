@@ -1,6 +1,7 @@
 import type { ChatCallOutcome } from '@aworld-train/core'
 import type { Sampling } from '@aworld-train/protocol'
 import { CallAborted } from '../active-call.ts'
+import { affinityOf, firstQuestion } from '../affinity.ts'
 import { chatCompletions } from '../dialects/chat-completions/index.ts'
 import { effectiveSampling } from '../effective-sampling.ts'
 import { badRequest } from '../failure.ts'
@@ -69,13 +70,13 @@ async function askEngine(served: ServedCall, model: ChatModelRoute, asked: Asked
   const sampling = await admit(served, fields)
   options.observed.admitted()
   sink.onFirst = options.observed.firstToken
-  const { rollout, attempt, sampling: given } = session.request
+  const affinity = affinityOf(session.request, () => firstQuestion(request))
   const versionBefore = model.engine.weightVersion()
   const common = { model, request, sink, sampling, startedAt: Date.now(), versionBefore, constrained: fields.constrained === true }
   let outcome: ChatCallOutcome
   try {
-    const body = spliceBody(request, model.members.of(sampling, fields.model, sampling === given))
-    outcome = await model.engine.send({ body, stream: fields.stream === true, affinity: `${rollout}.${attempt}` }, sink, active.signal)
+    const body = spliceBody(request, model.members.of(sampling, fields.model, sampling === session.request.sampling))
+    outcome = await model.engine.send({ body, stream: fields.stream === true, affinity }, sink, active.signal)
     if (sink.error() === null) sink.check()
   } catch (cause) {
     session.turnsTaken--

@@ -1,0 +1,22 @@
+import { createHash } from 'node:crypto'
+import type { SessionRequest } from '@aworld-train/core'
+import { scanArrayMember } from './pass-through/scan-members.ts'
+
+/**
+ * Calls with the same value stay with one server: those of a rollout or, in a session without an end, which many clients share,
+ * those that begin with the same question.
+ */
+export function affinityOf({ rollout, attempt, maxKeptTurns }: SessionRequest, question: () => string): string {
+  const whole = `${rollout}.${attempt}`
+  return maxKeptTurns === undefined ? whole : `${whole}.${createHash('sha256').update(question()).digest('hex').slice(0, 16)}`
+}
+
+/** The first message of the user in a body of Chat Completions, as it was written; '' where there is none. */
+export function firstQuestion(body: Buffer): string {
+  const text = body.toString('latin1')
+  for (const [start, end] of scanArrayMember(text, 'messages') ?? []) {
+    const message = text.slice(start, end)
+    if (/"role"\s*:\s*"user"/.test(message)) return message
+  }
+  return ''
+}
