@@ -116,6 +116,11 @@ it('serves plain clients, sessions of other programs and rollouts, and keeps wha
   const metrics = await (await fetch(`${first.url}/metrics`)).text()
   expect(metrics).toMatch(/calls_total\{model="policy",dialect="chat-completions",outcome="ok",code=""\} 3\n/)
   expect((await fetch(`${first.url}/ready`)).status).toBe(200)
+  const stranger = rollout('b')
+  await expect(client.submit({ ...stranger, task: { ...stranger.task, id: 'task-99' } })).rejects.toMatchObject({
+    code: 'ROLLOUT_INVALID',
+    message: expect.stringMatching(/"task-99" is not in \.\/train\.jsonl/),
+  })
   await client.close()
   expect(await first.end('SIGKILL')).toBe('SIGKILL')
 

@@ -64,7 +64,7 @@ export const agentLoopRows: readonly ParityRow[] = [
     theirs: '`self.get_llm_server_model_name()`: the last two parts of the model path',
     ours: "`this.getLlmServerModelName()`: `'policy'`",
     status: 'differs',
-    note: 'The gateway answers to any model name and the run names the policy.',
+    note: 'Without frozen models the gateway answers to any model name, and the run names the policy.',
     async check() {
       assert.equal(await new CustomAgentLoop().getLlmServerModelName(), 'policy')
     },

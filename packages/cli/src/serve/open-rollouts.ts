@@ -2,6 +2,7 @@ import { join, resolve } from 'node:path'
 import { isLoopback } from '@aworld-train/core'
 import { createEnvironment } from '@aworld-train/environment'
 import type { Gateway } from '@aworld-train/gateway'
+import { TrainError } from '@aworld-train/protocol'
 import {
   createRolloutRunner,
   createRolloutServer,
@@ -57,6 +58,11 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
   const service = stack.adopt(
     createRolloutService({
       store,
+      check: ({ task }) => {
+        if (reward === null || answers === null || answers.has(task.id)) return
+        const message = `Task "${task.id}" is not in ${settings.answers}, so its reward would know no answer; add the task there, or submit one of its ${answers.size} tasks.`
+        throw new TrainError('ROLLOUT_INVALID', message)
+      },
       limits: { maxQueuedBytes: settings.limits.maxQueuedBytes },
       openRunner: (onEvent) =>
         createRolloutRunner({

@@ -1,3 +1,4 @@
+import { TrainError } from '@aworld-train/protocol'
 import { expect, test } from 'vitest'
 import { memoryStore } from '../testing/memory-store.ts'
 import { rolloutRequest } from '../testing/rollout-fixtures.ts'
@@ -118,4 +119,19 @@ test('a service that forgets asks the store, whose word on a key is the same', a
   next.submit(rolloutRequest('d'))
   expect(await next.wait('d', minute)).toMatchObject({ status: 'done', episode: { attempt: 1 } })
   await next.close()
+})
+
+test('a rollout that the check refuses is not taken, and is known to nobody', async () => {
+  let refused = 0
+  const { service } = start({
+    check: ({ task }) => {
+      refused++
+      throw new TrainError('ROLLOUT_INVALID', `Task "${task.id}" has no answer.`)
+    },
+  })
+  expect(() => service.submit(rolloutRequest('a'))).toThrow(expect.objectContaining({ code: 'ROLLOUT_INVALID' }))
+  expect(() => service.get('a')).toThrow(expect.objectContaining({ code: 'ROLLOUT_UNKNOWN' }))
+  expect(refused).toBe(1)
+  expect(service.counts()).toMatchObject({ queued: 0, running: 0, queuedBytes: 0 })
+  await service.close()
 })

@@ -17,6 +17,8 @@ export interface RolloutServiceOptions {
   readonly openRunner: (onEvent: (event: RunEvent) => void) => RolloutRunner & { close?(): Promise<void> }
   /** Keeps what is finished. With its `rollout`, keys of earlier processes are known too. */
   readonly store: RunStore
+  /** Throws for a new rollout that cannot be run as it should, such as one that would be scored without its answer; with ROLLOUT_INVALID where the client is to correct it. */
+  readonly check?: ((request: RolloutRequest) => void) | undefined
   readonly limits?: Partial<RolloutServiceLimits> | undefined
 }
 
@@ -52,7 +54,7 @@ export interface RolloutServiceCounts {
 export interface RolloutService {
   /**
    * Queues a rollout. The same request again is the same rollout: one that is cancelled, failed or interrupted runs again. The
-   * answer carries no episode. Throws ROLLOUT_CONFLICT for another request under the same key, ROLLOUT_QUEUE_FULL beyond the bytes of the queue, ROLLOUT_CANCELLED once it stops.
+   * answer carries no episode. Throws ROLLOUT_CONFLICT for another request under the same key, ROLLOUT_QUEUE_FULL beyond the bytes of the queue, ROLLOUT_CANCELLED once it stops, and what `check` throws.
    */
   submit(request: RolloutRequest): RolloutState
   /** Throws ROLLOUT_UNKNOWN. */
@@ -95,7 +97,7 @@ function samplesOf(episode: Episode): Pick<RolloutState, 'samples' | 'error'> {
 
 const again: ReadonlySet<RolloutState['status']> = new Set(['cancelled', 'failed'])
 
-export function createRolloutService({ openRunner, store, ...options }: RolloutServiceOptions): RolloutService {
+export function createRolloutService({ openRunner, store, check, ...options }: RolloutServiceOptions): RolloutService {
   const limits = { ...defaultServiceLimits, ...options.limits }
   const log = createEventLog({ kept: limits.maxKeptEvents })
   const entries = new Map<string, Entry>()
@@ -194,6 +196,7 @@ export function createRolloutService({ openRunner, store, ...options }: RolloutS
     if (entry && !again.has(entry.status)) return receipt(key, entry.status)
     if (known?.status === 'done') return receipt(key, 'done')
     if (stopping) throw cancelled(key, new Error('The service is stopping; submit the rollout again when it is back.'))
+    check?.(request)
     const bytes = Buffer.byteLength(text)
     if (count.queuedBytes + bytes > limits.maxQueuedBytes) {
       const message = `Rollout "${key}" has ${bytes} bytes; the queue holds ${count.queuedBytes} of ${limits.maxQueuedBytes}. Submit it again when some have ended, or raise maxQueuedBytes.`

@@ -6,7 +6,7 @@ import { type MemoryStore, memoryStore } from '../testing/memory-store.ts'
 import { exactReward, program } from '../testing/rollout-fixtures.ts'
 import { createRolloutClient, type RolloutClient, type RolloutClientOptions } from './rollout-client.ts'
 import { createRolloutServer, type RolloutServer, type RolloutServerOptions } from './rollout-server.ts'
-import { createRolloutService, type RolloutService, type RolloutServiceLimits } from './rollout-service.ts'
+import { createRolloutService, type RolloutService, type RolloutServiceLimits, type RolloutServiceOptions } from './rollout-service.ts'
 
 export interface ServiceSetting {
   /** The agent; asks the policy once and answers with what it says where absent. */
@@ -16,6 +16,7 @@ export interface ServiceSetting {
   readonly concurrency?: number
   readonly limits?: Partial<RolloutServiceLimits>
   readonly store?: MemoryStore
+  readonly check?: RolloutServiceOptions['check']
 }
 
 /** A rollout that ends with its signal only. */
@@ -23,7 +24,7 @@ export const forever: AgentProgram['run'] = (_, { signal }) =>
   new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
 
 /** A rollout service with a real runner, without sockets. */
-export function startService({ run, before, concurrency = 2, limits, store = memoryStore() }: ServiceSetting = {}) {
+export function startService({ run, before, concurrency = 2, limits, store = memoryStore(), check }: ServiceSetting = {}) {
   const gateway = memoryGateway(() => ({ content: 'Right.' }))
   const answer: AgentProgram['run'] = async (task, context) => {
     await before?.(task, context)
@@ -34,6 +35,7 @@ export function startService({ run, before, concurrency = 2, limits, store = mem
   const service: RolloutService = createRolloutService({
     store,
     limits,
+    check,
     openRunner: (onEvent) =>
       createRolloutRunner({
         program: program(run ?? answer),
