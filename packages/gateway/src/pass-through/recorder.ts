@@ -116,15 +116,19 @@ export function createRecorder(): Recorder {
           entry?.reject(new TrainError(head.error.code, head.error.message))
           continue
         }
-        const { suffixTokens, completionTokens, completion, ...turn } = head
+        const { call, parent, branchReason, messagesDelta, suffixTokens, completionTokens, completion } = head
         const middle = idAt + suffixTokens
         const end = middle + completionTokens
         const rolloutLogprobs = logprobs.subarray(logprobAt, logprobAt + completionTokens)
-        const added = entry && tokens.get(entry.record)?.add(head.call, head.parent, ids.subarray(idAt, middle), ids.subarray(middle, end))
+        const added = entry && tokens.get(entry.record)?.add(call, parent, ids.subarray(idAt, middle), ids.subarray(middle, end))
         idAt = end
         logprobAt += completionTokens
-        if (added) entry.resolve({ ...turn, completion: { ...completion, ...added, rolloutLogprobs } })
-        else entry?.reject(new TrainError('GATEWAY_FAILED', 'The session ended before the answer was read.'))
+        if (added) {
+          const { promptTokenIds, completionTokenIds } = added
+          const { message, finishReason, usage, weightVersions } = completion
+          const whole = { promptTokenIds, completionTokenIds, rolloutLogprobs, message, finishReason, usage, weightVersions }
+          entry.resolve({ call, parent, branchReason, messagesDelta, completion: whole })
+        } else entry?.reject(new TrainError('GATEWAY_FAILED', 'The session ended before the answer was read.'))
       }
       for (const record of over) tokens.delete(record)
     })
