@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { badRequest } from '../failure.ts'
 
 /** Fields that name the caller and do not change the answer. */
 const callerFields: ReadonlySet<string> = new Set(['user', 'metadata', 'safety_identifier', 'prompt_cache_key'])
@@ -6,8 +7,11 @@ const callerFields: ReadonlySet<string> = new Set(['user', 'metadata', 'safety_i
 /** Names under which ids of calls and messages stand; theirs differ from run to run. */
 const idFields: ReadonlySet<string> = new Set(['id', 'tool_call_id', 'call_id', 'tool_use_id', 'item_id', 'previous_response_id'])
 
+const maxDepth = 1_000
+
 /** Keys in order, callers left out, ids numbered as they first appear. */
 function canonical(value: unknown, ids: Map<string, string>, depth = 0): unknown {
+  if (depth > maxDepth) throw badRequest(`The body is nested more than ${maxDepth} deep; a recorded model takes no more.`)
   if (Array.isArray(value)) return value.map((item) => canonical(item, ids, depth + 1))
   if (typeof value !== 'object' || value === null) return value
   const sorted: [string, unknown][] = []
@@ -29,7 +33,7 @@ export interface RequestOrigin {
   readonly model: string
 }
 
-/** The same for requests that ask the same from the same place: 128 bits as hexadecimal digits. */
+/** The same for requests that ask the same from the same place: 128 bits as hexadecimal digits. GATEWAY_BAD_REQUEST for a bottomless body. */
 export function requestKey({ taskId, sample, agent, model }: RequestOrigin, body: unknown): string {
   const text = JSON.stringify([taskId, sample, agent, model, canonical(body, new Map())])
   return createHash('sha256').update(text).digest('hex').slice(0, 32)
