@@ -1,3 +1,6 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { SessionRequest } from '@aworld-train/core'
 import type { Trajectory } from '@aworld-train/protocol'
 import { expect, test } from 'vitest'
@@ -97,6 +100,29 @@ test('bytes of the own dialect pass as they are but for the model; a stream show
   expect(turns[0]!.messagesDelta[0]!.content).toContain('data:image/png')
 })
 
+test('a bottomless body is passed on and recorded as it is, or refused where a recording would have to compare it', async () => {
+  const deep = `${'['.repeat(50_000)}1${']'.repeat(50_000)}`
+  const directory = await mkdtemp(join(tmpdir(), 'frozen-test-'))
+  for (const [cassette, status] of [
+    [undefined, 200],
+    [{ path: join(directory, 'judge.jsonl'), mode: 'record' as const }, 400],
+  ] as const) {
+    await using party = await startThirdParty((call, response) => say(call, response, 'ok'))
+    await using started = await open(route(party, { ...(cassette && { cassette }) }))
+    const { baseUrl } = started.session.endpoint('agent')
+    for (const body of [`{"messages":[{"role":"user","content":"x"}],"x":${deep}}`, `{"messages":${deep}}`]) {
+      const response = await fetch(`${baseUrl}/chat/completions`, { method: 'POST', body })
+      expect([body.slice(0, 30), response.status]).toEqual([body.slice(0, 30), status])
+      const { error } = (await response.json()) as { error?: { code: string } }
+      expect(error?.code).toBe(status === 200 ? undefined : 'invalid_request')
+    }
+    expect(started.session.failure()).toBeNull()
+    const [{ turns }] = (await started.session.close()) as [Trajectory]
+    expect(turns.map(({ messagesDelta }) => messagesDelta[0]!.content?.slice(0, 14))).toEqual(status === 200 ? ['x', '{"messages":[['] : [])
+  }
+  await rm(directory, { recursive: true })
+})
+
 test('the key is in no answer, error, turn, log or metric, also where the third party repeats it', async () => {
   const logged: unknown[] = []
   const escaped = JSON.stringify(key).slice(1, -1)
@@ -171,6 +197,34 @@ test.each([
     details: { stopReason: 'cost-limit' },
     message: expect.stringContaining(option),
   })
+})
+
+test('what is not reported is charged by its length: answers without usage, and calls that were given up', async () => {
+  const content = 'x'.repeat(4_000)
+  const body = JSON.stringify({ model: 'judge', messages: [{ role: 'user', content }] })
+  const usage = { choices: [{ index: 0, message: { role: 'assistant', content: 'fine' }, finish_reason: 'stop' }] }
+  for (const silent of [false, true]) {
+    await using party = await startThirdParty((_, response) => {
+      if (!silent) response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(usage))
+    })
+    await using started = await open(route(party), { maxFrozenTokens: 1_500 })
+    const { baseUrl } = started.session.endpoint('agent')
+    const statuses: (number | string)[] = []
+    for (let call = 0; call < 3; call++) {
+      const asked = fetch(`${baseUrl}/chat/completions`, { method: 'POST', body, ...(silent && { signal: AbortSignal.timeout(100) }) })
+      statuses.push(
+        await asked.then(
+          ({ status }) => status,
+          () => 'gone',
+        ),
+      )
+      if (silent && call < 2) await until(() => party.aborted() === call + 1)
+    }
+    expect(statuses).toEqual(silent ? ['gone', 'gone', 400] : [200, 200, 400])
+    expect(party.calls).toHaveLength(2)
+    const [trajectory] = await started.session.close()
+    expect(trajectory!.turns.map((turn) => turn.usage.promptTokens)).toEqual(silent ? [] : [0, 0])
+  }
 })
 
 test('a call that is refused for load is repeated after the time that was named, no other is', async () => {

@@ -1,14 +1,14 @@
-import { type Message, type Sampling, TrainError, type Turn, toTrainError } from '@aworld-train/protocol'
+import { type Sampling, TrainError, type Turn, toTrainError, type Usage } from '@aworld-train/protocol'
 import { CallAborted } from '../active-call.ts'
 import type { AnswerHead, ModelCall } from '../call.ts'
 import type { ServerAnswer } from '../dialects/server-answer.ts'
 import type { FrozenModel } from '../models/model-table.ts'
 import { type ServedCall, settleDelivery } from '../serve-call.ts'
-import { checkFrozenBudget, holdTurns } from '../session-state.ts'
+import { checkFrozenBudget, holdTurns, type SessionState } from '../session-state.ts'
 import { type Answer, createAnswer, sendNothing } from '../stages/encode.ts'
 import { frozenApis } from './apis.ts'
 import { requestKey } from './canonical-request.ts'
-import { costOf } from './cost.ts'
+import { costOf, estimatedUsage } from './cost.ts'
 import { FrozenAnswer } from './frozen-answer.ts'
 import type { FrozenClient } from './frozen-client.ts'
 import { type FrozenRequest, toFrozenRequest } from './frozen-request.ts'
@@ -33,6 +33,11 @@ function askedSampling(call: ModelCall | null, { maxTokens }: Sampling): Samplin
   return { temperature, topP, topK, seed, stop: [...(call?.stop ?? [])], maxTokens: call?.maxTokens ?? maxTokens }
 }
 
+function charge(session: SessionState, { price }: FrozenModel, usage: Usage): void {
+  session.frozenTokens += usage.promptTokens + usage.completionTokens
+  session.cost += price ? costOf(usage, price) : 0
+}
+
 interface Recorded {
   readonly request: FrozenRequest
   readonly answer: ServerAnswer
@@ -44,10 +49,9 @@ function record({ options }: ServedCall, model: FrozenModel, { request, answer, 
   const { session, agent } = options
   const turns = holdTurns(agent, session)
   const { message, finishReason, usage } = answer.completion
-  const unread: Message[] = [{ role: 'user', content: JSON.stringify(request.json) }]
+  const isReported = usage.promptTokens + usage.completionTokens > 0
+  charge(session, model, isReported ? usage : estimatedUsage(request.call, [message]))
   const cost = model.price && costOf(usage, model.price)
-  session.frozenTokens += usage.promptTokens + usage.completionTokens
-  session.cost += cost ?? 0
   const turn: Turn = {
     version: 1,
     index: turns.length,
@@ -61,7 +65,7 @@ function record({ options }: ServedCall, model: FrozenModel, { request, answer, 
     weightVersions: [],
     finishReason,
     delivered: 'pending',
-    messagesDelta: request.call ? [...request.call.messages] : unread,
+    messagesDelta: request.call ? [...request.call.messages] : [{ role: 'user', content: request.body.toString('utf8') }],
     message,
     toolCalls: message.toolCalls ?? [],
     sampling: askedSampling(request.call, session.request.sampling),
@@ -118,7 +122,13 @@ export async function serveFrozenCall(served: ServedCall, model: FrozenModel): P
     await replay(cassette, key, model, sink)
     answer = sink.read()
   } else {
-    await client.send(request.body, sink, active.signal)
+    try {
+      await client.send(request.body, sink, active.signal)
+    } catch (cause) {
+      // What was asked for is paid for, also where nobody waits for the answer.
+      if (active.signal.aborted || sink.text() !== '') charge(session, model, estimatedUsage(request.call, []))
+      throw cause
+    }
     answer = sink.read()
     await cassette?.add(key, { status: 200, contentType: sink.contentType, text: sink.text() })
   }
