@@ -32,7 +32,7 @@ export function createWeightsApi(weights: NonNullable<AdminOptions['weights']>, 
     if (publish) return publish
     const able = Array.from(publishers.keys(), (each) => `"${each}"`).join(', ') || 'none'
     if (models.all.some((model) => model.name === name))
-      throw badRequest(`The weights of model "${name}" cannot be updated here; those that can: ${able}.`, null, 404)
+      throw badRequest(`The weights of model "${name}" cannot be updated here; those that can: ${able}.`, null, 404, 'not_found')
     const message = `There is no model "${name}" here; models whose weights can be updated: ${able}.`
     throw new TrainError('GATEWAY_MODEL_UNKNOWN', message)
   }
