@@ -92,6 +92,7 @@ function describe({ config, models, gateway, adminToken, clients, rollouts }: Ru
   ])
   if (clients) rows.push(['baseURL', `${clients.endpoint('client').baseUrl}  (any API key)`])
   rows.push(['gateway', `${gateway.url}  /health /ready /metrics, POST /v1/sessions`])
+  if (models.some(({ publish }) => publish)) rows.push(['weights', 'POST /v1/models/NAME/weights, with the admin token'])
   const { host, publicUrl } = config.gateway
   if (publicUrl === null && allAddresses.has(host))
     rows.push(['', 'agents on other machines need a URL with a name: set gateway.publicUrl'])
