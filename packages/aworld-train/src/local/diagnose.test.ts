@@ -1,6 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Agent, Swarm } from '@aworld-train/agent'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { diagnose } from './diagnose.ts'
 
@@ -38,4 +42,45 @@ it('names problems of a reward given by path and of the configuration itself', a
   }
   const checks = await diagnose(definition, new AbortController().signal)
   expect(checks.filter(({ ok }) => !ok).map(({ name }) => name)).toEqual(['reward', 'config'])
+})
+
+it('asks no frozen model and adds to no recording; with recorded answers it says which one is missing', async () => {
+  let calls = 0
+  const server = createServer((_, response) => {
+    calls += 1
+    response.writeHead(500).end()
+  }).listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+  const critic = new Agent({ name: 'critic', conf: { llmProvider: 'gateway', llmModelName: 'judge' } })
+  const cassette = join(folder, 'judge.jsonl')
+  const judge = { baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`, model: 'large-2026' }
+  const rollout = async (settings: object) => {
+    const definition = {
+      agent: new Swarm(new Agent({ name: 'solver', maxTurns: 1 }), critic),
+      trainDataset: [{ id: 'a', prompt: 'What is the symbol of iron?', answer: 'Fe' }],
+      rewardFunc: () => 1,
+      config: {
+        model: { path: fileURLToPath(new URL('../../../../examples/periodic-table/model', import.meta.url)) },
+        engine: { threads: 1, simd: 'plain' },
+        sampling: { maxTokens: 4 },
+        models: { judge: { ...judge, ...settings } },
+      },
+      baseDirectory: folder,
+    }
+    const checks = await diagnose(definition, new AbortController().signal)
+    return checks.find(({ name }) => name === 'rollout')
+  }
+  try {
+    expect(await rollout({})).toMatchObject({ ok: true, message: expect.stringMatching(/^left out.*models\.judge \(live\)/) })
+    expect(await rollout({ mode: 'record', cassette })).toMatchObject({ ok: true, message: expect.stringContaining('(record)') })
+    expect(existsSync(cassette)).toBe(false)
+    writeFileSync(cassette, '')
+    expect(await rollout({ mode: 'replay', cassette })).toMatchObject({
+      ok: true,
+      message: expect.stringMatching(/^ended early.*"judge".*judge\.jsonl.*\n.*1 turns in 1 branch/),
+    })
+    expect(calls).toBe(0)
+  } finally {
+    server.close()
+  }
 })

@@ -84,7 +84,10 @@ export async function diagnose(definition: TrainingDefinition, signal: AbortSign
     if (model === undefined) return checks
     const { problems } = await checkTemplate(model)
     checks.push({ name: 'template', ok: problems.length === 0, message: problems.join('\n') || 'round trip holds' })
-    if (problems.length === 0) await attempt('rollout', () => tryRollout(plan, model, join(folder, 'run'), task, signal), tokenReport)
+    if (problems.length > 0) return checks
+    const asked = askedModels(plan)
+    if (asked.length > 0) checks.push({ name: 'rollout', ok: true, message: leftOut(asked) })
+    else await attempt('rollout', () => tryRollout(plan, model, join(folder, 'run'), task, signal), describeRollout)
     return checks
   } finally {
     await rm(folder, { recursive: true, force: true })
@@ -159,6 +162,14 @@ async function listTools(plan: LocalPlan, signal: AbortSignal): Promise<string[]
   return names
 }
 
+/** Frozen models that a rollout might pay for, or whose recorded answers it might add to. */
+function askedModels({ config }: LocalPlan): string[] {
+  return Object.entries(config.models).flatMap(([name, { mode }]) => (mode === 'replay' ? [] : [`models.${name} (${mode})`]))
+}
+
+const leftOut = (models: readonly string[]) =>
+  `left out: it could cost money or add to recorded answers, since it may ask ${models.join(', ')}; with mode "replay" it is tried`
+
 async function tryRollout(plan: LocalPlan, model: string, path: string, task: Task, signal: AbortSignal): Promise<Episode> {
   await using stack = new AsyncDisposableStack()
   const store = stack.adopt(await openRunStore({ path }), (each) => each.close())
@@ -190,6 +201,7 @@ async function tryRollout(plan: LocalPlan, model: string, path: string, task: Ta
     },
     signal,
   )
+  if (isReplayMissing(episode)) return episode
   if (episode.stopReason === 'failed' || episode.stopReason === 'no-model-call')
     throw new Error(
       `one rollout on task "${task.id}" ended as ${episode.stopReason}: ${episode.error?.message ?? 'the agent never called the model'}`,
@@ -197,9 +209,20 @@ async function tryRollout(plan: LocalPlan, model: string, path: string, task: Ta
   return episode
 }
 
+const isReplayMissing = ({ error }: Episode) => error?.code === 'FROZEN_REPLAY_MISSING'
+
+/** What the policy says here is not what it said when answers were recorded: that one is missing is no fault of the project. */
+function describeRollout(episode: Episode): string {
+  return isReplayMissing(episode)
+    ? `ended early, an answer is not recorded: ${episode.error?.message}\n${tokenReport(episode)}`
+    : tokenReport(episode)
+}
+
 /** How many tokens one episode sampled, how its turns hang together, and what reaches a trainer. */
 function tokenReport(episode: Episode): string {
-  const turns = episode.trajectories.flatMap((trajectory) => trajectory.turns)
+  const all = episode.trajectories.flatMap((trajectory) => trajectory.turns)
+  const turns = all.filter(({ branchReasons }) => !branchReasons.includes('frozen-model'))
+  const frozen = all.length - turns.length
   const sampled = turns.reduce((sum, turn) => sum + turn.completionTokenIds.length, 0)
   const { samples } = toTrainingSamples(episode)
   const masked = samples.reduce((sum, { lossMask }) => sum + lossMask.reduce((total, bit) => total + bit, 0), 0)
@@ -208,7 +231,7 @@ function tokenReport(episode: Episode): string {
     ...new Set(turns.filter(({ parent, index }) => parent === null && index > 0).flatMap(({ branchReasons }) => branchReasons)),
   ]
   return [
-    `${episode.stopReason}, reward ${episode.reward ?? 'not scored'}: ${turns.length} turns in ${branches} branch${branches === 1 ? '' : 'es'}${reasons.length > 0 ? ` (${reasons.join(', ')})` : ''}, ${episode.toolCalls.length} tool calls`,
+    `${episode.stopReason}, reward ${episode.reward ?? 'not scored'}: ${turns.length} turns in ${branches} branch${branches === 1 ? '' : 'es'}${reasons.length > 0 ? ` (${reasons.join(', ')})` : ''}, ${episode.toolCalls.length} tool calls${frozen > 0 ? `, ${frozen} calls to frozen models` : ''}`,
     `${sampled} tokens sampled, ${masked} with loss mask 1 in ${samples.length} training sample${samples.length === 1 ? '' : 's'}`,
   ].join('\n')
 }
