@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { request } from 'undici'
 import type { AgentsResult } from '../gateway/agents.ts'
 import { type CellResult, measureCell } from '../gateway/measure-cell.ts'
@@ -183,6 +184,8 @@ async function measureMemory(rows: BenchRow[]): Promise<void> {
   await using gateway = await startOurs({ upstreamPort: upstream.line.port, connections, mode: 'pass-through', sessions: connections })
   const load = { bodyBytes: 2048, stream: false, connections, model: 'bench', warmUpSeconds: 0.1, seconds: 300 }
   const megabytes = async () => {
+    // The last answers are still being recorded.
+    await sleep(1000)
     await control(gateway.controlPort, '/collect')
     const { heapUsed, external } = await control(gateway.controlPort, '/collect')
     return (heapUsed + external) / 1e6

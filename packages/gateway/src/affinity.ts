@@ -2,13 +2,19 @@ import { createHash } from 'node:crypto'
 import type { SessionRequest } from '@aworld-train/core'
 import { scanArrayMember } from './pass-through/scan-members.ts'
 
+const hashedCharacters = 4096
+
 /**
  * Calls with the same value stay with one server: those of a rollout or, in a session without an end, which many clients share,
  * those that begin with the same question.
  */
 export function affinityOf({ rollout, attempt, maxKeptTurns }: SessionRequest, question: () => string): string {
   const whole = `${rollout}.${attempt}`
-  return maxKeptTurns === undefined ? whole : `${whole}.${createHash('sha256').update(question()).digest('hex').slice(0, 16)}`
+  if (maxKeptTurns === undefined) return whole
+  const asked = question()
+  // Of a long one the beginning and the length: a hash of 100 KB costs more than passing them on.
+  const hash = createHash('sha256').update(`${asked.length} ${asked.slice(0, hashedCharacters)}`)
+  return `${whole}.${hash.digest('hex').slice(0, 16)}`
 }
 
 /** The first message of the user in a body of Chat Completions, as it was written; '' where there is none. */
