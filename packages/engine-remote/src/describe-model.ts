@@ -21,8 +21,8 @@ export interface DescribeModelOptions {
   readonly name: string
   /** A Hugging Face folder. */
   readonly directory: string
-  /** Overrides that of config.json. */
-  readonly contextLength: number | null
+  /** In the place of that of config.json. */
+  readonly contextLength?: number | null | undefined
 }
 
 /** What a model is, of the files that say so; its weights need not be there. Rejects with CONFIG_INVALID naming what is missing. */
