@@ -57,6 +57,13 @@ function keyOf({ name, apiKey }: FrozenModel): string | undefined {
   )
 }
 
+/** Headers that carry a key under a name of the third party's own, with what follows the name of a scheme. */
+function secretsOf(headers: Readonly<Record<string, string>>): string[] {
+  const named = Object.entries(headers).filter(([name]) => /key|token|secret|auth/i.test(name))
+  // A shorter value is a mode such as `true`, which answers hold too.
+  return named.flatMap(([, value]) => [value, value.slice(value.indexOf(' ') + 1)]).filter(({ length }) => length >= 8)
+}
+
 /** The status that a client sees: its own mistakes and a refusal for load as they are, all else as a bad gateway. */
 const shownStatus = (status: number) => (status === 400 || status === 413 || status === 422 || status === 429 ? status : 502)
 
@@ -101,10 +108,10 @@ export async function openFrozenClient(
   const cassette = model.cassette ? await cassettes(model.cassette.path, model.cassette.mode) : null
   // A repetition needs no key, since it asks nobody.
   const key = cassette?.mode === 'replay' ? undefined : keyOf(model)
-  const redact = createRedact(key)
+  const redact = createRedact([key, ...secretsOf(given)])
   const url = new URL(baseUrl)
   const { path, headers } = frozenApis[dialect]
-  const target = `${url.pathname.replace(/\/$/, '')}${path}`
+  const target = `${url.pathname.replace(/\/$/, '')}${path}${url.search}`
   const allHeaders = { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...headers(key), ...given }
   const pool = new Pool(url.origin, { headersTimeout: timeoutMs, bodyTimeout: timeoutMs, connections: 1024, pipelining: 1 })
   const slots = createSlots(maxInFlight)

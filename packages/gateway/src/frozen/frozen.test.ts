@@ -165,6 +165,21 @@ test('the key is in no answer, error, turn, log or metric, also where the third 
   expect(logged.length).toBeGreaterThan(0)
 })
 
+test('a key in a header of the configuration is hidden too, and the query of the base URL is sent', async () => {
+  const secret = 'azure-secret-1234'
+  let asked = ''
+  await using party = await startThirdParty((call, response) => {
+    asked = `${call.path} ${call.headers['api-key']}`
+    say({ ...call, path: call.path.split('?')[0]! }, response, `your key is ${secret}`)
+  })
+  const headers = { 'api-key': secret }
+  await using started = await open({ ...route(party, { headers }), baseUrl: `${party.url}?api-version=2026-01-01` })
+  const { text } = await started.ask('chat-completions')
+  expect(asked).toContain('/chat/completions?api-version=2026-01-01 azure-secret-1234')
+  expect(text).toContain('[redacted]')
+  expect(text + JSON.stringify(await started.session.close())).not.toContain(secret)
+})
+
 test('the key comes from the environment, and a gateway without it does not start', async () => {
   await using party = await startThirdParty((call, response) => say(call, response, 'ok'))
   const name = 'AWORLD_TRAIN_TEST_JUDGE_KEY'
