@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { SessionRequest } from '@aworld-train/core'
 import { scanArrayMember } from './pass-through/scan-members.ts'
 
@@ -13,8 +13,8 @@ export function affinityOf({ rollout, attempt, maxKeptTurns }: SessionRequest, q
   if (maxKeptTurns === undefined) return whole
   const asked = question()
   // Of a long one the beginning and the length: a hash of 100 KB costs more than passing them on.
-  const hash = createHash('sha256').update(`${asked.length} ${asked.slice(0, hashedCharacters)}`)
-  return `${whole}.${hash.digest('hex').slice(0, 16)}`
+  const digest = hash('sha256', `${asked.length} ${asked.slice(0, hashedCharacters)}`, 'hex')
+  return `${whole}.${digest.slice(0, 16)}`
 }
 
 /** The first message of the user in a body of Chat Completions, as it was written; '' where there is none. */
