@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 import { createGateway } from '../gateway.ts'
 import { httpChatEngine } from '../testing/http-chat-engine.ts'
 import { startChatGateway } from '../testing/start-chat-gateway.ts'
-import { sessionRequest } from '../testing/start-gateway.ts'
+import { sessionRequest, until } from '../testing/start-gateway.ts'
 
 const ask = (url: string, content: string, more: object = {}, signal?: AbortSignal) =>
   fetch(`${url}/chat/completions`, {
@@ -24,7 +24,7 @@ test('calls that waited together take no more turns than the budget has', async 
   const { baseUrl } = session.endpoint('agent')
   await started.gateway.pause({ drain: true })
   const asked = Array.from({ length: 8 }, (_, index) => ask(baseUrl, `q${index}`))
-  await expect.poll(async () => metric(started.gateway.url, 'waiting')).toBe(8)
+  await expect.poll(async () => metric(started.gateway.url, 'waiting'), { timeout: 10_000 }).toBe(8)
   started.gateway.resume()
   const statuses = (await Promise.all(asked)).map(({ status }) => status)
   expect(statuses.filter((status) => status === 200)).toHaveLength(3)
@@ -37,10 +37,12 @@ test('a turn that its client left is counted once as abandoned, and mixed where 
   const session = started.gateway.open(sessionRequest())
   const abort = new AbortController()
   const response = await ask(session.endpoint('agent').baseUrl, 'q', { stream: true }, abort.signal)
-  await response.body!.getReader().read()
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
+  for (let seen = ''; !seen.includes('"finish_reason":"stop"'); ) seen += (await reader.read()).value
   started.engine.setWeightVersion(1)
   abort.abort()
-  await expect.poll(() => session.trajectories()[0]!.turns.length).toBe(1)
+  await until(() => session.trajectories()[0]!.turns.length === 1)
+  await until(() => started.gateway.counts().inFlight === 0 && started.gateway.counts().failures === 1)
   await sleep(20)
   expect(await metric(started.gateway.url, 'abandoned_turns_total')).toBe(1)
   const [trajectory] = await session.close()
