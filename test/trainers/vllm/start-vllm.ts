@@ -87,6 +87,8 @@ export async function startVllm({ model, served, contextLength, readyWithinMs }:
         VLLM_ALLOW_RUNTIME_LORA_UPDATING: 'True',
         VLLM_NO_USAGE_STATS: '1',
         HF_HUB_OFFLINE: '1',
+        // What vLLM compiles even so needs a C++ compiler, and a path without blanks.
+        TORCHDYNAMO_DISABLE: '1',
       },
     },
   )

@@ -19,6 +19,8 @@ export interface RecordAnswerOptions {
   /** Of the weights, when the engine was asked. */
   readonly versionBefore: number
   readonly abandoned: boolean
+  /** The server chose among fewer tokens than the policy has. */
+  readonly constrained: boolean
 }
 
 /** Which weights sampled what: the engine's own word, else one span; where an update fell into the call, between which. */
@@ -36,7 +38,7 @@ function versions(
 /** Has an answer read and adds its turn to the session. Rejects with POLICY_RESPONSE_INVALID where it holds no tokens. */
 export async function recordAnswer({ options, progress }: ServedCall, given: RecordAnswerOptions): Promise<void> {
   const { parts, session, agent } = options
-  const { model, request, sink, outcome, sampling, startedAt, versionBefore, abandoned } = given
+  const { model, request, sink, outcome, sampling, startedAt, versionBefore, abandoned, constrained } = given
   const { counters, recorder } = parts
   const answers = holdAnswers(agent, session, model.name, recorder.newRecord)
   for (const record of agent.over.splice(0)) recorder.forget(record)
@@ -85,7 +87,7 @@ export async function recordAnswer({ options, progress }: ServedCall, given: Rec
     sampling,
     usage,
     timing: { startedAt, endedAt },
-    capture: { tokens: 'engine-reported', logprobs: model.engine.logprobs },
+    capture: { tokens: 'engine-reported', logprobs: constrained ? 'processed' : model.engine.logprobs },
     ...turnModel(agent, model),
   }
   answers.indexes.set(read.call, turn.index)
