@@ -1,4 +1,4 @@
-// Real trainers and engines, each in a Python environment that the test makes.
+// Real trainers and engines, each in a Python environment that the test makes, and training that takes a minute by itself.
 import { fileURLToPath } from 'node:url'
 import { defineConfig, mergeConfig } from 'vitest/config'
 import base from '../../vitest.config.ts'

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { warmUp } from '../examples/periodic-table/warm-up.ts'
+import { warmUp } from '../../examples/periodic-table/warm-up.ts'
 
-const shipped = fileURLToPath(new URL('../examples/periodic-table/model', import.meta.url))
+const shipped = fileURLToPath(new URL('../../examples/periodic-table/model', import.meta.url))
 
 async function digests(folder: string): Promise<Record<string, string>> {
   const names = (await readdir(folder)).sort()
