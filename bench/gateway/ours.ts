@@ -19,11 +19,12 @@ const { values } = parseArgs({
     upstream: { type: 'string' },
     mode: { type: 'string', default: 'pass-through' },
     sessions: { type: 'string', default: '0' },
+    kept: { type: 'string' },
     connections: { type: 'string', default: '64' },
   },
 })
-/** Turns of a first session that are kept, and belong to one rollout of the store. */
-const turnsKept = 20
+/** Turns of a first session that are kept; all of them where absent, as in a rollout. */
+const turnsKept = values.kept === undefined ? undefined : Number(values.kept)
 const sampling: Sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 512, stop: [], seed: 0 }
 
 await using stack = new AsyncDisposableStack()

@@ -198,13 +198,28 @@ export interface StartOursOptions extends StartOptions {
   readonly mode: 'pass-through' | 'token-in'
   /** Sessions that are open from the start, one a client. */
   readonly sessions: number
+  /** Turns that those sessions keep; all of them where absent. */
+  readonly kept?: number
   /** Any core where `false`. */
   readonly pinned?: boolean
 }
 
 /** Our gateway with its recorder and a run store. */
-export async function startOurs({ upstreamPort, connections, mode, sessions, pinned = true }: StartOursOptions): Promise<RunningOurs> {
-  const args = [`--upstream=http://127.0.0.1:${upstreamPort}`, `--mode=${mode}`, `--sessions=${sessions}`, `--connections=${connections}`]
+export async function startOurs({
+  upstreamPort,
+  connections,
+  mode,
+  sessions,
+  kept,
+  pinned = true,
+}: StartOursOptions): Promise<RunningOurs> {
+  const args = [
+    `--upstream=http://127.0.0.1:${upstreamPort}`,
+    `--mode=${mode}`,
+    `--sessions=${sessions}`,
+    `--connections=${connections}`,
+    ...(kept === undefined ? [] : [`--kept=${kept}`]),
+  ]
   const started = await startScript<Pick<RunningOurs, 'port' | 'controlPort' | 'paths'>>(
     'ours.ts',
     args,

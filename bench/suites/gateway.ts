@@ -59,7 +59,7 @@ async function measure(cell: Cell, contestant: Contestant | null): Promise<CellR
   if (contestant === null)
     return await measureCell({ pid: upstream.pid, port: upstreamPort, paths: ['/v1/chat/completions'], headers: {} }, load)
   await using gateway = await contestant.start({ upstreamPort, connections })
-  return await measureCell(gateway, contestant.slow ? { ...load, warmUpSeconds: 5, seconds: 45, requests: 2 * connections } : load)
+  return await measureCell(gateway, contestant.slow ? { ...load, warmUpSeconds: 5, seconds: 20, requests: 2 * connections } : load)
 }
 
 async function measureCells(rounds: number, rows: BenchRow[], notes: string[]): Promise<void> {
@@ -181,7 +181,13 @@ async function control(port: number, path: string): Promise<Statistics> {
 async function measureMemory(rows: BenchRow[]): Promise<void> {
   const connections = 64
   await using upstream = await startScript<{ port: number }>('upstream.ts', [], loadCore)
-  await using gateway = await startOurs({ upstreamPort: upstream.line.port, connections, mode: 'pass-through', sessions: connections })
+  await using gateway = await startOurs({
+    upstreamPort: upstream.line.port,
+    connections,
+    mode: 'pass-through',
+    sessions: connections,
+    kept: 20,
+  })
   const load = { bodyBytes: 2048, stream: false, connections, model: 'bench', warmUpSeconds: 0.1, seconds: 300 }
   const megabytes = async () => {
     // The last answers are still being recorded.
