@@ -19,6 +19,9 @@ import { type BenchRow, type BenchSuite, compare, type Spread, spreadOf } from '
 
 type Starter = (options: StartOptions) => Promise<RunningGateway>
 
+/** Answers below which a measurement says nothing. */
+const fewest = 30
+
 interface Contestant {
   readonly start: Starter
   /** Takes so long for a request that it is measured once, until it has answered a few waves. */
@@ -72,6 +75,7 @@ async function measureCells(rounds: number, rows: BenchRow[], notes: string[]): 
         if (failed.has(name) || (contestant?.slow && round > 0)) continue
         try {
           const result = await measure(cell, contestant)
+          if (result.requests < fewest) throw new Error(`it answered ${result.requests} requests in ${result.seconds.toFixed(0)} s`)
           results[name] = [...(results[name] ?? []), result]
           if (result.errors > 0) notes.push(`${titleOf(cell)}: ${name} failed ${result.errors} of ${result.requests} requests.`)
         } catch (error) {
