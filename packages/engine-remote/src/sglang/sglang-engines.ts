@@ -1,5 +1,6 @@
 import type { Sampling } from '@aworld-train/protocol'
 import { createChatEngine, type RemoteChatEngine } from '../engine/chat-engine.ts'
+import { neutralSampling } from '../engine/neutral-sampling.ts'
 import { type ChatEngineOptions, type TokenEngineOptions, takeFleet } from '../engine/options.ts'
 import { createTokenEngine, type RemoteTokenEngine } from '../engine/token-engine.ts'
 import { createFleet } from '../fleet/fleet.ts'
@@ -58,15 +59,7 @@ function splice({ temperature, topP, topK, maxTokens, stop }: Sampling, served: 
     top_k: topK === 0 ? -1 : topK,
     max_tokens: maxTokens,
     max_completion_tokens: maxTokens,
-    // What else of a client's body would change how tokens are drawn. A seed would make the samples of a group equal.
-    seed: null,
-    min_p: 0,
-    min_tokens: 0,
-    ignore_eos: false,
-    frequency_penalty: 0,
-    presence_penalty: 0,
-    repetition_penalty: 1,
-    logit_bias: null,
+    ...neutralSampling,
     custom_logit_processor: null,
     ...(stop.length > 0 && { stop }),
     ...(policy !== undefined && { lora_path: policy }),

@@ -1,6 +1,7 @@
 import type { ModelDescription } from '@aworld-train/core'
 import type { Sampling } from '@aworld-train/protocol'
 import { createChatEngine, type RemoteChatEngine } from '../engine/chat-engine.ts'
+import { neutralSampling } from '../engine/neutral-sampling.ts'
 import { type ChatEngineOptions, type TokenEngineOptions, takeFleet } from '../engine/options.ts'
 import { createTokenEngine, type RemoteTokenEngine } from '../engine/token-engine.ts'
 import { createFleet } from '../fleet/fleet.ts'
@@ -62,15 +63,7 @@ function splice(
     top_k: topK,
     max_tokens: most,
     max_completion_tokens: most,
-    // What else of a client's body would change how tokens are drawn. A seed would make the samples of a group equal.
-    seed: null,
-    min_p: 0,
-    min_tokens: 0,
-    ignore_eos: false,
-    frequency_penalty: 0,
-    presence_penalty: 0,
-    repetition_penalty: 1,
-    logit_bias: null,
+    ...neutralSampling,
     allowed_token_ids: null,
     bad_words: [],
     use_beam_search: false,

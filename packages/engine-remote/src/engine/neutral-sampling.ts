@@ -1,0 +1,14 @@
+/**
+ * Members of a Chat Completions request that undo what a client's body would change of how tokens are drawn: the trainer's
+ * sampling alone counts. A seed would make the samples of a group equal. vLLM and SGLang know all of them.
+ */
+export const neutralSampling = {
+  seed: null,
+  min_p: 0,
+  min_tokens: 0,
+  ignore_eos: false,
+  frequency_penalty: 0,
+  presence_penalty: 0,
+  repetition_penalty: 1,
+  logit_bias: null,
+} as const
