@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { SessionRequest } from '@aworld-train/core'
-import { scanArrayMember } from './pass-through/scan-members.ts'
+import { scanArrayMember } from './json/scan-members.ts'
 
 const hashedCharacters = 4096
 

@@ -1,7 +1,7 @@
 import type { ModelCall } from '../call.ts'
 import { badRequest } from '../failure.ts'
+import { scanMembers } from '../json/scan-members.ts'
 import type { FrozenModel } from '../models/model-table.ts'
-import { scanMembers } from '../pass-through/scan-members.ts'
 import { spliceBody } from '../pass-through/splice-body.ts'
 import type { ServedCall } from '../serve-call.ts'
 import { decode } from '../stages/decode.ts'

@@ -1,4 +1,4 @@
-import { scanMembers } from './scan-members.ts'
+import { scanMembers } from '../json/scan-members.ts'
 
 /** Fields of a request that decide how it is passed on; `undefined` where one is missing or of another type. */
 export interface PeekedFields {

@@ -1,9 +1,9 @@
 import type { ReadAnswer, ReaderMemory, ReportedCompletion } from '@aworld-train/core'
 import { type Message, TrainError } from '@aworld-train/protocol'
 import { decodeMessage } from '../dialects/chat-completions/decode-message.ts'
+import { scanArrayMember } from '../json/scan-members.ts'
 import { isStream } from './pass-on.ts'
 import type { ReadTurn, RecordedBytes } from './recorder-protocol.ts'
-import { scanArrayMember } from './scan-members.ts'
 import type { TokenPrefixes } from './token-prefixes.ts'
 
 /** A turn, and how many of its prompt ids are prompt and completion of its parent. */

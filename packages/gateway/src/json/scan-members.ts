@@ -1,4 +1,4 @@
-const quote = 0x22
+export const quote = 0x22
 const backslash = 0x5c
 
 /** Where a member of an object stands in its text; `start` and `end` are those of the value. */
@@ -9,7 +9,7 @@ export interface MemberSpan {
 }
 
 /** Index behind the string that opens at `start`. */
-function endOfString(text: string, start: number): number {
+export function endOfString(text: string, start: number): number {
   let end = text.indexOf('"', start + 1)
   while (end > 0) {
     let slashes = 0
