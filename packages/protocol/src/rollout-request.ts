@@ -7,6 +7,8 @@ export const RolloutLimits = z.strictObject({
   maxTurns: z.int().min(1).optional(),
   /** Tokens sampled over all turns. */
   maxTokens: z.int().min(1).optional(),
+  /** Tokens of one conversation from its first sampled one on, tool results included. */
+  maxResponseTokens: z.int().min(1).optional(),
   maxToolCalls: z.int().min(0).optional(),
   /** US dollars spent on frozen models. */
   maxCost: z.number().min(0).optional(),

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { Constraint } from './constraint.ts'
 import { Message, ToolCall } from './message.ts'
 import { LogprobKind, Sampling } from './sampling.ts'
 import { Logprobs, MixedVersions, TokenIds, WeightVersionSpan } from './tokens.ts'
@@ -63,12 +64,14 @@ export const Turn = z.strictObject({
   message: Message,
   toolCalls: z.array(ToolCall),
   sampling: Sampling,
+  /** The form that the engine held the completion to; its logprobs are `processed` then. */
+  constraint: Constraint.optional(),
   usage: Usage,
   timing: Timing,
   capture: Capture,
   /** Model that answered, where it is not the policy of the rollout. */
   model: z.string().optional(),
-  /** Fields of the request that had no effect, with their JSON as it was written. */
+  /** Fields of the request that the gateway did not read, with their JSON as it was written: without effect, unless a chat engine or a third party had them. */
   unusedFields: z.record(z.string(), z.string()).optional(),
   /** US dollars, for a frozen model with a price. */
   cost: z.number().min(0).optional(),

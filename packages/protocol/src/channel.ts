@@ -1,0 +1,22 @@
+import { z } from 'zod'
+
+/** Version of the channel: a driver and a service that name another one refuse each other. */
+export const channelProtocol = 1
+
+/** Where a driver's WebSocket goes, on the port of the rollout service. */
+export const channelPath = '/v1/channel'
+
+/** Close codes of the channel: told off for good, a message that cannot be read, the same worker connected again. */
+export const channelCloseCodes = { rejected: 4000, unreadable: 4001, replaced: 4002 } as const
+
+/** A failure as it crosses the channel; `code` is one of the catalogue, or the driver's own. */
+export const ChannelFailure = z.strictObject({ code: z.string().min(1), message: z.string(), retryable: z.boolean() })
+export type ChannelFailure = z.infer<typeof ChannelFailure>
+
+/** Which rows of an episode a trainer gets: every branch, the one that ended last, or the one with the most tokens. */
+export const RowSelection = z.enum(['all', 'last', 'longest'])
+export type RowSelection = z.infer<typeof RowSelection>
+
+/** Part of the data that a submission belongs to; what is in `val` is never trained. */
+export const ChannelPartition = z.enum(['train', 'val'])
+export type ChannelPartition = z.infer<typeof ChannelPartition>
