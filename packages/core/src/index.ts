@@ -1,5 +1,6 @@
 export { type AdvantageKind, type GroupAdvantages, groupAdvantages } from './advantage/advantages.ts'
 export type * from './contracts/index.ts'
+export { fieldsOfLoggedTurn } from './contracts/turn-log.ts'
 export * from './http/index.ts'
 export { addCount, mergeCounts, type TokenCounts, totalCount } from './ledger/token-counts.ts'
 export { createLedger, type LedgerAccumulator } from './ledger/token-ledger.ts'
@@ -10,5 +11,12 @@ export { didYouMean, suggest } from './text/suggest.ts'
 export { toBranches } from './trajectory/branches.ts'
 export { messageModels } from './trajectory/message-models.ts'
 export { plainTrajectory } from './trajectory/plain-trajectory.ts'
-export { type SampleAssembly, type TrainingSampleOptions, toTrainingSamples } from './trajectory/to-training-samples.ts'
+export { type RowAssembly, type RowOptions, selectRows, type TrainerRow } from './trajectory/select-rows.ts'
+export {
+  type BranchCandidate,
+  type SampleAssembly,
+  type TrainingSampleOptions,
+  toTrainingSamples,
+} from './trajectory/to-training-samples.ts'
 export { createTokenReport, type TokenReportBuilder, tokenReport } from './trajectory/token-report.ts'
+export { type UntrainedEpisodeOptions, untrainedEpisode } from './trajectory/untrained-episode.ts'

@@ -1,5 +1,6 @@
 import type { FinishReason, LogprobKind, Message, Sampling, Usage, WeightVersionSpan } from '@aworld-train/protocol'
 import type { EngineHealth } from './engine-health.ts'
+import type { TraceHeaders } from './trace-headers.ts'
 
 /** One Chat Completions call, as bytes. */
 export interface ChatCall {
@@ -9,6 +10,8 @@ export interface ChatCall {
   readonly stream: boolean
   /** Same value for all calls of a rollout: they stay with one replica while it is well. */
   readonly affinity: string
+  /** `traceparent` and `tracestate` (W3C Trace Context) to send along. */
+  readonly traceHeaders?: TraceHeaders | undefined
 }
 
 /** Hears the answer as it comes; no method may throw. */
@@ -26,6 +29,9 @@ export interface ChatCallOutcome {
   /** Versions that the replica had while it answered, in order; two or more where an update fell into the call. */
   readonly weightVersions: readonly number[]
 }
+
+/** Hears how a call ended: `outcome` is `null` where `error` is not. */
+export type ChatCallEnd = (error: unknown, outcome: ChatCallOutcome | null) => void
 
 /** What a recorded answer says of its tokens. */
 export interface ReportedCompletion {
@@ -64,17 +70,31 @@ export interface ChatEngine {
   readonly splice: (sampling: Sampling) => string
   readonly logprobs: LogprobKind
   /**
-   * Module whose export `readAnswer(body, stream, contentType, memory)` makes a ReportedCompletion of the whole bytes of an answer;
+   * Module whose export `readAnswer(body, stream, contentType, memory, broken)` makes a ReportedCompletion of the bytes of an answer;
    * it throws POLICY_RESPONSE_INVALID where ids or logprobs are missing or of unequal length.
    */
   readonly reader: URL
   /** Rejects with a TrainError when no answer could be had, or with the signal's reason. */
   send(call: ChatCall, handler: ChatAnswerHandler, signal: AbortSignal): Promise<ChatCallOutcome>
+  /**
+   * As `send`, for many calls a second: nothing is awaited. `ended` is called once, maybe before this returns, and what is
+   * returned aborts the call with a reason, with which it ends.
+   */
+  begin?(call: ChatCall, handler: ChatAnswerHandler, ended: ChatCallEnd): (reason: Error) => void
   weightVersion(): number
   /** Answers at once from what is known. An engine without it is ready while it is open. */
   health?(): EngineHealth
   close(): Promise<void>
 }
 
-/** With a memory, `promptTokenIds` may change with the next call that is given the same. */
-export type ReadAnswer = (body: Uint8Array, stream: boolean, contentType: string, memory?: ReaderMemory) => ReportedCompletion
+/**
+ * With a memory, `promptTokenIds` may change with the next call that is given the same. With `broken` an answer may stop in its
+ * middle: what stands in its whole events is the completion then, and `broken` why it ended, unless the server has said so.
+ */
+export type ReadAnswer = (
+  body: Uint8Array,
+  stream: boolean,
+  contentType: string,
+  memory?: ReaderMemory,
+  broken?: FinishReason | null,
+) => ReportedCompletion

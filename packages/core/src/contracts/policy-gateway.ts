@@ -1,5 +1,6 @@
 import type { Sampling, Trajectory } from '@aworld-train/protocol'
 import type { PolicyEndpoint } from './agent-program.ts'
+import type { AttemptLog } from './turn-log.ts'
 
 export interface SessionRequest {
   readonly rollout: string
@@ -13,6 +14,8 @@ export interface SessionRequest {
   /** Tokens that may be sampled in all; the call that would pass it is cut, later calls are refused. */
   readonly maxTokens?: number | undefined
   readonly maxTurns?: number | undefined
+  /** Tokens that a conversation may have from its first sampled one on; the call that would pass it is cut, later ones are refused as beyond the context. */
+  readonly maxResponseTokens?: number | undefined
   /** What calls to frozen models may cost in all, in US dollars; the call that begins at or above it is refused. */
   readonly maxCost?: number | undefined
   /** Prompt and completion tokens that frozen models may be asked for in all. */
@@ -30,6 +33,8 @@ export interface SessionRequest {
    * `abandoned`; whether it was delivered stands in the final record.
    */
   readonly onTurn?: ((agent: string, turn: Trajectory['turns'][number]) => Promise<void>) | undefined
+  /** Takes turns behind a chat engine in place of `onTurn`, where a gateway can have its recorder thread hand them over. */
+  readonly turnLog?: AttemptLog | undefined
 }
 
 /** The open URLs of one attempt. */

@@ -1,5 +1,6 @@
-import type { FinishReason, MixedVersions, Sampling, WeightVersionSpan } from '@aworld-train/protocol'
+import type { Constraint, FinishReason, MixedVersions, Sampling, WeightVersionSpan } from '@aworld-train/protocol'
 import type { EngineHealth } from './engine-health.ts'
+import type { TraceHeaders } from './trace-headers.ts'
 
 /** Where a call stands in a run. Random numbers are a function of these and the token's position, never of arrival order. */
 export interface RandomKey {
@@ -10,14 +11,28 @@ export interface RandomKey {
   readonly turn: number
 }
 
+/** Which call of which attempt asks. */
+export interface CallOrigin {
+  /** Key of the rollout. */
+  readonly rollout: string
+  readonly attempt: number
+  readonly agent: string
+}
+
 export interface GenerateRequest {
   readonly promptTokenIds: Int32Array
   readonly sampling: Sampling
+  /** The form to hold the completion to; of a kind that the engine's `constraints` names. */
+  readonly constraint?: Constraint | undefined
   readonly random: RandomKey
   /** Same value for all calls of a rollout: engines keep its KV cache or its replica. */
   readonly affinity: string
+  /** For engines that reach the policy through whoever asked for the rollout. */
+  readonly origin?: CallOrigin | undefined
   /** Name of the policy among those of one engine, such as a LoRA adapter; absent for the base weights. */
   readonly policy?: string | undefined
+  /** `traceparent` and `tracestate` (W3C Trace Context) for an engine that is another process. */
+  readonly traceHeaders?: TraceHeaders | undefined
   /**
    * Called with each piece as it is sampled; ids and logprobs have equal length. Every drawn token is handed over, also
    * before an abort rejects. `weightVersion` is the version that sampled the piece; without it, `weightVersion()` is read.
@@ -28,7 +43,7 @@ export interface GenerateRequest {
 export interface GenerateResult {
   /** Sampled ids, the stop token included where one was sampled. */
   readonly tokenIds: Int32Array
-  /** Natural log, log-softmax of logits / temperature before truncation (at temperature 0: of the bare logits). */
+  /** Natural log, log-softmax of logits / temperature before truncation (at temperature 0: of the bare logits); under a constraint over what it leaves. */
   readonly logprobs: Float32Array
   readonly finishReason: FinishReason
   readonly weightVersions: readonly WeightVersionSpan[]
@@ -52,6 +67,8 @@ export interface ModelDescription {
 export interface TokenEngine {
   readonly name: string
   readonly model: ModelDescription
+  /** Kinds of constraints that it enforces; none where it is absent, and a request that has one is refused before it is asked. */
+  readonly constraints?: ReadonlySet<Constraint['kind']> | undefined
   generate(request: GenerateRequest, signal: AbortSignal): Promise<GenerateResult>
   /** Version of the weights that sample now. */
   weightVersion(): number

@@ -8,4 +8,4 @@ export {
   type SocketRefusal,
   type TlsIdentity,
 } from './open-http-server.ts'
-export { BodyError, type BodyMemory, discardBody, readBody } from './read-body.ts'
+export { type BodyEnd, BodyError, type BodyMemory, collectBody, discardBody, readBody } from './read-body.ts'

@@ -1,6 +1,5 @@
 import {
   type Episode,
-  type StopReason,
   TrainError,
   type TrainingSample,
   type Trajectory,
@@ -10,18 +9,29 @@ import {
 } from '@aworld-train/protocol'
 import { addCount, type TokenCounts } from '../ledger/token-counts.ts'
 import { toBranches } from './branches.ts'
+import { type UntrainedEpisodeOptions, untrainedEpisode } from './untrained-episode.ts'
 
-export interface TrainingSampleOptions {
+/** A path of turns, root first, that would be a row. */
+export interface BranchCandidate {
+  readonly trajectory: Trajectory
+  readonly path: readonly Turn[]
+}
+
+export interface TrainingSampleOptions extends UntrainedEpisodeOptions {
   /** Only trajectories of this policy are trained; all trainable ones when absent. */
   readonly policy?: string | undefined
   /** Longest row in tokens; a longer branch is left out as `too-long`. */
   readonly maxTokens?: number | undefined
+  /** Tokens before the first sampled one; a branch with more is left out as `too-long`. */
+  readonly maxPromptTokens?: number | undefined
+  /** Tokens from the first sampled one on; a branch with more is left out as `too-long`. */
+  readonly maxResponseTokens?: number | undefined
+  /** Of all branches that could be rows, those that are to be; the others are left out as `unselected-by-trainer`. All when absent. */
+  readonly select?: ((branches: readonly BranchCandidate[]) => readonly BranchCandidate[]) | undefined
   /** What becomes of a branch that was sampled with more than one weight version. */
   readonly mixedWeights?: 'train' | 'exclude' | undefined
   /** Turns sampled with top-p or top-k: refused (default), or trained on the logprobs before truncation. */
   readonly truncatedSampling?: 'refuse' | 'accept' | undefined
-  /** What becomes of an episode that ended at a limit: trained with the reward it got (default), or left out as `truncated-episode`. */
-  readonly incompleteEpisodes?: 'train' | 'exclude' | undefined
 }
 
 /** Rows of one episode, and an account of each sampled token that no row trains. */
@@ -37,69 +47,53 @@ export interface SampleAssembly {
  * on what the policy sampled. A turn shared by branches has mask 1 in the first row that trains it.
  */
 export function toTrainingSamples(episode: Episode, options: TrainingSampleOptions = {}): SampleAssembly {
-  const samples: TrainingSample[] = []
   const untrained: TokenCounts = {}
-  let sampled = 0
   const wholeEpisode = untrainedEpisode(episode, options)
+  const kept: Trajectory[] = []
+  let sampled = 0
   for (const trajectory of episode.trajectories) {
     const tokens = trajectory.turns.reduce((sum, turn) => sum + turn.completionTokenIds.length, 0)
     sampled += tokens
     const reason = untrainedTrajectory(trajectory, options) ?? wholeEpisode
     if (reason) addCount(untrained, reason, tokens)
-    else assemble(episode, trajectory, options, samples, untrained)
+    else kept.push(trajectory)
   }
-  return { samples, untrained, sampled }
+  return { samples: assemble(episode, kept, options, untrained), untrained, sampled }
 }
 
 function untrainedTrajectory(trajectory: Trajectory, { policy }: TrainingSampleOptions): UntrainedReason | null {
   return trajectory.trainable && (policy === undefined || trajectory.policy === policy) ? null : 'frozen-policy'
 }
 
-const limits: ReadonlySet<StopReason> = new Set([
-  'turn-limit',
-  'token-limit',
-  'tool-call-limit',
-  'cost-limit',
-  'context-overflow',
-  'truncated',
-])
-
-function untrainedEpisode(
-  { stopReason, reward }: Episode,
-  { incompleteEpisodes = 'train' }: TrainingSampleOptions,
-): UntrainedReason | null {
-  if (stopReason === 'cancelled') return 'cancelled-episode'
-  if (stopReason === 'failed' || stopReason === 'no-model-call') return 'failed-episode'
-  // A deadline says as much about the machine as about the policy.
-  if (stopReason === 'time-limit') return 'truncated-episode'
-  if (limits.has(stopReason) && incompleteEpisodes === 'exclude') return 'truncated-episode'
-  return reward === null ? 'not-scored' : null
-}
-
 function assemble(
   episode: Episode,
-  trajectory: Trajectory,
+  trajectories: readonly Trajectory[],
   options: TrainingSampleOptions,
-  samples: TrainingSample[],
   untrained: TokenCounts,
-): void {
-  const untrainedTurns = new Map<Turn, UntrainedReason>()
-  for (const turn of trajectory.turns) untrainedTurns.set(turn, untrainedTurn(episode, turn))
-  const trained = new Set<number>()
-  const own = trajectory.turns.filter((turn) => turn.attempt === episode.attempt && turn.model === undefined)
-  for (const path of toBranches(usedTurns(own))) {
-    const reason = untrainedBranch(path, options)
-    if (reason) {
-      for (const turn of path) untrainedTurns.set(turn, reason)
-      continue
+): TrainingSample[] {
+  const reasons = new Map<Turn, UntrainedReason>()
+  const candidates: BranchCandidate[] = []
+  for (const trajectory of trajectories) {
+    for (const turn of trajectory.turns) reasons.set(turn, untrainedTurn(episode, turn))
+    const own = trajectory.turns.filter((turn) => turn.attempt === episode.attempt && turn.model === undefined)
+    for (const path of toBranches(usedTurns(own))) {
+      const reason = untrainedBranch(path, options)
+      if (reason) for (const turn of path) reasons.set(turn, reason)
+      else candidates.push({ trajectory, path })
     }
-    samples.push(toSample(episode, trajectory, path, trained, options))
-    for (const turn of path) trained.add(turn.index)
   }
-  for (const [turn, reason] of untrainedTurns) {
-    const isTrained = turn.attempt === episode.attempt && trained.has(turn.index)
-    if (!isTrained) addCount(untrained, reason, turn.completionTokenIds.length)
+  const selected = new Set(options.select?.(candidates) ?? candidates)
+  const samples: TrainingSample[] = []
+  const trained = new Set<Turn>()
+  for (const candidate of candidates) {
+    const { trajectory, path } = candidate
+    if (selected.has(candidate)) {
+      samples.push(toSample(episode, trajectory, path, trained, options))
+      for (const turn of path) trained.add(turn)
+    } else for (const turn of path) reasons.set(turn, 'unselected-by-trainer')
   }
+  for (const [turn, reason] of reasons) if (!trained.has(turn)) addCount(untrained, reason, turn.completionTokenIds.length)
+  return samples
 }
 
 /** Why a turn that no row trains has none; one that names a model was answered by another than the policy. */
@@ -122,9 +116,13 @@ function usedTurns(turns: readonly Turn[]): Turn[] {
   return turns.filter((turn) => used.has(turn.index))
 }
 
-function untrainedBranch(path: readonly Turn[], { maxTokens, mixedWeights = 'train' }: TrainingSampleOptions): UntrainedReason | null {
+function untrainedBranch(path: readonly Turn[], options: TrainingSampleOptions): UntrainedReason | null {
+  const unbounded = Number.POSITIVE_INFINITY
+  const { maxTokens = unbounded, maxPromptTokens = unbounded, maxResponseTokens = unbounded, mixedWeights = 'train' } = options
   const leaf = path.at(-1)!
-  if (maxTokens !== undefined && leaf.promptTokenIds.length + leaf.completionTokenIds.length > maxTokens) return 'too-long'
+  const length = leaf.promptTokenIds.length + leaf.completionTokenIds.length
+  const promptLength = path[0]!.promptTokenIds.length
+  if (length > maxTokens || promptLength > maxPromptTokens || length - promptLength > maxResponseTokens) return 'too-long'
   if (mixedWeights === 'exclude') {
     const versions = new Set(path.flatMap((turn) => turn.weightVersions.map((span) => span.version)))
     if (versions.size > 1 || path.some((turn) => turn.mixedVersions !== undefined)) return 'mixed-weights'
@@ -136,7 +134,7 @@ function toSample(
   episode: Episode,
   trajectory: Trajectory,
   path: readonly Turn[],
-  trained: ReadonlySet<number>,
+  trained: ReadonlySet<Turn>,
   options: TrainingSampleOptions,
 ): TrainingSample {
   const leaf = path.at(-1)!
@@ -152,7 +150,7 @@ function toSample(
     requireTrainable(episode, turn, options)
     requireExtension(episode, turn, tokenIds)
     rolloutLogprobs.set(turn.rolloutLogprobs, start)
-    if (!trained.has(turn.index)) lossMask.fill(1, start, start + turn.completionTokenIds.length)
+    if (!trained.has(turn)) lossMask.fill(1, start, start + turn.completionTokenIds.length)
     for (const { fromToken, version } of turn.weightVersions) weightVersions.push({ fromToken: start + fromToken, version })
   }
   return {
@@ -161,7 +159,8 @@ function toSample(
     lossMask,
     rolloutLogprobs,
     weightVersions,
-    reward: episode.reward!,
+    // Absent only where `unscored` is kept: who scores later sets it.
+    reward: episode.reward ?? 0,
     advantage: null,
     group: episode.group,
     agent: trajectory.agent,

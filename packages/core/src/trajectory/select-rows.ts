@@ -1,0 +1,155 @@
+import { type Episode, type ErrorRecord, type RowSelection, TrainError, type Turn, type UntrainedReason } from '@aworld-train/protocol'
+import { addCount, type TokenCounts } from '../ledger/token-counts.ts'
+import { type BranchCandidate, type SampleAssembly, toTrainingSamples } from './to-training-samples.ts'
+import { type UntrainedEpisodeOptions, untrainedEpisode } from './untrained-episode.ts'
+
+export interface RowOptions {
+  readonly rows: RowSelection
+  /** Longest prompt and response of a row that is trained, in tokens. */
+  readonly limits: { readonly maxPromptTokens: number; readonly maxResponseTokens: number }
+  /** Shown and scored, never trained: any length and any sampling will do, and rows are kept of an episode that failed. */
+  readonly evaluation: boolean
+  /** `native`: the trainer scores, so an episode without a reward is none that failed. */
+  readonly reward: 'service' | 'native'
+  /** What becomes of an episode that ended at a limit: trained with its reward (default), or failed. */
+  readonly incompleteEpisodes?: UntrainedEpisodeOptions['incompleteEpisodes']
+}
+
+/** One row for a trainer: `promptLength` tokens, then the response, which begins with the first sampled token of its branch. */
+export interface TrainerRow {
+  readonly agent: string
+  readonly tokenIds: Int32Array
+  readonly lossMask: Uint8Array
+  readonly rolloutLogprobs: Float32Array
+  readonly promptLength: number
+  /** Lowest and highest version of the weights that may have sampled its mask-1 tokens. */
+  readonly minVersion: number
+  readonly maxVersion: number
+  /** Turn indices of the branch, root first. */
+  readonly turns: readonly number[]
+  /** `null`: not scored here. */
+  readonly reward: number | null
+}
+
+/** Rows of one episode, and an account of each sampled token that none of them has with mask 1. */
+export interface RowAssembly {
+  /** `failed`: nothing of it may be trained. */
+  readonly status: 'done' | 'failed'
+  /** The primary one last: its branch ended last. */
+  readonly rows: readonly TrainerRow[]
+  readonly omitted: TokenCounts
+  /** Tokens sampled in this episode. */
+  readonly sampled: number
+  readonly error: ErrorRecord | null
+}
+
+const lengthOf = ({ path }: BranchCandidate) => path.at(-1)!.promptTokenIds.length + path.at(-1)!.completionTokenIds.length
+
+/** Of branches with an equal measure the later one. */
+function greatest(branches: readonly BranchCandidate[], measure: (branch: BranchCandidate) => number): BranchCandidate | undefined {
+  return branches.reduce<BranchCandidate | undefined>(
+    (best, branch) => (best === undefined || measure(branch) >= measure(best) ? branch : best),
+    undefined,
+  )
+}
+
+const lastEnded = (branches: readonly BranchCandidate[]) => greatest(branches, ({ path }) => path.at(-1)!.timing.endedAt)
+
+const selections: Readonly<Record<RowSelection, (branches: readonly BranchCandidate[]) => BranchCandidate | undefined | null>> = {
+  all: () => null,
+  last: lastEnded,
+  longest: (branches) => greatest(branches, lengthOf),
+}
+
+const holdsTokens = ({ path }: BranchCandidate) => path.some(({ completionTokenIds }) => completionTokenIds.length > 0)
+
+/**
+ * The rows that a trainer gets of an episode: one a branch, of all agents that are trained (`all`), that of the branch that
+ * ended last (`last`) or has the most tokens (`longest`). A branch that is too long is left out whole: its reward is for all of it.
+ */
+export function selectRows(episode: Episode, options: RowOptions): RowAssembly {
+  const { evaluation, reward, limits } = options
+  const incompleteEpisodes = evaluation ? 'train' : options.incompleteEpisodes
+  const unscored = reward === 'native' ? 'keep' : 'exclude'
+  const reason = untrainedEpisode(episode, { unscored, incompleteEpisodes })
+  let primary: BranchCandidate | undefined
+  let assembly: SampleAssembly
+  try {
+    assembly = toTrainingSamples(evaluation && reason !== null ? { ...episode, stopReason: 'completed', reward: 0 } : episode, {
+      unscored,
+      incompleteEpisodes,
+      ...(evaluation ? { truncatedSampling: 'accept' } : limits),
+      select(branches) {
+        const sampled = branches.filter(holdsTokens)
+        const one = selections[options.rows](sampled)
+        primary = one ?? lastEnded(sampled)
+        return one === null ? sampled : sampled.filter((branch) => branch === one)
+      },
+    })
+  } catch (cause) {
+    if (!(cause instanceof TrainError)) throw cause
+    const { omitted, sampled } = everything(episode, 'failed-episode')
+    return { status: 'failed', rows: [], omitted, sampled, error: cause.toRecord() }
+  }
+  const { samples, untrained, sampled } = assembly
+  const trained = samples.filter(({ lossMask }) => lossMask.includes(1))
+  const rows = trained.map((sample): TrainerRow & { readonly isPrimary: boolean } => {
+    const { agent, tokenIds, lossMask, rolloutLogprobs, provenance } = sample
+    const turns = turnsOf(episode, agent, provenance.turns)
+    return {
+      agent,
+      tokenIds,
+      lossMask,
+      rolloutLogprobs,
+      promptLength: turns[0]!.promptTokenIds.length,
+      ...versionsOf(turns.filter(({ promptTokenIds }) => lossMask[promptTokenIds.length] === 1)),
+      turns: provenance.turns,
+      reward: episode.reward,
+      isPrimary: primary?.trajectory.agent === agent && primary.path.at(-1)!.index === provenance.turns.at(-1),
+    }
+  })
+  const ordered = [...rows.filter(({ isPrimary }) => !isPrimary), ...rows.filter(({ isPrimary }) => isPrimary)]
+  const withoutRows = reason === null && ordered.length === 0
+  return {
+    status: reason === null && !withoutRows ? 'done' : 'failed',
+    rows: ordered.map(({ isPrimary: _, ...row }) => row),
+    omitted: untrained,
+    sampled,
+    error: withoutRows ? noRows(episode, untrained, options) : reason === null ? null : failureOf(episode, reason),
+  }
+}
+
+function everything(episode: Episode, reason: UntrainedReason): { omitted: TokenCounts; sampled: number } {
+  const omitted: TokenCounts = {}
+  let sampled = 0
+  for (const { turns } of episode.trajectories) for (const { completionTokenIds } of turns) sampled += completionTokenIds.length
+  addCount(omitted, reason, sampled)
+  return { omitted, sampled }
+}
+
+function turnsOf({ trajectories, attempt }: Episode, agent: string, indices: readonly number[]): Turn[] {
+  const wanted = new Set(indices)
+  const own = trajectories.find((trajectory) => trajectory.agent === agent)!.turns
+  return own.filter((turn) => turn.attempt === attempt && wanted.has(turn.index))
+}
+
+function versionsOf(turns: readonly Turn[]): { minVersion: number; maxVersion: number } {
+  const versions = turns.flatMap(({ weightVersions, mixedVersions }) => [
+    ...weightVersions.map(({ version }) => version),
+    ...(mixedVersions ? [mixedVersions.lowest, mixedVersions.highest] : []),
+  ])
+  return versions.length === 0 ? { minVersion: 0, maxVersion: 0 } : { minVersion: Math.min(...versions), maxVersion: Math.max(...versions) }
+}
+
+function failureOf({ rollout, stopReason, error }: Episode, reason: UntrainedReason): ErrorRecord {
+  if (error) return error
+  const what = reason === 'not-scored' ? 'has no reward' : `ended as ${stopReason}`
+  const remedy = reason === 'not-scored' ? 'give the rollout service a reward, or let the trainer score' : 'nothing of it is trained'
+  return new TrainError('ROLLOUT_WITHOUT_ROWS', `Rollout "${rollout}" ${what}; ${remedy}.`).toRecord()
+}
+
+function noRows({ rollout }: Episode, omitted: TokenCounts, { limits }: RowOptions): ErrorRecord {
+  const counts = Object.entries(omitted).map(([reason, tokens]) => `${tokens} tokens ${reason}`)
+  const message = `Rollout "${rollout}" gives no row (${counts.join(', ') || 'nothing was sampled'}); a row may have ${limits.maxPromptTokens} tokens of prompt and ${limits.maxResponseTokens} of response.`
+  return new TrainError('ROLLOUT_WITHOUT_ROWS', message, { details: { omitted } }).toRecord()
+}

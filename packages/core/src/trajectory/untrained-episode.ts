@@ -1,0 +1,31 @@
+import type { Episode, StopReason, UntrainedReason } from '@aworld-train/protocol'
+
+export interface UntrainedEpisodeOptions {
+  /** What becomes of an episode that ended at a limit: trained with the reward it got (default), or left out as `truncated-episode`. */
+  readonly incompleteEpisodes?: 'train' | 'exclude' | undefined
+  /** Whether an episode without a reward is left out as `not-scored` (default), or scored by somebody else later. */
+  readonly unscored?: 'exclude' | 'keep' | undefined
+}
+
+/** Ends at a limit that the policy brought about itself. */
+const limits: ReadonlySet<StopReason> = new Set([
+  'turn-limit',
+  'token-limit',
+  'tool-call-limit',
+  'cost-limit',
+  'context-overflow',
+  'truncated',
+])
+
+/** Why nothing of an episode may be trained; `null` where it may. One that failed is told from an answer by this alone, whoever trains. */
+export function untrainedEpisode(
+  { stopReason, reward }: Pick<Episode, 'stopReason' | 'reward'>,
+  { incompleteEpisodes = 'train', unscored = 'exclude' }: UntrainedEpisodeOptions = {},
+): UntrainedReason | null {
+  if (stopReason === 'cancelled') return 'cancelled-episode'
+  if (stopReason === 'failed' || stopReason === 'no-model-call') return 'failed-episode'
+  // A deadline says as much about the machine as about the policy.
+  if (stopReason === 'time-limit') return 'truncated-episode'
+  if (limits.has(stopReason) && incompleteEpisodes === 'exclude') return 'truncated-episode'
+  return reward === null && unscored === 'exclude' ? 'not-scored' : null
+}
