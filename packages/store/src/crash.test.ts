@@ -17,10 +17,10 @@ test(`${kills} kills at random points lose nothing acknowledged and double nothi
   const random = randomFrom(seed)
   const acknowledged: string[] = []
   for (let kill = 0; kill < kills; kill++) {
-    await using worker = storeWorker(['work', path, String(rollouts)])
+    await using worker = storeWorker(['work', path, String(rollouts), ...(kill % 2 === 1 ? ['threaded'] : [])])
     const whileOpening = kill % 3 === 2
     if (!whileOpening) await worker.line((line) => line === 'open')
-    await sleep(random() * (whileOpening ? 150 : 60))
+    await sleep(random() * (whileOpening || kill % 2 === 1 ? 150 : 60))
     worker.process.kill('SIGKILL')
     const { signal, stderr } = await worker.exited
     expect(stderr).toBe('')

@@ -3,14 +3,13 @@ import { mkdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import type { RunStore } from '@aworld-train/core'
-import { createCommitQueue } from './commit-queue.ts'
 import { createEventLog } from './event-log.ts'
-import { openRunDatabase, startWriteAheadLog } from './run-database.ts'
+import { openRunDatabase } from './run-database.ts'
 import { acquireRunLock } from './run-lock.ts'
 import { ensureManifest, type ManifestInput, type RunManifest, writeManifest } from './run-manifest.ts'
-import { createRunQueries, type RunCounts } from './run-queries.ts'
-import { createRunWrites } from './run-writes.ts'
-import { createSegmentWriter, type SegmentPosition, segmentSizes } from './segment-writer.ts'
+import { createRunQueries, type RecordedCall, type RunCounts } from './run-queries.ts'
+import { createRunWriter } from './run-writer.ts'
+import { segmentSizes } from './segment-writer.ts'
 import { corrupt, toStoreError } from './store-error.ts'
 
 export interface RunStoreOptions {
@@ -27,6 +26,8 @@ export interface OwnedRunStore extends RunStore {
   readonly manifest: RunManifest
   /** Marks the run finished: the same command then starts a new one. */
   complete(): Promise<void>
+  /** Calls that sampled tokens, in every attempt of every rollout. */
+  calls(): Iterable<RecordedCall>
   counts(): RunCounts
 }
 
@@ -44,22 +45,18 @@ export async function openRunStore({ path, manifest: input, batchMs = 2 }: RunSt
     await refuseLostDatabase(path, directory)
     const database = openRunDatabase(path)
     undo.push(() => database.close())
-    const end = await recordedEnd(path, database, directory)
-    startWriteAheadLog(database)
-    const segments = await createSegmentWriter({ directory, end })
-    undo.push(() => segments.close())
+    const writer = await createRunWriter({ path, database, batchMs })
+    undo.push(() => writer.close())
     const events = await createEventLog(join(path, 'events.jsonl'))
     undo.push(() => events.close())
     const queries = createRunQueries(path, database)
     const onError = (error: unknown) => toStoreError(error, path)
-    const queue = await createCommitQueue({ database, segments, walPath: join(path, 'run.db-wal'), batchMs, onError })
 
     async function close(): Promise<void> {
       if (!database.isOpen) return
-      await queue.close()
+      await writer.close()
       queries.close()
       closeForReaders(database)
-      await segments.close()
       try {
         await events.close()
       } catch (error) {
@@ -74,12 +71,14 @@ export async function openRunStore({ path, manifest: input, batchMs = 2 }: RunSt
       get manifest() {
         return manifest
       },
-      ...createRunWrites(database, queue, queries),
+      ...writer.writes,
+      turnLog: writer.turnLog,
       steps: queries.steps,
       rollout: queries.rollout,
       episode: queries.episode,
       episodes: queries.episodes,
       getState: queries.getState,
+      calls: queries.calls,
       counts: queries.counts,
       appendEvent: events.append,
       async complete() {
@@ -110,22 +109,4 @@ async function refuseLostDatabase(path: string, directory: string): Promise<void
   const segments = await segmentSizes(directory)
   if (size === 0 && [...segments.values()].some((bytes) => bytes > 0))
     throw corrupt(path, 'it has segments but its run.db is missing or empty')
-}
-
-/** End of the last tokens a row points at. Rejects with STORE_CORRUPT when a segment is shorter than its rows say. */
-async function recordedEnd(path: string, database: DatabaseSync, directory: string): Promise<SegmentPosition> {
-  const rows = database
-    .prepare(
-      'SELECT segment, max(byte_offset + (suffix_length + 2 * completion_length) * 4) AS bytes FROM turns GROUP BY segment ORDER BY segment',
-    )
-    .all() as { segment: number; bytes: number }[]
-  const sizes = await segmentSizes(directory)
-  for (const { segment, bytes } of rows) {
-    const size = sizes.get(segment)
-    if (size === undefined || size < bytes) {
-      throw corrupt(path, `segment ${segment} has ${size ?? 'no'} bytes, its turns need ${bytes}`)
-    }
-  }
-  const last = rows.at(-1)
-  return { segment: last?.segment ?? 1, offset: last?.bytes ?? 0 }
 }

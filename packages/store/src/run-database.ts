@@ -53,6 +53,11 @@ export function openRunDatabase(path: string): DatabaseSync {
   })
 }
 
+/** Opens `run.db` once more, to write it from another thread of the process that owns and has checked it. */
+export function openRunDatabaseAgain(path: string): DatabaseSync {
+  return opened(path, () => new DatabaseSync(join(path, 'run.db'), { timeout: 5000 }))
+}
+
 /**
  * Turns the write-ahead log on, before the first write. Commits are `synchronous=NORMAL`: a killed process loses none of
  * them. Against a power cut the writer also syncs the log, for results, steps and state (see createCommitQueue).

@@ -20,12 +20,23 @@ export interface RunCounts {
   readonly supersededTokens: number
 }
 
+/** Of one model call that was recorded, whatever became of its attempt. */
+export interface RecordedCall {
+  /** Of the rollout. */
+  readonly key: string
+  readonly attempt: number
+  /** Sampled in it; calls without any are left out. */
+  readonly tokens: number
+}
+
 /** Reads of a run; the owner's and any reader's. */
 export interface RunQueries {
   steps(): readonly StepRecord[]
   rollout(key: string): RolloutRecord | null
   episode(rollout: string): Episode | null
   episodes(filter?: { split?: string | undefined }): Iterable<Episode>
+  /** Calls that sampled tokens, in every attempt of every rollout. */
+  calls(): Iterable<RecordedCall>
   getState(key: string): unknown
   counts(): RunCounts
   close(): void
@@ -61,6 +72,9 @@ export function createRunQueries(path: string, database: DatabaseSync): RunQueri
   const turnsOf = database.prepare('SELECT * FROM turns WHERE rollout = ? AND attempt = ? ORDER BY agent, turn')
   const allSteps = database.prepare('SELECT step, weight_version, checkpoint, metrics FROM steps ORDER BY step')
   const trainedIn = database.prepare('SELECT r.key FROM trained t JOIN rollouts r ON r.id = t.rollout WHERE t.step = ? ORDER BY t.position')
+  const sampledCalls = database.prepare(
+    'SELECT r.key, t.attempt, t.completion_length AS tokens FROM turns t JOIN rollouts r ON r.id = t.rollout WHERE t.completion_length > 0 ORDER BY t.rollout',
+  )
   const state = database.prepare('SELECT value FROM state WHERE key = ?')
   const counts = database.prepare(`SELECT
     (SELECT count(*) FROM rollouts) AS rollouts, (SELECT count(*) FROM episodes) AS finished, (SELECT count(*) FROM trained) AS trained,
@@ -136,6 +150,7 @@ export function createRunQueries(path: string, database: DatabaseSync): RunQueri
       const ids = split === undefined ? allIds.all() : idsOfSplit.all(split)
       for (const { id } of ids) yield read(byId.get(id as number) as { rollout: number; body: string })
     },
+    calls: () => sampledCalls.all() as unknown as RecordedCall[],
     getState(key) {
       const row = state.get(key)
       return row ? JSON.parse(row['value'] as string) : undefined

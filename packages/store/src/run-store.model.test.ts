@@ -16,7 +16,14 @@ interface Model {
 
 interface Real {
   readonly path: string
+  readonly threaded: boolean
   store: OwnedRunStore
+}
+
+async function open(path: string, threaded: boolean): Promise<OwnedRunStore> {
+  const store = await openRunStore({ path, batchMs: 0 })
+  if (threaded) store.turnLog!.connect()
+  return store
 }
 
 type Command = fc.AsyncCommand<Model, Real>
@@ -102,7 +109,7 @@ class Reopen implements Command {
   check = () => true
   async run(_: Model, real: Real) {
     await real.store.close()
-    real.store = await openRunStore({ path: real.path, batchMs: 0 })
+    real.store = await open(real.path, real.threaded)
   }
   toString = () => 'reopen'
 }
@@ -121,11 +128,14 @@ const commands = fc.commands(
   { maxCommands: 40 },
 )
 
-test('does what plain maps do, over any history and any reopening', { timeout: 60_000 }, async () => {
+test.each([
+  ['in the thread that opened it', false, 40],
+  ['in a thread of its own', true, 4],
+])('does what plain maps do, over any history and any reopening, %s', { timeout: 60_000 }, async (_, threaded, numRuns) => {
   await fc.assert(
     fc.asyncProperty(commands, async (history) => {
       await using folder = await temporaryFolder()
-      const real: Real = { path: folder.path, store: await openRunStore({ path: folder.path, batchMs: 0 }) }
+      const real: Real = { path: folder.path, threaded, store: await open(folder.path, threaded) }
       const model: Model = { attempts: new Map(), turns: new Map(), results: new Map(), trained: new Set(), steps: 0 }
       try {
         await fc.asyncModelRun(() => ({ model, real }), history)
@@ -142,6 +152,6 @@ test('does what plain maps do, over any history and any reopening', { timeout: 6
         await real.store.close()
       }
     }),
-    { numRuns: 40 },
+    { numRuns },
   )
 })

@@ -1,8 +1,9 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { RunStore, StepRecord } from '@aworld-train/core'
-import type { Episode, Turn } from '@aworld-train/protocol'
+import type { RunStore, StepRecord, TurnBatchReply } from '@aworld-train/core'
+import { TrainError, type Turn } from '@aworld-train/protocol'
 import type { CommitQueue } from './commit-queue.ts'
-import type { EpisodeBody, RunQueries } from './run-queries.ts'
+import { type EncodedEpisode, encodeEpisode, missingTurns } from './encode-episode.ts'
+import type { RunQueries } from './run-queries.ts'
 import type { SegmentPosition } from './segment-writer.ts'
 import { conflict } from './store-error.ts'
 import { createTurnCache } from './turn-cache.ts'
@@ -10,22 +11,41 @@ import { type TurnRecord, toTurnRecord } from './turn-record.ts'
 
 export type RunWrites = Pick<RunStore, 'begin' | 'appendTurn' | 'finish' | 'commitStep' | 'setState'>
 
+/** A turn that another thread has encoded. */
+export interface LoggedTurn {
+  readonly rollout: string
+  readonly attempt: number
+  readonly turn: EncodedTurn
+}
+
+/** The writes as the thread of the run's writer has them. */
+export interface OwnedWrites extends RunWrites {
+  /** `turns` have their bytes one behind the other in `tokens`. */
+  appendLogged(turns: readonly LoggedTurn[], tokens: Uint8Array): Promise<TurnBatchReply>
+  /** Those turns of an episode that are not stored. */
+  missing(episode: EncodedEpisode): readonly (readonly [agent: string, index: number])[]
+  finishEncoded(episode: EncodedEpisode, missing: readonly (readonly [agent: string, turn: Turn])[]): Promise<void>
+}
+
 interface RolloutRow {
   readonly id: number
   readonly attempt: number
   readonly status: 'running' | 'done'
 }
 
-interface EncodedTurn {
+export interface EncodedTurn {
   readonly agent: string
   readonly index: number
   /** Index of the turn its tokens continue; that row must be there. */
   readonly parent: number | null
-  readonly record: TurnRecord
+  /** The body in UTF-8 where it was encoded elsewhere. */
+  readonly record: Omit<TurnRecord, 'body' | 'bytes'> & { readonly body: string | Uint8Array }
 }
 
+type RecordedTurn = EncodedTurn & { readonly record: TurnRecord }
+
 /** The writes of a run. Each is one transaction's part: refused before its first change, or whole. */
-export function createRunWrites(database: DatabaseSync, queue: CommitQueue, queries: RunQueries): RunWrites {
+export function createRunWrites(database: DatabaseSync, queue: CommitQueue, queries: RunQueries): OwnedWrites {
   const findRollout = database.prepare('SELECT id, attempt, status FROM rollouts WHERE key = ?')
   const taskOf = database.prepare("SELECT request ->> '$.task.id' AS task FROM rollouts WHERE id = ?")
   const insertRollout = database.prepare("INSERT INTO rollouts(key, split, status, attempt, request) VALUES (?, ?, 'running', 0, ?)")
@@ -34,7 +54,9 @@ export function createRunWrites(database: DatabaseSync, queue: CommitQueue, quer
   const findTurn = database.prepare(
     'SELECT crc32, completion_length FROM turns WHERE rollout = ? AND attempt = ? AND agent = ? AND turn = ?',
   )
-  const insertTurn = database.prepare('INSERT INTO turns VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)')
+  const insertTurn = database.prepare(
+    'INSERT INTO turns VALUES (?, ?, ?, ?, CAST(? AS TEXT), ?, ?, ?, ?, ?, ?) ON CONFLICT(rollout, attempt, agent, turn) DO NOTHING',
+  )
   const insertEpisode = database.prepare('INSERT INTO episodes(rollout, body) VALUES (?, ?)')
   const findStep = database.prepare('SELECT 1 FROM steps WHERE step = ?')
   const insertStep = database.prepare('INSERT INTO steps VALUES (?, ?, ?, ?, ?)')
@@ -51,41 +73,62 @@ export function createRunWrites(database: DatabaseSync, queue: CommitQueue, quer
     return row
   }
 
-  /** Refuses what may not be written; true where the very same turn stands already. */
-  function checkTurn(rollout: RolloutRow, { agent, index, parent, record }: EncodedTurn): boolean {
+  /** True where the very same turn stands already; refuses another in its place. */
+  function isPresent(rollout: RolloutRow, { agent, index, record }: EncodedTurn): boolean {
     const stored = findTurn.get(rollout.id, rollout.attempt, agent, index)
-    if (stored) {
-      if (stored['crc32'] === record.crc32 && stored['completion_length'] === record.completionLength) return true
-      throw conflict(`Turn ${index} of ${agent} was recorded with other tokens`)
-    }
-    if (parent !== null && !findTurn.get(rollout.id, rollout.attempt, agent, parent)) {
-      throw conflict(`Turn ${index} of ${agent} continues turn ${parent}, which was not recorded`)
-    }
-    return false
+    if (!stored) return false
+    if (stored['crc32'] === record.crc32 && stored['completion_length'] === record.completionLength) return true
+    throw conflict(`Turn ${index} of ${agent} was recorded with other tokens`)
   }
 
-  function addTurn(rollout: RolloutRow, { agent, index, record }: EncodedTurn, at: SegmentPosition): void {
+  /** Adds a turn that is not there; false where it is, or another in its place. */
+  function insert(rollout: RolloutRow, { agent, index, record }: EncodedTurn, at: SegmentPosition): boolean {
     const { body, prefixLength, suffixLength, completionLength, crc32 } = record
-    insertTurn.run(
-      rollout.id,
-      rollout.attempt,
-      agent,
-      index,
-      body,
-      prefixLength,
-      suffixLength,
-      completionLength,
-      at.segment,
-      at.offset,
-      crc32,
-    )
+    const { id, attempt } = rollout
+    const { segment, offset } = at
+    const done = insertTurn.run(id, attempt, agent, index, body, prefixLength, suffixLength, completionLength, segment, offset, crc32)
+    return done.changes === 1
   }
 
-  function encode(rollout: string, attempt: number, agent: string, turn: Turn): EncodedTurn {
+  /** Adds a turn behind its parent, once. */
+  function addTurn(key: string, attempt: number, turn: EncodedTurn, at: SegmentPosition): void {
+    const row = currentRollout(key, attempt)
+    const { agent, index, parent } = turn
+    const isKnown = parent === null || cache.isStored(key, attempt, agent, parent)
+    if (!isKnown && !findTurn.get(row.id, attempt, agent, parent))
+      throw conflict(`Turn ${index} of ${agent} continues turn ${parent}, which was not recorded`)
+    if (!insert(row, turn, at)) isPresent(row, turn)
+  }
+
+  function encode(rollout: string, attempt: number, agent: string, turn: Turn): RecordedTurn {
     const parent = turn.parent === null ? null : cache.get(rollout, attempt, agent, turn.parent)
     const record = toTurnRecord(turn, parent)
     cache.add(rollout, attempt, agent, turn)
     return { agent, index: turn.index, parent: record.prefixLength > 0 ? turn.parent : null, record }
+  }
+
+  const missing = ({ rollout, attempt, turns }: EncodedEpisode) =>
+    turns.filter(([agent, index]) => !cache.isStored(rollout, attempt, agent, index))
+
+  async function finish({ rollout, attempt, body }: EncodedEpisode, turns: readonly (readonly [string, Turn])[]): Promise<void> {
+    const added = turns.map(([agent, turn]) => encode(rollout, attempt, agent, turn))
+    await queue.commit({
+      chunks: added.map(({ record }) => record.bytes),
+      synced: true,
+      apply(at) {
+        const row = currentRollout(rollout, attempt)
+        // A turn may continue one that is added with it, so only its tokens are checked here.
+        for (const turn of added) isPresent(row, turn)
+        let { offset } = at
+        for (const turn of added) {
+          insert(row, turn, { segment: at.segment, offset })
+          offset += turn.record.bytes.byteLength
+        }
+        insertEpisode.run(row.id, body)
+        finishRollout.run(row.id)
+      },
+    })
+    cache.drop(rollout)
   }
 
   return {
@@ -114,38 +157,46 @@ export function createRunWrites(database: DatabaseSync, queue: CommitQueue, quer
       await queue.commit({
         chunks: [encoded.record.bytes],
         synced: false,
-        apply(at) {
-          const row = currentRollout(rollout, attempt)
-          if (!checkTurn(row, encoded)) addTurn(row, encoded, at)
-        },
+        apply: (at) => addTurn(rollout, attempt, encoded, at),
       })
       cache.markStored(rollout, attempt, agent, turn.index)
     },
 
-    async finish(episode) {
-      const { rollout, attempt } = episode
-      const missing = episode.trajectories.flatMap(({ agent, turns }) =>
-        turns.filter(({ index }) => !cache.isStored(rollout, attempt, agent, index)).map((turn) => encode(rollout, attempt, agent, turn)),
-      )
-      const body = JSON.stringify(toEpisodeBody(episode))
-      await queue.commit({
-        chunks: missing.map(({ record }) => record.bytes),
-        synced: true,
-        apply(at) {
-          const row = currentRollout(rollout, attempt)
-          // A turn may continue one that is added with it, so only its tokens are checked here.
-          const present = missing.map((turn) => checkTurn(row, { ...turn, parent: null }))
-          let { offset } = at
-          missing.forEach((turn, i) => {
-            if (!present[i]) addTurn(row, turn, { segment: at.segment, offset })
-            offset += turn.record.bytes.byteLength
+    async appendLogged(turns, tokens) {
+      const failures = await queue.commit({
+        chunks: [tokens],
+        synced: false,
+        apply({ segment, offset }) {
+          const refused: { turn: number; code: TrainError['code']; message: string }[] = []
+          let next = offset
+          turns.forEach(({ rollout, attempt, turn }, index) => {
+            const at = { segment, offset: next }
+            next += (turn.record.suffixLength + 2 * turn.record.completionLength) * 4
+            try {
+              addTurn(rollout, attempt, turn, at)
+            } catch (error) {
+              if (!(error instanceof TrainError)) throw error
+              refused.push({ turn: index, code: error.code, message: error.message })
+            }
           })
-          insertEpisode.run(row.id, body)
-          finishRollout.run(row.id)
+          return refused
         },
       })
-      cache.drop(rollout)
+      const refused = new Set(failures.map(({ turn }) => turn))
+      turns.forEach(({ rollout, attempt, turn }, index) => {
+        if (!refused.has(index)) cache.markStored(rollout, attempt, turn.agent, turn.index)
+      })
+      return { failures }
     },
+
+    missing,
+
+    finish(episode) {
+      const encoded = encodeEpisode(episode)
+      return finish(encoded, missingTurns(episode, missing(encoded)))
+    },
+
+    finishEncoded: finish,
 
     async commitStep(step) {
       await queue.commit({
@@ -182,14 +233,6 @@ export function createRunWrites(database: DatabaseSync, queue: CommitQueue, quer
     if (earlier) throw conflict(`Rollout ${key} was trained in step ${earlier['step']} already`)
     return row.id
   }
-}
-
-function toEpisodeBody(episode: Episode): EpisodeBody {
-  const trajectories = episode.trajectories.map((trajectory) => ({
-    ...trajectory,
-    turns: trajectory.turns.map(({ index, delivered }) => [index, delivered] as const),
-  }))
-  return { ...episode, trajectories }
 }
 
 function sameStep(a: StepRecord | undefined, b: StepRecord): boolean {

@@ -4,13 +4,14 @@ import type { Turn } from '@aworld-train/protocol'
 export interface TurnCache {
   add(rollout: string, attempt: number, agent: string, turn: Turn): void
   get(rollout: string, attempt: number, agent: string, index: number): Turn | null
+  /** Of a turn that was not added, nothing but that it is stored is known. */
   markStored(rollout: string, attempt: number, agent: string, index: number): void
   isStored(rollout: string, attempt: number, agent: string, index: number): boolean
   drop(rollout: string): void
 }
 
 interface Entry {
-  readonly turn: Turn
+  readonly turn: Turn | null
   stored: boolean
 }
 
@@ -22,20 +23,23 @@ export function createTurnCache(): TurnCache {
     return live?.attempt === attempt ? live.turns.get(`${index} ${agent}`) : undefined
   }
 
+  function set(rollout: string, attempt: number, key: string, entry: Entry): void {
+    let live = rollouts.get(rollout)
+    if (live && live.attempt > attempt) return
+    if (live?.attempt !== attempt) {
+      live = { attempt, turns: new Map() }
+      rollouts.set(rollout, live)
+    }
+    live.turns.set(key, entry)
+  }
+
   return {
-    add(rollout, attempt, agent, turn) {
-      let live = rollouts.get(rollout)
-      if (live && live.attempt > attempt) return
-      if (live?.attempt !== attempt) {
-        live = { attempt, turns: new Map() }
-        rollouts.set(rollout, live)
-      }
-      live.turns.set(`${turn.index} ${agent}`, { turn, stored: false })
-    },
+    add: (rollout, attempt, agent, turn) => set(rollout, attempt, `${turn.index} ${agent}`, { turn, stored: false }),
     get: (rollout, attempt, agent, index) => find(rollout, attempt, agent, index)?.turn ?? null,
     markStored(rollout, attempt, agent, index) {
       const entry = find(rollout, attempt, agent, index)
       if (entry) entry.stored = true
+      else set(rollout, attempt, `${index} ${agent}`, { turn: null, stored: true })
     },
     isStored: (rollout, attempt, agent, index) => find(rollout, attempt, agent, index)?.stored ?? false,
     drop: (rollout) => void rollouts.delete(rollout),

@@ -4,11 +4,11 @@ import { readRun } from '../run-reader.ts'
 import { episodeOf, runRequest, turnChain } from './run-fixtures.ts'
 
 /**
- * A process that owns a run. `hold PATH` opens and waits. `read PATH` only reads it and says `episodes N`. `work PATH ROLLOUTS` runs rollouts of three turns and, every
- * four results, trains them in a step; it says each acknowledged write on a line: `turn KEY ATTEMPT INDEX`,
+ * A process that owns a run. `hold PATH` opens and waits. `read PATH` only reads it and says `episodes N`. `work PATH ROLLOUTS` runs rollouts of three turns, written in a thread where
+ * `threaded` follows, and, every four results, trains them in a step; it says each acknowledged write on a line: `turn KEY ATTEMPT INDEX`,
  * `result KEY ATTEMPT`, `step N KEY…`, and at the end `end`. An error of the catalogue is said as `error CODE MESSAGE`.
  */
-const [mode, path, count] = process.argv.slice(2) as [string, string, string | undefined]
+const [mode, path, count, threaded] = process.argv.slice(2) as [string, string, string | undefined, string | undefined]
 
 try {
   if (mode === 'read') read()
@@ -27,6 +27,7 @@ function read(): void {
 
 async function own(): Promise<void> {
   const store = await openRunStore({ path, manifest: { name: 'worker', configurationHash: 'hash' } })
+  if (threaded !== undefined) store.turnLog?.connect()
   console.log('open')
   if (mode === 'hold') setInterval(() => {}, 1000)
   else {

@@ -1,0 +1,46 @@
+import { join } from 'node:path'
+import type { DatabaseSync } from 'node:sqlite'
+import { createCommitQueue } from './commit-queue.ts'
+import { recordedEnd } from './recorded-end.ts'
+import { startWriteAheadLog } from './run-database.ts'
+import { createRunQueries } from './run-queries.ts'
+import { createRunWrites, type OwnedWrites } from './run-writes.ts'
+import { createSegmentWriter } from './segment-writer.ts'
+import { toStoreError } from './store-error.ts'
+
+export interface LocalWriterOptions {
+  readonly path: string
+  /** Stays the caller's. */
+  readonly database: DatabaseSync
+  readonly batchMs: number
+}
+
+/** The one writer of a run, in the thread that makes it. */
+export interface LocalWriter {
+  readonly writes: OwnedWrites
+  /** Refuses later writes and resolves when the ones before are done. */
+  close(): Promise<void>
+}
+
+export async function createLocalWriter({ path, database, batchMs }: LocalWriterOptions): Promise<LocalWriter> {
+  const directory = join(path, 'segments')
+  const end = await recordedEnd(path, database, directory)
+  startWriteAheadLog(database)
+  const segments = await createSegmentWriter({ directory, end })
+  try {
+    const onError = (error: unknown) => toStoreError(error, path)
+    const queue = await createCommitQueue({ database, segments, walPath: join(path, 'run.db-wal'), batchMs, onError })
+    const queries = createRunQueries(path, database)
+    return {
+      writes: createRunWrites(database, queue, queries),
+      async close() {
+        await queue.close()
+        queries.close()
+        await segments.close()
+      },
+    }
+  } catch (error) {
+    await segments.close()
+    throw error
+  }
+}
