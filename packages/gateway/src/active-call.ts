@@ -17,27 +17,6 @@ export class CallAborted extends Error {
   }
 }
 
-/** One call from its arrival until its answer has left, or its client has. */
-export interface ActiveCall {
-  readonly signal: AbortSignal
-  lost(): Loss | null
-  wasCut(): Cut | null
-  cut(why: Cut): void
-  /** The session is over: the engine is aborted, unless only the sending of the answer is left. */
-  closeSession(): void
-  /** What keeps the client from giving up while it waits. */
-  readonly keepAwake: KeepAwake
-  /** From now on only the client's going away ends the call. */
-  startSending(): void
-  /** Resolves to whether the whole answer was handed over. */
-  sent(): Promise<boolean>
-  /** Gives up on a client that does not read. */
-  destroy(): void
-  /** Nothing more will happen in this call. */
-  settle(): void
-  readonly settled: Promise<void>
-}
-
 /** Sends a waiting client now and then a byte that means nothing. */
 export interface KeepAwake {
   /** From now on a byte is sent at every second `beat` and after. */
@@ -45,59 +24,129 @@ export interface KeepAwake {
   beat(): void
 }
 
-function createKeepAwake(): KeepAwake {
-  let send: (() => void) | undefined
-  let beats = 0
-  return {
-    begin(how) {
-      send = how
-    },
-    beat() {
-      if (beats++ > 0) send?.()
-    },
+/** One call from its arrival until its answer has left, or its client has. What nobody asks for is not made. */
+export class ActiveCall implements KeepAwake {
+  readonly #response: ServerResponse
+  #controller: AbortController | null = null
+  #aborted: CallAborted | null = null
+  #hook: ((reason: CallAborted) => void) | null = null
+  #loss: Loss | null = null
+  #cut: Cut | null = null
+  #sending = false
+  #handedOver: boolean | null = null
+  #onSent: ((handedOver: boolean) => void) | null = null
+  #isSettled = false
+  #settled: PromiseWithResolvers<void> | null = null
+  #awake: (() => void) | null = null
+  #beats = 0
+
+  /** Ties the call to its response: when the client hangs up, it is aborted. */
+  constructor(response: ServerResponse) {
+    this.#response = response
+    response.once('close', () => this.#closed())
+    if (response.destroyed) this.#lose('client-closed')
   }
-}
 
-/** Ties a call to its response: when the client hangs up, the signal aborts. */
-export function createActiveCall(response: ServerResponse): ActiveCall {
-  const controller = new AbortController()
-  const settled = Promise.withResolvers<void>()
-  const handedOver = Promise.withResolvers<boolean>()
-  let loss: Loss | null = null
-  let cut: Cut | null = null
-  let sending = false
-
-  const lose = (why: Loss) => {
-    loss ??= why
-    controller.abort(new CallAborted(why))
+  #closed(): void {
+    this.#handedOver = this.#response.writableFinished
+    this.#onSent?.(this.#handedOver)
+    this.#onSent = null
+    if (!this.#handedOver) this.#lose('client-closed')
   }
-  response.once('finish', () => handedOver.resolve(true))
-  response.once('close', () => {
-    handedOver.resolve(response.writableFinished)
-    if (!response.writableFinished) lose('client-closed')
-  })
-  if (response.destroyed) lose('client-closed')
 
-  return {
-    signal: controller.signal,
-    lost: () => loss,
-    wasCut: () => cut,
-    cut(why) {
-      cut ??= why
-      controller.abort(new CallAborted(why))
-    },
-    closeSession() {
-      if (!sending) lose('session-closed')
-    },
-    keepAwake: createKeepAwake(),
-    startSending() {
-      sending = true
-    },
-    sent: () => handedOver.promise,
-    destroy() {
-      response.destroy()
-    },
-    settle: settled.resolve,
-    settled: settled.promise,
+  #lose(why: Loss): void {
+    this.#loss ??= why
+    this.#abort(why)
+  }
+
+  #abort(why: Loss | Cut): void {
+    if (this.#aborted) return
+    this.#aborted = new CallAborted(why)
+    const hook = this.#hook
+    this.#hook = null
+    hook?.(this.#aborted)
+    this.#controller?.abort(this.#aborted)
+  }
+
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController()
+      if (this.#aborted) this.#controller.abort(this.#aborted)
+    }
+    return this.#controller.signal
+  }
+
+  /** What the signal has as its reason; `null` while it has not aborted. */
+  aborted(): CallAborted | null {
+    return this.#aborted
+  }
+
+  /** `hook` is called when the call is aborted, and forgotten then; `null` takes it back. */
+  onAbort(hook: ((reason: CallAborted) => void) | null): void {
+    this.#hook = hook
+  }
+
+  lost(): Loss | null {
+    return this.#loss
+  }
+
+  wasCut(): Cut | null {
+    return this.#cut
+  }
+
+  cut(why: Cut): void {
+    this.#cut ??= why
+    this.#abort(why)
+  }
+
+  /** The session is over: the engine is aborted, unless only the sending of the answer is left. */
+  closeSession(): void {
+    if (!this.#sending) this.#lose('session-closed')
+  }
+
+  /** What keeps the client from giving up while it waits. */
+  get keepAwake(): KeepAwake {
+    return this
+  }
+
+  begin(send: () => void): void {
+    this.#awake = send
+  }
+
+  beat(): void {
+    if (this.#beats++ > 0) this.#awake?.()
+  }
+
+  /** From now on only the client's going away ends the call. */
+  startSending(): void {
+    this.#sending = true
+  }
+
+  /** `then` hears whether the whole answer was handed over, maybe at once. */
+  whenSent(then: (handedOver: boolean) => void): void {
+    if (this.#handedOver === null) this.#onSent = then
+    else then(this.#handedOver)
+  }
+
+  /** Resolves to whether the whole answer was handed over. */
+  sent(): Promise<boolean> {
+    return new Promise((resolve) => this.whenSent(resolve))
+  }
+
+  /** Gives up on a client that does not read. */
+  destroy(): void {
+    this.#response.destroy()
+  }
+
+  /** Nothing more will happen in this call. */
+  settle(): void {
+    this.#isSettled = true
+    this.#settled?.resolve()
+  }
+
+  get settled(): Promise<void> {
+    if (this.#isSettled) return Promise.resolve()
+    this.#settled ??= Promise.withResolvers<void>()
+    return this.#settled.promise
   }
 }

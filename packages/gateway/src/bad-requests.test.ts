@@ -1,4 +1,5 @@
 import { request as httpRequest } from 'node:http'
+import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { createGateway } from './gateway.ts'
 import { lookupTool, post, sessionRequest, startGateway } from './testing/start-gateway.ts'
@@ -140,6 +141,18 @@ test('a body above the limit is refused before it is read, and the connection go
   })
   expect(status).toBe(413)
   expect((await post(endpoint, { messages: [user] })).status).toBe(200)
+})
+
+test('a compressed body is refused by name, and the connection goes on', async () => {
+  await using started = await startGateway({ say: () => 'Fine.' })
+  const { baseUrl } = started.gateway.open(sessionRequest()).endpoint('agent')
+  const body = JSON.stringify({ messages: [user] })
+  const send = (encoding: string, bytes: string | Buffer<ArrayBuffer>) =>
+    fetch(`${baseUrl}/chat/completions`, { method: 'POST', headers: { 'content-encoding': encoding }, body: bytes })
+  const refused = await send('gzip', gzipSync(body))
+  expect(refused.status).toBe(415)
+  expect(await refused.json()).toMatchObject({ error: { message: expect.stringContaining('compressed ("gzip")') } })
+  expect((await send('identity', body)).status).toBe(200)
 })
 
 test('other paths and methods are refused, with a capability and without', async () => {

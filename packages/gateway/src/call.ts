@@ -1,5 +1,5 @@
 import type { CompletionDelta } from '@aworld-train/chat'
-import type { FinishReason, Message, ToolDefinition, Usage } from '@aworld-train/protocol'
+import type { Constraint, FinishReason, Message, ToolDefinition, Usage } from '@aworld-train/protocol'
 import type { Oddity } from './dialects/history-oddities.ts'
 import type { ResponseMemory } from './dialects/responses/memory.ts'
 import type { HttpFailure } from './failure.ts'
@@ -24,6 +24,15 @@ export interface AskedSampling {
   readonly seed?: number
 }
 
+/** A form that a request asks for. */
+export interface AskedConstraint {
+  readonly form: Constraint
+  /** The field that asks. */
+  readonly param: string
+  /** The client wants the form kept to the letter; servers of ours do so in any case. */
+  readonly strict: boolean
+}
+
 /** One model call, decoded from any dialect. */
 export interface ModelCall {
   /** The model as the request names it; `null` where it does not. */
@@ -39,6 +48,8 @@ export interface ModelCall {
   /** May only shorten what the trainer allows; `null` where the agent does not ask. */
   readonly maxTokens: number | null
   readonly stop: readonly string[]
+  /** The form of the answer's text; a tool call has its own. */
+  readonly constraint?: AskedConstraint | undefined
   /** What is odd in the history and is served as it stands: counted by kind. */
   readonly oddities: readonly Oddity[]
   readonly asked: AskedSampling

@@ -1,30 +1,10 @@
 import { toTrainingSamples } from '@aworld-train/core'
-import type { Episode, Trajectory } from '@aworld-train/protocol'
 import { describe, expect, test } from 'vitest'
 import type { GatewayWarning } from './options.ts'
+import { episodeOf } from './testing/episode-of.ts'
 import { lookupCall, lookupTool, openaiClient, post, sessionRequest, startGateway, until } from './testing/start-gateway.ts'
 
 const question = { role: 'user' as const, content: 'Gold?' }
-
-/** An episode that was rewarded, over what a session recorded. */
-const episodeOf = (trajectories: readonly Trajectory[]): Episode => ({
-  version: 1,
-  rollout: 'rollout-1',
-  attempt: 0,
-  taskId: 'task-1',
-  group: 'group',
-  sample: 0,
-  split: 'train',
-  trajectories: [...trajectories],
-  edges: [],
-  toolCalls: [],
-  answer: 'x',
-  messages: [],
-  scores: {},
-  reward: 1,
-  stopReason: 'completed',
-  timing: { startedAt: 0, endedAt: 0 },
-})
 
 describe('a retried call whose first answer was lost', () => {
   test('goes on from the answer that came; the lost one is kept and not trained', async () => {

@@ -1,7 +1,8 @@
 import { type GenerateRequest, toTrainingSamples } from '@aworld-train/core'
-import type { Episode, Trajectory, Turn } from '@aworld-train/protocol'
+import type { Turn } from '@aworld-train/protocol'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { episodeOf } from './testing/episode-of.ts'
 import { lookupCall, lookupTool, post, sessionRequest, startGateway, until } from './testing/start-gateway.ts'
 
 interface Message {
@@ -87,25 +88,6 @@ function followUp(answer: Message, { change }: Step, call: number): Message[] {
   const results = answer.tool_calls.map(({ id }, index) => ({ role: 'tool', tool_call_id: id, content: `result ${call} ${index}` }))
   return change === 'one-result' ? results.slice(0, 1) : results
 }
-
-const episodeOf = (trajectories: readonly Trajectory[]): Episode => ({
-  version: 1,
-  rollout: 'r',
-  attempt: 0,
-  taskId: 'task',
-  group: 'group',
-  sample: 0,
-  split: 'train',
-  trajectories: [...trajectories],
-  edges: [],
-  toolCalls: [],
-  answer: 'x',
-  messages: [],
-  scores: {},
-  reward: 1,
-  stopReason: 'completed',
-  timing: { startedAt: 0, endedAt: 0 },
-})
 
 test.each(['template', 'loop', 'as-sampled'] as const)(
   'history %s: whatever clients do, a trained token was sampled with its logprob, and each is trained once or accounted for',

@@ -1,5 +1,7 @@
 /** Admits calls, or holds them in order of arrival while paused. */
 export interface Gate {
+  /** Whether a call may run at once, which is matched by one `leave` then. */
+  tryEnter(): boolean
   /** Resolves when the call may run; rejects with the signal's reason. Each entry is matched by one `leave`. */
   enter(signal: AbortSignal): Promise<void>
   leave(): void
@@ -21,13 +23,17 @@ export function createGate(): Gate {
   let inside = 0
   let paused = false
 
+  function tryEnter(): boolean {
+    if (paused) return false
+    inside++
+    return true
+  }
+
   return {
+    tryEnter,
     async enter(signal) {
       signal.throwIfAborted()
-      if (!paused) {
-        inside++
-        return
-      }
+      if (tryEnter()) return
       await new Promise<void>((resolve, reject) => {
         const admit = () => {
           signal.removeEventListener('abort', leaveQueue)
@@ -44,7 +50,7 @@ export function createGate(): Gate {
     },
     leave() {
       inside--
-      if (inside === 0) for (const resolve of drains.splice(0)) resolve()
+      if (inside === 0 && drains.length > 0) for (const resolve of drains.splice(0)) resolve()
     },
     pause() {
       paused = true

@@ -2,15 +2,15 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { createRenderWorker } from '@aworld-train/chat'
 import { openHttpServer, type PolicySession, type SessionRequest } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
-import { createBodyPool } from './body-pool.ts'
 import { createCapabilities } from './capability.ts'
 import { createCounters, toGatewayCounts } from './counters.ts'
 import { openFrozenClients } from './frozen/frozen-client.ts'
 import { createGate } from './gate.ts'
 import { createHistoryWatch } from './history-watch.ts'
 import { createAdminApi } from './http/admin-api.ts'
-import { type Grant, type HttpParts, handleRequest } from './http/handle-request.ts'
+import { createRequestHandler, type Grant, type HttpParts } from './http/handle-request.ts'
 import { notReady } from './http/state-routes.ts'
+import { createMemoryPool } from './memory-pool.ts'
 import { createModelTable } from './models/model-table.ts'
 import { createExposition } from './observe/exposition.ts'
 import { createObserver } from './observe/observer.ts'
@@ -33,7 +33,8 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const counters = createCounters()
   const observer = createObserver()
   const models = createModelTable(options)
-  const recorder = createRecorder()
+  const bodies = createMemoryPool()
+  const recorder = createRecorder(bodies)
   const frozen = await openFrozenClients(models.all.filter((model) => model.kind === 'frozen'))
   const renderWorker = createRenderWorker()
   const parts: GatewayParts = {
@@ -47,7 +48,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     history: createHistoryWatch(warn),
     renderWorker,
     recorder,
-    bodies: createBodyPool(),
+    bodies,
     frozen,
   }
   const capabilities = createCapabilities<Grant>()
@@ -80,7 +81,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     insecure,
     limits,
     portError: 'GATEWAY_PORT_IN_USE',
-    handle: (request, response) => void handleRequest(http, request, response),
+    handle: createRequestHandler(http),
     onRefusal: (refusal) => counters.refusals[refusal]++,
   }).catch(async (error: unknown) => {
     await frozen.close()
@@ -93,7 +94,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
 
   for (const model of models.all) {
     if (model.kind !== 'token') continue
-    for (const message of model.chat.historyNotes) warn({ code: 'TEMPLATE_REWRITES', message, details: { model: model.name } })
+    for (const message of model.historyNotes) warn({ code: 'TEMPLATE_REWRITES', message, details: { model: model.name } })
   }
 
   const beats = setInterval(() => {

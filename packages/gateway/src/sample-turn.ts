@@ -1,4 +1,4 @@
-import { toTrainError } from '@aworld-train/protocol'
+import { type Constraint, toTrainError } from '@aworld-train/protocol'
 import type { ActiveCall } from './active-call.ts'
 import { affinityOf } from './affinity.ts'
 import type { AnswerHead, Completion, ModelCall } from './call.ts'
@@ -6,6 +6,7 @@ import { add } from './counters.ts'
 import { effectiveSampling } from './effective-sampling.ts'
 import type { TokenModel } from './models/model-table.ts'
 import { toRandomKey } from './random-key.ts'
+import { responseRoom } from './response-room.ts'
 import type { Progress, ServeCallOptions } from './serve-call.ts'
 import { checkBudget, holdRecord, tokenLimit } from './session-state.ts'
 import { type Answer, createAnswer } from './stages/encode.ts'
@@ -49,6 +50,7 @@ function createPieceHandler(
 export interface AdmittedCall {
   readonly model: TokenModel
   readonly call: ModelCall
+  readonly constraint: Constraint | undefined
   readonly active: ActiveCall
   /** Index among the calls of its agent. */
   readonly arrival: number
@@ -56,7 +58,8 @@ export interface AdmittedCall {
 }
 
 /** Match, render, generate, parse and record: resolves when the turn is durable. Tokens that were sampled are recorded also where it rejects. */
-export async function sampleTurn(options: ServeCallOptions, { model, call, active, arrival, progress }: AdmittedCall): Promise<Outcome> {
+export async function sampleTurn(options: ServeCallOptions, admitted: AdmittedCall): Promise<Outcome> {
+  const { model, call, constraint, active, arrival, progress } = admitted
   const { parts, session, dialect, response } = options
   const { counters, limits } = parts
   const { engine, chat, policy } = model
@@ -65,7 +68,7 @@ export async function sampleTurn(options: ServeCallOptions, { model, call, activ
   session.turnsTaken++
   const { agent } = options
   const held = holdRecord(agent, session, model)
-  const prepared = await prepare({ held, call, model, parts, rollout: request.rollout, signal: active.signal }).catch((cause) => {
+  const prepared = await prepare({ held, call, model, parts, request, signal: active.signal }).catch((cause) => {
     session.turnsTaken--
     throw cause
   })
@@ -73,6 +76,7 @@ export async function sampleTurn(options: ServeCallOptions, { model, call, activ
     maxTokens: call.maxTokens,
     stop: call.stop,
     contextRoom: engine.model.contextLength - prepared.promptTokenIds.length,
+    responseRoom: responseRoom(held.turns, prepared, request),
     budgetRoom: (request.maxTokens ?? Number.POSITIVE_INFINITY) - session.sampledTokens,
   })
   const mintToolCallId = (index: number) => `call_${agent.idPrefix}_${arrival}_${index}`
@@ -94,9 +98,12 @@ export async function sampleTurn(options: ServeCallOptions, { model, call, activ
     request: {
       promptTokenIds: prepared.promptTokenIds,
       sampling,
+      constraint,
       random: toRandomKey(parts.seed, request, agent.name, arrival),
       affinity: affinityOf(request, () => call.messages.find(({ role }) => role === 'user')?.content ?? ''),
+      origin: { rollout: request.rollout, attempt: request.attempt, agent: agent.name },
       policy,
+      traceHeaders: options.observed.traceHeaders(),
     },
     call: active,
     graceMs: limits.abortGraceMs,
@@ -113,7 +120,7 @@ export async function sampleTurn(options: ServeCallOptions, { model, call, activ
   const parsed = reader.finish(generation.tokenIds, generation.finishReason)
   for (const issue of parsed.issues) add(counters.parseIssues, issue)
   const abandoned = failed || active.lost() !== null
-  const turn = record({ held, model, call, attempt: request.attempt, prepared, generation, parsed, sampling, abandoned })
+  const turn = record({ held, model, call, attempt: request.attempt, prepared, generation, parsed, sampling, constraint, abandoned })
   progress.turn = turn
   options.observed.recorded(turn)
   if (unified === 'length' && session.sampledTokens >= (request.maxTokens ?? Number.POSITIVE_INFINITY))

@@ -1,8 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { RenderWorker } from '@aworld-train/chat'
 import { type TrainError, type Turn, toTrainError } from '@aworld-train/protocol'
-import { type ActiveCall, CallAborted, createActiveCall } from './active-call.ts'
-import type { BodyPool } from './body-pool.ts'
+import { ActiveCall, CallAborted } from './active-call.ts'
 import type { Dialect } from './call.ts'
 import type { Counters } from './counters.ts'
 import { toHttpFailure, unknownUrl } from './failure.ts'
@@ -10,6 +9,7 @@ import type { FrozenClients } from './frozen/frozen-client.ts'
 import { serveFrozenCall } from './frozen/serve-frozen-call.ts'
 import type { Gate } from './gate.ts'
 import type { HistoryWatch } from './history-watch.ts'
+import type { MemoryPool } from './memory-pool.ts'
 import { chooseModel, type ModelTable } from './models/model-table.ts'
 import type { CallObservation, Observer } from './observe/observer.ts'
 import type { GatewayLimits, GatewayLogger } from './options.ts'
@@ -34,7 +34,7 @@ export interface GatewayParts {
   readonly renderWorker: RenderWorker
   /** Reads the answers of chat engines; its thread starts with the first of them. */
   readonly recorder: Recorder
-  readonly bodies: BodyPool
+  readonly bodies: MemoryPool
   readonly frozen: FrozenClients
 }
 
@@ -50,7 +50,7 @@ export interface ServeCallOptions {
 
 /** How far a call has come, however it goes on: its recorded turn, the answer that has begun, and whether that is a stream. */
 export interface Progress {
-  turn: Turn | null
+  turn: Pick<Turn, 'delivered'> | null
   answer: Answer | null
   stream: boolean
 }
@@ -74,33 +74,34 @@ const concernsSession = ({ boundary, code }: TrainError) =>
   boundary === 'policy' || boundary === 'store' || boundary === 'config' || code === 'AGENT_LIMIT' || code === 'GATEWAY_FAILED'
 
 /** What became of a turn's answer, unless a later request has said so already. */
-export function settleDelivery({ session, parts }: ServeCallOptions, turn: Turn, sent: boolean): void {
+export function settleDelivery({ session, parts }: ServeCallOptions, turn: Pick<Turn, 'delivered'>, sent: boolean): void {
   if (!session.sealed && turn.delivered !== 'delivered') turn.delivered = sent ? 'delivered' : 'abandoned'
   if (turn.delivered === 'abandoned') parts.counters.abandonedTurns++
 }
 
-function serve(served: ServedCall): Promise<void> {
+/** How a call ended: with nothing, or with what went wrong. */
+export type CallEnd = (cause?: unknown) => void
+
+function serve(served: ServedCall, ended: CallEnd): void {
   const { parts, agent, body } = served.options
-  if (parts.models.onlyTokens) return serveTokenCall(served, null)
+  const whenSettled = (call: Promise<void>): void => {
+    call.then(() => ended(), ended)
+  }
+  if (parts.models.onlyTokens) {
+    whenSettled(serveTokenCall(served, null))
+    return
+  }
   const fields = peekFields(body)
   const model = chooseModel(parts.models, agent, fields.model)
-  if (model.kind === 'token') return serveTokenCall(served, model)
-  if (model.kind === 'chat') return serveChatCall(served, model, fields)
-  return serveFrozenCall(served, model)
+  if (model.kind === 'chat') serveChatCall(served, model, fields, ended)
+  else whenSettled(model.kind === 'token' ? serveTokenCall(served, model) : serveFrozenCall(served, model))
 }
 
-/** A call under a valid URL, from its bytes to its answer. Never rejects: what goes wrong is answered, and kept by the session. */
-export async function serveCall(options: ServeCallOptions): Promise<void> {
+function endCall({ options, active, progress }: ServedCall, cause: unknown): void {
   const { parts, session, agent, dialect, response, observed } = options
   const { counters, logger } = parts
-  counters.calls++
-  const active = createActiveCall(response)
-  const progress: Progress = { turn: null, answer: null, stream: false }
-  session.calls.add(active)
-  try {
-    await serve({ options, active, progress })
-    observed.ended(null, null)
-  } catch (cause) {
+  if (cause === undefined) observed.ended(null, null)
+  else {
     counters.failures++
     if (progress.turn) settleDelivery(options, progress.turn, false)
     const error = toCallError(cause, session)
@@ -112,8 +113,23 @@ export async function serveCall(options: ServeCallOptions): Promise<void> {
       if (progress.answer) progress.answer.fail(failure)
       else sendFailure(dialect, response, failure, progress.stream)
     }
-  } finally {
-    session.calls.delete(active)
-    active.settle()
+  }
+  session.calls.delete(active)
+  active.settle()
+}
+
+/** A call under a valid URL, from its bytes to its answer. Never throws: what goes wrong is answered, and kept by the session. */
+export function serveCall(options: ServeCallOptions): void {
+  options.parts.counters.calls++
+  const served: ServedCall = {
+    options,
+    active: new ActiveCall(options.response),
+    progress: { turn: null, answer: null, stream: false },
+  }
+  options.session.calls.add(served.active)
+  try {
+    serve(served, (cause) => endCall(served, cause))
+  } catch (cause) {
+    endCall(served, cause)
   }
 }

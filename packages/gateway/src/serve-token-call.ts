@@ -4,6 +4,7 @@ import type { TokenModel } from './models/model-table.ts'
 import { chooseModel } from './models/model-table.ts'
 import { type Outcome, sampleTurn } from './sample-turn.ts'
 import { type ServedCall, settleDelivery } from './serve-call.ts'
+import { constrain } from './stages/constrain.ts'
 import { decode } from './stages/decode.ts'
 import { sendNothing } from './stages/encode.ts'
 
@@ -15,6 +16,7 @@ export async function serveTokenCall({ options, active, progress }: ServedCall, 
   // Where only such models are served, the name is read here, with all the rest.
   const model = given ?? (chooseModel(models, agent, call.model ?? undefined) as TokenModel)
   observed.routed(model.name)
+  const constraint = constrain(call, model)
   for (const name of call.ignored) add(counters.ignored, name)
   for (const oddity of call.oddities) add(counters.tolerated, oddity)
   progress.stream = call.stream
@@ -24,7 +26,7 @@ export async function serveTokenCall({ options, active, progress }: ServedCall, 
   observed.admitted()
   let outcome: Outcome
   try {
-    outcome = await sampleTurn(options, { model, call, active, arrival, progress })
+    outcome = await sampleTurn(options, { model, call, constraint, active, arrival, progress })
   } finally {
     gate.leave()
   }

@@ -3,8 +3,11 @@ import type { Conversation } from '@aworld-train/chat'
 import type { SessionRequest } from '@aworld-train/core'
 import { TrainError, type Trajectory, type Turn } from '@aworld-train/protocol'
 import type { ActiveCall } from './active-call.ts'
+import { type Budget, createBudget } from './budget.ts'
 import { createResponseMemory, type ResponseMemory } from './dialects/responses/memory.ts'
 import type { Model, ModelTable, TokenModel } from './models/model-table.ts'
+import { createRecordedTurns, type RecordedTurns, toTurns } from './pass-through/recorded-turn.ts'
+import type { Recorder } from './pass-through/recorder.ts'
 import type { BodyMemory } from './stages/read-json-body.ts'
 
 /** What is known of one agent in one attempt. */
@@ -24,6 +27,8 @@ export interface AgentState {
   turns: Turn[]
   /** By model: the answers that chat engines gave. */
   answers: Map<string, AnswerRecord>
+  /** All of its turns are answers of one chat engine, and nobody here waits for each: they stay as the recorder wrote them. */
+  readonly onlyRecorded: boolean
   /** Numbers of answer records that no call joins any more. */
   readonly over: number[]
   /** Calls that have arrived: the index of the next one in its random key. */
@@ -36,11 +41,12 @@ export interface AgentState {
   readonly bodies: BodyMemory
 }
 
-/** The answers of a chat engine in one record: the recorder's number for it, and which call became which turn. */
+/** The answers of a chat engine in one record: the recorder's number for it, and which index there became which turn. */
 export interface AnswerRecord {
   readonly id: number
+  readonly recorded: RecordedTurns
   readonly turns: Turn[]
-  readonly indexes: Map<number, number>
+  readonly indexes: number[]
 }
 
 /** What is known of one attempt. */
@@ -51,13 +57,22 @@ export interface SessionState {
   /** Turns recorded, and calls that are on the way to one. */
   turnsTaken: number
   sampledTokens: number
+  /** What chat engines' calls under way may still sample. */
+  readonly tokenBudget: Budget
   /** Prompt and completion tokens of third parties. */
   frozenTokens: number
   /** US dollars paid to third parties. */
   cost: number
+  /** What calls to third parties that are under way may still use, in tokens and in US dollars. */
+  readonly frozenTokenBudget: Budget
+  readonly costBudget: Budget
+  /** Tokens of the longest answer of a third party. */
+  longestFrozenAnswer: number
   failure: TrainError | null
-  /** Answers that have been given and are still being read. */
-  readonly recordings: Set<Promise<void>>
+  /** How many answers have been given and are still being read. */
+  recordings: number
+  /** What keeps the calls of the session with one server. */
+  readonly affinity: string
   /** An answer came without the tokens that it is made of: later calls are refused, they could not be trained either. */
   unreadable: TrainError | null
   /** No call begins any more. */
@@ -66,7 +81,13 @@ export interface SessionState {
   sealed: boolean
 }
 
-/** Throws GATEWAY_MODEL_UNKNOWN for an agent whose model is none, CONFIG_INVALID for one that is to be trained and cannot. */
+/** A budget that is not set. */
+const none = Number.POSITIVE_INFINITY
+
+/**
+ * Throws GATEWAY_MODEL_UNKNOWN for an agent whose model is none, CONFIG_INVALID for one that is to be trained and cannot, and
+ * the error of a model that is not ready yet.
+ */
 export function createSessionState(request: SessionRequest, models: ModelTable): SessionState {
   const now = new Date()
   const agents = new Map<string, AgentState>()
@@ -77,6 +98,7 @@ export function createSessionState(request: SessionRequest, models: ModelTable):
       const message = `Agent "${name}" is trainable, but its model "${home.name}" is a third party's; set trainable to false, or give it another model.`
       throw new TrainError('CONFIG_INVALID', message)
     }
+    if (home.kind === 'token') void home.chat
     const identity = JSON.stringify([request.rollout, request.attempt, name])
     const idPrefix = createHash('sha256').update(identity).digest('hex').slice(0, 12)
     agents.set(name, {
@@ -89,6 +111,7 @@ export function createSessionState(request: SessionRequest, models: ModelTable):
       conversations: new Map(),
       turns: [],
       answers: new Map(),
+      onlyRecorded: isOnlyRecorded(request, home, agent.model !== undefined || models.all.length === 1),
       over: [],
       arrivals: 0,
       frozenCalls: 0,
@@ -96,20 +119,31 @@ export function createSessionState(request: SessionRequest, models: ModelTable):
       bodies: { last: null },
     })
   }
-  return {
+  const { maxTokens = none, maxFrozenTokens = none, maxCost = none } = request
+  const state: SessionState = {
     request,
     agents,
     calls: new Set(),
     turnsTaken: 0,
     sampledTokens: 0,
+    tokenBudget: createBudget(maxTokens, () => state.sampledTokens),
     frozenTokens: 0,
     cost: 0,
+    frozenTokenBudget: createBudget(maxFrozenTokens, () => state.frozenTokens),
+    costBudget: createBudget(maxCost, () => state.cost),
+    longestFrozenAnswer: 0,
     failure: null,
-    recordings: new Set(),
+    recordings: 0,
+    affinity: `${request.rollout}.${request.attempt}`,
     unreadable: null,
     closing: false,
     sealed: false,
   }
+  return state
+}
+
+function isOnlyRecorded({ maxKeptTurns, turnLog, onTurn }: SessionRequest, { kind }: Model, alone: boolean): boolean {
+  return kind === 'chat' && alone && maxKeptTurns === undefined && (turnLog !== undefined || onTurn === undefined)
 }
 
 /** What a call goes on from and ends in, also where a later call begins a new record. */
@@ -142,12 +176,15 @@ export function holdRecord(agent: AgentState, session: SessionState, { name, cha
 }
 
 /** As `holdRecord`, for a model that renders on its own side. */
-export function holdAnswers(agent: AgentState, session: SessionState, model: string, newId: () => number): AnswerRecord {
+export function holdAnswers(agent: AgentState, session: SessionState, model: Model, recorder: Recorder): AnswerRecord {
   const turns = holdTurns(agent, session)
-  let answers = agent.answers.get(model)
+  let answers = agent.answers.get(model.name)
   if (!answers) {
-    answers = { id: newId(), turns, indexes: new Map() }
-    agent.answers.set(model, answers)
+    const { attempt, turnLog } = session.request
+    const log = agent.onlyRecorded ? turnLog : undefined
+    const id = recorder.newRecord({ agent: agent.name, attempt, ...turnModel(agent, model), log })
+    answers = { id, recorded: createRecordedTurns(), turns, indexes: [] }
+    agent.answers.set(model.name, answers)
   }
   return answers
 }
@@ -157,13 +194,26 @@ export function turnModel(agent: AgentState, { name }: Model): { model?: string 
   return name === agent.home.name ? {} : { model: name }
 }
 
+/** What is recorded of an agent, in order; of turns that stayed as they were written, what is known without reading them. */
+export function recordedOf({ onlyRecorded, turns, answers }: AgentState): readonly Pick<Turn, 'delivered' | 'parent'>[] {
+  if (!onlyRecorded) return turns
+  const [record] = answers.values()
+  return record?.recorded.list ?? []
+}
+
+function turnsOf(agent: AgentState): Turn[] {
+  if (!agent.onlyRecorded) return agent.turns.slice()
+  const [record] = agent.answers.values()
+  return record ? toTurns(record.recorded) : []
+}
+
 export function toTrajectories({ agents, request }: SessionState): Trajectory[] {
-  return Array.from(agents.values(), ({ name, trainable, turns, fixed, home }) => ({
+  return Array.from(agents.values(), (agent) => ({
     version: 1,
-    agent: name,
-    policy: fixed ? home.name : request.policy,
-    trainable,
-    turns: turns.slice(),
+    agent: agent.name,
+    policy: agent.fixed ? agent.home.name : request.policy,
+    trainable: agent.trainable,
+    turns: turnsOf(agent),
   }))
 }
 
@@ -200,8 +250,9 @@ export function checkFrozenBudget({ request, frozenTokens, cost }: SessionState)
 }
 
 /** A later request holds the answer of turn `index`, so its client has had it and all before it. */
-export function markDelivered(turns: readonly Turn[], index: number | null): void {
+export function markDelivered(turns: readonly Pick<Turn, 'delivered' | 'parent'>[], index: number | null): void {
   for (let turn = index === null ? undefined : turns[index]; turn; turn = turn.parent === null ? undefined : turns[turn.parent]) {
+    if (turn.delivered === 'delivered') return
     turn.delivered = 'delivered'
   }
 }

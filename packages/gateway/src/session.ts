@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { PolicySession } from '@aworld-train/core'
 import { TrainError, type Trajectory } from '@aworld-train/protocol'
-import { type SessionState, toTrajectories } from './session-state.ts'
+import { recordedOf, type SessionState, toTrajectories } from './session-state.ts'
 
 export interface SessionOptions {
   readonly state: SessionState
@@ -42,8 +42,8 @@ async function endSession({ state, graceMs, revoke, flush, release }: SessionOpt
     await settleCalls(state, graceMs)
   }
   state.sealed = true
-  for (const { turns } of state.agents.values()) {
-    for (const turn of turns) if (turn.delivered === 'pending') turn.delivered = 'abandoned'
+  for (const agent of state.agents.values()) {
+    for (const turn of recordedOf(agent)) if (turn?.delivered === 'pending') turn.delivered = 'abandoned'
   }
   release()
   return toTrajectories(state)

@@ -170,10 +170,34 @@ test('a call is written as Chat Completions with everything that it asks', () =>
     seed: 7,
   }
   const options = { model: 'other', maxTokens: 5 }
-  expect(JSON.parse(encodeChatCall(call(body), options))).toEqual({ ...body, model: 'other', max_tokens: 5 })
+  // Not every server knows `allowed_tools`: all know the tools that are left.
+  const { tool_choice: _choice, ...kept } = body
+  expect(JSON.parse(encodeChatCall(call(body), options))).toEqual({ ...kept, tools: tools.slice(0, 1), model: 'other', max_tokens: 5 })
   const bare = JSON.parse(encodeChatCall(call({ ...body, stream: true }), { model: 'other', agentSampling: false }))
   expect(bare).toMatchObject({ stream: true, stream_options: { include_usage: true } })
   for (const name of ['temperature', 'top_p', 'seed', 'max_tokens']) expect(bare).not.toHaveProperty(name)
+})
+
+test('a form is written in the words of the other API, or refused where that has none', () => {
+  const schema = '{"type":"object","maximum":1.0}'
+  const messages = '"messages":[{"role":"user","content":"a"}]'
+  const json = (format: string) => `{${messages},"response_format":${format}}`
+  const read = (text: string) => chatCompletions.decode(JSON.parse(text), text, createResponseMemory())
+  const schemed = read(json(`{"type":"json_schema","json_schema":{"name":"x","schema":${schema}}}`))
+  const object = read(json('{"type":"json_object"}'))
+  const pattern = read(`{${messages},"structured_outputs":{"regex":"a"}}`)
+  expect(encodeChatCall(schemed, { model: 'other' })).toContain(
+    `"response_format":{"type":"json_schema","json_schema":{"name":"answer","schema":${schema},"strict":false}}`,
+  )
+  expect(JSON.parse(encodeChatCall(object, { model: 'other' }))).toMatchObject({ response_format: { type: 'json_object' } })
+  expect(() => encodeChatCall(pattern, { model: 'other' })).toThrow(/"structured_outputs" asks for a form \(regex\)/)
+  const claude = { model: 'other', maxTokens: 5 }
+  expect(JSON.parse(encodeMessagesCall(schemed, claude))).toMatchObject({
+    output_config: { format: { type: 'json_schema', schema: JSON.parse(schema) } },
+  })
+  for (const refused of [object, pattern]) expect(() => encodeMessagesCall(refused, claude)).toThrow(/that the model's API does not have/)
+  const forced = read(`{${messages},"tools":${JSON.stringify(tools)},"tool_choice":"required","response_format":{"type":"json_object"}}`)
+  expect(JSON.parse(encodeChatCall(forced, { model: 'other' }))).not.toHaveProperty('response_format')
 })
 
 test('a call is written as Messages: instructions apart, turns in alternation', () => {

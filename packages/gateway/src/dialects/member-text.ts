@@ -10,6 +10,13 @@ export function memberText(json: string, name: string): string | undefined {
   return last && json.slice(last.start, last.end).trim()
 }
 
+/** The text of the member that `path` leads to, name by name. */
+export function nestedText(json: string, path: readonly string[]): string | undefined {
+  let text: string | undefined = json
+  for (const name of path) text = text === undefined ? undefined : memberText(text, name)
+  return text
+}
+
 /** As `memberText`, for every member in one pass: texts by name. */
 export function memberTexts(json: string): ReadonlyMap<string, string> {
   const members = scanMembers(json, () => true)

@@ -13,7 +13,7 @@ export interface SideRequest {
   readonly readBody: () => Promise<Buffer>
   readonly memory: ResponseMemory
   /** Length of the prompt that a call would have. */
-  readonly countTokens: (call: ModelCall) => number
+  readonly countTokens: (call: ModelCall) => Promise<number>
 }
 
 function storedResponse({ path, method, memory }: SideRequest): string {
@@ -32,9 +32,9 @@ type Serve = (request: SideRequest) => string | Promise<string>
 
 const counts: Readonly<Record<string, Serve>> = {
   '/messages/count_tokens': async ({ readBody, memory, countTokens }) =>
-    JSON.stringify({ input_tokens: countTokens(decode(messages, await readBody(), memory)) }),
+    JSON.stringify({ input_tokens: await countTokens(decode(messages, await readBody(), memory)) }),
   '/responses/input_tokens': async ({ readBody, memory, countTokens }) =>
-    JSON.stringify({ object: 'response.input_tokens', input_tokens: countTokens(decode(responses, await readBody(), memory)) }),
+    JSON.stringify({ object: 'response.input_tokens', input_tokens: await countTokens(decode(responses, await readBody(), memory)) }),
 }
 
 /** How a path is served where it samples nothing: the JSON of the answer; `null` for paths that are no such request. */

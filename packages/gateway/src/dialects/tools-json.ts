@@ -1,18 +1,11 @@
 import type { ToolDefinition } from '@aworld-train/protocol'
-import { itemTexts, memberText } from './member-text.ts'
+import { itemTexts, memberText, nestedText } from './member-text.ts'
 
 /** A tool in the form of Chat Completions, with the text of its schema as it was written. */
 function toolJson({ name, description }: ToolDefinition, schema: string, strict: string | undefined): string {
   const described = description === undefined ? '' : `,"description":${JSON.stringify(description)}`
   const strictly = strict === undefined || strict === 'null' ? '' : `,"strict":${strict}`
   return `{"type":"function","function":{"name":${JSON.stringify(name)}${described},"parameters":${schema}${strictly}}}`
-}
-
-/** The text of the member that `path` leads to. */
-function nestedText(json: string, path: readonly string[]): string | undefined {
-  let text: string | undefined = json
-  for (const name of path) text = text === undefined ? undefined : memberText(text, name)
-  return text
 }
 
 /**

@@ -21,9 +21,13 @@ function tokensOf(messages: readonly Message[], more = 0): number {
   return Math.ceil(lengths.reduce((sum, length) => sum + length, more) / charactersPerToken)
 }
 
-/** What a call is likely to have used, so that a budget holds before a third party that does not say; `null` for a call that is not understood. */
-export const estimatedUsage = (call: Pick<ModelCall, 'messages' | 'toolsJson'> | null, answer: readonly Message[]): Usage => ({
+/** What a call is likely to have used, so that a budget holds before a third party that does not say; `null` for a call that is not understood, `saidCharacters` of an answer that broke off. */
+export const estimatedUsage = (
+  call: Pick<ModelCall, 'messages' | 'toolsJson'> | null,
+  answer: readonly Message[],
+  saidCharacters = 0,
+): Usage => ({
   promptTokens: call ? tokensOf(call.messages, call.toolsJson?.length) : 0,
-  completionTokens: tokensOf(answer),
+  completionTokens: tokensOf(answer, saidCharacters),
   cachedTokens: 0,
 })

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import type { CompletionDelta } from '@aworld-train/chat'
 import { type Message, toTrainError } from '@aworld-train/protocol'
 import type { AnswerDecoder, ServerAnswer } from '../dialects/server-answer.ts'
 import { isStream } from '../pass-through/pass-on.ts'
@@ -21,6 +22,9 @@ export interface FrozenAnswerOptions {
 /** An event of Chat Completions that says nothing but what was used. */
 const onlyUsage = (event: string) => /"choices"\s*:\s*\[\s*\]/.test(event) && event.includes('"usage"')
 
+const charactersOf = (delta: CompletionDelta) =>
+  delta.type === 'tool-call' ? delta.call.name.length + delta.call.arguments.length : delta.text.length
+
 function withoutKey(answer: ServerAnswer, redact: Redact): ServerAnswer {
   const text = JSON.stringify(answer.completion.message)
   const clean = redact(text)
@@ -37,6 +41,7 @@ export class FrozenAnswer implements FrozenHandler {
   #rest = ''
   #failure: Error | null = null
   #answer: ServerAnswer | null = null
+  #saidCharacters = 0
 
   constructor(options: FrozenAnswerOptions) {
     this.#options = options
@@ -44,6 +49,11 @@ export class FrozenAnswer implements FrozenHandler {
 
   get contentType(): string {
     return this.#contentType
+  }
+
+  /** Characters that a stream has said, reasoning and calls among them. */
+  saidCharacters(): number {
+    return this.#saidCharacters
   }
 
   /** What came, without the key. */
@@ -122,6 +132,7 @@ export class FrozenAnswer implements FrozenHandler {
     if (this.#failure) return true
     try {
       const piece = this.#decoder!.push(Buffer.from(event))
+      for (const delta of piece?.deltas ?? []) this.#saidCharacters += charactersOf(delta)
       if (translated && piece && !response.destroyed) translated.piece(piece)
     } catch (cause) {
       this.#failure = cause as Error

@@ -53,7 +53,7 @@ function keyOf({ name, apiKey }: FrozenModel): string | undefined {
   if (key) return key
   throw new TrainError(
     'CONFIG_INVALID',
-    `The key of model "${name}" is to be had from ${apiKey.env}, which is not set; set it, or leave apiKey out.`,
+    `The key of model "${name}" is to be had from ${apiKey.env}, which is not set; set it, or name no variable where no key is needed.`,
   )
 }
 

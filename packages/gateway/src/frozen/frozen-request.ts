@@ -1,8 +1,7 @@
 import type { ModelCall } from '../call.ts'
 import { badRequest } from '../failure.ts'
-import { scanMembers } from '../json/scan-members.ts'
 import type { FrozenModel } from '../models/model-table.ts'
-import { spliceBody } from '../pass-through/splice-body.ts'
+import { setMembers } from '../pass-through/set-members.ts'
 import type { ServedCall } from '../serve-call.ts'
 import { decode } from '../stages/decode.ts'
 import { frozenApis } from './apis.ts'
@@ -19,21 +18,6 @@ export interface FrozenRequest {
   readonly same: boolean
   /** Usage was asked for on the client's behalf and is not shown to it. */
   readonly hidesUsage: boolean
-}
-
-/** `body` with these members in place of those of the same names; all other bytes stay. */
-export function setMembers(body: Buffer, members: Readonly<Record<string, string>>): Buffer {
-  const spans = scanMembers(body.toString('latin1'), (name) => Object.hasOwn(members, name))
-  const pieces: Buffer[] = []
-  let at = 0
-  for (const { name, start, end } of spans) {
-    pieces.push(body.subarray(at, start), Buffer.from(members[name]!))
-    at = end
-  }
-  const found = new Set(spans.map(({ name }) => name))
-  const missing = Object.entries(members).filter(([name]) => !found.has(name))
-  const text = missing.map(([name, value]) => `${JSON.stringify(name)}:${value}`).join(',')
-  return Buffer.concat([...pieces, ...spliceBody(body.subarray(at), text)])
 }
 
 function parseObject(body: Buffer): Readonly<Record<string, unknown>> {

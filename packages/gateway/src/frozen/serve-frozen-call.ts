@@ -6,12 +6,14 @@ import type { FrozenModel } from '../models/model-table.ts'
 import { type ServedCall, settleDelivery } from '../serve-call.ts'
 import { checkFrozenBudget, holdTurns, type SessionState } from '../session-state.ts'
 import { type Answer, createAnswer, sendNothing } from '../stages/encode.ts'
+import { recordedFields } from '../stages/recorded-fields.ts'
 import { frozenApis } from './apis.ts'
 import { requestKey } from './canonical-request.ts'
 import { costOf, estimatedUsage } from './cost.ts'
 import { FrozenAnswer } from './frozen-answer.ts'
 import type { FrozenClient } from './frozen-client.ts'
 import { type FrozenRequest, toFrozenRequest } from './frozen-request.ts'
+import { holdBudgets } from './hold-budgets.ts'
 
 function translated({ options }: ServedCall, { name }: FrozenModel, call: ModelCall): Answer {
   const { agent, dialect, response } = options
@@ -35,6 +37,7 @@ function askedSampling(call: ModelCall | null, { maxTokens }: Sampling): Samplin
 
 function charge(session: SessionState, { price }: FrozenModel, usage: Usage): void {
   session.frozenTokens += usage.promptTokens + usage.completionTokens
+  session.longestFrozenAnswer = Math.max(session.longestFrozenAnswer, usage.completionTokens)
   session.cost += price ? costOf(usage, price) : 0
 }
 
@@ -74,6 +77,7 @@ function record({ options }: ServedCall, model: FrozenModel, { request, answer, 
     capture: { tokens: 'none', logprobs: 'raw' },
     model: model.name,
     ...(cost !== undefined && { cost }),
+    ...recordedFields(request.call?.unusedFields ?? {}),
   }
   turns.push(turn)
   return turn
@@ -92,26 +96,18 @@ async function replay(cassette: NonNullable<FrozenClient['cassette']>, key: stri
   sink.onData(Buffer.from(found.text), () => {})
 }
 
-/** A call to a third party's model: passed on under the gateway's own key, recorded as text, paid from the rollout's budgets. */
-export async function serveFrozenCall(served: ServedCall, model: FrozenModel): Promise<void> {
+/** Asks the third party, or its recording, and records the turn; resolves with the answer, which has not been sent whole. */
+async function ask(served: ServedCall, model: FrozenModel, request: FrozenRequest): Promise<{ sink: FrozenAnswer; turn: Turn }> {
   const { options, active, progress } = served
-  const { parts, session, agent, dialect, response, observed } = options
-  observed.routed(model.name)
+  const { parts, session, agent, response, observed } = options
   const client = parts.frozen.get(model.name)
-  const request = toFrozenRequest(served, model)
-  progress.stream = request.stream
-  active.keepAwake.begin(() => sendNothing(dialect, response, request.stream))
-  checkFrozenBudget(session)
-  if (!request.same) progress.answer = translated(served, model, request.call!)
-  observed.admitted()
-  const api = frozenApis[model.dialect]
   const sink = new FrozenAnswer({
-    api,
+    api: frozenApis[model.dialect],
     request,
     redact: client.redact,
     response,
     translated: progress.answer,
-    onFirst: observed.firstToken,
+    onFirst: () => observed.firstToken(),
   })
   const { cassette } = client
   const { taskId, sample } = session.request
@@ -126,7 +122,7 @@ export async function serveFrozenCall(served: ServedCall, model: FrozenModel): P
       await client.send(request.body, sink, active.signal)
     } catch (cause) {
       // What was asked for is paid for, also where nobody waits for the answer.
-      if (active.signal.aborted || sink.text() !== '') charge(session, model, estimatedUsage(request.call, []))
+      if (active.signal.aborted || sink.text() !== '') charge(session, model, estimatedUsage(request.call, [], sink.saidCharacters()))
       throw cause
     }
     answer = sink.read()
@@ -141,10 +137,31 @@ export async function serveFrozenCall(served: ServedCall, model: FrozenModel): P
   } catch (cause) {
     throw toTrainError(cause, 'STORE_FAILED')
   }
+  return { sink, turn }
+}
+
+/** A call to a third party's model: passed on under the gateway's own key, recorded as text, paid from the rollout's budgets. */
+export async function serveFrozenCall(served: ServedCall, model: FrozenModel): Promise<void> {
+  const { options, active, progress } = served
+  const { session, dialect, response, observed } = options
+  observed.routed(model.name)
+  const request = toFrozenRequest(served, model)
+  progress.stream = request.stream
+  active.keepAwake.begin(() => sendNothing(dialect, response, request.stream))
+  const release = await holdBudgets(session, model, request, active.signal)
+  let answered: Awaited<ReturnType<typeof ask>>
+  try {
+    checkFrozenBudget(session)
+    if (!request.same) progress.answer = translated(served, model, request.call!)
+    observed.admitted()
+    answered = await ask(served, model, request)
+  } finally {
+    release()
+  }
   const loss = active.lost()
   if (loss) throw new CallAborted(loss)
   active.startSending()
-  sink.end()
+  answered.sink.end()
   if (!(await active.sent())) throw new CallAborted('client-closed')
-  settleDelivery(options, turn, true)
+  settleDelivery(options, answered.turn, true)
 }

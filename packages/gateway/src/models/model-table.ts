@@ -1,10 +1,18 @@
+import type { ChatModel } from '@aworld-train/chat'
 import { didYouMean, type SessionRequest } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { type ChatMembers, createChatMembers } from '../pass-through/chat-members.ts'
 import type { ChatRoute, FrozenRoute, ModelRoute, TokenRoute } from './routes.ts'
 
 /** A route under the name that agents ask for. */
-export type TokenModel = TokenRoute & { readonly name: string; readonly stopTokenIds: ReadonlySet<number> }
+export interface TokenModel extends Omit<TokenRoute, 'chat'> {
+  readonly name: string
+  /** Throws the error of its route until it is ready. */
+  readonly chat: ChatModel
+  readonly stopTokenIds: ReadonlySet<number>
+  /** What is known of its template at the start. */
+  readonly historyNotes: readonly string[]
+}
 export type ChatModelRoute = ChatRoute & { readonly name: string; readonly members: ChatMembers }
 export type FrozenModel = FrozenRoute & { readonly name: string }
 export type Model = TokenModel | ChatModelRoute | FrozenModel
@@ -32,8 +40,28 @@ export interface ModelTable {
   weightVersion(): number
 }
 
+function toTokenModel(name: string, { chat, ...route }: TokenRoute): TokenModel {
+  const { engine } = route
+  if (typeof chat !== 'function')
+    return { ...route, name, chat, stopTokenIds: new Set(engine.model.stopTokenIds), historyNotes: chat.historyNotes }
+  let stops: { readonly of: ChatModel; readonly ids: ReadonlySet<number> } | undefined
+  return {
+    ...route,
+    name,
+    get chat() {
+      return chat()
+    },
+    get stopTokenIds() {
+      const of = chat()
+      if (stops?.of !== of) stops = { of, ids: new Set(engine.model.stopTokenIds) }
+      return stops.ids
+    },
+    historyNotes: [],
+  }
+}
+
 function toModel(name: string, route: ModelRoute): Model {
-  if (route.kind === 'token') return { ...route, name, stopTokenIds: new Set(route.engine.model.stopTokenIds) }
+  if (route.kind === 'token') return toTokenModel(name, route)
   return route.kind === 'chat' ? { ...route, name, members: createChatMembers(route.engine) } : { ...route, name }
 }
 

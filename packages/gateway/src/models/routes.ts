@@ -5,7 +5,8 @@ import type { ChatEngine, TokenEngine } from '@aworld-train/core'
 export interface TokenRoute {
   readonly kind: 'token'
   readonly engine: TokenEngine
-  readonly chat: ChatModel
+  /** As a function where it becomes ready later: it throws a retryable error until then, and no session opens. */
+  readonly chat: ChatModel | (() => ChatModel)
   /** Which of several policies of one engine, such as a LoRA adapter; the base weights where absent. */
   readonly policy?: string | undefined
 }

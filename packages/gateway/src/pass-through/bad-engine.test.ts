@@ -106,7 +106,8 @@ for (const ends of ['destroy', 'end'] as const) {
       await until(() => session.failure() !== null)
       expect(session.failure()).toMatchObject({ boundary: 'policy' })
       const [{ turns }] = (await session.close()) as [Trajectory]
-      expect(turns).toEqual([])
+      const finishReason = { unified: 'error', raw: ends === 'destroy' ? 'POLICY_UNAVAILABLE' : 'POLICY_RESPONSE_INVALID' }
+      expect(turns).toMatchObject([{ delivered: 'abandoned', completionTokenIds: Int32Array.from(Buffer.from('gol')), finishReason }])
       expect(started.gateway.counts().inFlight).toBe(0)
     })
   }
@@ -119,6 +120,35 @@ test('tokens of a stream that broke are not lost where the engine has named them
   const [{ turns }] = (await session.close()) as [Trajectory]
   expect(turns).toMatchObject([{ delivered: 'abandoned', completionTokenIds: Int32Array.from(Buffer.from('gold\0')) }])
   expect(session.failure()).toMatchObject({ code: 'POLICY_UNAVAILABLE' })
+})
+
+test('a stream that the engine gives up in words leaves its tokens, and the words reach the client in every dialect', async () => {
+  const token = (text: string) => ({
+    delta: { content: text },
+    token_ids: [text.charCodeAt(0)],
+    logprobs: { content: [{ logprob: -1 }] },
+  })
+  const events = [
+    { choices: [{ index: 0, ...token('g') }], prompt_token_ids: [1, 2] },
+    { choices: [{ index: 0, ...token('data: {"error":') }] },
+    { error: { message: 'CUDA is out of memory: ü', type: 'InternalServerError', code: 500 } },
+  ]
+  const raw = `${events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join('')}data: [DONE]\n\n`
+  await using started = await startChatGateway(() => ({ raw, type: 'text/event-stream' }))
+  for (const [dialect, { path, body }] of Object.entries(dialects)) {
+    const session = started.gateway.open(sessionRequest({ rollout: dialect }))
+    const init = { method: 'POST', body: JSON.stringify({ ...body, stream: true }) }
+    const answer = await (await fetch(session.endpoint('agent').baseUrl + path, init)).text()
+    expect(answer).toContain('out of memory: ü')
+    expect(answer).not.toMatch(/response\.completed|message_stop/)
+    if (dialect === 'chat-completions') expect(answer).toBe(raw)
+    await until(() => session.failure() !== null)
+    expect(session.failure()).toMatchObject({ boundary: 'policy', message: expect.stringContaining('out of memory: ü') })
+    const [{ turns }] = (await session.close()) as [Trajectory]
+    const finishReason = { unified: 'error', raw: expect.stringMatching(/^POLICY_/) }
+    expect(turns).toMatchObject([{ delivered: 'abandoned', completionTokenIds: Int32Array.from(Buffer.from('gd')), finishReason }])
+  }
+  expect(started.gateway.counts()).toMatchObject({ calls: 3, failures: 3, inFlight: 0 })
 })
 
 test('bodies that are no object are refused before the engine hears of them', async () => {

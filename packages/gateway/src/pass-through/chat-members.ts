@@ -1,10 +1,12 @@
 import type { ChatEngine } from '@aworld-train/core'
 import type { Sampling } from '@aworld-train/protocol'
+import { createToBytes, type ToBytes } from './splice-body.ts'
 
 /** Members that a request ends with: the engine's own name for the model, the trainer's sampling, and what makes the engine report tokens. */
 export interface ChatMembers {
   /** `model` is the name that the request has. What is `lasting` is the same object for many calls: its members are made once. */
   of(sampling: Sampling, model: string | undefined, lasting: boolean): string
+  readonly toBytes: ToBytes
 }
 
 export function createChatMembers({ model: { name }, splice }: Pick<ChatEngine, 'model' | 'splice'>): ChatMembers {
@@ -22,6 +24,7 @@ export function createChatMembers({ model: { name }, splice }: Pick<ChatEngine, 
   }
 
   return {
+    toBytes: createToBytes(),
     of(sampling, model, lasting) {
       const members = spliced(sampling, lasting)
       if (model === name) return members

@@ -8,10 +8,12 @@ export interface AnswerSink extends ChatAnswerHandler {
   /** What came, in order. */
   readonly chunks: readonly Buffer[]
   readonly contentType: string
-  /** Called with the first bytes of an answer. */
-  onFirst: (() => void) | null
+  /** Told of the first bytes of an answer. */
+  watch: { firstToken(): void } | null
   /** Set where the server answered with an error; its bytes are not the client's. */
   error(): ErrorAnswer | null
+  /** What the server said where it gave up a stream that had begun; the client has heard it. */
+  gaveUp(): ErrorAnswer | null
   /** Throws POLICY_RESPONSE_INVALID where what came is not a whole answer. */
   check(): void
   /** Whether something without meaning may be sent now: not within an event. */
@@ -23,13 +25,37 @@ export interface AnswerSink extends ChatAnswerHandler {
 /** Longest error of an engine that is read. */
 const maxErrorBytes = 64 * 1024
 
+/** Within a string of JSON these bytes have a backslash among them. */
+const errorEvent = 'data: {"error":'
+
 export const isStream = (contentType: string) => contentType.startsWith('text/event-stream')
 
-/** Whether the last bytes are those that end a stream of Chat Completions. */
-function endsWithMark(chunks: readonly Buffer[]): boolean {
+/** The last bytes, as Latin-1. */
+function tailOf(chunks: readonly Buffer[], length: number): string {
   let tail = ''
-  for (let index = chunks.length - 1; index >= 0 && tail.length < 32; index--) tail = chunks[index]!.toString('latin1').slice(-32) + tail
-  return tail.includes('[DONE]')
+  for (let index = chunks.length - 1; index >= 0 && tail.length < length; index--) {
+    const chunk = chunks[index]!
+    tail = chunk.toString('latin1', Math.max(0, chunk.length - length + tail.length)) + tail
+  }
+  return tail
+}
+
+/** Whether the last bytes are those that end a stream of Chat Completions. */
+const endsWithMark = (chunks: readonly Buffer[]) => tailOf(chunks, 32).includes('[DONE]')
+
+/** The error that a stream ends with, as vLLM 0.32 and SGLang 0.5 write it: the last event, but for the mark. */
+function endsWithError(chunks: readonly Buffer[]): ErrorAnswer | null {
+  const tail = tailOf(chunks, 4096)
+  const at = tail.lastIndexOf(errorEvent)
+  if (at < 0) return null
+  const text = Buffer.from(tail.slice(at + 6).split('\n', 1)[0]!, 'latin1').toString('utf8')
+  try {
+    const { error } = JSON.parse(text) as { error?: { code?: unknown } | null }
+    const status = typeof error?.code === 'number' && error.code >= 400 ? error.code : 500
+    return { status, text, retryAfter: null }
+  } catch {
+    return { status: 500, text, retryAfter: null }
+  }
 }
 
 /** Whether an event ends with these bytes; in doubt not. */
@@ -39,7 +65,7 @@ const endsEvent = (chunk: Buffer) => /\n\r?\n$/.test(chunk.toString('latin1', ch
 export class KeptAnswer {
   readonly chunks: Buffer[] = []
   contentType = ''
-  onFirst: (() => void) | null = null
+  watch: { firstToken(): void } | null = null
   #status = 200
   #retryAfter: string | null = null
   #errorBytes = 0
@@ -53,7 +79,7 @@ export class KeptAnswer {
   /** Whether the chunk is part of an answer. */
   keep(chunk: Buffer): boolean {
     const isAnswer = this.#status < 300
-    if (isAnswer && this.chunks.length === 0) this.onFirst?.()
+    if (isAnswer && this.chunks.length === 0) this.watch?.firstToken()
     if (isAnswer || this.#errorBytes < maxErrorBytes) this.chunks.push(chunk)
     if (!isAnswer) this.#errorBytes += chunk.length
     return isAnswer
@@ -61,6 +87,10 @@ export class KeptAnswer {
 
   isBetweenEvents(): boolean {
     return true
+  }
+
+  gaveUp(): ErrorAnswer | null {
+    return null
   }
 
   error(): ErrorAnswer | null {
@@ -96,6 +126,10 @@ export class PassedAnswer extends KeptAnswer implements AnswerSink {
     if (response.destroyed || response.write(chunk)) return true
     response.once('drain', resume)
     return false
+  }
+
+  override gaveUp(): ErrorAnswer | null {
+    return this.#streams ? endsWithError(this.chunks) : null
   }
 
   check(): void {

@@ -1,30 +1,35 @@
 import type { ReadAnswer, ReaderMemory, ReportedCompletion } from '@aworld-train/core'
 import { type Message, TrainError } from '@aworld-train/protocol'
 import { decodeMessage } from '../dialects/chat-completions/decode-message.ts'
-import { scanArrayMember } from '../json/scan-members.ts'
+import { findArrayMember } from '../json/scan-members.ts'
 import { isStream } from './pass-on.ts'
 import type { ReadTurn, RecordedBytes } from './recorder-protocol.ts'
 import type { TokenPrefixes } from './token-prefixes.ts'
+import { unreadFields } from './unread-fields.ts'
 
-/** A turn, and how many of its prompt ids are prompt and completion of its parent. */
-export interface ReadAnswerTurn extends ReadTurn {
-  readonly prefixTokens: number
+const toBuffer = ({ buffer, byteOffset, length }: Uint8Array) => Buffer.from(buffer, byteOffset, length)
+
+/** A request, of which only what is asked for is parsed. */
+interface ReadRequest {
+  readonly messages: number
+  messagesFrom(index: number): readonly unknown[]
+  unusedFields(): Record<string, string>
 }
 
-/** The messages of a request, of which only those asked for are parsed. */
-interface RequestMessages {
-  readonly count: number
-  from(index: number): readonly unknown[]
-}
-
-function requestMessages(request: Uint8Array): RequestMessages {
-  const bytes = Buffer.from(request.buffer, request.byteOffset, request.length)
-  const spans = scanArrayMember(bytes.toString('latin1'), 'messages') ?? []
+function readRequest({ request, unusedFields }: Pick<RecordedBytes, 'request' | 'unusedFields'>): ReadRequest {
+  const bytes = toBuffer(request)
+  const text = bytes.toString('latin1')
+  const found = findArrayMember(text, 'messages')
+  const spans = found?.elements ?? []
   return {
-    count: spans.length,
-    from(index) {
+    messages: spans.length,
+    messagesFrom(index) {
       const [first, last] = [spans[index], spans.at(-1)]
       return first && last ? (JSON.parse(`[${bytes.toString('utf8', first[0], last[1])}]`) as unknown[]) : []
+    },
+    unusedFields() {
+      if (unusedFields.length === 0) return unreadFields(bytes, text, found)
+      return JSON.parse(toBuffer(unusedFields).toString('utf8')) as Record<string, string>
     },
   }
 }
@@ -52,18 +57,25 @@ export interface KnownRecord {
   readonly memory: ReaderMemory
 }
 
-/** Reads one answer and finds its place among the calls of its record, to which it is added. Throws what the reader throws. */
-export function readTurn(given: RecordedBytes, read: ReadAnswer, { prefixes, memory }: KnownRecord): ReadAnswerTurn {
-  const { call, contentType, request, answer } = given
-  const completion = read(answer, isStream(contentType), contentType, memory)
+/** Reads one answer and finds its place among the turns of its record, to which it is added. Throws what the reader throws. */
+export function readTurn(given: RecordedBytes, read: ReadAnswer, { prefixes, memory }: KnownRecord): ReadTurn {
+  const { index, contentType, answer, broken } = given
+  const completion = read(answer, isStream(contentType), contentType, memory, broken)
   checkLengths(completion)
   const { promptTokenIds, completionTokenIds, repeatedTokens = 0 } = completion
-  const messages = requestMessages(request)
+  const request = readRequest(given)
   const isRoot = prefixes.size === 0
-  const placed = { call, promptTokenIds, completionTokenIds, messages: messages.count + 1, repeated: repeatedTokens }
+  const placed = { call: index, promptTokenIds, completionTokenIds, messages: request.messages + 1, repeated: repeatedTokens }
   const parent = prefixes.place(placed)
   const from = parent?.messages ?? 0
-  const messagesDelta = messages.from(from).map((message, index) => toMessage(message, from + index))
+  const messagesDelta = request.messagesFrom(from).map((message, index) => toMessage(message, from + index))
   const branchReason = parent ? null : isRoot ? 'root' : 'no-match'
-  return { call, completion, parent: parent?.call ?? null, prefixTokens: parent?.length ?? 0, branchReason, messagesDelta }
+  return {
+    completion,
+    parent: parent?.call ?? null,
+    prefixTokens: parent?.length ?? 0,
+    branchReason,
+    messagesDelta,
+    unusedFields: request.unusedFields(),
+  }
 }

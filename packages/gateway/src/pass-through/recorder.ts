@@ -1,33 +1,35 @@
-import { Worker } from 'node:worker_threads'
-import { TrainError } from '@aworld-train/protocol'
-import { createOpenBatch, type OpenBatch } from './record-batch.ts'
-import { createRecordTokens, type RecordTokens } from './record-tokens.ts'
-import type { ReadTurn, RecordBatch, RecordReplies, ReplyHead } from './recorder-protocol.ts'
-import { createSlabs, type Slab } from './slabs.ts'
+import { type MessagePort, type Transferable, Worker } from 'node:worker_threads'
+import type { AttemptLog, TurnLog } from '@aworld-train/core'
+import { type Sampling, TrainError } from '@aworld-train/protocol'
+import { largestMemory, type MemoryPool } from '../memory-pool.ts'
+import { bytesToCopy, createOpenBatch, type OpenBatch, type RecordJob } from './record-batch.ts'
+import { RecordedTurn } from './recorded-turn.ts'
+import { fieldsOfReply, type OpenedRecord, type RecordBatch, type RecordReplies } from './recorder-protocol.ts'
+import { createStrings } from './strings.ts'
 
-export interface RecordJob {
-  /** From `newRecord`. */
-  readonly record: number
-  readonly reader: URL
-  readonly contentType: string
-  /** The request as its client sent it. */
-  readonly request: Uint8Array
-  readonly answer: readonly Uint8Array[]
+/** Whose turns a record holds. */
+export interface RecordOptions {
+  readonly agent: string
+  readonly attempt: number
+  /** Named by its turns, where it is not the policy of the rollout. */
+  readonly model?: string | undefined
+  /** Where the thread makes the turns durable before it says that they are read. */
+  readonly log?: AttemptLog | undefined
 }
 
 /** Reads answers in a thread of its own; those that end at about the same time travel in one message. */
 export interface Recorder {
-  newRecord(): number
-  /** Rejects with the reader's error. Answers of a record are read in the order given. */
-  read(job: RecordJob): Promise<ReadTurn>
+  newRecord(options: RecordOptions): number
+  /** `done` hears the turn, or the reader's error or that of the record's log. Answers of a record are read in the order given. */
+  read(job: RecordJob, done: (turn: RecordedTurn | null, error: TrainError | null) => void): void
   /** Somebody waits: what was given is sent now. */
   flush(): void
   /** The record will not be added to. */
   forget(record: number): void
   /** Bytes that are not read yet. */
   pendingBytes(): number
-  /** Resolves when fewer bytes than the limit wait. */
-  room(): Promise<void>
+  /** Resolves when fewer bytes than the limit wait; `null` where they do. */
+  room(): Promise<void> | null
   close(): Promise<void>
 }
 
@@ -35,103 +37,84 @@ export interface Recorder {
 const maxPendingBytes = 256 * 1024 * 1024
 
 /** How long an answer waits for others while nobody waits for it, and how many bytes do not wait. */
-const gatherMs = 20
-const gatherBytes = 2 * 1024 * 1024
+const gatherMs = 50
+const gatherBytes = 1024 * 1024
 
 /** Room for a batch: what does not fit begins the next. */
-const slabBytes = 2 * gatherBytes
-const slabsKept = 8
+const batchBytes = largestMemory
 
 interface Pending {
-  readonly record: number
+  readonly record: OpenRecord
   readonly bytes: number
-  resolve(turn: ReadTurn): void
-  reject(error: TrainError): void
+  readonly abandoned: boolean
+  done(turn: RecordedTurn | null, error: TrainError | null): void
 }
 
-/** Strings by number, so that each is sent once. */
-function createStrings() {
-  const numbers = new Map<string, number>()
-  let added: string[] = []
-  return {
-    number(text: string): number {
-      let number = numbers.get(text)
-      if (number === undefined) {
-        number = numbers.size
-        numbers.set(text, number)
-        added.push(text)
-      }
-      return number
-    },
-    take(): string[] {
-      const taken = added
-      added = []
-      return taken
-    },
-  }
+interface OpenRecord {
+  readonly options: RecordOptions
+  /** Whether the thread has heard of it. */
+  announced: boolean
+  turns: number
 }
 
-export function createRecorder(): Recorder {
+/** What is recorded lies in memory of `pool`, which moves to the thread and back. */
+export function createRecorder(pool: MemoryPool): Recorder {
   const pending = new Map<number, Pending>()
   const waiting: (() => void)[] = []
   let batch: OpenBatch | null = null
+  let opened: OpenedRecord[] = []
   let forgotten: number[] = []
   let worker: Worker | null = null
   let strings = createStrings()
-  const slabs = createSlabs(slabBytes, slabsKept)
-  /** Of the batches that the thread has, first to last. */
-  let lent: { readonly slab: Slab | null; readonly forgotten: readonly number[] }[] = []
+  let logs = new Map<TurnLog, number>()
+  let newLogs: MessagePort[] = []
+  const samplings = new WeakMap<Sampling, string>()
   let timer: NodeJS.Timeout | null = null
   let pendingBytes = 0
   let calls = 0
-  let records = 0
+  let created = 0
   let closed = false
-  /** Of the records that have not been forgotten. */
-  const tokens = new Map<number, RecordTokens>()
+  const records = new Map<number, OpenRecord>()
 
   function settle(call: number): Pending | undefined {
     const entry = pending.get(call)
     if (!entry) return undefined
     pending.delete(call)
     pendingBytes -= entry.bytes
-    if (pendingBytes < maxPendingBytes) for (const resolve of waiting.splice(0)) resolve()
+    if (waiting.length > 0 && pendingBytes < maxPendingBytes) for (const resolve of waiting.splice(0)) resolve()
     return entry
   }
 
   function fail(error: TrainError): void {
-    for (const call of [...pending.keys()]) settle(call)?.reject(error)
+    for (const call of [...pending.keys()]) settle(call)?.done(null, error)
+  }
+
+  function take(reply: RecordReplies): void {
+    const { turns, errors, memory } = reply
+    for (const each of memory) pool.takeBack(each)
+    for (const { call, code, message, logged } of errors) {
+      const entry = settle(call)
+      const error = new TrainError(code, message)
+      if (logged) entry?.record.options.log?.failed(error)
+      entry?.done(null, error)
+    }
+    let bodyAt = 0
+    let tokenAt = 0
+    for (let at = 0; at < turns.length; at += fieldsOfReply) {
+      const entry = settle(turns[at]!)
+      if (entry) {
+        entry.record.turns = turns[at + 1]! + 1
+        entry.done(new RecordedTurn(entry.abandoned ? 'abandoned' : 'pending', { reply, at, bodyAt, tokenAt }), null)
+      }
+      bodyAt += turns[at + 9]!
+      tokenAt += turns[at + 5]! + 2 * turns[at + 6]!
+    }
   }
 
   function start(): Worker {
     const file = import.meta.url.endsWith('.ts') ? './recorder-worker.ts' : './recorder-worker.js'
     const thread = new Worker(new URL(file, import.meta.url), { name: 'aworld-train-recorder' })
-    thread.on('message', ({ heads, ids, logprobs }: RecordReplies) => {
-      const { slab, forgotten: over } = lent.shift()!
-      if (slab) slabs.give(slab)
-      let idAt = 0
-      let logprobAt = 0
-      for (const head of JSON.parse(heads) as ReplyHead[]) {
-        const entry = settle(head.call)
-        if ('error' in head) {
-          entry?.reject(new TrainError(head.error.code, head.error.message))
-          continue
-        }
-        const { call, parent, branchReason, messagesDelta, suffixTokens, completionTokens, completion } = head
-        const middle = idAt + suffixTokens
-        const end = middle + completionTokens
-        const rolloutLogprobs = logprobs.subarray(logprobAt, logprobAt + completionTokens)
-        const added = entry && tokens.get(entry.record)?.add(call, parent, ids.subarray(idAt, middle), ids.subarray(middle, end))
-        idAt = end
-        logprobAt += completionTokens
-        if (added) {
-          const { promptTokenIds, completionTokenIds } = added
-          const { message, finishReason, usage, weightVersions } = completion
-          const whole = { promptTokenIds, completionTokenIds, rolloutLogprobs, message, finishReason, usage, weightVersions }
-          entry.resolve({ call, parent, branchReason, messagesDelta, completion: whole })
-        } else entry?.reject(new TrainError('GATEWAY_FAILED', 'The session ended before the answer was read.'))
-      }
-      for (const record of over) tokens.delete(record)
-    })
+    thread.on('message', take)
     let cause: unknown
     thread.on('error', (error) => {
       cause = error
@@ -140,12 +123,41 @@ export function createRecorder(): Recorder {
       if (closed) return
       worker = null
       strings = createStrings()
-      for (const record of [...lent.flatMap((each) => each.forgotten), ...forgotten.splice(0)]) tokens.delete(record)
-      lent = []
+      logs = new Map()
+      newLogs = []
+      for (const record of records.values()) record.announced = false
+      opened = []
+      forgotten = []
       batch = null
       fail(new TrainError('GATEWAY_FAILED', `The recorder thread ended with code ${code}; the answers that it held are lost.`, { cause }))
     })
     return thread
+  }
+
+  function numberOf(log: TurnLog): number {
+    let number = logs.get(log)
+    if (number === undefined) {
+      number = logs.size
+      logs.set(log, number)
+      newLogs.push(log.connect())
+    }
+    return number
+  }
+
+  function announce(record: number, open: OpenRecord): void {
+    const { agent, attempt, model, log } = open.options
+    open.announced = true
+    const at = log ? { number: numberOf(log.log), rollout: log.rollout, attempt: log.attempt } : null
+    opened.push({ record, agent, attempt, model, turns: open.turns, log: at })
+  }
+
+  const textOf = (sampling: Sampling): string => {
+    let text = samplings.get(sampling)
+    if (text === undefined) {
+      text = JSON.stringify(sampling)
+      samplings.set(sampling, text)
+    }
+    return text
   }
 
   function flush(): void {
@@ -153,43 +165,65 @@ export function createRecorder(): Recorder {
     timer = null
     if (!batch && forgotten.length === 0) return
     worker ??= start()
-    const answers = batch?.fields() ?? new Int32Array(0)
-    const message: RecordBatch = { answers, bytes: batch?.slab.bytes ?? new Uint8Array(0), strings: strings.take(), forgotten }
-    lent.push({ slab: batch?.slab ?? null, forgotten })
-    batch = null
+    const answers = batch?.fields() ?? new Float64Array(0)
+    const bytes = batch?.bytes() ?? new Uint8Array(0)
+    const message: RecordBatch = {
+      answers,
+      bytes,
+      requests: batch?.requests ?? [],
+      strings: strings.take(),
+      samplings: batch?.samplings ?? [],
+      opened,
+      logs: newLogs,
+      forgotten,
+    }
+    opened = []
     forgotten = []
-    worker.postMessage(message, [answers.buffer])
+    const ports = newLogs
+    newLogs = []
+    const memory = batch ? [bytes.buffer, ...message.requests.map(({ buffer }) => buffer)] : []
+    batch = null
+    worker.postMessage(message, [answers.buffer, ...ports, ...memory] as Transferable[])
   }
 
   return {
-    newRecord() {
-      tokens.set(records, createRecordTokens())
-      return records++
+    newRecord(options) {
+      records.set(created, { options, announced: false, turns: 0 })
+      return created++
     },
-    read({ record, reader, contentType, request, answer }) {
+    read(job, done) {
+      const { record, request, broken } = job
       const call = calls++
-      let bytes = request.length
-      for (const chunk of answer) bytes += chunk.length
+      const open = records.get(record)!
+      const copied = bytesToCopy(job, pool)
+      const bytes = pool.owns(request) ? copied + request.length : copied
       pendingBytes += bytes
-      if (batch && !batch.fits(bytes)) flush()
-      batch ??= createOpenBatch(slabs.take(bytes))
-      batch.add([call, record, strings.number(reader.href), strings.number(contentType)], { request, answer })
+      if (batch && !batch.fits(copied)) flush()
+      batch ??= createOpenBatch({ bytes: pool.take(Math.max(copied, batchBytes)) ?? Buffer.allocUnsafeSlow(copied), pool }, textOf)
+      if (!open.announced) announce(record, open)
+      const numbers = {
+        reader: strings.number(job.reader.href),
+        contentType: strings.number(job.contentType),
+        logprobs: strings.number(job.logprobs),
+        broken: broken ? strings.number(JSON.stringify(broken)) : -1,
+      }
+      batch.add(call, numbers, job)
       if (batch.usedBytes() >= gatherBytes) flush()
       else timer ??= setTimeout(flush, gatherMs)
-      return new Promise((resolve, reject) => pending.set(call, { record, bytes, resolve, reject }))
+      pending.set(call, { record: open, bytes, abandoned: job.abandoned, done })
     },
     flush,
     forget(record) {
-      if (!worker) {
-        tokens.delete(record)
-        return
-      }
+      const announced = records.get(record)?.announced
+      records.delete(record)
+      if (!announced || !worker) return
       forgotten.push(record)
       timer ??= setTimeout(flush, gatherMs)
     },
     pendingBytes: () => pendingBytes,
-    async room() {
-      while (pendingBytes >= maxPendingBytes) await new Promise<void>((resolve) => waiting.push(resolve))
+    room() {
+      if (pendingBytes < maxPendingBytes) return null
+      return new Promise<void>((resolve) => waiting.push(resolve))
     },
     async close() {
       closed = true

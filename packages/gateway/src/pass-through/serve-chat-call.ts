@@ -1,26 +1,37 @@
-import type { ChatCallOutcome } from '@aworld-train/core'
-import type { Sampling } from '@aworld-train/protocol'
+import type { ChatCallEnd, ChatCallOutcome } from '@aworld-train/core'
+import { type FinishReason, type Sampling, toTrainError } from '@aworld-train/protocol'
 import { CallAborted } from '../active-call.ts'
 import { affinityOf, firstQuestion } from '../affinity.ts'
 import { chatCompletions } from '../dialects/chat-completions/index.ts'
 import { effectiveSampling } from '../effective-sampling.ts'
 import { badRequest } from '../failure.ts'
 import type { ChatModelRoute } from '../models/model-table.ts'
-import { type ServedCall, settleDelivery } from '../serve-call.ts'
-import { checkBudget } from '../session-state.ts'
+import { type CallEnd, type ServedCall, settleDelivery } from '../serve-call.ts'
+import { checkBudget, type SessionState } from '../session-state.ts'
 import { sendNothing } from '../stages/encode.ts'
 import { engineFailure } from './engine-failure.ts'
+import { narrowTools } from './narrow-tools.ts'
 import { type AnswerSink, isStream, PassedAnswer } from './pass-on.ts'
 import type { PeekedFields } from './peek-fields.ts'
-import { recordAnswer } from './record-answer.ts'
+import { type RecordAnswerOptions, recordAnswer } from './record-answer.ts'
 import { spliceBody } from './splice-body.ts'
 import { translateCall } from './translate-call.ts'
 
 /** What is asked of an engine, in Chat Completions, and who hears the answer. */
 export interface Asked {
   readonly request: Buffer
+  /** Fields that the client's own request had, as JSON; empty where it is the request. */
+  readonly unusedFields: Buffer
   readonly fields: PeekedFields
   readonly sink: AnswerSink
+}
+
+const none = Buffer.alloc(0)
+
+/** How a completion ended that broke off, in the words that token engines' turns have. */
+function brokenBy(cause: unknown): FinishReason {
+  if (!(cause instanceof CallAborted)) return { unified: 'error', raw: toTrainError(cause, 'POLICY_UNAVAILABLE').code }
+  return { unified: cause.why === 'token-limit' ? 'length' : 'aborted', raw: cause.why }
 }
 
 function ask({ options, active, progress }: ServedCall, { fields, sink }: Asked): void {
@@ -32,102 +43,210 @@ function ask({ options, active, progress }: ServedCall, { fields, sink }: Asked)
   })
 }
 
-/** Waits for a place, and takes a turn of the budget: nothing comes between the look at it and the taking. */
-async function admit({ options, active }: ServedCall, fields: PeekedFields): Promise<Sampling> {
-  const { parts, session } = options
-  await parts.gate.enter(active.signal)
+/** The most that a call may sample, whatever the rollout's budget. */
+const mostTokens = ({ request }: SessionState, { maxTokens = Number.POSITIVE_INFINITY }: PeekedFields) =>
+  Math.min(request.sampling.maxTokens, maxTokens)
+
+/** Takes a turn of the budget, in which `held` tokens may be sampled; nothing comes between the look at it and the taking. */
+function takeTurn({ active, options: { session } }: ServedCall, fields: PeekedFields, held: number): Sampling {
+  const aborted = active.aborted()
+  if (aborted) throw aborted
+  if (session.unreadable) throw session.unreadable
+  checkBudget(session)
+  session.turnsTaken++
+  return effectiveSampling(session.request.sampling, {
+    maxTokens: fields.maxTokens ?? null,
+    stop: [],
+    contextRoom: Number.POSITIVE_INFINITY,
+    budgetRoom: held,
+  })
+}
+
+/** Waits for the tokens that the call may sample, where they are not held yet, and for a place; resolves with the tokens. */
+async function waitForPlace({ options, active }: ServedCall, most: number, given: number | null): Promise<number> {
+  const { gate, recorder } = options.parts
+  const { tokenBudget } = options.session
+  // What earlier calls sampled is known when their answers have been read.
+  if (given === null) recorder.flush()
+  const held = given ?? (await tokenBudget.hold(most, active.signal))
   try {
-    await parts.recorder.room()
-    const { sampling, maxTokens: budget = Number.POSITIVE_INFINITY } = session.request
-    // What earlier calls sampled is known when their answers have been read.
-    if (budget !== Number.POSITIVE_INFINITY && session.recordings.size > 0) {
-      parts.recorder.flush()
-      await Promise.all(session.recordings)
-    }
-    active.signal.throwIfAborted()
-    if (session.unreadable) throw session.unreadable
-    checkBudget(session)
-    session.turnsTaken++
-    return effectiveSampling(sampling, {
-      maxTokens: fields.maxTokens ?? null,
-      stop: [],
-      contextRoom: Number.POSITIVE_INFINITY,
-      budgetRoom: budget - session.sampledTokens,
-    })
+    await gate.enter(active.signal)
   } catch (cause) {
-    parts.gate.leave()
+    tokenBudget.release(held)
     throw cause
+  }
+  for (let room = recorder.room(); room; room = recorder.room()) await room
+  return held
+}
+
+/** One call to an engine, from its admission until its turn is durable and its answer was handed over. */
+class EngineCall {
+  readonly #served: ServedCall
+  readonly #model: ChatModelRoute
+  readonly #asked: Asked
+  readonly #ended: CallEnd
+  readonly #startedAt = Date.now()
+  readonly #versionBefore: number
+  #sampling: Sampling | null = null
+  /** Tokens of the rollout's budget; `null` when they have been given back. */
+  #held: number | null
+
+  constructor(served: ServedCall, model: ChatModelRoute, asked: Asked, held: number, ended: CallEnd) {
+    this.#served = served
+    this.#model = model
+    this.#asked = asked
+    this.#held = held
+    this.#ended = (cause) => {
+      this.#release()
+      ended(cause)
+    }
+    this.#versionBefore = model.engine.weightVersion()
+  }
+
+  /** The call has its place, which is given back however this ends. */
+  send(): void {
+    const { options, active } = this.#served
+    const { session, observed, parts } = options
+    const { request, fields, sink } = this.#asked
+    const { engine, members } = this.#model
+    const ended: ChatCallEnd = (error, outcome) => this.#answered(error, outcome)
+    try {
+      const sampling = takeTurn(this.#served, fields, this.#held!)
+      this.#sampling = sampling
+      observed.admitted()
+      sink.watch = observed
+      const affinity =
+        session.request.maxKeptTurns === undefined ? session.affinity : affinityOf(session.request, () => firstQuestion(request))
+      const body = spliceBody(request, members.of(sampling, fields.model, sampling === session.request.sampling), members.toBytes)
+      const call = { body, stream: fields.stream === true, affinity, traceHeaders: observed.traceHeaders() }
+      if (engine.begin) active.onAbort(engine.begin(call, sink, ended))
+      else
+        engine.send(call, sink, active.signal).then(
+          (outcome) => ended(null, outcome),
+          (error: unknown) => ended(error, null),
+        )
+    } catch (cause) {
+      if (this.#sampling) session.turnsTaken--
+      parts.gate.leave()
+      this.#ended(cause)
+    }
+  }
+
+  #answered(error: unknown, outcome: ChatCallOutcome | null): void {
+    const { options, active } = this.#served
+    const { session, parts, observed } = options
+    const { sink } = this.#asked
+    active.onAbort(null)
+    parts.gate.leave()
+    try {
+      if (!outcome) throw error
+      const refused = sink.error()
+      if (refused) throw engineFailure(this.#model.name, refused)
+      const gaveUp = sink.gaveUp()
+      if (gaveUp) {
+        sink.end()
+        throw engineFailure(this.#model.name, gaveUp)
+      }
+      sink.check()
+    } catch (cause) {
+      this.#failed(active.aborted() ?? cause)
+      return
+    }
+    const loss = active.lost()
+    if (!loss) {
+      active.startSending()
+      sink.end()
+      observed.answered()
+    }
+    session.recordings++
+    recordAnswer(this.#served, this.#toRecord(outcome, loss !== null, null), (problem) => {
+      session.recordings--
+      this.#release()
+      // Nobody reads it any more: the engine has answered, and so has the recorder.
+      if (this.#asked.request === options.body) parts.bodies.give(options.body)
+      if (problem) this.#ended(problem)
+      else if (loss) this.#ended(new CallAborted(loss))
+      else active.whenSent((handedOver) => this.#sent(handedOver))
+    })
+  }
+
+  #release(): void {
+    if (this.#held !== null) this.#served.options.session.tokenBudget.release(this.#held)
+    this.#held = null
+  }
+
+  #sent(handedOver: boolean): void {
+    const { options, progress } = this.#served
+    if (!handedOver) {
+      this.#ended(new CallAborted('client-closed'))
+      return
+    }
+    if (progress.turn) settleDelivery(options, progress.turn, true)
+    this.#ended()
+  }
+
+  /** What was sampled until then is kept where the engine has said which tokens that were: in the whole events of a stream. */
+  #failed(cause: unknown): void {
+    const { session, parts } = this.#served.options
+    const { sink } = this.#asked
+    const begun = sink.error() === null && sink.chunks.length > 0 && isStream(sink.contentType)
+    if (!begun || session.sealed) {
+      session.turnsTaken--
+      this.#ended(cause)
+      return
+    }
+    recordAnswer(this.#served, this.#toRecord(null, true, brokenBy(cause)), (problem) => {
+      if (problem) {
+        session.turnsTaken--
+        parts.counters.abandonedTurns++
+      }
+      this.#ended(cause)
+    })
+  }
+
+  #toRecord(outcome: ChatCallOutcome | null, abandoned: boolean, broken: FinishReason | null): RecordAnswerOptions {
+    const { request, unusedFields, sink, fields } = this.#asked
+    return {
+      model: this.#model,
+      request,
+      unusedFields,
+      sink,
+      outcome,
+      sampling: this.#sampling!,
+      startedAt: this.#startedAt,
+      versionBefore: this.#versionBefore,
+      abandoned,
+      broken,
+      constrained: fields.constrained === true,
+    }
   }
 }
 
-/** Asks the engine, passes its answer on, and has it recorded. Resolves when the turn is durable and its answer was handed over. */
-async function askEngine(served: ServedCall, model: ChatModelRoute, asked: Asked): Promise<void> {
-  const { options, active } = served
-  const { parts, session } = options
-  const { request, fields, sink } = asked
-  options.observed.routed(model.name)
+/** Asks the engine, passes its answer on, and has it recorded. */
+function askEngine(served: ServedCall, model: ChatModelRoute, asked: Asked, ended: CallEnd): void {
+  const { parts, session, observed } = served.options
+  observed.routed(model.name)
   ask(served, asked)
-  const sampling = await admit(served, fields)
-  options.observed.admitted()
-  sink.onFirst = options.observed.firstToken
-  const affinity = affinityOf(session.request, () => firstQuestion(request))
-  const versionBefore = model.engine.weightVersion()
-  const common = { model, request, sink, sampling, startedAt: Date.now(), versionBefore, constrained: fields.constrained === true }
-  let outcome: ChatCallOutcome
-  try {
-    const body = spliceBody(request, model.members.of(sampling, fields.model, sampling === session.request.sampling))
-    outcome = await model.engine.send({ body, stream: fields.stream === true, affinity }, sink, active.signal)
-    if (sink.error() === null) sink.check()
-  } catch (cause) {
-    session.turnsTaken--
-    const begun = sink.error() === null && sink.chunks.length > 0 && isStream(sink.contentType)
-    // What was sampled until then is kept where the engine has said which tokens that were.
-    if (begun && !session.sealed) {
-      await recordAnswer(served, { ...common, outcome: null, abandoned: true }).then(
-        () => session.turnsTaken++,
-        () => parts.counters.abandonedTurns++,
-      )
-    }
-    throw active.signal.aborted ? active.signal.reason : cause
-  } finally {
-    parts.gate.leave()
+  const send = (held: number) => new EngineCall(served, model, asked, held, ended).send()
+  const aborted = served.active.aborted()
+  if (aborted) {
+    ended(aborted)
+    return
   }
-  const error = sink.error()
-  if (error) {
-    session.turnsTaken--
-    throw engineFailure(model.name, error)
-  }
-  const loss = active.lost()
-  if (!loss) {
-    active.startSending()
-    sink.end()
-    options.observed.answered()
-  }
-  const recording = recordAnswer(served, { ...common, outcome, abandoned: loss !== null })
-  // The engine has answered, and the recorder has a copy.
-  if (request === options.body) parts.bodies.give(request)
-  const settled = recording.then(
-    () => {},
-    () => {},
-  )
-  session.recordings.add(settled)
-  try {
-    await recording
-  } finally {
-    session.recordings.delete(settled)
-  }
-  if (loss) throw new CallAborted(loss)
-  if (!(await active.sent())) throw new CallAborted('client-closed')
-  if (served.progress.turn) settleDelivery(options, served.progress.turn, true)
+  const most = mostTokens(session, asked.fields)
+  const held = session.tokenBudget.tryHold(most)
+  if (held !== null && parts.recorder.room() === null && parts.gate.tryEnter()) send(held)
+  else waitForPlace(served, most, held).then(send, ended)
 }
 
 /** A call to an engine that renders on its own side. Chat Completions pass through unparsed; other dialects are translated. */
-export async function serveChatCall(served: ServedCall, model: ChatModelRoute, fields: PeekedFields): Promise<void> {
+export function serveChatCall(served: ServedCall, model: ChatModelRoute, fields: PeekedFields, ended: CallEnd): void {
   const { dialect, body, response } = served.options
   if (dialect !== chatCompletions) {
-    await askEngine(served, model, translateCall(served, model))
+    askEngine(served, model, translateCall(served, model), ended)
     return
   }
   if (fields.n !== undefined && fields.n !== 1) throw badRequest(`"n" is ${fields.n}; a call samples one completion.`, 'n')
-  await askEngine(served, model, { request: body, fields, sink: new PassedAnswer(response) })
+  const request = fields.choosesAmong === true ? narrowTools(body) : body
+  askEngine(served, model, { request, unusedFields: none, fields, sink: new PassedAnswer(response) }, ended)
 }

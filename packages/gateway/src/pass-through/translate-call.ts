@@ -8,11 +8,13 @@ import {
   createChatStreamDecoder,
   decodeChatAnswer,
   encodeChatCall,
+  encodeFormat,
 } from '../dialects/chat-completions/client/index.ts'
 import type { ChatModelRoute } from '../models/model-table.ts'
 import type { ServedCall } from '../serve-call.ts'
 import { decode } from '../stages/decode.ts'
 import { type Answer, createAnswer } from '../stages/encode.ts'
+import { recordedFields } from '../stages/recorded-fields.ts'
 import { type AnswerSink, isStream, KeptAnswer } from './pass-on.ts'
 import type { Asked } from './serve-chat-call.ts'
 
@@ -78,10 +80,13 @@ export function translateCall({ options, active, progress }: ServedCall, { engin
   }
   const answer = createAnswer(dialect, head, response)
   progress.answer = answer
-  const constrained = call.toolChoice.kind === 'required' || call.toolChoice.kind === 'named'
+  const format = encodeFormat(call)
+  const constrained = format !== undefined || call.toolChoice.kind === 'required' || call.toolChoice.kind === 'named'
+  const unread = format === undefined ? call.unusedFields : { ...call.unusedFields, response_format: format }
   const json = encodeChatCall(call, { model: engine.model.name, agentSampling: false })
   return {
     request: Buffer.from(json),
+    unusedFields: Buffer.from(JSON.stringify(recordedFields(unread).unusedFields ?? {})),
     fields: { model: engine.model.name, stream: call.stream, constrained, ...(call.maxTokens !== null && { maxTokens: call.maxTokens }) },
     sink: new TranslatedAnswer(answer, active),
   }

@@ -1,8 +1,10 @@
 import type { ForcedCall, PreparedPrompt } from '@aworld-train/chat'
+import type { SessionRequest } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import type { ModelCall } from '../call.ts'
 import { add } from '../counters.ts'
 import type { TokenModel } from '../models/model-table.ts'
+import { responseRoom } from '../response-room.ts'
 import type { GatewayParts } from '../serve-call.ts'
 import { type HeldRecord, markDelivered } from '../session-state.ts'
 
@@ -11,13 +13,20 @@ export interface PrepareOptions {
   readonly call: ModelCall
   readonly model: TokenModel
   readonly parts: Pick<GatewayParts, 'counters' | 'history' | 'renderWorker'>
-  readonly rollout: string
+  readonly request: Pick<SessionRequest, 'rollout' | 'maxResponseTokens'>
   /** Ends the wait for a long prompt. */
   readonly signal: AbortSignal
 }
 
 /** Match and render: the prompt of a call, as the continuation of a recorded turn or as a branch. Rejects with POLICY_CONTEXT_OVERFLOW. */
-export async function prepare({ held, call, model: { engine, chat }, parts, rollout, signal }: PrepareOptions): Promise<PreparedPrompt> {
+export async function prepare({
+  held,
+  call,
+  model: { engine, chat },
+  parts,
+  request: session,
+  signal,
+}: PrepareOptions): Promise<PreparedPrompt> {
   const { turns, conversation, agent } = held
   const { messages, tools, toolsJson } = call
   const isAbandoned = (turn: number) => turns[turn]?.delivered === 'abandoned'
@@ -29,16 +38,21 @@ export async function prepare({ held, call, model: { engine, chat }, parts, roll
     const message = `The conversation has ${length} tokens, the context of "${model.name}" ${model.contextLength}; shorten it, or use a model with a longer context.`
     throw new TrainError('POLICY_CONTEXT_OVERFLOW', message, { details: { stopReason: 'context-overflow', param: 'messages' } })
   }
+  if (responseRoom(turns, prepared, session) < 1) {
+    const message = `Rollout "${session.rollout}" has used the ${session.maxResponseTokens} tokens that a conversation may have from its first answer on; raise maxResponseTokens, or make the agent say and read less.`
+    throw new TrainError('POLICY_CONTEXT_OVERFLOW', message, { details: { stopReason: 'context-overflow', param: 'messages' } })
+  }
   markDelivered(turns, prepared.matched)
   const { counters, history } = parts
   if (prepared.parent !== null) counters.continuations++
   for (const reason of prepared.branchReasons) add(counters.branches, reason)
   for (const kind in prepared.tolerated) add(counters.tolerated, kind, prepared.tolerated[kind])
-  if (prepared.divergence) history.diverged({ rollout, agent: agent.name }, prepared.divergence)
+  if (prepared.divergence) history.diverged({ rollout: session.rollout, agent: agent.name }, prepared.divergence)
   return prepared
 }
 
-function forcedCall({ toolChoice: { kind, name } }: ModelCall): ForcedCall | undefined {
+/** The call that a prompt ends with the opening of. */
+export function forcedCall({ toolChoice: { kind, name } }: ModelCall): ForcedCall | undefined {
   if (kind === 'named' && name !== undefined) return { kind, name }
   return kind === 'required' || kind === 'named' ? { kind: 'required' } : undefined
 }

@@ -1,5 +1,5 @@
 import type { ParsedCompletion, PreparedPrompt } from '@aworld-train/chat'
-import type { Sampling, Turn } from '@aworld-train/protocol'
+import type { Constraint, Sampling, Turn } from '@aworld-train/protocol'
 import type { ModelCall } from '../call.ts'
 import type { TokenModel } from '../models/model-table.ts'
 import { type HeldRecord, turnModel } from '../session-state.ts'
@@ -16,13 +16,15 @@ export interface RecordOptions {
   readonly parsed: ParsedCompletion
   /** As used, not as asked for. */
   readonly sampling: Sampling
+  /** What the engine held the completion to. */
+  readonly constraint: Constraint | undefined
   /** Nobody waits for the answer. */
   readonly abandoned: boolean
 }
 
 /** Adds a turn to its agent's record and to the conversation that later prompts continue. */
 export function record(options: RecordOptions): Turn {
-  const { held, model, call, attempt, prepared, generation, parsed, sampling, abandoned } = options
+  const { held, model, call, attempt, prepared, generation, parsed, sampling, constraint, abandoned } = options
   const { agent, turns, conversation } = held
   const { tokenIds, logprobs, weightVersions, mixedVersions, finishReason, cachedTokens, startedAt, endedAt } = generation
   const { message, promptCallIds } = parsed
@@ -44,9 +46,10 @@ export function record(options: RecordOptions): Turn {
     message,
     toolCalls: message.toolCalls ?? [],
     sampling,
+    ...(constraint && { constraint }),
     usage: { promptTokens: prepared.promptTokenIds.length, completionTokens: tokenIds.length, cachedTokens },
     timing: { startedAt, endedAt },
-    capture: { tokens: 'token-in', logprobs: 'temperature' },
+    capture: { tokens: 'token-in', logprobs: constraint ? 'processed' : 'temperature' },
     ...turnModel(agent, model),
     ...recordedFields(call.unusedFields),
   }

@@ -9,8 +9,8 @@ export function recordedFields(fields: Readonly<Record<string, string>>): { unus
   let left = room
   for (const name of names) {
     const text = fields[name] ?? 'null'
-    left -= name.length + text.length
-    const value = left >= 0 ? text : JSON.stringify(`(${text.length} characters left out)`)
+    const value = name.length + text.length <= left ? text : JSON.stringify(`(${text.length} characters left out)`)
+    left -= name.length + value.length
     Object.defineProperty(unusedFields, name, { value, enumerable: true, writable: true, configurable: true })
     if (left < -room) break
   }

@@ -19,6 +19,7 @@ export type ServerSay =
 export interface SeenCall {
   readonly raw: string
   readonly body: { messages: { role: string; content: string }[]; stream?: boolean } & Record<string, unknown>
+  readonly headers: IncomingMessage['headers']
   /** The socket closed before the answer was whole. */
   aborted: boolean
 }
@@ -130,7 +131,7 @@ export async function startChatServer(say: (call: SeenCall, index: number) => Se
       if (seen && !response.writableFinished) seen.aborted = true
     })
     const raw = await readText(request)
-    seen = { raw, body: JSON.parse(raw), aborted: false }
+    seen = { raw, body: JSON.parse(raw), headers: request.headers, aborted: false }
     const index = calls.push(seen) - 1
     await answer(await say(seen, index), seen, response)
   })

@@ -15,7 +15,7 @@ export function httpChatEngine(url: string): HttpChatEngine {
   let version = 0
   let inFlight = 0
 
-  function send({ body }: ChatCall, handler: ChatAnswerHandler, signal: AbortSignal): Promise<ChatCallOutcome> {
+  function send({ body, traceHeaders }: ChatCall, handler: ChatAnswerHandler, signal: AbortSignal): Promise<ChatCallOutcome> {
     signal.throwIfAborted()
     const before = version
     inFlight++
@@ -24,7 +24,7 @@ export function httpChatEngine(url: string): HttpChatEngine {
       signal.addEventListener('abort', () => abort(), { once: true })
       const bytes = Buffer.concat(body)
       pool.dispatch(
-        { method: 'POST', path: '/v1/chat/completions', headers: { 'content-type': 'application/json' }, body: bytes },
+        { method: 'POST', path: '/v1/chat/completions', headers: { 'content-type': 'application/json', ...traceHeaders }, body: bytes },
         {
           onRequestStart(controller) {
             abort = () => controller.abort(signal.reason)

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type ChatModel, chatMlTemplate, type HistoryPolicy, loadChatModel } from '@aworld-train/chat'
-import type { EngineHealth, GenerateRequest, PolicyEndpoint, SessionRequest } from '@aworld-train/core'
+import type { EngineHealth, GenerateRequest, PolicyEndpoint, SessionRequest, TokenEngine } from '@aworld-train/core'
 import { type ScriptedCompletion, type ScriptedEngine, scriptedEngine, writeTinyModel } from '@aworld-train/testing'
 import OpenAI from 'openai'
 import { createGateway } from '../gateway.ts'
@@ -21,6 +21,8 @@ export interface StartOptions
   /** ChatML by default. */
   readonly template?: string
   readonly history?: HistoryPolicy
+  /** Kinds of constraints that the engine says it enforces; none by default. */
+  readonly constraints?: TokenEngine['constraints']
   /** What the engine says of itself. */
   readonly health?: () => EngineHealth
 }
@@ -33,7 +35,7 @@ export interface Started extends AsyncDisposable {
 
 /** A gateway on a real port before a scripted engine, with a real tokenizer and template; disposes of all of it. */
 export async function startGateway(given: StartOptions): Promise<Started> {
-  const { say, contextLength, health, template = chatMlTemplate, history, seed = 1, ...options } = given
+  const { say, contextLength, health, constraints, template = chatMlTemplate, history, seed = 1, ...options } = given
   const directory = await mkdtemp(join(tmpdir(), 'gateway-test-'))
   const model = await writeTinyModel({ directory, template, ...(contextLength !== undefined && { contextLength }) })
   const chat = await loadChatModel({ directory, stopTokenIds: model.stopTokenIds, history })
@@ -46,7 +48,7 @@ export async function startGateway(given: StartOptions): Promise<Started> {
     script: typeof say === 'function' ? async (request, call) => toCompletion(await say(request, call)) : say.map(toCompletion),
   })
   const gateway = await createGateway({
-    models: { [model.name]: { kind: 'token', engine: health ? { ...engine, health } : engine, chat } },
+    models: { [model.name]: { kind: 'token', engine: { ...engine, constraints, ...(health && { health }) }, chat } },
     aliases: { '*': model.name },
     seed,
     ...options,

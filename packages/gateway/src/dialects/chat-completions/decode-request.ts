@@ -1,28 +1,15 @@
-import type { ModelCall } from '../../call.ts'
+import type { AskedConstraint, ModelCall } from '../../call.ts'
 import { badRequest, unsupportedInput } from '../../failure.ts'
 import { historyOddities } from '../history-oddities.ts'
+import { readFormat, readStructuredOutputs } from '../read-constraint.ts'
 import { type Fields, readArray, readFlag, readObject, readOptionalFlag, readPositiveInteger, readString, shown } from '../read-fields.ts'
 import { checkToolChoice } from '../tool-choice.ts'
 import { askedSampling, unusedFields } from '../unused-fields.ts'
 import { decodeMessage } from './decode-message.ts'
 import { decodeToolChoice, decodeTools } from './decode-tools.ts'
+import { knownFields } from './known-fields.ts'
 
-const used: ReadonlySet<string> = new Set([
-  'messages',
-  'model',
-  'tools',
-  'tool_choice',
-  'parallel_tool_calls',
-  'stream',
-  'stream_options',
-  'n',
-  'modalities',
-  'logprobs',
-  'stop',
-  'max_tokens',
-  'max_completion_tokens',
-  'return_token_ids',
-])
+const used: ReadonlySet<string> = new Set([...knownFields, 'stop', 'response_format', 'structured_outputs'])
 
 function decodeStop(stop: unknown): string[] {
   if (stop === undefined || stop === null) return []
@@ -47,6 +34,14 @@ function decodeMaxTokens(body: Fields): number | null {
   return either.length === 0 ? null : Math.min(...either)
 }
 
+/** `response_format`, or vLLM's own `structured_outputs`. */
+function decodeConstraint(body: Fields, json: string): AskedConstraint | undefined {
+  const format = readFormat(body['response_format'], { json, path: ['response_format'], inner: 'json_schema' })
+  const outputs = readStructuredOutputs(body['structured_outputs'], json)
+  if (format && outputs) throw badRequest('"response_format" and "structured_outputs" ask for two forms; send one.', 'structured_outputs')
+  return format ?? outputs
+}
+
 /** A Chat Completions request as a model call. Fields it does not know have no effect and break nothing. */
 export function decodeRequest(value: unknown, json: string): ModelCall {
   const body = readObject(value, 'body')
@@ -69,6 +64,7 @@ export function decodeRequest(value: unknown, json: string): ModelCall {
     stream: readFlag(body['stream'], 'stream'),
     maxTokens: decodeMaxTokens(body),
     stop: decodeStop(body['stop']),
+    constraint: decodeConstraint(body, json),
     oddities: historyOddities(messages),
     asked: askedSampling(body),
     ...unusedFields(body, json, used),

@@ -1,6 +1,7 @@
 import type { Message, ToolDefinition } from '@aworld-train/protocol'
 import { badRequest } from '../../failure.ts'
 import { historyOddities } from '../history-oddities.ts'
+import { holdsOnly, readFormat } from '../read-constraint.ts'
 import { checkDepth, readArray, readFlag, readObject, readOptionalString, readPositiveInteger, readString } from '../read-fields.ts'
 import type { ResponseMemory } from '../responses/memory.ts'
 import { type AskedChoice, checkToolChoice } from '../tool-choice.ts'
@@ -21,6 +22,8 @@ const used: ReadonlySet<string> = new Set([
   'return_token_ids',
   'thread',
 ])
+
+const usedWithOutput: ReadonlySet<string> = new Set([...used, 'output_config'])
 
 const noTools: ReadonlySet<string> = new Set()
 
@@ -80,6 +83,8 @@ export function decodeRequest(value: unknown, json: string, memory: ResponseMemo
     decodeTool(tool, `tools[${index}]`),
   )
   const { asked, parallel } = decodeChoice(body['tool_choice'])
+  const output = readObject(body['output_config'] ?? {}, 'output_config')
+  const constraint = readFormat(output['format'], { json, path: ['output_config', 'format'] })
   return {
     model: typeof body['model'] === 'string' && body['model'] !== '' ? body['model'] : null,
     messages: system === '' ? messages : [{ role: 'system', content: system }, ...messages],
@@ -90,9 +95,10 @@ export function decodeRequest(value: unknown, json: string, memory: ResponseMemo
     stream: readFlag(body['stream'], 'stream'),
     maxTokens: readPositiveInteger(body['max_tokens'], 'max_tokens'),
     stop: decodeStop(body['stop_sequences']),
+    constraint: constraint && { ...constraint, strict: true },
     oddities: historyOddities(messages),
     asked: askedSampling(body),
-    ...unusedFields(body, json, used),
+    ...unusedFields(body, json, holdsOnly(output, 'format') ? usedWithOutput : used),
     thread: thread && { messages, json: thread.json },
     wants: { logprobs: false, tokenIds: readFlag(body['return_token_ids'], 'return_token_ids'), streamUsage: true },
   }

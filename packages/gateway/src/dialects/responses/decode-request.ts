@@ -2,6 +2,7 @@ import type { Message, ToolDefinition } from '@aworld-train/protocol'
 import { badRequest } from '../../failure.ts'
 import { historyOddities } from '../history-oddities.ts'
 import { memberText } from '../member-text.ts'
+import { holdsOnly, readFormat } from '../read-constraint.ts'
 import {
   checkDepth,
   type Fields,
@@ -37,6 +38,8 @@ const used: ReadonlySet<string> = new Set([
   'conversation',
   'return_token_ids',
 ])
+
+const usedWithText: ReadonlySet<string> = new Set([...used, 'text'])
 
 function decodeTool(value: unknown, path: string, customTools: Set<string>): ToolDefinition {
   const tool = readObject(value, path)
@@ -140,6 +143,7 @@ export function decodeRequest(value: unknown, json: string, memory: ResponseMemo
   const include = decodeInclude(body['include'])
   const reasoning = readObject(body['reasoning'] ?? {}, 'reasoning')
   readObject(body['stream_options'] ?? {}, 'stream_options')
+  const text = readObject(body['text'] ?? {}, 'text')
   const summary = typeof (reasoning['summary'] ?? reasoning['generate_summary']) === 'string'
   return {
     model: typeof body['model'] === 'string' && body['model'] !== '' ? body['model'] : null,
@@ -151,9 +155,10 @@ export function decodeRequest(value: unknown, json: string, memory: ResponseMemo
     stream: readFlag(body['stream'], 'stream'),
     maxTokens: readPositiveInteger(body['max_output_tokens'], 'max_output_tokens'),
     stop: [],
+    constraint: readFormat(text['format'], { json, path: ['text', 'format'] }),
     oddities: historyOddities(messages),
     asked: askedSampling(body),
-    ...unusedFields(body, json, used),
+    ...unusedFields(body, json, holdsOnly(text, 'format') ? usedWithText : used),
     wants: {
       logprobs: include.has('message.output_text.logprobs'),
       tokenIds: readFlag(body['return_token_ids'], 'return_token_ids'),

@@ -1,6 +1,9 @@
 import type { Message, ToolDefinition } from '@aworld-train/protocol'
-import type { ModelCall, ToolChoice } from '../../../call.ts'
+import type { ModelCall } from '../../../call.ts'
+import { badRequest } from '../../../failure.ts'
+import { itemTexts } from '../../member-text.ts'
 import { encodeToolCall } from '../encode-response.ts'
+import { encodeToolChoice, keepAllowed } from './encode-choice.ts'
 
 export interface EncodeCallOptions {
   /** Model name of the server that is asked. */
@@ -30,17 +33,25 @@ const toWireTool = ({ name, description, parameters }: ToolDefinition) => ({
   function: { name, ...(description !== undefined && { description }), parameters },
 })
 
-const toWireReference = (name: string) => ({ type: 'function', function: { name } })
+/** JSON of a call's `response_format`; `undefined` where it has none, as a forced call. Throws GATEWAY_BAD_REQUEST for a form that the API does not have. */
+export function encodeFormat({ constraint, toolChoice: { kind } }: ModelCall): string | undefined {
+  if (!constraint || kind === 'required' || kind === 'named') return undefined
+  const { form, param, strict } = constraint
+  if (form.kind === 'json-object') return '{"type":"json_object"}'
+  if (form.kind !== 'json-schema') throw badRequest(`"${param}" asks for a form (${form.kind}) that the model's API does not have.`, param)
+  return `{"type":"json_schema","json_schema":{"name":"answer","schema":${form.schema},"strict":${strict}}}`
+}
 
-function toWireChoice({ kind, name, allowed }: ToolChoice): unknown {
-  if (kind === 'named' && name !== undefined) return toWireReference(name)
-  if (allowed === undefined || kind === 'none') return kind
-  return { type: 'allowed_tools', allowed_tools: { mode: kind, tools: allowed.map(toWireReference) } }
+function toolsMember({ tools, toolsJson, toolChoice }: ModelCall): string {
+  if (tools.length === 0) return ''
+  const texts = toolsJson === undefined ? tools.map((tool) => JSON.stringify(toWireTool(tool))) : itemTexts(toolsJson)
+  const names = tools.map(({ name }) => name)
+  return `,"tools":[${keepAllowed(toolChoice, names, texts).join(',')}]`
 }
 
 /** A model call of any dialect as the JSON body of a Chat Completions request. */
 export function encodeChatCall(call: ModelCall, { model, maxTokens, agentSampling = true }: EncodeCallOptions): string {
-  const { messages, tools, toolsJson, toolChoice, stream, stop, asked } = call
+  const { messages, tools, toolChoice, stream, stop, asked } = call
   const head = {
     model,
     messages: messages.map(toWire),
@@ -49,10 +60,10 @@ export function encodeChatCall(call: ModelCall, { model, maxTokens, agentSamplin
     ...(stop.length > 0 && { stop }),
     ...(agentSampling && { temperature: asked.temperature, top_p: asked.topP, top_k: asked.topK, seed: asked.seed }),
     ...(tools.length > 0 && {
-      ...((toolChoice.kind !== 'auto' || toolChoice.allowed) && { tool_choice: toWireChoice(toolChoice) }),
+      ...(toolChoice.kind !== 'auto' && { tool_choice: encodeToolChoice(toolChoice) }),
       ...(!toolChoice.parallel && { parallel_tool_calls: false }),
     }),
   }
-  const json = JSON.stringify(head)
-  return tools.length > 0 ? `${json.slice(0, -1)},"tools":${toolsJson ?? JSON.stringify(tools.map(toWireTool))}}` : json
+  const format = encodeFormat(call)
+  return `${JSON.stringify(head).slice(0, -1)}${format ? `,"response_format":${format}` : ''}${toolsMember(call)}}`
 }

@@ -1,4 +1,5 @@
 export type { AnswerDecoder as ChatStreamDecoder, ServerAnswer as ChatAnswer } from '../../server-answer.ts'
 export { decodeChatAnswer } from './decode-answer.ts'
 export { createChatStreamDecoder } from './decode-stream.ts'
-export { type EncodeCallOptions, encodeChatCall } from './encode-call.ts'
+export { type EncodeCallOptions, encodeChatCall, encodeFormat } from './encode-call.ts'
+export { encodeToolChoice, keepAllowed } from './encode-choice.ts'

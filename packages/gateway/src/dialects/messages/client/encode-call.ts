@@ -1,5 +1,6 @@
 import type { Message, ToolDefinition } from '@aworld-train/protocol'
-import type { ModelCall, ToolChoice } from '../../../call.ts'
+import type { AskedConstraint, ModelCall, ToolChoice } from '../../../call.ts'
+import { badRequest } from '../../../failure.ts'
 import { inputJson } from '../encode-response.ts'
 
 export interface EncodeMessagesCallOptions {
@@ -57,11 +58,16 @@ const toWireChoice = ({ kind, name, parallel }: ToolChoice) => ({
   ...(!parallel && kind !== 'none' && { disable_parallel_tool_use: true }),
 })
 
+function toWireFormat({ form, param }: AskedConstraint): object {
+  if (form.kind === 'json-schema') return { type: 'json_schema', schema: JSON.parse(form.schema) as unknown }
+  throw badRequest(`"${param}" asks for a form (${form.kind}) that the model's API does not have; ask for it in words.`, param)
+}
+
 const isInstruction = ({ role }: Message) => role === 'system' || role === 'developer'
 
 /** A model call of any dialect as the JSON body of a Messages request; instructions stand in `system`, and only allowed tools are named. */
 export function encodeMessagesCall(call: ModelCall, { model, maxTokens }: EncodeMessagesCallOptions): string {
-  const { messages, tools, toolChoice, stream, stop, asked } = call
+  const { messages, tools, toolChoice, stream, stop, asked, constraint } = call
   const system = messages.filter(isInstruction).map(({ content }) => textBlock(content ?? ''))
   return JSON.stringify({
     model,
@@ -73,6 +79,7 @@ export function encodeMessagesCall(call: ModelCall, { model, maxTokens }: Encode
     temperature: asked.temperature,
     top_p: asked.topP,
     top_k: asked.topK,
+    ...(constraint && { output_config: { format: toWireFormat(constraint) } }),
     ...(tools.length > 0 && {
       tools: tools.filter(({ name }) => toolChoice.allowed?.includes(name) ?? true).map(toWireTool),
       ...((toolChoice.kind !== 'auto' || !toolChoice.parallel) && { tool_choice: toWireChoice(toolChoice) }),

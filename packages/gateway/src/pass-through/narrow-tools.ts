@@ -1,0 +1,21 @@
+import { encodeToolChoice, keepAllowed } from '../dialects/chat-completions/client/index.ts'
+import { decodeToolChoice, decodeTools } from '../dialects/chat-completions/decode-tools.ts'
+import { itemTexts, memberText } from '../dialects/member-text.ts'
+import { type Fields, readObject } from '../dialects/read-fields.ts'
+import { checkToolChoice } from '../dialects/tool-choice.ts'
+import { parseWhole } from '../stages/read-json-body.ts'
+import { setMembers } from './set-members.ts'
+
+/**
+ * A Chat Completions request whose `tool_choice` is `allowed_tools`, for a server that does not know the form: the other tools are
+ * left out, each of the rest as it was written. Throws GATEWAY_BAD_REQUEST for a choice that no tool can meet.
+ */
+export function narrowTools(body: Buffer): Buffer {
+  const { value, json } = parseWhole(body)
+  const fields: Fields = readObject(value, 'body')
+  const { tools } = decodeTools(fields, json)
+  const choice = checkToolChoice(decodeToolChoice(fields['tool_choice']), tools, true)
+  const names = tools.map(({ name }) => name)
+  const kept = keepAllowed(choice, names, itemTexts(memberText(json, 'tools') ?? '[]'))
+  return setMembers(body, { tools: `[${kept.join(',')}]`, tool_choice: JSON.stringify(encodeToolChoice(choice)) })
+}

@@ -1,0 +1,21 @@
+import type { Episode, Trajectory } from '@aworld-train/protocol'
+
+/** An episode that was rewarded, over what a session recorded. */
+export const episodeOf = (trajectories: readonly Trajectory[]): Episode => ({
+  version: 1,
+  rollout: 'rollout-1',
+  attempt: 0,
+  taskId: 'task-1',
+  group: 'group',
+  sample: 0,
+  split: 'train',
+  trajectories: [...trajectories],
+  edges: [],
+  toolCalls: [],
+  answer: 'x',
+  messages: [],
+  scores: {},
+  reward: 1,
+  stopReason: 'completed',
+  timing: { startedAt: 0, endedAt: 0 },
+})
