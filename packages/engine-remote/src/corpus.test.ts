@@ -156,6 +156,13 @@ describe('answers recorded from vLLM 0.32', () => {
     expect(toServerError({ server: 'here', status, body, retryAfter: null })).toMatchObject({ code })
   })
 
+  test('a route that the server lacks is told apart from a model that it does not know', () => {
+    const { body } = recordings.get('unknown route')!
+    expect(toServerError({ server: 'here', status: 404, body, retryAfter: null }).message).toMatch(
+      /does not serve this route: 404 .*--enable-scale-out/,
+    )
+  })
+
   test('come from an adapter where the engine is one of a policy', async () => {
     use('chat')
     await converse(await createVllmChatEngine({ replicas: replicas(), model, policy: 'zweite „"x"“' }), readVllm, false)

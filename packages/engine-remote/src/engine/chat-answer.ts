@@ -1,10 +1,13 @@
 import type { ReaderMemory, ReportedCompletion } from '@aworld-train/core'
-import type { Message, ToolCall, WeightVersionSpan } from '@aworld-train/protocol'
-import { eventData } from '../http/event-stream.ts'
+import type { FinishReason, WeightVersionSpan } from '@aworld-train/protocol'
+import { eachEvent } from '../http/event-stream.ts'
 import { invalidAnswer, toStreamError } from '../http/server-error.ts'
 import { toFinishReason } from './finish-reason.ts'
+import { createMessage } from './join-message.ts'
 import { createKnownPrompt, type KnownPrompt } from './known-prompt.ts'
+import { liftLogprobs } from './lift-logprobs.ts'
 import { liftPromptIds } from './lift-prompt-ids.ts'
+import { prefixOf, readTokenEvent } from './token-event.ts'
 
 /** A tool call, or in a stream a piece of one. */
 export interface WireToolCall {
@@ -25,7 +28,8 @@ export interface WireChoice {
   readonly message?: WireMessage
   readonly delta?: WireMessage
   readonly finish_reason?: string | null
-  readonly logprobs?: { readonly content?: readonly { readonly logprob: number }[] | null } | null
+  /** `values` stands for `content` where `liftLogprobs` has read it. */
+  readonly logprobs?: { readonly content?: readonly { readonly logprob: number }[] | null; readonly values?: readonly number[] } | null
 }
 
 export interface WireAnswer {
@@ -59,6 +63,15 @@ function parse(server: string, text: string): WireAnswer {
   throw invalidAnswer(server, `answered ${text.slice(0, 80)} in place of an object`)
 }
 
+/** What stands between the quotes of a JSON string. */
+function parseText(server: string, text: string): string {
+  try {
+    return JSON.parse(`"${text}"`) as string
+  } catch (cause) {
+    throw invalidAnswer(server, `answered what is not JSON: "${text.slice(0, 80)}"`, cause)
+  }
+}
+
 /** What every event of a stream begins with, id and model among it, up to its choices; '' where it begins with them. */
 function commonHead(events: readonly string[]): string {
   const [first = ''] = events
@@ -82,46 +95,38 @@ function parseAll(server: string, events: readonly string[]): WireAnswer[] {
   return events.map((event) => parse(server, event))
 }
 
-/** Puts the pieces of a stream, or a whole message, together. */
-function createMessage() {
-  const calls: { id: string; name: string; arguments: string }[] = []
-  let content: string | null = null
-  let reasoning: string | undefined
-  return {
-    add(piece: WireMessage): void {
-      if (typeof piece.content === 'string') content = (content ?? '') + piece.content
-      const thought = piece.reasoning ?? piece.reasoning_content
-      if (typeof thought === 'string' && thought !== '') reasoning = (reasoning ?? '') + thought
-      for (const [position, call] of (piece.tool_calls ?? []).entries()) {
-        const index = call.index ?? position
-        calls[index] ??= { id: '', name: '', arguments: '' }
-        const known = calls[index]
-        if (call.id) known.id = call.id
-        if (call.function?.name) known.name += call.function.name
-        if (call.function?.arguments) known.arguments += call.function.arguments
-      }
-    },
-    finish(): Message {
-      const toolCalls: ToolCall[] = calls.filter((call) => call !== undefined)
-      return { role: 'assistant', content, ...(reasoning !== undefined && { reasoning }), ...(toolCalls.length > 0 && { toolCalls }) }
-    },
-  }
+/** What of a stream is whole events: the last line may have been cut anywhere, also within a character. */
+const wholeEvents = (body: Uint8Array): Uint8Array => body.subarray(0, body.lastIndexOf(0x0a) + 1)
+
+export interface ReadChatAnswerOptions {
+  readonly server: string
+  readonly body: Uint8Array
+  readonly stream: boolean
+  readonly readTokens: ReadTokens
+  readonly memory?: ReaderMemory | undefined
+  /** Why the answer stops in its middle, where it may. */
+  readonly broken?: FinishReason | null | undefined
 }
 
 /**
  * The completion in the whole bytes of a Chat Completions answer, JSON or server-sent events. POLICY_RESPONSE_INVALID where ids
- * or logprobs are missing or of unequal length, where there is no choice or more than one, or where the answer stops in its middle.
+ * or logprobs are missing or of unequal length, where there is no choice or more than one, or where the answer stops in its
+ * middle. A stream that is `broken` may stop there, behind one token at least.
  */
-export function readChatAnswer(
-  server: string,
-  body: Uint8Array,
-  stream: boolean,
-  readTokens: ReadTokens,
-  memory: ReaderMemory = { kept: null, bytes: 0 },
-): ReportedCompletion {
+export function readChatAnswer({
+  server,
+  body: given,
+  stream,
+  readTokens,
+  memory = { kept: null, bytes: 0 },
+  broken: why = null,
+}: ReadChatAnswerOptions): ReportedCompletion {
+  const broken = stream ? why : null
+  const body = broken ? wholeEvents(given) : given
   memory.kept ??= createKnownPrompt()
   const known = memory.kept as KnownPrompt
-  const { promptTokenIds: lifted, repeated, text } = liftPromptIds(body, known)
+  const { promptTokenIds: lifted, repeated, text: unlifted } = liftPromptIds(body, known)
+  const text = stream ? unlifted : liftLogprobs(unlifted)
   memory.bytes = known.bytes()
   const message = createMessage()
   const tokenIds: number[] = []
@@ -134,7 +139,10 @@ export function readChatAnswer(
   let choices = 0
 
   const add = (answer: WireAnswer): void => {
-    if (answer.error) throw toStreamError(server, answer.error)
+    if (answer.error) {
+      if (broken) return
+      throw toStreamError(server, answer.error)
+    }
     usage = answer.usage ?? usage
     const choice = answer.choices?.[0]
     if ((answer.choices?.length ?? 0) > 1 || (choice?.index ?? 0) > 0)
@@ -150,17 +158,51 @@ export function readChatAnswer(
     finish = choice.finish_reason ?? finish
   }
 
-  if (stream) {
-    const events: string[] = []
-    for (const data of eventData(text)) {
-      if (data === '[DONE]') done = true
-      else events.push(data)
+  /** Whether the stream was ended. Tokens in the middle of an answer are read at once; what stands between them is parsed in their order. */
+  function readEvents(events: string): boolean {
+    let ended = false
+    let prefix: string | null = null
+    let content = ''
+    let hasTokens = false
+    let others: string[] = []
+    const addTokens = () => {
+      if (!hasTokens) return
+      message.add({ content: parseText(server, content) })
+      content = ''
+      hasTokens = false
     }
-    for (const answer of parseAll(server, events)) add(answer)
-  } else add(parse(server, text))
+    const addOthers = () => {
+      if (others.length > 0) for (const answer of parseAll(server, others)) add(answer)
+      others = []
+    }
+    eachEvent(events, (start, end) => {
+      const token = prefix === null ? null : readTokenEvent(events, start, end, prefix)
+      if (token) {
+        addOthers()
+        content += token.content
+        hasTokens = true
+        tokenIds.push(token.id)
+        logprobs.push(token.logprob)
+        choices++
+        return
+      }
+      addTokens()
+      const data = events.slice(start, end)
+      if (data === '[DONE]') ended = true
+      else others.push(data)
+      prefix ??= prefixOf(commonHead(others))
+    })
+    addTokens()
+    addOthers()
+    return ended
+  }
+
+  if (stream) done = readEvents(text)
+  else add(parse(server, text))
 
   if (choices === 0) throw invalidAnswer(server, 'answered no choice')
-  if (!done || finish === null) throw invalidAnswer(server, 'ended in the middle of its answer')
+  if (broken && tokenIds.length === 0) throw invalidAnswer(server, 'ended before its first token')
+  if (!broken && (!done || finish === null)) throw invalidAnswer(server, 'ended in the middle of its answer')
   if (promptTokenIds === null || (tokenIds.length === 0 && logprobs.length > 0)) throw invalidAnswer(server, 'answered without token ids')
   if (tokenIds.length !== logprobs.length)
     throw invalidAnswer(server, `answered ${tokenIds.length} token ids with ${logprobs.length} logprobs`)
@@ -172,7 +214,7 @@ export function readChatAnswer(
     completionTokenIds: Int32Array.from(tokenIds),
     rolloutLogprobs: Float32Array.from(logprobs),
     message: message.finish(),
-    finishReason: toFinishReason(finish),
+    finishReason: finish === null ? broken! : toFinishReason(finish),
     usage: { promptTokens: prompt.length, completionTokens: tokenIds.length, cachedTokens: details?.cached_tokens ?? 0 },
     ...(weightVersions !== undefined && { weightVersions }),
     ...(repeated > 0 && { repeatedTokens: repeated }),

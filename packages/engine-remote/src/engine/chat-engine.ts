@@ -1,7 +1,7 @@
-import type { ChatEngine, EngineHealth } from '@aworld-train/core'
+import type { ChatCall, ChatEngine, EngineHealth } from '@aworld-train/core'
 import { type LogprobKind, type Sampling, TrainError } from '@aworld-train/protocol'
 import { fleetHealth } from '../fleet/fleet-health.ts'
-import type { Fleet } from '../fleet/fleet-types.ts'
+import type { Fleet, FleetCall } from '../fleet/fleet-types.ts'
 
 /** A chat engine over servers; whoever shares its fleet with another engine closes the fleet. */
 export interface RemoteChatEngine extends ChatEngine {
@@ -22,31 +22,64 @@ export interface ChatEngineParts {
 const opening = 0x7b
 const closing = 0x7d
 
+/** Index behind the last byte before `end` that is no white space; 0 where there is none. */
+function endOfText(piece: Uint8Array, end: number): number {
+  let at = end
+  while (at > 0 && piece[at - 1]! <= 0x20) at--
+  return at
+}
+
 /** The pieces of a JSON object with a member more at its end; nothing is copied. GATEWAY_BAD_REQUEST where it ends with no brace. */
 export function withMember(pieces: readonly Uint8Array[], member: string): readonly Uint8Array[] {
-  const kept = [...pieces]
-  /** The last byte that is no white space, and everything behind it taken off; 0 where there is none. */
-  const lastByte = (): number => {
-    for (let piece = kept.at(-1); piece !== undefined; piece = kept.at(-1)) {
-      let end = piece.length
-      while (end > 0 && piece[end - 1]! <= 0x20) end--
-      if (end > 0) {
-        kept[kept.length - 1] = piece.subarray(0, end)
-        return piece[end - 1]!
-      }
-      kept.pop()
+  let last = pieces.length - 1
+  let end = last < 0 ? 0 : endOfText(pieces[last]!, pieces[last]!.length)
+  const back = () => {
+    while (end === 0 && last > 0) {
+      last--
+      end = endOfText(pieces[last]!, pieces[last]!.length)
     }
-    return 0
   }
-  if (lastByte() !== closing)
+  back()
+  if (end === 0 || pieces[last]![end - 1] !== closing)
     throw new TrainError('GATEWAY_BAD_REQUEST', 'The body of a chat call ends without a brace; send one JSON object.')
-  kept[kept.length - 1] = kept.at(-1)!.subarray(0, -1)
-  const comma = lastByte() === opening ? '' : ','
-  return [...kept, Buffer.from(`${comma}${member}}`)]
+  end = endOfText(pieces[last]!, end - 1)
+  back()
+  const isEmpty = end === 0 || pieces[last]![end - 1] === opening
+  const kept = pieces.slice(0, last)
+  if (end > 0) kept.push(pieces[last]!.subarray(0, end))
+  kept.push(Buffer.from(isEmpty ? `${member}}` : `,${member}}`, 'utf8'))
+  return kept
+}
+
+/** Adds the salt to bodies, most of which end with the same bytes as the one before. */
+function createSalting(): (pieces: readonly Uint8Array[], salt: string) => readonly Uint8Array[] {
+  let lastEnd: Uint8Array | null = null
+  let lastSalt = ''
+  let salted = new Uint8Array(0)
+  return (pieces, salt) => {
+    const [begin, end] = pieces as [Uint8Array, Uint8Array]
+    if (pieces.length === 2 && end === lastEnd && salt === lastSalt) return [begin, salted]
+    const whole = withMember(pieces, `"cache_salt":${JSON.stringify(salt)}`)
+    if (pieces.length !== 2 || whole.length !== 3) return whole
+    lastEnd = end
+    lastSalt = salt
+    salted = Buffer.concat([whole[1]!, whole[2]!])
+    return [begin, salted]
+  }
 }
 
 export function createChatEngine({ fleet, ownsFleet, model, policy, logprobs, reader, splice }: ChatEngineParts): RemoteChatEngine {
   let closed = false
+  const salting = createSalting()
+  const isClosed = () => new TrainError('POLICY_UNAVAILABLE', `Engine "${model.name}" is closed; create another.`)
+  const toFleetCall = ({ body, stream, affinity, traceHeaders }: ChatCall): FleetCall => ({
+    path: '/v1/chat/completions',
+    body: ({ salt }) => salting(body, salt),
+    stream,
+    affinity,
+    policy,
+    traceHeaders,
+  })
   return {
     name: fleet.kind.name,
     model,
@@ -54,20 +87,15 @@ export function createChatEngine({ fleet, ownsFleet, model, policy, logprobs, re
     logprobs,
     reader,
     splice,
-    async send({ body, stream, affinity }, handler, signal) {
-      if (closed) throw new TrainError('POLICY_UNAVAILABLE', `Engine "${model.name}" is closed; create another.`)
+    async send(call, handler, signal) {
+      if (closed) throw isClosed()
       signal.throwIfAborted()
-      return fleet.send(
-        {
-          path: '/v1/chat/completions',
-          body: ({ salt }) => withMember(body, `"cache_salt":${JSON.stringify(salt)}`),
-          stream,
-          affinity,
-          policy,
-        },
-        handler,
-        signal,
-      )
+      return fleet.send(toFleetCall(call), handler, signal)
+    },
+    begin(call, handler, ended) {
+      if (!closed) return fleet.begin(toFleetCall(call), handler, ended)
+      ended(isClosed(), null)
+      return () => {}
     },
     weightVersion: () => fleet.weightVersion(policy),
     health: () => fleetHealth(fleet),

@@ -49,15 +49,15 @@ export function createKnownPrompt(): KnownPrompt {
     return bytes.compare(text, 0, textLength, start, behind) === 0
   }
 
-  /** Room for half as much again, so that a growing list is seldom copied. */
+  /** Room for an eighth more, so that a growing list is seldom copied. */
   function reserve(length: number, more: number): void {
     if (text.length < length) {
-      const larger = Buffer.allocUnsafeSlow(length + (length >> 1))
+      const larger = Buffer.allocUnsafeSlow(length + (length >> 3))
       larger.set(text.subarray(0, textLength))
       text = larger
     }
     if (ids.length < count + more) {
-      const larger = new Int32Array(count + more + ((count + more) >> 1))
+      const larger = new Int32Array(count + more + ((count + more) >> 3))
       larger.set(ids.subarray(0, count))
       ids = larger
     }

@@ -14,6 +14,18 @@ export interface LiftedAnswer {
 const names = ['"prompt_token_ids":[', '"prompt_token_ids": ['].map((name) => Buffer.from(name))
 const close = 0x5d
 
+const nothing = Buffer.from('null')
+
+/** The text with `null` for what stands from `start` to `end`, in one piece: of a text put together every look at a character costs more. */
+function withNull(bytes: Buffer, start: number, end: number): string {
+  const behind = start + nothing.length
+  const whole = Buffer.allocUnsafe(behind + bytes.length - end)
+  bytes.copy(whole, 0, 0, start)
+  nothing.copy(whole, start)
+  bytes.copy(whole, behind, end)
+  return whole.toString('utf8')
+}
+
 /** Takes the first list of prompt ids out of the bytes of an answer, JSON or server-sent events; it is the known prompt then. */
 export function liftPromptIds(body: Uint8Array, known: KnownPrompt = createKnownPrompt()): LiftedAnswer {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)
@@ -24,8 +36,7 @@ export function liftPromptIds(body: Uint8Array, known: KnownPrompt = createKnown
     const end = bytes.indexOf(close, start)
     const read = end < 0 ? null : known.read(bytes, start, end)
     if (!read) break
-    const text = `${bytes.toString('utf8', 0, start - 1)}null${bytes.toString('utf8', end + 1)}`
-    return { promptTokenIds: read.ids, repeated: read.repeated, text }
+    return { promptTokenIds: read.ids, repeated: read.repeated, text: withNull(bytes, start - 1, end + 1) }
   }
   return { promptTokenIds: null, repeated: 0, text: bytes.toString('utf8') }
 }

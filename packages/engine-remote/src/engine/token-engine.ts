@@ -99,6 +99,7 @@ export function createTokenEngine({ fleet, ownsFleet, model, served, protocol, s
         stream: true,
         affinity: request.affinity,
         policy,
+        traceHeaders: request.traceHeaders,
       },
       {
         onHead({ contentType }) {
@@ -148,6 +149,7 @@ export function createTokenEngine({ fleet, ownsFleet, model, served, protocol, s
   const engine: RemoteTokenEngine = {
     name: fleet.kind.name,
     model,
+    constraints: protocol.constraints,
     fleet,
     generate: (request, signal) => generate(counted(request), signal, fleet.send),
     weightVersion: () => fleet.weightVersion(),

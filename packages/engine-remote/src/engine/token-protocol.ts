@@ -1,4 +1,5 @@
 import type { GenerateRequest } from '@aworld-train/core'
+import type { Constraint } from '@aworld-train/protocol'
 import type { LabelledSpan } from './to-spans.ts'
 
 export interface TokenCallContext {
@@ -24,6 +25,8 @@ export interface Piece {
 /** The two sides of one route that takes token ids and streams token ids with logprobs. */
 export interface TokenProtocol {
   readonly path: string
+  /** Kinds of constraints that `encode` knows how to ask for. */
+  readonly constraints: ReadonlySet<Constraint['kind']>
   /** Says more of an error that the route answered with; `undefined` where it says it all. */
   explain?(cause: unknown): Error | undefined
   encode(request: GenerateRequest, context: TokenCallContext): Buffer

@@ -76,8 +76,9 @@ describe('a retry', () => {
     [{ stage: 'status', status: 400 }, false],
     [{ stage: 'answered' }, false],
   ])('after %j: %s', (failure, allowed) => {
-    expect(mayRetry(failure, 0, 1000)).toBe(allowed)
-    expect(mayRetry(failure, 1, 1000)).toBe(false)
+    expect(mayRetry(failure, [], 1000)).toBe(allowed)
+    expect(mayRetry(failure, [{ stage: 'connect' }], 1000)).toBe(false)
+    expect(mayRetry(failure, [{ stage: 'sent', reused: true, afterMs: 1 }], 1000)).toBe(failure.stage === 'connect')
   })
 })
 

@@ -1,14 +1,9 @@
-import type { Readable } from 'node:stream'
-import type { Dispatcher, Pool } from 'undici'
-
-export interface ExchangeRequest {
-  readonly path: string
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: readonly Uint8Array[]
-}
+import type { CallHandler } from '../http1/connection.ts'
+import type { ConnectionPool, PoolCall, PoolRequest } from '../http1/connection-pool.ts'
+import type { ResponseHead } from '../http1/response-head.ts'
 
 export interface ExchangeHandler {
-  onHead(head: { readonly status: number; readonly contentType: string; readonly retryAfter: string | null }): void
+  onHead(head: ResponseHead): void
   /** `false` asks the server to wait until `resume` is called. */
   onData(chunk: Buffer, resume: () => void): boolean
 }
@@ -24,82 +19,109 @@ export type ExchangeEnd =
       readonly cause: Error
     }
 
-const maxRefusalBytes = 64 * 1024
-/** Larger bodies go out in the pieces they came in: a copy costs more than a write then. */
-const copyUpTo = 16 * 1024
+/** What an exchange ends with that was aborted. */
+export interface Aborted {
+  readonly kind: 'aborted'
+  readonly reason: unknown
+}
 
-const headerOf = (value: string | string[] | undefined): string | undefined => (Array.isArray(value) ? value[0] : value)
+const maxRefusalBytes = 64 * 1024
+const answered: ExchangeEnd = { kind: 'answered' }
+
+interface Refusal {
+  readonly status: number
+  readonly retryAfter: string | null
+  readonly chunks: Buffer[]
+  bytes: number
+}
 
 /**
- * One request and its answer. A 2xx goes to the handler as it comes; another status is read whole, up to 64 KiB. Rejects with
- * the signal's reason only, and then the connection is closed, which makes a server stop generating.
+ * One request and its answer. A 2xx goes to the handler as it comes; another status is read whole, up to 64 KiB. Once it is
+ * aborted the connection is closed, which makes a server stop generating, and nothing more is heard.
  */
-export function exchange(
-  pool: Pool,
-  { path, headers, body }: ExchangeRequest,
-  handler: ExchangeHandler,
-  signal: AbortSignal,
-): Promise<ExchangeEnd> {
-  return new Promise((resolve, reject) => {
-    let controller: Dispatcher.DispatchController | null = null
-    let startedAt = 0
-    let refusal: { status: number; retryAfter: string | null; chunks: Buffer[]; bytes: number } | null = null
-    let answered = false
-    const settle = (end: ExchangeEnd): void => {
-      signal.removeEventListener('abort', abort)
-      resolve(end)
-    }
-    const abort = (): void => {
-      reject(signal.reason)
-      controller?.abort(signal.reason instanceof Error ? signal.reason : new Error('aborted', { cause: signal.reason }))
-    }
-    if (signal.aborted) return reject(signal.reason)
-    signal.addEventListener('abort', abort, { once: true })
+export class Exchange implements CallHandler {
+  readonly #handler: ExchangeHandler
+  #ended: ((end: ExchangeEnd | Aborted) => void) | null
+  #call: PoolCall | null = null
+  #startedAt = 0
+  #refusal: Refusal | null = null
+  #answered = false
+  #resume: (() => void) | null = null
 
-    const length = body.reduce((sum, piece) => sum + piece.length, 0)
-    pool.dispatch(
-      {
-        path,
-        method: 'POST',
-        headers: { ...headers, 'content-length': `${length}` },
-        // undici takes any iterable of bytes; its types know of streams alone.
-        body: length > copyUpTo && body.length > 1 ? (body as unknown as Readable) : body.length === 1 ? body[0]! : Buffer.concat(body),
-        headersTimeout: 0,
-        bodyTimeout: 0,
-      },
-      {
-        onRequestStart(started) {
-          if (signal.aborted) return started.abort(new Error('aborted before it was sent'))
-          controller = started
-          startedAt = performance.now()
-        },
-        onResponseStart(_controller, status, answerHeaders) {
-          if (status < 200) return
-          answered = true
-          const retryAfter = headerOf(answerHeaders['retry-after']) ?? null
-          if (status >= 300) refusal = { status, retryAfter, chunks: [], bytes: 0 }
-          else handler.onHead({ status, contentType: headerOf(answerHeaders['content-type']) ?? '', retryAfter })
-        },
-        onResponseData(current, chunk) {
-          if (signal.aborted) return
-          if (refusal) {
-            if (refusal.bytes < maxRefusalBytes) refusal.chunks.push(chunk)
-            refusal.bytes += chunk.length
-          } else if (!handler.onData(chunk, () => current.resume())) current.pause()
-        },
-        onResponseEnd() {
-          if (!refusal) return settle({ kind: 'answered' })
-          const { status, retryAfter, chunks } = refusal
-          settle({ kind: 'refused', status, retryAfter, body: Buffer.concat(chunks).toString('utf8', 0, maxRefusalBytes) })
-        },
-        onResponseError(_controller, cause) {
-          signal.removeEventListener('abort', abort)
-          const afterMs = startedAt === 0 ? 0 : performance.now() - startedAt
-          const { bytesRead = 0 } = (cause as { socket?: { bytesRead?: number } }).socket ?? {}
-          const stage = answered ? 'answered' : startedAt === 0 ? 'connect' : 'sent'
-          settle({ kind: 'failed', stage, reused: bytesRead > 0, afterMs, cause })
-        },
-      },
-    )
+  constructor(handler: ExchangeHandler, ended: (end: ExchangeEnd | Aborted) => void) {
+    this.#handler = handler
+    this.#ended = ended
+  }
+
+  send(pool: ConnectionPool, request: PoolRequest): void {
+    this.#call = pool.post(request, this)
+  }
+
+  abort(reason: unknown): void {
+    if (!this.#ended) return
+    this.#end({ kind: 'aborted', reason })
+    this.#call?.abort()
+  }
+
+  #end(end: ExchangeEnd | Aborted): void {
+    const ended = this.#ended
+    this.#ended = null
+    ended?.(end)
+  }
+
+  onStart(): void {
+    this.#startedAt = performance.now()
+  }
+
+  onHead(head: ResponseHead): void {
+    this.#answered = true
+    const { status, retryAfter } = head
+    if (status >= 300) this.#refusal = { status, retryAfter, chunks: [], bytes: 0 }
+    else this.#handler.onHead(head)
+  }
+
+  onData(chunk: Buffer): boolean {
+    const refusal = this.#refusal
+    if (refusal) {
+      if (refusal.bytes < maxRefusalBytes) refusal.chunks.push(chunk)
+      refusal.bytes += chunk.length
+      return true
+    }
+    this.#resume ??= () => {
+      // The connection may serve somebody else by now.
+      if (this.#ended) this.#call?.resume()
+    }
+    return this.#handler.onData(chunk, this.#resume)
+  }
+
+  onEnd(): void {
+    if (!this.#refusal) {
+      this.#end(answered)
+      return
+    }
+    const { status, retryAfter, chunks } = this.#refusal
+    this.#end({ kind: 'refused', status, retryAfter, body: Buffer.concat(chunks).toString('utf8', 0, maxRefusalBytes) })
+  }
+
+  onError(cause: Error, reused: boolean): void {
+    const startedAt = this.#startedAt
+    const afterMs = startedAt === 0 ? 0 : performance.now() - startedAt
+    const stage = this.#answered ? 'answered' : startedAt === 0 ? 'connect' : 'sent'
+    this.#end({ kind: 'failed', stage, reused, afterMs, cause })
+  }
+}
+
+/** Rejects with the signal's reason only. */
+export function exchange(pool: ConnectionPool, request: PoolRequest, handler: ExchangeHandler, signal: AbortSignal): Promise<ExchangeEnd> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason)
+    const abort = () => started.abort(signal.reason)
+    const started = new Exchange(handler, (end) => {
+      signal.removeEventListener('abort', abort)
+      if (end.kind === 'aborted') reject(end.reason)
+      else resolve(end)
+    })
+    signal.addEventListener('abort', abort, { once: true })
+    started.send(pool, request)
   })
 }

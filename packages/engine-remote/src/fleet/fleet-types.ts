@@ -1,3 +1,4 @@
+import type { TraceHeaders } from '@aworld-train/core'
 import type { ExchangeHandler } from './exchange.ts'
 import type { FleetLimits } from './fleet-limits.ts'
 import type { OutOfService, Replica } from './replica.ts'
@@ -30,6 +31,8 @@ export interface FleetCall {
   readonly stream: boolean
   readonly affinity: string
   readonly policy?: string | undefined
+  /** Header lines that put what the server does into the caller's trace. */
+  readonly traceHeaders?: TraceHeaders | undefined
 }
 
 export interface FleetOutcome {
@@ -37,6 +40,9 @@ export interface FleetOutcome {
   /** Versions that the replica had while it answered, in order. */
   readonly weightVersions: readonly number[]
 }
+
+/** Hears how a call ended: `outcome` is `null` where `error` is not. */
+export type FleetCallEnd = (error: unknown, outcome: FleetOutcome | null) => void
 
 export interface ReplicaState {
   readonly server: string
@@ -67,6 +73,8 @@ export interface Fleet {
   weightVersion(policy?: string): number
   /** Rejects with a typed error, or with the signal's reason; then the server hears that nobody listens. */
   send(call: FleetCall, handler: ExchangeHandler, signal: AbortSignal): Promise<FleetOutcome>
+  /** As `send`, without a promise: `ended` is called once, maybe before this returns, and what is returned aborts the call. */
+  begin(call: FleetCall, handler: ExchangeHandler, ended: FleetCallEnd): (reason: Error) => void
   /** Takes a server out and resolves when no call is in flight there. */
   drain(server: string, signal: AbortSignal): Promise<void>
   /** Brings a drained server back. */

@@ -1,17 +1,27 @@
 import { createHash } from 'node:crypto'
 import { TrainError } from '@aworld-train/protocol'
-import { toServerError } from '../http/server-error.ts'
+import type { PoolRequest } from '../http1/connection-pool.ts'
 import { createAdmission, noReplica } from './admission.ts'
-import { type ExchangeEnd, type ExchangeHandler, exchange } from './exchange.ts'
-import { defaultFleetLimits, type FleetLimits } from './fleet-limits.ts'
-import type { Fleet, FleetCall, FleetOptions, FleetParts } from './fleet-types.ts'
+import { restarted, toCallError } from './call-errors.ts'
+import { Exchange, type ExchangeEnd, type ExchangeHandler, exchange } from './exchange.ts'
+import type { Fleet, FleetCall, FleetCallEnd, FleetOptions, FleetOutcome, FleetParts } from './fleet-types.ts'
 import { createProbes } from './probes.ts'
+import { readFleetOptions } from './read-fleet-options.ts'
 import { createReplica, currentVersion, isUsable, outOfService, type Replica, versionsOf } from './replica.ts'
 import { nextHealth, type Observation } from './replica-health.ts'
 import { type Failure, mayRetry } from './retry.ts'
 import type { ServerKind } from './server-kind.ts'
 
 const partsOf = new WeakMap<Fleet, FleetParts>()
+
+interface Before {
+  /** Of the replica, which go on in the same list; `first` is where those begin that this call may meet. */
+  readonly versions: readonly number[]
+  readonly first: number
+  readonly restarts: number
+}
+
+type Judged = { readonly outcome: FleetOutcome } | { readonly failure: Failure; readonly error: TrainError }
 
 /** The inner side of a fleet, for the modules of this package. */
 export function fleetParts(fleet: Fleet): FleetParts {
@@ -23,21 +33,22 @@ export function fleetParts(fleet: Fleet): FleetParts {
  * CONFIG_INVALID for an address that is none.
  */
 export async function createFleet(kind: ServerKind, options: FleetOptions): Promise<Fleet> {
-  const { replicas: urls, apiKey, weightVersion = 0, onEvent = () => {}, ...bounds } = options
-  const given = Object.entries(bounds).filter(([name, value]) => name in defaultFleetLimits && value !== undefined)
-  const limits: FleetLimits = { ...defaultFleetLimits, ...Object.fromEntries(given) }
-  checkLimits(limits)
-  const invalid = urls.find((url) => !/^https?:$/.test(URL.parse(url)?.protocol ?? ''))
-  const twice = urls.find((url, index) => urls.indexOf(url) < index)
-  if (urls.length === 0 || invalid !== undefined || twice !== undefined) {
-    const wrong = invalid === undefined ? `"${twice}" stands twice among the servers` : `"${invalid}" is not the address of a server`
-    const problem = urls.length === 0 ? 'A fleet has no server' : wrong
-    throw new TrainError('CONFIG_INVALID', `${problem}; list base URLs such as http://127.0.0.1:8000.`)
-  }
+  const { apiKey, weightVersion = 0, onEvent = () => {} } = options
+  const { urls, limits } = readFleetOptions(options)
   const headers: Record<string, string> = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }
-  const callHeaders = { ...headers, 'content-type': 'application/json' }
-  const streamHeaders = { ...callHeaders, accept: 'text/event-stream' }
-  const members = urls.map((url, index) => createReplica({ index, url: url.replace(/\/+$/, ''), headers, limits, weightVersion }))
+  const callHeaders = [...Object.entries(headers).flat(), 'content-type', 'application/json']
+  const streamHeaders = [...callHeaders, 'accept', 'text/event-stream']
+  const members = urls.map((url, index) =>
+    createReplica({
+      index,
+      url,
+      headers,
+      limits,
+      weightVersion,
+      // A server that ends closes sockets that nobody else closes: who comes in its place may have other weights.
+      onServerClosed: (replica) => probes.soon(replica),
+    }),
+  )
   const admission = createAdmission(members, limits)
   const published = new Map([['', weightVersion]])
   const drains = new Set<() => void>()
@@ -63,59 +74,91 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
     })
   const left = (replica: Replica): void => {
     admission.leave(replica)
-    for (const check of drains) check()
+    if (drains.size > 0) for (const check of drains) check()
   }
 
-  function attempt(replica: Replica, call: FleetCall, handler: ExchangeHandler, signal: AbortSignal): Promise<ExchangeEnd> {
-    const version = currentVersion(replica, call.policy)
-    const salt = cacheSalt(version, call.policy)
-    return exchange(
-      replica.pool,
-      {
-        path: replica.base + call.path,
-        headers: call.stream ? streamHeaders : callHeaders,
-        body: call.body({ version, salt }),
-      },
-      handler,
-      signal,
-    )
+  function requestTo(replica: Replica, { path, body, stream, policy, traceHeaders }: FleetCall, fresh: boolean): PoolRequest {
+    const version = currentVersion(replica, policy)
+    const salt = cacheSalt(version, policy)
+    const headers = stream ? streamHeaders : callHeaders
+    return { path: replica.base + path, headers, own: traceHeaders, body: body({ version, salt }), fresh }
   }
 
-  function toError(replica: Replica, end: Exclude<ExchangeEnd, { kind: 'answered' }>): TrainError {
-    const { url: server } = replica
-    if (end.kind === 'refused') return toServerError({ server, ...end })
-    const what = {
-      connect: 'could not be reached',
-      sent: 'closed the connection without an answer',
-      answered: 'closed the connection in the middle of its answer',
-    }[end.stage]
-    return new TrainError('POLICY_UNAVAILABLE', `${server} ${what}: ${end.cause.message}; check that it runs.`, {
-      cause: end.cause,
-      details: { server, stage: end.stage },
-    })
+  /** What was known of a replica when a call was sent there. */
+  function lookAt(replica: Replica, policy: string | undefined): Before {
+    const versions = versionsOf(replica, policy)
+    return { versions, first: versions.length - 1, restarts: replica.restarts }
   }
 
-  /** Sends once to a replica that holds a place for the call. */
-  async function once(replica: Replica, call: FleetCall, handler: ExchangeHandler, signal: AbortSignal) {
-    const versions = versionsOf(replica, call.policy)
-    const first = versions.length - 1
-    const { restarts } = replica
-    const end = await attempt(replica, call, handler, signal)
-    if (end.kind === 'answered' && replica.restarts !== restarts)
-      return { failure: { stage: 'answered' } as const, error: restarted(replica) }
+  function judge(replica: Replica, policy: string | undefined, { versions, first, restarts }: Before, end: ExchangeEnd): Judged {
+    if (end.kind === 'answered' && replica.restarts !== restarts) return { failure: { stage: 'answered' }, error: restarted(replica.url) }
     if (end.kind === 'answered') {
       // An adapter that was first published during the call has a history of its own.
-      const now = versionsOf(replica, call.policy)
+      const now = versionsOf(replica, policy)
       const weightVersions = now === versions ? versions.slice(first) : [versions[first] as number, ...now]
       return { outcome: { replica: replica.url, weightVersions } }
     }
-    if (end.kind === 'failed' && end.cause instanceof TrainError) return { failure: { stage: 'answered' } as const, error: end.cause }
+    if (end.kind === 'failed' && end.cause instanceof TrainError) return { failure: { stage: 'answered' }, error: end.cause }
     if (end.kind === 'failed' && end.stage === 'connect') observe(replica, 'connect-failed')
     // A server that ended is found out before its successor, with other weights, gets many calls.
     else if (end.kind === 'failed') probes.soon(replica)
     const failure: Failure =
       end.kind === 'refused' ? { stage: 'status', status: end.status } : { stage: end.stage, reused: end.reused, afterMs: end.afterMs }
-    return { failure, error: toError(replica, end) }
+    return { failure, error: toCallError(replica.url, end) }
+  }
+
+  /** Whether a call that failed is sent once more; counted either way. */
+  function triesAgain(replica: Replica, { failure, error }: Extract<Judged, { error: TrainError }>, before: readonly Failure[]): boolean {
+    if (!closed && members.some(isUsable) && mayRetry(failure, before, limits.raceMs)) {
+      retries++
+      onEvent({ type: 'call-retried', server: replica.url, why: error.message })
+      return true
+    }
+    failures++
+    return false
+  }
+
+  /** Sends once to a replica that holds a place for the call. */
+  async function once(replica: Replica, call: FleetCall, handler: ExchangeHandler, signal: AbortSignal, fresh = false): Promise<Judged> {
+    const before = lookAt(replica, call.policy)
+    return judge(replica, call.policy, before, await exchange(replica.pool, requestTo(replica, call, fresh), handler, signal))
+  }
+
+  async function send(
+    call: FleetCall,
+    handler: ExchangeHandler,
+    signal: AbortSignal,
+    given: readonly Failure[] = [],
+  ): Promise<FleetOutcome> {
+    assertOpen()
+    for (let before = given; ; ) {
+      if (members.every(({ stale }) => stale) && !admission.held()) throw noReplica(members)
+      const replica = await admission.enter(call.affinity, signal)
+      let result: Judged
+      try {
+        result = await once(replica, call, handler, signal, before.length > 0)
+      } finally {
+        left(replica)
+      }
+      if ('outcome' in result) return result.outcome
+      if (!triesAgain(replica, result, before)) throw result.error
+      before = [...before, result.failure]
+    }
+  }
+
+  /** Sends what cannot be sent at once. */
+  function sendLater(
+    call: FleetCall,
+    handler: ExchangeHandler,
+    ended: FleetCallEnd,
+    before: readonly Failure[] = [],
+  ): (reason: Error) => void {
+    const controller = new AbortController()
+    send(call, handler, controller.signal, before).then(
+      (outcome) => ended(null, outcome),
+      (error: unknown) => ended(error, null),
+    )
+    return (reason) => controller.abort(reason)
   }
 
   function assertOpen(): void {
@@ -143,38 +186,30 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
     },
   })
 
-  // A server that ends closes sockets that nobody else closes: who comes in its place may have other weights.
-  for (const replica of members)
-    replica.pool.on('disconnect', (_origin, _targets, error) => {
-      if (['UND_ERR_SOCKET', 'ECONNRESET'].includes((error as NodeJS.ErrnoException).code ?? '')) probes.soon(replica)
-    })
-
   const fleet: Fleet = {
     kind,
     limits,
     weightVersion: (policy = '') => published.get(policy) ?? (published.get('') as number),
-    async send(call, handler, signal) {
-      assertOpen()
-      for (let tried = 0; ; tried++) {
-        if (members.every(({ stale }) => stale) && !admission.held()) throw noReplica(members)
-        const replica = await admission.enter(call.affinity, signal)
-        let result: Awaited<ReturnType<typeof once>>
-        try {
-          result = await once(replica, call, handler, signal)
-        } finally {
-          left(replica)
-        }
-        if (result.outcome) return result.outcome
-        const { failure, error } = result
-        const another = members.some(isUsable)
-        if (!closed && another && mayRetry(failure, tried, limits.raceMs)) {
-          retries++
-          onEvent({ type: 'call-retried', server: replica.url, why: error.message })
-          continue
-        }
-        failures++
-        throw error
+    send: (call, handler, signal) => send(call, handler, signal),
+    begin(call, handler, ended) {
+      const replica = closed ? null : admission.tryEnter(call.affinity)
+      if (!replica) return sendLater(call, handler, ended)
+      const before = lookAt(replica, call.policy)
+      let later: ((reason: Error) => void) | null = null
+      const started = new Exchange(handler, (end) => {
+        left(replica)
+        if (end.kind === 'aborted') return ended(end.reason, null)
+        const result = judge(replica, call.policy, before, end)
+        if ('outcome' in result) ended(null, result.outcome)
+        else if (triesAgain(replica, result, [])) later = sendLater(call, handler, ended, [result.failure])
+        else ended(result.error, null)
+      })
+      try {
+        started.send(replica.pool, requestTo(replica, call, false))
+      } catch (error) {
+        started.abort(error)
       }
+      return (reason) => (later ? later(reason) : started.abort(reason))
     },
     async drain(server, signal) {
       const replica = find(server)
@@ -216,7 +251,7 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
       const reason = new TrainError('POLICY_UNAVAILABLE', `The connection to ${urls.join(', ')} was closed.`)
       admission.rejectAll(reason)
       await probes.close()
-      await Promise.all(members.flatMap(({ pool, admin }) => [pool.destroy(reason), admin.close()]))
+      await Promise.all(members.flatMap(({ pool, admin }) => [pool.close(reason), admin.close()]))
     },
   }
 
@@ -251,7 +286,7 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
       replica.inFlight++
       try {
         const result = await once(replica, call, handler, signal)
-        if (result.outcome) return result.outcome
+        if ('outcome' in result) return result.outcome
         throw result.error
       } finally {
         left(replica)
@@ -291,21 +326,4 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
 function cacheSalt(version: number, policy: string | undefined): string {
   if (policy === undefined) return `${version}`
   return `${createHash('sha256').update(policy).digest('hex').slice(0, 16)}.${version}`
-}
-
-function restarted({ url }: Replica): TrainError {
-  return new TrainError(
-    'POLICY_STALE_WEIGHTS',
-    `${url} started again while it answered, with other weights than were published; the call is lost.`,
-    {
-      details: { server: url },
-    },
-  )
-}
-
-function checkLimits(limits: FleetLimits): void {
-  for (const [name, value] of Object.entries(limits) as [keyof FleetLimits, number][]) {
-    const least = ['maxWaiting', 'repinExcess', 'repinRatio', 'unavailableMs', 'raceMs'].includes(name) ? 0 : 1
-    if (!(value >= least)) throw new TrainError('CONFIG_INVALID', `${name} of a fleet is ${value}; it must be at least ${least}.`)
-  }
 }

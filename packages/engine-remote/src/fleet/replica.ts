@@ -1,5 +1,5 @@
-import { Pool } from 'undici'
 import { type Admin, createAdmin } from '../http/admin.ts'
+import { ConnectionPool } from '../http1/connection-pool.ts'
 import type { FleetLimits } from './fleet-limits.ts'
 import { type Health, healthyAtStart } from './replica-health.ts'
 
@@ -12,7 +12,7 @@ export interface Replica {
   readonly url: string
   /** Path in front of every route; empty for most. */
   readonly base: string
-  readonly pool: Pool
+  readonly pool: ConnectionPool
   readonly admin: Admin
   inFlight: number
   health: Health
@@ -36,25 +36,17 @@ export interface ReplicaOptions {
   readonly headers: Readonly<Record<string, string>>
   readonly limits: FleetLimits
   readonly weightVersion: number
+  /** It closed a connection that it had not said it would. */
+  readonly onServerClosed: (replica: Replica) => void
 }
 
-export function createReplica({ index, url, headers, limits, weightVersion }: ReplicaOptions): Replica {
-  const { connectTimeoutMs, keepAliveMs, maxInFlight } = limits
-  const { origin, pathname } = new URL(url)
-  const pool = new Pool(origin, {
-    connections: maxInFlight,
-    pipelining: 1,
-    keepAliveTimeout: keepAliveMs,
-    keepAliveMaxTimeout: keepAliveMs,
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    connect: { timeout: connectTimeoutMs },
-  })
-  return {
+export function createReplica({ index, url, headers, limits, weightVersion, onServerClosed }: ReplicaOptions): Replica {
+  const { connectTimeoutMs, keepAliveMs } = limits
+  const replica: Replica = {
     index,
     url,
-    base: pathname.replace(/\/+$/, ''),
-    pool,
+    base: new URL(url).pathname.replace(/\/+$/, ''),
+    pool: new ConnectionPool({ url, connectTimeoutMs, keepAliveMs, onServerClosed: () => onServerClosed(replica) }),
     admin: createAdmin({ url, headers, connectTimeoutMs, keepAliveMs }),
     inFlight: 0,
     health: healthyAtStart,
@@ -66,6 +58,7 @@ export function createReplica({ index, url, headers, limits, weightVersion }: Re
     firstLabel: null,
     history: new Map([['', [weightVersion]]]),
   }
+  return replica
 }
 
 export const isUsable = ({ health, draining, stale }: Replica): boolean => health.healthy && !draining && !stale

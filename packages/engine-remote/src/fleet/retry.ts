@@ -10,11 +10,13 @@ export type Failure =
   | { readonly stage: 'answered' }
 
 /**
- * Whether a call may be sent once more. A request that may be generating is not: what it samples would be sampled twice. A
- * reused socket that closes at once, without a byte, was closing when the request was written to it.
+ * Whether a call may be sent once more, `before` being how it failed before. A request that may be generating is not: what it
+ * samples would be sampled twice. A reused socket that closes at once, without a byte, was closing when the request was written
+ * to it; that the server is then not to be reached is the first that is heard of its end.
  */
-export function mayRetry(failure: Failure, attempt: number, raceMs: number): boolean {
-  if (attempt > 0) return false
+export function mayRetry(failure: Failure, before: readonly Failure[], raceMs: number): boolean {
+  const [first] = before
+  if (first) return before.length === 1 && first.stage === 'sent' && failure.stage === 'connect'
   switch (failure.stage) {
     case 'connect':
       return true

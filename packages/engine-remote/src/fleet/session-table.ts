@@ -21,6 +21,8 @@ export function createSessionTable(maxSessions: number): SessionTable {
   return {
     get: (affinity) => table.get(affinity),
     pin(affinity, replica) {
+      // The order only matters where some are to be forgotten.
+      if (table.size < maxSessions / 2 && table.get(affinity) === replica) return
       forget(affinity)
       table.set(affinity, replica)
       counts[replica] = (counts[replica] ?? 0) + 1

@@ -4,6 +4,9 @@ import { TrainError } from '@aworld-train/protocol'
 const overflow =
   /longer than the (?:maximum model length|model's context length)|maximum context length|exceeds? the (?:model's )?(?:maximum )?context|max_tokens must be at least 1, got 0/i
 
+/** What FastAPI, which both servers are made with, says of a path that it does not know; of a model they name it. */
+const unknownRoute = 'Not Found'
+
 export interface ServerAnswer {
   readonly server: string
   readonly status: number
@@ -41,6 +44,12 @@ export function toServerError({ server, status, body, retryAfter }: ServerAnswer
       {
         details,
       },
+    )
+  if (status === 404 && said === unknownRoute)
+    return new TrainError(
+      'CONFIG_INVALID',
+      `${server} does not serve this route: 404 ${says}; check that its URL ends before /v1, its version, and the flags it was started with, such as --enable-scale-out of vLLM.`,
+      { details },
     )
   if (status === 404)
     return new TrainError('CONFIG_INVALID', `${server} does not know the model or the route: 404 ${says}; check its name and version.`, {

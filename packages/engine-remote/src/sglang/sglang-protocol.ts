@@ -1,6 +1,8 @@
+import { allConstraints } from '../engine/all-constraints.ts'
 import { encodeIds } from '../engine/encode-ids.ts'
 import type { TokenProtocol } from '../engine/token-protocol.ts'
 import { invalidAnswer, toStreamError } from '../http/server-error.ts'
+import { toGrammarParams } from './grammar-params.ts'
 import type { SglangMeta } from './sglang-meta.ts'
 
 interface WireEvent {
@@ -11,7 +13,8 @@ interface WireEvent {
 /** `POST /generate` with `input_ids` (managers/io_struct.py, GenerateReqInput). */
 export const sglangGenerate: TokenProtocol = {
   path: '/generate',
-  encode({ promptTokenIds, sampling, policy }, { maxTokens, stopTokenIds, seed, streamInterval, salt }) {
+  constraints: allConstraints,
+  encode({ promptTokenIds, sampling, constraint, policy }, { maxTokens, stopTokenIds, seed, streamInterval, salt }) {
     const { temperature, topP, topK, stop } = sampling
     const rest = {
       sampling_params: {
@@ -21,6 +24,7 @@ export const sglangGenerate: TokenProtocol = {
         max_new_tokens: maxTokens,
         stop_token_ids: stopTokenIds,
         ...(stop.length > 0 && { stop }),
+        ...(constraint && toGrammarParams(constraint)),
         no_stop_trim: true,
         skip_special_tokens: false,
         spaces_between_special_tokens: false,

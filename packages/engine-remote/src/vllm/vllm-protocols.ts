@@ -1,8 +1,11 @@
-import { type Sampling, TrainError } from '@aworld-train/protocol'
+import type { GenerateRequest } from '@aworld-train/core'
+import { TrainError } from '@aworld-train/protocol'
+import { allConstraints } from '../engine/all-constraints.ts'
 import { encodeIds } from '../engine/encode-ids.ts'
 import type { LabelledSpan } from '../engine/to-spans.ts'
 import type { TokenCallContext, TokenProtocol } from '../engine/token-protocol.ts'
 import { invalidAnswer, toStreamError } from '../http/server-error.ts'
+import { toStructuredOutputs } from './structured-outputs.ts'
 
 interface WireSpan {
   readonly version: string
@@ -28,7 +31,8 @@ interface CompletionChoice {
   readonly logprobs?: { readonly token_logprobs?: readonly number[] | null } | null
 }
 
-function samplingOf({ temperature, topP, topK, stop }: Sampling, { maxTokens, seed, stopTokenIds }: TokenCallContext) {
+function samplingOf({ sampling, constraint }: GenerateRequest, { maxTokens, seed, stopTokenIds }: TokenCallContext) {
+  const { temperature, topP, topK, stop } = sampling
   return {
     temperature,
     top_p: topP,
@@ -37,6 +41,7 @@ function samplingOf({ temperature, topP, topK, stop }: Sampling, { maxTokens, se
     seed,
     stop_token_ids: stopTokenIds,
     ...(stop.length > 0 && { stop, include_stop_str_in_output: true }),
+    ...(constraint && { structured_outputs: toStructuredOutputs(constraint) }),
   }
 }
 
@@ -69,17 +74,18 @@ function explainMissingRoute(cause: unknown): TrainError | undefined {
 /** `POST /inference/v1/generate` (entrypoints/scale_out/token_in_token_out): spans of weight versions, no detokenising; needs `--enable-scale-out`. */
 export const vllmGenerate: TokenProtocol = {
   path: '/inference/v1/generate',
+  constraints: allConstraints,
   explain: explainMissingRoute,
-  encode({ promptTokenIds, sampling }, context) {
+  encode(request, context) {
     const { served, salt, streamInterval } = context
     const rest = {
       model: served,
       stream: true,
       stream_options: { include_usage: true },
       cache_salt: salt,
-      sampling_params: { ...samplingOf(sampling, context), logprobs: 0, stream_interval: streamInterval },
+      sampling_params: { ...samplingOf(request, context), logprobs: 0, stream_interval: streamInterval },
     }
-    return encodeIds('{"token_ids":', promptTokenIds, `,${JSON.stringify(rest).slice(1)}`)
+    return encodeIds('{"token_ids":', request.promptTokenIds, `,${JSON.stringify(rest).slice(1)}`)
   },
   createDecoder: (server) => (data) => {
     const { event, choice } = parseEvent<GenerateChoice>(server, data)
@@ -98,7 +104,8 @@ export const vllmGenerate: TokenProtocol = {
 /** `POST /v1/completions` with ids for a prompt: every vLLM serves it; it does not say which weights sampled. */
 export const vllmCompletions: TokenProtocol = {
   path: '/v1/completions',
-  encode({ promptTokenIds, sampling }, context) {
+  constraints: allConstraints,
+  encode(request, context) {
     const { served, salt, streamInterval } = context
     const rest = {
       model: served,
@@ -106,12 +113,12 @@ export const vllmCompletions: TokenProtocol = {
       stream_options: { include_usage: true },
       stream_interval: streamInterval,
       cache_salt: salt,
-      ...samplingOf(sampling, context),
+      ...samplingOf(request, context),
       logprobs: 0,
       return_token_ids: true,
       skip_special_tokens: false,
     }
-    return encodeIds('{"prompt":', promptTokenIds, `,${JSON.stringify(rest).slice(1)}`)
+    return encodeIds('{"prompt":', request.promptTokenIds, `,${JSON.stringify(rest).slice(1)}`)
   },
   createDecoder: (server) => (data) => {
     const { event, choice } = parseEvent<CompletionChoice>(server, data)

@@ -1,0 +1,118 @@
+import type { ReadAnswer, ReaderMemory } from '@aworld-train/core'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { toSingleEventStream } from '../sglang/chat-stream.ts'
+import { readAnswer as readSglang } from '../sglang/sglang-reader.ts'
+import { readCorpus } from '../testing/corpus.ts'
+import { readAnswer as readVllm } from '../vllm/vllm-reader.ts'
+
+const vllm = readCorpus('vllm-0.32')
+const sglang = readCorpus('sglang-source')
+const bodyOf = (name: string) => Buffer.from(vllm.get(name)!.body)
+const broken = { unified: 'aborted', raw: 'client-closed' } as const
+const type = 'text/event-stream; charset=utf-8'
+
+const read = (reader: ReadAnswer, body: Uint8Array, stream: boolean, memory?: ReaderMemory) => {
+  const { completionTokenIds, rolloutLogprobs, ...rest } = reader(body, stream, type, memory, broken)
+  return { ...rest, ids: Array.from(completionTokenIds), logprobs: Array.from(rolloutLogprobs) }
+}
+
+/** Ids that stand in the lines of a stream that are whole. */
+const idsOf = (text: string) =>
+  text
+    .slice(0, text.lastIndexOf('\n') + 1)
+    .split('\n')
+    .filter((line) => line.startsWith('data: {'))
+    .flatMap((line) =>
+      (JSON.parse(line.slice(6)) as { choices: { token_ids?: number[] | null }[] }).choices.flatMap((choice) => choice.token_ids ?? []),
+    )
+
+/** Around the end of every event, and in the middle of it. */
+function cutsOf(body: Buffer): number[] {
+  const cuts: number[] = []
+  for (let end = body.indexOf('\n\n'), start = 0; end >= 0; start = end + 2, end = body.indexOf('\n\n', start))
+    cuts.push((start + end) >> 1, end, end + 1, end + 2)
+  return cuts.filter((cut) => cut < body.length)
+}
+
+describe('a stream of vLLM that broke', () => {
+  test.each(['chat, streaming', 'chat with a tool call, streaming'])(
+    'is the tokens of its whole events, wherever it was cut: %s',
+    (name) => {
+      const body = bodyOf(name)
+      const whole = read(readVllm, body, true)
+      expect(whole.finishReason.raw).not.toBe(broken.raw)
+      let cuts = 0
+      for (const cut of cutsOf(body)) {
+        const part = body.subarray(0, cut)
+        const expected = idsOf(part.toString('latin1'))
+        if (expected.length === 0) {
+          expect(() => read(readVllm, part, true)).toThrow(/answered no choice|before its first token/)
+          continue
+        }
+        const { ids, logprobs, promptTokenIds, finishReason, message, usage } = read(readVllm, part, true)
+        expect(ids).toEqual(expected)
+        expect(logprobs).toEqual(whole.logprobs.slice(0, ids.length))
+        expect(promptTokenIds).toEqual(whole.promptTokenIds)
+        expect(usage.completionTokens).toBe(ids.length)
+        expect(whole.message.content ?? '').toContain(message.content ?? '')
+        expect(finishReason).toEqual(ids.length === whole.ids.length ? whole.finishReason : broken)
+        cuts++
+      }
+      expect(cuts).toBeGreaterThan(60)
+    },
+  )
+
+  test('is an error where nobody says that it may break off', () => {
+    const body = bodyOf('chat, streaming')
+    const part = body.subarray(0, body.length - 100)
+    expect(read(readVllm, part, true).ids.length).toBeGreaterThan(5)
+    expect(() => readVllm(part, true, type)).toThrow(expect.objectContaining({ code: 'POLICY_RESPONSE_INVALID' }))
+  })
+
+  test('ends before an event that is an error', () => {
+    const lines = bodyOf('chat, streaming').toString('utf8').split('\n\n')
+    const body = `${lines.slice(0, 4).join('\n\n')}\n\ndata: {"error":{"message":"out of memory","code":500}}\n\ndata: [DONE]\n\n`
+    const { ids, finishReason } = read(readVllm, Buffer.from(body), true)
+    expect(ids).toEqual(idsOf(`${lines.slice(0, 4).join('\n\n')}\n`))
+    expect(finishReason).toEqual(broken)
+    expect(() => readVllm(Buffer.from(body), true, type)).toThrow('out of memory')
+  })
+
+  test('with ids without logprobs, or with ids of another kind, is no completion', () => {
+    const lines = bodyOf('chat, streaming').toString('utf8').split('\n\n').slice(0, 4).join('\n\n')
+    for (const spoiled of [
+      lines.replace(/"logprobs":\{.*?\},"finish/, '"logprobs":null,"finish'),
+      lines.replace(/"token_ids":\[\d+/, '"token_ids":[-5'),
+    ]) {
+      expect(spoiled).not.toBe(lines)
+      expect(() => read(readVllm, Buffer.from(`${spoiled}\n\n`), true)).toThrow(
+        expect.objectContaining({ code: 'POLICY_RESPONSE_INVALID' }),
+      )
+    }
+  })
+
+  test('leaves a memory with which the next answers are read as without', () => {
+    const body = bodyOf('chat, streaming')
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 1200, max: body.length }), { maxLength: 4 }), (cuts) => {
+        const memory: ReaderMemory = { kept: null, bytes: 0 }
+        for (const cut of [...cuts, body.length]) {
+          const { repeatedTokens, ...known } = read(readVllm, body.subarray(0, cut), true, memory)
+          expect(known).toEqual(read(readVllm, body.subarray(0, cut), true))
+          expect([undefined, known.promptTokenIds.length]).toContain(repeatedTokens)
+        }
+      }),
+      { numRuns: 20 },
+    )
+  })
+})
+
+test('an answer that is no stream, and the one event that a stream of SGLang is, say nothing before their end', () => {
+  const json = bodyOf('chat')
+  expect(read(readVllm, json, false).finishReason.unified).toBe('stop')
+  expect(() => read(readVllm, json.subarray(0, json.length - 2), false)).toThrow(/not JSON/)
+  const event = toSingleEventStream(Buffer.from(sglang.get('chat')!.body))
+  expect(read(readSglang, event, true).ids.length).toBeGreaterThan(0)
+  for (const cut of [10, 200, event.indexOf('\n') - 1]) expect(() => read(readSglang, event.subarray(0, cut), true)).toThrow(/no choice/)
+})

@@ -1,0 +1,28 @@
+import type { Message, ToolCall } from '@aworld-train/protocol'
+import type { WireMessage } from './chat-answer.ts'
+
+/** Puts the pieces of a stream, or a whole message, together. */
+export function createMessage() {
+  const calls: { id: string; name: string; arguments: string }[] = []
+  let content: string | null = null
+  let reasoning: string | undefined
+  return {
+    add(piece: WireMessage): void {
+      if (typeof piece.content === 'string') content = (content ?? '') + piece.content
+      const thought = piece.reasoning ?? piece.reasoning_content
+      if (typeof thought === 'string' && thought !== '') reasoning = (reasoning ?? '') + thought
+      for (const [position, call] of (piece.tool_calls ?? []).entries()) {
+        const index = call.index ?? position
+        calls[index] ??= { id: '', name: '', arguments: '' }
+        const known = calls[index]
+        if (call.id) known.id = call.id
+        if (call.function?.name) known.name += call.function.name
+        if (call.function?.arguments) known.arguments += call.function.arguments
+      }
+    },
+    finish(): Message {
+      const toolCalls: ToolCall[] = calls.filter((call) => call !== undefined)
+      return { role: 'assistant', content, ...(reasoning !== undefined && { reasoning }), ...(toolCalls.length > 0 && { toolCalls }) }
+    },
+  }
+}

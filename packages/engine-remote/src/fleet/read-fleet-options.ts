@@ -1,0 +1,27 @@
+import { TrainError } from '@aworld-train/protocol'
+import { defaultFleetLimits, type FleetLimits } from './fleet-limits.ts'
+import type { FleetOptions } from './fleet-types.ts'
+
+/** May be none; every other bound is at least one. */
+const mayBeZero: ReadonlySet<string> = new Set(['maxWaiting', 'repinExcess', 'repinRatio', 'unavailableMs', 'raceMs'])
+
+/** Addresses without a slash at their end, and every bound. CONFIG_INVALID for an address that is none, and a bound out of reach. */
+export function readFleetOptions({ replicas, ...options }: FleetOptions): {
+  readonly urls: readonly string[]
+  readonly limits: FleetLimits
+} {
+  const given = Object.entries(options).filter(([name, value]) => name in defaultFleetLimits && value !== undefined)
+  const limits: FleetLimits = { ...defaultFleetLimits, ...Object.fromEntries(given) }
+  for (const [name, value] of Object.entries(limits) as [keyof FleetLimits, number][]) {
+    const least = mayBeZero.has(name) ? 0 : 1
+    if (!(value >= least)) throw new TrainError('CONFIG_INVALID', `${name} of a fleet is ${value}; it must be at least ${least}.`)
+  }
+  const invalid = replicas.find((url) => !/^https?:$/.test(URL.parse(url)?.protocol ?? ''))
+  const twice = replicas.find((url, index) => replicas.indexOf(url) < index)
+  if (replicas.length === 0 || invalid !== undefined || twice !== undefined) {
+    const wrong = invalid === undefined ? `"${twice}" stands twice among the servers` : `"${invalid}" is not the address of a server`
+    const problem = replicas.length === 0 ? 'A fleet has no server' : wrong
+    throw new TrainError('CONFIG_INVALID', `${problem}; list base URLs such as http://127.0.0.1:8000.`)
+  }
+  return { urls: replicas.map((url) => url.replace(/\/+$/, '')), limits }
+}
