@@ -1,3 +1,22 @@
+export { createChannelAnswers } from './channel/channel-answers.ts'
+export { createChannelEngine } from './channel/channel-engine.ts'
+export { defaultChannelLimits } from './channel/channel-limits.ts'
+export { createChannelServer } from './channel/channel-server.ts'
+export type {
+  ChannelAnswers,
+  ChannelCounts,
+  ChannelEngine,
+  ChannelEngineOptions,
+  ChannelOutcome,
+  ChannelServer,
+  ChannelServerLimits,
+  ChannelServerOptions,
+  ChannelWarning,
+  EngineConnection,
+  EngineLink,
+  RowTask,
+  ToTask,
+} from './channel/channel-types.ts'
 export { decideRetry, type RetryInput } from './retry-decision.ts'
 export { decideReward, type RewardDecision, type ScoreUnfinished } from './reward-decision.ts'
 export type { InProcessRolloutRunner, RolloutCounts, RolloutRunnerOptions } from './rollout-options.ts'

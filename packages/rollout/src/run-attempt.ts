@@ -1,4 +1,4 @@
-import type { AgentAnswer, AgentProgram, Environment, PolicyGateway } from '@aworld-train/core'
+import type { AgentAnswer, AgentProgram, AttemptLog, Environment, PolicyGateway } from '@aworld-train/core'
 import {
   type AgentEdge,
   type Message,
@@ -30,6 +30,7 @@ export interface AttemptOptions {
   /** Aborts when the rollout is cancelled. */
   readonly signal: AbortSignal
   readonly onTurn: (agent: string, turn: Turn) => Promise<void>
+  readonly turnLog: AttemptLog | undefined
   readonly onWarning: (error: Error) => void
 }
 
@@ -61,9 +62,11 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
     agents: program.agents.map(({ name, trainable, model }) => ({ name, trainable, model })),
     maxTokens: limits.maxTokens,
     maxTurns: limits.maxTurns,
+    maxResponseTokens: limits.maxResponseTokens,
     maxCost: limits.maxCost,
     maxFrozenTokens: limits.maxFrozenTokens,
     onTurn: options.onTurn,
+    turnLog: options.turnLog,
   })
   const budget = createTimeBudget(limits.timeoutMs, () => stop.abort(timeLimit(key, limits.timeoutMs)))
   const cancel = () => stop.abort(cancelled(key, signal.reason))

@@ -1,7 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createBearerCheck, type HttpLimits, isLoopback, openHttpServer, type SocketRefusal, type TlsIdentity } from '@aworld-train/core'
-import { TrainError, toTrainError } from '@aworld-train/protocol'
+import { channelPath, TrainError, toTrainError } from '@aworld-train/protocol'
+import type { ChannelServer } from '../channel/channel-types.ts'
 import { sendError } from './http-answer.ts'
+import { refuseUpgrade } from './refuse-upgrade.ts'
 import { createRoutes, type ServiceRequest } from './rollout-routes.ts'
 import type { RolloutService } from './rollout-service.ts'
 import { createServiceMetrics } from './service-metrics.ts'
@@ -44,6 +46,8 @@ export interface RolloutServerOptions {
   /** Asked for as `Authorization: Bearer …`, but by `/health` and `/ready`. Only on loopback may it be left out. */
   readonly token?: string | undefined
   readonly limits?: Partial<RolloutServerLimits> | undefined
+  /** Serves drivers at `/v1/channel`; its connections end with the server. */
+  readonly channel?: Pick<ChannelServer, 'upgrade' | 'disconnect' | 'counts'> | undefined
   readonly onRefusal?: ((refusal: SocketRefusal | 'unauthorized') => void) | undefined
 }
 
@@ -61,7 +65,7 @@ export interface RolloutServer {
  * a token, and with GATEWAY_PORT_IN_USE.
  */
 export async function createRolloutServer(options: RolloutServerOptions): Promise<RolloutServer> {
-  const { service, host = '127.0.0.1', port = 0, tls, insecure, token, onRefusal } = options
+  const { service, host = '127.0.0.1', port = 0, tls, insecure, token, channel, onRefusal } = options
   const limits = { ...defaultRolloutServerLimits, ...options.limits }
   if (token === undefined && !isLoopback(host)) {
     throw new TrainError(
@@ -79,7 +83,7 @@ export async function createRolloutServer(options: RolloutServerOptions): Promis
     refusals.set(reason, (refusals.get(reason) ?? 0) + 1)
     onRefusal?.(reason)
   }
-  const metrics = createServiceMetrics({ service, waiting: () => waiting, sockets: () => sockets(), refusals })
+  const metrics = createServiceMetrics({ service, waiting: () => waiting, sockets: () => sockets(), refusals, channel })
   const route = createRoutes({ service, limits, metrics })
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -128,6 +132,18 @@ export async function createRolloutServer(options: RolloutServerOptions): Promis
   })
   const { server, url } = listening
   sockets = listening.sockets
+  server.on('upgrade', (request, socket, head) => {
+    // Errors of a socket that nobody has taken over yet.
+    socket.on('error', () => socket.destroy())
+    const { pathname } = new URL(request.url ?? '/', 'http://service')
+    if (!authorized(request.headers.authorization)) {
+      refuse('unauthorized')
+      refuseUpgrade(socket, 401, 'The token of the service is missing or wrong; send it as "Authorization: Bearer …".')
+    } else if (!channel || pathname !== channelPath) {
+      const what = channel ? `Only ${channelPath} is a WebSocket.` : 'This rollout service serves no channel.'
+      refuseUpgrade(socket, 404, what)
+    } else channel.upgrade(request, socket, head)
+  })
   return {
     url,
     waiting: () => waiting,
@@ -135,6 +151,7 @@ export async function createRolloutServer(options: RolloutServerOptions): Promis
     async close() {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       closing.abort(new Error('The server was closed.'))
+      channel?.disconnect()
       server.closeIdleConnections()
       // Answers to those that waited are on their way; nothing waits longer than this.
       const late = setTimeout(() => server.closeAllConnections(), 500)

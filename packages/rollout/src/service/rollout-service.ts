@@ -64,6 +64,8 @@ export interface RolloutService {
   /** Resolves when nothing of the rollout runs any more. One that has ended stays as it is. Throws ROLLOUT_UNKNOWN. */
   cancel(id: string): Promise<RolloutState>
   events(query: EventQuery, signal: AbortSignal): AsyncGenerator<EventEntry, void, void>
+  /** Calls `listener` with every event at once, before what the rollout does next; the function that it returns ends that. */
+  listen(listener: (event: RunEvent) => void): () => void
   counts(): RolloutServiceCounts
   /** Takes nothing more; resolves when nothing is queued or running, or when the signal aborts. */
   drain(signal: AbortSignal): Promise<void>
@@ -104,6 +106,7 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
   const ended: string[] = []
   const count = { queued: 0, running: 0, queuedBytes: 0, done: 0, failed: 0, cancelled: 0 }
   const ends: Partial<Record<StopReason, number>> = {}
+  const listeners = new Set<(event: RunEvent) => void>()
   let durationMs = 0
   let stopping = false
 
@@ -121,6 +124,7 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
       durationMs += event.durationMs
     }
     log.append(event)
+    for (const listener of listeners) listener(event)
   })
 
   function conflict(id: string): TrainError {
@@ -239,6 +243,10 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
       return get(id)
     },
     events: (query, signal) => log.read(query, signal),
+    listen(listener) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
     counts: () => ({ ...count, oldestQueuedMs: oldestQueuedMs(), ends: { ...ends }, durationMs, stopping }),
     async drain(signal) {
       stopping = true

@@ -1,4 +1,6 @@
 import { Gauge, Registry } from 'prom-client'
+import { registerChannelMetrics } from '../channel/channel-metrics.ts'
+import type { ChannelServer } from '../channel/channel-types.ts'
 import type { RolloutService } from './rollout-service.ts'
 
 export interface ServiceMetricsSources {
@@ -7,6 +9,8 @@ export interface ServiceMetricsSources {
   readonly sockets: () => number
   /** Requests and sockets that were not served, by reason of a closed list. */
   readonly refusals: ReadonlyMap<string, number>
+  /** Absent where no trainer is served. */
+  readonly channel?: Pick<ChannelServer, 'counts'> | undefined
 }
 
 export interface ServiceMetrics {
@@ -17,7 +21,7 @@ export interface ServiceMetrics {
 type Values = readonly (readonly [label: string, value: number])[]
 
 /** The metrics of a rollout service, read when they are asked for; nothing of a request becomes a label. */
-export function createServiceMetrics({ service, waiting, sockets, refusals }: ServiceMetricsSources): ServiceMetrics {
+export function createServiceMetrics({ service, waiting, sockets, refusals, channel }: ServiceMetricsSources): ServiceMetrics {
   const registry = new Registry()
 
   function add(name: string, help: string, label: string | null, read: () => Values): void {
@@ -45,5 +49,6 @@ export function createServiceMetrics({ service, waiting, sockets, refusals }: Se
   one('waiting_requests', 'Requests that wait or stream.', waiting)
   one('sockets', 'Open connections.', sockets)
   add('refused', 'Requests and sockets that were not served, by reason.', 'reason', () => [...refusals])
+  if (channel) registerChannelMetrics(registry, channel.counts)
   return { contentType: registry.contentType, text: () => registry.metrics() }
 }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { PolicyEndpoint, PolicyGateway, PolicySession, SessionRequest } from '@aworld-train/core'
+import type { GenerateResult, PolicyEndpoint, PolicyGateway, PolicySession, SessionRequest } from '@aworld-train/core'
 import { type Message, type ToolCall, TrainError, type Trajectory, type Turn } from '@aworld-train/protocol'
 
 /** What the policy says to one call. */
@@ -11,6 +11,10 @@ export interface Saying {
   readonly cut?: boolean | undefined
   /** The engine fails with this. */
   readonly error?: Error | undefined
+  /** Samples the completion in place of `content`. */
+  readonly generate?:
+    | ((promptTokenIds: Int32Array, agent: string, turn: number, signal: AbortSignal) => Promise<GenerateResult>)
+    | undefined
 }
 
 export interface MemoryGateway extends PolicyGateway {
@@ -39,13 +43,15 @@ export function memoryGateway(say: (messages: readonly Message[], session: Sessi
     messages: readonly Message[],
     said: Saying,
     startedAt: number,
+    signal: AbortSignal,
   ): Promise<Turn> {
     const before = turns.get(agent)!
     const parent = before.at(-1)
     const promptTokenIds = parent
       ? Int32Array.from([...parent.promptTokenIds, ...parent.completionTokenIds, 7, 8])
       : Int32Array.from([1, 2, 3])
-    const completionTokenIds = Int32Array.from(Buffer.from(said.content ?? 'tool'))
+    const sampled = await said.generate?.(promptTokenIds, agent, before.length, signal)
+    const completionTokenIds = sampled?.tokenIds ?? Int32Array.from(Buffer.from(said.content ?? 'tool'))
     const turn: Turn = {
       version: 1,
       index: before.length,
@@ -55,9 +61,10 @@ export function memoryGateway(say: (messages: readonly Message[], session: Sessi
       branchReasons: parent ? [] : ['root'],
       promptTokenIds,
       completionTokenIds,
-      rolloutLogprobs: new Float32Array(completionTokenIds.length).fill(-0.5),
-      weightVersions: [{ fromToken: 0, version: 0 }],
-      finishReason: said.cut ? { unified: 'length', raw: 'length' } : { unified: 'stop', raw: 'stop' },
+      rolloutLogprobs: sampled?.logprobs ?? new Float32Array(completionTokenIds.length).fill(-0.5),
+      weightVersions: [...(sampled?.weightVersions ?? [{ fromToken: 0, version: 0 }])],
+      ...(sampled?.mixedVersions && { mixedVersions: sampled.mixedVersions }),
+      finishReason: sampled ? sampled.finishReason : said.cut ? { unified: 'length', raw: 'length' } : { unified: 'stop', raw: 'stop' },
       delivered: 'delivered',
       messagesDelta: messages.slice(before.length * 2),
       message: { role: 'assistant', content: said.content ?? null, ...(said.toolCalls && { toolCalls: [...said.toolCalls] }) },
@@ -122,10 +129,10 @@ export function memoryGateway(say: (messages: readonly Message[], session: Sessi
         checkBudget(session)
         const startedAt = Date.now()
         const said = say(messages, session.request, [...session.turns.values()].flat().length)
-        if (said.delayMs)
-          await sleep(said.delayMs, undefined, { signal: AbortSignal.any([session.ended.signal, ...(signal ? [signal] : [])]) })
+        const either = AbortSignal.any([session.ended.signal, ...(signal ? [signal] : [])])
+        if (said.delayMs) await sleep(said.delayMs, undefined, { signal: either })
         if (said.error) throw said.error
-        return (await record(session, agent, messages, said, startedAt)).message
+        return (await record(session, agent, messages, said, startedAt, either)).message
       } catch (error) {
         failures++
         if (error instanceof TrainError) session.failure ??= error

@@ -1,0 +1,35 @@
+import { stableStringify } from '@aworld-train/core'
+import { type AnswerKey, TrainError } from '@aworld-train/protocol'
+import type { ChannelAnswers } from './channel-types.ts'
+
+/** The answers of rows under way. A runner asks its `answerKey`, and whoever checks a submission its `has`. */
+export function createChannelAnswers(): ChannelAnswers {
+  const byTask = new Map<string, { readonly answer: AnswerKey; readonly holders: Set<string> }>()
+  const tasks = new Map<string, string>()
+
+  function release(key: string): void {
+    const taskId = tasks.get(key)
+    const held = taskId === undefined ? undefined : byTask.get(taskId)
+    tasks.delete(key)
+    held?.holders.delete(key)
+    if (held?.holders.size === 0) byTask.delete(taskId!)
+  }
+
+  return {
+    hold(key, answer) {
+      release(key)
+      const { taskId } = answer
+      const held = byTask.get(taskId)
+      if (held && stableStringify(held.answer) !== stableStringify(answer)) {
+        const message = `Task "${taskId}" is under way with another answer; give each row an id of its own.`
+        throw new TrainError('ROLLOUT_INVALID', message)
+      }
+      if (held) held.holders.add(key)
+      else byTask.set(taskId, { answer, holders: new Set([key]) })
+      tasks.set(key, taskId)
+    },
+    release,
+    has: (taskId) => byTask.has(taskId),
+    answerKey: (taskId) => byTask.get(taskId)?.answer ?? { version: 1, taskId, groundTruth: null },
+  }
+}

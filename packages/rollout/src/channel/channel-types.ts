@@ -1,0 +1,194 @@
+import type { IncomingMessage } from 'node:http'
+import type { Duplex } from 'node:stream'
+import type { ChatModel, HistoryPolicy } from '@aworld-train/chat'
+import type { RowOptions, RunStore, TokenEngine } from '@aworld-train/core'
+import type {
+  AnswerKey,
+  ChannelArrays,
+  ChannelGenerated,
+  ChannelGenerateFailed,
+  ChannelHello,
+  ChannelPartition,
+  ChannelRow,
+  ChannelSubmit,
+  Episode,
+  RowSelection,
+  ServiceMessage,
+  Task,
+  TrainError,
+  UntrainedReason,
+} from '@aworld-train/protocol'
+import type { RolloutService } from '../service/rollout-service.ts'
+
+export interface ChannelEngineOptions {
+  /** Name of the policy, as rollouts and the gateway know it. */
+  readonly name: string
+  /** The model's Hugging Face folder; `null` where its files come from the first driver. */
+  readonly directory: string | null
+  /** Folder that files of drivers are kept in, each set in a folder named by its hash. Needed where `directory` is `null`. */
+  readonly filesDirectory?: string | null | undefined
+  /** Default `loop`. */
+  readonly history?: HistoryPolicy | undefined
+  /** Told once the model is ready, such as that its template rewrites earlier turns. */
+  readonly onWarning?: ((warning: ChannelWarning) => void) | undefined
+}
+
+export interface ChannelWarning {
+  readonly code: string
+  readonly message: string
+}
+
+/** A `TokenEngine` whose calls travel down the connection that submitted their rollout. */
+export interface ChannelEngine extends TokenEngine {
+  /** Tokenizer and template, once the first driver was welcomed; throws POLICY_UNAVAILABLE before. The `chat` of a token route. */
+  chat(): ChatModel
+  /** The side of it that a channel server drives. */
+  readonly link: EngineLink
+}
+
+/** The open connection of a driver, as an engine sees it. */
+export interface EngineConnection {
+  send(message: ServiceMessage, arrays?: ChannelArrays): void
+}
+
+/** What a channel server tells an engine. */
+export interface EngineLink {
+  /** Whether the files of this model are needed. Rejects with MODEL_MISMATCH where another one is served and `isBound`: others use it. */
+  needsFiles(hello: ChannelHello, isBound: boolean): Promise<boolean>
+  /** Keeps the files of a driver; throws MODEL_MISMATCH where they are not those of its hello. */
+  keepFiles(hello: ChannelHello, files: ReadonlyMap<string, Uint8Array>): Promise<void>
+  /** Loads the model if need be and renders the driver's conversation; then it is the one that is served. Rejects with TEMPLATE_MISMATCH, TEMPLATE_UNSUPPORTED, MODEL_MISMATCH. */
+  check(hello: ChannelHello, renderedIds: Int32Array, isBound: () => boolean): Promise<void>
+  /** A driver is there, whose answers may come. */
+  join(connection: EngineConnection): void
+  /** From now on calls of rollout `key` go down `connection`, or wait for one; those that wait are sent. */
+  connect(key: string, connection: EngineConnection | null): void
+  /** The connection is gone: its calls wait for the next one of their rollout. */
+  disconnect(connection: EngineConnection): void
+  /** Nothing of the rollout goes anywhere any more; what waits fails with `reason`. */
+  release(key: string, reason: TrainError): void
+  /** Takes an answer of a driver. */
+  answer(connection: EngineConnection, message: ChannelGenerated | ChannelGenerateFailed, arrays: ChannelArrays): void
+  /** New weights sample; `restart` where an older version may follow a newer one. */
+  weights(version: number, options?: { readonly restart: boolean }): void
+  /** Calls under way. */
+  calls(): number
+}
+
+/** A row of a driver as a task, and what only the evaluator may read. */
+export interface RowTask {
+  readonly task: Task
+  readonly answer: AnswerKey
+}
+
+/** Throws ROLLOUT_INVALID for a row that is none. */
+export type ToTask = (row: ChannelRow, submit: ChannelSubmit) => RowTask
+
+/** Answers of the rows that are under way, for the evaluator only: nothing else is given this object. */
+export interface ChannelAnswers {
+  /** Keeps an answer until each rollout that holds it releases it. */
+  hold(key: string, answer: AnswerKey): void
+  release(key: string): void
+  /** The answer to a task under way; one that is `null` for a task that is not. */
+  answerKey(taskId: string): AnswerKey
+  has(taskId: string): boolean
+}
+
+/** What became of a submission, for ledgers and logs. */
+export interface ChannelOutcome {
+  readonly key: string
+  readonly run: string
+  readonly incarnation: string
+  readonly partition: ChannelPartition
+  /** `sent` may come more than once for a key, after a reconnect. */
+  readonly outcome: 'sent' | 'accepted' | 'refused' | 'cancelled' | 'superseded' | 'lost'
+  /** Of `sent`: rows, their mask-1 tokens, and what no row has, by reason. */
+  readonly rows?: number | undefined
+  readonly maskTokens?: number | undefined
+  readonly omitted?: Readonly<Partial<Record<UntrainedReason, number>>> | undefined
+  /** Of `sent` that failed, and of `refused`. */
+  readonly error?: { readonly code: string; readonly message: string } | undefined
+}
+
+export interface ChannelServerLimits {
+  /** Largest frame that is taken, in bytes. Default 256 MiB. */
+  readonly maxFrameBytes: number
+  /** Bytes that wait for a driver that does not read; above it the connection is cut. Default 256 MiB. */
+  readonly maxBufferedBytes: number
+  /** Connections at once. Default 4,096. */
+  readonly maxConnections: number
+  /** A driver must have said hello by then. Default 10,000. */
+  readonly helloMs: number
+  /** After its hello, a driver must have sent its files by then. Default 60,000. */
+  readonly filesMs: number
+  /** Default 15,000. */
+  readonly pingMs: number
+  /** A connection that says nothing this long is dead. Default 45,000. */
+  readonly deadMs: number
+}
+
+export interface ChannelServerOptions {
+  /** Stays the caller's to close, like everything here. */
+  readonly service: RolloutService
+  readonly engine: ChannelEngine
+  readonly store: RunStore
+  /** Of `createChannelAnswers`; the runner of `service` asks its `answerKey`. */
+  readonly answers: ChannelAnswers
+  readonly toTask: ToTask
+  /** What the reward of an episode scored, for the driver's record; the answer where absent. */
+  readonly solution?: ((episode: Episode) => string) | undefined
+  /** Default `all`. */
+  readonly rows?: RowSelection | undefined
+  /** `native`: the trainer scores; the runner of `service` has no reward. Default `service`. */
+  readonly reward?: 'service' | 'native' | undefined
+  /** An episode that ended at a limit is trained with its reward (default), or fails, so that the trainer replaces its group. */
+  readonly incompleteEpisodes?: RowOptions['incompleteEpisodes']
+  /** Longest attempt of a rollout; that of the runner of `service`, for messages. */
+  readonly rolloutTimeoutMs?: number | null | undefined
+  /** Longest answer of one model call, in tokens; what is left of a row's response by default. */
+  readonly maxCompletionTokens?: number | undefined
+  /** How long rollouts of a lost connection are kept. Default 30,000. */
+  readonly graceMs?: number | undefined
+  readonly limits?: Partial<ChannelServerLimits> | undefined
+  readonly onOutcome?: ((outcome: ChannelOutcome) => void) | undefined
+  readonly onWarning?: ((warning: ChannelWarning) => void) | undefined
+}
+
+/** Since the start of a channel server. */
+export interface ChannelTotals {
+  /** Connections that were not served. */
+  readonly rejected: number
+  /** Connections lost with rollouts under way. */
+  readonly lost: number
+  readonly reconnects: number
+  readonly frames: Readonly<Record<'received' | 'sent', number>>
+  readonly bytes: Readonly<Record<'received' | 'sent', number>>
+  /** Rows of results that were sent, and their tokens with mask 1; a result may be sent again after a reconnect. */
+  readonly rows: number
+  readonly rowTokens: number
+  readonly outcomes: Readonly<Record<ChannelOutcome['outcome'], number>>
+  /** Model calls that the service aborted, or that the engine of a trainer gave up. */
+  readonly aborted: Readonly<Record<'service' | 'trainer', number>>
+}
+
+export interface ChannelCounts extends ChannelTotals {
+  /** Those that are being greeted included. */
+  readonly connections: number
+  /** Workers that are connected and welcome. */
+  readonly workers: number
+  /** Submissions without a result. */
+  readonly open: number
+  /** Model calls under way. */
+  readonly calls: number
+}
+
+/** Serves drivers on the port of a rollout server, which takes it as `channel`. */
+export interface ChannelServer {
+  /** Takes over a socket whose token is known to be right. */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
+  counts(): ChannelCounts
+  /** Ends all connections, as when the port closes; rollouts go on for the grace period. */
+  disconnect(): void
+  /** Ends all connections and cancels what they submitted. */
+  close(): Promise<void>
+}

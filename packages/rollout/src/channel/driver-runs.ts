@@ -1,0 +1,35 @@
+import type { RunStore } from '@aworld-train/core'
+
+/** Which start of each run is the newest: an older one that comes back is told off, also after a restart of the service. */
+export interface DriverRuns {
+  /** Whether a newer start of its run was there. */
+  isSuperseded(run: string, incarnation: string): boolean
+  /** Makes `incarnation` the newest of its run; whether another one was that. Resolves when it will be remembered. */
+  enter(run: string, incarnation: string): Promise<boolean>
+}
+
+interface Known {
+  readonly current: string
+  readonly superseded: readonly string[]
+}
+
+const stateKey = 'channel-runs'
+
+/** Starts of one run that are remembered. */
+const remembered = 1_000
+
+export function createDriverRuns(store: RunStore): DriverRuns {
+  const runs = new Map(Object.entries((store.getState(stateKey) ?? {}) as Record<string, Known>))
+
+  return {
+    isSuperseded: (run, incarnation) => runs.get(run)?.superseded.includes(incarnation) ?? false,
+    async enter(run, incarnation) {
+      const known = runs.get(run)
+      if (known?.current === incarnation) return false
+      const superseded = known ? [...known.superseded, known.current].slice(-remembered) : []
+      runs.set(run, { current: incarnation, superseded })
+      await store.setState(stateKey, Object.fromEntries(runs))
+      return known !== undefined
+    },
+  }
+}

@@ -1,0 +1,248 @@
+import {
+  type ChannelHello,
+  type ChannelSubmit,
+  parseChannelKey,
+  type RolloutRequest,
+  type RolloutState,
+  TrainError,
+  toTrainError,
+} from '@aworld-train/protocol'
+import type { ChannelConnection } from './channel-connection.ts'
+import type { ChannelOutcome, ChannelServerOptions } from './channel-types.ts'
+import { requireOwnKey, toRolloutRequest } from './to-request.ts'
+import { type ResultFrame, toFailedResult, toResult } from './to-result.ts'
+
+/** A worker of a driver: its hello, and the connection it has now. */
+export interface DriverSession {
+  readonly hello: ChannelHello
+  connection: ChannelConnection | null
+}
+
+type Options = Pick<
+  ChannelServerOptions,
+  'service' | 'engine' | 'answers' | 'toTask' | 'solution' | 'onOutcome' | 'maxCompletionTokens' | 'incompleteEpisodes'
+> &
+  Required<Pick<ChannelServerOptions, 'rows' | 'reward' | 'graceMs'>> & { readonly rolloutTimeoutMs: number | null }
+
+/** A rollout that a driver waits for. */
+interface Submission {
+  readonly key: string
+  readonly submit: ChannelSubmit
+  session: DriverSession
+  /** The one that submitted it last; `null` since that was lost. */
+  connection: ChannelConnection | null
+  isStarted: boolean
+}
+
+/** What drivers have submitted, from the submission to its result. */
+export interface Submissions {
+  submit(session: DriverSession, submit: ChannelSubmit): void
+  cancel(session: DriverSession, key: string, reason: string): void
+  /** Its rollouts wait for the next connection of their driver, for the grace period. */
+  leave(connection: ChannelConnection): number
+  /** Cancels all of a worker, because a newer start of its run is there. */
+  supersede(session: DriverSession): void
+  started(key: string): void
+  report(key: string, outcome: ChannelOutcome['outcome'], more?: Partial<ChannelOutcome>): void
+  /** Whether a worker waits for anything. */
+  has(session: DriverSession): boolean
+  open(): number
+  close(): Promise<void>
+}
+
+/** Longest delay of a timer. */
+const longestMs = 2 ** 31 - 1
+
+export function createSubmissions(options: Options): Submissions {
+  const { service, engine, answers, toTask, solution, rows, reward, graceMs, rolloutTimeoutMs, onOutcome } = options
+  const submissions = new Map<string, Submission>()
+  /** By key: what is being cancelled. */
+  const ending = new Map<string, Promise<void>>()
+  const graces = new Set<NodeJS.Timeout>()
+
+  function report(key: string, outcome: ChannelOutcome['outcome'], more: Partial<ChannelOutcome> = {}): void {
+    const parts = parseChannelKey(key)
+    if (!parts) return
+    const { run, incarnation, partition } = parts
+    onOutcome?.({ key, run, incarnation, partition, outcome, ...more })
+  }
+
+  function requestOf({ hello }: DriverSession, submit: ChannelSubmit): RolloutRequest {
+    requireOwnKey(submit, hello)
+    const { task, answer } = toTask(submit.row, submit)
+    answers.hold(submit.key, answer)
+    return toRolloutRequest(submit, {
+      hello,
+      task,
+      policy: engine.name,
+      rolloutTimeoutMs,
+      maxCompletionTokens: options.maxCompletionTokens,
+    })
+  }
+
+  function sendResult(connection: ChannelConnection, { message, arrays, assembly }: ResultFrame): void {
+    connection.send(message, arrays)
+    const { key, status, omitted, error } = message
+    const maskTokens = assembly?.rows.reduce((sum, { lossMask }) => sum + lossMask.reduce((own, bit) => own + bit, 0), 0) ?? 0
+    report(key, 'sent', { rows: message.rows.length, maskTokens, omitted, ...(status === 'failed' && error && { error }) })
+  }
+
+  function forget({ key }: Submission, reason: TrainError): void {
+    submissions.delete(key)
+    engine.link.release(key, reason)
+  }
+
+  function frameOf({ key, submit, session }: Submission, { status, episode, error }: RolloutState): ResultFrame {
+    if (status === 'done' && episode) {
+      const { limits } = session.hello
+      return toResult(key, episode, {
+        rows,
+        limits,
+        partition: submit.partition,
+        reward,
+        incompleteEpisodes: options.incompleteEpisodes,
+        solution,
+      })
+    }
+    const fallback = new TrainError('STORE_FAILED', `Rollout "${key}" ended as ${status} and left no episode; submit it again.`)
+    return toFailedResult(key, error ?? fallback.toRecord())
+  }
+
+  function over({ key }: Submission): TrainError {
+    return new TrainError('ROLLOUT_CLOSED', `Rollout "${key}" is over; nothing is sampled for it any more.`)
+  }
+
+  function settle(submission: Submission, state: RolloutState): void {
+    if (submissions.get(submission.key) !== submission) return
+    forget(submission, over(submission))
+    answers.release(submission.key)
+    // Cut off by the end of the service: its driver submits it again when that is back.
+    if (state.status === 'cancelled' && service.counts().stopping) return
+    // Without a connection the result waits in the store until it is asked for again.
+    if (submission.connection) sendResult(submission.connection, frameOf(submission, state))
+  }
+
+  async function follow(submission: Submission): Promise<void> {
+    let state: RolloutState
+    do state = await service.wait(submission.key, { timeoutMs: longestMs })
+    while (state.status === 'queued' || state.status === 'running')
+    settle(submission, state)
+  }
+
+  function refuse(submission: Submission, cause: unknown): void {
+    if (submissions.get(submission.key) !== submission) return
+    const error = toTrainError(cause, 'ROLLOUT_INVALID')
+    forget(submission, error)
+    answers.release(submission.key)
+    if (error.code === 'ROLLOUT_CANCELLED' && service.counts().stopping) return
+    if (submission.connection) sendResult(submission.connection, toFailedResult(submission.key, error.toRecord()))
+  }
+
+  function announce({ key, connection, isStarted }: Submission): void {
+    connection?.send({ type: 'queued', key })
+    if (isStarted) connection?.send({ type: 'started', key })
+  }
+
+  function begin(submission: Submission): void {
+    try {
+      const request = requestOf(submission.session, submission.submit)
+      engine.link.connect(submission.key, submission.connection)
+      const { status } = service.submit(request)
+      submission.isStarted = status === 'running'
+      if (status === 'queued' || status === 'running') announce(submission)
+    } catch (cause) {
+      refuse(submission, cause)
+      return
+    }
+    follow(submission).catch((cause) => refuse(submission, cause))
+  }
+
+  /** The same submission over a new connection, or of another worker of its driver. */
+  function attach(existing: Submission, session: DriverSession, submit: ChannelSubmit): void {
+    const { key } = submit
+    try {
+      service.submit(requestOf(session, submit))
+    } catch (cause) {
+      session.connection?.send(toFailedResult(key, toTrainError(cause, 'ROLLOUT_INVALID').toRecord()).message)
+      return
+    }
+    existing.session = session
+    existing.connection = session.connection
+    announce(existing)
+    engine.link.connect(key, existing.connection)
+  }
+
+  function end(submission: Submission, outcome: ChannelOutcome['outcome'], reason: TrainError): Promise<void> {
+    const { key } = submission
+    forget(submission, reason)
+    const ended = service.cancel(key).then(
+      () => {},
+      () => {},
+    )
+    const done = ended.then(() => {
+      answers.release(key)
+      ending.delete(key)
+    })
+    ending.set(key, done)
+    report(key, outcome)
+    return done
+  }
+
+  return {
+    submit(session, submit) {
+      const { key } = submit
+      const existing = submissions.get(key)
+      if (existing) {
+        attach(existing, session, submit)
+        return
+      }
+      const submission: Submission = { key, submit, session, connection: session.connection, isStarted: false }
+      submissions.set(key, submission)
+      const before = ending.get(key)
+      if (before) void before.then(() => submissions.get(key) === submission && begin(submission))
+      else begin(submission)
+    },
+    cancel(session, key, reason) {
+      const submission = submissions.get(key)
+      if (submission?.session !== session) return
+      void end(submission, 'cancelled', new TrainError('ROLLOUT_CANCELLED', `The trainer cancelled rollout "${key}": ${reason}.`))
+    },
+    leave(connection) {
+      const left = [...submissions.values()].filter((submission) => submission.connection === connection)
+      for (const submission of left) submission.connection = null
+      if (left.length === 0) return 0
+      const grace = setTimeout(() => {
+        graces.delete(grace)
+        for (const submission of left) {
+          if (submission.connection || submissions.get(submission.key) !== submission) continue
+          const message = `The connection that submitted rollout "${submission.key}" was lost, and the trainer did not come back in ${graceMs} ms.`
+          void end(submission, 'lost', new TrainError('CHANNEL_LOST', message))
+        }
+      }, graceMs)
+      graces.add(grace)
+      return left.length
+    },
+    supersede(session) {
+      for (const submission of submissions.values()) {
+        if (submission.session !== session) continue
+        const message = `A newer start of run "${session.hello.run}" has taken over from the one that submitted rollout "${submission.key}".`
+        void end(submission, 'superseded', new TrainError('CHANNEL_SUPERSEDED', message))
+      }
+    },
+    started(key) {
+      const submission = submissions.get(key)
+      if (!submission || submission.isStarted) return
+      submission.isStarted = true
+      submission.connection?.send({ type: 'started', key })
+    },
+    report,
+    has: (session) => [...submissions.values()].some((submission) => submission.session === session),
+    open: () => submissions.size,
+    async close() {
+      for (const grace of graces) clearTimeout(grace)
+      graces.clear()
+      const reason = new TrainError('ROLLOUT_CANCELLED', 'The rollout service stopped; submit the rollout again when it is back.')
+      await Promise.all([...Array.from(submissions.values(), (submission) => end(submission, 'lost', reason)), ...ending.values()])
+    },
+  }
+}

@@ -1,0 +1,50 @@
+import { type ChannelHello, type ChannelSubmit, parseChannelKey, type RolloutRequest, type Task, TrainError } from '@aworld-train/protocol'
+
+export interface RequestOptions {
+  readonly hello: ChannelHello
+  readonly task: Task
+  /** Name of the engine that the connection serves. */
+  readonly policy: string
+  readonly rolloutTimeoutMs: number | null
+  /** Longest answer of one model call, in tokens. */
+  readonly maxCompletionTokens?: number | undefined
+}
+
+/** A submission as a rollout: the trainer's sampling, its lengths as limits, its deadline as the budget of an attempt. */
+export function toRolloutRequest(submit: ChannelSubmit, options: RequestOptions): RolloutRequest {
+  const { hello, task, policy, rolloutTimeoutMs, maxCompletionTokens = Number.POSITIVE_INFINITY } = options
+  const { key, uid, sample, partition, sampling, deadlineMs } = submit
+  const { maxResponseTokens } = hello.limits
+  const timeoutMs = Math.min(deadlineMs ?? Number.POSITIVE_INFINITY, rolloutTimeoutMs ?? Number.POSITIVE_INFINITY)
+  return {
+    version: 1,
+    key,
+    task,
+    group: uid,
+    sample,
+    split: partition === 'val' ? 'test' : 'train',
+    policy,
+    sampling: {
+      temperature: sampling.temperature,
+      topP: sampling.topP,
+      topK: Math.max(0, sampling.topK),
+      maxTokens: Math.min(maxResponseTokens, maxCompletionTokens),
+      stop: [],
+      seed: 0,
+    },
+    limits: { maxResponseTokens, ...(Number.isFinite(timeoutMs) && { timeoutMs }) },
+  }
+}
+
+/** Throws ROLLOUT_INVALID for a key that is not that of its parts, and of the run and incarnation that said hello. */
+export function requireOwnKey({ key, partition, step, uid, sample }: ChannelSubmit, { run, incarnation }: ChannelHello): void {
+  const parts = parseChannelKey(key)
+  const expected = { run, incarnation, partition, step, uid, sample }
+  const wrong =
+    parts === null ? ['its form'] : (Object.keys(expected) as (keyof typeof expected)[]).filter((part) => parts[part] !== expected[part])
+  if (wrong.length === 0) return
+  throw new TrainError(
+    'ROLLOUT_INVALID',
+    `Key "${key.slice(0, 200)}" does not fit its submission: ${wrong.join(', ')}. A key is run/incarnation/partition/step/uid/sample, each percent-encoded.`,
+  )
+}
