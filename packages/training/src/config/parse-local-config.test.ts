@@ -32,9 +32,9 @@ describe('our own keys', () => {
       { training: { stratify: { key: 'kind', count: {} } } },
       '"training.stratify.count" is no key of the configuration. Did you mean "counts"?',
     ],
-    [{ training: { steps: 0 } }, 'training.steps is 0: '],
-    [{ training: { learningRate: '1e-3' } }, 'training.learningRate is "1e-3": '],
-    [{ sampling: { topP: 2 } }, 'sampling.topP is 2: '],
+    [{ training: { steps: 0 } }, '"training.steps" is 0: '],
+    [{ training: { learningRate: '1e-3' } }, '"training.learningRate" is "1e-3": '],
+    [{ sampling: { topP: 2 } }, '"sampling.topP" is 2: '],
   ])('%j is refused', (config, message) => {
     expect(() => parseLocalConfig(config)).toThrow(
       expect.objectContaining({ code: 'CONFIG_INVALID', message: expect.stringContaining(message) }),
@@ -154,7 +154,7 @@ trainer: { logger: console, save_freq: -1, test_freq: 5, total_epochs: 3, val_be
     [{ ...base, 'actor_rollout_ref.model.lora_rank': 8 }, 'lora_rank is 8'],
     [{ ...base, 'reward_model.enable': true }, 'reward_model.enable is true'],
     [{ ...base, 'data.train_batch_size': 2, 'actor_rollout_ref.actor.ppo_mini_batch_size': 4 }, 'is larger than data.train_batch_size'],
-    [{ ...base, 'actor_rollout_ref.rollout.n': 'many' }, 'training.samplesPerPrompt is "many"'],
+    [{ ...base, 'actor_rollout_ref.rollout.n': 'many' }, '"training.samplesPerPrompt" is "many"'],
   ])('%j is refused, since ignoring it would change the training', (config, message) => {
     expect(() => parseLocalConfig(config)).toThrow(message)
   })

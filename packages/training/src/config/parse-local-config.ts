@@ -1,6 +1,6 @@
-import { didYouMean } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import type { z } from 'zod'
+import { describeIssues, fieldsOf } from './describe-issues.ts'
 import { frameworkSections, translateFrameworkKeys } from './framework-keys.ts'
 import { expandDots, isTree, type KeyTree, setAt } from './key-tree.ts'
 import { LocalConfig } from './local-config.ts'
@@ -29,7 +29,7 @@ export function parseLocalConfig(source: string | object | undefined): ParsedLoc
   const merged: Record<string, unknown> = {}
   for (const part of [translated.config, own]) for (const [key, value] of Object.entries(part)) setAt(merged, [key], structuredClone(value))
   const parsed = LocalConfig.safeParse(merged)
-  const problems = [...translated.problems, ...(parsed.error?.issues ?? []).flatMap((issue) => toSentences(issue, merged))]
+  const problems = [...translated.problems, ...describeIssues(parsed.error, { schema: LocalConfig, value: merged })]
   if (problems.length > 0 || !parsed.success) {
     throw new TrainError('CONFIG_INVALID', problems.map((problem) => `${where}${problem}`).join('\n'), { details: { problems } })
   }
@@ -51,28 +51,4 @@ function separate(tree: KeyTree): { own: KeyTree; framework: KeyTree | null } {
     }
   }
   return { own, framework }
-}
-
-function toSentences(issue: z.core.$ZodIssue, merged: KeyTree): string[] {
-  const path = issue.path.join('.')
-  if (issue.code === 'unrecognized_keys') {
-    const fields = fieldsOf(schemaAt(issue.path))
-    return issue.keys.map((key) => `"${[...issue.path, key].join('.')}" is no key of the configuration.${didYouMean(key, fields)}`)
-  }
-  return [`${path || 'the configuration'} is ${JSON.stringify(valueAt(merged, issue.path))}: ${issue.message}.`]
-}
-
-const valueAt = (tree: unknown, path: readonly PropertyKey[]): unknown =>
-  path.reduce<unknown>((value, key) => (value as Record<PropertyKey, unknown> | undefined)?.[key], tree)
-
-const schemaAt = (path: readonly PropertyKey[]): unknown =>
-  path.reduce<unknown>((schema, key) => (objectSchema(schema)?.shape as Record<PropertyKey, unknown> | undefined)?.[key], LocalConfig)
-
-const fieldsOf = (schema: unknown): string[] => Object.keys(objectSchema(schema)?.shape ?? {})
-
-/** The object schema under defaults and nullables. */
-function objectSchema(schema: unknown): z.ZodObject | null {
-  const { def } = (schema ?? {}) as { def?: { type: string; innerType?: unknown } }
-  if (!def) return null
-  return def.type === 'object' ? (schema as z.ZodObject) : objectSchema(def.innerType)
 }

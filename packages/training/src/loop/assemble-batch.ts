@@ -1,4 +1,4 @@
-import { groupAdvantages, mergeCounts, type TokenCounts, toTrainingSamples, totalCount } from '@aworld-train/core'
+import { groupAdvantages, mergeCounts, type TokenCounts, toTrainingSamples, totalCount, untrainedEpisode } from '@aworld-train/core'
 import type { Episode, TrainingSample } from '@aworld-train/protocol'
 import type { TrainingSettings } from '../config/local-config.ts'
 
@@ -81,8 +81,8 @@ export function assembleBatch(episodeGroups: readonly (readonly Episode[])[], se
 }
 
 /** An episode that says nothing about the policy: it broke, was cancelled, or has no reward. */
-export function isFailed({ stopReason, reward }: Episode): boolean {
-  return reward === null || stopReason === 'failed' || stopReason === 'no-model-call' || stopReason === 'cancelled'
+export function isFailed(episode: Episode): boolean {
+  return untrainedEpisode(episode) !== null
 }
 
 /** Tokens of a row that carry loss. */

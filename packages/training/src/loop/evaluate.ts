@@ -35,11 +35,30 @@ export function evaluationRequests({ name, split, tasks, sampling, samplesPerPro
 
 /** Mean reward of episodes in the order of `evaluationRequests`; an episode without reward counts as 0 and as failed. */
 export function summarizeEvaluation(plan: EvaluationPlan, episodes: readonly Episode[]): EvaluationResult {
-  const { tasks, samplesPerPrompt, kindKey } = plan
+  const { tasks, samplesPerPrompt } = plan
+  const groups = tasks.map((task, position) => ({
+    task,
+    episodes: episodes.slice(position * samplesPerPrompt, (position + 1) * samplesPerPrompt),
+  }))
+  return summarizeTasks(plan, groups)
+}
+
+/** A task, and its rollouts in an evaluation; `null` is one that came to no result. */
+export interface EvaluatedTask {
+  readonly task: Task
+  readonly episodes: readonly (Episode | null)[]
+}
+
+/** Mean reward over tasks; a rollout without result or reward counts as 0, and as failed. */
+export function summarizeTasks(
+  plan: Pick<EvaluationPlan, 'name' | 'step' | 'sampling' | 'kindKey'>,
+  groups: readonly EvaluatedTask[],
+): EvaluationResult {
+  const { kindKey } = plan
   const perTask: number[] = []
   const kinds = new Map<string, number[]>()
-  for (const [position, task] of tasks.entries()) {
-    const rewards = episodes.slice(position * samplesPerPrompt, (position + 1) * samplesPerPrompt).map(({ reward }) => reward ?? 0)
+  for (const { task, episodes } of groups) {
+    const rewards = episodes.map((episode) => episode?.reward ?? 0)
     perTask.push(rewards.reduce((sum, reward) => sum + reward, 0) / rewards.length)
     const kind = kindKey === null ? task.dataSource : String(task.extraInfo[kindKey] ?? task.dataSource)
     const ofKind = kinds.get(kind) ?? []
@@ -47,11 +66,12 @@ export function summarizeEvaluation(plan: EvaluationPlan, episodes: readonly Epi
     kinds.set(kind, ofKind)
   }
   const { mean, interval } = meanWithInterval(perTask)
+  const all = groups.flatMap(({ episodes }) => episodes)
   return {
     name: plan.name,
     step: plan.step,
-    rollouts: episodes.length,
-    failed: episodes.filter(isFailed).length,
+    rollouts: all.length,
+    failed: all.filter((episode) => episode === null || isFailed(episode)).length,
     reward: mean,
     interval,
     sampling: plan.sampling,

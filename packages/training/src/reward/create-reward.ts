@@ -2,30 +2,37 @@ import type { Reward } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { type DefinedReward, isDefinedReward, type RewardFunction } from './define-reward.ts'
 import { createInlineReward } from './inline-reward.ts'
-import { toRewardReference } from './reward-module.ts'
+import { createPythonReward } from './python-reward.ts'
+import { isPythonReward, toRewardReference } from './reward-module.ts'
 import { describe } from './reward-value.ts'
 import { type RewardInputKind, solutionText } from './solution-text.ts'
 import { createWorkerReward } from './worker-reward.ts'
 
-/** A positional function, a `defineReward`, a path `./reward.ts#name`, or a Reward. */
+/** A positional function, a `defineReward`, a path `./reward.ts#name` or `./reward.py#name`, or a Reward. */
 export type RewardSource = RewardFunction | DefinedReward | Reward | string
 
 export interface CreateRewardOptions {
   /** For one call, 30,000 by default; the clock starts when the reward does. */
   readonly timeoutMs?: number | undefined
-  /** Heap of the worker that runs a reward given by path, 256 by default. */
+  /** Heap of the worker that runs a reward given by path, 256 by default; for Python what it takes beside its imports. */
   readonly memoryMb?: number | undefined
   /** `answer` (default): the final assistant text. `full-response`: everything after the task, tool text included. */
   readonly rewardInput?: RewardInputKind | undefined
   /** What relative paths are relative to; the working directory by default. */
   readonly baseDirectory?: string | undefined
+  /** The interpreter for a reward in Python; by default AWORLD_TRAIN_PYTHON, else `python3`. */
+  readonly python?: string | undefined
 }
 
-/** A Reward from any source. A path is loaded at once, in a worker: MODULE_INVALID when it names nothing callable. */
+/** A Reward from any source. A path is loaded at once, in a worker or a Python process: MODULE_INVALID when it names nothing callable. */
 export async function createReward(source: RewardSource, options: CreateRewardOptions = {}): Promise<Reward> {
   const { timeoutMs = 30_000, memoryMb = 256, rewardInput = 'answer', baseDirectory = '.' } = options
   if (typeof source === 'string') {
-    return await createWorkerReward({ reference: toRewardReference(source, baseDirectory), timeoutMs, memoryMb, rewardInput })
+    const reference = toRewardReference(source, baseDirectory)
+    const settings = { reference, timeoutMs, memoryMb, rewardInput }
+    return isPythonReward(reference)
+      ? await createPythonReward({ ...settings, python: options.python })
+      : await createWorkerReward(settings)
   }
   if (typeof source === 'function') {
     return createInlineReward({

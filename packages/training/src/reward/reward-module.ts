@@ -10,18 +10,25 @@ export interface RewardReference {
   readonly exportName: string | null
 }
 
-/** Reads `./reward.ts#name`; MODULE_INVALID where there is no such file. */
+/** Reads `./reward.ts#name` or `./reward.py#name`; MODULE_INVALID where there is no such file. */
 export function toRewardReference(source: string, baseDirectory: string): RewardReference {
   const hash = source.lastIndexOf('#')
   const path = resolve(baseDirectory, hash < 0 ? source : source.slice(0, hash))
   const exportName = hash < 0 ? null : source.slice(hash + 1)
   if (exportName === '') throw new TrainError('MODULE_INVALID', `"${source}" names no export after "#"; write ./reward.ts#name.`)
-  if (!existsSync(path)) throw new TrainError('MODULE_INVALID', `There is no reward module ${path}; name one as ./reward.ts#name.`)
-  if (!/\.[cm]?[jt]s$/.test(path)) {
-    throw new TrainError('MODULE_INVALID', `${path} is no TypeScript or JavaScript module; a reward by path is one, as ./reward.ts#name.`)
+  if (!existsSync(path))
+    throw new TrainError('MODULE_INVALID', `There is no reward module ${path}; name one as ./reward.ts#name or ./reward.py#name.`)
+  if (!/\.(?:[cm]?[jt]s|py)$/.test(path)) {
+    throw new TrainError(
+      'MODULE_INVALID',
+      `${path} is no module of TypeScript, JavaScript or Python; a reward by path is one, as ./reward.ts#name or ./reward.py#name.`,
+    )
   }
   return { path, exportName }
 }
+
+/** Whether a reward is a function of a Python file. */
+export const isPythonReward = ({ path }: RewardReference): boolean => extname(path) === '.py'
 
 /** The name that a module's export goes by when none was given. */
 export function fileNameAsExport(path: string): string {

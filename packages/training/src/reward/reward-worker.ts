@@ -13,6 +13,12 @@ export interface RewardWorkerData {
   readonly rewardInput: RewardInputKind
 }
 
+/** `null` asks the thread to end. */
+export interface RewardWorkerCall {
+  readonly id: number
+  readonly input: RewardInput
+}
+
 export type RewardWorkerReply =
   | { readonly kind: 'ready'; readonly name: string; readonly rich: boolean }
   | { readonly kind: 'invalid-module'; readonly message: string }
@@ -24,23 +30,31 @@ const port = parentPort!
 const { path, exportName, rewardInput } = workerData as RewardWorkerData
 const reply = (message: RewardWorkerReply) => port.postMessage(message)
 
-try {
-  const { name, value } = chooseExport((await import(pathToFileURL(path).href)) as Record<string, unknown>, path, exportName)
-  const rich = isDefinedReward(value)
-  port.on('message', async ({ id, input }: { id: number; input: RewardInput }) => {
-    try {
-      const result = rich
-        ? await value.score(input)
-        : await value(input.task.dataSource, solutionText(input.episode, rewardInput), input.answer.groundTruth, input.task.extraInfo)
-      send(id, result)
-    } catch (error) {
-      const { message, stack } = error instanceof Error ? error : { message: describe(error), stack: undefined }
-      reply({ kind: 'threw', id, message, stack })
-    }
-  })
-  reply({ kind: 'ready', name, rich })
-} catch (error) {
-  reply({ kind: 'invalid-module', message: error instanceof Error ? error.message : describe(error) })
+// No top-level await: V8 ends the whole process where a thread is terminated while its modules are still evaluated
+// (nodejs/node issues 53238, 62114).
+void serve()
+
+async function serve(): Promise<void> {
+  try {
+    const { name, value } = chooseExport((await import(pathToFileURL(path).href)) as Record<string, unknown>, path, exportName)
+    const rich = isDefinedReward(value)
+    port.on('message', async (call: RewardWorkerCall | null) => {
+      if (call === null) return port.close()
+      const { id, input } = call
+      try {
+        const result = rich
+          ? await value.score(input)
+          : await value(input.task.dataSource, solutionText(input.episode, rewardInput), input.answer.groundTruth, input.task.extraInfo)
+        send(id, result)
+      } catch (error) {
+        const { message, stack } = error instanceof Error ? error : { message: describe(error), stack: undefined }
+        reply({ kind: 'threw', id, message, stack })
+      }
+    })
+    reply({ kind: 'ready', name, rich })
+  } catch (error) {
+    reply({ kind: 'invalid-module', message: error instanceof Error ? error.message : describe(error) })
+  }
 }
 
 /** A number or a small object crosses as it is; anything else as a description, so that its size has a bound. */

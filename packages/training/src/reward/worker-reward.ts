@@ -1,11 +1,12 @@
 import { Worker } from 'node:worker_threads'
 import type { Reward, RewardInput, RewardOutput } from '@aworld-train/core'
-import { type Episode, TrainError } from '@aworld-train/protocol'
+import { TrainError } from '@aworld-train/protocol'
 import { rewardTimeout } from './inline-reward.ts'
 import type { RewardReference } from './reward-module.ts'
 import { toRewardOutput } from './reward-value.ts'
-import type { RewardWorkerData, RewardWorkerReply } from './reward-worker.ts'
+import type { RewardWorkerCall, RewardWorkerData, RewardWorkerReply } from './reward-worker.ts'
 import type { RewardInputKind } from './solution-text.ts'
+import { toWorkerInput } from './worker-input.ts'
 
 export interface WorkerRewardOptions {
   readonly reference: RewardReference
@@ -24,8 +25,9 @@ interface Pending {
 
 const startTimeoutMs = 30_000
 const memoryCheckMs = 20
-/** Characters of one episode that a worker is sent; what is longer is cut. */
-const maxMessageCharacters = 1_000_000
+/** Calls that end sooner are not looked at: nearly all. */
+const memoryCheckAfterMs = 100
+const endMs = 1_000
 
 /**
  * A reward in a worker thread of its own, one call at a time. A call over its time or memory ends the worker
@@ -60,13 +62,15 @@ export async function createWorkerReward(options: WorkerRewardOptions): Promise<
     const { promise, resolve, reject } = Promise.withResolvers<RewardWorkerReply>()
     const timer = setTimeout(() => reject(rewardTimeout(name, timeoutMs)), timeoutMs)
     const tooMuch = (cause?: unknown) => failed(input, `it used more than ${options.memoryMb} MB`, cause)
-    const watch = setInterval(() => {
-      // Resource limits bound the heap; buffers lie outside it. A worker that has just ended has no statistics.
+    // Resource limits bound the heap; buffers lie outside it. A worker that has just ended has no statistics.
+    const look = () =>
       thread.getHeapStatistics().then(
         ({ external_memory }) => external_memory > options.memoryMb * 2 ** 20 && reject(tooMuch()),
         () => {},
       )
-    }, memoryCheckMs)
+    let watch = setTimeout(() => {
+      watch = setInterval(look, memoryCheckMs)
+    }, memoryCheckAfterMs)
     const onAbort = () => reject(signal.reason)
     const onExit = (code: number) => reject(failed(input, `its worker ended with code ${code}`))
     const onError = (error: Error & { code?: string }) =>
@@ -75,18 +79,18 @@ export async function createWorkerReward(options: WorkerRewardOptions): Promise<
     thread.on('message', resolve).on('error', onError).on('exit', onExit)
     let answered = false
     try {
-      thread.postMessage({ id, input: toWorkerInput(input, rich) })
+      thread.postMessage({ id, input: toWorkerInput(input, rich) } satisfies RewardWorkerCall)
       const reply = await promise
       answered = true
       return toOutput(reply, input)
     } finally {
       clearTimeout(timer)
-      clearInterval(watch)
+      clearTimeout(watch)
       signal.removeEventListener('abort', onAbort)
       thread.off('message', resolve).off('error', onError).off('exit', onExit)
       if (!answered) {
         worker = null
-        await endWorker(thread)
+        await terminate(thread)
       }
     }
   }
@@ -117,7 +121,7 @@ export async function createWorkerReward(options: WorkerRewardOptions): Promise<
         call.reject(new TrainError('REWARD_FAILED', `Reward "${name}" was closed before it scored task "${call.input.task.id}".`))
       const thread = worker?.thread
       worker = null
-      if (thread) await endWorker(thread)
+      if (thread) await (running ? terminate(thread) : endWorker(thread))
       await running
     },
   }
@@ -134,6 +138,7 @@ async function startWorker({ reference, rewardInput, memoryMb }: WorkerRewardOpt
   const file = import.meta.url.endsWith('.ts') ? './reward-worker.ts' : './reward-worker.js'
   const thread = new Worker(new URL(file, import.meta.url), {
     workerData,
+    name: 'aworld-train-reward',
     resourceLimits: { maxOldGenerationSizeMb: memoryMb },
     stdin: false,
   })
@@ -158,35 +163,27 @@ async function startWorker({ reference, rewardInput, memoryMb }: WorkerRewardOpt
       reply.kind === 'invalid-module' ? reply.message : `The reward module ${reference.path} did not start.`,
     )
   } catch (error) {
-    await endWorker(thread)
+    await terminate(thread)
     throw error
   } finally {
     clearTimeout(timer)
   }
 }
 
+/** A thread that waits for calls ends by itself, unless something of the user's keeps it: that is ended. */
 async function endWorker(thread: Worker): Promise<void> {
-  thread.on('error', () => {})
-  await thread.terminate()
+  if (thread.threadId === -1) return
+  const { promise, resolve } = Promise.withResolvers<void>()
+  thread.once('exit', () => resolve())
+  thread.ref()
+  thread.postMessage(null)
+  const timer = setTimeout(resolve, endMs)
+  await promise
+  clearTimeout(timer)
+  await terminate(thread)
 }
 
-/** The episode as a worker gets it: whole for a rich reward; without turns for a positional one, or where the text is over the bound. */
-function toWorkerInput(input: RewardInput, rich: boolean): RewardInput {
-  const { task, episode, answer } = input
-  const size = episode.messages.reduce((sum, { content }) => sum + (content?.length ?? 0), episode.answer?.length ?? 0)
-  if (rich && size <= maxMessageCharacters) return { task, episode, answer }
-  let left = maxMessageCharacters
-  const cut = (text: string) => {
-    const kept = text.slice(0, left)
-    left -= kept.length
-    return kept
-  }
-  const bounded: Episode = {
-    ...episode,
-    answer: episode.answer === null ? null : cut(episode.answer),
-    trajectories: episode.trajectories.map((trajectory) => ({ ...trajectory, turns: [] })),
-    messages: episode.messages.map((message) => (message.content === null ? message : { ...message, content: cut(message.content) })),
-    toolCalls: episode.toolCalls.map((call) => ({ ...call, content: cut(call.content) })),
-  }
-  return { task, episode: bounded, answer }
+async function terminate(thread: Worker): Promise<void> {
+  thread.on('error', () => {})
+  await thread.terminate()
 }

@@ -1,0 +1,46 @@
+import { type AnswerKey, type ChannelRow, type ChannelSubmit, Task, TrainError } from '@aworld-train/protocol'
+import { createProblemList } from './problem-list.ts'
+import { toTask } from './to-task.ts'
+
+/** What a trainer adds to its rows: they say nothing of the task. */
+const ofTrainers: ReadonlySet<string> = new Set(['uid', 'raw_prompt', 'session_id', 'global_steps', 'agent_name', 'tools_kwargs'])
+
+/**
+ * A row of a driving trainer as a task and its answer. Rows of the files that a run writes carry the task whole in
+ * `extra_info.task_json`; others are read like those of any dataset. Throws ROLLOUT_INVALID, naming the column.
+ */
+export function toChannelTask(row: ChannelRow, { partition }: Pick<ChannelSubmit, 'partition'>): { task: Task; answer: AnswerKey } {
+  const problems = createProblemList('The row', 5)
+  const { prompt, dataSource, rewardModel, extraInfo, index } = row
+  const columns = Object.entries(row.columns ?? {}).filter(([name]) => !ofTrainers.has(name))
+  const { task_json: written, split: _, ...info } = extraInfo ?? {}
+  const read = toTask(
+    { ...Object.fromEntries(columns), prompt, data_source: dataSource ?? undefined, reward_model: rewardModel, extra_info: info },
+    {
+      number: typeof index === 'number' ? index : 0,
+      split: partition === 'val' ? 'test' : 'train',
+      promptKey: undefined,
+      answers: 'optional',
+      problems,
+    },
+  )
+  if (!read) throw invalid(problems.toArray().map(({ message }) => message))
+  const task = typeof written === 'string' ? readTask(written) : read.task
+  return { task, answer: { version: 1, taskId: task.id, groundTruth: read.answer?.groundTruth ?? null } }
+}
+
+function readTask(text: string): Task {
+  let json: unknown
+  try {
+    json = JSON.parse(text)
+  } catch (cause) {
+    throw invalid([`extra_info.task_json is not JSON: ${cause instanceof Error ? cause.message : cause}.`])
+  }
+  const task = Task.safeParse(json)
+  if (task.success) return task.data
+  throw invalid(task.error.issues.slice(0, 3).map(({ path, message }) => `extra_info.task_json, ${path.join('.')}: ${message}.`))
+}
+
+function invalid(problems: readonly string[]): TrainError {
+  return new TrainError('ROLLOUT_INVALID', `${problems.join(' ')} Correct the dataset of the trainer.`)
+}

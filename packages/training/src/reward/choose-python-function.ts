@@ -1,0 +1,37 @@
+import { basename, extname } from 'node:path'
+import { didYouMean } from '@aworld-train/core'
+import { TrainError } from '@aworld-train/protocol'
+import type { PythonFunction } from './python-process.ts'
+import type { RewardReference } from './reward-module.ts'
+
+const parameters = '(data_source, solution_str, ground_truth, extra_info=None)'
+
+/**
+ * The named function, or without a name: the one named as the file, verl's `compute_score`, the only one. MODULE_INVALID
+ * lists what the file has, and says how a function must take its values.
+ */
+export function choosePythonFunction(functions: readonly PythonFunction[], { path, exportName }: RewardReference): PythonFunction {
+  const own = functions.filter((each) => each.own)
+  const find = (name: string) => functions.find((each) => each.name === name)
+  const chosen =
+    exportName === null
+      ? (find(basename(path, extname(path)).replaceAll('-', '_')) ?? find('compute_score') ?? (own.length === 1 ? own[0] : undefined))
+      : find(exportName)
+  const has = own.length === 0 ? 'no function' : own.map(({ name }) => `"${name}"`).join(', ')
+  if (!chosen) {
+    const names = own.map(({ name }) => name)
+    throw new TrainError(
+      'MODULE_INVALID',
+      exportName === null
+        ? `${path} has ${has}; name the reward among them, as ./reward.py#name.`
+        : `${path} has no function "${exportName}".${didYouMean(exportName, names)} It has ${has}.`,
+    )
+  }
+  if (!chosen.keywords && !chosen.positions) {
+    throw new TrainError(
+      'MODULE_INVALID',
+      `"${chosen.name}" of ${path} takes ${chosen.signature}; a reward is called with four values: ${parameters}.`,
+    )
+  }
+  return chosen
+}

@@ -1,0 +1,153 @@
+import { spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { TrainError } from '@aworld-train/protocol'
+import { plainValue } from '../dataset/plain-value.ts'
+
+/** A callable of the user's file, as the process sees it. */
+export interface PythonFunction {
+  readonly name: string
+  /** Defined in the file, not imported into it. */
+  readonly own: boolean
+  readonly signature: string
+  readonly async: boolean
+  /** Whether it takes the four values of a reward by name, and by position. */
+  readonly keywords: boolean
+  readonly positions: boolean
+}
+
+/** What came of a call, by its id. */
+export type PythonAnswer = { readonly id: number } & (
+  | { readonly kind: 'value'; readonly reward: number; readonly scores: Readonly<Record<string, number>> }
+  | { readonly kind: 'invalid'; readonly description: string }
+  | ({ readonly kind: 'threw' } & PythonFailure)
+  | { readonly kind: 'timeout'; readonly stuck: boolean }
+  | { readonly kind: 'cancelled' }
+)
+
+interface PythonFailure {
+  readonly message: string
+  /** `file:line` of the user's code. */
+  readonly where: string | null
+  readonly stack: string
+  readonly outOfMemory: boolean
+}
+
+export interface PythonCall {
+  readonly id: number
+  readonly arguments: readonly unknown[]
+  readonly timeoutMs: number
+}
+
+export interface PythonChoice {
+  readonly use: string
+  readonly byKeyword: boolean
+  readonly threads: number
+  /** What the process may take beside what loading the file took. */
+  readonly memoryMb: number
+}
+
+/** A Python process that has loaded the user's file. Its owner closes it. */
+export interface PythonProcess {
+  readonly functions: readonly PythonFunction[]
+  /** Settles the function; calls may be sent from now on. */
+  use(choice: PythonChoice, listener: PythonListener): void
+  call(call: PythonCall): void
+  cancel(id: number): void
+  close(): Promise<void>
+}
+
+export interface PythonListener {
+  onAnswer(answer: PythonAnswer): void
+  /** The process is gone, without `close`; `why` reads as "it was …", `output` ends what it printed. */
+  onExit(why: string, output: string): void
+}
+
+const startTimeoutMs = 120_000
+const outputCharacters = 4000
+const script = fileURLToPath(new URL('../../python/reward_worker.py', import.meta.url))
+
+/** AWORLD_TRAIN_PYTHON, else what `python3` is on PATH. */
+const defaultPython = () => process.env['AWORLD_TRAIN_PYTHON'] || (process.platform === 'win32' ? 'python' : 'python3')
+
+/** Starts Python and loads a file in it; MODULE_INVALID where there is no Python, or the file cannot be loaded. */
+export async function startPython(path: string, python: string = defaultPython()): Promise<PythonProcess> {
+  const child = spawn(python, ['-X', 'utf8', '-B', '-u', script, path], { env: environment(), stdio: ['pipe', 'pipe', 'pipe'] })
+  let output = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    output = (output + text).slice(-outputCharacters)
+    process.stderr.write(text)
+  })
+  // Between calls nothing here keeps this process alive; a write to a process that is gone shows as its exit.
+  child.stdin.on('error', () => {})
+  for (const handle of [child, ...child.stdio]) (handle as { unref?: () => void } | null)?.unref?.()
+
+  const exited = new Promise<string>((resolve) => {
+    child.once('error', (error) => resolve(error.message))
+    child.once('close', (code, signal) => resolve(signal === null ? `it ended with code ${code}` : `it was ended by ${signal}`))
+  })
+  const send = (message: object) => void child.stdin.write(`${JSON.stringify(plainValue(message))}\n`)
+  const close = async () => {
+    child.removeAllListeners('close')
+    if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return
+    const ended = new Promise((resolve) => child.once('exit', resolve))
+    child.ref()
+    child.kill('SIGKILL')
+    await ended
+  }
+
+  let onLine: (line: string) => void = () => {}
+  createInterface({ input: child.stdout, crlfDelay: Number.POSITIVE_INFINITY }).on('line', (line) => onLine(line))
+  const { promise: first, resolve, reject } = Promise.withResolvers<LoadReply>()
+  const cannot = (why: string, cause?: unknown) =>
+    new TrainError('MODULE_INVALID', `The reward file ${path} cannot be loaded by ${python}: ${why}`, { cause })
+  const timer = setTimeout(() => reject(cannot(`it did not load within ${startTimeoutMs / 1000} s.`)), startTimeoutMs)
+  onLine = (line) => resolve(JSON.parse(line) as LoadReply)
+  child.once('error', (error: NodeJS.ErrnoException) => {
+    const why = error.code === 'ENOENT' ? 'there is no such program' : error.message
+    reject(cannot(`${why}; install Python 3, or set AWORLD_TRAIN_PYTHON to one.`, error))
+  })
+  void exited.then((why) => reject(cannot(`${why}.${lastLine(output)}`)))
+  try {
+    const reply = await first
+    if (reply.kind === 'failed') {
+      const remedy = /^ModuleNotFoundError/.test(reply.message)
+        ? ' Install it for this Python, or set AWORLD_TRAIN_PYTHON to one that has it.'
+        : ''
+      throw cannot(`${described(reply)}.${remedy}`, reply.stack)
+    }
+    return {
+      functions: reply.functions,
+      use(choice, listener) {
+        onLine = (line) => listener.onAnswer(JSON.parse(line) as PythonAnswer)
+        void exited.then((why) => listener.onExit(why, lastLine(output)))
+        send(choice)
+      },
+      call: send,
+      cancel: (id) => send({ cancel: id }),
+      close,
+    }
+  } catch (error) {
+    await close()
+    throw error
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+type LoadReply = { readonly kind: 'loaded'; readonly functions: readonly PythonFunction[] } | ({ readonly kind: 'failed' } & PythonFailure)
+
+/** An exception in one line, with the place in the user's code. */
+export function described({ message, where }: { readonly message: string; readonly where: string | null }): string {
+  return where === null ? message : `${message} (${where})`
+}
+
+const lastLine = (output: string) => {
+  const line = output.trimEnd().split('\n').at(-1)?.trim()
+  return line ? ` It last wrote: ${line}` : ''
+}
+
+/** The variables of this process, without those that are its own: tokens and addresses of a run, and settings of Node and npm. */
+function environment(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:AWORLD_TRAIN_|NODE_|npm_|VITEST)/i.test(name)))
+}

@@ -1,0 +1,26 @@
+import type { RewardInput } from '@aworld-train/core'
+import type { Episode } from '@aworld-train/protocol'
+
+/** Characters of one episode that a worker is sent; what is longer is cut. */
+const maxMessageCharacters = 1_000_000
+
+/** The episode as a worker gets it: whole for a rich reward; without turns for a positional one, or where the text is over the bound. */
+export function toWorkerInput(input: RewardInput, rich: boolean): RewardInput {
+  const { task, episode, answer } = input
+  const size = episode.messages.reduce((sum, { content }) => sum + (content?.length ?? 0), episode.answer?.length ?? 0)
+  if (rich && size <= maxMessageCharacters) return { task, episode, answer }
+  let left = maxMessageCharacters
+  const cut = (text: string) => {
+    const kept = text.slice(0, left)
+    left -= kept.length
+    return kept
+  }
+  const bounded: Episode = {
+    ...episode,
+    answer: episode.answer === null ? null : cut(episode.answer),
+    trajectories: episode.trajectories.map((trajectory) => ({ ...trajectory, turns: [] })),
+    messages: episode.messages.map((message) => (message.content === null ? message : { ...message, content: cut(message.content) })),
+    toolCalls: episode.toolCalls.map((call) => ({ ...call, content: cut(call.content) })),
+  }
+  return { task, episode: bounded, answer }
+}
