@@ -15,6 +15,8 @@ import type { AgentSource } from './load/load-agent.ts'
 import type { InferenceReport } from './local/inference.ts'
 import { LocalTrainer } from './local/local-trainer.ts'
 import { type RunOptions, takesRunOptions } from './run-options.ts'
+import type { DryRunReport } from './verl/dry-run.ts'
+import { VerlTrainer } from './verl/verl-trainer.ts'
 
 /** The five modules of a training, and where it writes. Paths are relative to `baseDirectory`. */
 export interface AgentTrainerOptions extends RunOptions {
@@ -32,14 +34,16 @@ export interface AgentTrainerOptions extends RunOptions {
 
 /** Trainers that come as packages of their own: name to package. */
 const installable: Readonly<Record<string, string>> = {
-  verl: '@aworld-train/trainer-verl',
   areal: '@aworld-train/trainer-areal',
   swift: '@aworld-train/trainer-swift',
   trl: '@aworld-train/trainer-trl',
   tinker: '@aworld-train/engine-tinker',
 }
 
-const registry = createTrainerRegistry([['local', LocalTrainer]])
+const registry = createTrainerRegistry([
+  ['verl', VerlTrainer],
+  ['local', LocalTrainer],
+])
 
 function unknownTrainer(trainEngineName: string): TrainError {
   const known = [...registry.processors.keys()]
@@ -147,6 +151,15 @@ export class AgentTrainer {
       throw new TrainError('CONFIG_INVALID', `The trainer "${this.trainEngineName}" cannot run inference; use trainEngineName: 'local'.`)
     }
     return (await this.trainProcessor.inference(dataset, signal)) as Report
+  }
+
+  /** Writes what a training would start with, has it checked by what would be started, and starts nothing. */
+  async dryRun<Report = DryRunReport>(signal?: AbortSignal): Promise<Report> {
+    await this.validate()
+    if (!this.trainProcessor.dryRun) {
+      throw new TrainError('CONFIG_INVALID', `The trainer "${this.trainEngineName}" renders nothing; validate() checks what it is given.`)
+    }
+    return (await this.trainProcessor.dryRun(signal)) as Report
   }
 
   /** Adds a trainer of your own under `trainEngineName`. */

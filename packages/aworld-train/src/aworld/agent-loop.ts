@@ -8,12 +8,15 @@ export const policyAddress = 'http://policy.invalid/v1'
  * `getLlmServerAddress()` is the one in training; all others are frozen.
  */
 export abstract class AworldAgentLoop {
+  /** Called once for a run; what it returns takes part in every rollout. */
   abstract buildAgents(): Agent | Swarm | Promise<Agent | Swarm>
 
+  /** Address of the policy in training, with or without `await`. */
   getLlmServerAddress(_name?: string): string {
     return policyAddress
   }
 
+  /** Name of the policy, with or without `await`. */
   getLlmServerModelName(): string {
     return 'policy'
   }

@@ -5,6 +5,7 @@ import type { AgentProgram } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { parse } from 'yaml'
 import { AworldAgentLoop, policyAddress } from '../aworld/agent-loop.ts'
+import { buildAgents, isAgentLoopClass } from '../aworld/build-agents.ts'
 import { loadExport, parseExportPath } from './load-export.ts'
 
 /** What `AgentTrainer` takes as its agent. A path is a module (`./agent.ts#name`) or an agent.yaml. */
@@ -29,8 +30,8 @@ export async function loadAgent(source: AgentSource, baseDirectory: string): Pro
 }
 
 async function toProgram(value: unknown): Promise<AgentProgram> {
-  if (isAgentLoopClass(value)) return await toProgram(new value())
-  if (value instanceof AworldAgentLoop) return toAgentProgram(await value.buildAgents(), { policyBaseUrls: [policyAddress] })
+  if (isAgentLoopClass(value) || value instanceof AworldAgentLoop)
+    return toAgentProgram(await buildAgents(value), { policyBaseUrls: [policyAddress] })
   if (value instanceof Agent || value instanceof Swarm) return toAgentProgram(value)
   if (typeof value === 'function') return toAgentProgram(value as AgentFunction)
   if (isProgram(value)) return value
@@ -58,11 +59,11 @@ async function loadYaml(file: string): Promise<LoadedAgent> {
   return { program: toAgentProgram(source, { policyBaseUrls: [policyAddress] }), directory, module: null, files: [file] }
 }
 
-/** `_target_` of the seeds' agent.yaml: a list of `{name, _target_}`, or one such map. */
+/** `_target_` of the seeds' agent.yaml, a list of `{name, _target_}`, or one such map; of a rendered one its `module`. */
 function targetOf(document: unknown, file: string): string | null {
   const entries = Array.isArray(document) ? document : [document]
   const targets = entries.filter(
-    (entry): entry is { _target_: unknown } => typeof entry === 'object' && entry !== null && '_target_' in entry,
+    (entry): entry is Readonly<Record<string, unknown>> => typeof entry === 'object' && entry !== null && '_target_' in entry,
   )
   if (targets.length === 0) {
     if (document === null || document === undefined || Array.isArray(document)) {
@@ -71,7 +72,14 @@ function targetOf(document: unknown, file: string): string | null {
     return null
   }
   if (targets.length > 1) throw new TrainError('AGENT_INVALID', `${file} names ${targets.length} agent loops; keep the one to train.`)
-  const target = targets[0]?._target_
+  const [{ name: _name, _target_, module, ...rest }] = targets as [Readonly<Record<string, unknown>>]
+  const isRendered = typeof _target_ === 'string' && _target_.startsWith('aworld_train_bridge.')
+  const target = isRendered ? module : _target_
+  if (isRendered && typeof module !== 'string')
+    throw new TrainError('AGENT_INVALID', `${file} names no module of the agent; export it from one, and train it as ./file.ts#Export.`)
+  const [unread] = isRendered ? [] : Object.keys(rest)
+  if (unread !== undefined)
+    throw new TrainError('AGENT_INVALID', `"${unread}" beside "_target_" in ${file} has no effect; set it in buildAgents().`)
   if (typeof target !== 'string' || target === '')
     throw new TrainError('AGENT_INVALID', `"_target_" in ${file} is not a path; write ./file.ts#Export.`)
   if (/^[\w.]+$/.test(target) && !/\.[cm]?[jt]s$/.test(target)) {
@@ -81,10 +89,6 @@ function targetOf(document: unknown, file: string): string | null {
     )
   }
   return target
-}
-
-function isAgentLoopClass(value: unknown): value is new () => AworldAgentLoop {
-  return typeof value === 'function' && value.prototype instanceof AworldAgentLoop
 }
 
 function isProgram(value: unknown): value is AgentProgram {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { stableHash } from '@aworld-train/core'
+import type { LoadedDataset } from '@aworld-train/training'
 import { parseExportPath } from '../load/load-export.ts'
 import type { LocalPlan } from './plan.ts'
 
@@ -20,17 +21,23 @@ export function configurationHash(plan: LocalPlan): string {
     agentFiles: plan.agentFiles.map(bytesHash),
     model: plan.model,
     warmUp,
-    warmUpFile: plan.model === null && warmUp !== null ? bytesHash(parseExportPath(warmUp, configDirectory).file) : null,
+    warmUpFile: plan.model === null && warmUp !== null ? exportHash(warmUp, configDirectory) : null,
     train: tasks(plan.train),
     validation: tasks(plan.validation),
     test: tasks(plan.test),
     answers: [plan.train, plan.validation, plan.test].map((dataset) => dataset && [...dataset.answers.values()]),
     reward: typeof rewardSource === 'string' ? rewardSource : null,
-    rewardFile: typeof rewardSource === 'string' ? bytesHash(parseExportPath(rewardSource, rewardDirectory).file) : null,
+    rewardFile: typeof rewardSource === 'string' ? exportHash(rewardSource, rewardDirectory) : null,
   })
 }
 
+/** Tasks and answers of a dataset. */
+export const datasetHash = ({ tasks, answers }: LoadedDataset) => [tasks.map(({ hash }) => hash), [...answers.values()]]
+
+/** Bytes of the file that `./file.ts#name` names. */
+export const exportHash = (path: string, directory: string) => bytesHash(parseExportPath(path, directory).file)
+
 /** `null` for a file that is not there; whoever loads it says so. */
-function bytesHash(file: string): string | null {
+export function bytesHash(file: string): string | null {
   return existsSync(file) ? createHash('sha256').update(readFileSync(file)).digest('hex') : null
 }

@@ -77,7 +77,7 @@ it('asks no frozen model and adds to no recording; with recorded answers it says
     writeFileSync(cassette, '')
     expect(await rollout({ mode: 'replay', cassette })).toMatchObject({
       ok: true,
-      message: expect.stringMatching(/^ended early.*"judge".*judge\.jsonl.*\n.*1 turns in 1 branch/),
+      message: expect.stringMatching(/^ended early.*"judge".*judge\.jsonl.*\n.*1 turn in 1 branch/),
     })
     expect(calls).toBe(0)
   } finally {

@@ -218,6 +218,8 @@ function describeRollout(episode: Episode): string {
     : tokenReport(episode)
 }
 
+const counted = (count: number, one: string, many = `${one}s`): string => `${count} ${count === 1 ? one : many}`
+
 /** How many tokens one episode sampled, how its turns hang together, and what reaches a trainer. */
 function tokenReport(episode: Episode): string {
   const all = episode.trajectories.flatMap((trajectory) => trajectory.turns)
@@ -231,7 +233,7 @@ function tokenReport(episode: Episode): string {
     ...new Set(turns.filter(({ parent, index }) => parent === null && index > 0).flatMap(({ branchReasons }) => branchReasons)),
   ]
   return [
-    `${episode.stopReason}, reward ${episode.reward ?? 'not scored'}: ${turns.length} turns in ${branches} branch${branches === 1 ? '' : 'es'}${reasons.length > 0 ? ` (${reasons.join(', ')})` : ''}, ${episode.toolCalls.length} tool calls${frozen > 0 ? `, ${frozen} calls to frozen models` : ''}`,
-    `${sampled} tokens sampled, ${masked} with loss mask 1 in ${samples.length} training sample${samples.length === 1 ? '' : 's'}`,
+    `${episode.stopReason}, reward ${episode.reward ?? 'not scored'}: ${counted(turns.length, 'turn')} in ${counted(branches, 'branch', 'branches')}${reasons.length > 0 ? ` (${reasons.join(', ')})` : ''}, ${counted(episode.toolCalls.length, 'tool call')}${frozen > 0 ? `, ${counted(frozen, 'call')} to frozen models` : ''}`,
+    `${counted(sampled, 'token')} sampled, ${masked} with loss mask 1 in ${counted(samples.length, 'training sample')}`,
   ].join('\n')
 }

@@ -1,3 +1,4 @@
+import { access } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { FrozenRoute } from '@aworld-train/gateway'
 import { TrainError } from '@aworld-train/protocol'
@@ -19,4 +20,15 @@ export function toFrozenRoutes(models: Readonly<Record<string, FrozenModelSettin
     }
   }
   return routes
+}
+
+/** Throws CONFIG_INVALID where recorded answers are to be used that have no file, or FROZEN_REPLAY_MISSING where the file is not there. */
+export async function checkRecordings(models: Readonly<Record<string, FrozenModelSettings>>, directory: string): Promise<void> {
+  for (const [name, { cassette }] of Object.entries(toFrozenRoutes(models, directory))) {
+    if (cassette?.mode !== 'replay') continue
+    await access(cassette.path).catch((cause: unknown) => {
+      const message = `models.${name}.mode is "replay", and there are no recorded answers in ${cassette.path}; record the run first, with mode: record.`
+      throw new TrainError('FROZEN_REPLAY_MISSING', message, { cause })
+    })
+  }
 }

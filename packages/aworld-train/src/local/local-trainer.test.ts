@@ -49,6 +49,15 @@ describe('validate', () => {
     await AgentTrainer.create(options({ agent, config: { ...config, models: { ...config.models, lagre: large } } }))
   })
 
+  it.each([
+    [{ mode: 'replay' }, 'CONFIG_INVALID', /set models\.large\.cassette/],
+    [{ mode: 'replay', cassette: 'not-there.jsonl' }, 'FROZEN_REPLAY_MISSING', /models\.large\.mode.*not-there\.jsonl; record the run/],
+  ])('refuses %j of a frozen model before anything is made', async (recording, code, message) => {
+    const large = { baseUrl: 'http://127.0.0.1:9/v1', model: 'large-2026', ...recording }
+    const creating = AgentTrainer.create(options({ config: { model: { path: folder }, models: { large } } }))
+    await expect(creating).rejects.toMatchObject({ code, message: expect.stringMatching(message) })
+  })
+
   it('names the run after the first agent that is trained', async () => {
     const judge = new Agent({ name: 'judge', conf: { llmBaseUrl: 'http://127.0.0.1:9/v1', llmModelName: 'large' } })
     const trainer = await AgentTrainer.create(options({ agent: new Swarm(judge, new Agent({ name: 'solver' })) }))

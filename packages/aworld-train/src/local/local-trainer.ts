@@ -5,7 +5,6 @@ import { type RunReport, TrainError } from '@aworld-train/protocol'
 import {
   createReward,
   type DatasetSource,
-  datasetOverlap,
   type LoadedDataset,
   type LocalConfig,
   loadDataset,
@@ -14,9 +13,14 @@ import {
   requireTrainable,
   TrainerProcessor,
 } from '@aworld-train/training'
-import { type AgentSource, type LoadedAgent, loadAgent } from '../load/load-agent.ts'
+import { collectProblems } from '../checks/collect-problems.ts'
+import { chosenColumn, loadNamedDataset, overlapNotes, refuseProblems } from '../checks/named-dataset.ts'
+import { findReward, type NamedReward, tryReward } from '../checks/named-reward.ts'
+import { loadTrainableAgent } from '../checks/trainable-agent.ts'
+import type { AgentSource, LoadedAgent } from '../load/load-agent.ts'
 import type { RunOptions, TakesRunOptions } from '../run-options.ts'
 import { checkModels, policyName } from './check-models.ts'
+import { checkRecordings } from './frozen-routes.ts'
 import { type InferenceReport, runInference } from './inference.ts'
 import { type OpenPolicy, openPolicy } from './open-policy.ts'
 import type { LocalPlan } from './plan.ts'
@@ -41,15 +45,8 @@ export class LocalTrainer extends TrainerProcessor implements TakesRunOptions {
   }
 
   override async checkAgent(agent: unknown): Promise<AgentProgram> {
-    this.#agent = await loadAgent(agent as AgentSource, this.#baseDirectory)
-    const { program } = this.#agent
-    if (!program.agents.some(({ trainable }) => trainable)) {
-      throw new TrainError(
-        'AGENT_INVALID',
-        `No agent uses the policy in training: ${program.agents.map(({ name }) => name).join(', ')} have addresses of their own. Leave llmBaseUrl out of the one to train.`,
-      )
-    }
-    return program
+    this.#agent = await loadTrainableAgent(agent as AgentSource, this.#baseDirectory)
+    return this.#agent.program
   }
 
   override async checkDataset(trainDataset?: unknown, testDataset?: unknown): Promise<void> {
@@ -59,22 +56,15 @@ export class LocalTrainer extends TrainerProcessor implements TakesRunOptions {
 
   override async checkReward(rewardFunc?: unknown): Promise<void> {
     this.#reward = rewardFunc as RewardSource | undefined
-    if (this.#reward !== undefined) await this.#tryReward(this.#reward, this.#baseDirectory)
+    if (this.#reward !== undefined) await tryReward(this.#reward, this.#baseDirectory)
   }
 
   /** Reads the configuration, then what it names: datasets, reward, model. */
   override async checkConfig(config?: unknown): Promise<LocalConfig> {
     const configDirectory = typeof config === 'string' ? dirname(resolve(this.#baseDirectory, config)) : this.#baseDirectory
     const source = typeof config === 'string' ? resolve(this.#baseDirectory, config) : (config as object | undefined)
-    const problems: unknown[] = []
-    const attempt = async <T>(work: () => T | Promise<T>): Promise<T | undefined> => {
-      try {
-        return await work()
-      } catch (problem) {
-        problems.push(problem)
-        return undefined
-      }
-    }
+    const problems = collectProblems()
+    const { attempt } = problems
 
     const parsed = await attempt(() => parseLocalConfig(source))
     // Where the configuration cannot be read, what it does not name is checked all the same.
@@ -91,14 +81,8 @@ export class LocalTrainer extends TrainerProcessor implements TakesRunOptions {
       this.#dataset('validationDataset', validationSource, [], configDirectory, 'validation', settings),
     )
     if (parsed && train === null)
-      problems.push(new TrainError('DATASET_INVALID', 'There is no training data; pass trainDataset, or name files in data.trainFiles.'))
-    if (train && test) {
-      const overlap = datasetOverlap(train.tasks, test.tasks)
-      if (overlap.length > 0)
-        notes.push(
-          `${overlap.length} of ${test.tasks.length} test tasks are training tasks too (the first: "${overlap[0]?.id}"); the result on them shows memory, not skill.`,
-        )
-    }
+      problems.add(new TrainError('DATASET_INVALID', 'There is no training data; pass trainDataset, or name files in data.trainFiles.'))
+    if (train && test) notes.push(...overlapNotes(train, test))
 
     if (parsed && train) await attempt(() => requireTrainable({ config: settings, tasks: train.tasks }))
     const reward = parsed && (await attempt(() => this.#rewardSource(settings, configDirectory)))
@@ -107,8 +91,9 @@ export class LocalTrainer extends TrainerProcessor implements TakesRunOptions {
     if (parsed && agent) {
       const folder = start ? start.model : (this.#options.model ?? settings.model.path)
       await attempt(() => checkModels(agent.program.agents, { frozen: Object.keys(settings.models), policy: policyName(folder) }))
+      await attempt(() => checkRecordings(settings.models, agent.directory))
     }
-    if (problems.length > 0) throw joinProblems(problems)
+    problems.throwAny()
     // Whoever checks the agent has named its problem; this check found none of its own.
     if (!agent || !train || !reward || !start) return settings
 
@@ -185,62 +170,31 @@ export class LocalTrainer extends TrainerProcessor implements TakesRunOptions {
     }
   }
 
-  #fromBase(source: DatasetSource): DatasetSource {
-    return typeof source === 'string' ? resolve(this.#baseDirectory, source) : source
-  }
-
-  /** One dataset from the option or the files of the configuration; `null` where neither names one. */
   async #dataset(
     option: string,
     given: DatasetSource | undefined,
     files: readonly string[],
     configDirectory: string,
     split: string,
-    config: LocalConfig,
+    { data }: LocalConfig,
   ): Promise<LoadedDataset | null> {
-    const paths = files.map((file) => resolve(configDirectory, file))
-    if (given === undefined && paths.length === 0) return null
-    const source = given === undefined ? undefined : this.#fromBase(given)
-    if (source !== undefined && paths.length > 0 && !(paths.length === 1 && paths[0] === source)) {
-      throw new TrainError(
-        'CONFIG_INVALID',
-        `${option} and the configuration name different data (${typeof source === 'string' ? source : 'an object'} and ${paths.join(', ')}); keep one.`,
-      )
-    }
-    const sources = source === undefined ? paths : [source]
-    const parts: LoadedDataset[] = []
-    for (const each of sources) {
-      const loaded = await loadDataset(each, { split, promptKey: promptKeyOf(config.data) })
-      refuseProblems(loaded)
-      parts.push(loaded)
-    }
-    return mergeDatasets(parts)
+    const { promptKey } = data
+    return await loadNamedDataset({ option, given, baseDirectory: this.#baseDirectory, files, configDirectory, split, promptKey })
   }
 
   async #inferenceDataset(source: DatasetSource, { data }: LocalConfig): Promise<LoadedDataset> {
-    const loaded = await loadDataset(this.#fromBase(source), { split: 'test', answers: 'optional', promptKey: promptKeyOf(data) })
+    const from = typeof source === 'string' ? resolve(this.#baseDirectory, source) : source
+    const loaded = await loadDataset(from, { split: 'test', answers: 'optional', promptKey: chosenColumn(data.promptKey) })
     refuseProblems(loaded)
     return loaded
   }
 
-  async #rewardSource(config: LocalConfig, configDirectory: string): Promise<{ source: RewardSource; directory: string }> {
-    const named =
-      config.reward.path === null
-        ? undefined
-        : `${resolve(configDirectory, config.reward.path)}${config.reward.name === null ? '' : `#${config.reward.name}`}`
-    if (this.#reward !== undefined && named !== undefined && this.#reward !== named) {
-      throw new TrainError('CONFIG_INVALID', 'rewardFunc and reward.path of the configuration are two different rewards; keep one.')
-    }
-    if (this.#reward !== undefined) return { source: this.#reward, directory: this.#baseDirectory }
-    if (named === undefined)
+  async #rewardSource({ reward }: LocalConfig, configDirectory: string): Promise<NamedReward> {
+    const { path, name } = reward
+    const found = await findReward({ given: this.#reward, baseDirectory: this.#baseDirectory, path, name, configDirectory })
+    if (found === null)
       throw new TrainError('CONFIG_INVALID', 'There is no reward; pass rewardFunc, or name reward.path in the configuration.')
-    await this.#tryReward(named, configDirectory)
-    return { source: named, directory: configDirectory }
-  }
-
-  async #tryReward(source: RewardSource, directory: string): Promise<void> {
-    const reward = await createReward(source, { baseDirectory: directory })
-    await reward.close()
+    return found
   }
 
   #startingModel(config: LocalConfig, configDirectory: string): { model: string | null; warmUp: string | null } {
@@ -260,30 +214,4 @@ export class LocalTrainer extends TrainerProcessor implements TakesRunOptions {
     }
     return { model: named, warmUp }
   }
-}
-
-/** A column that was chosen; `prompt` is looked for together with its other names. */
-const promptKeyOf = ({ promptKey }: LocalConfig['data']) => (promptKey === 'prompt' ? undefined : promptKey)
-
-function refuseProblems({ problems }: LoadedDataset): void {
-  if (problems.length === 0) return
-  throw new TrainError('DATASET_INVALID', problems.map(({ message }) => message).join('\n'), { details: { problems } })
-}
-
-function mergeDatasets(parts: readonly LoadedDataset[]): LoadedDataset {
-  if (parts.length === 1) return parts[0] as LoadedDataset
-  const tasks = parts.flatMap((part) => part.tasks)
-  const seen = new Set<string>()
-  for (const { id } of tasks) {
-    if (seen.has(id))
-      throw new TrainError('DATASET_INVALID', `Task "${id}" stands in two files of the dataset; give each task an id of its own.`)
-    seen.add(id)
-  }
-  return { tasks, answers: new Map(parts.flatMap((part) => [...part.answers])), problems: [] }
-}
-
-function joinProblems(problems: readonly unknown[]): TrainError {
-  if (problems.length === 1 && problems[0] instanceof TrainError) return problems[0]
-  const messages = problems.map((problem) => (problem instanceof Error ? problem.message : String(problem)))
-  return new TrainError('CONFIG_INVALID', messages.join('\n'), { cause: new AggregateError(problems), details: { problems: messages } })
 }

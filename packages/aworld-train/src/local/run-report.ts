@@ -23,8 +23,11 @@ export interface CallSummary {
   readonly tokenReport: TokenReport
 }
 
+/** The parts of a stage that count. */
+export type CallCounters = Pick<Stage, 'gateway' | 'environment' | 'runner' | 'engineCalls'>
+
 /** Calls as each side of a wire counted them in this process, and what clients did to them; `since` is when it began, in Unix milliseconds. */
-export async function summarizeCalls(stage: Stage, episodes: Iterable<Episode>, since: number): Promise<CallSummary> {
+export async function summarizeCalls(stage: CallCounters, episodes: Iterable<Episode>, since: number): Promise<CallSummary> {
   const environment = await stage.environment.counts()
   const gateway = stage.gateway.counts()
   const report = createTokenReport()

@@ -1,13 +1,11 @@
 import { type ChatModel, loadChatModel } from '@aworld-train/chat'
 import type { Environment, Reward, RunStore } from '@aworld-train/core'
 import { createLocalEngine, type LocalEngine } from '@aworld-train/engine-local'
-import { createEnvironment } from '@aworld-train/environment'
-import { createGateway, type Gateway } from '@aworld-train/gateway'
-import type { AnswerKey, RolloutLimits, RunEvent } from '@aworld-train/protocol'
-import { createRolloutRunner, type InProcessRolloutRunner } from '@aworld-train/rollout'
-import type { LocalConfig } from '@aworld-train/training'
-import { checkModels } from './check-models.ts'
-import { toFrozenRoutes } from './frozen-routes.ts'
+import type { Gateway } from '@aworld-train/gateway'
+import type { AnswerKey, RunEvent } from '@aworld-train/protocol'
+import type { InProcessRolloutRunner } from '@aworld-train/rollout'
+import { openAgentSide } from '../stage/agent-side.ts'
+import { countCalls } from '../stage/count-calls.ts'
 import type { LocalPlan } from './plan.ts'
 
 export interface StageOptions {
@@ -61,61 +59,32 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     history: config.model.history,
     templateArguments: config.model.templateArguments,
   })
-  let engineCalls = 0
-  const counted: typeof local.engine = {
-    name: local.engine.name,
-    model: local.engine.model,
-    generate(request, signal) {
-      engineCalls += 1
-      return local.engine.generate(request, signal)
-    },
-    weightVersion: () => local.engine.weightVersion(),
-    sampledTokens: () => local.engine.sampledTokens(),
-    close: () => local.engine.close(),
-  }
-  const { name } = counted.model
-  const frozen = toFrozenRoutes(config.models, agentDirectory)
-  checkModels(program.agents, { frozen: Object.keys(frozen), policy: name })
-  const gateway = stack.adopt(
-    await createGateway({
-      models: { ...frozen, [name]: { kind: 'token', engine: counted, chat } },
-      defaultModel: name,
-      // An agent of any framework asks for the model that it was written for; where there are others to ask for, a name is meant.
-      aliases: Object.keys(frozen).length === 0 ? { '*': name } : {},
-      seed,
-      onWarning: ({ code, message }) => onEvent({ type: 'warning-raised', at: Date.now(), code, message }),
-    }),
-    (each) => each.close(),
-  )
-  const environment = stack.adopt(createEnvironment({ baseDirectory: agentDirectory }), (each) => each.close())
-  stack.defer(async () => await program.close?.())
-  const runner = stack.adopt(
-    createRolloutRunner({
-      program,
-      gateway,
-      environment,
-      reward,
-      store,
-      answerKey: (taskId) => answers.get(taskId) ?? { version: 1, taskId, groundTruth: null },
-      concurrency: config.concurrency,
-      limits: toRolloutLimits(config.limits),
-      onEvent,
-    }),
-    (each) => each.close(),
-  )
+  const counted = countCalls(local.engine)
+  const { name } = local.engine.model
+  const side = await openAgentSide(stack, {
+    policy: { kind: 'token', engine: counted.engine, chat },
+    name,
+    models: config.models,
+    seed,
+    program,
+    agentDirectory,
+    reward,
+    store,
+    answerKey: (taskId) => answers.get(taskId) ?? { version: 1, taskId, groundTruth: null },
+    concurrency: config.concurrency,
+    limits: config.limits,
+    onEvent,
+  })
+  const runner = stack.adopt(side.openRunner(), (each) => each.close())
   const owned = stack.move()
   return {
     local,
     reference: reference?.learner,
     chat,
-    gateway,
-    environment,
+    gateway: side.gateway,
+    environment: side.environment,
     runner,
-    engineCalls: () => engineCalls,
+    engineCalls: counted.calls,
     close: () => owned.disposeAsync(),
   }
-}
-
-function toRolloutLimits(limits: LocalConfig['limits']): RolloutLimits {
-  return Object.fromEntries(Object.entries(limits).filter(([, value]) => value !== null)) as RolloutLimits
 }

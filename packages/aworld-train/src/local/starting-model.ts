@@ -1,7 +1,6 @@
 import { join } from 'node:path'
 import type { RunEvent } from '@aworld-train/protocol'
 import type { OwnedRunStore } from '@aworld-train/store'
-import type { LocalPlan } from './plan.ts'
 import { runWarmUp } from './warm-up.ts'
 
 const modelState = 'warm-up-finished'
@@ -12,9 +11,17 @@ export interface MakeModelContext {
   readonly warmUpMs: { value: number }
 }
 
+export interface WarmUpPlan {
+  /** `./file.ts#name`, relative to `configDirectory`. */
+  readonly warmUp: string | null
+  readonly configDirectory: string
+  readonly seed: number
+  readonly engine: { readonly simd: 'auto' | 'plain' | 'relaxed'; readonly threads: number | null }
+}
+
 /** The warm-up's model, kept in the run so that a resumed run does not make it again. */
 export async function makeModel(
-  plan: LocalPlan,
+  plan: WarmUpPlan,
   path: string,
   store: OwnedRunStore,
   { emit, signal, warmUpMs }: MakeModelContext,
@@ -25,8 +32,7 @@ export async function makeModel(
   await runWarmUp(plan.warmUp as string, plan.configDirectory, {
     directory,
     seed: plan.seed,
-    simd: plan.config.engine.simd,
-    threads: plan.config.engine.threads,
+    ...plan.engine,
     signal,
     onProgress: (done, total, metrics) =>
       emit({ type: 'phase-progress', at: Date.now(), phase: 'warm-up', done, total, metrics: { ...metrics } }),

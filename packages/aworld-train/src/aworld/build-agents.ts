@@ -1,0 +1,39 @@
+import { Agent, Swarm } from '@aworld-train/agent'
+import { TrainError } from '@aworld-train/protocol'
+import { AworldAgentLoop } from './agent-loop.ts'
+
+/** What an agent that is made of nothing but its modules may take; it loads no model and calls none. */
+const defaultTimeoutMs = 60_000
+
+/** Whether a value is a class that extends AworldAgentLoop. */
+export function isAgentLoopClass(value: unknown): value is new () => AworldAgentLoop {
+  return typeof value === 'function' && value.prototype instanceof AworldAgentLoop
+}
+
+/** What `buildAgents` returns, awaited; AGENT_INVALID names the loop where it throws, returns no agent, or not within `timeoutMs`. */
+export async function buildAgents(
+  source: AworldAgentLoop | (new () => AworldAgentLoop),
+  { timeoutMs = defaultTimeoutMs }: { readonly timeoutMs?: number | undefined } = {},
+): Promise<Agent | Swarm> {
+  const name = (typeof source === 'function' ? source.name : source.constructor.name) || 'AworldAgentLoop'
+  const invalid = (what: string, cause?: unknown) => new TrainError('AGENT_INVALID', `${name}.buildAgents() ${what}`, { cause })
+  const { promise: late, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(
+    () => reject(invalid(`returned nothing within ${timeoutMs} ms; build the agents without waiting for a server.`)),
+    timeoutMs,
+  )
+  let built: unknown
+  try {
+    const loop = typeof source === 'function' ? new source() : source
+    built = await Promise.race([loop.buildAgents(), late])
+  } catch (error) {
+    if (error instanceof TrainError) throw error
+    throw invalid(`threw: ${error instanceof Error ? error.message : String(error)}`, error)
+  } finally {
+    clearTimeout(timer)
+  }
+  if (built instanceof Agent || built instanceof Swarm) return built
+  const returned =
+    built === undefined || built === null ? `${built}` : Array.isArray(built) ? 'an array' : `a value of type ${typeof built}`
+  throw invalid(`returned ${returned}; return an Agent, or a Swarm of agents.`)
+}

@@ -1,0 +1,34 @@
+import { TrainError } from '@aworld-train/protocol'
+
+/** Problems of one check, which goes on after each so that all are known at once. */
+export interface ProblemCollection {
+  /** `undefined` where the work threw. */
+  attempt<T>(work: () => T | Promise<T>): Promise<T | undefined>
+  add(problem: unknown): void
+  /** Throws the only problem as it is, or CONFIG_INVALID with all of them. */
+  throwAny(): void
+}
+
+export function collectProblems(): ProblemCollection {
+  const problems: unknown[] = []
+  return {
+    async attempt(work) {
+      try {
+        return await work()
+      } catch (problem) {
+        problems.push(problem)
+        return undefined
+      }
+    },
+    add: (problem) => void problems.push(problem),
+    throwAny() {
+      if (problems.length > 0) throw joinProblems(problems)
+    },
+  }
+}
+
+function joinProblems(problems: readonly unknown[]): TrainError {
+  if (problems.length === 1 && problems[0] instanceof TrainError) return problems[0]
+  const messages = problems.map((problem) => (problem instanceof Error ? problem.message : String(problem)))
+  return new TrainError('CONFIG_INVALID', messages.join('\n'), { cause: new AggregateError(problems), details: { problems: messages } })
+}

@@ -1,0 +1,68 @@
+import { resolve } from 'node:path'
+import { TrainError } from '@aworld-train/protocol'
+import { type DatasetSource, datasetOverlap, type LoadedDataset, loadDataset } from '@aworld-train/training'
+
+export interface NamedDataset {
+  /** Name of the option, for messages. */
+  readonly option: string
+  readonly given: DatasetSource | undefined
+  /** Folder that a given path is relative to. */
+  readonly baseDirectory: string
+  /** What the configuration names. */
+  readonly files: readonly string[]
+  readonly configDirectory: string
+  readonly split: string
+  /** Column of the prompt. */
+  readonly promptKey: string
+}
+
+/** One dataset from an option or the files of the configuration; `null` where neither names one. CONFIG_INVALID where both do and differ, DATASET_INVALID for a bad one. */
+export async function loadNamedDataset(named: NamedDataset): Promise<LoadedDataset | null> {
+  const { option, given, baseDirectory, configDirectory, split, promptKey } = named
+  const paths = named.files.map((file) => resolve(configDirectory, file))
+  if (given === undefined && paths.length === 0) return null
+  const source = typeof given === 'string' ? resolve(baseDirectory, given) : given
+  if (source !== undefined && paths.length > 0 && !(paths.length === 1 && paths[0] === source)) {
+    throw new TrainError(
+      'CONFIG_INVALID',
+      `${option} and the configuration name different data (${typeof source === 'string' ? source : 'an object'} and ${paths.join(', ')}); keep one.`,
+    )
+  }
+  const parts: LoadedDataset[] = []
+  for (const each of source === undefined ? paths : [source]) {
+    const loaded = await loadDataset(each, { split, promptKey: chosenColumn(promptKey) })
+    refuseProblems(loaded)
+    parts.push(loaded)
+  }
+  return mergeDatasets(parts)
+}
+
+/** A column that was chosen; `prompt` is looked for together with its other names. */
+export const chosenColumn = (promptKey: string) => (promptKey === 'prompt' ? undefined : promptKey)
+
+/** Throws DATASET_INVALID with every problem. */
+export function refuseProblems({ problems }: LoadedDataset): void {
+  if (problems.length === 0) return
+  throw new TrainError('DATASET_INVALID', problems.map(({ message }) => message).join('\n'), { details: { problems } })
+}
+
+function mergeDatasets(parts: readonly LoadedDataset[]): LoadedDataset {
+  if (parts.length === 1) return parts[0] as LoadedDataset
+  const tasks = parts.flatMap((part) => part.tasks)
+  const seen = new Set<string>()
+  for (const { id } of tasks) {
+    if (seen.has(id))
+      throw new TrainError('DATASET_INVALID', `Task "${id}" stands in two files of the dataset; give each task an id of its own.`)
+    seen.add(id)
+  }
+  return { tasks, answers: new Map(parts.flatMap((part) => [...part.answers])), problems: [] }
+}
+
+/** What to say once where tests are trained on; none otherwise. */
+export function overlapNotes(train: LoadedDataset, test: LoadedDataset): string[] {
+  const overlap = datasetOverlap(train.tasks, test.tasks)
+  if (overlap.length === 0) return []
+  return [
+    `${overlap.length} of ${test.tasks.length} test tasks are training tasks too (the first: "${overlap[0]?.id}"); the result on them shows memory, not skill.`,
+  ]
+}

@@ -1,0 +1,38 @@
+import { resolve } from 'node:path'
+import { TrainError } from '@aworld-train/protocol'
+import { createReward, type RewardSource } from '@aworld-train/training'
+
+export interface NamedReward {
+  readonly source: RewardSource
+  /** Folder that a path is relative to. */
+  readonly directory: string
+}
+
+export interface RewardNames {
+  readonly given: RewardSource | undefined
+  readonly baseDirectory: string
+  /** What the configuration names: a file, and a name in it. */
+  readonly path: string | null
+  readonly name: string | null
+  readonly configDirectory: string
+  /** Interpreter for a reward in Python, where another than the default one is known. */
+  readonly python?: string | undefined
+}
+
+/** The reward of an option or the configuration, tried once where the configuration names it; `null` where neither does. CONFIG_INVALID for two that differ. */
+export async function findReward({ given, baseDirectory, path, name, configDirectory, python }: RewardNames): Promise<NamedReward | null> {
+  const named = path === null ? undefined : `${resolve(configDirectory, path)}${name === null ? '' : `#${name}`}`
+  if (given !== undefined && named !== undefined && given !== named) {
+    throw new TrainError('CONFIG_INVALID', 'rewardFunc and reward.path of the configuration are two different rewards; keep one.')
+  }
+  if (given !== undefined) return { source: given, directory: baseDirectory }
+  if (named === undefined) return null
+  await tryReward(named, configDirectory, python)
+  return { source: named, directory: configDirectory }
+}
+
+/** Throws what loading the reward throws. */
+export async function tryReward(source: RewardSource, directory: string, python?: string): Promise<void> {
+  const reward = await createReward(source, { baseDirectory: directory, python })
+  await reward.close()
+}

@@ -1,0 +1,13 @@
+import { TrainError } from '@aworld-train/protocol'
+import { type AgentSource, type LoadedAgent, loadAgent } from '../load/load-agent.ts'
+
+/** Loads an agent of which at least one part is trained; AGENT_INVALID where all of them are frozen. */
+export async function loadTrainableAgent(source: AgentSource, baseDirectory: string): Promise<LoadedAgent> {
+  const loaded = await loadAgent(source, baseDirectory)
+  const { agents } = loaded.program
+  if (agents.some(({ trainable }) => trainable)) return loaded
+  throw new TrainError(
+    'AGENT_INVALID',
+    `No agent uses the policy in training: ${agents.map(({ name }) => name).join(', ')} have addresses of their own. Leave llmBaseUrl out of the one to train.`,
+  )
+}

@@ -1,0 +1,23 @@
+import { messageModels, type RunStore } from '@aworld-train/core'
+import type { RunEvent } from '@aworld-train/protocol'
+
+/** After step 1 and then every tenth step, shows one training episode of that step, another place in it each time. */
+export function createEpisodeSampler(
+  store: Pick<RunStore, 'episode'>,
+  emit: (event: RunEvent) => void,
+): { onEvent: (event: RunEvent) => void } {
+  let finished: string[] = []
+  return {
+    onEvent(event) {
+      emit(event)
+      if (event.type === 'step-start') finished = []
+      if (event.type === 'rollout-end' && event.split === 'train') finished.push(event.rollout)
+      if (event.type !== 'step-end' || (event.step !== 1 && event.step % 10 !== 0)) return
+      const chosen = finished.sort()[(event.step * 37) % (finished.length || 1)]
+      const episode = chosen === undefined ? null : store.episode(chosen)
+      if (!episode) return
+      const { rollout, taskId, reward, messages } = episode
+      emit({ type: 'episode-sampled', at: Date.now(), rollout, taskId, step: event.step, reward, messages, models: messageModels(episode) })
+    },
+  }
+}

@@ -1,0 +1,66 @@
+import { rm } from 'node:fs/promises'
+import { type RunEvent, type TrainError, toTrainError } from '@aworld-train/protocol'
+import { type OwnedRunStore, openRunStore, resolveRun, toStoreError } from '@aworld-train/store'
+import { firstFailure } from '../local/first-failure.ts'
+import { runVersions } from '../local/run-files.ts'
+import type { RunOptions } from '../run-options.ts'
+
+export interface RunDirectoryRequest {
+  readonly runPath: string
+  /** First part of the folder's name. */
+  readonly name: string
+  /** Runs of equal hash are the same command. */
+  readonly configurationHash: string
+  /** Kept in the manifest of a new run. */
+  readonly provenance: Readonly<Record<string, unknown>>
+  readonly options: RunOptions
+  readonly signal: AbortSignal
+}
+
+export interface RunDirectory {
+  readonly path: string
+  readonly resumed: boolean
+  readonly store: OwnedRunStore
+  /** Keeps an event in the run and hands it to the caller's `onEvent`. */
+  emit(event: RunEvent): void
+  /** Everything that the run needs is there: from now on it stays, however it ends. */
+  started(): void
+}
+
+/**
+ * Starts or resumes a run and works in it as its owner; what the work throws ends the run with a `run-end` event. A new run
+ * that cannot start leaves nothing.
+ */
+export async function inRunDirectory<T>(request: RunDirectoryRequest, work: (run: RunDirectory) => Promise<T>): Promise<T> {
+  const { runPath, name, configurationHash, options, signal } = request
+  const { path, resumed } = await resolveRun({ runPath, name, configurationHash, fresh: options.fresh, resume: options.resume })
+  let started = false
+  try {
+    await using stack = new AsyncDisposableStack()
+    const store = stack.adopt(
+      await openRunStore({ path, manifest: { name, configurationHash, versions: runVersions(), provenance: request.provenance } }),
+      (each) => each.close(),
+    )
+    const emit = (event: RunEvent) => {
+      store.appendEvent(event)
+      options.onEvent?.(event)
+    }
+    try {
+      return await work({ path, resumed, store, emit, started: () => (started = true) })
+    } catch (thrown) {
+      const failure = toRunFailure(firstFailure(thrown), path)
+      const end = signal.aborted ? { status: 'stopped' as const } : { status: 'failed' as const, error: failure.toRecord() }
+      emit({ type: 'run-end', at: Date.now(), ...end })
+      throw failure
+    }
+  } catch (error) {
+    if (!resumed && !started && !signal.aborted) await rm(path, { recursive: true, force: true })
+    throw firstFailure(error)
+  }
+}
+
+/** An error of the file system, such as a full disk, is the store's where no package has wrapped it. */
+function toRunFailure(error: unknown, path: string): TrainError {
+  const { code, errno } = error as NodeJS.ErrnoException
+  return typeof code === 'string' && typeof errno === 'number' ? toStoreError(error, path) : toTrainError(error, 'AGENT_FAILED')
+}

@@ -1,0 +1,37 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+
+const packages = {
+  verl: '0.9.1',
+  torch: '2.13.0',
+  ray: '2.60.0',
+  transformers: '5.10.4',
+  tensordict: '0.10.0',
+  numpy: '2.4.6',
+  pyarrow: '26.0.1',
+  hydra_core: '1.3.8',
+  transferqueue: '0.1.11',
+  cachetools: '8.0.0',
+  fastapi: '0.165.0',
+  uvicorn: '0.54.0',
+  aiohttp: '3.14.5',
+}
+
+/** A `python` that is python3 with the metadata of verl's packages, and the scripted trainer where verl is asked for. `faults` is the file that it reads. */
+export async function writeScriptedPython(directory: string): Promise<{ readonly python: string; readonly faults: string }> {
+  const site = join(directory, 'site')
+  for (const [name, version] of Object.entries(packages)) {
+    const info = join(site, `${name}-${version}.dist-info`)
+    await mkdir(info, { recursive: true })
+    await writeFile(join(info, 'METADATA'), `Metadata-Version: 2.1\nName: ${name}\nVersion: ${version}\n`)
+  }
+  await writeFile(join(site, 'platform.py'), 'python_version = lambda: "3.11.7"\nmachine = lambda: "x86_64"\n')
+  const python = join(directory, 'python')
+  const faults = join(directory, 'faults.json')
+  const quoted = (path: string) => `'${path.replaceAll("'", "'\\''")}'`
+  const scripted = quoted(join(import.meta.dirname, 'scripted-trainer.ts'))
+  const trainer = `${quoted(process.execPath)} --conditions=@aworld-train/source ${scripted} ${quoted(faults)}`
+  const script = `#!/bin/sh\nif [ "$1" = -m ]; then shift 2; exec ${trainer} "$@"; fi\nif [ "$1" = -I ]; then exec python3 "$@"; fi\nPYTHONPATH=${quoted(site)} exec python3 -S "$@"\n`
+  await writeFile(python, script, { mode: 0o755 })
+  return { python, faults }
+}

@@ -1,0 +1,49 @@
+import { mkdir, rm } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { TrainError } from '@aworld-train/protocol'
+import { resolveWithPython, writeRunFiles } from '@aworld-train/trainer-verl'
+import { planRun } from './plan-run.ts'
+import type { VerlTrainingPlan } from './verl-training-plan.ts'
+
+/** What a training with verl would start with. */
+export interface DryRunReport {
+  /** A folder like a run's, without a run in it; the next dry run of this name replaces it. */
+  readonly path: string
+  /** Names in it. */
+  readonly files: readonly string[]
+  /** Version of verl that takes the configuration. */
+  readonly verl: string
+  /** To be said once. */
+  readonly notes: readonly string[]
+}
+
+/**
+ * Renders a run directory and has the installed verl compose and validate its configuration, which takes about 15 s; no
+ * rollout, Ray or GPU is started. CONFIG_INVALID names everything that verl refuses, and then nothing is written.
+ */
+export async function dryRunVerl(plan: VerlTrainingPlan, runPath: string, signal?: AbortSignal): Promise<DryRunReport> {
+  const name = `${plan.name}-dry-run`
+  const path = join(resolve(runPath), name)
+  const model = plan.model ?? join(path, 'model')
+  const planned = planRun(plan, { path, name, model, incarnation: 'dry-run', resume: false })
+  const { version, errors } = await resolveWithPython({
+    python: plan.python.path,
+    overrides: planned.overrides,
+    validate: true,
+    env: { ...process.env, ...planned.environment },
+    ...(signal && { signal }),
+  })
+  if (errors.length > 0 || version === null) {
+    throw new TrainError(
+      'CONFIG_INVALID',
+      `verl ${version ?? ''} refuses the configuration:\n${errors.map((error) => `  - ${error}`).join('\n')}`,
+      {
+        details: { problems: errors },
+      },
+    )
+  }
+  await rm(path, { recursive: true, force: true })
+  await mkdir(path, { recursive: true })
+  const files = await writeRunFiles(planned, { train: plan.train, test: plan.test })
+  return { path, files, verl: version, notes: plan.notes }
+}

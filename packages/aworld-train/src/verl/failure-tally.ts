@@ -1,0 +1,29 @@
+import { type RunEvent, TrainError } from '@aworld-train/protocol'
+
+/** Why rollouts of a run failed, counted. */
+export interface FailureTally {
+  read(event: RunEvent): void
+  /** The error of a trainer that had nothing to train, with what most rollouts failed of; any other as it is. */
+  explain(error: TrainError): TrainError
+}
+
+export function createFailureTally(): FailureTally {
+  const counts = new Map<string, number>()
+  return {
+    read(event) {
+      if (event.type !== 'rollout-end' || !event.error) return
+      // Messages name their rollout; those that differ in nothing else are one.
+      const message = event.error.message.replaceAll(event.rollout, '…')
+      counts.set(message, (counts.get(message) ?? 0) + 1)
+    },
+    explain(error) {
+      const [first] = [...counts].sort(([, a], [, b]) => b - a)
+      if (error.code !== 'TRAINER_EMPTY_BATCH' || !first) return error
+      const [message, count] = first
+      return new TrainError(error.code, `${error.message}\nMost often (${count} rollouts): ${message}`, {
+        cause: error,
+        details: { ...error.details, failures: Object.fromEntries(counts) },
+      })
+    },
+  }
+}

@@ -1,0 +1,36 @@
+/** Measures how long rollouts ran while no model call of theirs was under way: tools, agents, gateway and channel had the time. */
+export interface IdleClock {
+  rollouts(change: 1 | -1): void
+  calls(change: 1 | -1): void
+  /** Milliseconds since the last time it was asked. */
+  take(): number
+}
+
+/** `now` in milliseconds, monotonic. */
+export function createIdleClock(now: () => number = () => performance.now()): IdleClock {
+  let rollouts = 0
+  let calls = 0
+  let idle = 0
+  let since = now()
+  const pass = () => {
+    const at = now()
+    if (rollouts > 0 && calls === 0) idle += at - since
+    since = at
+  }
+  return {
+    rollouts(change) {
+      pass()
+      rollouts = Math.max(0, rollouts + change)
+    },
+    calls(change) {
+      pass()
+      calls = Math.max(0, calls + change)
+    },
+    take() {
+      pass()
+      const taken = idle
+      idle = 0
+      return taken
+    },
+  }
+}

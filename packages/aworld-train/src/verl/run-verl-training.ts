@@ -1,0 +1,188 @@
+import { randomUUID } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { basename, join, resolve } from 'node:path'
+import { type RunEvent, type RunReport, TrainError } from '@aworld-train/protocol'
+import {
+  bridgeDirectory,
+  createVerlProgress,
+  resumableStep,
+  sweepVerl,
+  type VerlPlan,
+  valueAt,
+  writeRunFiles,
+} from '@aworld-train/trainer-verl'
+import { displayPath, removeUnfinished } from '../local/run-files.ts'
+import { makeModel } from '../local/starting-model.ts'
+import type { RunOptions } from '../run-options.ts'
+import { createEpisodeSampler } from '../stage/episode-sampler.ts'
+import { inRunDirectory, type RunDirectory } from '../stage/run-directory.ts'
+import { createFailureTally } from './failure-tally.ts'
+import { createRunWatch, followVerl } from './follow-verl.ts'
+import { createIdleClock } from './idle-clock.ts'
+import { planRun } from './plan-run.ts'
+import { createRowTasks } from './row-tasks.ts'
+import { verlConfigurationHash } from './verl-configuration-hash.ts'
+import { createVerlHistory } from './verl-history.ts'
+import { leaveVerlReport } from './verl-report.ts'
+import { openVerlStage, type VerlStage } from './verl-stage.ts'
+import type { VerlTrainingPlan } from './verl-training-plan.ts'
+
+/** What a run with verl keeps for whoever reads it later. */
+export interface VerlRunState {
+  /** Folder of verl's checkpoints. */
+  readonly checkpoints: string
+  /** What the training began with. */
+  readonly model: string
+  readonly python: string
+}
+
+/** Where it stands in the store. */
+export const verlStateKey = 'verl-run'
+
+export interface VerlTrainingRequest {
+  readonly runPath: string
+  readonly options: RunOptions
+  readonly signal: AbortSignal
+}
+
+/** Runs a plan in a run directory: starts or resumes it, serves rollouts to verl until that has ended, and leaves `report.json`. A new run that cannot start leaves nothing. */
+export async function runVerlTraining(plan: VerlTrainingPlan, { runPath, options, signal }: VerlTrainingRequest): Promise<RunReport> {
+  const { agent, seed, train, python } = plan
+  const provenance = { seed, agent: agent.module, tasks: train.tasks.length, python: python.path, packages: python.report.packages }
+  const directory = { runPath, name: plan.name, configurationHash: verlConfigurationHash(plan), provenance, options, signal }
+  return await inRunDirectory(directory, (run) => trainWithVerl(plan, run, signal))
+}
+
+async function trainWithVerl(plan: VerlTrainingPlan, run: RunDirectory, signal: AbortSignal): Promise<RunReport> {
+  const { store, emit } = run
+  // verl works in this folder, from which a relative path would lead elsewhere.
+  const path = resolve(run.path)
+  const startedAt = Date.now()
+  const cpuAtStart = process.cpuUsage()
+  await using stack = new AsyncDisposableStack()
+  await removeUnfinished(path)
+  const history = createVerlHistory(store, path)
+  const earlier = history.incarnations().map(({ incarnation }) => incarnation)
+  await sweepVerl({ python: plan.python.path, bridgeDirectory, incarnations: earlier })
+  const warmUpMs = { value: 0 }
+  const engine = { simd: 'auto' as const, threads: null }
+  const model =
+    plan.model ?? (await makeModel({ ...plan, configDirectory: plan.config.directory, engine }, path, store, { emit, signal, warmUpMs }))
+  const incarnation = randomUUID()
+  const name = basename(path)
+  const verlPlan = planRun(plan, { path, name, model, incarnation, resume: run.resumed })
+  if (verlPlan.problems.length > 0)
+    throw new TrainError('CONFIG_INVALID', verlPlan.problems.join('\n'), { details: { problems: verlPlan.problems } })
+  await writeRunFiles(verlPlan, plan)
+  const resumedFromStep = resumableStep(verlPlan.checkpoints)
+  const reward = await plan.createReward()
+  if (reward) stack.defer(() => reward.close())
+  const sampler = createEpisodeSampler(store, emit)
+  const watch = createRunWatch()
+  const failures = createFailureTally()
+  const idle = createIdleClock()
+  const steps = verlPlan.steps ?? 0
+  const progress = createVerlProgress({
+    steps,
+    resumedFromStep,
+    validationRollouts: validationRollouts(plan, verlPlan),
+    onEvent: sampler.onEvent,
+    measured: () => ({ idleMs: idle.take() }),
+    onStep: ({ saved }) => {
+      if (saved) void history.commit(resumableStep(verlPlan.checkpoints)).catch(warn)
+    },
+  })
+  const warn = (error: unknown) =>
+    emit({ type: 'warning-raised', at: Date.now(), code: 'STORE_FAILED', message: error instanceof Error ? error.message : String(error) })
+  const stage = stack.adopt(
+    await openVerlStage({
+      plan,
+      model,
+      isFolder: existsSync(join(model, 'config.json')),
+      reward,
+      store,
+      path,
+      toTask: createRowTasks(plan),
+      onEvent(event) {
+        watch.alive()
+        failures.read(event)
+        if (event.type === 'rollout-start') idle.rollouts(1)
+        if (event.type === 'rollout-end') idle.rollouts(-1)
+        sampler.onEvent(event)
+        if (event.type === 'rollout-start') progress.queued(event.split === 'train' ? 'train' : 'val')
+      },
+      onCalls: idle.calls,
+      onRefused: (error) => watch.fail(error),
+    }),
+    (each) => each.close(),
+  )
+  run.started()
+  await history.commit(resumedFromStep).catch(warn)
+  await store.setState(verlStateKey, { checkpoints: verlPlan.checkpoints, model, python: plan.python.path } satisfies VerlRunState)
+  await history.begin({ incarnation, resumedFromStep })
+  emit(startEvent({ plan, verlPlan, stage, model, path, resumedFromStep, resumed: run.resumed }))
+  for (const message of [...plan.findings, ...verlPlan.notes])
+    emit({ type: 'warning-raised', at: Date.now(), code: 'CONFIG_NOTE', message })
+
+  const { python } = plan
+  const exit = await followVerl({ python: python.path, verlPlan, address: stage.address, path, name, incarnation, progress, watch, signal })
+  const finished = exit.error === null && !exit.stopped
+  // A step that cannot be kept is told, and shown in the ledger; what was trained is trained.
+  if (finished) await history.commit(Number.POSITIVE_INFINITY).catch(warn)
+  const status = finished ? 'finished' : exit.stopped ? 'stopped' : 'failed'
+  const report = await leaveVerlReport({
+    plan,
+    verlPlan,
+    stage,
+    store,
+    path,
+    status,
+    history,
+    progress,
+    startedAt,
+    cpuAtStart,
+    warmUpMs: warmUpMs.value,
+    warn: (code, message) => emit({ type: 'warning-raised', at: Date.now(), code, message }),
+  })
+  if (exit.error) throw failures.explain(exit.error)
+  if (finished) await store.complete()
+  emit({ type: 'run-end', at: Date.now(), status })
+  return report
+}
+
+interface StartDescription {
+  readonly plan: VerlTrainingPlan
+  readonly verlPlan: VerlPlan
+  readonly stage: VerlStage
+  readonly model: string
+  readonly path: string
+  readonly resumedFromStep: number
+  readonly resumed: boolean
+}
+
+function startEvent({ plan, verlPlan, stage, model, path, resumedFromStep, resumed }: StartDescription): RunEvent {
+  const { packages } = plan.python.report
+  return {
+    type: 'run-start',
+    version: 1,
+    at: Date.now(),
+    run: plan.name,
+    path: displayPath(path),
+    seed: plan.seed,
+    resumedFromStep: resumed ? resumedFromStep : null,
+    details: {
+      policy: displayPath(model),
+      trainer: `verl ${packages['verl'] ?? 'of unknown version'}, ${plan.python.path}`,
+      gateway: stage.gateway.url,
+      agent: plan.program.agents.flatMap(({ name, trainable }) => (trainable ? [name] : [])).join(', '),
+      tasks: `${plan.train.tasks.length} to train, ${plan.test?.tasks.length ?? 0} held out`,
+      steps: verlPlan.steps ?? 'as many as verl finds',
+      seed: plan.seed,
+    },
+  }
+}
+
+function validationRollouts({ test }: VerlTrainingPlan, { tree }: VerlPlan): number {
+  const n = valueAt(tree, 'actor_rollout_ref.rollout.val_kwargs.n')
+  return (test?.tasks.length ?? 0) * (typeof n === 'number' ? n : 1)
+}

@@ -1,0 +1,27 @@
+import { stableHash } from '@aworld-train/core'
+import { bytesHash, datasetHash, exportHash } from '../local/configuration-hash.ts'
+import type { VerlTrainingPlan } from './verl-training-plan.ts'
+
+/**
+ * Runs of equal hash are the same command: the same keys of verl and settings of ours, tasks, answers, and bytes of the files
+ * that are named as agent, reward and warm-up. Python is none of it: a run goes on in an environment that was repaired.
+ */
+export function verlConfigurationHash(plan: VerlTrainingPlan): string {
+  const { name, config, seed, agent, agentFiles, model, warmUp, train, test, reward } = plan
+  const source = typeof reward?.source === 'string' ? reward.source : null
+  return stableHash({
+    trainer: 'verl',
+    name,
+    keys: [...config.keys.values()].map(({ path, value }) => [path, value]),
+    settings: config.settings,
+    seed,
+    agent: agent.module,
+    agentFiles: agentFiles.map(bytesHash),
+    model,
+    warmUp: model === null && warmUp !== null ? exportHash(warmUp, config.directory) : null,
+    train: datasetHash(train),
+    test: test && datasetHash(test),
+    reward: source,
+    rewardFile: source === null ? null : exportHash(source, reward!.directory),
+  })
+}

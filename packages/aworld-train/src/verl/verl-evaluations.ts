@@ -1,0 +1,46 @@
+import type { Episode, EvaluationResult, Sampling } from '@aworld-train/protocol'
+import { parseChannelKey } from '@aworld-train/protocol'
+import { type LoadedDataset, summarizeTasks } from '@aworld-train/training'
+
+export interface VerlEvaluationsOptions {
+  /** Of the split `test`. */
+  readonly episodes: Iterable<Episode>
+  /** Those that verl finished, in the order of its starts; of others some rollouts are missing because verl ended. */
+  readonly validations: readonly { readonly incarnation: string; readonly step: number }[]
+  readonly test: LoadedDataset
+  /** Samples of each task in one validation. */
+  readonly samples: number
+  readonly sampling: Sampling
+  readonly kindKey: string | null
+}
+
+/**
+ * verl's validations as this side scored them, one a step, in their order; of a step that two starts of verl validated the
+ * later one. A rollout without a result counts as failed with reward 0, as it does in verl's `acc`.
+ */
+export function verlEvaluations({ episodes, validations, test, samples, sampling, kindKey }: VerlEvaluationsOptions): EvaluationResult[] {
+  const order = new Map(validations.map(({ incarnation, step }, index) => [`${incarnation}/${step}`, index]))
+  const byStep = new Map<number, { index: number; byTask: Map<string, Episode[]> }>()
+  for (const episode of episodes) {
+    const key = parseChannelKey(episode.rollout)
+    const index = key && order.get(`${key.incarnation}/${key.step}`)
+    if (!key || index === undefined || index === null || key.partition !== 'val') continue
+    let found = byStep.get(key.step)
+    if (found && found.index > index) continue
+    if (!found || found.index < index) {
+      found = { index, byTask: new Map() }
+      byStep.set(key.step, found)
+    }
+    const ofTask = found.byTask.get(episode.taskId) ?? []
+    found.byTask.set(episode.taskId, [...ofTask, episode])
+  }
+  return [...byStep]
+    .sort(([a], [b]) => a - b)
+    .map(([step, { byTask }]) => {
+      const groups = test.tasks.map((task) => {
+        const own = byTask.get(task.id) ?? []
+        return { task, episodes: [...own, ...Array<null>(Math.max(0, samples - own.length)).fill(null)] }
+      })
+      return summarizeTasks({ name: `test after step ${step}`, step, sampling, kindKey }, groups)
+    })
+}

@@ -1,0 +1,87 @@
+import type { OwnedRunStore } from '@aworld-train/store'
+import {
+  type IncarnationRecord,
+  lastStandingSteps,
+  metricsFileOf,
+  numbersOf,
+  readLedger,
+  readMetrics,
+  standingBatches,
+  stepMetrics,
+  validationMetrics,
+} from '@aworld-train/trainer-verl'
+
+/** What a run's starts of verl were, and which of their steps stand in the store. */
+export interface VerlHistory {
+  /** In the order in which they were. */
+  incarnations(): readonly IncarnationRecord[]
+  begin(record: IncarnationRecord): Promise<void>
+  /** Validations that verl finished: incarnation and step. */
+  validations(): readonly { readonly incarnation: string; readonly step: number }[]
+  /**
+   * Keeps the steps up to `step`, with the rollouts that their batches had: those that a checkpoint holds, or all of a finished
+   * run. Before a checkpoint they may yet be discarded.
+   */
+  commit(step: number): Promise<void>
+}
+
+const stateKey = 'verl-incarnations'
+
+/** The history of the run at `path`. */
+export function createVerlHistory(store: OwnedRunStore, path: string): VerlHistory {
+  const incarnations = () => (store.getState(stateKey) as readonly IncarnationRecord[] | undefined) ?? []
+  let committing = Promise.resolve()
+
+  async function commitUpTo(limit: number): Promise<void> {
+    const committed = store.steps().at(-1)?.step ?? 0
+    if (limit <= committed) return
+    const known = incarnations()
+    const batches = Map.groupBy(
+      standingBatches(
+        known.map(({ incarnation }) => readLedger(path, incarnation)),
+        known,
+      ),
+      ({ step }) => step,
+    )
+    const metrics = standingMetrics(path, known)
+    for (const [step, numbers] of [...metrics].sort(([a], [b]) => a - b)) {
+      if (step <= committed || step > limit) continue
+      const keys = (batches.get(step) ?? []).flatMap((line) => line.keys.map(({ key }) => key))
+      await store.commitStep({
+        step,
+        weightVersion: step,
+        rollouts: [...new Set(keys)],
+        metrics: stepMetrics(numbers),
+        checkpoint: 'timing_s/save_checkpoint' in numbers ? `checkpoints/global_step_${step}` : null,
+      })
+    }
+  }
+
+  return {
+    incarnations,
+    validations: () =>
+      incarnations().flatMap(({ incarnation }) =>
+        readMetrics(metricsFileOf(path, incarnation))
+          .filter(({ data }) => validationMetrics(numbersOf(data)) !== null)
+          .map(({ step }) => ({ incarnation, step })),
+      ),
+    begin: (record) => store.setState(stateKey, [...incarnations(), record]),
+    commit(step) {
+      committing = committing.catch(() => {}).then(() => commitUpTo(step))
+      return committing
+    },
+  }
+}
+
+/** Metrics of the training steps that stand, by step. */
+function standingMetrics(path: string, incarnations: readonly IncarnationRecord[]): Map<number, Record<string, number>> {
+  const limits = lastStandingSteps(incarnations)
+  const found = new Map<number, Record<string, number>>()
+  for (const { incarnation } of incarnations) {
+    for (const { step, data } of readMetrics(metricsFileOf(path, incarnation))) {
+      const numbers = numbersOf(data)
+      if ('timing_s/step' in numbers && step <= (limits.get(incarnation) ?? 0)) found.set(step, numbers)
+    }
+  }
+  return found
+}

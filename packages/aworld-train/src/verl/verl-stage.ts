@@ -1,0 +1,141 @@
+import { randomBytes } from 'node:crypto'
+import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Environment, Reward } from '@aworld-train/core'
+import type { Gateway } from '@aworld-train/gateway'
+import { channelPath, type ErrorCode, type RunEvent, TrainError } from '@aworld-train/protocol'
+import {
+  type ChannelEngine,
+  type ChannelServer,
+  createChannelAnswers,
+  createChannelEngine,
+  createChannelServer,
+  createRolloutServer,
+  createRolloutService,
+  type InProcessRolloutRunner,
+  type ToTask,
+} from '@aworld-train/rollout'
+import type { OwnedRunStore } from '@aworld-train/store'
+import { solutionText } from '@aworld-train/training'
+import { policyName } from '../local/check-models.ts'
+import { openAgentSide } from '../stage/agent-side.ts'
+import { countCalls } from '../stage/count-calls.ts'
+import type { VerlTrainingPlan } from './verl-training-plan.ts'
+
+export interface VerlStageOptions {
+  readonly plan: VerlTrainingPlan
+  /** A Hugging Face folder; a name on the Hub, whose files come from verl. */
+  readonly model: string
+  readonly isFolder: boolean
+  readonly reward: Reward | null
+  readonly store: OwnedRunStore
+  /** The run directory. */
+  readonly path: string
+  readonly toTask: ToTask
+  readonly onEvent: (event: RunEvent) => void
+  /** A model call begins or ends. */
+  readonly onCalls: (change: 1 | -1) => void
+  /** A worker of verl is turned away for good, such as one whose template renders otherwise. */
+  readonly onRefused: (error: TrainError) => void
+}
+
+/** Everything between an agent and verl, in this process: gateway, environment, executor, and the channel that verl connects to. */
+export interface VerlStage {
+  readonly engine: ChannelEngine
+  readonly gateway: Gateway
+  readonly environment: Environment
+  readonly runner: InProcessRolloutRunner
+  readonly channel: ChannelServer
+  /** Calls that reached the engine. */
+  engineCalls(): number
+  /** Where verl's processes connect, and the file with what they show. */
+  readonly address: { readonly url: string; readonly tokenFile: string }
+  close(): Promise<void>
+}
+
+/** Nothing that verl does later makes these go away. */
+const refusals: ReadonlySet<string> = new Set(['TEMPLATE_MISMATCH', 'TEMPLATE_UNSUPPORTED', 'MODEL_MISMATCH', 'CHANNEL_PROTOCOL'])
+
+/** Opens the stage on loopback behind a random token; what was opened is closed again when a later part fails. */
+export async function openVerlStage(options: VerlStageOptions): Promise<VerlStage> {
+  const { plan, model, isFolder, reward, store, path, toTask, onEvent, onRefused } = options
+  const { settings } = plan.config
+  const warn = ({ code, message }: { code: string; message: string }) => onEvent({ type: 'warning-raised', at: Date.now(), code, message })
+  await using stack = new AsyncDisposableStack()
+  const name = policyName(model)
+  const engine = stack.adopt(
+    createChannelEngine({
+      name,
+      directory: isFolder ? model : null,
+      filesDirectory: join(path, 'tokenizer'),
+      history: settings.model.history,
+      onWarning: warn,
+    }),
+    (each) => each.close(),
+  )
+  const counted = countCalls(engine, options.onCalls)
+  const answers = createChannelAnswers()
+  const rolloutTimeoutMs = settings.limits.timeoutMs ?? settings.rolloutTimeoutMs
+  const side = await openAgentSide(stack, {
+    policy: { kind: 'token', engine: counted.engine, chat: () => engine.chat() },
+    name,
+    models: settings.models,
+    seed: plan.seed,
+    program: plan.program,
+    agentDirectory: plan.agent.directory,
+    reward,
+    store,
+    answerKey: (taskId) => answers.answerKey(taskId),
+    concurrency: settings.concurrency,
+    limits: { ...settings.limits, timeoutMs: rolloutTimeoutMs },
+    onEvent,
+  })
+  let runner: InProcessRolloutRunner | undefined
+  const service = stack.adopt(
+    createRolloutService({
+      store,
+      openRunner: (tell) => {
+        runner = side.openRunner(tell)
+        return runner
+      },
+    }),
+    (each) => each.close(),
+  )
+  const channel = stack.adopt(
+    createChannelServer({
+      service,
+      engine,
+      store,
+      answers,
+      toTask,
+      solution: (episode) => solutionText(episode, settings.reward.input),
+      rows: settings.rows,
+      reward: settings.reward.native ? 'native' : 'service',
+      incompleteEpisodes: settings.incompleteEpisodes,
+      rolloutTimeoutMs,
+      graceMs: settings.graceMs,
+      ...(settings.maxCompletionTokens !== null && { maxCompletionTokens: settings.maxCompletionTokens }),
+      onWarning(warning) {
+        warn(warning)
+        if (refusals.has(warning.code)) onRefused(new TrainError(warning.code as ErrorCode, warning.message))
+      },
+    }),
+    (each) => each.close(),
+  )
+  const token = randomBytes(32).toString('base64url')
+  const tokenFile = join(path, 'channel.token')
+  await writeFile(tokenFile, token, { mode: 0o600 })
+  stack.defer(async () => await rm(tokenFile, { force: true }))
+  const server = stack.adopt(await createRolloutServer({ service, token, channel }), (each) => each.close())
+  const owned = stack.move()
+  return {
+    engine,
+    gateway: side.gateway,
+    environment: side.environment,
+    runner: runner as InProcessRolloutRunner,
+    channel,
+    engineCalls: counted.calls,
+    address: { url: `${server.url.replace(/^http/, 'ws')}${channelPath}`, tokenFile },
+    close: () => owned.disposeAsync(),
+  }
+}

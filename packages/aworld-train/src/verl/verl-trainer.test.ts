@@ -1,0 +1,232 @@
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, relative } from 'node:path'
+import { chatMlTemplate } from '@aworld-train/chat'
+import { type RunEvent, RunReport } from '@aworld-train/protocol'
+import { writeTinyModel } from '@aworld-train/testing'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { Agent, AgentTrainer, AworldAgentLoop } from '../index.ts'
+import { writeScriptedPython } from '../testing/scripted-python.ts'
+import type { VerlTrainer } from './verl-trainer.ts'
+
+let directory: string
+let faults: string
+
+beforeEach(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'awt-verl-'))
+  await writeTinyModel({ directory: join(directory, 'model'), template: chatMlTemplate })
+  const scripted = await writeScriptedPython(directory)
+  faults = scripted.faults
+  vi.stubEnv('AWORLD_TRAIN_PYTHON', scripted.python)
+})
+
+afterEach(() => {
+  vi.unstubAllEnvs()
+  rmSync(directory, { recursive: true, force: true })
+})
+
+const rows = (split: string) =>
+  Array.from({ length: 4 }, (_, index) => ({
+    id: `${split}-${index}`,
+    prompt: `Is ${index} a number?`,
+    answer: 'yes',
+    data_source: 'numbers',
+  }))
+
+function trainer(options: object = {}, config: object = {}) {
+  const events: RunEvent[] = []
+  const made = new AgentTrainer({
+    agent: new Agent({ name: 'answerer', systemPrompt: 'Say yes or no.' }),
+    trainDataset: rows('train'),
+    testDataset: rows('test'),
+    rewardFunc: (_source: string, solution: string, truth: unknown) => (solution === truth ? 1 : 0),
+    baseDirectory: directory,
+    runPath: relative('.', join(directory, 'runs')),
+    config: {
+      training: { steps: 3, promptsPerStep: 2, samplesPerPrompt: 2, checkpointEvery: 1, evaluateEvery: 3 },
+      data: { max_prompt_length: 128, max_response_length: 64 },
+      actor_rollout_ref: { model: { path: './model' } },
+      aworldTrain: { smoke: true },
+      ...config,
+    },
+    onEvent: (event: RunEvent) => events.push(event),
+    ...options,
+  })
+  return { made, events }
+}
+
+const runOf = () => join(directory, 'runs', readdirSync(join(directory, 'runs'))[0] as string)
+
+describe('a training with verl', () => {
+  it('is what a trainer without a name is', () => {
+    expect(trainer().made.trainEngineName).toBe('verl')
+  })
+
+  it('serves rollouts, follows the trainer, and accounts for every token', async () => {
+    const { made, events } = trainer()
+    const report = await made.train()
+    expect(RunReport.parse(report)).toEqual(report)
+    expect(report).toMatchObject({
+      status: 'finished',
+      before: { reward: 0, rollouts: 4, step: 0 },
+      after: { reward: 1, rollouts: 4, step: 3, failed: 0 },
+      checkpoints: ['checkpoints/global_step_1', 'checkpoints/global_step_2', 'checkpoints/global_step_3'],
+      counts: { rollouts: 20, episodesByStopReason: { completed: 20 }, modelCalls: { agent: 20, gateway: 20, engine: 20 } },
+    })
+    expect(report.curve.map(({ step, reward }) => [step, reward])).toEqual([
+      [1, 0],
+      [2, 1],
+      [3, 1],
+    ])
+    // "no" and "yes" with their stop token: 3 and 4 tokens.
+    expect(report.ledger).toEqual({
+      version: 1,
+      sampled: 4 * 3 + 4 * 3 + 8 * 4 + 4 * 4,
+      trained: 4 * 3 + 8 * 4,
+      untrained: { evaluation: 4 * 3 + 4 * 4 },
+      unexplained: 0,
+      withVariance: { sampled: 0, trained: 0 },
+    })
+    expect(Object.keys(report.times.phasesMs).sort()).toEqual([
+      'checkpoint',
+      'other',
+      'rollout',
+      'start',
+      'update',
+      'validation',
+      'weight-sync',
+    ])
+    const types = events.map(({ type }) => type).filter((type) => !type.startsWith('rollout') && type !== 'phase-progress')
+    expect(types.slice(0, 1)).toEqual(['run-start'])
+    expect(types.at(-1)).toBe('run-end')
+    expect(types.filter((type) => type === 'step-end')).toHaveLength(3)
+    const path = runOf()
+    expect(readdirSync(path)).toEqual(
+      expect.arrayContaining([
+        'agent.yaml',
+        'final_trainer.yaml',
+        'ledger.json',
+        'report.json',
+        'run.sh',
+        'train_data.parquet',
+        'test_data.parquet',
+        'verl.log',
+      ]),
+    )
+    expect(existsSync(join(path, 'channel.token'))).toBe(false)
+    expect(readFileSync(join(path, 'manifest.json'), 'utf8')).toContain('"status": "finished"')
+  })
+
+  it('goes on from the checkpoint after the trainer was killed, and counts nothing twice', async () => {
+    writeFileSync(faults, '{"killInStep": 2}')
+    await expect(trainer().made.train()).rejects.toMatchObject({ code: 'TRAINER_PROCESS_DIED' })
+    const again = trainer()
+    const report = await again.made.train()
+    expect(again.events[0]).toMatchObject({ type: 'run-start', resumedFromStep: 1 })
+    expect(report.status).toBe('finished')
+    expect(report.curve.map(({ step }) => step)).toEqual([1, 2, 3])
+    expect(report.ledger).toMatchObject({ unexplained: 0, untrained: { 'superseded-attempt': 16 } })
+    const { superseded, trainedTwice, incarnations } = JSON.parse(readFileSync(join(runOf(), 'ledger.json'), 'utf8'))
+    expect(superseded).toMatchObject([{ tokens: 16 }])
+    expect(trainedTwice).toEqual([])
+    expect(incarnations).toMatchObject([{ resumedFromStep: 0 }, { resumedFromStep: 1 }])
+    expect(readdirSync(join(directory, 'runs'))).toHaveLength(1)
+  })
+
+  it('ends a trainer that says nothing for as long as the watchdog waits', async () => {
+    writeFileSync(faults, '{"hang": true}')
+    const { made } = trainer({}, { aworldTrain: { smoke: true, watchdogTimeoutMs: 1_000, rolloutTimeoutMs: 900 } })
+    await expect(made.train()).rejects.toMatchObject({
+      code: 'TRAINER_PROCESS_DIED',
+      message: expect.stringMatching(/no rollout has moved for 1 seconds.*aworldTrain\.watchdogTimeoutMs/),
+    })
+  })
+
+  it('stops when it is told to, and says so', async () => {
+    writeFileSync(faults, '{"hang": true}')
+    const controller = new AbortController()
+    const { made, events } = trainer({ onEvent: undefined })
+    const running = made.train(controller.signal)
+    await expect
+      .poll(() => existsSync(join(directory, 'runs')) && existsSync(join(runOf(), 'channel.token')), { timeout: 5_000 })
+      .toBe(true)
+    expect(statSync(join(runOf(), 'channel.token')).mode & 0o777).toBe(0o600)
+    await expect
+      .poll(() => existsSync(join(runOf(), 'verl.log')) && readFileSync(join(runOf(), 'verl.log'), 'utf8').includes('dataloader'), {
+        timeout: 5_000,
+      })
+      .toBe(true)
+    controller.abort(new Error('stop'))
+    expect(await running).toMatchObject({ status: 'stopped', before: null, after: null, curve: [] })
+    expect(events).toEqual([])
+  })
+})
+
+describe('what stands against a training with verl', () => {
+  it('is said all at once, and nothing is written', async () => {
+    vi.stubEnv('AWORLD_TRAIN_PYTHON', join(directory, 'nowhere'))
+    const { made } = trainer({ rewardFunc: undefined, trainDataset: undefined }, { actor_rollout_ref: { model: { path: './absent' } } })
+    const error = await made.train().then(
+      () => new Error('trained'),
+      (each: unknown) => each as Error,
+    )
+    expect(error.message).toContain('There is no training data')
+    expect(error.message).toContain('There is no reward')
+    expect(error.message).toMatch(/The model folder .*absent is not there/)
+    expect(error.message).toMatch(/nowhere cannot be used as Python/)
+    expect(error.message).toContain("Or set trainEngineName: 'local'")
+    expect(existsSync(join(directory, 'runs'))).toBe(false)
+  })
+
+  it.each<[string, RegExp, object, object?]>([
+    [
+      'a micro batch that does not divide',
+      /ppo_micro_batch_size_per_gpu/,
+      {},
+      { actor_rollout_ref: { model: { path: './model' }, actor: { ppo_micro_batch_size_per_gpu: 3 } } },
+    ],
+    [
+      'a column that verl would write over a row',
+      /column "responses"/,
+      { trainDataset: rows('train').map((row) => ({ ...row, responses: [] })) },
+    ],
+    ['rows without a prompt', /prompt/, { trainDataset: [{ id: 'a', answer: 'x' }] }],
+    ['a reward file without the name', /early_letters/, { rewardFunc: './reward.ts#early_letters' }],
+    [
+      'an agent loop that builds nothing',
+      /no agent|undefined|Agent or a Swarm/,
+      {
+        agent: class extends AworldAgentLoop {
+          buildAgents = () => undefined as never
+        },
+      },
+    ],
+    ['a model without a template', /has no chat_template|chat template/, {}, { actor_rollout_ref: { model: { path: './plain' } } }],
+  ])('%s is refused before anything is started', async (_, message, options, config = {}) => {
+    writeFileSync(join(directory, 'reward.ts'), 'export const other = () => 1\n')
+    cpSync(join(directory, 'model'), join(directory, 'plain'), { recursive: true })
+    rmSync(join(directory, 'plain', 'chat_template.jinja'), { force: true })
+    const tokenizer = join(directory, 'plain', 'tokenizer_config.json')
+    const { chat_template: _template, ...rest } = JSON.parse(readFileSync(tokenizer, 'utf8')) as Record<string, unknown>
+    writeFileSync(tokenizer, JSON.stringify(rest))
+    await expect(trainer(options, config).made.train()).rejects.toThrow(message)
+    expect(existsSync(join(directory, 'runs'))).toBe(false)
+  })
+
+  it('is no group of one, which trains on raw rewards and is warned of', async () => {
+    const { made } = trainer({}, { training: { steps: 1, promptsPerStep: 2, samplesPerPrompt: 1 } })
+    await made.validate()
+    expect((made.trainProcessor as VerlTrainer).plan?.notes.join('\n')).toMatch(/rollout\.n is 1 with grpo: a group of one/)
+  })
+
+  it('includes what verl would refuse later', async () => {
+    const { made } = trainer({}, { actor_rollout_ref: { model: { path: './model' }, rolout: { n: 2 } } })
+    await expect(made.validate()).rejects.toThrow(/rolout/)
+  })
+
+  it('is no reward where verl scores, which this side then does not', async () => {
+    const { made } = trainer({ rewardFunc: undefined }, { aworldTrain: { smoke: true, reward: { native: true } } })
+    await made.validate()
+    expect(await (made.trainProcessor as VerlTrainer).plan?.createReward()).toBeNull()
+  })
+})

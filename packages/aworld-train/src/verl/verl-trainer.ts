@@ -1,0 +1,231 @@
+import { existsSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import type { AgentProgram } from '@aworld-train/core'
+import { type RunReport, TrainError } from '@aworld-train/protocol'
+import { findPython, planVerl, readVerlConfig, reservedColumnProblems, resolveKey, type VerlConfig } from '@aworld-train/trainer-verl'
+import { createReward, type DatasetSource, type LoadedDataset, type RewardSource, TrainerProcessor } from '@aworld-train/training'
+import { collectProblems } from '../checks/collect-problems.ts'
+import { loadNamedDataset, overlapNotes } from '../checks/named-dataset.ts'
+import { findReward, type NamedReward, tryReward } from '../checks/named-reward.ts'
+import { loadTrainableAgent } from '../checks/trainable-agent.ts'
+import type { AgentSource, LoadedAgent } from '../load/load-agent.ts'
+import { checkModels, policyName } from '../local/check-models.ts'
+import { checkRecordings } from '../local/frozen-routes.ts'
+import type { RunOptions, TakesRunOptions } from '../run-options.ts'
+import { type DryRunReport, dryRunVerl } from './dry-run.ts'
+import { describeAgent, toVerlRun } from './plan-run.ts'
+import { runVerlTraining } from './run-verl-training.ts'
+import { checkModelTemplate, findStartingModel, stringAt } from './starting-model.ts'
+import type { VerlTrainingPlan } from './verl-training-plan.ts'
+
+const rewardKey = 'reward.custom_reward_function'
+
+/** Trains with verl: checks what it is given, renders verl's configuration, serves rollouts to it and follows it. */
+export class VerlTrainer extends TrainerProcessor implements TakesRunOptions {
+  #options: RunOptions = {}
+  #agent: LoadedAgent | undefined
+  #train: DatasetSource | undefined
+  #test: DatasetSource | undefined
+  #reward: RewardSource | undefined
+  #plan: VerlTrainingPlan | undefined
+
+  useRunOptions(options: RunOptions): void {
+    this.#options = options
+  }
+
+  /** What the checks found out; absent before they ran. */
+  get plan(): VerlTrainingPlan | undefined {
+    return this.#plan
+  }
+
+  override async checkAgent(agent: unknown): Promise<AgentProgram> {
+    this.#agent = await loadTrainableAgent(agent as AgentSource, this.#baseDirectory)
+    return this.#agent.program
+  }
+
+  override async checkDataset(trainDataset?: unknown, testDataset?: unknown): Promise<void> {
+    this.#train = trainDataset as DatasetSource | undefined
+    this.#test = testDataset as DatasetSource | undefined
+  }
+
+  override async checkReward(rewardFunc?: unknown): Promise<void> {
+    this.#reward = rewardFunc as RewardSource | undefined
+    if (this.#reward === undefined) return
+    // A reward in Python runs beside verl; where that is not found, the check of the configuration says so.
+    const isPython = typeof this.#reward === 'string' && /\.py(?:#|$)/.test(this.#reward)
+    const found = isPython ? await this.#findPython(null).catch(() => null) : null
+    await tryReward(this.#reward, this.#baseDirectory, found?.path)
+  }
+
+  /** Reads the configuration, then what it names: datasets, reward, model, Python; then asks what verl would be started with. */
+  override async checkConfig(config?: unknown): Promise<VerlConfig> {
+    const problems = collectProblems()
+    const { attempt } = problems
+    const read = this.#readConfig(config)
+    for (const message of read.problems) problems.add(new TrainError('CONFIG_INVALID', message))
+    const { settings } = read
+    const findings: string[] = []
+    let notes: readonly string[] = []
+    const train = await attempt(() => this.#dataset('trainDataset', this.#train, read, 'train'))
+    const test = await attempt(() => this.#dataset('testDataset', this.#test, read, 'test'))
+    if (train === null)
+      problems.add(new TrainError('DATASET_INVALID', 'There is no training data; pass trainDataset, or name files in data.train_files.'))
+    for (const [dataset, name] of [
+      [train, 'the training data'],
+      [test, 'the test data'],
+    ] as const)
+      for (const message of dataset ? reservedColumnProblems(dataset, name) : []) problems.add(new TrainError('DATASET_INVALID', message))
+    if (train && test) findings.push(...overlapNotes(train, test))
+    const start = await attempt(() => findStartingModel(read, { fromScratch: this.#options.fromScratch ?? false }))
+    const agent = this.#agent
+    if (agent && start)
+      await attempt(() => checkModels(agent.program.agents, { frozen: Object.keys(settings.models), policy: policyName(start.model) }))
+    if (agent) await attempt(() => checkRecordings(settings.models, agent.directory))
+    if (start?.model && existsSync(start.model))
+      findings.push(...((await attempt(() => checkModelTemplate(read, start.model as string))) ?? []))
+    const python = await attempt(() => this.#findPython(settings.python))
+    const reward = await attempt(() => this.#rewardOf(read, python?.path))
+    for (const { level, message } of python?.report.problems ?? []) if (level === 'warning') findings.push(message)
+    if (agent && train && start) {
+      const planned = planVerl(
+        read,
+        toVerlRun({
+          path: join(resolve(this.runPath), 'planned'),
+          name: 'planned',
+          agent: describeAgent(agent),
+          train,
+          test: test ?? null,
+          reward: reward ?? null,
+          model: start.model,
+        }),
+      )
+      for (const message of planned.problems) if (!read.problems.includes(message)) problems.add(new TrainError('CONFIG_INVALID', message))
+      notes = planned.notes
+    }
+    problems.throwAny()
+    // Whoever checks the agent has named its problem; this check found none of its own.
+    if (!agent || !train || reward === undefined || !start || !python) return read
+
+    this.#plan = {
+      name: this.#options.name ?? agent.program.agents.find(({ trainable }) => trainable)?.name ?? 'agent',
+      config: read,
+      notes: [...new Set([...read.notes, ...notes, ...findings])],
+      findings,
+      seed: this.#options.seed ?? settings.seed,
+      program: agent.program,
+      agent: describeAgent(agent),
+      agentFiles: agent.files,
+      train,
+      test: test ?? null,
+      reward,
+      createReward: async () =>
+        reward === null || settings.reward.native
+          ? null
+          : await createReward(reward.source, {
+              baseDirectory: reward.directory,
+              timeoutMs: settings.reward.timeoutMs,
+              memoryMb: settings.reward.memoryMb,
+              rewardInput: settings.reward.input,
+              python: python.path,
+            }),
+      ...start,
+      python,
+    }
+    return read
+  }
+
+  override async train(signal: AbortSignal = new AbortController().signal): Promise<RunReport> {
+    return await runVerlTraining(this.#readyPlan(), { runPath: this.runPath, options: this.#options, signal })
+  }
+
+  override async dryRun(signal?: AbortSignal): Promise<DryRunReport> {
+    return await dryRunVerl(this.#readyPlan(), this.runPath, signal)
+  }
+
+  #readyPlan(): VerlTrainingPlan {
+    if (!this.#plan || !this.initialized) {
+      throw new TrainError('TRAINER_NOT_INITIALIZED', 'The trainer has not been validated; call train() or validate() of the AgentTrainer.')
+    }
+    return this.#plan
+  }
+
+  get #baseDirectory(): string {
+    return resolve(this.#options.baseDirectory ?? '.')
+  }
+
+  #readConfig(config: unknown): VerlConfig {
+    const { steps, seed, model } = this.#options
+    const source = typeof config === 'string' ? resolve(this.#baseDirectory, config) : (config as Record<string, unknown> | undefined)
+    return readVerlConfig(source, {
+      baseDirectory: this.#baseDirectory,
+      environment: process.env,
+      arguments: [
+        ...(steps === undefined ? [] : [`trainer.total_training_steps=${steps}`]),
+        ...(seed === undefined ? [] : [`data.seed=${seed}`]),
+        ...(model === undefined ? [] : [`actor_rollout_ref.model.path=${JSON.stringify(resolve(model))}`]),
+      ],
+    })
+  }
+
+  /** One dataset from the option or the files of the configuration; `null` where neither names one. */
+  async #dataset(
+    option: string,
+    given: DatasetSource | undefined,
+    config: VerlConfig,
+    split: 'train' | 'test',
+  ): Promise<LoadedDataset | null> {
+    const { settings, directory } = config
+    const named = split === 'train' ? settings.data.trainFiles : settings.data.testFiles
+    const files = named.length > 0 ? named : filesOf(config, split === 'train' ? 'data.train_files' : 'data.val_files')
+    return await loadNamedDataset({
+      option,
+      given,
+      baseDirectory: this.#baseDirectory,
+      files,
+      configDirectory: directory,
+      split,
+      promptKey: stringAt(config, 'data.prompt_key') ?? settings.data.promptKey,
+    })
+  }
+
+  async #rewardOf(config: VerlConfig, python: string | undefined): Promise<NamedReward | null> {
+    const { settings, directory } = config
+    const path = settings.reward.path ?? stringAt(config, `${rewardKey}.path`)
+    const name = settings.reward.name ?? stringAt(config, `${rewardKey}.name`)
+    const found = await findReward({
+      given: this.#reward,
+      baseDirectory: this.#baseDirectory,
+      path,
+      name,
+      configDirectory: directory,
+      python,
+    })
+    if (found && settings.reward.native && typeof found.source !== 'string')
+      throw new TrainError(
+        'CONFIG_INVALID',
+        'rewardFunc is a function and reward.native leaves scoring to verl, which calls Python; keep one.',
+      )
+    if (found || settings.reward.native) return found
+    throw new TrainError(
+      'CONFIG_INVALID',
+      'There is no reward; pass rewardFunc, name reward.custom_reward_function.path in the configuration, or set aworldTrain.reward.native for the one of verl.',
+    )
+  }
+
+  async #findPython(named: string | null) {
+    const env = named === null ? process.env : { ...process.env, AWORLD_TRAIN_PYTHON: named }
+    try {
+      return await findPython({ env, projectDirectory: this.#baseDirectory })
+    } catch (error) {
+      if (!(error instanceof TrainError)) throw error
+      throw new TrainError(error.code, `${error.message}\nOr set trainEngineName: 'local' for the engine in the box.`, { cause: error })
+    }
+  }
+}
+
+/** Files that a key of verl names: one path or a list. */
+function filesOf(config: VerlConfig, path: string): string[] {
+  const value = resolveKey(config, path)
+  const files = Array.isArray(value) ? value : value === undefined || value === null || value === '' ? [] : [value]
+  return files.filter((each): each is string => typeof each === 'string').map((file) => resolve(config.directory, file))
+}

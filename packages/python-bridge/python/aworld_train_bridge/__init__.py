@@ -1,0 +1,1 @@
+"""Carries rollouts and model calls between a training framework and AWorld Train."""

@@ -1,0 +1,46 @@
+import unittest
+from unittest import mock
+
+import torch
+from aworld_train_bridge.smoke.batch_ledger import count_rows, largest_difference, swappable
+
+
+class Rows(unittest.TestCase):
+    def test_rows_of_one_rollout_are_counted_together_and_padding_apart(self) -> None:
+        keys = ["u1_0_0", "u1_0_1", "u1_1_0", "pad_0_0"]
+        tags = [{"global_steps": 4}, {"global_steps": 4}, {"global_steps": 4}, {"global_steps": 4, "is_padding": True}]
+        extra = [{"aworld_train_key": "a"}, {"aworld_train_key": "a"}, {"aworld_train_key": "b"}, {"aworld_train_key": "a"}]
+        counted, padded = count_rows(keys, tags, [5, 7, 2, 0], extra)
+        self.assertEqual(
+            counted, [{"key": "a", "rows": 2, "maskTokens": 12}, {"key": "b", "rows": 1, "maskTokens": 2}]
+        )
+        self.assertEqual(padded, 1)
+
+    def test_a_row_without_its_key_gets_the_one_that_was_submitted(self) -> None:
+        with mock.patch.dict("os.environ", {"AWORLD_TRAIN_RUN": "my run/1", "AWORLD_TRAIN_INCARNATION": "i-1"}):
+            counted, _ = count_rows(["u-1_3_0"], [{"global_steps": 4}], [5], [None])
+        self.assertEqual(counted[0]["key"], "my%20run%2F1/i-1/train/4/u-1/3")
+
+
+class Differences(unittest.TestCase):
+    def test_the_largest_one_over_sampled_tokens_counts(self) -> None:
+        masks = [torch.tensor([1, 0, 1]), torch.tensor([0]), torch.tensor([1])]
+        rollout = [torch.tensor([-1.0, 0.0, -2.0]), torch.tensor([0.0]), torch.tensor([-3.0])]
+        actor = [torch.tensor([-1.5, -9.0, -2.0]), torch.tensor([-9.0]), torch.tensor([-2.25])]
+        self.assertEqual(largest_difference(masks, rollout, actor), 0.75)
+        self.assertIsNone(largest_difference(masks[1:2], rollout[1:2], actor[1:2]))
+
+    def test_a_logprob_that_is_not_finite_ends_the_run(self) -> None:
+        for value in (float("nan"), float("-inf")):
+            with self.assertRaisesRegex(RuntimeError, "LOGPROBS_NOT_FINITE"):
+                largest_difference([torch.tensor([1])], [torch.tensor([-1.0])], [torch.tensor([value])])
+
+    def test_a_place_to_shift_has_two_sampled_tokens_that_differ(self) -> None:
+        self.assertEqual(swappable([5, 5, 6, 7, 8], [1, 1, 0, 1, 1]), 4)
+        self.assertEqual(swappable([5, 6], [1, 1]), 1)
+        self.assertIsNone(swappable([5, 5, 6], [1, 1, 0]))
+        self.assertIsNone(swappable([], []))
+
+
+if __name__ == "__main__":
+    unittest.main()

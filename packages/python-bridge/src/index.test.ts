@@ -1,0 +1,26 @@
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect, it } from 'vitest'
+import { bridgeDirectory, verlAgentLoopTarget, verlPluginModule, verlReservedColumns } from './index.ts'
+
+const run = promisify(execFile)
+
+it('runs the tests of its Python that need nothing but the standard library', { timeout: 60_000 }, async () => {
+  const { stderr } = await run('python3', ['-W', 'error::ResourceWarning', '-m', 'unittest', 'discover', '--start-directory', 'tests'], {
+    cwd: bridgeDirectory,
+    env: { ...process.env, PYTHONPATH: bridgeDirectory, PYTHONDONTWRITEBYTECODE: '1' },
+  })
+  expect(stderr).toMatch(/Ran \d{2,} tests[\s\S]*\nOK\s*$/)
+})
+
+it('names a class and a module that exist', () => {
+  for (const name of [verlAgentLoopTarget.replace(/\.[^.]+$/, ''), verlPluginModule])
+    expect(existsSync(join(bridgeDirectory, `${name.replaceAll('.', '/')}.py`)), name).toBe(true)
+})
+
+it('has one list of reserved columns for both languages', () => {
+  expect(Object.keys(verlReservedColumns.overwritesOutput)).toEqual(expect.arrayContaining(['responses', 'num_turns', 'extra_fields']))
+  expect(Object.keys(verlReservedColumns.setByTrainer)).toEqual(expect.arrayContaining(['uid', 'global_steps', 'raw_prompt']))
+})

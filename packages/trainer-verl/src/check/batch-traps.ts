@@ -1,0 +1,150 @@
+import type { Trap, TrapContext } from './trap.ts'
+
+const actor = 'actor_rollout_ref.actor'
+const rollout = 'actor_rollout_ref.rollout'
+
+/** Rows of one update: verl pads a batch to a multiple of it (verl/trainer/ppo/v1/trainer_base.py, 0.9.1). */
+const rowsOfUpdate = ({ number }: TrapContext) => number(`${actor}.ppo_mini_batch_size`) * number(`${rollout}.n`)
+/** Ranks that share the rows of an update. */
+const ranks = ({ number }: TrapContext) =>
+  Math.max(
+    1,
+    (number('trainer.nnodes') * number('trainer.n_gpus_per_node')) / Math.max(1, number(`${actor}.ulysses_sequence_parallel_size`)),
+  )
+const isDynamic = ({ at }: TrapContext) => at(`${actor}.use_dynamic_bsz`) === true
+const usesGroups = ({ at }: TrapContext) =>
+  ['grpo', 'grpo_passk', 'rloo', 'opo', 'gpg', 'grpo_vectorized', 'rloo_vectorized'].includes(String(at('algorithm.adv_estimator')))
+
+const divides = (name: string, path: string): Trap => ({
+  name,
+  severity: 'error',
+  check: (context) => {
+    const size = context.at(path)
+    if (isDynamic(context) || typeof size !== 'number') return null
+    const each = rowsOfUpdate(context) / ranks(context)
+    if (each % size === 0) return null
+    return `${path} is ${size}, which does not divide the ${each} rows that an update has on each rank (ppo_mini_batch_size ${context.number(`${actor}.ppo_mini_batch_size`)} × n ${context.number(`${rollout}.n`)} / ${ranks(context)}); verl stops at the first update. Make it a divisor, or set ${actor}.use_dynamic_bsz to true.`
+  },
+})
+
+const needed = (name: string, paths: readonly [string, string], when: (context: TrapContext) => boolean): Trap => ({
+  name,
+  severity: 'error',
+  check: (context) => {
+    if (isDynamic(context) || !when(context) || paths.some((path) => typeof context.at(path) === 'number')) return null
+    return `${paths[0]} is not set, and verl asks for it without dynamic batches; set it, or set ${actor}.use_dynamic_bsz to true.`
+  },
+})
+
+const needsReference = ({ at }: TrapContext) => at(`${actor}.use_kl_loss`) === true || at('algorithm.use_kl_in_reward') === true
+
+/** Sizes of batches, groups and updates. */
+export const batchTraps: readonly Trap[] = [
+  {
+    name: 'group-of-one',
+    severity: 'warning',
+    check: (context) =>
+      usesGroups(context) && context.number(`${rollout}.n`) < 2
+        ? `${rollout}.n is ${context.number(`${rollout}.n`)} with ${context.at('algorithm.adv_estimator')}: a group of one has no mean to compare with, its advantage is its raw reward, and nothing of use is learnt. Set it to 8.`
+        : null,
+  },
+  {
+    name: 'mini-batch-larger-than-batch',
+    severity: 'error',
+    check: ({ number }) =>
+      number(`${actor}.ppo_mini_batch_size`) > number('data.train_batch_size')
+        ? `${actor}.ppo_mini_batch_size is ${number(`${actor}.ppo_mini_batch_size`)}, more than the ${number('data.train_batch_size')} prompts of data.train_batch_size: an update would be padded with rows that train nothing. Make it at most that.`
+        : null,
+  },
+  {
+    name: 'mini-batch-does-not-divide',
+    severity: 'warning',
+    check: ({ number }) => {
+      const [batch, mini] = [number('data.train_batch_size'), number(`${actor}.ppo_mini_batch_size`)]
+      return mini > 0 && mini < batch && batch % mini !== 0
+        ? `data.train_batch_size ${batch} is no multiple of ${actor}.ppo_mini_batch_size ${mini}; the last update of a step is filled with rows that train nothing. Make it a divisor.`
+        : null
+    },
+  },
+  needed('no-micro-batch-size', [`${actor}.ppo_micro_batch_size_per_gpu`, `${actor}.ppo_micro_batch_size`], () => true),
+  needed(
+    'no-log-prob-micro-batch-size',
+    [`${rollout}.log_prob_micro_batch_size_per_gpu`, `${rollout}.log_prob_micro_batch_size`],
+    () => true,
+  ),
+  needed(
+    'no-reference-micro-batch-size',
+    ['actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu', 'actor_rollout_ref.ref.log_prob_micro_batch_size'],
+    needsReference,
+  ),
+  divides('micro-batch-does-not-divide', `${actor}.ppo_micro_batch_size_per_gpu`),
+  divides('log-prob-micro-batch-does-not-divide', `${rollout}.log_prob_micro_batch_size_per_gpu`),
+  {
+    name: 'batch-not-divisible-by-gpus',
+    severity: 'error',
+    check: (context) => {
+      const rows = context.number('data.train_batch_size') * context.number(`${rollout}.n`)
+      const gpus = context.number('trainer.nnodes') * context.number('trainer.n_gpus_per_node')
+      return !isDynamic(context) && rows % gpus !== 0
+        ? `data.train_batch_size × n is ${rows}, which ${gpus} GPUs cannot share evenly; verl refuses to start. Make it a multiple of ${gpus}, or set ${actor}.use_dynamic_bsz to true.`
+        : null
+    },
+  },
+  {
+    name: 'fewer-rows-than-a-batch',
+    severity: 'error',
+    check: ({ run, number }) =>
+      run.train && run.train.rows < number('data.train_batch_size')
+        ? `data.train_batch_size is ${number('data.train_batch_size')}, and there are ${run.train.rows} training rows; verl drops the batch that is not full, and has no step to do. Make it at most ${run.train.rows}.`
+        : null,
+  },
+  {
+    name: 'steps-beyond-epochs',
+    severity: 'error',
+    check: ({ at, number, run }) => {
+      const steps = at('trainer.total_training_steps')
+      if (typeof steps !== 'number' || !run.train) return null
+      const batches = Math.floor(run.train.rows / number('data.train_batch_size'))
+      const reach = batches * number('trainer.total_epochs')
+      return reach > 0 && reach < steps
+        ? `trainer.total_training_steps is ${steps}, and ${number('trainer.total_epochs')} epochs of ${batches} batches end after ${reach}. Set trainer.total_epochs to ${Math.ceil(steps / batches)}.`
+        : null
+    },
+  },
+  {
+    name: 'dynamic-batch-shorter-than-a-row',
+    severity: 'error',
+    check: (context) => {
+      if (!isDynamic(context)) return null
+      const longest = context.number('data.max_prompt_length') + context.number('data.max_response_length')
+      const room =
+        context.number(`${actor}.ppo_max_token_len_per_gpu`) * Math.max(1, context.number(`${actor}.ulysses_sequence_parallel_size`))
+      return room < longest
+        ? `${actor}.ppo_max_token_len_per_gpu is ${context.number(`${actor}.ppo_max_token_len_per_gpu`)}, and a row may have ${longest} tokens (max_prompt_length + max_response_length); the update stops at the first such row. Make it at least ${longest}.`
+        : null
+    },
+  },
+  {
+    name: 'separate-async-batch',
+    severity: 'error',
+    check: ({ at, number }) => {
+      if (at('trainer.v1.trainer_mode') !== 'separate_async') return null
+      const [batch, mini, syncs] = [
+        number('data.train_batch_size'),
+        number(`${actor}.ppo_mini_batch_size`),
+        number('trainer.v1.separate_async.parameter_sync_step'),
+      ]
+      return batch === mini * syncs
+        ? null
+        : `separate_async needs data.train_batch_size (${batch}) = parameter_sync_step (${syncs}) × ${actor}.ppo_mini_batch_size (${mini}); verl refuses to start. Set data.train_batch_size to ${mini * syncs}.`
+    },
+  },
+  {
+    name: 'several-updates-from-several-rows',
+    severity: 'warning',
+    check: ({ config, number }) =>
+      config.settings.rows === 'all' && number(`${actor}.ppo_epochs`) > 1
+        ? `rows is "all" with ppo_epochs ${number(`${actor}.ppo_epochs`)}: rollouts of several conversations make more rows, and so more updates in a step than ppo_epochs × train_batch_size / ppo_mini_batch_size. Set rows to "last" for one row a rollout.`
+        : null,
+  },
+]

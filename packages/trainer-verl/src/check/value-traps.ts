@@ -1,0 +1,53 @@
+import { valueAt } from '../config/omega.ts'
+import type { Trap } from './trap.ts'
+
+const actor = 'actor_rollout_ref.actor'
+const rollout = 'actor_rollout_ref.rollout'
+
+/** Keys that count something of which there is at least one; where verl's default is null, that too. */
+const counts = [
+  'data.train_batch_size',
+  'data.max_prompt_length',
+  'data.max_response_length',
+  `${rollout}.n`,
+  `${rollout}.tensor_model_parallel_size`,
+  `${rollout}.log_prob_micro_batch_size_per_gpu`,
+  `${actor}.ppo_mini_batch_size`,
+  `${actor}.ppo_micro_batch_size_per_gpu`,
+  `${actor}.ppo_epochs`,
+  'trainer.nnodes',
+  'trainer.n_gpus_per_node',
+  'trainer.total_epochs',
+  'trainer.total_training_steps',
+]
+
+/** Values that are none for their key, whatever else is set; verl says so late, or computes with them. */
+export const valueTraps: readonly Trap[] = [
+  {
+    name: 'not-a-number',
+    severity: 'error',
+    check: ({ keys, config, at }) => {
+      const wrong = [...keys.keys()].filter((path) => {
+        const value = at(path)
+        return typeof valueAt(config.schema.defaults, path) === 'number' && !isNumber(value) && value !== null && value !== undefined
+      })
+      return wrong.length === 0 ? null : wrong.map((path) => `${path} is ${JSON.stringify(at(path))}; it takes a number.`).join('\n')
+    },
+  },
+  {
+    name: 'not-a-count',
+    severity: 'error',
+    check: ({ at }) => {
+      const wrong = counts.filter((path) => {
+        const value = at(path)
+        return isNumber(value) && !(Number.isInteger(Number(value)) && Number(value) >= 1)
+      })
+      return wrong.length === 0 ? null : wrong.map((path) => `${path} is ${at(path)}; it takes a whole number of at least 1.`).join('\n')
+    },
+  },
+]
+
+/** Hydra reads `1e-6`, YAML 1.1 leaves it a text; verl takes both. */
+function isNumber(value: unknown): boolean {
+  return typeof value === 'number' || (typeof value === 'string' && value.trim() !== '' && !Number.isNaN(Number(value)))
+}

@@ -1,0 +1,140 @@
+import { join } from 'node:path'
+import type { Derivation, DerivationContext } from './derivation.ts'
+import { deriveBatch, deriveFailures, deriveMicroBatches, deriveSampling } from './derive-batch.ts'
+import { deriveAbsolutePaths, deriveAgent, deriveFiles, deriveReward } from './derive-inputs.ts'
+import { layoutKeys } from './layout-keys.ts'
+import { valueAt } from './omega.ts'
+import { clusterAddress, isOwnRayKey } from './own-ray.ts'
+import type { VerlConfig, VerlRun } from './verl-config.ts'
+import { givenVariables, workerEnvironment, workerVariables } from './worker-variables.ts'
+
+/** In this order: later ones read what earlier ones set. */
+const rules: readonly ((context: DerivationContext) => void)[] = [
+  layout,
+  deriveAbsolutePaths,
+  deriveFiles,
+  deriveAgent,
+  deriveReward,
+  deriveBatch,
+  deriveMicroBatches,
+  deriveSampling,
+  deriveFailures,
+  output,
+  ends,
+]
+
+export interface DeriveOptions {
+  /** What a run on CPU needs, with why; empty for any other. */
+  readonly smoke: ReadonlyMap<string, { value: unknown; why: string }>
+  readonly environment: Readonly<Record<string, string>>
+}
+
+/** Fills what is empty and sets what is ours, each with its reason; the user's keys come first. */
+export function deriveKeys(config: VerlConfig, run: VerlRun, { smoke, environment }: DeriveOptions): Derivation {
+  const keys = new Map(config.keys)
+  const notes: string[] = []
+  const problems: string[] = []
+  const set = (path: string, value: unknown, why: string) => {
+    keys.delete(path)
+    keys.set(path, { path, value, origin: 'derived', why })
+  }
+  const context: DerivationContext = {
+    keys,
+    notes,
+    problems,
+    config,
+    run,
+    environment,
+    value: (path) => (keys.has(path) ? keys.get(path)!.value : valueAt(config.schema.defaults, path)),
+    given: (path) => keys.has(path),
+    fill: (path, value, why) => {
+      if (!keys.has(path)) set(path, value, why)
+    },
+    own: (path, value, why) => {
+      const theirs = keys.get(path)
+      if (theirs && JSON.stringify(theirs.value) !== JSON.stringify(value))
+        notes.push(`${path} is ${JSON.stringify(value)} in place of ${JSON.stringify(theirs.value)} (${theirs.why}): ${why}.`)
+      set(path, value, why)
+    },
+  }
+  for (const rule of rules) rule(context)
+  for (const [path, { value, why }] of smoke) {
+    // Where verl scores, it does so in a reward worker.
+    if (path !== 'reward.num_workers' || !config.settings.reward.native) context.fill(path, value, `on CPU: ${why}`)
+  }
+  workers(context)
+  cluster(context)
+  return context
+}
+
+function layout({ config, fill, problems, keys, notes }: DerivationContext): void {
+  if (config.settings.layout === null) return
+  const rendered = layoutKeys(config.settings.layout)
+  problems.push(...rendered.problems)
+  for (const [path, value, why] of rendered.keys) {
+    const theirs = keys.get(path)
+    if (theirs && theirs.value !== value)
+      notes.push(`${path} stays ${JSON.stringify(theirs.value)} (${theirs.why}) against ${JSON.stringify(value)} of aworldTrain.layout.`)
+    fill(path, value, why)
+  }
+}
+
+function output({ run, fill, keys }: DerivationContext): void {
+  const given = keys.get('trainer.logger')?.value
+  const loggers = [given ?? 'console'].flat().filter((each): each is string => typeof each === 'string')
+  if (!loggers.includes('file') || !Array.isArray(given)) {
+    keys.delete('trainer.logger')
+    keys.set('trainer.logger', {
+      path: 'trainer.logger',
+      value: [...new Set([...loggers, 'file'])],
+      origin: 'derived',
+      why:
+        given === undefined
+          ? 'progress is read from the file'
+          : `${JSON.stringify(given)} of the user, and the file that progress is read from`,
+    })
+  }
+  fill('trainer.project_name', 'aworld-train', 'the project')
+  fill('trainer.experiment_name', run.name, 'the run')
+  fill('trainer.default_local_dir', join(run.path, 'checkpoints'), 'the run directory')
+}
+
+/** As with the engine in the box: a run leaves a model, and says what it came to on the test data. */
+function ends({ run, fill, value, given, notes }: DerivationContext): void {
+  const prompts = Number(value('data.train_batch_size'))
+  const total = value('trainer.total_training_steps')
+  const byEpochs = run.train ? Math.floor(run.train.rows / prompts) * Number(value('trainer.total_epochs')) : Number.POSITIVE_INFINITY
+  const steps = typeof total === 'number' ? Math.min(total, byEpochs) : byEpochs
+  if (!Number.isFinite(steps) || steps < 1) return
+  if (!given('trainer.save_freq') && steps > 20)
+    notes.push(
+      'trainer.save_freq is not set: only the last step leaves a checkpoint, and a run that ends before starts over. Set it to the steps between two, such as 20.',
+    )
+  fill('trainer.save_freq', steps, 'the last step is kept')
+  if (run.test) fill('trainer.test_freq', steps, 'the last step is validated')
+}
+
+function workers({ keys, own, environment }: DerivationContext): void {
+  const why = 'Ray gives it to the workers of every node'
+  const put = (name: string, value: string) => {
+    const path = `${workerEnvironment}.${name}`
+    // Of another launch, where a script of ours is the configuration.
+    keys.delete(path)
+    own(path, value, why)
+  }
+  for (const name of givenVariables(environment)) put(name, environment[name]!)
+  for (const name of workerVariables) put(name, `\${oc.env:${name}}`)
+}
+
+/** What a cluster has is the cluster's to say. */
+function cluster({ keys, notes, value }: DerivationContext): void {
+  const address = clusterAddress(value('ray_kwargs.ray_init.address'))
+  if (address === null) return
+  for (const { path, value, origin, why } of [...keys.values()].filter(({ path }) => isOwnRayKey(path))) {
+    if (origin === 'user')
+      notes.push(
+        `${path} is left out: ${JSON.stringify(value)} (${why}) is of a Ray of one's own, and verl joins the cluster at ${address}.`,
+      )
+    keys.delete(path)
+  }
+}

@@ -1,0 +1,235 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { readVerlConfig } from './read-verl-config.ts'
+
+const published = fileURLToPath(new URL('./published-run.fixture.sh', import.meta.url))
+
+let directory: string
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'aworld-train-verl-config-'))
+})
+afterAll(() => rmSync(directory, { recursive: true, force: true }))
+
+const valuesOf = (config: ReturnType<typeof readVerlConfig>) =>
+  Object.fromEntries([...config.keys].map(([path, { value }]) => [path, value]))
+
+describe('the published launch script', () => {
+  const config = () => readVerlConfig(published, { environment: { GPUS_PER_NODE: '4' }, baseDirectory: directory })
+
+  it('is accepted without a problem', () => expect(config().problems).toEqual([]))
+
+  it('says what has another name or no effect since', () => {
+    expect(config().notes.map((note) => note.replace(published, 'run.sh'))).toMatchInlineSnapshot(`
+      [
+        "run.sh: a blank is missing before the \\ at the end of 2 lines, which makes one word of custom_reward_function.path, custom_reward_function.name, trainer.logger; they were read as 3 keys.",
+        "custom_reward_function.path is reward.custom_reward_function.path since verl 0.7.1.",
+        "custom_reward_function.name is reward.custom_reward_function.name since verl 0.7.1.",
+        "actor_rollout_ref.rollout.multi_turn.tool_config_path is read by verl's own tool_agent only; tools and turns are the agent's here.",
+        "multi_turn.max_assistant_turns and max_user_turns are obeyed by the rollout service: an agent has 8 turns.",
+      ]
+    `)
+  })
+
+  it('keeps its values, and gives agent, turns and reward to our side', () => {
+    const { settings, agentFile, environment } = config()
+    expect(valuesOf(config())).toMatchObject({
+      'actor_rollout_ref.rollout.n': 1,
+      'actor_rollout_ref.actor.ppo_max_token_len_per_gpu': 12_288,
+      'trainer.n_gpus_per_node': 4,
+      'trainer.total_epochs': 1,
+    })
+    expect(settings.limits.maxTurns).toBe(8)
+    expect(settings.reward).toMatchObject({ name: 'gaia_reward_func', path: expect.stringMatching(/gaia_reward_function\.py$/) })
+    expect(agentFile).toMatch(/train_gaia_with_aworld_verl\/agent\.yaml$/)
+    expect(environment).toMatchObject({ NCCL_NVLS_ENABLE: '1' })
+  })
+
+  it('gives way to arguments', () => {
+    const config = readVerlConfig(published, { environment: {}, arguments: ['actor_rollout_ref.rollout.n=8', 'aworldTrain.rows=last'] })
+    expect(config.problems).toEqual([])
+    expect(config.keys.get('actor_rollout_ref.rollout.n')?.value).toBe(8)
+    expect(config.settings.rows).toBe('last')
+  })
+})
+
+describe('a tree', () => {
+  it('is the same from YAML, JSON, an object and overrides', () => {
+    const yaml = join(directory, 'grpo_trainer.yaml')
+    const json = join(directory, 'grpo_trainer.json')
+    writeFileSync(yaml, 'actor_rollout_ref:\n  rollout: {n: 4, name: vllm}\ntrainer: {logger: console}\n')
+    writeFileSync(json, '{"actor_rollout_ref": {"rollout": {"n": 4, "name": "vllm"}}, "trainer": {"logger": "console"}}')
+    const object = { 'actor_rollout_ref.rollout': { n: 4, name: 'vllm' }, trainer: { logger: 'console' } }
+    const list = ['actor_rollout_ref.rollout.n=4', 'actor_rollout_ref.rollout.name=vllm', 'trainer.logger=console']
+    for (const source of [yaml, json, object, list]) {
+      expect(valuesOf(readVerlConfig(source))).toEqual({
+        'actor_rollout_ref.rollout.n': 4,
+        'actor_rollout_ref.rollout.name': 'vllm',
+        'trainer.logger': 'console',
+      })
+    }
+  })
+
+  it('is taken as given where it is complete and blank where we fill it', () => {
+    const config = readVerlConfig({
+      data: { train_files: null, val_files: '' },
+      actor_rollout_ref: { rollout: { agent: { agent_loop_config_path: null } } },
+      custom_reward_function: { path: '', name: null },
+      trainer: { default_local_dir: null },
+    })
+    expect([...config.keys.keys(), ...config.problems, ...config.notes]).toEqual([])
+  })
+
+  it.each([
+    [
+      { actor_rollout_ref: { rollout: { m: 8 } } },
+      'actor_rollout_ref.rollout.m (the configuration) is no key of verl 0.9.1. Did you mean "actor_rollout_ref.rollout.n"?',
+    ],
+    [{ trainer: { total_epoch: 1 } }, 'Did you mean "trainer.total_epochs"?'],
+    [{ trainer: { lr: 1 } }, 'verl has actor_rollout_ref.actor.optim.lr.'],
+    [{ aworldTrain: { row: 'last' } }, '"row" is no key of the configuration. Did you mean "rows"?'],
+    [{ aworldTrain: { layout: { mode: 'decoupled' } } }, 'layout.mode" is "decoupled": must be one of hybrid, colocated, standalone'],
+    [{ training: { stratify: { key: 'kind', counts: { a: 1 } } } }, 'training.stratify cannot be rendered'],
+    [{ training: { advantage: 'none' } }, 'training.advantage is "none", which verl does not have'],
+    [{ actor_rollout_ref: { rollout: { do_sample: false } } }, 'is not read by the V1 trainer, which always samples'],
+    [{ actor_rollout_ref: { rollout: { agent: { agent_loop_manager_class: 'a.B' } } } }, 'would take the place of the loop'],
+    [{ actor_rollout_ref: { rollout: { chat_scheduler: 'x.Y' } } }, 'there is no such setting since verl 0.5.0'],
+    [{ async_training: { staleness_threshold: 0.5 } }, 'async_training.staleness_threshold is 0.5'],
+    [['trainer.nnodes=1,2'], 'are a sweep'],
+    [['~trainer.nnodes'], 'removes a key'],
+  ])('%j is refused', (source, message) => {
+    expect(readVerlConfig(source as never).problems.join('\n')).toContain(message)
+  })
+
+  it('names every problem at once, and the file', () => {
+    const file = join(directory, 'bad.yaml')
+    writeFileSync(file, 'trainer: {nnode: 1}\naworldTrain: {rows: none, concurency: 1}\n')
+    const { problems } = readVerlConfig('bad.yaml', { baseDirectory: directory })
+    expect(problems).toHaveLength(3)
+    for (const problem of problems) expect(problem).toMatch(/^bad\.yaml: /)
+    expect(readVerlConfig(join(directory, 'gone.yaml')).problems.join()).toMatch(/there is no such file/)
+    expect(readVerlConfig(join(directory, 'gone.sh')).problems.join()).toMatch(/cannot be read/)
+  })
+
+  it.each([
+    ['custom_reward_function.reward_fn_name', 'f', 'reward', 'name'],
+    ['custom_reward_function.path', 'r.py', 'reward', 'path'],
+  ])('%s is ours', (key, value, section, member) => {
+    const { settings, keys } = readVerlConfig({ [key]: value })
+    if (member === 'path') expect((settings as never)[section]).toHaveProperty(member, value)
+    expect(keys.size).toBe(0)
+  })
+
+  it.each([
+    [{ 'reward_model.reward_manager': 'dapo' }, { 'reward.reward_manager.name': 'dapo' }],
+    [{ 'reward_model.rollout.name': 'vllm' }, { 'reward.reward_model.rollout.name': 'vllm' }],
+    [{ 'reward_model.model.path': 'x' }, { 'reward.reward_model.model_path': 'x' }],
+    [{ 'actor_rollout_ref.actor.grad_clip': 0.5 }, { 'actor_rollout_ref.actor.optim.clip_grad': 0.5 }],
+    [
+      { 'actor_rollout_ref.actor.grad_clip': 0.5, 'actor_rollout_ref.actor.optim.clip_grad': 0.7 },
+      { 'actor_rollout_ref.actor.optim.clip_grad': 0.7 },
+    ],
+    [
+      { 'actor_rollout_ref.actor.clip_ratio': 0.1, 'actor_rollout_ref.actor.clip_ratio_high': 0.3 },
+      {
+        'actor_rollout_ref.actor.clip_ratio': 0.1,
+        'actor_rollout_ref.actor.clip_ratio_high': 0.3,
+        'actor_rollout_ref.actor.clip_ratio_low': 0.1,
+      },
+    ],
+    [
+      { 'actor_rollout_ref.actor.tis_imp_ratio_cap': 2 },
+      { 'algorithm.rollout_correction.rollout_is_threshold': 2, 'algorithm.rollout_correction.rollout_is': 'token' },
+    ],
+    [{ 'ray_init.num_cpus': 32 }, { 'ray_kwargs.ray_init.num_cpus': 32 }],
+    [{ 'trainer.profile_steps': [1] }, { 'global_profiler.steps': [1] }],
+  ])('%j is brought to its place of today', (source, expected) => {
+    const config = readVerlConfig(source)
+    expect(config.problems).toEqual([])
+    expect(config.notes.length).toBeGreaterThan(0)
+    expect(valuesOf(config)).toEqual(expected)
+  })
+
+  it('leaves the reward to verl when told to', () => {
+    const config = readVerlConfig({ 'custom_reward_function.path': 'r.py', aworldTrain: { reward: { native: true } } })
+    expect(valuesOf(config)).toEqual({ 'reward.custom_reward_function.path': 'r.py' })
+  })
+})
+
+describe('our general terms', () => {
+  it('become keys of verl', () => {
+    const config = readVerlConfig({
+      model: { path: './model' },
+      training: {
+        steps: 12,
+        promptsPerStep: 16,
+        samplesPerPrompt: 8,
+        promptsPerUpdate: 8,
+        passes: 2,
+        advantage: 'group-relative-unscaled',
+        learningRate: 1e-3,
+        warmupSteps: 5,
+        finalLearningRateFraction: 0.2,
+        betas: [0.9, 0.98],
+        klCoefficient: 0,
+        aggregation: 'sequence-mean',
+        checkpointEvery: null,
+        evaluateEvery: 4,
+      },
+      sampling: { temperature: 1, topK: 0, maxTokens: 128 },
+      evaluation: { temperature: 0, samplesPerPrompt: 2, greedy: true },
+      limits: { maxTurns: 6 },
+      data: { promptKey: 'question', max_prompt_length: 256 },
+      seed: 7,
+    })
+    expect(config.problems).toEqual([])
+    expect(valuesOf(config)).toMatchInlineSnapshot(`
+      {
+        "actor_rollout_ref.actor.data_loader_seed": 7,
+        "actor_rollout_ref.actor.fsdp_config.seed": 7,
+        "actor_rollout_ref.actor.loss_agg_mode": "seq-mean-token-mean",
+        "actor_rollout_ref.actor.optim.betas": [
+          0.9,
+          0.98,
+        ],
+        "actor_rollout_ref.actor.optim.lr": 0.001,
+        "actor_rollout_ref.actor.optim.lr_scheduler_type": "cosine",
+        "actor_rollout_ref.actor.optim.lr_warmup_steps": 5,
+        "actor_rollout_ref.actor.optim.min_lr_ratio": 0.2,
+        "actor_rollout_ref.actor.ppo_epochs": 2,
+        "actor_rollout_ref.actor.ppo_mini_batch_size": 8,
+        "actor_rollout_ref.actor.use_kl_loss": false,
+        "actor_rollout_ref.model.path": "./model",
+        "actor_rollout_ref.rollout.n": 8,
+        "actor_rollout_ref.rollout.seed": 7,
+        "actor_rollout_ref.rollout.temperature": 1,
+        "actor_rollout_ref.rollout.top_k": -1,
+        "actor_rollout_ref.rollout.val_kwargs.n": 2,
+        "actor_rollout_ref.rollout.val_kwargs.temperature": 0,
+        "algorithm.adv_estimator": "grpo",
+        "algorithm.norm_adv_by_std_in_grpo": false,
+        "data.max_prompt_length": 256,
+        "data.prompt_key": "question",
+        "data.seed": 7,
+        "data.train_batch_size": 16,
+        "trainer.test_freq": 4,
+        "trainer.total_training_steps": 12,
+      }
+    `)
+    expect(config.settings).toMatchObject({ limits: { maxTurns: 6 }, maxCompletionTokens: 128, seed: 7 })
+    expect(config.notes.join('\n')).toMatch(/cosine/)
+  })
+
+  it("give way to verl's own key", () => {
+    const config = readVerlConfig({ training: { samplesPerPrompt: 8 }, actor_rollout_ref: { rollout: { n: 4 } } })
+    expect(config.keys.get('actor_rollout_ref.rollout.n')).toMatchObject({ value: 4, origin: 'user' })
+  })
+
+  it('may all stand in the block, which wins', () => {
+    const config = readVerlConfig({ concurrency: 8, aworldTrain: { concurrency: 16, training: { steps: 2 }, models: {} } })
+    expect(config.settings.concurrency).toBe(16)
+    expect(config.keys.get('trainer.total_training_steps')?.value).toBe(2)
+  })
+})

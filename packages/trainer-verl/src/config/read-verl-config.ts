@@ -1,0 +1,199 @@
+import { readFileSync } from 'node:fs'
+import { dirname, relative, resolve } from 'node:path'
+import { TrainError } from '@aworld-train/protocol'
+import { isTree, type KeyTree, leaves, readConfigFile, setAt } from '@aworld-train/training'
+import { stringify } from 'yaml'
+import { renderGeneralTerms } from './general-terms.ts'
+import { parseOverride } from './hydra-override.ts'
+import { ownBlock, readOwnConfig, separateConfig } from './own-config.ts'
+import { readScript } from './read-script.ts'
+import { type GivenKey, translateKeys } from './translate-keys.ts'
+import type { GivenConfig, ReadVerlConfigOptions, VerlConfig, VerlConfigSource, VerlKey } from './verl-config.ts'
+import { testedSchema } from './verl-schema.ts'
+import type { VerlSettings } from './verl-settings.ts'
+
+interface Gathered {
+  readonly given: GivenConfig
+  readonly directory: string
+  readonly keys: GivenKey[]
+  readonly own: Record<string, unknown>
+  readonly environment: Readonly<Record<string, string>>
+  readonly notes: string[]
+  readonly problems: string[]
+}
+
+/** Reads a configuration in verl's keys, in ours, or both. Never throws: `problems` holds every one, as a sentence. */
+export function readVerlConfig(source: VerlConfigSource, options: ReadVerlConfigOptions = {}): VerlConfig {
+  const schema = options.schema ?? testedSchema
+  const gathered = gather(source, options)
+  addOverrides(gathered, options.arguments ?? [], 'an argument')
+  const { settings: read, problems: ownProblems } = readOwnConfig(gathered.own)
+  const terms = renderGeneralTerms(gathered.own)
+  const spelled = new Set(gathered.keys.map(({ path }) => path))
+  const fromTerms = terms.keys
+    .filter(({ path }) => !spelled.has(path))
+    .map(({ path, value, term }): GivenKey => ({ path, value, where: term, added: true }))
+  const translated = translateKeys([...fromTerms, ...gathered.keys], { schema })
+  const obeyed = obeyTaken(read, translated.taken, gathered)
+  const reward = obeyReward(obeyed.settings, translated.keys)
+  return {
+    given: gathered.given,
+    directory: gathered.directory,
+    keys: translated.keys,
+    settings: { ...obeyed.settings, reward },
+    agentFile: obeyed.agentFile,
+    agentName: obeyed.agentName,
+    environment: gathered.environment,
+    schema,
+    notes: [...gathered.notes, ...terms.notes, ...translated.notes, ...obeyed.notes],
+    problems: [...gathered.problems, ...ownProblems, ...terms.problems, ...translated.problems].map((problem) =>
+      placed(problem, gathered.given),
+    ),
+  }
+}
+
+const placed = (problem: string, { file }: GivenConfig) => (file === null ? problem : `${file}: ${problem}`)
+
+function gather(source: VerlConfigSource, options: ReadVerlConfigOptions): Gathered {
+  const base = resolve(options.baseDirectory ?? '.')
+  const empty = { keys: [], own: {}, environment: {}, notes: [], problems: [] }
+  if (source === undefined) return { ...empty, given: { kind: 'none', file: null, text: '' }, directory: base }
+  if (typeof source !== 'string') {
+    if (isList(source)) {
+      const gathered: Gathered = {
+        ...empty,
+        keys: [],
+        own: {},
+        problems: [],
+        given: { kind: 'overrides', file: null, text: `${source.join('\n')}\n` },
+        directory: base,
+      }
+      addOverrides(gathered, source, 'an override')
+      return gathered
+    }
+    return fromTree(source, { given: { kind: 'object', file: null, text: stringify(source) }, directory: base, where: 'the configuration' })
+  }
+  const file = resolve(base, source)
+  const shown = relative(base, file).startsWith('..') ? file : relative(base, file)
+  try {
+    if (/\.(sh|bash)$/.test(file)) return fromScript(file, shown, base, options)
+    const tree = readConfigFile(file) as KeyTree
+    const given: GivenConfig = { kind: 'file', file: shown, text: readFileSync(file, 'utf8') }
+    return fromTree(tree, { given, directory: dirname(file), where: shown })
+  } catch (error) {
+    const message = error instanceof TrainError ? error.message : `it cannot be read: ${(error as Error).message}; correct the path.`
+    return {
+      ...empty,
+      given: { kind: 'file', file: shown, text: '' },
+      directory: dirname(file),
+      problems: [message.replace(`${file}: `, '')],
+    }
+  }
+}
+
+const isList = (source: readonly string[] | Readonly<Record<string, unknown>>): source is readonly string[] => Array.isArray(source)
+
+function fromTree(tree: KeyTree, { given, directory, where }: { given: GivenConfig; directory: string; where: string }): Gathered {
+  const { verl, own } = separateConfig(tree)
+  // Hydra's own list of files is no setting.
+  const { defaults: _, hydra: __, ...keys } = verl
+  return {
+    given,
+    directory,
+    keys: [...leaves(keys)].map(([path, value]) => ({ path, value, where, added: false })),
+    own: own as Record<string, unknown>,
+    environment: {},
+    notes: [],
+    problems: [],
+  }
+}
+
+/** Variables of one launch, which a script of ours exports. */
+const ofLaunch = /^(AWORLD_TRAIN_(CHANNEL|RUN|INCARNATION)|(VERL_FILE_LOGGER_PATH|HYDRA_FULL_ERROR|RAY_OVERRIDE_JOB_RUNTIME_ENV)$)/
+
+function fromScript(file: string, shown: string, base: string, options: ReadVerlConfigOptions): Gathered {
+  const text = readFileSync(file, 'utf8')
+  const script = readScript(text, {
+    file: shown,
+    arguments: options.arguments ?? [],
+    environment: options.environment ?? process.env,
+    directory: base,
+  })
+  const gathered: Gathered = {
+    given: { kind: 'script', file: shown, text },
+    directory: base,
+    keys: [],
+    own: {},
+    environment: Object.fromEntries(Object.entries(script.exports).filter(([name]) => !ofLaunch.test(name))),
+    notes: [...script.notes],
+    problems: [...script.problems],
+  }
+  for (const { text: override, line } of script.arguments) addOverrides(gathered, [override], `${shown} line ${line}`)
+  return gathered
+}
+
+/** Overrides of verl's keys, or of ours below `aworldTrain.`; later ones win. */
+function addOverrides(gathered: Gathered, overrides: readonly string[], where: string): void {
+  for (const text of overrides) {
+    const override = parseOverride(text)
+    if (typeof override === 'string') {
+      gathered.problems.push(override)
+      continue
+    }
+    const { prefix, path, value } = override
+    if (prefix === '~') {
+      gathered.problems.push(`"${text}" removes a key, which is not possible here; set another value.`)
+    } else if (path === 'hydra.run.dir') {
+      // Every launch has its own.
+    } else if (path.startsWith('hydra.')) {
+      gathered.notes.push(`${path} is Hydra's own and was left out.`)
+    } else if (path.startsWith(`${ownBlock}.`)) {
+      setAt(gathered.own, path.split('.').slice(1), value)
+    } else {
+      const flat = isTree(value) && Object.keys(value).length > 0 ? [...leaves(value, path)] : [[path, value] as const]
+      for (const [key, member] of flat) {
+        const earlier = gathered.keys.findIndex((each) => each.path === key)
+        if (earlier >= 0) gathered.keys.splice(earlier, 1)
+        gathered.keys.push({ path: key, value: member, where, added: prefix !== '' })
+      }
+    }
+  }
+}
+
+/** Keys of verl that our side obeys in its place. */
+function obeyTaken(
+  settings: VerlSettings,
+  taken: ReadonlyMap<string, unknown>,
+  { directory, own }: Gathered,
+): { settings: VerlSettings; agentFile: string | null; agentName: string | null; notes: string[] } {
+  const rollout = 'actor_rollout_ref.rollout'
+  const assistant = taken.get(`${rollout}.multi_turn.max_assistant_turns`)
+  const user = taken.get(`${rollout}.multi_turn.max_user_turns`)
+  const bounds = [assistant, typeof user === 'number' ? user + 1 : null].filter(
+    (each): each is number => typeof each === 'number' && each > 0,
+  )
+  const ownLimit = isTree(own['limits']) && own['limits']['maxTurns'] !== undefined
+  const maxTurns = bounds.length > 0 && !ownLimit ? Math.min(...bounds) : settings.limits.maxTurns
+  const agentFile = taken.get(`${rollout}.agent.agent_loop_config_path`)
+  const agentName = taken.get(`${rollout}.agent.default_agent_loop`)
+  return {
+    settings: { ...settings, limits: { ...settings.limits, maxTurns } },
+    agentFile: typeof agentFile === 'string' ? resolve(directory, agentFile) : null,
+    agentName: typeof agentName === 'string' && agentName !== 'single_turn_agent' ? agentName : null,
+    notes:
+      bounds.length > 0 && !ownLimit
+        ? [`multi_turn.max_assistant_turns and max_user_turns are obeyed by the rollout service: an agent has ${maxTurns} turns.`]
+        : [],
+  }
+}
+
+/** Unless verl scores, the reward that its keys name is called on our side, and verl gets no function. */
+function obeyReward({ reward }: VerlSettings, keys: Map<string, VerlKey>): VerlSettings['reward'] {
+  if (reward.native) return reward
+  const at = 'reward.custom_reward_function'
+  const [path, name] = [keys.get(`${at}.path`)?.value, keys.get(`${at}.name`)?.value]
+  keys.delete(`${at}.path`)
+  keys.delete(`${at}.name`)
+  if (reward.path !== null || typeof path !== 'string') return reward
+  return { ...reward, path, name: typeof name === 'string' ? name : null }
+}

@@ -1,0 +1,41 @@
+import { existsSync, statSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { NotReadable, type ShellState } from './shell-expand.ts'
+
+/** Whether `[ … ]` of a condition holds; throws NotReadable where only running the script can tell. */
+export function holds(given: readonly string[], state: ShellState): boolean {
+  const bracketed = given[0] === '[' || given[0] === '[['
+  const words = bracketed ? given.slice(1, -1) : given[0] === 'test' ? given.slice(1) : null
+  if (given[0] === '!' && words === null) return !holds(given.slice(1), state)
+  if (words === null) throw new NotReadable(`"if ${given.join(' ')}" is only known when it runs`)
+  if (words[0] === '!') return !holds(['[', ...words.slice(1), ']'], state)
+  const path = (name: string) => resolve(state.variables.get('PWD')!, name)
+  const [a = '', b, c] = words
+  if (words.length === 1) return a !== ''
+  if (words.length <= 2 && a.startsWith('-')) {
+    const operand = b ?? ''
+    if (a === '-z') return operand === ''
+    if (a === '-n') return operand !== ''
+    if (a === '-e' || a === '-f' || a === '-d' || a === '-s' || a === '-r') {
+      if (operand === '' || !existsSync(path(operand))) return false
+      const status = statSync(path(operand))
+      return a === '-d' ? status.isDirectory() : a === '-f' ? status.isFile() : true
+    }
+  }
+  if (words.length === 3 && c !== undefined) {
+    const compare: Record<string, (x: string, y: string) => boolean> = {
+      '=': (x, y) => x === y,
+      '==': (x, y) => x === y,
+      '!=': (x, y) => x !== y,
+      '-eq': (x, y) => Number(x) === Number(y),
+      '-ne': (x, y) => Number(x) !== Number(y),
+      '-gt': (x, y) => Number(x) > Number(y),
+      '-ge': (x, y) => Number(x) >= Number(y),
+      '-lt': (x, y) => Number(x) < Number(y),
+      '-le': (x, y) => Number(x) <= Number(y),
+    }
+    const known = compare[b!]
+    if (known) return known(a, c)
+  }
+  throw new NotReadable(`"if ${given.join(' ')}" is only known when it runs`)
+}

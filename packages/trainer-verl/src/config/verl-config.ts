@@ -1,0 +1,115 @@
+import type { VerlSettings } from './verl-settings.ts'
+
+/** Where the value of a verl key comes from. */
+export type KeyOrigin = 'user' | 'default' | 'derived'
+
+/** One of verl's keys with its value: plain JSON, or text with `${…}` that OmegaConf resolves. */
+export interface VerlKey {
+  /** Dotted path, such as `actor_rollout_ref.rollout.n`. */
+  readonly path: string
+  readonly value: unknown
+  readonly origin: KeyOrigin
+  /** Of `user`: where it stands. Of `derived`: why it is so. */
+  readonly why: string
+}
+
+/** A YAML or JSON file, a launch script (`.sh`), Hydra overrides, or an object. */
+export type VerlConfigSource = string | readonly string[] | Readonly<Record<string, unknown>> | undefined
+
+/** What was given, as it was given: kept in the run directory. */
+export interface GivenConfig {
+  readonly kind: 'file' | 'script' | 'overrides' | 'object' | 'none'
+  readonly file: string | null
+  readonly text: string
+}
+
+export interface ReadVerlConfigOptions {
+  /** Overrides that stand behind the others, as the arguments of a script do. */
+  readonly arguments?: readonly string[]
+  /** For the variables of a script; the process's by default. */
+  readonly environment?: Readonly<Record<string, string | undefined>>
+  /** Folder that relative paths of a configuration that is no file are resolved from; the working directory by default. */
+  readonly baseDirectory?: string
+  /** Defaults of the installed verl, from `resolveWithPython`; those of 0.9.1 otherwise. */
+  readonly schema?: VerlSchema
+}
+
+/** Default tree of a verl version, and keys that its dataclasses take beyond it. */
+export interface VerlSchema {
+  readonly version: string
+  /** As Hydra composes it, not resolved. */
+  readonly defaults: Readonly<Record<string, unknown>>
+  /** Dotted paths that need `+` in an override. */
+  readonly extra: readonly string[]
+}
+
+/** A configuration as it was read: verl's keys, and ours. */
+export interface VerlConfig {
+  readonly given: GivenConfig
+  /** Folder that relative paths in it are resolved from. */
+  readonly directory: string
+  /** By dotted path, in the order given; only what the user set. */
+  readonly keys: ReadonlyMap<string, VerlKey>
+  readonly settings: VerlSettings
+  /** Absolute path of the agent.yaml that verl's keys name, and the entry of it; `null` where they name none. */
+  readonly agentFile: string | null
+  readonly agentName: string | null
+  /** Variables that a script exports. */
+  readonly environment: Readonly<Record<string, string>>
+  readonly schema: VerlSchema
+  /** What was translated, and keys without effect; to be said once. */
+  readonly notes: readonly string[]
+  /** Whole sentences; empty when the configuration can be used. */
+  readonly problems: readonly string[]
+}
+
+/** What the checks of a run found out about the parts around the configuration. */
+export interface VerlRun {
+  /** Absolute path of the run directory. */
+  readonly path: string
+  readonly name: string
+  readonly agent: {
+    readonly name: string
+    /** `./file.ts#export`, relative to `directory` or absolute; `null` for a live object. */
+    readonly module: string | null
+    readonly directory: string
+    /** Text of the user's agent.yaml, where there is one. */
+    readonly source: string | null
+  }
+  /** Files that verl reads; `null` leaves what the configuration names. Counts are rows. */
+  readonly train: { readonly path: string; readonly rows: number } | null
+  readonly test: { readonly path: string; readonly rows: number } | null
+  /** A reward that a file holds, such as `{ path: '/…/reward.ts', name: 'gaiaRewardFunc' }`; `null`: a function, or none. */
+  readonly reward: { readonly path: string; readonly name: string | null } | null
+  /** Folder of the bridge's Python package. */
+  readonly bridgeDirectory: string
+  /** Unique id of this start of verl; the run script takes a random one when it is absent. */
+  readonly incarnation?: string
+  /** Longest conversation of the model in tokens, where its config.json is known. */
+  readonly contextLength?: number | null
+  /** The interpreter that has verl; the run script looks for `python3` where it is absent. */
+  readonly python?: string
+  /** Of a resume. */
+  readonly resume?: boolean
+}
+
+/** Everything that starts verl: complete overrides and what stands behind each. */
+export interface VerlPlan {
+  /** Command-line overrides of `python -m verl.trainer.main_ppo`, in order. */
+  readonly overrides: readonly string[]
+  /** Keys that are not verl's default, by dotted path. */
+  readonly keys: ReadonlyMap<string, VerlKey>
+  /** The whole tree with references resolved. */
+  readonly tree: Readonly<Record<string, unknown>>
+  readonly settings: VerlSettings
+  /** Variables of verl's processes besides those of the channel. */
+  readonly environment: Readonly<Record<string, string>>
+  readonly config: VerlConfig
+  readonly run: VerlRun
+  /** Folder of verl's checkpoints: `trainer.default_local_dir`. */
+  readonly checkpoints: string
+  /** Training steps in all; `null` where the number of rows is not known. */
+  readonly steps: number | null
+  readonly notes: readonly string[]
+  readonly problems: readonly string[]
+}

@@ -1,0 +1,83 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { VerlConfigSource } from '../config/verl-config.ts'
+import type { PythonReport } from '../python/inspect-python.ts'
+import { diagnoseConfig } from './diagnose-config.ts'
+
+let folder: string
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'aworld-train-config-'))
+})
+afterAll(() => rm(folder, { recursive: true, force: true }))
+
+const diagnose = (source: VerlConfigSource) => diagnoseConfig({ source, baseDirectory: folder, python: null, env: {} })
+
+const sound = {
+  data: { train_batch_size: 32, max_prompt_length: 512, max_response_length: 512 },
+  actor_rollout_ref: {
+    model: { path: './model' },
+    actor: { ppo_mini_batch_size: 32, ppo_micro_batch_size_per_gpu: 4, optim: { lr: 1e-6 } },
+    rollout: { name: 'vllm', n: 8, log_prob_micro_batch_size_per_gpu: 4 },
+  },
+  trainer: { n_gpus_per_node: 4, nnodes: 1, logger: ['console'], total_epochs: 1, save_freq: 20 },
+}
+
+describe('diagnoseConfig', () => {
+  it('has no problem with a sound configuration, asks for no data, and says what it needs of the machine', async () => {
+    const { checks, needs } = await diagnose(sound)
+    expect(checks.filter(({ level }) => level === 'problem')).toEqual([])
+    expect(needs).toEqual({ device: 'cuda', gpus: 4 })
+  })
+
+  it('names a trap before a GPU is used', async () => {
+    const rollout = { ...sound.actor_rollout_ref.rollout, n: 1 }
+    const { checks } = await diagnose({
+      ...sound,
+      actor_rollout_ref: { ...sound.actor_rollout_ref, rollout },
+      algorithm: { adv_estimator: 'grpo' },
+    })
+    expect(checks).toContainEqual({
+      name: 'config',
+      level: expect.stringMatching(/problem|warning/),
+      message: expect.stringMatching(/rollout\.n is 1/),
+    })
+  })
+
+  it('reads how long a conversation may be from the folder of the model', async () => {
+    await mkdir(join(folder, 'model'), { recursive: true })
+    await writeFile(join(folder, 'model/config.json'), JSON.stringify({ max_position_embeddings: 256 }))
+    const { checks } = await diagnose(sound)
+    expect(
+      checks
+        .filter(({ level }) => level !== 'ok')
+        .map(({ message }) => message)
+        .join('\n'),
+    ).toMatch(/256/)
+    await rm(join(folder, 'model'), { recursive: true })
+  })
+
+  it('says what cannot be read, and asks nothing of the machine then', async () => {
+    const { checks, needs } = await diagnose(join(folder, 'nowhere.yaml'))
+    expect(checks).toEqual([{ name: 'config', level: 'problem', message: expect.stringMatching(/nowhere\.yaml: there is no such file/) }])
+    expect(needs).toBeNull()
+  })
+
+  it('warns of FlashAttention where GPUs train and it is not installed; a Python that gives no answer hides no trap', async () => {
+    const ask = async (config: Record<string, unknown>, installed: string | null) => {
+      const python = { path: '/nowhere/python', packages: { 'flash-attn': installed } } as unknown as PythonReport
+      const { checks } = await diagnoseConfig({ source: config, baseDirectory: folder, python, env: {} })
+      return checks.flatMap(({ level, message }) =>
+        /FlashAttention|\/nowhere\/python/.test(message) ? [`${level}: ${message.slice(0, 60)}`] : [],
+      )
+    }
+    const warning = expect.stringMatching(/^warning: verl asks for FlashAttention/)
+    const unanswered = expect.stringMatching(/^problem: \/nowhere\/python could not compose/)
+    expect(await ask(sound, null)).toEqual([warning, unanswered])
+    expect(await ask(sound, '2.8.3')).toEqual([unanswered])
+    const model = { ...sound.actor_rollout_ref.model, override_config: { attn_implementation: 'sdpa' } }
+    expect(await ask({ ...sound, actor_rollout_ref: { ...sound.actor_rollout_ref, model } }, null)).toEqual([unanswered])
+  })
+})

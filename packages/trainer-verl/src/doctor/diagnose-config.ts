@@ -1,0 +1,113 @@
+import { readFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { bridgeDirectory } from '@aworld-train/python-bridge'
+import { findTraps } from '../check/check-plan.ts'
+import { valueAt } from '../config/omega.ts'
+import { planVerl } from '../config/plan-verl.ts'
+import { readVerlConfig } from '../config/read-verl-config.ts'
+import { resolveWithPython } from '../config/resolve-with-python.ts'
+import type { VerlConfig, VerlConfigSource, VerlPlan } from '../config/verl-config.ts'
+import type { PythonReport } from '../python/inspect-python.ts'
+import type { MachineNeeds } from './judge-machine.ts'
+import type { VerlCheck } from './verl-check.ts'
+
+export interface DiagnoseConfigOptions {
+  readonly source: VerlConfigSource
+  /** Folder that its relative paths are resolved from, where it is no file. */
+  readonly baseDirectory: string
+  /** The interpreter that trains; without one nobody asks the installed verl. */
+  readonly python: PythonReport | null
+  readonly env: NodeJS.ProcessEnv
+  readonly signal?: AbortSignal | undefined
+}
+
+export interface ConfigDiagnosis {
+  readonly checks: readonly VerlCheck[]
+  /** null where the configuration cannot be read. */
+  readonly needs: MachineNeeds | null
+}
+
+/** What is wrong with a configuration, which traps it walks into, and what the installed verl says of it. */
+export async function diagnoseConfig({ source, baseDirectory, python, env, signal }: DiagnoseConfigOptions): Promise<ConfigDiagnosis> {
+  const config = readVerlConfig(source, { baseDirectory, environment: env })
+  if (config.problems.length > 0) return { checks: config.problems.map(problem), needs: null }
+  const plan = planVerl(config, await standIn(config, baseDirectory))
+  const found = findTraps(plan)
+  const messages = new Set(found.map(({ message }) => message))
+  const checks: VerlCheck[] = [
+    ...[...new Set(plan.problems)].map(problem),
+    ...found.filter(({ severity }) => severity === 'warning').map(({ message }) => warning(message)),
+    ...attentionOf(plan, python),
+    ...[...new Set([...config.notes, ...plan.notes])]
+      .filter((note) => !messages.has(note))
+      .map((message) => ({ name: 'note', level: 'ok' as const, message })),
+  ]
+  if (python) checks.push(...(await askVerl(plan, python, { env, signal })))
+  return {
+    checks,
+    needs: {
+      device: String(valueAt(plan.tree, 'trainer.device') ?? 'cuda'),
+      gpus: Number(valueAt(plan.tree, 'trainer.n_gpus_per_node') ?? 1),
+    },
+  }
+}
+
+interface Asking {
+  readonly env: NodeJS.ProcessEnv
+  readonly signal: AbortSignal | undefined
+}
+
+/** What Hydra, verl's dataclasses and its `validate_config` say of a plan. */
+async function askVerl({ overrides, keys }: VerlPlan, { path }: PythonReport, { env, signal }: Asking): Promise<VerlCheck[]> {
+  try {
+    const { version, errors } = await resolveWithPython({ python: path, overrides, validate: true, env, ...(signal ? { signal } : {}) })
+    if (errors.length > 0) return errors.map(problem)
+    return [{ name: 'config', level: 'ok', message: `verl ${version} takes it; ${keys.size} keys are not its defaults` }]
+  } catch (error) {
+    signal?.throwIfAborted()
+    return [problem(error instanceof Error ? error.message : String(error))]
+  }
+}
+
+const problem = (message: string): VerlCheck => ({ name: 'config', level: 'problem', message })
+const warning = (message: string): VerlCheck => ({ name: 'config', level: 'warning', message })
+
+/** More rows than any run trains: how many there are is checked with the dataset. */
+const enoughRows = 1_000_000_000
+
+/** The parts of a run that a configuration alone does not have. */
+async function standIn(config: VerlConfig, directory: string): Promise<VerlPlan['run']> {
+  const names = (key: string) => config.keys.has(key)
+  const data = (key: string, file: string) => (names(key) ? null : { path: join(directory, file), rows: enoughRows })
+  return {
+    path: directory,
+    name: 'doctor',
+    agent: { name: 'agent', module: './agent.ts#agent', directory, source: null },
+    train: data('data.train_files', 'train_data.parquet'),
+    test: data('data.val_files', 'test_data.parquet'),
+    reward: config.settings.reward.native ? null : { path: join(directory, 'reward.ts'), name: 'reward' },
+    bridgeDirectory,
+    contextLength: await contextLengthOf(config),
+  }
+}
+
+/** `max_position_embeddings` of a model folder; null for a name at the hub. */
+async function contextLengthOf({ keys, directory }: VerlConfig): Promise<number | null> {
+  const path = keys.get('actor_rollout_ref.model.path')?.value
+  if (typeof path !== 'string') return null
+  const text = await readFile(join(resolve(directory, path), 'config.json'), 'utf8').catch(() => 'null')
+  const { max_position_embeddings: length } = (JSON.parse(text) ?? {}) as { max_position_embeddings?: unknown }
+  return typeof length === 'number' ? length : null
+}
+
+/** verl 0.9 asks transformers for FlashAttention unless it is told otherwise (workers/config/model.py). */
+function attentionOf({ tree }: VerlPlan, python: PythonReport | null): VerlCheck[] {
+  if (!python || valueAt(tree, 'trainer.device') === 'cpu' || python.packages['flash-attn'] != null) return []
+  const attention = valueAt(tree, 'actor_rollout_ref.model.override_config.attn_implementation') ?? 'flash_attention_2'
+  if (attention !== 'flash_attention_2') return []
+  return [
+    warning(
+      'verl asks for FlashAttention, and flash-attn is not installed: install it into the environment, or set +actor_rollout_ref.model.override_config.attn_implementation=sdpa and actor_rollout_ref.model.use_remove_padding=False.',
+    ),
+  ]
+}

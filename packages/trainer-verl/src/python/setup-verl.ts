@@ -1,0 +1,65 @@
+import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { TrainError } from '@aworld-train/protocol'
+import { inspectPython, type PythonReport } from './inspect-python.ts'
+import { makeEnvironment } from './make-environment.ts'
+import { planSetup } from './plan-setup.ts'
+import { probeDriver } from './probe-driver.ts'
+
+export interface SetupVerlOptions {
+  /** Folder of the environment, usually `.aworld-train/python/verl` of a project. */
+  readonly directory: string
+  /** Python's version, `3.11` or `3.12`; whichever uv finds unless given. */
+  readonly python?: string | undefined
+  /** `auto` (by the driver that `nvidia-smi` names), `cpu`, or a version of CUDA such as `13.0`. */
+  readonly torch?: string | undefined
+  readonly env?: NodeJS.ProcessEnv | undefined
+  readonly onProgress?: ((line: string) => void) | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+export interface VerlSetup {
+  /** Absolute path of the environment's interpreter. */
+  readonly python: string
+  /** False where the same environment stood already. */
+  readonly made: boolean
+  readonly report: PythonReport
+}
+
+/** Makes the environment that verl trains in, of pinned packages; doing it again changes nothing. Throws TRAINER_ENVIRONMENT. */
+export async function setupVerl(options: SetupVerlOptions): Promise<VerlSetup> {
+  const { directory, python = '>=3.11,<3.13', torch = 'auto', env = process.env, onProgress, signal } = options
+  const driver = torch === 'cpu' ? null : await probeDriver({ env, signal })
+  const plan = planSetup({ torch, driver })
+  const requirements = fileURLToPath(new URL(join('../../requirements', plan.requirements), import.meta.url))
+  const stamp = createHash('sha256')
+    .update(await readFile(requirements))
+    .update(JSON.stringify([plan.arguments, python]))
+    .digest('hex')
+  onProgress?.(plan.says)
+  const { python: interpreter, made } = await makeEnvironment({
+    directory,
+    python,
+    installs: [[...plan.arguments, '--requirement', requirements]],
+    stamp,
+    env,
+    onProgress,
+    signal,
+    async verify(path) {
+      onProgress?.('Looking at what was installed')
+      const report = await inspectPython(path, { env: alone(env), torch: true, signal })
+      const refusals = report.problems.filter(({ level }) => level === 'error').map(({ message }) => message)
+      if (report.torch?.error) refusals.push(`torch cannot be imported: ${report.torch.error}`)
+      if (refusals.length > 0) throw new TrainError('TRAINER_ENVIRONMENT', `What was installed cannot train: ${refusals.join('\n')}`)
+    },
+  })
+  return { python: interpreter, made, report: await inspectPython(interpreter, { env: alone(env), signal }) }
+}
+
+/** The environment by itself: without what PYTHONPATH would add to it. */
+function alone(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const { PYTHONPATH: _, PYTHONHOME: __, ...rest } = env
+  return rest
+}

@@ -1,0 +1,47 @@
+import { type KeyTree, leaves, setAt } from '@aworld-train/training'
+import { Document, isMap, isScalar, type YAMLMap } from 'yaml'
+import type { VerlPlan } from '../config/verl-config.ts'
+import { VerlSettings } from '../config/verl-settings.ts'
+
+/** Text of `final_trainer.yaml`: the whole resolved configuration, with a comment at every key that is not verl's default. */
+export function renderFinalTrainer({ tree, keys, settings, config, run }: VerlPlan): string {
+  const document = new Document({ ...tree, aworldTrain: withoutDefaults(settings) })
+  document.commentBefore = [
+    ` Configuration of verl ${config.schema.version} for "${run.name}", as it is started with run.sh.`,
+    ` Read from ${config.given.file ?? describeKind(config.given.kind)}. A key without a comment has verl's default.`,
+    ' user: set there, at the place named. derived: filled in by AWorld Train, for the reason named.',
+    ' aworldTrain: our side of the run.',
+  ].join('\n')
+  for (const { path, origin, why } of keys.values()) comment(document.contents, path.split('.'), ` ${origin}: ${why}`)
+  return document.toString({ lineWidth: 0, minContentWidth: 0 })
+}
+
+const describeKind = (kind: string) => (kind === 'none' ? 'no configuration' : kind === 'overrides' ? 'overrides' : 'an object')
+
+/** Our settings that are not the default. */
+function withoutDefaults(settings: VerlSettings): Record<string, unknown> {
+  const defaults = new Map(leaves(VerlSettings.parse({}) as KeyTree))
+  const own: Record<string, unknown> = {}
+  for (const [path, value] of leaves(settings as KeyTree))
+    if (JSON.stringify(defaults.get(path)) !== JSON.stringify(value)) setAt(own, path.split('.'), value)
+  return own
+}
+
+/** Puts a comment behind a scalar, or above a list or mapping. */
+function comment(node: unknown, path: readonly string[], text: string): void {
+  if (!isMap(node)) return
+  const [key, ...rest] = path
+  const pair = (node as YAMLMap).items.find((item) => (isScalar(item.key) ? item.key.value : item.key) === key)
+  if (!pair) return
+  if (rest.length > 0) comment(pair.value, rest, text)
+  else if (isScalar(pair.value)) pair.value.comment = text.replaceAll('\n', ' ')
+  else if (isScalar(pair.key)) pair.key.commentBefore = text.replaceAll('\n', ' ')
+}
+
+/** Text of a configuration as it was given, and the name that its copy has. */
+export function givenCopy({ config: { given } }: VerlPlan): { name: string; text: string } | null {
+  if (given.text === '' || given.kind === 'none') return null
+  const ending =
+    given.kind === 'script' ? 'sh' : given.kind === 'overrides' ? 'txt' : (/\.(json|ya?ml)$/.exec(given.file ?? '')?.[1] ?? 'yaml')
+  return { name: `config.source.${ending}`, text: given.text }
+}

@@ -1,0 +1,50 @@
+import { resolve } from 'node:path'
+import { stringify } from 'yaml'
+import { valueAt } from '../config/omega.ts'
+import type { VerlPlan } from '../config/verl-config.ts'
+import { servePort } from './run-script.ts'
+
+/** Text of `serve.yaml`, the configuration of `aworld-train serve` that answers `run.sh`; `null` for a live agent object. */
+export function renderServeYaml(
+  { run, settings, tree, config }: VerlPlan,
+  { isFolder }: { readonly isFolder: (path: string) => boolean },
+): string | null {
+  if (run.agent.module === null) return null
+  const model = String(valueAt(tree, 'actor_rollout_ref.model.path'))
+  const { timeoutMs, ...limits } = settings.limits
+  const { native, path, name, ...rewardSettings } = settings.reward
+  const file = run.reward ?? (path === null ? null : { path: resolve(config.directory, path), name })
+  const reward = file && `${file.path}${file.name === null ? '' : `#${file.name}`}`
+  const budget = Object.fromEntries(
+    Object.entries({ ...limits, timeoutMs: timeoutMs ?? settings.rolloutTimeoutMs }).filter(([, value]) => value !== null),
+  )
+  const served = {
+    gateway: { port: 0 },
+    models: {
+      [model.split('/').filter(Boolean).slice(-2).join('/') || 'policy']: {
+        kind: 'channel',
+        path: isFolder(model) ? model : null,
+        rows: settings.rows,
+        incompleteEpisodes: settings.incompleteEpisodes,
+        graceMs: settings.graceMs,
+        rolloutTimeoutMs: timeoutMs ?? settings.rolloutTimeoutMs,
+        maxCompletionTokens: settings.maxCompletionTokens,
+      },
+      ...Object.fromEntries(Object.entries(settings.models).map(([key, frozen]) => [key, { kind: 'frozen', ...frozen }])),
+    },
+    seed: settings.seed,
+    history: settings.model.history,
+    clients: null,
+    recording: './service',
+    rollouts: {
+      port: servePort,
+      token: { env: 'AWORLD_TRAIN_CHANNEL_TOKEN' },
+      agent: run.agent.module,
+      reward: native ? null : reward,
+      rewardSettings,
+      concurrency: settings.concurrency,
+      budget,
+    },
+  }
+  return `# What run.sh is answered by: aworld-train serve --config serve.yaml\n# AWORLD_TRAIN_CHANNEL_TOKEN holds the same secret for both.\n${stringify(served)}`
+}

@@ -1,0 +1,57 @@
+import { statSync } from 'node:fs'
+import { chmod, mkdir, rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { LoadedDataset } from '@aworld-train/training'
+import type { VerlPlan } from '../config/verl-config.ts'
+import { renderAgentYaml } from './agent-yaml.ts'
+import { writeVerlDataset } from './dataset-files.ts'
+import { givenCopy, renderFinalTrainer } from './final-trainer.ts'
+import { renderRunScript } from './run-script.ts'
+import { renderServeYaml } from './serve-yaml.ts'
+
+export interface RunDatasets {
+  readonly train: LoadedDataset | null
+  readonly test: LoadedDataset | null
+}
+
+/** Names of the files in a run directory. */
+export const runFileNames = {
+  agent: 'agent.yaml',
+  agentSource: 'agent.source.yaml',
+  trainer: 'final_trainer.yaml',
+  train: 'train_data.parquet',
+  test: 'test_data.parquet',
+  script: 'run.sh',
+  serve: 'serve.yaml',
+} as const
+
+/** Every text file of a run directory by name. */
+export function renderRunFiles(plan: VerlPlan): Map<string, string> {
+  const files = new Map<string, string>()
+  const serve = renderServeYaml(plan, { isFolder: (path) => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true })
+  const given = givenCopy(plan)
+  if (plan.run.agent.source !== null) files.set(runFileNames.agentSource, plan.run.agent.source)
+  files.set(runFileNames.agent, renderAgentYaml(plan.run))
+  if (given) files.set(given.name, given.text)
+  files.set(runFileNames.trainer, renderFinalTrainer(plan))
+  files.set(runFileNames.script, renderRunScript(plan))
+  if (serve !== null) files.set(runFileNames.serve, serve)
+  return files
+}
+
+/** Writes what a person finds in a run directory and can run by hand; each file appears whole. Returns the names written. */
+export async function writeRunFiles(plan: VerlPlan, { train, test }: RunDatasets): Promise<string[]> {
+  const { path } = plan.run
+  await mkdir(path, { recursive: true })
+  const names: string[] = []
+  for (const [name, text] of renderRunFiles(plan)) {
+    const temporary = join(path, `${name}.${process.pid}.tmp`)
+    await writeFile(temporary, text)
+    if (name === runFileNames.script) await chmod(temporary, 0o755)
+    await rename(temporary, join(path, name))
+    names.push(name)
+  }
+  if (train) await writeVerlDataset(train, 'train', join(path, runFileNames.train))
+  if (test) await writeVerlDataset(test, 'test', join(path, runFileNames.test))
+  return [...names, ...(train ? [runFileNames.train] : []), ...(test ? [runFileNames.test] : [])]
+}

@@ -1,0 +1,62 @@
+import { type FileHandle, open } from 'node:fs/promises'
+import { StringDecoder } from 'node:string_decoder'
+
+export interface JsonLineFollower {
+  /** Hands over what stands in the file by now; a last line without its end waits. */
+  poll(): Promise<void>
+  close(): Promise<void>
+}
+
+/** Hands the lines of a growing file to `onValue`, each once; a file that is not there yet is looked for again. What is no JSON goes to `onBroken`. */
+export function createJsonLineFollower(
+  path: string,
+  onValue: (value: unknown) => void,
+  onBroken: (line: string) => void = () => {},
+): JsonLineFollower {
+  const decoder = new StringDecoder('utf8')
+  const buffer = Buffer.allocUnsafe(64 * 1024)
+  let file: FileHandle | null = null
+  let offset = 0
+  let rest = ''
+  let polling = Promise.resolve()
+
+  function take(line: string): void {
+    if (line.trim() === '') return
+    let value: unknown
+    try {
+      value = JSON.parse(line)
+    } catch {
+      onBroken(line)
+      return
+    }
+    onValue(value)
+  }
+
+  async function read(): Promise<void> {
+    file ??= await open(path, 'r').catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return null
+      throw error
+    })
+    if (file === null) return
+    for (;;) {
+      const { bytesRead } = await file.read(buffer, 0, buffer.length, offset)
+      if (bytesRead === 0) return
+      offset += bytesRead
+      const lines = (rest + decoder.write(buffer.subarray(0, bytesRead))).split('\n')
+      rest = lines.pop() as string
+      for (const line of lines) take(line)
+    }
+  }
+
+  return {
+    poll() {
+      polling = polling.then(read)
+      return polling
+    },
+    async close() {
+      await polling.catch(() => {})
+      await file?.close()
+      file = null
+    },
+  }
+}

@@ -1,0 +1,189 @@
+import { type ErrorCode, errorCatalogue } from '@aworld-train/protocol'
+import { withoutActor } from './console-line.ts'
+
+/** A known end of verl 0.9 and what a person does about it. */
+interface FailureRow {
+  readonly pattern: RegExp
+  readonly code: ErrorCode
+  readonly describe: (match: RegExpExecArray) => string
+}
+
+export interface VerlFailure {
+  readonly code: ErrorCode
+  /** What happened and what to do. */
+  readonly message: string
+  /** The line of the console that says so. */
+  readonly line: string
+}
+
+const missing = (what: string) =>
+  `verl's Python lacks ${what}; run "aworld-train setup verl", or set AWORLD_TRAIN_PYTHON to an environment that has it.`
+
+/** What ends the channel of a worker, and so every rollout. */
+const channelError = /\bChannelError: \[?((?:CHANNEL|CONFIG|DATASET|MODEL|TEMPLATE)_[A-Z_]+)\]?:? (.+)/
+/** The end of one rollout, with words of agents and tools in it: that stands on its episode, and its group is replaced. */
+const rolloutError = /\bChannelError: (?!POLICY_WORKER_DIED)/
+
+/** In the order of how much a line explains: the first row that any line matches names the failure. */
+const rows: readonly FailureRow[] = [
+  {
+    pattern: channelError,
+    code: 'CHANNEL_LOST',
+    describe: ([, code, message]) => `The channel between verl and AWorld Train failed (${code}): ${message}`,
+  },
+  {
+    pattern: /(?:ModuleNotFoundError: No module named|ImportError: cannot import name) '([^']+)'/,
+    code: 'TRAINER_ENVIRONMENT',
+    describe: ([, name]) => missing(`"${name}"`),
+  },
+  {
+    pattern: /ImportError: (.+)/,
+    code: 'TRAINER_ENVIRONMENT',
+    describe: ([, what]) =>
+      `verl's Python cannot load a library: ${what}. Run "aworld-train setup verl" to make one that fits this machine.`,
+  },
+  {
+    pattern: /(?:torch\.)?(?:cuda\.)?OutOfMemoryError: (.*CUDA out of memory.*)|CUDA out of memory[^\n]*/i,
+    code: 'TRAINER_OUT_OF_MEMORY',
+    describe: ([line, said]) =>
+      `A GPU ran out of memory (${said ?? line}). Lower actor_rollout_ref.rollout.gpu_memory_utilization, the micro batch sizes or data.max_response_length, or switch on param_offload.`,
+  },
+  {
+    pattern: /ray\.exceptions\.OutOfMemoryError|due to the node running low on memory/,
+    code: 'TRAINER_OUT_OF_MEMORY',
+    describe: () => 'Ray ended a worker because the machine ran out of memory; leave more of it free, or use smaller batches.',
+  },
+  {
+    pattern: /No space left on device/,
+    code: 'STORE_FULL',
+    describe: () => 'The disk is full; free space, then run the same command again: the run resumes from its last checkpoint.',
+  },
+  {
+    pattern: /ChannelError: POLICY_WORKER_DIED: (.+)/,
+    code: 'TRAINER_PROCESS_DIED',
+    describe: ([, said]) => `A rollout server died (${said}); run the same command again: the run resumes from its last checkpoint.`,
+  },
+  {
+    pattern: /no materializable trajectories/,
+    code: 'TRAINER_EMPTY_BATCH',
+    describe: () => 'Every rollout of a batch failed, so there was nothing to train; read why in the events of the run.',
+  },
+  {
+    pattern: /response_mask must contain at least one valid token/,
+    code: 'TRAINER_EMPTY_BATCH',
+    describe: () => 'No row of a batch has a token that the policy sampled, so there was nothing to train.',
+  },
+  {
+    pattern: /\[GROUPS_FAILED\] (\d+) groups/,
+    code: 'TRAINER_EMPTY_BATCH',
+    describe: ([, count]) =>
+      `${count} groups with a failed rollout were replaced, which is the limit; read why rollouts fail, or raise aworldTrain.group.maxReplaced.`,
+  },
+  {
+    pattern: /data size must be divisible by force_group_size \* micro_batch_size_per_gpu/,
+    code: 'CONFIG_INVALID',
+    describe: () =>
+      'A micro batch size does not divide the batch: rows are padded to a multiple of ppo_mini_batch_size × rollout.n, and every *_micro_batch_size_per_gpu must divide that number on each rank.',
+  },
+  {
+    pattern: /(?:AssertionError|ValueError): (.*(?:train_batch_size|mini_batch_size|micro_batch_size|batch size).*)/,
+    code: 'CONFIG_INVALID',
+    describe: ([, said]) => `verl refuses the batch sizes: ${said}`,
+  },
+  {
+    pattern: /Could not override '([^']+)'/,
+    code: 'CONFIG_INVALID',
+    describe: ([, key]) => `verl's configuration has no key "${key}"; correct it, or write +${key}=… where a dataclass of verl takes it.`,
+  },
+  {
+    pattern: /(?:ConfigAttributeError|ConfigKeyError|InterpolationKeyError|MissingMandatoryValue|ValidationError): (.+)/,
+    code: 'CONFIG_INVALID',
+    describe: ([, said]) => `verl's configuration does not hold: ${said}`,
+  },
+  {
+    pattern:
+      /(?:ConfigCompositionException|MissingConfigException|OverrideParseException)(?:: (.+))?|no viable alternative at input '(.+)'/,
+    code: 'CONFIG_INVALID',
+    describe: ([line, said, input]) => `Hydra cannot read verl's configuration: ${said ?? input ?? line}`,
+  },
+  {
+    pattern: /Total available GPUs (\S+) is less than total desired GPUs (\d+)/,
+    code: 'CONFIG_INVALID',
+    describe: ([, have, want]) =>
+      `The configuration asks for ${want} GPUs and Ray has ${have}; correct trainer.nnodes and trainer.n_gpus_per_node, or the layout.`,
+  },
+  {
+    pattern:
+      /(?:No CUDA GPUs are available|NVIDIA driver on your system is too old|Found no NVIDIA driver|CUDA driver version is insufficient)/,
+    code: 'TRAINER_ENVIRONMENT',
+    describe: ([said]) =>
+      `torch cannot use a GPU (${said}); run "aworld-train doctor --engine verl", or set aworldTrain.smoke for a run on CPU.`,
+  },
+  {
+    pattern:
+      /is not a local folder and is not a valid model identifier|does not appear to have a file named (\S+)|Repo id must be in the form/,
+    code: 'CONFIG_INVALID',
+    describe: () => 'The model cannot be read; correct actor_rollout_ref.model.path.',
+  },
+  {
+    pattern: /tokenizer\.chat_template is not set/,
+    code: 'TEMPLATE_UNSUPPORTED',
+    describe: () => "The model's tokenizer has no chat template; use a chat model, or add chat_template.jinja to its folder.",
+  },
+  {
+    pattern: /\[LOGPROBS_NOT_FINITE\]|\bloss is (?:nan|inf)|(?:nan|inf) (?:found )?in (?:loss|gradients?)/i,
+    code: 'TRAINER_NOT_FINITE',
+    describe: () =>
+      'The loss, or the logprob of a sampled token, is no finite number any more; lower the learning rate, or look for an extreme logprob or advantage.',
+  },
+  {
+    pattern:
+      /ray\.exceptions\.(?:RayActorError|ActorDiedError|ActorUnavailableError|NodeDiedError|LocalRayletDiedError|RaySystemError|WorkerCrashedError|OwnerDiedError)\b[^\n]*|The raylet (?:is dead|died)[^\n]*|The actor died unexpectedly[^\n]*|GCS (?:server )?(?:is dead|died|unavailable)[^\n]*/,
+    code: 'TRAINER_PROCESS_DIED',
+    describe: ([line]) => `A process of Ray died (${line}); run the same command again: the run resumes from its last checkpoint.`,
+  },
+]
+
+/** The bridge tells apart more ways in which a channel ends than the catalogue does. */
+function channelCode(named: string): ErrorCode {
+  if (Object.hasOwn(errorCatalogue, named)) return named as ErrorCode
+  return named === 'CHANNEL_UNAUTHORIZED' ? 'CONFIG_INVALID' : 'CHANNEL_LOST'
+}
+
+const lastException = /^(?:[\w.]+\.)?([A-Z]\w*(?:Error|Exception|Interrupt)): (.+)/
+
+/** Lines of a console that may say why verl ended; feed them all, then ask. */
+export interface FailureReader {
+  read(line: string): void
+  /** The failure that the best line names; `null` where no line does. */
+  failure(): VerlFailure | null
+  /** The last lines as they stood. */
+  tail(): readonly string[]
+}
+
+export function createFailureReader(keptLines = 40): FailureReader {
+  let best = rows.length
+  let found: VerlFailure | null = null
+  let exception: string | null = null
+  const tail: string[] = []
+  return {
+    read(line) {
+      tail.push(line)
+      if (tail.length > keptLines) tail.shift()
+      const text = withoutActor(line)
+      if (rolloutError.test(text) && !channelError.test(text)) return
+      for (let index = 0; index < best; index++) {
+        const row = rows[index] as FailureRow
+        const match = row.pattern.exec(text)
+        if (!match) continue
+        best = index
+        const code = row.pattern === channelError ? channelCode(match[1] as string) : row.code
+        found = { code, message: row.describe(match), line: text }
+      }
+      const match = lastException.exec(text)
+      if (match) exception = `${match[1]}: ${match[2]}`
+    },
+    failure: () => found ?? (exception === null ? null : { code: 'TRAINER_FAILED', message: `verl failed: ${exception}`, line: exception }),
+    tail: () => tail,
+  }
+}

@@ -1,0 +1,52 @@
+import { TrainError } from '@aworld-train/protocol'
+
+export interface WorkerStartOptions {
+  /** How long another worker may take to speak after Ray said that one could not be started. Default 30 seconds. */
+  readonly graceMs?: number | undefined
+  /** Milliseconds; `Date.now` by default. */
+  readonly now?: (() => number) | undefined
+}
+
+/** Whether Ray gets its first worker to run. It tries for six minutes by itself, and says nothing but what it tries (ray 2.60). */
+export interface WorkerStart {
+  /** One line of the console, without colours. */
+  read(line: string): void
+  /** TRAINER_ENVIRONMENT once no worker can be expected any more; `null` before, and for good once one has spoken. */
+  failure(): TrainError | null
+}
+
+/** A line of a worker: its actor or task, and its process. */
+const spoken = /^\((?!raylet\b|gcs_server\b|autoscaler\b)[^)]*\bpid=\d+/
+const ofRaylet = /^\(raylet[^)]*\) (.+)/
+/** `worker_pool.cc`: a minute after the start of a process that has ended. */
+const died = /worker process\(\d+\) have not registered within the timeout\. The process is dead/
+/** What bash says of an interpreter that cannot be executed. */
+const notExecuted = /\bbash: line \d+: .+: (?:No such file or directory|command not found|Permission denied|cannot execute\b.*)$/
+
+export function createWorkerStart({ graceMs = 30_000, now = Date.now }: WorkerStartOptions = {}): WorkerStart {
+  let running = false
+  let complainedAt: number | null = null
+  let reason: string | null = null
+  return {
+    read(line) {
+      if (running) return
+      if (spoken.test(line)) {
+        running = true
+        return
+      }
+      const said = ofRaylet.exec(line)?.[1]
+      if (said === undefined) return
+      const isOver = died.test(said)
+      if (!isOver) reason = said
+      if (isOver || notExecuted.test(said)) complainedAt ??= now()
+    },
+    failure() {
+      if (running || complainedAt === null || now() - complainedAt < graceMs) return null
+      const what = reason === null ? 'their processes end at once' : reason.replace(/\.?$/, '')
+      return new TrainError(
+        'TRAINER_ENVIRONMENT',
+        `Ray cannot start its workers: ${what}. Correct the Python that they are started with, or its packages; "aworld-train doctor --engine verl" looks at both, and "aworld-train setup verl" makes one that works.`,
+      )
+    },
+  }
+}
