@@ -41,9 +41,16 @@ function toOption(name: string, field: z.ZodType): Option {
   return option.argParser((text) => {
     const value = type instanceof z.ZodNumber ? toNumber(text) : text
     const parsed = type.safeParse(value)
-    if (!parsed.success) throw new InvalidArgumentError(parsed.error.issues.map(({ message }) => message).join('; '))
+    if (!parsed.success) throw new InvalidArgumentError(parsed.error.issues.map(toSentence).join(' '))
     return parsed.data
   })
+}
+
+function toSentence(issue: z.core.$ZodIssue): string {
+  if (issue.code === 'too_small') return `It must be at least ${issue.minimum}.`
+  if (issue.code === 'too_big') return `It must be at most ${issue.maximum}.`
+  if (issue.code === 'invalid_type' && issue.expected === 'int') return 'It must be a whole number.'
+  return issue.message
 }
 
 function toNumber(text: string): number {

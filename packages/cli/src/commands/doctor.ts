@@ -1,6 +1,5 @@
 import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
-import { styleText } from 'node:util'
 import { checkTemplate } from '@aworld-train/chat'
 import { probeMachine } from '@aworld-train/engine-local'
 import { TrainError } from '@aworld-train/protocol'
@@ -9,7 +8,9 @@ import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { loadProject } from '../load-project.ts'
+import { createCheckReport } from './check-report.ts'
 import { templateChecks } from './template-checks.ts'
+import { verlChecks } from './verl-checks.ts'
 
 export const doctor = defineCommand({
   arguments: [
@@ -18,35 +19,39 @@ export const doctor = defineCommand({
   options: z.object({
     template: z.string().optional().describe('check the tokenizer and chat template of this Hugging Face folder'),
     templateArguments: z.string().optional().describe('arguments of that template as a JSON object, such as {"enable_thinking": false}'),
+    engine: z.enum(['verl']).optional().describe('check what this trainer needs instead: its Python, GPUs, memory, disk and the bridge'),
+    config: z
+      .string()
+      .optional()
+      .describe('with --engine: a configuration to resolve and check for traps; that of the project unless given'),
+    smoke: z.boolean().optional().describe('with --engine: train a random model for two steps on the processor, with everything real'),
     json: z.boolean().optional().describe('print the checks as JSON'),
   }),
   async run({ args, options, signal }) {
-    const checks: DoctorCheck[] = [...(await machineChecks())]
+    const report = createCheckReport({ json: options.json ?? false, output: process.stdout })
+    report.add(...nodeChecks())
+    if (options.engine === undefined && (options.config !== undefined || options.smoke))
+      throw new TrainError('CONFIG_INVALID', '--config and --smoke are of a trainer in Python; add --engine verl.')
+    if (options.engine === 'verl') {
+      await verlChecks({ project: args[0], config: options.config, smoke: options.smoke ?? false, report, signal })
+      return report.end() === 0 ? exitCodes.done : exitCodes.failed
+    }
+    report.add(...(await engineChecks()))
     if (options.template !== undefined) {
       const templateArguments = readArguments(options.templateArguments)
-      checks.push(...templateChecks(await checkTemplate(resolve(options.template), { templateArguments })))
+      report.add(...templateChecks(await checkTemplate(resolve(options.template), { templateArguments })))
     }
-    if (args[0] !== undefined) checks.push(...(await projectChecks(args[0], signal)))
-    const problems = checks.filter(({ ok }) => !ok).length
-    if (options.json) process.stdout.write(`${JSON.stringify({ problems, checks }, null, 2)}\n`)
-    else {
-      for (const { name, ok, message } of checks)
-        process.stdout.write(
-          `${ok ? styleText('green', 'ok     ') : styleText('red', 'problem')} ${name.padEnd(14)} ${message.replaceAll('\n', `\n${' '.repeat(23)}`)}\n`,
-        )
-      process.stdout.write(problems === 0 ? '\nno problems\n' : `\n${problems} problem${problems === 1 ? '' : 's'}\n`)
-    }
-    return problems === 0 ? exitCodes.done : exitCodes.failed
+    if (args[0] !== undefined) report.add(...(await projectChecks(args[0], signal)))
+    return report.end() === 0 ? exitCodes.done : exitCodes.failed
   },
 })
 
-async function machineChecks(): Promise<DoctorCheck[]> {
+function nodeChecks(): DoctorCheck[] {
   const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
   const recent = major > 22 || (major === 22 && minor >= 19)
   return [
     { name: 'node', ok: recent, message: recent ? process.version : `${process.version} is older than 22.19; install a newer Node` },
     { name: 'cores', ok: true, message: String(availableParallelism()) },
-    ...(await engineChecks()),
   ]
 }
 

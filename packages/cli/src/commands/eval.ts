@@ -5,6 +5,7 @@ import { AgentTrainer, type InferenceReport } from 'aworld-train'
 import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'
 import { loadProject } from '../load-project.ts'
+import { typed } from '../terminal/report-text.ts'
 import { createRunDisplay } from '../terminal/run-display.ts'
 import { renderTokenReport } from '../terminal/token-report-text.ts'
 
@@ -54,6 +55,11 @@ function modelFolder(path: string): string {
         .sort((a, b) => stepOf(b) - stepOf(a))[0]
     : undefined
   if (newest) return join(checkpoints, newest)
+  if (existsSync(join(checkpoints, 'latest_checkpointed_iteration.txt')))
+    throw new TrainError(
+      'MODULE_INVALID',
+      `${folder} is a run with verl, whose checkpoints are cut for its ranks; write a model first: ${typed} export ${path} --what model --to model`,
+    )
   throw new TrainError('MODULE_INVALID', `${folder} holds neither a model (config.json) nor checkpoints; name a model folder or a run.`)
 }
 

@@ -8,27 +8,36 @@ import { readRun } from '@aworld-train/store'
 import { writeParquetRows } from '@aworld-train/training'
 import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'
+import { exportModel } from './export-model.ts'
+import { writeTarget } from './write-target.ts'
 
 export const exportRun = defineCommand({
   arguments: [{ name: 'run', description: 'run directory', required: true }],
   options: z.object({
-    to: z.string().describe('file to write: .jsonl or .parquet'),
+    to: z.string().describe('file to write, .jsonl or .parquet; for a model the folder'),
     what: z
-      .enum(['samples', 'episodes'])
+      .enum(['samples', 'episodes', 'model'])
       .default('samples')
-      .describe('training samples (tokens, mask, logprobs, reward) or whole episodes'),
+      .describe('training samples (tokens, mask, logprobs, reward), whole episodes, or the trained model as a Hugging Face folder'),
+    step: z.int().min(1).optional().describe('checkpoint to export, with --what model (default: the newest)'),
+    dtype: z.enum(['keep', 'bfloat16']).default('keep').describe('of the exported weights: as they were trained, or bfloat16'),
     split: z.string().optional().describe('only this split: train, test, validation'),
     minReward: z.number().optional().describe('only episodes with at least this reward'),
   }),
-  async run({ args, options }) {
+  async run({ args, options, signal }) {
     const target = resolve(options.to)
+    if (options.what === 'model') {
+      await exportModel({ run: args[0] as string, target, step: options.step, dtype: options.dtype, signal })
+      return undefined
+    }
+    const { what } = options
     const format = extname(target)
     if (format !== '.jsonl' && format !== '.parquet')
       throw new TrainError('CONFIG_INVALID', `"${options.to}" ends in neither .jsonl nor .parquet; choose one.`)
     const run = readRun(args[0] as string)
     try {
-      const rows = exportRows(run.episodes({ split: options.split }), options.what, options.minReward)
-      const count = format === '.jsonl' ? await writeJsonLines(rows, target) : await writeParquet(rows, target)
+      const rows = exportRows(run.episodes({ split: options.split }), what, options.minReward)
+      const count = await writeTarget(options.to, () => (format === '.jsonl' ? writeJsonLines(rows, target) : writeParquet(rows, target)))
       if (count === 0) {
         throw new TrainError(
           'CONFIG_INVALID',

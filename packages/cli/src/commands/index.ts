@@ -26,6 +26,11 @@ export const commands: readonly CommandRow[] = [
     load: async () => (await import('./doctor.ts')).doctor,
   },
   {
+    name: 'setup',
+    description: 'make the Python environment of a trainer',
+    load: async () => (await import('./setup.ts')).setup,
+  },
+  {
     name: 'replay',
     description: 'print an episode of a run, or score it with another reward',
     load: async () => (await import('./replay.ts')).replay,

@@ -1,10 +1,11 @@
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync, statSync } from 'node:fs'
 import { cp, mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { basename, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { TrainError } from '@aworld-train/protocol'
 import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'
+import { writeTarget } from './write-target.ts'
 
 const template = fileURLToPath(new URL('../../templates/project', import.meta.url))
 
@@ -13,13 +14,19 @@ export const init = defineCommand({
   options: z.object({}),
   async run({ args }) {
     const folder = resolve(args[0] ?? '.')
+    if (existsSync(folder) && !statSync(folder).isDirectory()) {
+      throw new TrainError('CONFIG_INVALID', `${folder} is a file; name a new folder: aworld-train init my-agent.`)
+    }
     if (existsSync(folder) && readdirSync(folder).some((name) => name !== '.git')) {
       throw new TrainError('CONFIG_INVALID', `${folder} is not empty; name a new folder: aworld-train init my-agent.`)
     }
-    await mkdir(folder, { recursive: true })
-    await cp(template, folder, { recursive: true })
-    await rename(join(folder, 'gitignore'), join(folder, '.gitignore'))
-    await writeFile(join(folder, 'package.json'), `${JSON.stringify(await projectManifest(folder), null, 2)}\n`)
+    const manifest = await projectManifest(folder)
+    await writeTarget(folder, async () => {
+      await mkdir(folder, { recursive: true })
+      await cp(template, folder, { recursive: true })
+      await rename(join(folder, 'gitignore'), join(folder, '.gitignore'))
+      await writeFile(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`)
+    })
     const shown = relative(process.cwd(), folder)
     process.stdout.write(
       `made a project in ${shown || 'this folder'}\n\nnext\n${shown ? `  cd ${shown}\n` : ''}  npm install\n  npm run train\n`,

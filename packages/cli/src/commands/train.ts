@@ -17,6 +17,7 @@ export const train = defineCommand({
     new: z.boolean().optional().describe('start a new run even where an unfinished one can be resumed'),
     resume: z.string().optional().describe('resume this run, by name or path'),
     fromScratch: z.boolean().optional().describe('make the starting model first, with the warm-up of the project'),
+    dryRun: z.boolean().optional().describe('write what verl would start with, have the installed verl check it, and start nothing'),
     runPath: z.string().optional().describe('parent folder of runs (default: runs)'),
     json: z.boolean().optional().describe('print one JSON event a line instead of text'),
   }),
@@ -35,6 +36,14 @@ export const train = defineCommand({
         fromScratch: options.fromScratch ?? definition.fromScratch,
         onEvent: (event) => display.show(event),
       })
+      if (options.dryRun) {
+        const { notes, path, files, verl } = await trainer.dryRun(signal)
+        display.close()
+        const text = [...notes.map((note) => `note: ${note}`), `verl ${verl} takes this configuration; nothing was started.`, path]
+        if (options.json) process.stdout.write(`${JSON.stringify({ path, files, verl, notes })}\n`)
+        else process.stdout.write(`${[...text, ...files.map((file) => `  ${file}`)].join('\n')}\n`)
+        return exitCodes.done
+      }
       const report = await trainer.train<RunReport | undefined>(signal)
       display.close()
       if (report && !options.json) process.stdout.write(`${renderReport(report, { target: args[0] })}\n`)

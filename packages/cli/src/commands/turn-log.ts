@@ -1,4 +1,4 @@
-import { open } from 'node:fs/promises'
+import { type FileHandle, open } from 'node:fs/promises'
 import { TrainError, Turn } from '@aworld-train/protocol'
 import { z } from 'zod'
 
@@ -10,27 +10,67 @@ export interface TurnSession {
 }
 
 export interface TurnLog {
-  /** Resolves when the turn's line is written; rejects with STORE_FAILED. */
+  /** Resolves when the turn's line is written; rejects with STORE_FAILED, and then nothing of it is in the file. */
   append(turn: Turn, session?: TurnSession): Promise<void>
   close(): Promise<void>
 }
 
 const reasonOf = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause))
+const lineFeed = 0x0a
+const chunkBytes = 64 * 1024
+
+/** Length of the file up to the end of its last whole line. */
+async function endOfLines(file: FileHandle): Promise<number> {
+  let { size: end } = await file.stat()
+  while (end > 0) {
+    const start = Math.max(0, end - chunkBytes)
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(end - start), 0, end - start, start)
+    const found = buffer.lastIndexOf(lineFeed, bytesRead - 1)
+    if (found >= 0) return start + found + 1
+    end = start
+  }
+  return 0
+}
+
+/** Writes a line whole with one call of the system, or takes away what was written of it. */
+async function appendLine(file: FileHandle, line: Buffer): Promise<void> {
+  const { bytesWritten } = await file.write(line)
+  if (bytesWritten === line.length) return
+  const { size } = await file.stat()
+  await file.truncate(size - bytesWritten)
+  throw new Error(`ENOSPC: only ${bytesWritten} of ${line.length} bytes could be written`)
+}
+
+/** What stands behind the last line feed: a line that a crash cut off goes, anything else is not ours to change. */
+async function dropTornLine(file: FileHandle): Promise<void> {
+  const { size } = await file.stat()
+  const end = await endOfLines(file)
+  if (end === size) return
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(2), 0, 2, end)
+  if (!'{"'.startsWith(buffer.toString('utf8', 0, bytesRead))) throw new Error('its last line is no turn and has no end')
+  await file.truncate(end)
+}
 
 /** Opens a file that turns are appended to as JSON lines, one after another. CONFIG_INVALID where it cannot be opened. */
 export async function openTurnLog(path: string): Promise<TurnLog> {
-  const file = await open(path, 'a').catch((cause: unknown) => {
+  let file: FileHandle | null = null
+  try {
+    file = await open(path, 'a+')
+    await dropTornLine(file)
+  } catch (cause) {
+    await file?.close()
     throw new TrainError('CONFIG_INVALID', `Turns cannot be recorded in ${path}: ${reasonOf(cause)}; name a file that can be written.`, {
       cause,
     })
-  })
+  }
+  const opened = file
   let last = Promise.resolve()
   return {
     append(turn, session) {
       const encoded = z.encode(Turn, turn)
-      const line = `${JSON.stringify(session ? { ...session, turn: encoded } : encoded)}\n`
+      const line = Buffer.from(`${JSON.stringify(session ? { ...session, turn: encoded } : encoded)}\n`)
       const written = last
-        .then(() => file.appendFile(line))
+        .then(() => appendLine(opened, line))
         .catch((cause: unknown) => {
           throw new TrainError('STORE_FAILED', `The turn was not recorded in ${path}: ${reasonOf(cause)}; free space there.`, { cause })
         })
@@ -39,7 +79,7 @@ export async function openTurnLog(path: string): Promise<TurnLog> {
     },
     async close() {
       await last
-      await file.close()
+      await opened.close()
     },
   }
 }

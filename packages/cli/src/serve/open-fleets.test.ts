@@ -22,7 +22,7 @@ async function serve(models: object) {
     await rm(directory, { recursive: true })
   })
   await writeTinyModel({ directory: join(directory, 'model'), template: chatMlTemplate })
-  const opened = await openModels({ config: parseServeConfig({ models }, 'serve.yaml'), directory, stack })
+  const opened = await openModels({ config: parseServeConfig({ models }, 'serve.yaml'), directory, recording: null, stack })
   const weights = Object.fromEntries(opened.flatMap(({ name, publish }) => (publish ? [[name, publish] as const] : [])))
   const routes = Object.fromEntries(opened.map(({ name, route }) => [name, route]))
   const gateway = stack.adopt(await createGateway({ models: routes, seed: 1, admin: { token, weights } }), (each) => each.close())

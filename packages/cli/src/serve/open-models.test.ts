@@ -22,7 +22,7 @@ async function open(directory: string, models: object) {
   const config = parseServeConfig({ models }, 'serve.yaml')
   const stack = new AsyncDisposableStack()
   onTestFinished(() => stack.disposeAsync())
-  return { config, opened: await openModels({ config, directory, stack }) }
+  return { config, opened: await openModels({ config, directory, recording: null, stack }) }
 }
 
 test('servers of others, third parties and their modes become routes of the gateway', async () => {

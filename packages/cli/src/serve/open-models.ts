@@ -1,4 +1,4 @@
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { loadChatModel } from '@aworld-train/chat'
 import { createLocalEngine } from '@aworld-train/engine-local'
 import {
@@ -10,9 +10,16 @@ import {
 } from '@aworld-train/engine-remote'
 import type { ModelRoute, PublishWeights } from '@aworld-train/gateway'
 import { TrainError } from '@aworld-train/protocol'
+import { type ChannelEngine, createChannelEngine } from '@aworld-train/rollout'
 import { toFrozenRoutes } from 'aworld-train'
 import { createFleets, type FleetOf, publishTo } from './open-fleets.ts'
-import type { RemoteModel, ServeConfig, ServeModel } from './serve-config.ts'
+import type { ChannelModel, RemoteModel, ServeConfig, ServeModel } from './serve-config.ts'
+
+/** A model that a driving trainer samples, with its settings. */
+export interface OpenedChannel {
+  readonly engine: ChannelEngine
+  readonly settings: ChannelModel
+}
 
 export interface OpenedModel {
   readonly name: string
@@ -21,12 +28,15 @@ export interface OpenedModel {
   readonly description: string
   /** Updates its weights; `null` where nobody can. */
   readonly publish: PublishWeights | null
+  readonly channel?: OpenedChannel | undefined
 }
 
 export interface OpenModelsOptions {
   readonly config: ServeConfig
   /** Folder that paths are relative to. */
   readonly directory: string
+  /** Folder of the recording; `null` keeps nothing. */
+  readonly recording: string | null
   /** Closes what is opened. */
   readonly stack: AsyncDisposableStack
 }
@@ -71,6 +81,28 @@ async function openRemote(
 const described = (name: string, folder: string, contextLength: number | null, directory: string) =>
   describeModel({ name, directory: resolve(directory, folder), contextLength })
 
+function openChannel(name: string, settings: ChannelModel, { config, directory, recording, stack }: OpenModelsOptions): OpenedModel {
+  const path = settings.path === null ? null : resolve(directory, settings.path)
+  const engine = stack.adopt(
+    createChannelEngine({
+      name,
+      directory: path,
+      filesDirectory: recording === null ? null : join(recording, 'tokenizer'),
+      history: config.history,
+      onWarning: ({ message }) => void process.stderr.write(`${message}\n`),
+    }),
+    (each) => each.close(),
+  )
+  const tokenizer = path === null ? 'its tokenizer is sent by it' : `tokenizer of ${path}`
+  return {
+    name,
+    route: { kind: 'token', engine, chat: engine.chat },
+    description: `sampled by the trainer that connects, ${tokenizer}`,
+    publish: null,
+    channel: { engine, settings },
+  }
+}
+
 async function openModel(name: string, model: ServeModel, options: OpenModelsOptions, fleetOf: FleetOf): Promise<OpenedModel> {
   if (model.kind === 'local') {
     const path = resolve(options.directory, model.path)
@@ -98,6 +130,7 @@ async function openModel(name: string, model: ServeModel, options: OpenModelsOpt
       publish: null,
     }
   }
+  if (model.kind === 'channel') return openChannel(name, model, options)
   if (model.kind !== 'frozen') return await openRemote(name, model, options, fleetOf)
   const { kind: _, ...settings } = model
   const route = toFrozenRoutes({ [name]: settings }, options.directory)[name]!

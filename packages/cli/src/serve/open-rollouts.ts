@@ -2,8 +2,10 @@ import { join, resolve } from 'node:path'
 import { isLoopback } from '@aworld-train/core'
 import { createEnvironment } from '@aworld-train/environment'
 import type { Gateway } from '@aworld-train/gateway'
-import { TrainError } from '@aworld-train/protocol'
+import { type AnswerKey, TrainError } from '@aworld-train/protocol'
 import {
+  createChannelAnswers,
+  createChannelServer,
   createRolloutRunner,
   createRolloutServer,
   createRolloutService,
@@ -11,8 +13,9 @@ import {
   type RolloutService,
 } from '@aworld-train/rollout'
 import { openRunStore } from '@aworld-train/store'
-import { createReward, requireDataset } from '@aworld-train/training'
+import { createReward, requireDataset, solutionText, toChannelTask } from '@aworld-train/training'
 import { loadAgent } from 'aworld-train'
+import type { OpenedChannel } from './open-models.ts'
 import { randomToken } from './random-token.ts'
 import { readSecret } from './read-serve-config.ts'
 import { readTls } from './read-tls.ts'
@@ -22,6 +25,8 @@ export interface OpenRolloutsOptions {
   readonly config: ServeConfig
   readonly settings: NonNullable<ServeConfig['rollouts']>
   readonly gateway: Gateway
+  /** The model that a trainer samples; `null` where there is none. */
+  readonly channel: OpenedChannel | null
   /** Folder that paths are relative to. */
   readonly directory: string
   /** Folder of the run that keeps what is finished. */
@@ -40,7 +45,7 @@ export interface OpenedRollouts {
 
 /** Loads the agent and serves rollouts of it: store, environment, reward, runner, service and its port. */
 export async function openRollouts(options: OpenRolloutsOptions): Promise<OpenedRollouts> {
-  const { config, settings, gateway, directory, recording, stack } = options
+  const { config, settings, gateway, channel: opened, directory, recording, stack } = options
   const agent = await loadAgent(settings.agent, directory)
   stack.defer(async () => await (agent.program as { close?(): Promise<void> }).close?.())
   const { baseDirectory, ...environmentLimits } = config.environment
@@ -51,15 +56,23 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
     }),
     (each) => each.close(),
   )
+  const { input: rewardInput, ...rewardLimits } = settings.rewardSettings
   const reward =
-    settings.reward === null ? null : stack.adopt(await createReward(settings.reward, { baseDirectory: directory }), (each) => each.close())
+    settings.reward === null
+      ? null
+      : stack.adopt(await createReward(settings.reward, { baseDirectory: directory, rewardInput, ...rewardLimits }), (each) => each.close())
   const answers = settings.answers === null ? null : (await requireDataset(resolve(directory, settings.answers))).answers
   const store = stack.adopt(await openRunStore({ path: join(recording, 'rollouts'), manifest: { name: 'serve' } }), (each) => each.close())
+  const rowAnswers = createChannelAnswers()
+  const answerKey = (taskId: string): AnswerKey => {
+    const own = rowAnswers.answerKey(taskId)
+    return own.groundTruth === null ? (answers?.get(taskId) ?? own) : own
+  }
   const service = stack.adopt(
     createRolloutService({
       store,
       check: ({ task }) => {
-        if (reward === null || answers === null || answers.has(task.id)) return
+        if (reward === null || answers === null || answers.has(task.id) || rowAnswers.has(task.id)) return
         const message = `Task "${task.id}" is not in ${settings.answers}, so its reward would know no answer; add the task there, or submit one of its ${answers.size} tasks.`
         throw new TrainError('ROLLOUT_INVALID', message)
       },
@@ -71,7 +84,7 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
           environment,
           reward,
           store,
-          answerKey: (taskId) => answers?.get(taskId) ?? { version: 1, taskId, groundTruth: null },
+          answerKey,
           concurrency: settings.concurrency,
           retries: settings.retries,
           limits: settings.budget,
@@ -83,6 +96,27 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
     }),
     (each) => each.close(),
   )
+  const channel =
+    opened === null
+      ? null
+      : stack.adopt(
+          createChannelServer({
+            service,
+            engine: opened.engine,
+            store,
+            answers: rowAnswers,
+            toTask: toChannelTask,
+            solution: (episode) => solutionText(episode, rewardInput),
+            rows: opened.settings.rows,
+            incompleteEpisodes: opened.settings.incompleteEpisodes,
+            reward: reward === null ? 'native' : 'service',
+            rolloutTimeoutMs: opened.settings.rolloutTimeoutMs ?? settings.budget.timeoutMs ?? null,
+            graceMs: opened.settings.graceMs,
+            ...(opened.settings.maxCompletionTokens !== null && { maxCompletionTokens: opened.settings.maxCompletionTokens }),
+            onWarning: ({ message }) => void process.stderr.write(`${message}\n`),
+          }),
+          (each) => each.close(),
+        )
   const token = settings.token === null ? (isLoopback(settings.host) ? null : randomToken()) : readSecret(settings.token, 'rollouts.token')
   const { maxQueuedBytes: _, ...limits } = settings.limits
   const server = stack.adopt(
@@ -93,6 +127,7 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
       tls: readTls(settings.tls, directory),
       insecure: settings.insecure,
       ...(token !== null && { token }),
+      ...(channel && { channel }),
       limits,
     }),
     (each) => each.close(),

@@ -60,6 +60,30 @@ test('all problems are said at once, with the value that is wrong', () => {
   expect(problems[4]).toMatch(/^"models.c.kind" is missing/)
 })
 
+test('what a value would have to be is said in words of the configuration', () => {
+  const cases: readonly (readonly [object, string])[] = [
+    [{ gateway: { port: 99_999 } }, '"gateway.port" is 99999: must be at most 65535.'],
+    [{ gateway: { port: '80' } }, '"gateway.port" is "80": must be a number.'],
+    [{ gateway: { port: 80.5 } }, '"gateway.port" is 80.5: must be a whole number.'],
+    [{ gateway: { adminToken: 5 } }, '"gateway.adminToken" is 5: must be text, or must be a section.'],
+    [{ gateway: { tls: { cert: 'c' } } }, '"gateway.tls.key" is missing: must be text.'],
+    [{ sampling: { temperature: -1 } }, '"sampling.temperature" is -1: must be at least 0.'],
+    [{ history: 'lop' }, '"history" is "lop": must be one of template, loop, as-sampled. Did you mean "loop"?'],
+    [{ models: [] }, '"models" is []: must be a section.'],
+    [
+      { models: { a: { kind: 'vllm', urls: ['http://gpu:8000/v1/'] } } },
+      '"models.a.urls.0" is "http://gpu:8000/v1/": must end before /v1.',
+    ],
+    [{ models: { a: { kind: 'vllm', urls: [] } } }, '"models.a.urls" is []: must not be empty.'],
+    [
+      { models: { a: { kind: 'locl', path: 'x' } } },
+      '"models.a.kind" is "locl": must be one of local, vllm, sglang, frozen, channel. Did you mean "local"?',
+    ],
+  ]
+  for (const [changes, problem] of cases) expect(problemsOf({ models: { policy: local }, ...changes })).toEqual([problem])
+  expect(problemsOf({})).toEqual(['"models" is missing: must be a section.'])
+})
+
 test('names that are no model, and rollouts that nothing keeps, are refused', () => {
   const models = { policy: local }
   expect(problemsOf({ models, defaultModel: 'polici', aliases: { '*': 'policy', 'gpt-4o': 'large' } })).toEqual([
@@ -67,9 +91,16 @@ test('names that are no model, and rollouts that nothing keeps, are refused', ()
     '"aliases.gpt-4o" is "large", which is no key of "models".',
   ])
   expect(problemsOf({ models, rollouts: { agent: './a.ts' } })).toEqual([expect.stringMatching(/"rollouts" needs "recording"/)])
+  const channel = { kind: 'channel', path: './model' }
+  const kept = { recording: './r', rollouts: { agent: './a.ts' } }
+  expect(problemsOf({ models: { channel } })).toEqual([
+    expect.stringMatching(/"models.channel" is of kind channel, which needs "rollouts"/),
+  ])
+  expect(problemsOf({ models: { a: channel, b: channel }, ...kept })).toEqual([expect.stringMatching(/2 of kind channel \(a, b\)/)])
+  expect(parseServeConfig({ models: { channel }, ...kept }, 'serve.yaml').models['channel']).toMatchObject({ rows: 'all', graceMs: 30_000 })
   expect(problemsOf({ models: {} })).toEqual([expect.stringMatching(/names no model/)])
   expect(problemsOf({})).toEqual([expect.stringMatching(/"models" is missing/)])
-  expect(problemsOf([])).toEqual([expect.stringMatching(/"the configuration" is \[\]/)])
+  expect(problemsOf([])).toEqual([expect.stringMatching(/the configuration is \[\]/)])
 })
 
 test('a file is YAML or JSON; what is neither, or not there, is said', () => {

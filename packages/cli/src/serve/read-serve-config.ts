@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { didYouMean } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
+import { describeIssue } from '@aworld-train/training'
 import { parseDocument } from 'yaml'
 import type { z } from 'zod'
 import { ServeConfig } from './serve-config.ts'
@@ -51,14 +52,11 @@ function keysAt(tree: unknown, path: Path): string[] {
 }
 
 function toSentences(issue: z.core.$ZodIssue, tree: unknown): string[] {
-  const path = issue.path.join('.')
   if (issue.code === 'unrecognized_keys') {
     const known = keysAt(tree, issue.path)
     return issue.keys.map((key) => `"${[...issue.path, key].join('.')}" is no key of the configuration.${didYouMean(key, known)}`)
   }
-  const value = valueAt(tree, issue.path)
-  if (value === undefined) return [`"${path}" is missing: ${issue.message}.`]
-  return [`"${path || 'the configuration'}" is ${JSON.stringify(value)}: ${issue.message}.`]
+  return [describeIssue(issue, valueAt(tree, issue.path))]
 }
 
 /** Checks a configuration. Throws CONFIG_INVALID with every problem; an unknown key is one, with a suggestion. */
@@ -73,6 +71,11 @@ export function parseServeConfig(value: unknown, file: string): ServeConfig {
         problems.push(`"${key}" is "${name}", which is no key of "models".${didYouMean(name, known)}`)
     if (rollouts && recording === null)
       problems.push('"rollouts" needs "recording": what is finished is kept there, so that it survives a restart.')
+    const channels = known.filter((name) => models[name]?.kind === 'channel')
+    if (channels.length > 1)
+      problems.push(`"models" has ${channels.length} of kind channel (${channels.join(', ')}); one trainer drives one policy.`)
+    if (channels.length > 0 && !rollouts)
+      problems.push(`"models.${channels[0]}" is of kind channel, which needs "rollouts": a trainer connects to their port.`)
     if (problems.length === 0) return parsed.data
   }
   throw new TrainError('CONFIG_INVALID', problems.map((problem) => `${file}: ${problem}`).join('\n'), { details: { problems } })

@@ -1,10 +1,11 @@
-import { mkdir } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import type { PolicySession } from '@aworld-train/core'
 import { createGateway, type Gateway } from '@aworld-train/gateway'
+import { channelPath } from '@aworld-train/protocol'
 import { openTurnLog, type TurnLog } from '../commands/turn-log.ts'
 import { type OpenedModel, openModels } from './open-models.ts'
 import { type OpenedRollouts, openRollouts } from './open-rollouts.ts'
+import { ownRecording } from './own-recording.ts'
 import { limitRows, toTable } from './print-table.ts'
 import { randomToken } from './random-token.ts'
 import { readSecret, readServeConfig } from './read-serve-config.ts'
@@ -72,6 +73,8 @@ function openClients(
 ) {
   if (clients === null) return null
   const home = models.find(({ name }) => name === (defaultModel ?? models[0]!.name))!
+  // A trainer samples for the rollouts that it submitted, and for nobody else.
+  if (home.channel) return null
   return gateway.open({
     rollout: 'clients',
     attempt: 0,
@@ -100,6 +103,7 @@ function describe({ config, models, gateway, adminToken, clients, rollouts }: Ru
   if (rollouts) {
     const { server, token, agents } = rollouts
     rows.push(['rollouts', `${server.url}/v1/rollouts  agents: ${agents.join(', ')}`])
+    if (models.some(({ channel }) => channel)) rows.push(['channel', `${server.url.replace(/^http/, 'ws')}${channelPath}`])
     rows.push([
       'token',
       token === null ? 'none is asked for on loopback' : config.rollouts?.token === null ? token : 'the configured token',
@@ -144,16 +148,24 @@ export async function runServer({ file, signal, write }: RunServerOptions): Prom
   const directory = dirname(resolve(file))
   await using stack = new AsyncDisposableStack()
   const recording = config.recording === null ? null : resolve(directory, config.recording)
-  if (recording !== null) await mkdir(recording, { recursive: true })
+  if (recording !== null) stack.adopt(await ownRecording(recording), (each) => each.release())
   const turns = recording === null ? null : stack.adopt(await openTurnLog(join(recording, 'turns.jsonl')), (each) => each.close())
   const adminToken = config.gateway.adminToken === null ? randomToken() : readSecret(config.gateway.adminToken, 'gateway.adminToken')
-  const models = await openModels({ config, directory, stack })
+  const models = await openModels({ config, directory, recording, stack })
   const gateway = stack.adopt(await openGateway(config, models, directory, adminToken, turns), (each) => each.close())
   const clients = openClients(config, models, gateway, turns)
   const rollouts =
     config.rollouts === null || recording === null
       ? null
-      : await openRollouts({ config, settings: config.rollouts, gateway, directory, recording, stack })
+      : await openRollouts({
+          config,
+          settings: config.rollouts,
+          gateway,
+          channel: models.find(({ channel }) => channel)?.channel ?? null,
+          directory,
+          recording,
+          stack,
+        })
   const running: Running = { config, models, gateway, adminToken, clients, rollouts }
   write(describe(running))
   if (!signal.aborted) await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))

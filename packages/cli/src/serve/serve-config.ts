@@ -1,4 +1,4 @@
-import { RolloutLimits, Sampling } from '@aworld-train/protocol'
+import { RolloutLimits, RowSelection, Sampling } from '@aworld-train/protocol'
 import { FrozenModelSettings } from '@aworld-train/training'
 import { z } from 'zod'
 
@@ -79,7 +79,14 @@ export const RemoteLimits = z.strictObject({
 
 const remote = {
   /** Base URLs of the servers, all with the same weights. */
-  urls: z.array(z.string().regex(/^https?:\/\//, 'must begin with http:// or https://')).min(1),
+  urls: z
+    .array(
+      z
+        .string()
+        .regex(/^https?:\/\//, 'must begin with http:// or https://')
+        .regex(/(?<!\/v1\/*)$/, 'must end before /v1'),
+    )
+    .min(1),
   /** `token`: the gateway renders and sends token ids. `chat`: requests pass through and the server reports ids. */
   mode: z.enum(['token', 'chat']).default('token'),
   /** Folder with the model's tokenizer, template and config.json; for `token`. */
@@ -106,7 +113,25 @@ const VllmModel = z.strictObject({
 const SglangModel = z.strictObject({ kind: z.literal('sglang'), ...remote })
 const FrozenModel = FrozenModelSettings.extend({ kind: z.literal('frozen') })
 
-export const ServeModel = z.discriminatedUnion('kind', [LocalModel, VllmModel, SglangModel, FrozenModel])
+/** A model that a driving trainer samples: it connects to `/v1/channel` on the port of `rollouts`. */
+export const ChannelModel = z.strictObject({
+  kind: z.literal('channel'),
+  /** Hugging Face folder of its tokenizer and template; `null`: the trainer sends the files. */
+  path: z.string().min(1).nullable().default(null),
+  /** Rows that the trainer gets of an episode: every branch, the one that ended last, or the longest. */
+  rows: RowSelection.default('all'),
+  /** Whether an episode that ended at a limit is trained with its reward, or fails. */
+  incompleteEpisodes: z.enum(['train', 'exclude']).default('train'),
+  /** How long rollouts of a lost connection are kept. */
+  graceMs: z.int().min(0).default(30_000),
+  /** Longest attempt of a rollout, which a submission may shorten; `null`: that of `rollouts.budget`. */
+  rolloutTimeoutMs: ms.nullable().default(null),
+  /** Longest answer of one model call, in tokens; `null`: what is left of a row's response. */
+  maxCompletionTokens: count.nullable().default(null),
+})
+export type ChannelModel = z.infer<typeof ChannelModel>
+
+export const ServeModel = z.discriminatedUnion('kind', [LocalModel, VllmModel, SglangModel, FrozenModel, ChannelModel])
 export type ServeModel = z.infer<typeof ServeModel>
 /** A model on servers of others. */
 export type RemoteModel = z.infer<typeof VllmModel> | z.infer<typeof SglangModel>
@@ -125,8 +150,16 @@ export const RolloutSettings = z.strictObject({
   token: Secret.nullable().default(null),
   /** The agent: `./agent.ts#name` or `./agent.yaml`. */
   agent: z.string().min(1),
-  /** Scores episodes: `./reward.ts#name`; `null` leaves that to who asked for them. */
+  /** Scores episodes: `./reward.ts#name`; `null` leaves that to who asked for them, a driving trainer included. */
   reward: z.string().min(1).nullable().default(null),
+  /** What a positional reward gets as `solutionStr`, how long one call may take, and the memory of its process. */
+  rewardSettings: z
+    .strictObject({
+      input: z.enum(['answer', 'full-response']).default('answer'),
+      timeoutMs: ms.default(30_000),
+      memoryMb: z.int().min(16).default(256),
+    })
+    .prefault({}),
   /** Dataset with the answers that the reward compares with; a rollout of a task that is not there is refused. Without it every answer is `null`. */
   answers: z.string().min(1).nullable().default(null),
   /** Rollouts at once; the rest queue. */

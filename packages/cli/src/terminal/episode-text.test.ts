@@ -28,3 +28,15 @@ it('labels each answer with the model that gave it', () => {
     reward  not scored"
   `)
 })
+
+it('gives a terminal nothing to obey', () => {
+  const messages: Message[] = [
+    { role: 'user', content: 'Gold?' },
+    { role: 'assistant', content: null, toolCalls: [{ id: 'c1', name: 'look\u001bcup', arguments: '{"a":"\u009b2J"}' }] },
+    { role: 'tool', content: '\u001b]0;title\u0007', toolCallId: 'c1' },
+    { role: 'assistant', content: '\u001b[2J\u0008\u007f 7\u202e9' },
+  ]
+  const shown = stripVTControlCharacters(renderEpisode({ messages, reward: 1 }))
+  expect(shown).not.toMatch(/[^\P{Cc}\n]|\u202e/u)
+  expect(shown).toContain('␛[2J␈␡ 7\ufffd9')
+})

@@ -30,12 +30,21 @@ function renderMessage(message: Message, speaker: string, { label, maxCharacters
   if (message.role === 'user') return [`${label('task')}${content}`]
   if (message.role === 'tool') return [`${label('')}${styleText('gray', `→ ${content}`)}`]
   const calls = (message.toolCalls ?? []).map(
-    (call) => `${label(speaker)}${styleText('cyan', call.name)}(${clip(call.arguments, maxCharacters)})`,
+    (call) => `${label(speaker)}${styleText('cyan', clip(call.name, maxCharacters))}(${clip(call.arguments, maxCharacters)})`,
   )
   return content || calls.length === 0 ? [...calls, `${label(speaker)}${content || styleText('gray', '(empty)')}`] : calls
 }
 
 function clip(text: string, maxCharacters: number): string {
-  const line = text.replaceAll(/\s+/g, ' ').trim()
+  const line = visible(text.replaceAll(/\s+/g, ' ').trim())
   return line.length > maxCharacters ? `${line.slice(0, maxCharacters - 1)}…` : line
+}
+
+/** What a policy samples may hold escape sequences: shown as pictures, they move no cursor and clear no screen. */
+function visible(text: string): string {
+  return text.replaceAll(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, (character) => {
+    const code = character.charCodeAt(0)
+    if (code < 0x20) return String.fromCharCode(0x2400 + code)
+    return code === 0x7f ? '\u2421' : '\ufffd'
+  })
 }

@@ -4,7 +4,7 @@ import type { EvaluationResult, RunReport } from '@aworld-train/protocol'
 import { renderTokenReport } from './token-report-text.ts'
 
 /** What a person types: the script of this repository where the sources run, else the installed command. */
-const typed = import.meta.url.endsWith('.ts') ? 'npm run aworld-train --' : 'npx aworld-train'
+export const typed = import.meta.url.endsWith('.ts') ? 'npm run aworld-train --' : 'npx aworld-train'
 
 /** What a person reads when a run was stopped; without a path it had not begun to train. */
 export function renderStop({ target, path }: { readonly target?: string | undefined; readonly path?: string }): string {
@@ -23,7 +23,10 @@ export function renderReport(report: RunReport, { target }: { target?: string | 
   lines.push(
     'next',
     `  ${typed} replay ${path}            read an episode`,
-    `  ${typed} eval${project} --checkpoint ${path}   pass@k of the trained policy`,
+    // The engine in the box samples from its own checkpoints only.
+    report.engine.startsWith('verl')
+      ? `  ${typed} export ${path} --what model --to model   the trained model as a Hugging Face folder`
+      : `  ${typed} eval${project} --checkpoint ${path}   pass@k of the trained policy`,
     `  ${typed} export ${path} --to samples.jsonl`,
   )
   return lines.join('\n')

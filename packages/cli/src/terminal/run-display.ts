@@ -24,7 +24,11 @@ export function createRunDisplay({ stream, json }: RunDisplayOptions): RunDispla
 function createTextDisplay(stream: NodeJS.WriteStream): RunDisplay {
   const live = stream.isTTY === true
   const rewards: number[] = []
-  let bar: { label: string; done: number; total: number; startedAt: number; suffix: string } | null = null
+  let bar: { label: string; done: number; total: number; startedAt: number; from: number; suffix: string } | null = null
+  /** Of the bar of all steps, which evaluations stand in between. */
+  let train: { readonly startedAt: number; readonly from: number } | null = null
+  /** Rollouts of training: those that run, and those that ended in this step. */
+  const rollouts = { running: 0, ended: 0 }
   let drawnAt = 0
   let drawnDone = 0
 
@@ -42,7 +46,9 @@ function createTextDisplay(stream: NodeJS.WriteStream): RunDisplay {
     if (live) {
       if (!force && now - drawnAt < 80) return
       drawnAt = now
-      stream.write(`\r\x1b[2K${renderProgressBar({ ...bar, now, columns: stream.columns ?? 80 })}`)
+      const working = bar.label === 'train' && rollouts.running > 0 ? `${rollouts.running} rollouts run, ${rollouts.ended} ended` : ''
+      const suffix = [bar.suffix, working].filter(Boolean).join('  ')
+      stream.write(`\r\x1b[2K${renderProgressBar({ ...bar, suffix, now, columns: stream.columns ?? 80 })}`)
     } else if (bar.done === bar.total || bar.done - drawnDone >= bar.total / 5) {
       if (drawnDone === bar.done) return
       drawnDone = bar.done
@@ -51,7 +57,7 @@ function createTextDisplay(stream: NodeJS.WriteStream): RunDisplay {
   }
   const startBar = (label: string, total: number, suffix = '') => {
     clear()
-    bar = { label, done: 0, total, startedAt: Date.now(), suffix }
+    bar = { label, done: 0, total, startedAt: Date.now(), from: 0, suffix }
     drawnDone = 0
     draw(true)
   }
@@ -59,6 +65,8 @@ function createTextDisplay(stream: NodeJS.WriteStream): RunDisplay {
     clear()
     bar = null
   }
+  // The clock goes on while nothing happens, as when a trainer starts.
+  const clock = live ? setInterval(() => draw(), 1000).unref() : undefined
 
   return {
     show(event) {
@@ -97,15 +105,18 @@ function createTextDisplay(stream: NodeJS.WriteStream): RunDisplay {
           break
         }
         case 'step-start':
+          rollouts.ended = 0
           if (bar?.label !== 'train') {
+            train ??= { startedAt: Date.now(), from: event.step - 1 }
             startBar('train', event.steps)
-            if (bar) Object.assign(bar, { done: event.step })
+            drawnDone = event.step - 1
+            if (bar) Object.assign(bar, { ...train, done: event.step - 1 })
           }
           break
         case 'step-end': {
           const reward = event.metrics['rewardMean']
           if (reward !== undefined) rewards.push(reward)
-          if (bar)
+          if (bar?.label === 'train')
             Object.assign(bar, {
               done: event.step,
               suffix: `reward ${reward?.toFixed(3) ?? 'missing'} ${live ? renderSparkline(rewards) : ''}`.trimEnd(),
@@ -117,11 +128,16 @@ function createTextDisplay(stream: NodeJS.WriteStream): RunDisplay {
           }
           break
         }
+        case 'rollout-start':
+          if (event.split === 'train') rollouts.running += 1
+          draw()
+          break
         case 'rollout-end':
-          if (bar?.label.startsWith('evaluate')) {
-            bar.done += 1
-            draw()
-          }
+          if (event.split === 'train') {
+            rollouts.running = Math.max(0, rollouts.running - 1)
+            rollouts.ended += 1
+          } else if (bar?.label.startsWith('evaluate')) bar.done += 1
+          draw()
           break
         case 'episode-sampled':
           line(`\n${styleText('gray', `one episode of step ${event.step}`)}\n${renderEpisode(event)}\n`)
@@ -132,12 +148,14 @@ function createTextDisplay(stream: NodeJS.WriteStream): RunDisplay {
         case 'run-end':
           endBar()
           break
-        case 'rollout-start':
         case 'weights-updated':
         case 'checkpoint-saved':
           break
       }
     },
-    close: endBar,
+    close() {
+      clearInterval(clock)
+      endBar()
+    },
   }
 }

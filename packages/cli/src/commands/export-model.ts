@@ -1,0 +1,57 @@
+import { existsSync } from 'node:fs'
+import { cp, mkdir } from 'node:fs/promises'
+import { dirname, join, relative } from 'node:path'
+import { TrainError } from '@aworld-train/protocol'
+import { readRun } from '@aworld-train/store'
+import { bridgeDirectory, exportVerlModel } from '@aworld-train/trainer-verl'
+import { type VerlRunState, verlStateKey } from 'aworld-train'
+import { writeTarget } from './write-target.ts'
+
+export interface ExportModelRequest {
+  /** Run directory. */
+  readonly run: string
+  /** Folder to write. */
+  readonly target: string
+  readonly step: number | undefined
+  readonly dtype: 'keep' | 'bfloat16'
+  readonly signal: AbortSignal
+}
+
+/** Writes a trained model of a run as a Hugging Face folder: verl's checkpoints are merged, those of the engine in the box are copied. */
+export async function exportModel({ run, target, step, dtype, signal }: ExportModelRequest): Promise<void> {
+  const { state, checkpoint } = readCheckpoint(run, step)
+  await writeTarget(target, () => mkdir(dirname(target), { recursive: true }))
+  let exported: number
+  if (state) {
+    const { checkpoints, model } = state
+    const python = process.env['AWORLD_TRAIN_PYTHON'] ?? state.python
+    const onLine = (line: string) => void process.stderr.write(`${line}\n`)
+    exported = (
+      await exportVerlModel({
+        ...{ python, bridgeDirectory, checkpoints, step, target, dtype, signal, onLine },
+        ...(existsSync(join(model, 'config.json')) && { model }),
+      })
+    ).step
+  } else {
+    if (checkpoint === null) {
+      const which = step === undefined ? 'no checkpoint' : `no checkpoint of step ${step}`
+      throw new TrainError('CHECKPOINT_CORRUPT', `${run} has ${which}; let the run reach one, or correct --step.`)
+    }
+    if (existsSync(target)) throw new TrainError('CONFIG_INVALID', `${target} is there; name another folder.`)
+    await writeTarget(target, () => cp(join(run, checkpoint.path), target, { recursive: true }))
+    exported = checkpoint.step
+  }
+  process.stdout.write(`the model after step ${exported} written to ${relative(process.cwd(), target) || '.'}\n`)
+}
+
+function readCheckpoint(run: string, step: number | undefined) {
+  const reader = readRun(run)
+  try {
+    const state = reader.getState(verlStateKey) as VerlRunState | undefined
+    const kept = reader.steps().filter(({ checkpoint }) => checkpoint !== null && existsSync(join(run, checkpoint, 'config.json')))
+    const chosen = step === undefined ? kept.at(-1) : kept.find((each) => each.step === step)
+    return { state, checkpoint: chosen ? { step: chosen.step, path: chosen.checkpoint as string } : null }
+  } finally {
+    reader.close()
+  }
+}

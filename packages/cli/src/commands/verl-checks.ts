@@ -1,0 +1,55 @@
+import { dirname, resolve } from 'node:path'
+import { diagnoseVerl } from '@aworld-train/trainer-verl'
+import { AgentTrainer } from 'aworld-train'
+import { loadProject } from '../load-project.ts'
+import type { CheckReport } from './check-report.ts'
+
+export interface VerlChecksOptions {
+  /** Folder or file of a project; the working directory without one. */
+  readonly project: string | undefined
+  /** File of a configuration; that of the project without one. */
+  readonly config: string | undefined
+  readonly smoke: boolean
+  readonly report: CheckReport
+  readonly signal: AbortSignal
+}
+
+/** What verl needs: of a project its agent, data and reward; then the Python, the configuration and the machine; then a training. */
+export async function verlChecks({ project, config, smoke, report, signal }: VerlChecksOptions): Promise<void> {
+  const said = new Set<string>()
+  let projectDirectory = process.cwd()
+  let source: string | object | undefined = config === undefined ? undefined : resolve(config)
+  if (project !== undefined) {
+    const { file, definition } = await loadProject(project)
+    projectDirectory = definition.baseDirectory ?? dirname(file)
+    source ??= definition.config
+    for (const { name, message } of await projectProblems({
+      ...definition,
+      trainEngineName: 'verl',
+      ...(config ? { config: resolve(config) } : {}),
+    })) {
+      said.add(message)
+      report.add({ name, ok: message === '', message: message || 'agent, data, reward and configuration are there' })
+    }
+  }
+  let trains = true
+  for await (const { name, level, message } of diagnoseVerl({ env: process.env, projectDirectory, config: source as string, signal })) {
+    if (level === 'problem' && ['python', 'packages', 'imports'].includes(name)) trains = false
+    if (!said.has(message)) report.add({ name, ok: level !== 'problem', warning: level === 'warning', message })
+  }
+  if (!smoke) return
+  if (!trains) return report.add({ name: 'smoke', ok: false, message: 'left out: the Python above cannot run verl' })
+  const { smokeVerl } = await import('./verl-smoke.ts')
+  await smokeVerl({ projectDirectory, onCheck: (check) => report.add(check), signal })
+}
+
+/** Every problem of the five modules; one without a message when there is none. */
+async function projectProblems(definition: ConstructorParameters<typeof AgentTrainer>[0]): Promise<{ name: string; message: string }[]> {
+  try {
+    await new AgentTrainer(definition).validate()
+    return [{ name: 'project', message: '' }]
+  } catch (error) {
+    const problems = error instanceof Error && error.cause instanceof AggregateError ? error.cause.errors : [error]
+    return problems.map((each: unknown) => ({ name: 'project', message: each instanceof Error ? each.message : String(each) }))
+  }
+}

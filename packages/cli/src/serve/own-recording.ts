@@ -1,0 +1,38 @@
+import { mkdir, stat } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { TrainError } from '@aworld-train/protocol'
+import { acquireRunLock } from '@aworld-train/store'
+
+/** Makes a folder and those above it, one by one: Node's own `recursive` never ends in a folder that can hold none, such as /proc (seen with 24.21). */
+async function makeFolder(path: string): Promise<void> {
+  const known = await stat(path).catch(() => null)
+  if (known?.isDirectory()) return
+  if (dirname(path) !== path) await makeFolder(dirname(path))
+  await mkdir(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EEXIST' || known) throw error
+  })
+}
+
+/** Makes the folder of a recording and becomes its one owner until `release`. CONFIG_INVALID where it cannot be written, STORE_LOCKED where another process has it. */
+export async function ownRecording(path: string): Promise<{ release(): Promise<void> }> {
+  try {
+    await makeFolder(path)
+    return await acquireRunLock(path)
+  } catch (cause) {
+    const { code, details } = cause as TrainError
+    const { message } = ((cause as TrainError).cause ?? cause) as Error
+    if (code === 'STORE_LOCKED') {
+      const who = typeof details?.['pid'] === 'number' ? `process ${details['pid']}` : 'another process'
+      throw new TrainError(
+        'STORE_LOCKED',
+        `The recording ${path} is in use by ${who}; stop that one, or name another folder in "recording".`,
+        {
+          cause,
+        },
+      )
+    }
+    throw new TrainError('CONFIG_INVALID', `The recording cannot be kept in ${path}: ${message}; name a folder that can be written.`, {
+      cause,
+    })
+  }
+}
