@@ -1,18 +1,25 @@
 import { defineConfig } from 'vitest/config'
+import { base } from './vitest.base.ts'
 
-const condition = '@aworld-train/source'
+const elsewhere = ['**/node_modules/**', '**/dist/**', 'test/frameworks/**', 'test/gpu/**', 'test/trainers/**']
 
+/** What needs neither a trainer nor an agent framework. */
 export default defineConfig({
-  resolve: { conditions: [condition, 'node', 'import', 'default'] },
-  ssr: { resolve: { conditions: [condition, 'node', 'import', 'default'] } },
+  ...base,
   test: {
-    exclude: ['**/node_modules/**', '**/dist/**', 'test/frameworks/**', 'test/trainers/**'],
-    include: ['packages/*/src/**/*.test.ts', 'examples/**/*.test.ts', 'test/**/*.test.ts', 'scripts/**/*.test.ts'],
-    pool: 'forks',
-    execArgv: [`--conditions=${condition}`],
-    env: { NODE_OPTIONS: `--conditions=${condition}` },
-    maxWorkers: 2,
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    ...base.test,
+    projects: [
+      {
+        extends: true,
+        // Nothing there changes what a module holds, so files share a process: a fifth of the time is its start.
+        test: {
+          name: 'packages',
+          isolate: false,
+          exclude: elsewhere,
+          include: ['packages/*/src/**/*.test.ts', 'examples/**/*.test.ts', 'scripts/**/*.test.ts'],
+        },
+      },
+      { extends: true, test: { name: 'whole', exclude: elsewhere, include: ['test/**/*.test.ts'] } },
+    ],
   },
 })

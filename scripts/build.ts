@@ -36,7 +36,7 @@ for (const [folder, { dependencies, peerDependencies }] of manifests) {
       outDir: `../../packages/${folder}/dist`,
       tsBuildInfoFile: `./${folder}.tsbuildinfo`,
     },
-    include: [`../../packages/${folder}/src`],
+    include: ['', '/**/*.json'].map((pattern) => `../../packages/${folder}/src${pattern}`),
     exclude: ['**/*.test.ts', '**/*.test-support.ts', 'testing', 'goldens'].map((pattern) => `../../packages/${folder}/src/${pattern}`),
     references: references.map((each) => ({ path: `./${each}.json` })),
   }

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import {
   AnswerKey,
+  DriverMessage,
   Episode,
   errorCatalogue,
   Message,
@@ -13,6 +14,7 @@ import {
   RunEvent,
   RunReport,
   Sampling,
+  ServiceMessage,
   SessionOpened,
   SessionOpening,
   SessionRecord,
@@ -57,6 +59,8 @@ const schemas = {
   Message,
   ToolDefinition,
   Sampling,
+  DriverMessage,
+  ServiceMessage,
 }
 for (const [name, schema] of Object.entries(schemas)) {
   const json = { title: name, ...z.toJSONSchema(schema, { io: 'input' }) }

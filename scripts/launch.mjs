@@ -43,6 +43,7 @@ const commands = {
   cli: ['packages/cli/src/main.ts'],
   test: ['scripts/test.ts'],
   'test:frameworks': ['scripts/test.ts', '--suite', 'frameworks'],
+  'test:gpu': ['scripts/test.ts', '--suite', 'gpu'],
   'test:trainers': ['scripts/test.ts', '--suite', 'trainers'],
   check: ['scripts/check.ts'],
   generate: ['scripts/generate.ts'],

@@ -11,6 +11,7 @@ const sourceCondition = '@aworld-train/source'
 
 interface Manifest {
   readonly private?: boolean
+  readonly files: readonly string[]
   readonly exports: Readonly<Record<string, Record<string, string>>>
   readonly devDependencies?: unknown
 }
@@ -38,7 +39,7 @@ try {
     const manifest = JSON.parse(readFileSync(join(from, 'package.json'), 'utf8')) as Manifest
     if (manifest.private) continue
     const to = join(stage, name)
-    for (const part of ['dist', 'templates', 'README.md']) {
+    for (const part of [...manifest.files, 'README.md']) {
       if (existsSync(join(from, part))) cpSync(join(from, part), join(to, part), { recursive: true })
     }
     copyFileSync(join(root, 'LICENSE'), join(to, 'LICENSE'))

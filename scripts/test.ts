@@ -13,6 +13,7 @@ const { suite } = values
 let failed = 0
 let passed = 0
 const skipped: string[] = []
+const broken: string[] = []
 
 if (suite === undefined && filters.length === 0) {
   const check = spawnSync(process.execPath, [...process.execArgv, fileURLToPath(new URL('check.ts', import.meta.url))], {
@@ -20,7 +21,7 @@ if (suite === undefined && filters.length === 0) {
     stdio: 'inherit',
   })
   if (check.status === 0) passed += 1
-  else failed += 1
+  else fail('npm run check', [])
 }
 
 const vitest = await startVitest('test', filters, {
@@ -33,25 +34,33 @@ const vitest = await startVitest('test', filters, {
       onTestCaseResult(test: TestCase) {
         const { state } = test.result()
         if (state === 'passed') passed += 1
-        else if (state === 'failed') failed += 1
+        else if (state === 'failed') fail(`${test.module.relativeModuleId} > ${test.fullName}`, test.result().errors ?? [])
         else skipped.push(`${test.module.relativeModuleId} > ${test.fullName}: ${skipReason(test)}`)
       },
       onTestModuleEnd(module: TestModule) {
-        failed += module.errors().length
+        for (const error of module.errors()) fail(module.relativeModuleId, [error])
       },
     },
   ],
 })
+
+function fail(what: string, errors: readonly { message: string }[]): void {
+  failed += 1
+  broken.push(`${what}${errors.map(({ message }) => `\n      ${message.split('\n').slice(0, 12).join('\n      ')}`).join('')}`)
+}
 
 function skipReason(test: TestCase): string {
   const result = test.result()
   return (result.state === 'skipped' && result.note) || 'no reason given'
 }
 
-const unhandled = vitest.state.getUnhandledErrors().length
-failed += unhandled
+for (const error of vitest.state.getUnhandledErrors()) {
+  fail('an error that no test caught', [error instanceof Error ? error : { message: String(error) }])
+}
 await vitest.close()
 
 if (skipped.length > 0) console.log(`\nSkipped:\n${skipped.map((line) => `  ${line}`).join('\n')}`)
+// Last of all, where a log that is cut at its beginning still has it.
+if (broken.length > 0) console.log(`\nFailed:\n${broken.map((line) => `  ${line}`).join('\n')}`)
 console.log(`\n${passed} passed, ${failed} failed${skipped.length > 0 ? `, ${skipped.length} skipped` : ''}`)
-process.exit(failed > 0 || passed === 0 ? 1 : 0)
+process.exit(failed > 0 || (passed === 0 && skipped.length === 0) ? 1 : 0)

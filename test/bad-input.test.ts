@@ -109,7 +109,7 @@ describe('a configuration that cannot be trained is refused with code 2 and leav
       { config: { training: { learningrate: 1 } } },
       /"training\.learningrate" is no key of the configuration.*[dD]id you mean "learningRate"/,
     ],
-    ['a value of another type', { config: { training: { steps: 'many' } } }, /training\.steps is "many"/],
+    ['a value of another type', { config: { training: { steps: 'many' } } }, /"training\.steps" is "many"/],
     ['truncated sampling', { config: { sampling: { topP: 0.9 } } }, /sampling\.topP is 0\.9.*cannot be trained, set topP 1/],
     ['greedy sampling', { config: { sampling: { temperature: 0 } } }, /sampling\.temperature is 0.*set it to 1/],
     [
@@ -122,13 +122,13 @@ describe('a configuration that cannot be trained is refused with code 2 and leav
     [
       'an unknown trainer near one that comes as a package',
       { definition: { trainEngineName: 'verll' } },
-      /"verll" \(known: "local"; in packages of their own: "verl", .*Did you mean "verl"\?/,
+      /"verll" \(known: "verl", "local"; in packages of their own: .*Did you mean "verl"\?/,
     ],
     ['a trainer named like a member of every object', { definition: { trainEngineName: 'toString' } }, /no trainer "toString"/],
     [
       'a trainer that is not installed',
-      { definition: { trainEngineName: 'verl' } },
-      /"verl" is not installed; install @aworld-train\/trainer-verl/,
+      { definition: { trainEngineName: 'trl' } },
+      /"trl" is not installed; install @aworld-train\/trainer-trl/,
     ],
   ]
 

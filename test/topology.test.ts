@@ -10,8 +10,8 @@ const layers: readonly (readonly string[])[] = [
   ['protocol'],
   ['core'],
   ['chat'],
-  ['agent', 'environment', 'gateway', 'rollout', 'store', 'training'],
-  ['engine-local', 'engine-remote', 'testing'],
+  ['agent', 'environment', 'gateway', 'python-bridge', 'rollout', 'store', 'training'],
+  ['engine-local', 'engine-remote', 'testing', 'trainer-verl'],
   ['aworld-train'],
   ['cli'],
 ]
@@ -34,7 +34,7 @@ function sources(folder: string): string[] {
 
 function importsOf(path: string): string[] {
   const text = readFileSync(path, 'utf8')
-  return [...text.matchAll(/(?:from|import)\s*\(?\s*'([^'.][^']*)'/g)].map((match) => match[1] as string)
+  return [...text.matchAll(/(?<!\.)(?:from|import)\s*\(?\s*'([^'.][^']*)'/g)].map((match) => match[1] as string)
 }
 
 const isTest = (path: string) => /\.(test|fixture|test-support)\.ts$|\/(testing|fixtures|goldens)\//.test(path)

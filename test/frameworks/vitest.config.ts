@@ -1,12 +1,12 @@
 // Agents of other frameworks, installed apart from the workspace.
 import { fileURLToPath } from 'node:url'
-import { defineConfig, mergeConfig } from 'vitest/config'
-import base from '../../vitest.config.ts'
+import { defineConfig } from 'vitest/config'
+import { base } from '../../vitest.base.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
 export default defineConfig({
-  ...mergeConfig(base, {}),
+  ...base,
   root,
   test: {
     ...base.test,

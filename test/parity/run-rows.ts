@@ -5,6 +5,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
 import { createVllmFleet } from '@aworld-train/engine-remote'
+import { bridgeDirectory, planVerl, readVerlConfig, withoutOwnRay } from '@aworld-train/trainer-verl'
 import { parse } from 'yaml'
 import { commands } from '../../packages/cli/src/commands/index.ts'
 import { toOptions } from '../../packages/cli/src/define-command.ts'
@@ -172,15 +173,17 @@ export const commandRows: readonly ParityRow[] = [
   { theirs: '`kubectl`, deploying the environment on Kubernetes', ours: '—', status: 'later', note: 'Comes with the tool environment.' },
   {
     theirs: '`ray start --head`, `ray status`, `ray job submit … -- bash run.sh`',
-    ours: '—',
-    status: 'later',
-    note: 'Comes with the verl trainer and with workers on other machines.',
-  },
-  {
-    theirs: '`actor_rollout_ref.rollout.mode=async`, hybrid, colocated and standalone rollouts',
-    ours: '—',
-    status: 'later',
-    note: 'Comes with the verl trainer.',
+    ours: "the same with the run directory's `run.sh`, against `aworld-train serve`",
+    status: 'works',
+    note: 'With `--working-dir` too. What describes a Ray of its own, such as `num_cpus`, is left out on a cluster. See [Train with verl](verl.md).',
+    check: () => {
+      const { overrides } = planVerl(readVerlConfig({ 'ray_kwargs.ray_init.num_cpus': 32 }, { environment: {} }), {
+        ...{ path: '/runs/gaia', name: 'gaia', bridgeDirectory, reward: null, test: null, train: { path: '/t.parquet', rows: 8 } },
+        agent: { name: 'gaia', module: '/agent.ts#agent', directory: '/', source: null },
+      })
+      const ray = (each: readonly string[]) => each.filter((override) => override.includes('num_cpus='))
+      assert.deepEqual([ray(overrides).length, ray(withoutOwnRay(overrides)).length], [1, 0])
+    },
   },
   {
     theirs: '`AsyncLLMServerManager`: the server with the fewest requests, the same one for a conversation',

@@ -1,12 +1,12 @@
 // Real trainers and engines, each in a Python environment that the test makes, and training that takes a minute by itself.
 import { fileURLToPath } from 'node:url'
-import { defineConfig, mergeConfig } from 'vitest/config'
-import base from '../../vitest.config.ts'
+import { defineConfig } from 'vitest/config'
+import { base } from '../../vitest.base.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
 export default defineConfig({
-  ...mergeConfig(base, {}),
+  ...base,
   root,
   test: {
     ...base.test,

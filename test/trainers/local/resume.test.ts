@@ -8,9 +8,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { RunReport } from '@aworld-train/protocol'
 import { readRun } from '@aworld-train/store'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { parseEvents, repository, runCli } from './support/run-cli.ts'
-import { makeTinyModel } from './support/tiny-model.ts'
-import { makeProject, openTrainer, type ProjectChanges, type TinyProject, taskLines } from './support/tiny-project.ts'
+import { parseEvents, repository, runCli } from '../../support/run-cli.ts'
+import { makeTinyModel } from '../../support/tiny-model.ts'
+import { makeProject, openTrainer, type ProjectChanges, type TinyProject, taskLines } from '../../support/tiny-project.ts'
 
 const steps = 6
 const toolServer = join(repository, 'packages/environment/src/testing/tool-server.ts')

@@ -1,0 +1,106 @@
+import { spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { bridgeDirectory } from '@aworld-train/python-bridge'
+
+const play = fileURLToPath(new URL('../../../packages/python-bridge/python/tests/with_verl/play_worker.py', import.meta.url))
+const serve = fileURLToPath(new URL('./bridge-service.ts', import.meta.url))
+
+export interface WorkerRow {
+  readonly prompt: number
+  readonly response: number
+  readonly mask: number
+  readonly reward: number | null
+  readonly info: Readonly<Record<string, number>>
+}
+
+export interface WorkerRollout {
+  readonly key?: string
+  readonly rows?: readonly WorkerRow[]
+  readonly turns?: number
+  readonly error?: { readonly code: string; readonly message: string; readonly retryable: boolean }
+}
+
+export interface WorkerAnswer {
+  readonly results: readonly WorkerRollout[]
+  readonly calls: number
+  readonly tokens: number
+  readonly cpuSeconds: number
+  readonly wallSeconds: number
+}
+
+export interface PythonWorker {
+  /** Plays one scenario of play_worker.py. */
+  play(scenario: Readonly<Record<string, unknown>>): Promise<WorkerAnswer>
+  close(): Promise<void>
+}
+
+/** A Python process with verl's agent loop, which plays scenarios one after the other. */
+export function startWorker(python: string): PythonWorker {
+  const child = spawn(python, ['-W', 'ignore', play], {
+    env: { ...process.env, PYTHONPATH: bridgeDirectory, PYTHONDONTWRITEBYTECODE: '1', TOKENIZERS_PARALLELISM: 'false' },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  })
+  let log = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    log = (log + text).slice(-8000)
+  })
+  let waiting: PromiseWithResolvers<WorkerAnswer> | undefined
+  child.stdin.on('error', () => {})
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    if (line.startsWith('{"results"')) waiting?.resolve(JSON.parse(line))
+  })
+  const exited = new Promise<void>((resolve) => child.once('close', () => resolve()))
+  return {
+    async play(scenario) {
+      waiting = Promise.withResolvers<WorkerAnswer>()
+      child.stdin.write(`${JSON.stringify(scenario)}\n`)
+      const died = exited.then(() => {
+        throw new Error(`The Python worker ended:\n${log}`)
+      })
+      return await Promise.race([waiting.promise, died])
+    },
+    async close() {
+      child.stdin.end()
+      const timer = setTimeout(() => child.kill('SIGKILL'), 10_000)
+      await exited
+      clearTimeout(timer)
+    },
+  }
+}
+
+export interface ServiceProcess {
+  readonly url: string
+  /** SIGKILL, as when the machine takes it. */
+  kill(): Promise<void>
+  close(): Promise<void>
+}
+
+/** bridge-service.ts in a process of its own. */
+export async function startBridgeService(setting: Readonly<Record<string, unknown>>): Promise<ServiceProcess> {
+  const child = spawn(process.execPath, ['--conditions=@aworld-train/source', serve, JSON.stringify(setting)], {
+    stdio: ['pipe', 'pipe', 'pipe'],
+  })
+  let log = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    log = (log + text).slice(-8000)
+  })
+  const exited = new Promise<void>((resolve) => child.once('close', () => resolve()))
+  const { url } = await new Promise<{ url: string }>((resolve, reject) => {
+    createInterface({ input: child.stdout }).once('line', (line) => resolve(JSON.parse(line)))
+    void exited.then(() => reject(new Error(`The rollout service ended:\n${log}`)))
+  })
+  return {
+    url,
+    async kill() {
+      child.kill('SIGKILL')
+      await exited
+    },
+    async close() {
+      child.stdin.end()
+      const timer = setTimeout(() => child.kill('SIGKILL'), 10_000)
+      await exited
+      clearTimeout(timer)
+    },
+  }
+}

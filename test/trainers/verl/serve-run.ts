@@ -1,0 +1,54 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { readFile, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { repository } from '../../support/run-cli.ts'
+
+/** A port of the loopback interface that was free a moment ago. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await new Promise<void>((resolve) => server.once('listening', () => resolve()))
+  const { port } = server.address() as { port: number }
+  await new Promise<void>((resolve) => server.close(() => resolve()))
+  return port
+}
+
+/** Lets `serve.yaml` of a run directory listen on a port that is free. */
+export async function moveServe(path: string): Promise<number> {
+  const port = await freePort()
+  const file = join(path, 'serve.yaml')
+  await writeFile(file, (await readFile(file, 'utf8')).replace('port: 8090', `port: ${port}`))
+  return port
+}
+
+/** `aworld-train serve` as a person types it; resolves when it says where its channel is. */
+export async function startServe(path: string, token: string, onOutput: (text: string) => void = () => {}): Promise<ChildProcess> {
+  const child = spawn(
+    process.execPath,
+    ['--conditions=@aworld-train/source', join(repository, 'packages/cli/src/main.ts'), 'serve', '--config', join(path, 'serve.yaml')],
+    { env: { ...process.env, AWORLD_TRAIN_CHANNEL_TOKEN: token }, stdio: ['ignore', 'pipe', 'pipe'] },
+  )
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  let said = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      onOutput(text)
+      said += text
+      if (said.includes('Ctrl-C ends')) resolve()
+    })
+  child.once('close', (code) => reject(new Error(`serve ended with ${code}:\n${said}`)))
+  await promise
+  return child
+}
+
+/** Steps that verl's file logger has written so far, of every start into this run directory. */
+export function stepsDone(path: string): number[] {
+  const folder = join(path, 'metrics')
+  const files = existsSync(folder) ? readdirSync(folder) : []
+  return files
+    .flatMap((file) => readFileSync(join(folder, file), 'utf8').split('\n'))
+    .filter((line) => line.endsWith('}'))
+    .map((line) => (JSON.parse(line) as { step: number }).step)
+    .filter((step) => step > 0)
+}
