@@ -65,6 +65,10 @@ const requestOf = (key: string): RolloutRequest => ({
   limits: {},
 })
 
+function report(error: Error): void {
+  process.stderr.write(`${error.message}\n`)
+}
+
 async function openSession(name: string, maxKeptTurns?: number): Promise<PolicySession> {
   let attempt = (await store.begin(requestOf(name))).attempt
   let begun = false
@@ -77,6 +81,7 @@ async function openSession(name: string, maxKeptTurns?: number): Promise<PolicyS
     sampling,
     agents: [{ name: 'agent', trainable: true }],
     maxKeptTurns,
+    turnLog: store.turnLog && { log: store.turnLog, rollout: name, attempt, failed: report },
     async onTurn(agent, turn) {
       // A session that goes on for ever is a new attempt of its rollout where its record begins anew.
       if (begun && turn.index === 0) attempt = (await store.begin(requestOf(name))).attempt
@@ -99,7 +104,7 @@ async function readJson(request: IncomingMessage): Promise<{ rollout: string }> 
 
 const sessions = new Map<string, PolicySession>()
 let generation = 0
-const delay = monitorEventLoopDelay({ resolution: 5 })
+const delay = monitorEventLoopDelay({ resolution: 1 })
 delay.enable()
 
 async function control(path: string, request: IncomingMessage): Promise<string> {

@@ -58,7 +58,7 @@ async function measure(cell: Cell, contestant: Contestant | null): Promise<CellR
   const { connections, bodyBytes, stream } = cell
   await using upstream = await startScript<{ port: number }>('upstream.ts', [`--delay=${connections}`], loadCore)
   const upstreamPort = upstream.line.port
-  const load = { bodyBytes, stream, connections, model: 'bench', warmUpSeconds: 2, seconds: 3 }
+  const load = { bodyBytes, stream, connections, model: 'bench', warmUpSeconds: 4, seconds: 3 }
   if (contestant === null)
     return await measureCell({ pid: upstream.pid, port: upstreamPort, paths: ['/v1/chat/completions'], headers: {} }, load)
   await using gateway = await contestant.start({ upstreamPort, connections })
@@ -113,19 +113,33 @@ async function runRollouts(options: RolloutsOptions): Promise<RolloutsResult> {
   return started.line
 }
 
-/** The same rollouts straight to the engine and through the gateway, in turns. */
+/** Rollouts that a gateway serves before it is measured: that a run begins with code not compiled yet is felt once. */
+const warmUpRollouts = 300
+
+/** The same rollouts straight to the engine, through the bare relay and through the gateway, in turns. */
 async function measureRollouts(count: number, rounds: number, rows: BenchRow[], notes: string[]): Promise<void> {
   const rampSeconds = count / 2000
   const through: RolloutsResult[] = []
   const straight: RolloutsResult[] = []
+  const relayed: RolloutsResult[] = []
   const delays: number[] = []
+  const warm = (target: { readonly port: number; readonly controlPort?: number }) =>
+    runRollouts({ ...target, count: warmUpRollouts, rampSeconds: 1, model: 'bench' })
   for (let round = 0; round < rounds; round++) {
     await using upstream = await startScript<{ port: number }>('upstream.ts', [])
     const upstreamPort = upstream.line.port
     straight.push(await runRollouts({ port: upstreamPort, count, rampSeconds, model: 'bench' }))
+    {
+      await using relay = await startScript<{ port: number }>('relay.ts', [`http://127.0.0.1:${upstreamPort}`, String(count)])
+      const { port } = relay.line
+      await warm({ port })
+      relayed.push(await runRollouts({ port, count, rampSeconds, model: 'bench' }))
+    }
     await using gateway = await startOurs({ upstreamPort, connections: count, mode: 'pass-through', sessions: 0, pinned: false })
-    await control(gateway.controlPort, '/reset')
-    through.push(await runRollouts({ port: gateway.port, controlPort: gateway.controlPort, count, rampSeconds, model: 'bench' }))
+    const { port, controlPort } = gateway
+    await warm({ port, controlPort })
+    await control(controlPort, '/reset')
+    through.push(await runRollouts({ port, controlPort, count, rampSeconds, model: 'bench' }))
     delays.push((await control(gateway.controlPort, '/stats')).eventLoopDelayP99)
   }
   const makespan = (results: readonly RolloutsResult[]) => spreadOf(results.map((result) => result.makespan))
@@ -137,11 +151,16 @@ async function measureRollouts(count: number, rounds: number, rows: BenchRow[], 
     unit: 's',
     better: 'lower',
     ours,
-    peers: { direct: compare(ours, makespan(straight)), bound: { ...compare(ours, { median: bound, min: bound, max: bound }) } },
+    peers: {
+      direct: compare(ours, makespan(straight)),
+      relay: compare(ours, makespan(relayed)),
+      bound: { ...compare(ours, { median: bound, min: bound, max: bound }) },
+    },
   })
   rows.push({ measure: `${title}: event-loop delay p99`, unit: 'ms', better: 'lower', ours: spreadOf(delays), peers: {} })
   for (const [name, results] of [
     ['gateway', through],
+    ['relay', relayed],
     ['direct', straight],
   ] as const)
     notes.push(
@@ -179,6 +198,22 @@ interface Statistics {
 async function control(port: number, path: string): Promise<Statistics> {
   const { body } = await request(`http://127.0.0.1:${port}${path}`, { method: 'POST', body: '{}' })
   return (await body.json()) as Statistics
+}
+
+/** How late the event loop is with 1,500 requests of 2 KB in flight, 1,000 of which end each second. */
+async function measureDelay(rounds: number, rows: BenchRow[]): Promise<void> {
+  const connections = 1500
+  const delays: number[] = []
+  for (let round = 0; round < rounds; round++) {
+    await using upstream = await startScript<{ port: number }>('upstream.ts', [`--delay=${connections}`], loadCore)
+    await using gateway = await startOurs({ upstreamPort: upstream.line.port, connections, mode: 'pass-through', sessions: connections })
+    const load = { bodyBytes: 2048, stream: false, connections, model: 'bench' }
+    await measureCell(gateway, { ...load, warmUpSeconds: 4, seconds: 1 })
+    await control(gateway.controlPort, '/reset')
+    await measureCell(gateway, { ...load, warmUpSeconds: 0.1, seconds: 10 })
+    delays.push((await control(gateway.controlPort, '/stats')).eventLoopDelayP99)
+  }
+  rows.push({ measure: '1,500 in flight: event-loop delay p99', unit: 'ms', better: 'lower', ours: spreadOf(delays), peers: {} })
 }
 
 /** Memory after 100,000 requests, beside that after the first 20,000. */
@@ -223,7 +258,10 @@ export const gateway: BenchSuite = {
     if (wants('cells')) await measureCells(rounds, rows, notes)
     if (wants('rollouts')) for (const count of [1500, 4096]) await measureRollouts(count, rounds, rows, notes)
     if (wants('agents')) await measureAgents(300, rounds, rows, notes)
-    if (wants('memory')) await measureMemory(rows)
+    if (wants('memory')) {
+      await measureMemory(rows)
+      await measureDelay(rounds, rows)
+    }
     return { rows, notes }
   },
 }
