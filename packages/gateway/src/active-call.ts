@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http'
+import type { HttpResponse } from '@aworld-train/core'
 
 /** Why nobody waits for a call any more. */
 export type Loss = 'client-closed' | 'session-closed'
@@ -26,7 +26,7 @@ export interface KeepAwake {
 
 /** One call from its arrival until its answer has left, or its client has. What nobody asks for is not made. */
 export class ActiveCall implements KeepAwake {
-  readonly #response: ServerResponse
+  readonly #response: HttpResponse
   #controller: AbortController | null = null
   #aborted: CallAborted | null = null
   #hook: ((reason: CallAborted) => void) | null = null
@@ -41,7 +41,7 @@ export class ActiveCall implements KeepAwake {
   #beats = 0
 
   /** Ties the call to its response: when the client hangs up, it is aborted. */
-  constructor(response: ServerResponse) {
+  constructor(response: HttpResponse) {
     this.#response = response
     response.once('close', () => this.#closed())
     if (response.destroyed) this.#lose('client-closed')

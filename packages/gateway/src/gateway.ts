@@ -73,6 +73,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     state: { models, gate, exposition: createExposition(sources), draining: () => draining },
     admin: admin ? createAdminApi({ admin, open, models }) : null,
   }
+  const handle = createRequestHandler(http)
   const listening = await openHttpServer({
     what: 'The gateway',
     host,
@@ -81,13 +82,13 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     insecure,
     limits,
     portError: 'GATEWAY_PORT_IN_USE',
-    handle: createRequestHandler(http),
+    handle,
+    handlePlain: handle,
     onRefusal: (refusal) => counters.refusals[refusal]++,
   }).catch(async (error: unknown) => {
     await frozen.close()
     throw error
   })
-  const { server } = listening
   const url = publicUrl ?? listening.url
   sockets = listening.sockets
   eventLoop.enable()
@@ -153,9 +154,9 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       draining = true
       eventLoop.disable()
       http.admin?.close()
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+      const closed = listening.close()
       await Promise.all(Array.from(sessions.values(), ({ session }) => session.close()))
-      server.closeAllConnections()
+      listening.closeAllConnections()
       await Promise.all([recorder.close(), frozen.close(), renderWorker.close()])
       await closed
     },

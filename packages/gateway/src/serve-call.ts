@@ -1,5 +1,5 @@
-import type { ServerResponse } from 'node:http'
 import type { RenderWorker } from '@aworld-train/chat'
+import type { HttpResponse } from '@aworld-train/core'
 import { type TrainError, type Turn, toTrainError } from '@aworld-train/protocol'
 import { ActiveCall, CallAborted } from './active-call.ts'
 import type { Dialect } from './call.ts'
@@ -44,7 +44,7 @@ export interface ServeCallOptions {
   readonly agent: AgentState
   readonly dialect: Dialect
   readonly body: Buffer
-  readonly response: ServerResponse
+  readonly response: HttpResponse
   readonly observed: CallObservation
 }
 

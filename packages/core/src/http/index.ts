@@ -1,5 +1,7 @@
 export { createBearerCheck } from './bearer.ts'
+export { type BodyEnd, BodyError, type BodyMemory } from './body.ts'
 export { checkExposure, type Exposure, isLoopback } from './exposure.ts'
+export type { HttpRequest, HttpResponse } from './message.ts'
 export {
   type HttpLimits,
   type HttpServerOptions,
@@ -8,4 +10,4 @@ export {
   type SocketRefusal,
   type TlsIdentity,
 } from './open-http-server.ts'
-export { type BodyEnd, BodyError, type BodyMemory, collectBody, discardBody, readBody } from './read-body.ts'
+export { collectBody, discardBody, readBody } from './read-body.ts'

@@ -3,6 +3,8 @@ import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import { type ErrorCode, TrainError } from '@aworld-train/protocol'
 import { checkExposure } from './exposure.ts'
+import type { HttpRequest, HttpResponse } from './message.ts'
+import { createPlainConnections, type PlainConnections } from './plain/plain-connections.ts'
 
 /** Bounds of a server's sockets; none of them bounds how long an answer may take. */
 export interface HttpLimits {
@@ -40,6 +42,11 @@ export interface HttpServerOptions {
   readonly portError: ErrorCode
   /** Also called for requests with `Expect: 100-continue`; `readBody` sends the 100. */
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void
+  /**
+   * Answers POSTs in the form nearly all clients write them, at less than half of the cost: they are read and answered past
+   * `node:http`, which gets every other request, and with it the connection. Unencrypted ones only.
+   */
+  readonly handlePlain?: ((request: HttpRequest, response: HttpResponse) => void) | undefined
   readonly onRefusal?: ((refusal: SocketRefusal) => void) | undefined
 }
 
@@ -48,6 +55,10 @@ export interface OpenHttpServer {
   /** With neither path nor final slash; for a server on all addresses, that of loopback. */
   readonly url: string
   sockets(): number
+  /** Takes no more connections, and ends those that wait for a request; resolves when the last is gone. */
+  close(): Promise<void>
+  /** Ends all connections, whatever they do. */
+  closeAllConnections(): void
 }
 
 const openHosts: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '[::1]' }
@@ -59,8 +70,8 @@ const refusals: Readonly<Record<string, readonly [SocketRefusal, number]>> = {
 }
 
 /** Answers what is no request, unless an answer is on its way already: bytes in its middle would be taken for its content. */
-function refuseSocket(socket: Socket & { _httpMessage?: ServerResponse | null }, status: number): void {
-  if (socket.writable && !socket._httpMessage?.headersSent) {
+function refuseSocket(socket: Socket & { _httpMessage?: ServerResponse | null }, status: number, mayAnswer = true): void {
+  if (socket.writable && mayAnswer && !socket._httpMessage?.headersSent) {
     socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
     if (socket.readableEnded) socket.destroySoon()
     // A client that neither reads nor closes would keep the socket half open.
@@ -69,11 +80,11 @@ function refuseSocket(socket: Socket & { _httpMessage?: ServerResponse | null },
 }
 
 /**
- * Starts a bare `node:http` or `node:https` server. Rejects with CONFIG_INVALID where it would listen beyond loopback
+ * Starts a `node:http` or `node:https` server. Rejects with CONFIG_INVALID where it would listen beyond loopback
  * without TLS unasked or its certificate cannot be used, and with `portError` where the port cannot be had.
  */
 export async function openHttpServer(options: HttpServerOptions): Promise<OpenHttpServer> {
-  const { what, host, port, tls, insecure = false, limits, portError, handle, onRefusal } = options
+  const { what, host, port, tls, insecure = false, limits, portError, handle, handlePlain, onRefusal } = options
   checkExposure({ what, host, tls: tls !== undefined, insecure })
   const bounds: ServerOptions = {
     maxHeaderSize: limits.maxHeaderBytes,
@@ -102,6 +113,7 @@ export async function openHttpServer(options: HttpServerOptions): Promise<OpenHt
   })
   server.on('drop', () => onRefusal?.('too-many-sockets'))
   server.on('tlsClientError', () => onRefusal?.('tls-failed'))
+  const plain = handlePlain && !tls ? servePlain(server, handlePlain, limits, onRefusal) : null
   let sockets = 0
   server.on('connection', (socket: Socket) => {
     sockets++
@@ -117,7 +129,44 @@ export async function openHttpServer(options: HttpServerOptions): Promise<OpenHt
   await promise
   const { port: bound } = server.address() as AddressInfo
   const name = openHosts[host] ?? (host.includes(':') ? `[${host}]` : host)
-  return { server, url: `${tls ? 'https' : 'http'}://${name}:${bound}`, sockets: () => sockets }
+  return {
+    server,
+    url: `${tls ? 'https' : 'http'}://${name}:${bound}`,
+    sockets: () => sockets,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        plain?.close()
+      }),
+    closeAllConnections() {
+      server.closeAllConnections()
+      plain?.destroyAll()
+    },
+  }
+}
+
+/** Connections come here first; those that are handed over go on as if they had come to `server`. */
+function servePlain(
+  server: Server,
+  handle: (request: HttpRequest, response: HttpResponse) => void,
+  limits: HttpLimits,
+  onRefusal: HttpServerOptions['onRefusal'],
+): PlainConnections {
+  const listeners = server.listeners('connection') as ((socket: Socket) => void)[]
+  server.removeAllListeners('connection')
+  const connections = createPlainConnections({
+    ...limits,
+    handle,
+    refuse(socket, why, mayAnswer) {
+      onRefusal?.(why)
+      refuseSocket(socket, why === 'timeout' ? 408 : 400, mayAnswer)
+    },
+    serveByNode(socket) {
+      for (const listener of listeners) listener.call(server, socket)
+    },
+  })
+  server.on('connection', connections.add)
+  return connections
 }
 
 function createSecure(what: string, { cert, key }: TlsIdentity, bounds: ServerOptions, { headersTimeoutMs }: HttpLimits): Server {

@@ -1,32 +1,20 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
-
-/** Why a body could not be had. */
-export class BodyError extends Error {
-  readonly reason: 'too-large' | 'incomplete'
-
-  constructor(reason: 'too-large' | 'incomplete', message: string) {
-    super(message)
-    this.name = 'BodyError'
-    this.reason = reason
-  }
-}
-
-/** How long what is left of a refused body is discarded, so that its client gets to read the answer. */
-const lingerMs = 5_000
+import { IncomingMessage, ServerResponse } from 'node:http'
+import { type BodyEnd, type BodyMemory, incompleteBody, lingerMs, tooLarge } from './body.ts'
+import type { HttpRequest, HttpResponse } from './message.ts'
+import { PlainRequest } from './plain/plain-request.ts'
 
 /** Throws away what still comes of a request that is answered already; after five seconds its connection ends. */
-export function discardBody(request: IncomingMessage): void {
+export function discardBody(request: HttpRequest): void {
+  if (request instanceof PlainRequest) request.discard()
+  else if (request instanceof IncomingMessage) discardIncoming(request)
+}
+
+function discardIncoming(request: IncomingMessage): void {
   const linger = setTimeout(() => request.destroy(), lingerMs)
   request.once('end', () => clearTimeout(linger))
   request.once('close', () => clearTimeout(linger))
   request.resume()
 }
-
-/** Memory of at least `length` bytes for a body, `null` where it is to be made. */
-export type BodyMemory = (length: number) => Buffer | null
-
-/** Hears the whole body, or why it could not be had. */
-export type BodyEnd = (body: Buffer | null, error: BodyError | null) => void
 
 /**
  * The whole body of a request, once. One above `maxBytes` ends with an error at once; what still comes is discarded for
@@ -34,8 +22,21 @@ export type BodyEnd = (body: Buffer | null, error: BodyError | null) => void
  * A body whose length is said beforehand is the beginning of what `memory` gives, which is asked with its first byte.
  */
 export function collectBody(
+  request: HttpRequest,
+  response: HttpResponse,
+  maxBytes: number,
+  memory: BodyMemory | undefined,
+  ended: BodyEnd,
+): void {
+  if (request instanceof PlainRequest) request.collect(maxBytes, memory, ended)
+  else if (request instanceof IncomingMessage) {
+    collectIncoming(request, response, maxBytes, memory, ended)
+  }
+}
+
+function collectIncoming(
   request: IncomingMessage,
-  response: ServerResponse,
+  response: HttpResponse,
   maxBytes: number,
   memory: BodyMemory | undefined,
   ended: BodyEnd,
@@ -48,11 +49,11 @@ export function collectBody(
   }
   const refuse = () => {
     discardBody(request)
-    end(null, new BodyError('too-large', `The body is larger than ${maxBytes} bytes`))
+    end(null, tooLarge(maxBytes))
   }
   // An error closes the request too, and is not thrown where nobody listens to it.
   request.on('close', () => {
-    if (open && !request.complete) end(null, new BodyError('incomplete', 'The connection closed before the whole body had come'))
+    if (open && !request.complete) end(null, incompleteBody())
   })
   const { 'content-length': said, expect } = request.headers
   const length = said === undefined ? 0 : Number(said)
@@ -60,7 +61,7 @@ export function collectBody(
     refuse()
     return
   }
-  if (expect !== undefined) response.writeContinue()
+  if (expect !== undefined && response instanceof ServerResponse) response.writeContinue()
   let first: Buffer | null = null
   let chunks: Buffer[] | null = null
   let whole: Buffer | null = null
@@ -85,7 +86,7 @@ export function collectBody(
 }
 
 /** As `collectBody`. */
-export function readBody(request: IncomingMessage, response: ServerResponse, maxBytes: number, memory?: BodyMemory): Promise<Buffer> {
+export function readBody(request: HttpRequest, response: HttpResponse, maxBytes: number, memory?: BodyMemory): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     collectBody(request, response, maxBytes, memory, (body, error) => (body ? resolve(body) : reject(error)))
   })

@@ -1,6 +1,5 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { collectBody, discardBody } from '@aworld-train/core'
+import { collectBody, discardBody, type HttpRequest, type HttpResponse } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import type { Dialect, ModelCall } from '../call.ts'
 import type { Capabilities } from '../capability.ts'
@@ -45,7 +44,7 @@ function checkRoom({ request, calls, recordings }: SessionState, counters: Count
 
 type OnBody = (body: Buffer | null, error: TrainError | null) => void
 
-function collectCallBody(request: IncomingMessage, response: ServerResponse, parts: GatewayParts, ended: OnBody): void {
+function collectCallBody(request: HttpRequest, response: HttpResponse, parts: GatewayParts, ended: OnBody): void {
   const { limits, counters, bodies } = parts
   const { 'content-encoding': encoding = 'identity' } = request.headers
   if (encoding.toLowerCase() !== 'identity') {
@@ -61,13 +60,7 @@ function collectCallBody(request: IncomingMessage, response: ServerResponse, par
   })
 }
 
-async function serveSide(
-  parts: GatewayParts,
-  { agent }: Grant,
-  path: string,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
+async function serveSide(parts: GatewayParts, { agent }: Grant, path: string, request: HttpRequest, response: HttpResponse): Promise<void> {
   const method = request.method ?? ''
   const side = sideRequest(path, method)
   if (!side) {
@@ -92,8 +85,8 @@ interface AgentRequest {
   readonly parts: GatewayParts
   readonly grant: Grant
   readonly dialect: Dialect
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
+  readonly request: HttpRequest
+  readonly response: HttpResponse
   readonly fail: (cause: unknown) => void
 }
 
@@ -117,7 +110,7 @@ function serveAgent({ parts, grant, dialect, request, response, fail }: AgentReq
   })
 }
 
-async function answer(parts: HttpParts, route: Route, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function answer(parts: HttpParts, route: Route, request: HttpRequest, response: HttpResponse): Promise<void> {
   if (route.kind === 'admin') {
     if (!parts.admin) throw unknownUrl()
     await parts.admin.handle(route.path, request, response)
@@ -138,10 +131,10 @@ interface LastRequest {
 }
 
 /** Answers HTTP requests; errors have the shape of the dialect that is asked, else OpenAI's. */
-export function createRequestHandler(parts: HttpParts): (request: IncomingMessage, response: ServerResponse) => void {
+export function createRequestHandler(parts: HttpParts): (request: HttpRequest, response: HttpResponse) => void {
   const last = new WeakMap<Socket, LastRequest>()
 
-  function find(request: IncomingMessage): { readonly route: Route; readonly grant: Grant | undefined } {
+  function find(request: HttpRequest): { readonly route: Route; readonly grant: Grant | undefined } {
     const { url = '', socket } = request
     const known = last.get(socket)
     if (known && known.url === url && !known.grant.session.closing) return known

@@ -1,5 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import { BodyError, readBody } from '@aworld-train/core'
+import { BodyError, type HttpRequest, type HttpResponse, readBody } from '@aworld-train/core'
 import { badRequest } from '../failure.ts'
 
 interface Problem {
@@ -13,8 +12,8 @@ export interface JsonSchema<T> {
 }
 
 export interface ReadJsonOptions<T> {
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
+  readonly request: HttpRequest
+  readonly response: HttpResponse
   readonly schema: JsonSchema<T>
   /** Said before the problems of a body, such as `The session cannot be opened.` */
   readonly what: string

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type PolicySession, plainTrajectory, type SessionRequest } from '@aworld-train/core'
+import { type HttpRequest, type HttpResponse, type PolicySession, plainTrajectory, type SessionRequest } from '@aworld-train/core'
 import { SessionOpening, TrainError, type Trajectory, toTrainError } from '@aworld-train/protocol'
 import { badRequest } from '../failure.ts'
 import type { AdminOptions } from '../options.ts'
@@ -10,7 +9,7 @@ import { sendAdmin as send } from './send-admin.ts'
 /** Sessions over HTTP, for agents that another program runs. */
 export interface SessionsApi {
   /** Answers `POST /v1/sessions`, and GET and DELETE of `/v1/sessions/{id}`. Rejects with the error to answer. */
-  handle(path: string, request: IncomingMessage, response: ServerResponse): Promise<void>
+  handle(path: string, request: HttpRequest, response: HttpResponse): Promise<void>
   close(): void
 }
 
@@ -41,7 +40,7 @@ export function createSessionsApi(
     return opened.record
   }
 
-  async function post(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function post(request: HttpRequest, response: HttpResponse): Promise<void> {
     if (sessions.size >= maxSessions) {
       const message = `${sessions.size} sessions are open or kept; close some with DELETE, or try again later.`
       throw new TrainError('GATEWAY_OVERLOADED', message, { details: { retryAfterSeconds: 1 } })
@@ -79,7 +78,7 @@ export function createSessionsApi(
     send(response, 201, { version: 1, id, expiresAt: Date.now() + timeoutMs, agents })
   }
 
-  async function sendRecord(response: ServerResponse, id: string, opened: Opened): Promise<void> {
+  async function sendRecord(response: HttpResponse, id: string, opened: Opened): Promise<void> {
     const { request, session, record } = opened
     const trajectories = record ? await record : session.trajectories()
     const failure = session.failure()

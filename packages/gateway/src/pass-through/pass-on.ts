@@ -1,5 +1,4 @@
-import type { ServerResponse } from 'node:http'
-import type { ChatAnswerHandler } from '@aworld-train/core'
+import type { ChatAnswerHandler, HttpResponse } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import type { ErrorAnswer } from './engine-failure.ts'
 
@@ -102,10 +101,10 @@ export class KeptAnswer {
 
 /** Sends each event of a stream as it comes; an answer that is no stream leaves in one piece, with its length, when it is whole. */
 export class PassedAnswer extends KeptAnswer implements AnswerSink {
-  readonly #response: ServerResponse
+  readonly #response: HttpResponse
   #streams = false
 
-  constructor(response: ServerResponse) {
+  constructor(response: HttpResponse) {
     super()
     this.#response = response
   }
@@ -156,7 +155,7 @@ export class PassedAnswer extends KeptAnswer implements AnswerSink {
     }
     const last = this.chunks.length - 1
     if (last > 0) response.cork()
-    for (let index = 0; index < last; index++) response.write(this.chunks[index])
+    for (let index = 0; index < last; index++) response.write(this.chunks[index]!)
     response.end(this.chunks[last])
   }
 }

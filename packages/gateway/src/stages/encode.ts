@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http'
+import type { HttpResponse } from '@aworld-train/core'
 import type { AnswerHead, Completion, Dialect, StreamPiece } from '../call.ts'
 import type { HttpFailure } from '../failure.ts'
 
@@ -13,7 +13,7 @@ const json = 'application/json'
 const eventStream = { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' }
 
 /** Answers with `text`; a response whose head has left already is ended with it. */
-export function sendText(response: ServerResponse, status: number, type: string, text: string, headers?: Record<string, string>): void {
+export function sendText(response: HttpResponse, status: number, type: string, text: string, headers?: Record<string, string>): void {
   if (response.destroyed || response.writableEnded) return
   if (response.headersSent) {
     response.end(text)
@@ -23,7 +23,7 @@ export function sendText(response: ServerResponse, status: number, type: string,
   response.end(text)
 }
 
-function wholeAnswer(dialect: Dialect, head: AnswerHead, response: ServerResponse): Answer {
+function wholeAnswer(dialect: Dialect, head: AnswerHead, response: HttpResponse): Answer {
   return {
     piece() {},
     end: (completion) => sendText(response, 200, json, dialect.encode(head, completion)),
@@ -31,7 +31,7 @@ function wholeAnswer(dialect: Dialect, head: AnswerHead, response: ServerRespons
   }
 }
 
-function streamedAnswer(dialect: Dialect, head: AnswerHead, response: ServerResponse): Answer {
+function streamedAnswer(dialect: Dialect, head: AnswerHead, response: HttpResponse): Answer {
   const encoder = dialect.createStream(head)
   let started = false
   const start = () => {
@@ -57,12 +57,12 @@ function streamedAnswer(dialect: Dialect, head: AnswerHead, response: ServerResp
 }
 
 /** The way a call is answered. A stream's headers leave with its first token, so that a failure before it has its own status. */
-export function createAnswer(dialect: Dialect, head: AnswerHead, response: ServerResponse): Answer {
+export function createAnswer(dialect: Dialect, head: AnswerHead, response: HttpResponse): Answer {
   return head.call.stream ? streamedAnswer(dialect, head, response) : wholeAnswer(dialect, head, response)
 }
 
 /** Sends a waiting client a byte without meaning: a comment in a stream, else white space, which JSON allows before a value. */
-export function sendNothing(dialect: Dialect, response: ServerResponse, stream: boolean): void {
+export function sendNothing(dialect: Dialect, response: HttpResponse, stream: boolean): void {
   if (response.destroyed || response.writableEnded) return
   if (!response.headersSent) response.writeHead(200, stream ? eventStream : { 'content-type': json })
   response.write(stream ? dialect.streamComment : ' ')
@@ -74,7 +74,7 @@ function retryHeaders({ retry, retryAfterSeconds }: HttpFailure): Record<string,
 }
 
 /** Tells the client that a call without an answer failed: as a status or, where a stream's head has left, as its only event. */
-export function sendFailure(dialect: Dialect, response: ServerResponse, failure: HttpFailure, stream: boolean): void {
+export function sendFailure(dialect: Dialect, response: HttpResponse, failure: HttpFailure, stream: boolean): void {
   if (response.destroyed || response.writableEnded) return
   if (stream && response.headersSent) response.end(dialect.encodeStreamFailure(failure))
   else sendText(response, failure.status, json, dialect.encodeFailure(failure), retryHeaders(failure))
