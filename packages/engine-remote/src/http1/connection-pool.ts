@@ -31,6 +31,8 @@ export interface PoolCall {
 
 const readBytes = 64 * 1024
 const slabBytes = 64 * 1024
+/** What is at least as large lies in memory of its own, which can be given back when it has been used. */
+const ownBytes = 16 * 1024
 
 /**
  * HTTP/1.1 connections to one server. Each POST gets one that is free, the one used last, or a new one: how many there are is
@@ -55,7 +57,7 @@ export class ConnectionPool {
       origin: new URL(options.url),
       connectTimeoutMs: options.connectTimeoutMs,
       readInto: Buffer.allocUnsafeSlow(readBytes),
-      keep: (bytes, length) => this.#keep(bytes, length),
+      keep: (piece) => this.#keep(piece),
     }
   }
 
@@ -127,14 +129,20 @@ export class ConnectionPool {
     if (next < Number.POSITIVE_INFINITY) this.#timer = setTimeout(() => this.#closeIdle(), Math.max(next, 100)).unref()
   }
 
-  #keep(bytes: Buffer, length: number): Buffer {
+  #keep(piece: Buffer): Buffer {
+    const { length } = piece
+    if (length >= ownBytes) {
+      const own = Buffer.allocUnsafeSlow(length)
+      own.set(piece)
+      return own
+    }
     if (length > slabBytes - this.#slabAt) {
       this.#slab = Buffer.allocUnsafeSlow(slabBytes)
       this.#slabAt = 0
     }
     const from = this.#slabAt
     this.#slabAt = from + length
-    bytes.copy(this.#slab, from, 0, length)
+    this.#slab.set(piece, from)
     return this.#slab.subarray(from, from + length)
   }
 

@@ -26,10 +26,10 @@ export interface CallHandler {
 export interface ConnectionOptions {
   readonly origin: URL
   readonly connectTimeoutMs: number
-  /** What reads go into, of all connections of a pool: it is copied out before the next. */
+  /** What reads go into, of all connections of a pool: what is needed of it is copied out before the next. */
   readonly readInto: Buffer
-  /** Memory for what was read. */
-  readonly keep: (bytes: Buffer, length: number) => Buffer
+  /** A copy of a piece. */
+  readonly keep: (piece: Buffer) => Buffer
 }
 
 /** Who hears what a connection does beyond its calls. */
@@ -71,14 +71,15 @@ export class Connection {
     this.#request = request
     this.#call = call
     this.#owner = owner
+    const isSecure = origin.protocol === 'https:'
     this.#parser = new ResponseParser({
       onHead: (head) => this.#onHead(head),
       onBody: (piece) => {
-        if (this.#call && !this.#call.onData(piece)) this.#socket.pause()
+        // What TLS gives is nobody else's.
+        if (this.#call && !this.#call.onData(isSecure ? piece : keep(piece))) this.#socket.pause()
       },
       onEnd: () => this.#onEnd(),
     })
-    const isSecure = origin.protocol === 'https:'
     const host = origin.hostname.replace(/^\[|\]$/g, '')
     const port = Number(origin.port || (isSecure ? 443 : 80))
     const socket = isSecure
@@ -89,7 +90,7 @@ export class Connection {
           onread: {
             buffer: readInto,
             callback: (length, bytes) => {
-              this.#read(keep(bytes as Buffer, length))
+              this.#read((bytes as Buffer).subarray(0, length))
               return !this.#socket.isPaused()
             },
           },

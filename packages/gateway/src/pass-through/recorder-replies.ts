@@ -1,6 +1,6 @@
 import type { TurnBatchReply } from '@aworld-train/core'
 import { toTrainError } from '@aworld-train/protocol'
-import { GrowingBytes } from './growing-bytes.ts'
+import type { GrowingBytes } from './growing-bytes.ts'
 import type { LogPort } from './log-port.ts'
 import { branchReasons, type ReadTurn, type RecordReplies } from './recorder-protocol.ts'
 
@@ -21,13 +21,17 @@ type Problem = RecordReplies['errors'][number]
 export interface Replies {
   add(turn: WrittenTurn): void
   fail(call: number, cause: unknown): void
-  /** What its log has refused is an error too. */
-  finish(failures: ReadonlyMap<LogPort, TurnBatchReply['failures']>): Omit<RecordReplies, 'memory'>
+  /** Nothing more is added: what was lies in memory of its own. The rest of the answer is known when its turns are logged. */
+  close(): (failures: ReadonlyMap<LogPort, TurnBatchReply['failures']>) => Omit<RecordReplies, 'memory'>
 }
 
-export function createReplies(): Replies {
-  const bodies = new GrowingBytes()
-  const tokens = new GrowingBytes()
+/** What the turns of a batch are written into, one batch after another. */
+export interface ReplyMemory {
+  readonly bodies: GrowingBytes
+  readonly tokens: GrowingBytes
+}
+
+export function createReplies({ bodies, tokens }: ReplyMemory): Replies {
   const fields: number[] = []
   const logged: { readonly call: number; readonly log: LogPort; readonly position: number }[] = []
   const errors: Problem[] = []
@@ -72,12 +76,15 @@ export function createReplies(): Replies {
       const { code, message } = toTrainError(cause, 'POLICY_RESPONSE_INVALID')
       errors.push({ call, code, message, logged: false })
     },
-    finish(failures) {
-      for (const { call, log, position } of logged) {
-        const failure = failures.get(log)?.find(({ turn }) => turn === position)
-        if (failure) errors.push({ call, code: failure.code, message: failure.message, logged: true })
+    close() {
+      const written = { turns: Int32Array.from(fields), bodies: bodies.take(), tokens: new Int32Array(tokens.take().buffer), errors }
+      return (failures) => {
+        for (const { call, log, position } of logged) {
+          const failure = failures.get(log)?.find(({ turn }) => turn === position)
+          if (failure) errors.push({ call, code: failure.code, message: failure.message, logged: true })
+        }
+        return written
       }
-      return { turns: Int32Array.from(fields), bodies: bodies.take(), tokens: new Int32Array(tokens.take().buffer), errors }
     },
   }
 }

@@ -1,6 +1,7 @@
 import { parentPort } from 'node:worker_threads'
 import type { ReadAnswer, TurnBatchReply } from '@aworld-train/core'
 import type { FinishReason, LogprobKind } from '@aworld-train/protocol'
+import { GrowingBytes } from './growing-bytes.ts'
 import { createLogPort, type LogPort } from './log-port.ts'
 import { readTurn } from './read-turn.ts'
 import { createReaderMemories } from './reader-memories.ts'
@@ -23,6 +24,7 @@ const strings: string[] = []
 const logs: LogPort[] = []
 const readers = new Map<string, ReadAnswer>()
 const records = new Map<number, KnownRecord>()
+const replyMemory = { bodies: new GrowingBytes(), tokens: new GrowingBytes() }
 const memories = createReaderMemories(384 * 1024 * 1024)
 
 async function loadReader(url: string): Promise<ReadAnswer> {
@@ -106,14 +108,15 @@ async function readBatch(batch: RecordBatch): Promise<void> {
   for (const text of batch.strings) strings.push(text)
   for (const each of batch.logs) logs.push(createLogPort(each))
   for (const each of batch.opened) open(each)
-  const replies = createReplies()
+  const replies = createReplies(replyMemory)
   await readAnswers(batch, replies)
+  const finish = replies.close()
   for (const record of batch.forgotten) forget(record)
   const logged = logTurns()
   lastAnswer = Promise.all([logged, lastAnswer]).then(([failures]) => {
     const memory =
       batch.bytes.length + batch.requests.length === 0 ? [] : [batch.bytes, ...batch.requests].map(({ buffer }) => buffer as ArrayBuffer)
-    const message: RecordReplies = { ...replies.finish(failures), memory }
+    const message: RecordReplies = { ...finish(failures), memory }
     port.postMessage(message, [message.turns.buffer, message.bodies.buffer, message.tokens.buffer, ...memory] as ArrayBuffer[])
   })
 }

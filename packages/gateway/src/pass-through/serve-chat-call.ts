@@ -1,4 +1,4 @@
-import type { ChatCallEnd, ChatCallOutcome } from '@aworld-train/core'
+import { type ChatCallEnd, type ChatCallOutcome, freeMemory } from '@aworld-train/core'
 import { type FinishReason, type Sampling, toTrainError } from '@aworld-train/protocol'
 import { CallAborted } from '../active-call.ts'
 import { affinityOf, firstQuestion } from '../affinity.ts'
@@ -181,6 +181,8 @@ class EngineCall {
       this.#ended(new CallAborted('client-closed'))
       return
     }
+    // Sent and recorded. What was not sent may still be on its way.
+    for (const chunk of this.#asked.sink.chunks) freeMemory(chunk)
     if (progress.turn) settleDelivery(options, progress.turn, true)
     this.#ended()
   }

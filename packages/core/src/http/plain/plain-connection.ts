@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import { lingerMs } from '../body.ts'
+import { freeMemory } from '../free-memory.ts'
 import type { HttpRequest, HttpResponse } from '../message.ts'
 import { PlainRequest } from './plain-request.ts'
 import { PlainResponse } from './plain-response.ts'
@@ -98,6 +99,7 @@ export class PlainConnection {
     }
     const taken = request.push(bytes)
     if (taken < bytes.length) this.#keep(taken === 0 ? bytes : bytes.subarray(taken))
+    else if (request.copied) freeMemory(bytes)
     if (this.#response?.writableFinished && request.complete) this.#free()
   }
 
@@ -121,7 +123,9 @@ export class PlainConnection {
     this.#request = request
     this.#response = response
     this.#server.handle(request, response)
-    if (bytes.length > head.bodyFrom) request.push(bytes.subarray(head.bodyFrom))
+    if (bytes.length === head.bodyFrom) return
+    request.push(bytes.subarray(head.bodyFrom))
+    if (request.copied) freeMemory(bytes)
   }
 
   #handOver(bytes: Buffer): void {

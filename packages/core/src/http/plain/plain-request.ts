@@ -22,6 +22,7 @@ export class PlainRequest implements HttpRequest {
   #memory: BodyMemory | undefined
   #ended: BodyEnd | null = null
   #isOver = false
+  #copied = false
   /** When nobody wanted the rest, by `performance.now()`. */
   #discardedAt: number | null = null
 
@@ -38,6 +39,11 @@ export class PlainRequest implements HttpRequest {
 
   get discardedAt(): number | null {
     return this.#discardedAt
+  }
+
+  /** Nothing of what was pushed last is in use: it was copied, or not wanted. */
+  get copied(): boolean {
+    return this.#copied
   }
 
   /** As `collectBody`; once. */
@@ -69,7 +75,8 @@ export class PlainRequest implements HttpRequest {
     const taken = Math.min(bytes.length, this.#length - this.#came)
     if (taken === 0) return 0
     this.#came += taken
-    if (this.#discardedAt !== null) return taken
+    this.#copied = this.#discardedAt !== null
+    if (this.#copied) return taken
     this.#keep(taken === bytes.length ? bytes : bytes.subarray(0, taken))
     if (!this.#ended) {
       if (!this.complete && this.#kept > maxEarlyBytes) this.socket.pause()
@@ -91,6 +98,7 @@ export class PlainRequest implements HttpRequest {
     if (whole) {
       this.#whole = whole
       whole.set(piece, this.#kept)
+      this.#copied = true
     } else if (!this.#first) this.#first = piece
     else if (this.#more) this.#more.push(piece)
     else this.#more = [this.#first, piece]
