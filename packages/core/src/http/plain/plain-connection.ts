@@ -159,7 +159,8 @@ export class PlainConnection {
   /** The client sends nothing more, and does not wait for what it has not got: that is how one leaves. */
   #clientEnded(): void {
     const request = this.#request
-    if (!request) this.socket.end()
+    if (this.#isRefused) this.socket.destroySoon()
+    else if (!request) this.socket.end()
     else if (!request.complete && request.discardedAt === null) this.#refuse('incomplete')
     else if (this.#response?.writableEnded) this.socket.end()
     else this.socket.destroy()

@@ -56,6 +56,7 @@ export class PlainResponse implements HttpResponse {
     let head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n`
     let hasLength = false
     for (const name in headers) {
+      if (headers[name] === undefined) continue
       const value = String(headers[name])
       if (notInValue.test(value)) throw new TypeError(`The header ${name} has a character that no header may have.`)
       if (name === 'content-length') hasLength = true

@@ -1,0 +1,334 @@
+// Connections that are read here answer as those of node:http do, and whatever is rare goes there.
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import fc from 'fast-check'
+import { afterEach, describe, expect, test } from 'vitest'
+import type { HttpRequest, HttpResponse } from '../message.ts'
+import { type HttpLimits, type OpenHttpServer, openHttpServer, type SocketRefusal } from '../open-http-server.ts'
+import { discardBody, readBody } from '../read-body.ts'
+
+type Handle = (request: HttpRequest, response: HttpResponse) => void
+
+const servers: OpenHttpServer[] = []
+const sockets: Socket[] = []
+
+afterEach(() => {
+  for (const socket of sockets.splice(0)) socket.destroy()
+  for (const server of servers.splice(0)) {
+    void server.close()
+    server.closeAllConnections()
+  }
+})
+
+interface Served extends OpenHttpServer {
+  readonly refusals: SocketRefusal[]
+}
+
+async function serve(handle: Handle, limits: Partial<HttpLimits> = {}, isPlain = true): Promise<Served> {
+  const refusals: SocketRefusal[] = []
+  const server = await openHttpServer({
+    what: 'It',
+    host: '127.0.0.1',
+    port: 0,
+    portError: 'GATEWAY_PORT_IN_USE',
+    limits: {
+      ...{ maxSockets: 100, maxHeaderBytes: 4_096, headersTimeoutMs: 5_000, requestTimeoutMs: 5_000, keepAliveTimeoutMs: 5_000 },
+      ...limits,
+    },
+    handle,
+    ...(isPlain && { handlePlain: handle }),
+    onRefusal: (refusal) => refusals.push(refusal),
+  })
+  servers.push(server)
+  return Object.assign(server, { refusals })
+}
+
+interface Talk {
+  readonly socket: Socket
+  received(): string
+  readonly closed: Promise<unknown>
+}
+
+function talk({ url }: OpenHttpServer): Talk {
+  const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', noDelay: true, allowHalfOpen: true })
+  sockets.push(socket)
+  let received = ''
+  socket.setEncoding('latin1').on('data', (text: string) => {
+    received += text
+  })
+  socket.on('error', () => {})
+  return { socket, received: () => received, closed: once(socket, 'close').catch(() => {}) }
+}
+
+const post = (body: string, ...fields: string[]) =>
+  ['POST /path HTTP/1.1', 'host: x', `content-length: ${Buffer.byteLength(body)}`, ...fields, '', body].join('\r\n')
+
+/** Says what it was asked, with a length or in chunks as the body asks for. */
+function echo(request: HttpRequest, response: HttpResponse): void {
+  readBody(request, response, 100_000).then(
+    (body) => {
+      const text = `${request.method} ${request.url} ${JSON.stringify(request.headers)} ${body.toString('latin1')}`
+      if (body[0] === 33) {
+        response.writeHead(201, { 'content-type': 'text/plain' })
+        response.write('')
+        for (const part of text.match(/.{1,50}/gs) ?? []) response.write(part)
+        response.end()
+      } else {
+        response.writeHead(200, { 'content-type': 'text/plain', 'content-length': Buffer.byteLength(text) })
+        response.end(text)
+      }
+    },
+    () => response.destroy(),
+  )
+}
+
+/** Statuses and bodies of the answers in what was received, chunks put together. */
+function answersIn(received: string): string[] {
+  const answers: string[] = []
+  let rest = received
+  for (;;) {
+    const head = /^HTTP\/1\.1 (\d{3})[^\r]*\r\n([\s\S]*?)\r\n\r\n/.exec(rest)
+    if (!head) return rest === '' ? answers : [...answers, `left: ${rest}`]
+    rest = rest.slice(head[0].length)
+    const length = /content-length: (\d+)/i.exec(head[2]!)?.[1]
+    let body = ''
+    if (length !== undefined) {
+      body = rest.slice(0, Number(length))
+      rest = rest.slice(Number(length))
+    } else {
+      for (;;) {
+        const chunk = /^([0-9a-f]+)\r\n/i.exec(rest)
+        const size = Number.parseInt(chunk?.[1] ?? '0', 16)
+        const from = chunk?.[0].length ?? 0
+        body += rest.slice(from, from + size)
+        rest = rest.slice(from + size + 2)
+        if (size === 0) break
+      }
+    }
+    answers.push(`${head[1]} ${body}`)
+  }
+}
+
+const field = fc
+  .tuple(fc.stringMatching(/^x-[a-z]{1,6}$/), fc.stringMatching(/^[!-~]( ?[!-~]){0,10}$/))
+  .map(([name, value]) => `${name}: ${value}`)
+const text = fc.string({ maxLength: 200 })
+const request = fc.oneof(
+  { weight: 5, arbitrary: fc.tuple(text, fc.array(field, { maxLength: 3 })).map(([body, fields]) => post(body, ...fields)) },
+  { weight: 2, arbitrary: text.map((body) => post(`!${body}`)) },
+  { weight: 1, arbitrary: fc.constant('GET /other HTTP/1.1\r\nhost: x\r\n\r\n') },
+  {
+    weight: 1,
+    arbitrary: text.map(
+      (body) =>
+        `POST /chunks HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n${body === '' ? '' : `${Buffer.byteLength(body).toString(16)}\r\n${body}\r\n`}0\r\n\r\n`,
+    ),
+  },
+)
+
+describe('beside node:http', () => {
+  test('any requests on one connection, cut anywhere, have the same answers', async () => {
+    const [plain, whole] = [await serve(echo), await serve(echo, {}, false)]
+    const answers = async (server: OpenHttpServer, pieces: readonly Buffer[], count: number) => {
+      const { socket, received } = talk(server)
+      for (const piece of pieces) {
+        socket.write(piece)
+        // The piece is read before the next is there.
+        await new Promise((resolve) => setImmediate(resolve))
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+      await expect.poll(() => answersIn(received()).filter((each) => !each.startsWith('left')).length, { interval: 2 }).toBe(count)
+      socket.destroy()
+      return answersIn(received())
+    }
+    const cuts = fc.array(fc.nat(600), { maxLength: 6 })
+    await fc.assert(
+      fc.asyncProperty(fc.array(request, { minLength: 1, maxLength: 5 }), cuts, async (requests, at) => {
+        const bytes = Buffer.from(requests.join(''), 'utf8')
+        const ends = [...new Set([...at.filter((each) => each < bytes.length), bytes.length])].sort((a, b) => a - b)
+        const pieces = ends.map((end, index) => bytes.subarray(ends[index - 1] ?? 0, end))
+        expect(await answers(plain, pieces, requests.length)).toEqual(await answers(whole, pieces, requests.length))
+      }),
+      { numRuns: 60 },
+    )
+  }, 60_000)
+
+  test('the head of an answer says the same', async () => {
+    const heads = await Promise.all(
+      [true, false].map(async (isPlain) => {
+        const { socket, received } = talk(await serve(echo, {}, isPlain))
+        socket.write(post('a'))
+        await expect.poll(() => received()).toContain('\r\n\r\n')
+        const lines = received()
+          .split('\r\n\r\n')[0]!
+          .replace(/Date: .*/, 'Date: …')
+          .split('\r\n')
+        return lines.sort()
+      }),
+    )
+    expect(heads[0]).toEqual(heads[1])
+  })
+})
+
+test('a body in pieces is put together in the memory that is given for it', async () => {
+  const given: number[] = []
+  const bodies: Buffer[] = []
+  const memory = (length: number) => {
+    given.push(length)
+    return Buffer.allocUnsafeSlow(length + 7)
+  }
+  const server = await serve((request, response) => {
+    void readBody(request, response, 1_000_000, memory).then((body) => {
+      bodies.push(body)
+      response.end()
+    })
+  })
+  const { socket, received } = talk(server)
+  const body = 'abc'.repeat(100_000)
+  for (let call = 1; call <= 2; call++) {
+    socket.write(post(body))
+    await expect.poll(() => answersIn(received()).length).toBe(call)
+  }
+  expect(given).toEqual([300_000, 300_000])
+  for (const each of bodies) expect(each.toString() === body).toBe(true)
+})
+
+test('a body that is asked for later waits, and holds its client back', async () => {
+  const asked = Promise.withResolvers<void>()
+  const server = await serve(async (request, response) => {
+    await asked.promise
+    const body = await readBody(request, response, 100_000_000)
+    response.end(String(body.length))
+  })
+  const { socket, received } = talk(server)
+  const length = 50_000_000
+  socket.write(`POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ${length}\r\n\r\n`)
+  socket.write(Buffer.alloc(length))
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  expect(socket.writableLength).toBeGreaterThan(0)
+  asked.resolve()
+  await expect.poll(() => answersIn(received()), { timeout: 10_000 }).toEqual([`200 ${length}`])
+})
+
+test('a request that is answered before its body is there leaves its connection usable', async () => {
+  const server = await serve((request, response) => {
+    if (request.headers['x-refuse'] === undefined) return echo(request, response)
+    response.end('no')
+    discardBody(request)
+  })
+  const { socket, received } = talk(server)
+  socket.write('POST / HTTP/1.1\r\nhost: x\r\nx-refuse: 1\r\ncontent-length: 10\r\n\r\n01234')
+  await expect.poll(() => answersIn(received())).toEqual(['200 no'])
+  socket.write(`56789${post('a')}`)
+  await expect.poll(() => answersIn(received()).length).toBe(2)
+  expect(answersIn(received())[1]).toMatch(/ a$/)
+})
+
+test('a body above the limit is refused by what it says', async () => {
+  const reasons: string[] = []
+  const server = await serve((request, response) => {
+    readBody(request, response, 10).catch((error) => {
+      reasons.push(error.reason)
+      response.end('too large')
+    })
+  })
+  const { socket, received } = talk(server)
+  socket.write(post('0123456789a'))
+  await expect.poll(() => answersIn(received())).toEqual(['200 too large'])
+  expect(reasons).toEqual(['too-large'])
+})
+
+test('a client that does not read holds the answer back, and gets all of it', async () => {
+  const piece = 'x'.repeat(100_000)
+  const pieces = 200
+  let waited = 0
+  let finished: boolean | null = null
+  const server = await serve(async (request, response) => {
+    await readBody(request, response, 10)
+    response.once('close', () => {
+      finished = response.writableFinished
+    })
+    response.writeHead(200, { 'content-type': 'text/plain' })
+    for (let index = 0; index < pieces; index++) {
+      if (!response.write(piece)) {
+        waited++
+        await new Promise<void>((resolve) => response.once('drain', resolve))
+      }
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    response.end()
+  })
+  const { socket, received } = talk(server)
+  socket.pause()
+  socket.write(post('a'))
+  await expect.poll(() => waited).toBeGreaterThan(0)
+  expect(finished).toBeNull()
+  socket.resume()
+  await expect.poll(() => finished, { timeout: 10_000 }).toBe(true)
+  await expect.poll(() => answersIn(received())[0]?.length, { timeout: 10_000 }).toBe(4 + pieces * piece.length)
+})
+
+for (const leave of ['end', 'destroy'] as const)
+  test(`a client that leaves while it waits is heard (${leave})`, async () => {
+    const ended: boolean[] = []
+    const server = await serve((request, response) => {
+      void readBody(request, response, 10).then(() => response.once('close', () => ended.push(response.writableFinished)))
+    })
+    const { socket } = talk(server)
+    socket.write(post('a'))
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    socket[leave]()
+    await expect.poll(() => ended).toEqual([false])
+    await expect.poll(server.sockets).toBe(0)
+  })
+
+test('what waits too long is closed: a connection without a request, half a body, an idle one', async () => {
+  const limits = { headersTimeoutMs: 100, requestTimeoutMs: 150, keepAliveTimeoutMs: 50 }
+  const server = await serve(echo, limits)
+  const [silent, half, idle] = [talk(server), talk(server), talk(server)]
+  half.socket.write('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\n0')
+  idle.socket.write(post('a'))
+  for (const each of [silent, half, idle]) each.socket.on('end', () => each.socket.end())
+  await Promise.all([silent.closed, half.closed, idle.closed])
+  expect([silent, half, idle].map(({ received }) => received().slice(9, 12))).toEqual(['408', '408', '200'])
+  expect(server.refusals).toEqual(['timeout', 'timeout'])
+})
+
+test('a closed server ends idle connections at once, and the others behind their answers', async () => {
+  const held: HttpResponse[] = []
+  const server = await serve((request, response) => {
+    if (request.url === '/path') echo(request, response)
+    else void readBody(request, response, 10).then(() => held.push(response))
+  })
+  const [idle, busy] = [talk(server), talk(server)]
+  for (const each of [idle, busy]) each.socket.on('end', () => each.socket.end())
+  idle.socket.write(post('a'))
+  await expect.poll(() => answersIn(idle.received()).length).toBe(1)
+  busy.socket.write(post('a').replace('/path', '/held'))
+  await expect.poll(() => held.length).toBe(1)
+  const closed = server.close()
+  await idle.closed
+  expect(busy.received()).toBe('')
+  held[0]!.end('late')
+  await Promise.all([busy.closed, closed])
+  expect(answersIn(busy.received())).toEqual(['200 late'])
+  expect(busy.received()).toMatch(/\r\nconnection: close\r\n/i)
+})
+
+test('a header that would end its line is refused before anything is sent', async () => {
+  const thrown: unknown[] = []
+  const server = await serve((request, response) => {
+    void readBody(request, response, 10).then(() => {
+      try {
+        response.writeHead(200, { 'x-a': 'b\r\nx-c: d' })
+      } catch (error) {
+        thrown.push(error)
+        response.end('safe')
+      }
+    })
+  })
+  const { socket, received } = talk(server)
+  socket.write(post('a'))
+  await expect.poll(() => answersIn(received())).toEqual(['200 safe'])
+  expect(thrown).toEqual([expect.any(TypeError)])
+})
