@@ -53,12 +53,15 @@ const cells: readonly Cell[] = [2048, 102_400].flatMap((bodyBytes) =>
 const titleOf = ({ bodyBytes, stream, connections }: Cell) =>
   `${bodyBytes / 1024} KB ${stream ? 'stream' : 'JSON'}, ${connections} in flight`
 
+/** Each contestant serves as long before it is measured: compiled code is what a long run is served by. */
+const warmUpSeconds = 8
+
 /** The engine, or `null` in front of itself: a gateway that is not there. */
 async function measure(cell: Cell, contestant: Contestant | null): Promise<CellResult> {
   const { connections, bodyBytes, stream } = cell
   await using upstream = await startScript<{ port: number }>('upstream.ts', [`--delay=${connections}`], loadCore)
   const upstreamPort = upstream.line.port
-  const load = { bodyBytes, stream, connections, model: 'bench', warmUpSeconds: 4, seconds: 3 }
+  const load = { bodyBytes, stream, connections, model: 'bench', warmUpSeconds, seconds: 3 }
   if (contestant === null)
     return await measureCell({ pid: upstream.pid, port: upstreamPort, paths: ['/v1/chat/completions'], headers: {} }, load)
   await using gateway = await contestant.start({ upstreamPort, connections })
