@@ -82,6 +82,8 @@ export interface ChatEngine {
    */
   begin?(call: ChatCall, handler: ChatAnswerHandler, ended: ChatCallEnd): (reason: Error) => void
   weightVersion(): number
+  /** What handlers are given is theirs alone: its memory is freed when it has been used. */
+  readonly givesChunks?: boolean | undefined
   /** Answers at once from what is known. An engine without it is ready while it is open. */
   health?(): EngineHealth
   close(): Promise<void>

@@ -3,5 +3,5 @@
  * brings a collection of the whole heap every few hundred of them. Memory that other buffers lie in is left alone.
  */
 export function freeMemory({ byteOffset, byteLength, buffer }: Uint8Array): void {
-  if (byteOffset === 0 && byteLength === buffer.byteLength && buffer instanceof ArrayBuffer) buffer.transfer(0)
+  if (byteLength > 0 && byteOffset === 0 && byteLength === buffer.byteLength && buffer instanceof ArrayBuffer) buffer.transfer(0)
 }

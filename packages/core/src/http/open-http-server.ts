@@ -75,7 +75,10 @@ function refuseSocket(socket: Socket & { _httpMessage?: ServerResponse | null },
     socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
     if (socket.readableEnded) socket.destroySoon()
     // A client that neither reads nor closes would keep the socket half open.
-    else socket.setTimeout(1_000, () => socket.destroy())
+    else {
+      const late = setTimeout(() => socket.destroy(), 1_000)
+      socket.once('close', () => clearTimeout(late))
+    }
   } else socket.destroy()
 }
 
@@ -123,6 +126,7 @@ export async function openHttpServer(options: HttpServerOptions): Promise<OpenHt
   server.once('error', (cause: NodeJS.ErrnoException) => {
     const reason =
       cause.code === 'EADDRINUSE' ? 'is in use; choose another port, or 0 for any free one' : `cannot be opened: ${cause.message}`
+    plain?.close()
     reject(new TrainError(portError, `Port ${port} of ${host} ${reason}.`, { cause }))
   })
   server.listen({ host, port, backlog: 4096 }, resolve)

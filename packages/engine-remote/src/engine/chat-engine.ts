@@ -87,6 +87,7 @@ export function createChatEngine({ fleet, ownsFleet, model, policy, logprobs, re
     logprobs,
     reader,
     splice,
+    givesChunks: true,
     async send(call, handler, signal) {
       if (closed) throw isClosed()
       signal.throwIfAborted()

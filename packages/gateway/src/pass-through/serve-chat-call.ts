@@ -182,7 +182,7 @@ class EngineCall {
       return
     }
     // Sent and recorded. What was not sent may still be on its way.
-    for (const chunk of this.#asked.sink.chunks) freeMemory(chunk)
+    if (this.#model.engine.givesChunks) for (const chunk of this.#asked.sink.chunks) freeMemory(chunk)
     if (progress.turn) settleDelivery(options, progress.turn, true)
     this.#ended()
   }

@@ -82,6 +82,7 @@ export class PlainConnection {
   /** Its answer was handed to the system. */
   onFinished(): void {
     if (this.#request?.complete) this.#free()
+    else this.#request?.discard()
   }
 
   #refuse(why: 'timeout' | 'incomplete'): void {
@@ -110,6 +111,8 @@ export class PlainConnection {
   }
 
   #begin(bytes: Buffer): void {
+    // Nothing can be answered any more.
+    if (this.socket.writableEnded || this.socket.destroyed) return
     const head = readPlainHead(bytes, this.#server.maxHeaderBytes)
     // Requests that come in one piece may be served at the same time, which is not for here.
     if (!head || bytes.length > head.bodyFrom + head.length) {
@@ -145,7 +148,7 @@ export class PlainConnection {
     this.#served++
     this.#since = performance.now()
     if (this.#isLast || !this.#server.isOpen()) {
-      this.socket.end()
+      this.socket.destroySoon()
       return
     }
     if (this.#pendingBytes === 0) return

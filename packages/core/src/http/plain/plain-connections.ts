@@ -17,8 +17,15 @@ export type PlainConnectionsOptions = Omit<PlainServer, 'handOver' | 'isOpen' | 
 /** How often connections are looked at, at most. */
 const checkEveryMs = 1_000
 
+/** As in `node:http`, 0 is no limit. */
+const orNever = (milliseconds: number) => (milliseconds > 0 ? milliseconds : Number.POSITIVE_INFINITY)
+
 export function createPlainConnections(options: PlainConnectionsOptions): PlainConnections {
-  const { headersTimeoutMs, requestTimeoutMs, keepAliveTimeoutMs, serveByNode } = options
+  const limits = {
+    headersTimeoutMs: orNever(options.headersTimeoutMs),
+    requestTimeoutMs: orNever(options.requestTimeoutMs),
+    keepAliveTimeoutMs: orNever(options.keepAliveTimeoutMs),
+  }
   const connections = new Set<PlainConnection>()
   let isOpen = true
   const checks = setInterval(
@@ -26,11 +33,12 @@ export function createPlainConnections(options: PlainConnectionsOptions): PlainC
       const now = performance.now()
       for (const connection of connections) connection.checkTime(now)
     },
-    Math.min(checkEveryMs, headersTimeoutMs, requestTimeoutMs, keepAliveTimeoutMs),
+    Math.min(checkEveryMs, ...Object.values(limits)),
   )
   checks.unref()
   const server: PlainServer = {
     ...options,
+    ...limits,
     isOpen: () => isOpen,
     onClose: (connection) => connections.delete(connection),
     handOver(connection, socket, bytes) {
@@ -38,7 +46,7 @@ export function createPlainConnections(options: PlainConnectionsOptions): PlainC
       // What is put back is read only by one who finds the socket at rest.
       socket.pause()
       socket.unshift(bytes)
-      serveByNode(socket)
+      options.serveByNode(socket)
       socket.resume()
     },
   }

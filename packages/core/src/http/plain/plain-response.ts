@@ -93,7 +93,8 @@ export class PlainResponse implements HttpResponse {
   }
 
   destroy(): void {
-    this.#owner.socket.destroy()
+    // The connection may serve another request behind this one.
+    if (!this.destroyed) this.#owner.socket.destroy()
   }
 
   once(event: 'close' | 'drain', listener: () => void): void {
@@ -171,8 +172,8 @@ export class PlainResponse implements HttpResponse {
   }
 
   #finish(error: Error | null | undefined): void {
-    // The connection closes of it, and says so.
-    if (error || this.destroyed) return
+    // The connection closes of it, and says so; a write that a closed socket gave up is no error.
+    if (error || this.destroyed || this.#owner.socket.destroyed) return
     this.writableFinished = true
     this.close()
     this.#owner.onFinished()

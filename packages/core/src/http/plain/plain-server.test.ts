@@ -224,6 +224,72 @@ test('a request that is answered before its body is there leaves its connection 
   expect(answersIn(received())[1]).toMatch(/ a$/)
 })
 
+test('a body that nobody reads is thrown away when the request is answered', async () => {
+  const server = await serve((_request, response) => response.end('healthy'))
+  const { socket, received } = talk(server)
+  const length = 3_000_000
+  socket.write(`POST /health HTTP/1.1\r\nhost: x\r\ncontent-length: ${length}\r\n\r\n`)
+  socket.write(Buffer.alloc(length))
+  await expect.poll(() => socket.writableLength).toBe(0)
+  socket.write(post('a'))
+  await expect.poll(() => answersIn(received())).toEqual(['200 healthy', '200 healthy'])
+})
+
+test('what comes behind a request that closes its connection is not served', async () => {
+  let served = 0
+  const server = await serve((request, response) => {
+    served++
+    echo(request, response)
+  })
+  const { socket, received, closed } = talk(server)
+  socket.write(post('a', 'connection: close'))
+  await expect.poll(() => answersIn(received()).length).toBe(1)
+  socket.write(post('b'))
+  socket.end()
+  await closed
+  expect(served).toBe(1)
+})
+
+test('an answer that is over cannot end the connection of the next', async () => {
+  const responses: HttpResponse[] = []
+  const server = await serve((request, response) => {
+    responses.push(response)
+    echo(request, response)
+  })
+  const { socket, received } = talk(server)
+  socket.write(post('a'))
+  await expect.poll(() => answersIn(received()).length).toBe(1)
+  responses[0]!.destroy()
+  socket.write(post('b'))
+  await expect.poll(() => answersIn(received()).length).toBe(2)
+})
+
+test('an answer that its client resets in the middle is not one that was handed over', async () => {
+  const finished: boolean[] = []
+  const server = await serve(async (request, response) => {
+    await readBody(request, response, 10)
+    response.once('close', () => finished.push(response.writableFinished))
+    response.end('x'.repeat(20_000_000))
+  })
+  const { socket } = talk(server)
+  socket.pause()
+  socket.write(post('a'))
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  expect(finished).toEqual([])
+  socket.resetAndDestroy()
+  await expect.poll(() => finished).toEqual([false])
+})
+
+test('who was refused cannot hold the connection by sending on', async () => {
+  const server = await serve(echo, { headersTimeoutMs: 100, requestTimeoutMs: 100 })
+  const { socket, received, closed } = talk(server)
+  socket.write('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n')
+  const drip = setInterval(() => socket.write('a'), 100)
+  await closed
+  clearInterval(drip)
+  expect(received()).toMatch(/^HTTP\/1.1 408 /)
+}, 10_000)
+
 test('a body above the limit is refused by what it says', async () => {
   const reasons: string[] = []
   const server = await serve((request, response) => {
