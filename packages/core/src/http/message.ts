@@ -23,7 +23,7 @@ export interface HttpResponse {
   /** `false` asks to wait for `drain`. */
   write(chunk: string | Uint8Array): boolean
   end(chunk?: string | Uint8Array): unknown
-  /** What is written until the end leaves in one piece. */
+  /** What is written before the end, in this turn of the event loop, leaves in one piece with it. */
   cork(): void
   /** Ends the connection. */
   destroy(): unknown

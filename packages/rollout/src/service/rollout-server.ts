@@ -149,12 +149,12 @@ export async function createRolloutServer(options: RolloutServerOptions): Promis
     waiting: () => waiting,
     sockets,
     async close() {
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+      const closed = listening.close()
       closing.abort(new Error('The server was closed.'))
       channel?.disconnect()
       server.closeIdleConnections()
       // Answers to those that waited are on their way; nothing waits longer than this.
-      const late = setTimeout(() => server.closeAllConnections(), 500)
+      const late = setTimeout(listening.closeAllConnections, 500)
       await closed
       clearTimeout(late)
     },

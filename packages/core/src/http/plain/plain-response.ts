@@ -39,7 +39,6 @@ export class PlainResponse implements HttpResponse {
   writableFinished = false
   destroyed = false
   #chunked = false
-  #corked = false
   #willFlush = false
   #out: (string | Uint8Array)[] = []
   #bytes = 0
@@ -88,9 +87,8 @@ export class PlainResponse implements HttpResponse {
     this.#flush()
   }
 
-  cork(): void {
-    this.#corked = true
-  }
+  /** What is written in one turn leaves in one piece as it is. */
+  cork(): void {}
 
   destroy(): void {
     // The connection may serve another request behind this one.
@@ -142,7 +140,7 @@ export class PlainResponse implements HttpResponse {
   }
 
   #flushSoon(): void {
-    if (this.#willFlush || this.#corked) return
+    if (this.#willFlush) return
     this.#willFlush = true
     process.nextTick(flushLater, this)
   }

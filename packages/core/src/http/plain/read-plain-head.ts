@@ -12,7 +12,6 @@ export interface PlainHead {
   readonly last: boolean
 }
 
-const [upperP, upperO, upperS, upperT, space] = [80, 79, 83, 84, 32]
 const headEnd = Buffer.from('\r\n\r\n')
 const requestLine = /^POST (\/[!-~]*) HTTP\/1\.1$/
 /** What no head has: control characters, and half an end of line. */
@@ -28,7 +27,6 @@ const notPlain: ReadonlySet<string> = new Set(['transfer-encoding', 'expect', 'u
  * once (RFC 9112, sections 3 to 6). `null` for any other, be it rare or wrong: that is for a parser that knows all of HTTP.
  */
 export function readPlainHead(bytes: Buffer, maxBytes: number): PlainHead | null {
-  if (bytes[0] !== upperP || bytes[1] !== upperO || bytes[2] !== upperS || bytes[3] !== upperT || bytes[4] !== space) return null
   const end = bytes.indexOf(headEnd)
   if (end < 0 || end + headEnd.length > maxBytes) return null
   const text = bytes.toString('latin1', 0, end)
