@@ -173,18 +173,7 @@ const leftOut = (models: readonly string[]) =>
 async function tryRollout(plan: LocalPlan, model: string, path: string, task: Task, signal: AbortSignal): Promise<Episode> {
   await using stack = new AsyncDisposableStack()
   const store = stack.adopt(await openRunStore({ path }), (each) => each.close())
-  const reward = stack.adopt(await plan.createReward(), (each) => each.close())
-  const stage = stack.adopt(
-    await openStage({
-      model,
-      plan,
-      reward,
-      store,
-      answers: plan.train.answers,
-      onEvent: () => {},
-    }),
-    (each) => each.close(),
-  )
+  const stage = stack.adopt(await openStage({ model, plan, store, answers: plan.train.answers, onEvent: () => {} }), (each) => each.close())
   const { temperature, topP, topK, maxTokens } = plan.config.sampling
   const sampling = { temperature, topP, topK, maxTokens, stop: [], seed: plan.seed }
   const episode = await stage.runner.run(

@@ -84,17 +84,8 @@ async function inferInRun(plan: LocalPlan, { path, model, progress, ...request }
     (each) => each.close(),
   )
   await writeParquet(request.dataset.tasks, request.dataset.answers, join(path, 'test_data.parquet'))
-  const reward = stack.adopt(await plan.createReward(), (each) => each.close())
-  const stage = stack.adopt(
-    await openStage({
-      model,
-      plan,
-      reward,
-      store,
-      answers: request.dataset.answers,
-      onEvent: emit,
-    }),
-    (each) => each.close(),
+  const stage = stack.adopt(await openStage({ model, plan, store, answers: request.dataset.answers, onEvent: emit }), (each) =>
+    each.close(),
   )
   progress.started = true
   const sampling: Sampling = {

@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import type { AgentProgram } from '@aworld-train/core'
 import { type RunReport, TrainError } from '@aworld-train/protocol'
 import {
   createReward,
@@ -11,14 +10,11 @@ import {
   parseLocalConfig,
   type RewardSource,
   requireTrainable,
-  TrainerProcessor,
 } from '@aworld-train/training'
 import { collectProblems } from '../checks/collect-problems.ts'
 import { chosenColumn, loadNamedDataset, overlapNotes, refuseProblems } from '../checks/named-dataset.ts'
 import { findReward, type NamedReward, tryReward } from '../checks/named-reward.ts'
-import { loadTrainableAgent } from '../checks/trainable-agent.ts'
-import type { AgentSource, LoadedAgent } from '../load/load-agent.ts'
-import type { RunOptions, TakesRunOptions } from '../run-options.ts'
+import { PlanningTrainer } from '../checks/planning-trainer.ts'
 import { checkModels, policyName } from './check-models.ts'
 import { checkRecordings } from './frozen-routes.ts'
 import { type InferenceReport, runInference } from './inference.ts'
@@ -27,42 +23,16 @@ import type { LocalPlan } from './plan.ts'
 import { runLocalTraining } from './run-local-training.ts'
 
 /** The trainer in the box: our own loop over the embedded policy, in this process. */
-export class LocalTrainer extends TrainerProcessor implements TakesRunOptions {
-  #options: RunOptions = {}
-  #agent: LoadedAgent | undefined
-  #train: DatasetSource | undefined
-  #test: DatasetSource | undefined
-  #reward: RewardSource | undefined
-  #plan: LocalPlan | undefined
-
-  useRunOptions(options: RunOptions): void {
-    this.#options = options
-  }
-
-  /** What the checks found out; absent before they ran. */
-  get plan(): LocalPlan | undefined {
-    return this.#plan
-  }
-
-  override async checkAgent(agent: unknown): Promise<AgentProgram> {
-    this.#agent = await loadTrainableAgent(agent as AgentSource, this.#baseDirectory)
-    return this.#agent.program
-  }
-
-  override async checkDataset(trainDataset?: unknown, testDataset?: unknown): Promise<void> {
-    this.#train = trainDataset as DatasetSource | undefined
-    this.#test = testDataset as DatasetSource | undefined
-  }
-
+export class LocalTrainer extends PlanningTrainer<LocalPlan> {
   override async checkReward(rewardFunc?: unknown): Promise<void> {
-    this.#reward = rewardFunc as RewardSource | undefined
-    if (this.#reward !== undefined) await tryReward(this.#reward, this.#baseDirectory)
+    this.given.reward = rewardFunc as RewardSource | undefined
+    if (this.given.reward !== undefined) await tryReward(this.given.reward, this.baseDirectory)
   }
 
   /** Reads the configuration, then what it names: datasets, reward, model. */
   override async checkConfig(config?: unknown): Promise<LocalConfig> {
-    const configDirectory = typeof config === 'string' ? dirname(resolve(this.#baseDirectory, config)) : this.#baseDirectory
-    const source = typeof config === 'string' ? resolve(this.#baseDirectory, config) : (config as object | undefined)
+    const configDirectory = typeof config === 'string' ? dirname(resolve(this.baseDirectory, config)) : this.baseDirectory
+    const source = typeof config === 'string' ? resolve(this.baseDirectory, config) : (config as object | undefined)
     const problems = collectProblems()
     const { attempt } = problems
 
@@ -73,10 +43,12 @@ export class LocalTrainer extends TrainerProcessor implements TakesRunOptions {
     if (parsed && parsed.ignored.length > 0)
       notes.push(`These keys of the configuration have no effect here: ${parsed.ignored.join(', ')}.`)
     const train = await attempt(() =>
-      this.#dataset('trainDataset', this.#train, settings.data.trainFiles, configDirectory, 'train', settings),
+      this.#dataset('trainDataset', this.given.train, settings.data.trainFiles, configDirectory, 'train', settings),
     )
-    const test = await attempt(() => this.#dataset('testDataset', this.#test, settings.data.testFiles, configDirectory, 'test', settings))
-    const validationSource = this.#options.validationDataset as DatasetSource | undefined
+    const test = await attempt(() =>
+      this.#dataset('testDataset', this.given.test, settings.data.testFiles, configDirectory, 'test', settings),
+    )
+    const validationSource = this.given.options.validationDataset as DatasetSource | undefined
     const validation = await attempt(() =>
       this.#dataset('validationDataset', validationSource, [], configDirectory, 'validation', settings),
     )
@@ -87,9 +59,9 @@ export class LocalTrainer extends TrainerProcessor implements TakesRunOptions {
     if (parsed && train) await attempt(() => requireTrainable({ config: settings, tasks: train.tasks }))
     const reward = parsed && (await attempt(() => this.#rewardSource(settings, configDirectory)))
     const start = parsed && (await attempt(() => this.#startingModel(settings, configDirectory)))
-    const agent = this.#agent
+    const agent = this.given.agent
     if (parsed && agent) {
-      const folder = start ? start.model : (this.#options.model ?? settings.model.path)
+      const folder = start ? start.model : (this.given.options.model ?? settings.model.path)
       await attempt(() => checkModels(agent.program.agents, { frozen: Object.keys(settings.models), policy: policyName(folder) }))
       await attempt(() => checkRecordings(settings.models, agent.directory))
     }
@@ -97,8 +69,8 @@ export class LocalTrainer extends TrainerProcessor implements TakesRunOptions {
     // Whoever checks the agent has named its problem; this check found none of its own.
     if (!agent || !train || !reward || !start) return settings
 
-    this.#plan = {
-      name: this.#options.name ?? agent.program.agents.find(({ trainable }) => trainable)?.name ?? 'agent',
+    this.planned = {
+      name: this.given.options.name ?? agent.program.agents.find(({ trainable }) => trainable)?.name ?? 'agent',
       config: settings,
       notes,
       seed: settings.seed,
@@ -125,11 +97,11 @@ export class LocalTrainer extends TrainerProcessor implements TakesRunOptions {
   }
 
   override async train(signal: AbortSignal = new AbortController().signal): Promise<RunReport> {
-    return await runLocalTraining(this.#readyPlan(), { runPath: this.runPath, options: this.#options, signal })
+    return await runLocalTraining(this.readyPlan(), { runPath: this.runPath, options: this.given.options, signal })
   }
 
   override async inference(dataset: unknown, signal: AbortSignal = new AbortController().signal): Promise<InferenceReport> {
-    const plan = this.#readyPlan()
+    const plan = this.readyPlan()
     const loaded = dataset === undefined ? plan.test : await this.#inferenceDataset(dataset as DatasetSource, plan.config)
     if (!loaded)
       throw new TrainError(
@@ -138,31 +110,20 @@ export class LocalTrainer extends TrainerProcessor implements TakesRunOptions {
       )
     return await runInference(plan, {
       runPath: this.runPath,
-      options: this.#options,
+      options: this.given.options,
       dataset: loaded,
       signal,
-      samplesPerPrompt: this.#options.samples,
+      samplesPerPrompt: this.given.options.samples,
     })
   }
 
   /** For a trainer of your own that extends this one: starts a run over what the checks found. Close it, with `await using`. */
   protected async openPolicy(signal: AbortSignal = new AbortController().signal): Promise<OpenPolicy> {
-    return await openPolicy(this.#readyPlan(), { runPath: this.runPath, options: this.#options, signal })
-  }
-
-  get #baseDirectory(): string {
-    return resolve(this.#options.baseDirectory ?? '.')
-  }
-
-  #readyPlan(): LocalPlan {
-    if (!this.#plan || !this.initialized) {
-      throw new TrainError('TRAINER_NOT_INITIALIZED', 'The trainer has not been validated; call train() or validate() of the AgentTrainer.')
-    }
-    return this.#plan
+    return await openPolicy(this.readyPlan(), { runPath: this.runPath, options: this.given.options, signal })
   }
 
   #withOverrides(config: LocalConfig): LocalConfig {
-    const { seed, steps } = this.#options
+    const { seed, steps } = this.given.options
     return {
       ...config,
       seed: seed ?? config.seed,
@@ -179,11 +140,11 @@ export class LocalTrainer extends TrainerProcessor implements TakesRunOptions {
     { data }: LocalConfig,
   ): Promise<LoadedDataset | null> {
     const { promptKey } = data
-    return await loadNamedDataset({ option, given, baseDirectory: this.#baseDirectory, files, configDirectory, split, promptKey })
+    return await loadNamedDataset({ option, given, baseDirectory: this.baseDirectory, files, configDirectory, split, promptKey })
   }
 
   async #inferenceDataset(source: DatasetSource, { data }: LocalConfig): Promise<LoadedDataset> {
-    const from = typeof source === 'string' ? resolve(this.#baseDirectory, source) : source
+    const from = typeof source === 'string' ? resolve(this.baseDirectory, source) : source
     const loaded = await loadDataset(from, { split: 'test', answers: 'optional', promptKey: chosenColumn(data.promptKey) })
     refuseProblems(loaded)
     return loaded
@@ -191,7 +152,7 @@ export class LocalTrainer extends TrainerProcessor implements TakesRunOptions {
 
   async #rewardSource({ reward }: LocalConfig, configDirectory: string): Promise<NamedReward> {
     const { path, name } = reward
-    const found = await findReward({ given: this.#reward, baseDirectory: this.#baseDirectory, path, name, configDirectory })
+    const found = await findReward({ given: this.given.reward, baseDirectory: this.baseDirectory, path, name, configDirectory })
     if (found === null)
       throw new TrainError('CONFIG_INVALID', 'There is no reward; pass rewardFunc, or name reward.path in the configuration.')
     return found
@@ -199,13 +160,13 @@ export class LocalTrainer extends TrainerProcessor implements TakesRunOptions {
 
   #startingModel(config: LocalConfig, configDirectory: string): { model: string | null; warmUp: string | null } {
     const { path, warmUp } = config.model
-    const named = this.#options.model === undefined ? path && resolve(configDirectory, path) : resolve(this.#options.model)
-    if (this.#options.fromScratch && warmUp === null) {
+    const named = this.given.options.model === undefined ? path && resolve(configDirectory, path) : resolve(this.given.options.model)
+    if (this.given.options.fromScratch && warmUp === null) {
       throw new TrainError('CONFIG_INVALID', 'There is no warm-up to start from; name one in model.warmUp, or leave --from-scratch out.')
     }
     if (named === null && warmUp === null)
       throw new TrainError('CONFIG_INVALID', 'There is no model to train; name the folder of one in model.path.')
-    if (named === null || this.#options.fromScratch) return { model: null, warmUp }
+    if (named === null || this.given.options.fromScratch) return { model: null, warmUp }
     if (!existsSync(resolve(named, 'config.json'))) {
       throw new TrainError(
         'CONFIG_INVALID',

@@ -80,13 +80,11 @@ export async function openPolicy(plan: LocalPlan, { runPath, options, signal }: 
   await writeRunFiles(path, plan)
   const warmUpMs = { value: 0 }
   const model = plan.model ?? (await makeModel({ ...plan, engine: plan.config.engine }, path, store, { emit, signal, warmUpMs }))
-  const reward = stack.adopt(await plan.createReward(), (each) => each.close())
   const progress = createRolloutProgress(emit)
   const stage = stack.adopt(
     await openStage({
       model,
       plan,
-      reward,
       store,
       answers: new Map([...plan.train.answers, ...(plan.validation?.answers ?? []), ...(plan.test?.answers ?? [])]),
       onEvent: progress.onEvent,

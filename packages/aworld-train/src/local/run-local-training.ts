@@ -34,20 +34,9 @@ async function trainInRun(plan: LocalPlan, { path, store, emit, started }: RunDi
   await removeUnfinished(path)
   await writeRunFiles(path, plan)
   const model = plan.model ?? (await makeModel({ ...plan, engine: plan.config.engine }, path, store, { emit, signal, warmUpMs }))
-  const reward = stack.adopt(await plan.createReward(), (each) => each.close())
   const answers = new Map([...plan.train.answers, ...(plan.validation?.answers ?? []), ...(plan.test?.answers ?? [])])
   const sampler = createEpisodeSampler(store, emit)
-  const stage = stack.adopt(
-    await openStage({
-      model,
-      plan,
-      reward,
-      store,
-      answers,
-      onEvent: sampler.onEvent,
-    }),
-    (each) => each.close(),
-  )
+  const stage = stack.adopt(await openStage({ model, plan, store, answers, onEvent: sampler.onEvent }), (each) => each.close())
   started()
   emit({
     type: 'run-start',

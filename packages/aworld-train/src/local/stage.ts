@@ -11,9 +11,8 @@ import type { LocalPlan } from './plan.ts'
 export interface StageOptions {
   /** A Hugging Face folder. */
   readonly model: string
-  /** Its configuration, seed and program; a program that holds connections, of an Agent or a Swarm, ends them with the stage. */
-  readonly plan: Pick<LocalPlan, 'config' | 'seed' | 'program' | 'agentDirectory'>
-  readonly reward: Reward | null
+  /** Its configuration, seed, program and reward; a program that holds connections, of an Agent or a Swarm, ends them with the stage. */
+  readonly plan: Pick<LocalPlan, 'config' | 'seed' | 'program' | 'agentDirectory'> & { createReward(): Promise<Reward | null> }
   readonly store: RunStore
   readonly answers: ReadonlyMap<string, AnswerKey>
   readonly onEvent: (event: RunEvent) => void
@@ -35,9 +34,10 @@ export interface Stage {
 
 /** Opens the stage; what was opened is closed again when a later part fails. */
 export async function openStage(options: StageOptions): Promise<Stage> {
-  const { reward, store, answers, onEvent } = options
+  const { store, answers, onEvent } = options
   const { config, seed, program, agentDirectory } = options.plan
   await using stack = new AsyncDisposableStack()
+  const reward = stack.adopt(await options.plan.createReward(), (each) => each?.close())
   const local = stack.adopt(
     await createLocalEngine({
       model: options.model,

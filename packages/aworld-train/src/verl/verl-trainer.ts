@@ -1,17 +1,14 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import type { AgentProgram } from '@aworld-train/core'
 import { type RunReport, TrainError } from '@aworld-train/protocol'
 import { findPython, planVerl, readVerlConfig, reservedColumnProblems, resolveKey, type VerlConfig } from '@aworld-train/trainer-verl'
-import { createReward, type DatasetSource, type LoadedDataset, type RewardSource, TrainerProcessor } from '@aworld-train/training'
+import { createReward, type DatasetSource, type LoadedDataset, type RewardSource } from '@aworld-train/training'
 import { collectProblems } from '../checks/collect-problems.ts'
 import { loadNamedDataset, overlapNotes } from '../checks/named-dataset.ts'
 import { findReward, type NamedReward, tryReward } from '../checks/named-reward.ts'
-import { loadTrainableAgent } from '../checks/trainable-agent.ts'
-import type { AgentSource, LoadedAgent } from '../load/load-agent.ts'
+import { PlanningTrainer } from '../checks/planning-trainer.ts'
 import { checkModels, policyName } from '../local/check-models.ts'
 import { checkRecordings } from '../local/frozen-routes.ts'
-import type { RunOptions, TakesRunOptions } from '../run-options.ts'
 import { type DryRunReport, dryRunVerl } from './dry-run.ts'
 import { describeAgent, toVerlRun } from './plan-run.ts'
 import { runVerlTraining } from './run-verl-training.ts'
@@ -21,40 +18,14 @@ import type { VerlTrainingPlan } from './verl-training-plan.ts'
 const rewardKey = 'reward.custom_reward_function'
 
 /** Trains with verl: checks what it is given, renders verl's configuration, serves rollouts to it and follows it. */
-export class VerlTrainer extends TrainerProcessor implements TakesRunOptions {
-  #options: RunOptions = {}
-  #agent: LoadedAgent | undefined
-  #train: DatasetSource | undefined
-  #test: DatasetSource | undefined
-  #reward: RewardSource | undefined
-  #plan: VerlTrainingPlan | undefined
-
-  useRunOptions(options: RunOptions): void {
-    this.#options = options
-  }
-
-  /** What the checks found out; absent before they ran. */
-  get plan(): VerlTrainingPlan | undefined {
-    return this.#plan
-  }
-
-  override async checkAgent(agent: unknown): Promise<AgentProgram> {
-    this.#agent = await loadTrainableAgent(agent as AgentSource, this.#baseDirectory)
-    return this.#agent.program
-  }
-
-  override async checkDataset(trainDataset?: unknown, testDataset?: unknown): Promise<void> {
-    this.#train = trainDataset as DatasetSource | undefined
-    this.#test = testDataset as DatasetSource | undefined
-  }
-
+export class VerlTrainer extends PlanningTrainer<VerlTrainingPlan> {
   override async checkReward(rewardFunc?: unknown): Promise<void> {
-    this.#reward = rewardFunc as RewardSource | undefined
-    if (this.#reward === undefined) return
+    this.given.reward = rewardFunc as RewardSource | undefined
+    if (this.given.reward === undefined) return
     // A reward in Python runs beside verl; where that is not found, the check of the configuration says so.
-    const isPython = typeof this.#reward === 'string' && /\.py(?:#|$)/.test(this.#reward)
+    const isPython = typeof this.given.reward === 'string' && /\.py(?:#|$)/.test(this.given.reward)
     const found = isPython ? await this.#findPython(null).catch(() => null) : null
-    await tryReward(this.#reward, this.#baseDirectory, found?.path)
+    await tryReward(this.given.reward, this.baseDirectory, found?.path)
   }
 
   /** Reads the configuration, then what it names: datasets, reward, model, Python; then asks what verl would be started with. */
@@ -66,8 +37,8 @@ export class VerlTrainer extends TrainerProcessor implements TakesRunOptions {
     const { settings } = read
     const findings: string[] = []
     let notes: readonly string[] = []
-    const train = await attempt(() => this.#dataset('trainDataset', this.#train, read, 'train'))
-    const test = await attempt(() => this.#dataset('testDataset', this.#test, read, 'test'))
+    const train = await attempt(() => this.#dataset('trainDataset', this.given.train, read, 'train'))
+    const test = await attempt(() => this.#dataset('testDataset', this.given.test, read, 'test'))
     if (train === null)
       problems.add(new TrainError('DATASET_INVALID', 'There is no training data; pass trainDataset, or name files in data.train_files.'))
     for (const [dataset, name] of [
@@ -76,8 +47,8 @@ export class VerlTrainer extends TrainerProcessor implements TakesRunOptions {
     ] as const)
       for (const message of dataset ? reservedColumnProblems(dataset, name) : []) problems.add(new TrainError('DATASET_INVALID', message))
     if (train && test) findings.push(...overlapNotes(train, test))
-    const start = await attempt(() => findStartingModel(read, { fromScratch: this.#options.fromScratch ?? false }))
-    const agent = this.#agent
+    const start = await attempt(() => findStartingModel(read, { fromScratch: this.given.options.fromScratch ?? false }))
+    const agent = this.given.agent
     if (agent && start)
       await attempt(() => checkModels(agent.program.agents, { frozen: Object.keys(settings.models), policy: policyName(start.model) }))
     if (agent) await attempt(() => checkRecordings(settings.models, agent.directory))
@@ -106,12 +77,12 @@ export class VerlTrainer extends TrainerProcessor implements TakesRunOptions {
     // Whoever checks the agent has named its problem; this check found none of its own.
     if (!agent || !train || reward === undefined || !start || !python) return read
 
-    this.#plan = {
-      name: this.#options.name ?? agent.program.agents.find(({ trainable }) => trainable)?.name ?? 'agent',
+    this.planned = {
+      name: this.given.options.name ?? agent.program.agents.find(({ trainable }) => trainable)?.name ?? 'agent',
       config: read,
       notes: [...new Set([...read.notes, ...notes, ...findings])],
       findings,
-      seed: this.#options.seed ?? settings.seed,
+      seed: this.given.options.seed ?? settings.seed,
       program: agent.program,
       agent: describeAgent(agent),
       agentFiles: agent.files,
@@ -135,29 +106,18 @@ export class VerlTrainer extends TrainerProcessor implements TakesRunOptions {
   }
 
   override async train(signal: AbortSignal = new AbortController().signal): Promise<RunReport> {
-    return await runVerlTraining(this.#readyPlan(), { runPath: this.runPath, options: this.#options, signal })
+    return await runVerlTraining(this.readyPlan(), { runPath: this.runPath, options: this.given.options, signal })
   }
 
   override async dryRun(signal?: AbortSignal): Promise<DryRunReport> {
-    return await dryRunVerl(this.#readyPlan(), this.runPath, signal)
-  }
-
-  #readyPlan(): VerlTrainingPlan {
-    if (!this.#plan || !this.initialized) {
-      throw new TrainError('TRAINER_NOT_INITIALIZED', 'The trainer has not been validated; call train() or validate() of the AgentTrainer.')
-    }
-    return this.#plan
-  }
-
-  get #baseDirectory(): string {
-    return resolve(this.#options.baseDirectory ?? '.')
+    return await dryRunVerl(this.readyPlan(), this.runPath, signal)
   }
 
   #readConfig(config: unknown): VerlConfig {
-    const { steps, seed, model } = this.#options
-    const source = typeof config === 'string' ? resolve(this.#baseDirectory, config) : (config as Record<string, unknown> | undefined)
+    const { steps, seed, model } = this.given.options
+    const source = typeof config === 'string' ? resolve(this.baseDirectory, config) : (config as Record<string, unknown> | undefined)
     return readVerlConfig(source, {
-      baseDirectory: this.#baseDirectory,
+      baseDirectory: this.baseDirectory,
       environment: process.env,
       arguments: [
         ...(steps === undefined ? [] : [`trainer.total_training_steps=${steps}`]),
@@ -180,7 +140,7 @@ export class VerlTrainer extends TrainerProcessor implements TakesRunOptions {
     return await loadNamedDataset({
       option,
       given,
-      baseDirectory: this.#baseDirectory,
+      baseDirectory: this.baseDirectory,
       files,
       configDirectory: directory,
       split,
@@ -193,8 +153,8 @@ export class VerlTrainer extends TrainerProcessor implements TakesRunOptions {
     const path = settings.reward.path ?? stringAt(config, `${rewardKey}.path`)
     const name = settings.reward.name ?? stringAt(config, `${rewardKey}.name`)
     const found = await findReward({
-      given: this.#reward,
-      baseDirectory: this.#baseDirectory,
+      given: this.given.reward,
+      baseDirectory: this.baseDirectory,
       path,
       name,
       configDirectory: directory,
@@ -215,7 +175,7 @@ export class VerlTrainer extends TrainerProcessor implements TakesRunOptions {
   async #findPython(named: string | null) {
     const env = named === null ? process.env : { ...process.env, AWORLD_TRAIN_PYTHON: named }
     try {
-      return await findPython({ env, projectDirectory: this.#baseDirectory })
+      return await findPython({ env, projectDirectory: this.baseDirectory })
     } catch (error) {
       if (!(error instanceof TrainError)) throw error
       throw new TrainError(error.code, `${error.message}\nOr set trainEngineName: 'local' for the engine in the box.`, { cause: error })

@@ -1,0 +1,53 @@
+import { resolve } from 'node:path'
+import type { AgentProgram } from '@aworld-train/core'
+import { TrainError } from '@aworld-train/protocol'
+import { type DatasetSource, type RewardSource, TrainerProcessor } from '@aworld-train/training'
+import type { AgentSource, LoadedAgent } from '../load/load-agent.ts'
+import type { RunOptions, TakesRunOptions } from '../run-options.ts'
+import { loadTrainableAgent } from './trainable-agent.ts'
+
+/** What the checks have heard of so far. */
+interface Given {
+  options: RunOptions
+  agent: LoadedAgent | undefined
+  train: DatasetSource | undefined
+  test: DatasetSource | undefined
+  reward: RewardSource | undefined
+}
+
+/** A trainer whose checks gather what a run needs, and make a plan of it; the check of the configuration sets `planned`. */
+export abstract class PlanningTrainer<Plan> extends TrainerProcessor implements TakesRunOptions {
+  protected readonly given: Given = { options: {}, agent: undefined, train: undefined, test: undefined, reward: undefined }
+  protected planned: Plan | undefined
+
+  useRunOptions(options: RunOptions): void {
+    this.given.options = options
+  }
+
+  /** What the checks found out; absent before they ran. */
+  get plan(): Plan | undefined {
+    return this.planned
+  }
+
+  override async checkAgent(agent: unknown): Promise<AgentProgram> {
+    this.given.agent = await loadTrainableAgent(agent as AgentSource, this.baseDirectory)
+    return this.given.agent.program
+  }
+
+  override async checkDataset(trainDataset?: unknown, testDataset?: unknown): Promise<void> {
+    this.given.train = trainDataset as DatasetSource | undefined
+    this.given.test = testDataset as DatasetSource | undefined
+  }
+
+  protected get baseDirectory(): string {
+    return resolve(this.given.options.baseDirectory ?? '.')
+  }
+
+  /** Throws TRAINER_NOT_INITIALIZED before all checks have passed. */
+  protected readyPlan(): Plan {
+    if (!this.planned || !this.initialized) {
+      throw new TrainError('TRAINER_NOT_INITIALIZED', 'The trainer has not been validated; call train() or validate() of the AgentTrainer.')
+    }
+    return this.planned
+  }
+}
