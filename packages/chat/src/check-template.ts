@@ -14,10 +14,7 @@ export interface CheckTemplateOptions {
 /** Says of any Hugging Face folder whether its template can be used, and where it would branch. Rejects only for errors that are not the folder's. */
 export async function checkTemplate(directory: string, { templateArguments = {} }: CheckTemplateOptions = {}): Promise<TemplateCheck> {
   try {
-    const folder = await readModelFolder(directory)
-    const ends = folder.endIds
-    const opened = openModel(folder, { stopTokenIds: ends, now: probeClock(), templateArguments })
-    const model = ends.length > 0 ? opened : { ...opened, engineStopIds: new Set(opened.stops.keys()) }
+    const model = openModel(await readModelFolder(directory), { now: probeClock(), templateArguments })
     return {
       problems: [...selfTest(model), ...syntaxProblems(model)],
       probe: model.probe,

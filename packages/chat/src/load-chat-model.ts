@@ -45,7 +45,8 @@ export interface OpenedModel {
 }
 
 export interface OpenOptions {
-  readonly stopTokenIds: readonly number[]
+  /** Those that the folder names by default, or where it names none, all that end a turn. */
+  readonly stopTokenIds?: readonly number[] | undefined
   readonly now: Date
   readonly templateArguments?: TemplateArguments | undefined
 }
@@ -70,14 +71,15 @@ export function openModel(folder: ModelFolder, { stopTokenIds, now, templateArgu
   }
   const endOfText = folder.specialTokens['eos_token']
   const endId = endOfText === undefined ? null : tokenizer.tokenId(endOfText)
-  const ids = new Set([...stopTokenIds, ...folder.endIds, ...(endId === null ? [] : [endId])])
+  const ids = new Set([...(stopTokenIds ?? []), ...folder.endIds, ...(endId === null ? [] : [endId])])
   const textsOf = (some: Iterable<number>) => new Map([...some].map((id) => [id, tokenizer.tokenText(id)] as const).filter(hasText))
   const known = textsOf(ids)
   const probe = probeTemplate({ templates, stops: known, specials: textsOf(tokenizer.specialIds), now })
   const closerId = probe.stops.plain === null ? null : tokenizer.tokenId(probe.stops.plain)
   const stops = closerId === null ? known : textsOf([...ids, closerId])
   const reasoning = reasoningTagsOf(templates.default.source + (templates.toolUse?.source ?? ''))
-  return { directory, tokenizer, templates, probe, reasoning, stops, engineStopIds: new Set(stopTokenIds) }
+  const engineStopIds = new Set(stopTokenIds ?? (folder.endIds.length > 0 ? folder.endIds : stops.keys()))
+  return { directory, tokenizer, templates, probe, reasoning, stops, engineStopIds }
 }
 
 /** What measuring the branches of opened parts needs. */

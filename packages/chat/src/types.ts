@@ -7,8 +7,8 @@ export type HistoryPolicy = 'template' | 'loop' | 'as-sampled'
 export interface LoadChatModelOptions {
   /** A Hugging Face folder: tokenizer.json, tokenizer_config.json, and the template there or in chat_template.jinja. */
   readonly directory: string
-  /** Ids that end a completion of the engine. */
-  readonly stopTokenIds: readonly number[]
+  /** Ids that end a completion of the engine; those that the folder names by default. */
+  readonly stopTokenIds?: readonly number[] | undefined
   /** Default `loop`. */
   readonly history?: HistoryPolicy | undefined
   /** Arguments of the template, such as `{ enable_thinking: false }`, given to every rendering. */

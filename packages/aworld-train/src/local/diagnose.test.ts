@@ -84,3 +84,23 @@ it('asks no frozen model and adds to no recording; with recorded answers it says
     server.close()
   }
 })
+
+it('names a prompt that leaves the model no room to answer', async () => {
+  const prompts = ['What is the symbol of iron?', 'iron '.repeat(2100)]
+  const definition = {
+    agent: async () => 'Fe',
+    trainDataset: [{ id: 'short', prompt: prompts[0], answer: 'Fe' }],
+    testDataset: [{ id: 'long', prompt: prompts[1], answer: 'Fe' }],
+    rewardFunc: () => 1,
+    config: {
+      model: { path: fileURLToPath(new URL('../../../../examples/periodic-table/model', import.meta.url)) },
+      engine: { threads: 1, simd: 'plain' },
+    },
+    baseDirectory: folder,
+  }
+  const checks = await diagnose(definition, new AbortController().signal)
+  expect(checks.find(({ name }) => name === 'prompts')).toMatchObject({
+    ok: false,
+    message: expect.stringMatching(/^1 of 2 prompts leaves the model no room.*task "long" has \d+ tokens, .*2048/),
+  })
+})

@@ -1,11 +1,13 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { checkTemplate } from '@aworld-train/chat'
+import { checkTemplate, loadChatModel } from '@aworld-train/chat'
 import { toTrainingSamples } from '@aworld-train/core'
+import { loadModelConfig } from '@aworld-train/engine-local'
 import { createEnvironment } from '@aworld-train/environment'
 import { type AnswerKey, type Episode, type Task, TrainError } from '@aworld-train/protocol'
 import { openRunStore } from '@aworld-train/store'
+import { findLongPrompts } from '../checks/long-prompts.ts'
 import type { TrainingDefinition } from '../training-definition.ts'
 import { LocalTrainer } from './local-trainer.ts'
 import type { LocalPlan } from './plan.ts'
@@ -85,6 +87,11 @@ export async function diagnose(definition: TrainingDefinition, signal: AbortSign
     const { problems } = await checkTemplate(model)
     checks.push({ name: 'template', ok: problems.length === 0, message: problems.join('\n') || 'round trip holds' })
     if (problems.length > 0) return checks
+    await attempt(
+      'prompts',
+      () => checkPrompts(plan, model),
+      (length) => `every prompt fits into the context of ${length} tokens`,
+    )
     const asked = askedModels(plan)
     if (asked.length > 0) checks.push({ name: 'rollout', ok: true, message: leftOut(asked) })
     else await attempt('rollout', () => tryRollout(plan, model, join(folder, 'run'), task, signal), describeRollout)
@@ -160,6 +167,16 @@ async function listTools(plan: LocalPlan, signal: AbortSignal): Promise<string[]
     await lease.close()
   }
   return names
+}
+
+/** Throws POLICY_CONTEXT_OVERFLOW where a prompt of any dataset is too long; resolves with the context of the model, in tokens. */
+async function checkPrompts({ train, validation, test, config }: LocalPlan, directory: string): Promise<number> {
+  const { contextLength } = await loadModelConfig(directory)
+  const chat = await loadChatModel({ directory, templateArguments: config.model.templateArguments })
+  const tasks = [train, validation, test].flatMap((dataset) => dataset?.tasks ?? [])
+  const long = findLongPrompts(tasks, { chat, contextLength })
+  if (long) throw long.error
+  return contextLength
 }
 
 /** Frozen models that a rollout might pay for, or whose recorded answers it might add to. */

@@ -1,0 +1,45 @@
+import type { ChatModel } from '@aworld-train/chat'
+import { type Message, type Task, TrainError } from '@aworld-train/protocol'
+
+/** The model that answers prompts, as far as their length goes. */
+export interface PromptModel {
+  readonly chat: Pick<ChatModel, 'createConversation'>
+  /** In tokens. */
+  readonly contextLength: number
+}
+
+export interface LongPrompts {
+  /** The longest first. */
+  readonly tasks: readonly Task[]
+  /** POLICY_CONTEXT_OVERFLOW: how many there are, the longest of them, and what to do. */
+  readonly error: TrainError
+}
+
+/**
+ * Tasks whose prompt fills the context of the model by itself, so that an agent that sends it whole gets no answer; `null`
+ * where there are none. What an agent adds, its instructions and tools, is not counted.
+ */
+export function findLongPrompts(tasks: readonly Task[], { chat, contextLength }: PromptModel): LongPrompts | null {
+  const tokensOf = (messages: readonly Message[]) => chat.createConversation().prepare({ messages, tools: [] }).promptTokenIds.length
+  const frame = tokensOf([{ role: 'user', content: 'x' }])
+  const long = tasks
+    .flatMap((task) => {
+      const messages: readonly Message[] = typeof task.input === 'string' ? [{ role: 'user', content: task.input }] : task.input
+      // A token has a byte at least: most prompts need not be encoded to know that they fit.
+      if (Buffer.byteLength(JSON.stringify(messages)) + frame < contextLength) return []
+      const tokens = tokensOf(messages)
+      return tokens < contextLength ? [] : [{ task, tokens }]
+    })
+    .sort((a, b) => b.tokens - a.tokens)
+  const [longest] = long
+  if (!longest) return null
+  const details = { prompts: long.length, longest: longest.task.id, tokens: longest.tokens, contextLength }
+  return {
+    tasks: long.map(({ task }) => task),
+    error: new TrainError(
+      'POLICY_CONTEXT_OVERFLOW',
+      `${long.length} of ${tasks.length} prompts ${long.length === 1 ? 'leaves' : 'leave'} the model no room to answer: that of task "${longest.task.id}" has ${longest.tokens} tokens, and the context of the model ${contextLength}. Shorten or leave out these prompts, or use a model with a longer context.`,
+      { details },
+    ),
+  }
+}
