@@ -62,8 +62,10 @@ export interface AdminOptions {
   readonly token: string
   /** Awaited before the turn's answer is sent. */
   readonly onTurn?: ((turn: AdminTurn) => Promise<void>) | undefined
-  /** Sessions that are open, or whose record is kept. Default 10,000. */
+  /** Sessions that are open at once. Default 10,000. */
   readonly maxSessions?: number | undefined
+  /** Memory for the records of sessions that have ended, in bytes; the oldest make room. Default 256 MiB. */
+  readonly maxKeptBytes?: number | undefined
   /** How long the record of a session is kept after its end. Default 600,000. */
   readonly keptMs?: number | undefined
   /** Models whose weights other programs may update, by name. */

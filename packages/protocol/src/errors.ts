@@ -29,7 +29,7 @@ export const errorCatalogue = {
   GATEWAY_PORT_IN_USE: row('gateway', false, 'Choose another port, or 0 for any free one.'),
   GATEWAY_MODEL_UNKNOWN: row('gateway', false, 'Ask for one of the models that are named, or add an alias to the configuration.'),
   GATEWAY_INPUT_UNSUPPORTED: row('gateway', false, 'Send text; the policy has no eyes and no ears.'),
-  GATEWAY_OVERLOADED: row('gateway', true, 'Send the request again after the time that Retry-After names.'),
+  GATEWAY_OVERLOADED: row('gateway', true, 'Send the request again later; the message says when there is room.'),
   GATEWAY_FAILED: row('gateway', false, 'Report this together with its cause.'),
   POLICY_CONTEXT_OVERFLOW: row('policy', false, 'Shorten the conversation, or use a model with a longer context.'),
   POLICY_UNAVAILABLE: row('policy', true, 'Check that the engine runs.'),
@@ -52,11 +52,7 @@ export const errorCatalogue = {
   ROLLOUT_CONFLICT: row('trainer', false, 'Use another key; this one belongs to a different rollout.'),
   SERVICE_UNAUTHORIZED: row('trainer', false, 'Send the token of the service as "Authorization: Bearer …".'),
   ROLLOUT_INVALID: row('trainer', false, 'Correct the request; the field is named.'),
-  ROLLOUT_QUEUE_FULL: row(
-    'trainer',
-    true,
-    'Submit the rollout again after the time that Retry-After names, or raise limits.maxQueuedBytes.',
-  ),
+  ROLLOUT_QUEUE_FULL: row('trainer', true, 'Submit the rollout again when others have ended, or raise limits.maxQueuedBytes.'),
   ROLLOUT_CANCELLED: row('trainer', true, 'Run the same command again; the rollout runs again.'),
   ROLLOUT_CLOSED: row('trainer', false, 'The rollout has ended on the side of the trainer; nothing is sampled for it any more.'),
   ROLLOUT_WITHOUT_ROWS: row(

@@ -8,7 +8,7 @@ import { defineCommand } from '../define-command.ts'
 import { runServer } from '../serve/run-server.ts'
 import { openTurnLog } from './turn-log.ts'
 
-/** More calls at once get 503 with Retry-After: a client that nobody waits for must not pile up work. */
+/** More calls at once get 503: a client that nobody waits for must not pile up work. */
 const maxCallsInFlight = 256
 
 /** A server has no end, so it forgets: with 32,768 tokens of context these are about 130 MB of prompts. */

@@ -43,7 +43,7 @@ async function openGateway(
   turns: TurnLog | null,
 ) {
   const { host, port, tls, insecure, publicUrl, limits } = config.gateway
-  const { maxSessions, ...http } = limits
+  const { maxSessions, maxKeptBytes, ...http } = limits
   return await createGateway({
     models: Object.fromEntries(models.map(({ name, route }) => [name, route])),
     ...(config.defaultModel !== null && { defaultModel: config.defaultModel }),
@@ -58,6 +58,7 @@ async function openGateway(
     admin: {
       token: adminToken,
       maxSessions,
+      maxKeptBytes,
       weights: publishers(models),
       ...(turns && { onTurn: ({ turn, ...session }) => turns.append(turn, session) }),
     },

@@ -3,7 +3,9 @@ import { FrozenModelSettings } from '@aworld-train/training'
 import { z } from 'zod'
 
 const port = z.int().min(0).max(65_535)
-const ms = z.int().min(1)
+/** Node's timers know no longer time, and fire at once. */
+const longestMs = 2 ** 31 - 1
+const ms = z.int().min(1).max(longestMs)
 const count = z.int().min(1)
 
 /** A secret: in the file, or better in an environment variable. */
@@ -47,8 +49,10 @@ export const GatewaySettings = z.strictObject({
       keepAliveTimeoutMs: ms.default(75_000),
       keepAwakeMs: ms.default(60_000),
       abortGraceMs: ms.default(5_000),
-      /** Sessions over HTTP that are open, or whose record is kept. */
+      /** Sessions over HTTP that are open at once. */
       maxSessions: count.default(10_000),
+      /** Memory for the records of sessions that have ended, each kept for ten minutes; the oldest make room. */
+      maxKeptBytes: count.default(256 * 1024 * 1024),
     })
     .prefault({}),
 })
@@ -123,7 +127,7 @@ export const ChannelModel = z.strictObject({
   /** Whether an episode that ended at a limit is trained with its reward, or fails. */
   incompleteEpisodes: z.enum(['train', 'exclude']).default('train'),
   /** How long rollouts of a lost connection are kept. */
-  graceMs: z.int().min(0).default(30_000),
+  graceMs: z.int().min(0).max(longestMs).default(30_000),
   /** Longest attempt of a rollout, which a submission may shorten; `null`: that of `rollouts.budget`. */
   rolloutTimeoutMs: ms.nullable().default(null),
   /** Longest answer of one model call, in tokens; `null`: what is left of a row's response. */
@@ -136,7 +140,7 @@ export type ServeModel = z.infer<typeof ServeModel>
 /** A model on servers of others. */
 export type RemoteModel = z.infer<typeof VllmModel> | z.infer<typeof SglangModel>
 
-/** One endless session for plain clients, whose base URL is printed. Above `maxCallsInFlight` they get 503 with Retry-After. */
+/** One endless session for plain clients, whose base URL is printed. Above `maxCallsInFlight` they get 503. */
 export const ClientSettings = z.strictObject({
   maxCallsInFlight: count.default(256),
   /** Turns that are kept in memory. */
@@ -210,6 +214,6 @@ export const ServeConfig = z.strictObject({
   rollouts: RolloutSettings.nullable().default(null),
   environment: EnvironmentSettings.prefault({}),
   /** How long calls and rollouts may go on after a signal to stop. */
-  drainMs: z.int().min(0).default(30_000),
+  drainMs: z.int().min(0).max(longestMs).default(30_000),
 })
 export type ServeConfig = z.infer<typeof ServeConfig>

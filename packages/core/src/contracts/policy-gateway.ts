@@ -20,7 +20,7 @@ export interface SessionRequest {
   readonly maxCost?: number | undefined
   /** Prompt and completion tokens that frozen models may be asked for in all. */
   readonly maxFrozenTokens?: number | undefined
-  /** Calls at once, of a session that is no rollout; the call above it is refused with 503 and Retry-After. Unbounded for rollouts, whose calls wait. */
+  /** Calls at once, of a session that is no rollout; the call above it is refused with 503. Unbounded for rollouts, whose calls wait. */
   readonly maxCallsInFlight?: number | undefined
   /**
    * Turns of each agent that are held, for a session without an end; unbounded by default. The call after that many begins

@@ -38,8 +38,8 @@ function checkRoom({ request, calls, recordings }: SessionState, counters: Count
   const unanswered = calls.size - recordings
   if (unanswered < request.maxCallsInFlight) return
   counters.refusals.overloaded++
-  const message = `${unanswered} calls are under way; try again when one has ended.`
-  throw new TrainError('GATEWAY_OVERLOADED', message, { details: { retryAfterSeconds: 1 } })
+  const message = `${unanswered} calls are under way, which is maxCallsInFlight; send this one again when one of them has ended.`
+  throw new TrainError('GATEWAY_OVERLOADED', message)
 }
 
 type OnBody = (body: Buffer | null, error: TrainError | null) => void

@@ -2,6 +2,6 @@ import type { HttpResponse } from '@aworld-train/core'
 import { sendText } from '../stages/encode.ts'
 
 /** Answers JSON that holds a secret, or that is true for a moment only. */
-export function sendAdmin(response: HttpResponse, status: number, value: object): void {
-  sendText(response, status, 'application/json', JSON.stringify(value), { 'cache-control': 'no-store' })
+export function sendAdmin(response: HttpResponse, status: number, json: string | Buffer): void {
+  sendText(response, status, 'application/json', json, { 'cache-control': 'no-store' })
 }

@@ -111,8 +111,7 @@ test('what is wrong with a session is said; too many are refused for a while', a
   await open({ rollout: 'a' })
   expect(await failure(await ask('POST', '', { rollout: 'a' }))).toEqual([400, expect.stringMatching(/is open already/)])
   await open({ rollout: 'b' })
-  const full = await ask('POST', '', {})
-  expect([full.status, full.headers.get('retry-after')]).toEqual([503, '1'])
+  expect((await ask('POST', '', {})).status).toBe(503)
 })
 
 test('agents are given the public URL, where there is one', async () => {
@@ -121,4 +120,38 @@ test('agents are given the public URL, where there is one', async () => {
   expect(gateway.url).toBe('https://gateway.example:8443')
   const { baseUrl, apiKey } = gateway.open(sessionRequest()).endpoint('agent')
   expect(baseUrl).toBe(`https://gateway.example:8443/r/${apiKey}/v1`)
+})
+
+test('sessions that have ended take no place; where none is free, the time at which one surely is', async () => {
+  await using started = await startGateway({ say: [], admin: { token, maxSessions: 2 } })
+  const { ask, open, close } = api(started.gateway.url)
+  for (let index = 0; index < 5; index++) await close((await open()).id)
+  await open({ timeoutMs: 3_600_000 })
+  const { id } = await open({ timeoutMs: 90_000 })
+  const full = await ask('POST', '', {})
+  expect(full.status).toBe(503)
+  expect(Number(full.headers.get('retry-after'))).toBeGreaterThan(80)
+  expect(Number(full.headers.get('retry-after'))).toBeLessThanOrEqual(90)
+  expect(await full.text()).toMatch(
+    /2 sessions are open, which is maxSessions; close those that are done with DELETE.*ends by itself in \d+ s/,
+  )
+  await close(id)
+  expect((await ask('POST', '', {})).status).toBe(201)
+})
+
+test('records of sessions that have ended are bounded in bytes: the oldest makes room, and says so', async () => {
+  await using started = await startGateway({ say: () => 'Fine.', admin: { token, maxKeptBytes: 5_000 } })
+  const { ask, open } = api(started.gateway.url)
+  const ended: { id: string; record: string }[] = []
+  for (let index = 0; index < 8; index++) {
+    const { id, agents } = await open()
+    await post(agents['agent']!, { messages })
+    ended.push({ id, record: await (await ask('DELETE', `/${id}`)).text() })
+  }
+  const size = ended[0]!.record.length
+  const answers = await Promise.all(ended.map(async ({ id }) => (await ask('GET', `/${id}`)).status))
+  expect(answers).toEqual(ended.map((_, index) => (index < ended.length - Math.floor(5_000 / size) ? 404 : 200)))
+  expect(await (await ask('DELETE', `/${ended.at(-1)!.id}`)).text()).toBe(ended.at(-1)!.record)
+  expect(await (await ask('GET', `/${ended[0]!.id}`)).text()).toMatch(/newer ones took its room, which is 5000 bytes \(maxKeptBytes\)/)
+  expect(await (await ask('GET', '/nothing')).text()).toMatch(/never opened/)
 })

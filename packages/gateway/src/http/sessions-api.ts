@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { type HttpRequest, type HttpResponse, type PolicySession, plainTrajectory, type SessionRequest } from '@aworld-train/core'
-import { SessionOpening, TrainError, type Trajectory, toTrainError } from '@aworld-train/protocol'
+import { SessionOpening, type SessionRecord, TrainError, type Trajectory, toTrainError } from '@aworld-train/protocol'
 import { badRequest } from '../failure.ts'
 import type { AdminOptions } from '../options.ts'
+import { createKeptRecords } from './kept-records.ts'
 import { readJson } from './read-json.ts'
-import { sendAdmin as send } from './send-admin.ts'
+import { sendAdmin } from './send-admin.ts'
 
 /** Sessions over HTTP, for agents that another program runs. */
 export interface SessionsApi {
@@ -16,35 +17,61 @@ export interface SessionsApi {
 interface Opened {
   readonly request: SessionRequest
   readonly session: PolicySession
-  timer: NodeJS.Timeout
-  status: 'open' | 'expired' | 'closed'
-  record: Promise<readonly Trajectory[]> | null
+  readonly expiresAt: number
+  readonly timer: NodeJS.Timeout
+  /** The record as it is answered, once the session ends. */
+  ended: Promise<Buffer> | null
 }
+
+const defaultMaxKeptBytes = 256 * 1024 * 1024
 
 export function createSessionsApi(
   admin: AdminOptions,
   open: (request: SessionRequest) => PolicySession,
   defaultPolicy: string,
 ): SessionsApi {
-  const { onTurn, maxSessions = 10_000, keptMs = 600_000 } = admin
+  const { onTurn, maxSessions = 10_000, maxKeptBytes = defaultMaxKeptBytes, keptMs = 600_000 } = admin
   const sessions = new Map<string, Opened>()
+  const kept = createKeptRecords({ maxBytes: maxKeptBytes, keptMs })
+
+  function toRecord(
+    id: string,
+    status: SessionRecord['status'],
+    { request, session }: Opened,
+    trajectories: readonly Trajectory[],
+  ): Buffer {
+    const { rollout, attempt } = request
+    const error = session.failure()
+    const failure = error ? toTrainError(error, 'GATEWAY_FAILED').toRecord() : null
+    return Buffer.from(
+      JSON.stringify({ version: 1, id, status, rollout, attempt, trajectories: trajectories.map(plainTrajectory), failure }),
+    )
+  }
 
   /** Closes once; the record is kept for a while, so that an answer that was lost can be asked for again. */
-  function end(id: string, opened: Opened, status: 'expired' | 'closed'): Promise<readonly Trajectory[]> {
-    if (!opened.record) {
-      clearTimeout(opened.timer)
-      opened.status = status
-      opened.record = opened.session.close()
-      opened.timer = setTimeout(() => sessions.delete(id), keptMs)
-    }
-    return opened.record
+  function end(id: string, opened: Opened, status: 'expired' | 'closed'): Promise<Buffer> {
+    clearTimeout(opened.timer)
+    opened.ended ??= opened.session
+      .close()
+      .then((trajectories) => {
+        const record = toRecord(id, status, opened, trajectories)
+        kept.add(id, record)
+        return record
+      })
+      .finally(() => sessions.delete(id))
+    return opened.ended
+  }
+
+  /** Throws GATEWAY_OVERLOADED where as many sessions are open as may be. */
+  function checkRoom(): void {
+    if (sessions.size < maxSessions) return
+    const expiresAt = Math.min(...Array.from(sessions.values(), (opened) => opened.expiresAt))
+    const retryAfterSeconds = Math.max(1, Math.ceil((expiresAt - Date.now()) / 1_000))
+    const message = `${sessions.size} sessions are open, which is maxSessions; close those that are done with DELETE /v1/sessions/{id}. Unless one is closed before, the first ends by itself in ${retryAfterSeconds} s.`
+    throw new TrainError('GATEWAY_OVERLOADED', message, { details: { retryAfterSeconds } })
   }
 
   async function post(request: HttpRequest, response: HttpResponse): Promise<void> {
-    if (sessions.size >= maxSessions) {
-      const message = `${sessions.size} sessions are open or kept; close some with DELETE, or try again later.`
-      throw new TrainError('GATEWAY_OVERLOADED', message, { details: { retryAfterSeconds: 1 } })
-    }
     const {
       timeoutMs,
       rollout = randomUUID(),
@@ -57,6 +84,7 @@ export function createSessionsApi(
       schema: SessionOpening,
       what: 'The session cannot be opened.',
     })
+    checkRoom()
     const id = randomUUID()
     const sessionRequest: SessionRequest = {
       ...opening,
@@ -66,31 +94,26 @@ export function createSessionsApi(
       ...(onTurn && { onTurn: (agent, turn) => onTurn({ rollout, attempt: opening.attempt, agent, turn }) }),
     }
     const session = open(sessionRequest)
+    const expiresAt = Date.now() + timeoutMs
     const opened: Opened = {
       request: sessionRequest,
       session,
-      status: 'open',
-      record: null,
-      timer: setTimeout(() => void end(id, opened, 'expired'), timeoutMs),
+      expiresAt,
+      // Whoever asks for a record that could not be made is told that there is none.
+      timer: setTimeout(() => end(id, opened, 'expired').catch(() => {}), timeoutMs),
+      ended: null,
     }
     sessions.set(id, opened)
     const agents = Object.fromEntries(opening.agents.map(({ name }) => [name, session.endpoint(name)]))
-    send(response, 201, { version: 1, id, expiresAt: Date.now() + timeoutMs, agents })
+    sendAdmin(response, 201, JSON.stringify({ version: 1, id, expiresAt, agents }))
   }
 
-  async function sendRecord(response: HttpResponse, id: string, opened: Opened): Promise<void> {
-    const { request, session, record } = opened
-    const trajectories = record ? await record : session.trajectories()
-    const failure = session.failure()
-    send(response, 200, {
-      version: 1,
-      id,
-      status: opened.status,
-      rollout: request.rollout,
-      attempt: request.attempt,
-      trajectories: trajectories.map(plainTrajectory),
-      failure: failure ? toTrainError(failure, 'GATEWAY_FAILED').toRecord() : null,
-    })
+  /** The record so far; of a session that has ended, or ends, the whole of it. */
+  async function recordOf(id: string, close: boolean): Promise<Buffer> {
+    const opened = sessions.get(id)
+    if (!opened) return kept.find(id)
+    if (opened.ended || close) return await end(id, opened, 'closed')
+    return toRecord(id, 'open', opened, opened.session.trajectories())
   }
 
   return {
@@ -101,16 +124,13 @@ export function createSessionsApi(
         await post(request, response)
         return
       }
-      const id = path.slice('/v1/sessions/'.length)
-      const opened = sessions.get(id)
-      if (!opened) throw badRequest('There is no such session; it was never opened, or its record is no longer kept.', null, 404)
       if (method !== 'GET' && method !== 'DELETE') throw badRequest(`A session answers GET and DELETE, not ${method}.`, null, 405)
-      if (method === 'DELETE') await end(id, opened, 'closed')
-      await sendRecord(response, id, opened)
+      sendAdmin(response, 200, await recordOf(path.slice('/v1/sessions/'.length), method === 'DELETE'))
     },
     close() {
       for (const { timer } of sessions.values()) clearTimeout(timer)
       sessions.clear()
+      kept.close()
     },
   }
 }

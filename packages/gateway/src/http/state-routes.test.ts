@@ -14,7 +14,8 @@ test('ready says why not while weights are updated; the process is healthy all t
   await gateway.pause({ drain: true })
   expect(gateway.notReady()).toEqual(['calls are held while weights are updated'])
   const answer = await fetch(`${gateway.url}/ready`)
-  expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '1'])
+  // Nobody knows when an update ends.
+  expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, null])
   expect((await fetch(`${gateway.url}/health`)).status).toBe(200)
   gateway.resume()
   expect((await fetch(`${gateway.url}/ready`)).status).toBe(200)
@@ -57,7 +58,7 @@ test('a gateway that drains is not ready, goes on serving, and resolves when not
   await draining
 })
 
-test('a session that is no rollout is refused above its calls, with Retry-After; rollouts wait', async () => {
+test('a session that is no rollout is refused above its calls, and no time is made up; rollouts wait', async () => {
   const hold = Promise.withResolvers<void>()
   await using started = await startGateway({ say: () => ({ text: 'Fine.', beforeToken: () => hold.promise }) })
   const { gateway, engine } = started
@@ -66,8 +67,8 @@ test('a session that is no rollout is refused above its calls, with Retry-After;
   const calls = [guest, guest, rollout, rollout, rollout].map((endpoint) => post(endpoint, { messages: [user] }))
   await until(() => engine.inFlight() === 5)
   const refused = await post(guest, { messages: [user] })
-  expect([refused.status, refused.headers.get('retry-after'), refused.headers.get('x-should-retry')]).toEqual([503, '1', null])
-  expect(refused.json().error.code).toBe('gateway_overloaded')
+  expect([refused.status, refused.headers.get('retry-after'), refused.headers.get('x-should-retry')]).toEqual([503, null, null])
+  expect(refused.json().error).toMatchObject({ code: 'gateway_overloaded', message: expect.stringMatching(/^2 calls.*maxCallsInFlight/) })
   hold.resolve()
   expect((await Promise.all(calls)).map(({ status }) => status)).toEqual(Array(5).fill(200))
   expect((await post(guest, { messages: [user] })).status).toBe(200)

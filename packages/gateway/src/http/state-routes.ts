@@ -23,8 +23,8 @@ export function notReady({ models, gate, draining }: Omit<StateParts, 'expositio
   return reasons
 }
 
-const json = (response: HttpResponse, status: number, value: object, headers?: Record<string, string>) =>
-  sendText(response, status, 'application/json', JSON.stringify(value), { 'cache-control': 'no-store', ...headers })
+const json = (response: HttpResponse, status: number, value: object) =>
+  sendText(response, status, 'application/json', JSON.stringify(value), { 'cache-control': 'no-store' })
 
 function sendModels(models: ModelTable, response: HttpResponse): void {
   const data = models.all.map((model) => {
@@ -45,6 +45,6 @@ export async function sendState(kind: 'health' | 'ready' | 'metrics' | 'models',
   } else {
     const reasons = notReady(parts)
     const ready = reasons.length === 0
-    json(response, ready ? 200 : 503, { status: ready ? 'ready' : 'not-ready', reasons }, ready ? undefined : { 'retry-after': '1' })
+    json(response, ready ? 200 : 503, { status: ready ? 'ready' : 'not-ready', reasons })
   }
 }

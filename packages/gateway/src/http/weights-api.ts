@@ -43,7 +43,7 @@ export function createWeightsApi(weights: NonNullable<AdminOptions['weights']>, 
       if (request.method !== 'POST') throw badRequest(`The weights of a model answer POST, not ${request.method}.`, null, 405)
       const publication = await readJson({ request, response, schema: WeightPublication, what: 'The weights cannot be published.' })
       try {
-        sendAdmin(response, 200, await publish(publication, ended.signal))
+        sendAdmin(response, 200, JSON.stringify(await publish(publication, ended.signal)))
       } catch (cause) {
         throw toTrainError(cause, 'POLICY_UNAVAILABLE')
       }

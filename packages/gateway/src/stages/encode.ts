@@ -13,7 +13,13 @@ const json = 'application/json'
 const eventStream = { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' }
 
 /** Answers with `text`; a response whose head has left already is ended with it. */
-export function sendText(response: HttpResponse, status: number, type: string, text: string, headers?: Record<string, string>): void {
+export function sendText(
+  response: HttpResponse,
+  status: number,
+  type: string,
+  text: string | Buffer,
+  headers?: Record<string, string>,
+): void {
   if (response.destroyed || response.writableEnded) return
   if (response.headersSent) {
     response.end(text)

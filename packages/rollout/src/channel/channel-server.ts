@@ -222,7 +222,7 @@ export function createChannelServer(options: ChannelServerOptions): ChannelServe
   return {
     upgrade(request: IncomingMessage, socket: Duplex, head: Buffer) {
       if (closed || connections.size >= limits.maxConnections) {
-        socket.end('HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n')
+        socket.end('HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
         return
       }
       webSockets.handleUpgrade(request, socket, head, accept)

@@ -21,13 +21,12 @@ export function sendJson(response: ServerResponse, status: number, text: string,
   response.end(text)
 }
 
-/** Answers with `{"error": …}` as an ErrorRecord; what may pass carries Retry-After. */
+/** Answers with `{"error": …}` as an ErrorRecord. When a queue has room, nobody knows before: no answer names a time. */
 export function sendError(response: ServerResponse, error: TrainError): void {
   const { details, ...record } = error.toRecord()
   const named = details?.['status']
   const status = typeof named === 'number' ? named : (statuses[error.code] ?? 500)
   sendJson(response, status, JSON.stringify({ error: record }), {
-    ...(status === 503 && { 'retry-after': '1' }),
     ...(status === 401 && { 'www-authenticate': 'Bearer' }),
   })
 }

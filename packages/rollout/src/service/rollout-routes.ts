@@ -93,7 +93,7 @@ export function createRoutes({ service, limits, metrics }: RoutesOptions): (requ
     const { stopping } = service.counts()
     const reasons = stopping ? ['the service is about to stop'] : []
     const text = JSON.stringify({ status: stopping ? 'not-ready' : 'ready', reasons })
-    sendJson(response, stopping ? 503 : 200, text, stopping ? { 'retry-after': '1' } : {})
+    sendJson(response, stopping ? 503 : 200, text)
   }
 
   async function sendMetrics(response: ServerResponse): Promise<void> {

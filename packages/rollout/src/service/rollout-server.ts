@@ -104,7 +104,7 @@ export async function createRolloutServer(options: RolloutServerOptions): Promis
       response,
       async whileWaiting(work) {
         if (waiting >= limits.maxWaiting) {
-          const message = `${waiting} requests wait already; try again later, or raise maxWaiting.`
+          const message = `${waiting} requests wait already; send this one again when one of them has been answered, or raise maxWaiting.`
           throw new TrainError('ROLLOUT_QUEUE_FULL', message)
         }
         const gone = new AbortController()

@@ -1,0 +1,59 @@
+import { badRequest } from '../failure.ts'
+
+/** Records of sessions that have ended, as JSON, for whoever asks again. */
+export interface KeptRecords {
+  add(id: string, record: Buffer): void
+  /** Throws GATEWAY_BAD_REQUEST where there is none, and says why it is gone. */
+  find(id: string): Buffer
+  close(): void
+}
+
+export interface KeptRecordsOptions {
+  /** Of all records; the oldest make room for newer ones. */
+  readonly maxBytes: number
+  readonly keptMs: number
+}
+
+/** Of so many sessions whose record is gone it is known why. */
+const maxGone = 10_000
+
+export function createKeptRecords({ maxBytes, keptMs }: KeptRecordsOptions): KeptRecords {
+  /** A map keeps the order in which they ended. */
+  const records = new Map<string, { readonly record: Buffer; readonly timer: NodeJS.Timeout }>()
+  const gone = new Map<string, string>()
+  let bytes = 0
+
+  function drop(id: string, why: string): void {
+    const dropped = records.get(id)!
+    clearTimeout(dropped.timer)
+    records.delete(id)
+    bytes -= dropped.record.length
+    gone.set(id, why)
+    if (gone.size > maxGone) gone.delete(gone.keys().next().value!)
+  }
+
+  return {
+    add(id, record) {
+      const timer = setTimeout(() => drop(id, `a record is kept for ${keptMs} ms`), keptMs)
+      records.set(id, { record, timer })
+      bytes += record.length
+      for (const oldest of records.keys()) {
+        if (bytes <= maxBytes) break
+        drop(oldest, `newer ones took its room, which is ${maxBytes} bytes (maxKeptBytes)`)
+      }
+    },
+    find(id) {
+      const found = records.get(id)
+      if (found) return found.record
+      const why = gone.get(id)
+      const message = why
+        ? `The record of this session is gone: ${why}. Take a record from the answer to DELETE.`
+        : `There is no such session; it was never opened, or it ended long ago.`
+      throw badRequest(message, null, 404)
+    },
+    close() {
+      for (const { timer } of records.values()) clearTimeout(timer)
+      records.clear()
+    },
+  }
+}
