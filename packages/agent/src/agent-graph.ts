@@ -13,16 +13,10 @@ export interface AgentGraph {
 
 /** Names the agents reachable from `members` and resolves references by name, `registered` included. Throws CONFIG_INVALID for clashes, unknown names and cycles. */
 export function createAgentGraph(members: readonly Agent[], registered: readonly Agent[] = []): AgentGraph {
-  const known = new Set<Agent>()
-  const add = (agent: Agent): void => {
-    if (known.has(agent)) return
-    known.add(agent)
-    for (const delegate of agent.agents) if (typeof delegate !== 'string') add(delegate)
-  }
-  for (const agent of [...members, ...registered]) add(agent)
-  const names = nameAgents([...known])
+  const known = collectAgents([...members, ...registered])
+  const names = nameAgents(known)
   const byName = new Map([...names].map(([agent, name]) => [name, agent]))
-  const delegates = new Map([...known].map((agent) => [agent, resolveDelegates(agent, names.get(agent)!, byName)]))
+  const delegates = new Map(known.map((agent) => [agent, resolveDelegates(agent, names.get(agent)!, byName)]))
 
   const reached = new Set<Agent>()
   const visit = (agent: Agent, path: readonly Agent[]): void => {
@@ -43,13 +37,24 @@ export function createAgentGraph(members: readonly Agent[], registered: readonly
   }
 }
 
-function nameAgents(agents: readonly Agent[]): Map<Agent, string> {
+/** `members` and those they hold, each once. Throws CONFIG_INVALID where two of them were given one name. */
+export function collectAgents(members: readonly Agent[]): readonly Agent[] {
+  const collected = new Set<Agent>()
   const taken = new Set<string>()
-  for (const { named, name } of agents) {
-    if (!named) continue
-    if (taken.has(name)) throw new TrainError('CONFIG_INVALID', `Two agents are named "${name}"; give each its own name.`)
-    taken.add(name)
+  const add = (agent: Agent): void => {
+    if (collected.has(agent)) return
+    collected.add(agent)
+    if (agent.named && taken.has(agent.name))
+      throw new TrainError('CONFIG_INVALID', `Two agents are named "${agent.name}"; give each its own name.`)
+    if (agent.named) taken.add(agent.name)
+    for (const delegate of agent.agents) if (typeof delegate !== 'string') add(delegate)
   }
+  for (const agent of members) add(agent)
+  return [...collected]
+}
+
+function nameAgents(agents: readonly Agent[]): Map<Agent, string> {
+  const taken = new Set(agents.filter(({ named }) => named).map(({ name }) => name))
   const unnamed = agents.filter((agent) => !agent.named)
   let next = 1
   const freeName = (base: string): string => {

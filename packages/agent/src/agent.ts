@@ -1,6 +1,7 @@
 import type { McpConfig } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { AgentConfig, type AgentConfigOptions } from './agent-config.ts'
+import { collectAgents } from './agent-graph.ts'
 import type { AgentHooks } from './hooks.ts'
 import { describeValue, type EitherCase, readNamedOptions } from './named-options.ts'
 import type { Tool } from './tool.ts'
@@ -92,6 +93,7 @@ export class Agent {
     this.blackToolActions = readBlackToolActions(owner, options['blackToolActions'])
     this.tools = readTools(owner, options['tools'])
     this.agents = [...readAgents(owner, 'agents', options['agents']), ...readAgents(owner, 'agentNames', options['agentNames'])]
+    collectAgents([this])
     this.hooks = readHooks(owner, options['hooks'])
     this.maxTurns = readMaxTurns(owner, options['maxTurns']) ?? this.conf.maxSteps
     this.ignored = [...ignored, ...this.conf.ignored]

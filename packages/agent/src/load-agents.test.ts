@@ -93,6 +93,7 @@ test.each([
     /\$\{NOT_SET_ANYWHERE\} has no value; set it in the environment/,
   ],
   ['an unknown member', { agents: { a: {} }, swarm: { order: ['b'] } }, /"order" names "b", which is none of the agents a/],
+  ['two agents of one name', { agents: { a: {}, b: { name: 'a' } } }, /^agents: Two agents are named "a"; give each its own name/],
   ['a team', { agents: { a: {} }, swarm: { type: 'team', root: 'a' } }, /"root" is not supported/],
   [
     'a handoff',

@@ -3,7 +3,7 @@ import { TrainError } from '@aworld-train/protocol'
 import { parse } from 'yaml'
 import { Agent, type AgentOptions } from './agent.ts'
 import { describeValue, readNamedOptions } from './named-options.ts'
-import { Swarm } from './swarm.ts'
+import { Swarm, type SwarmOptions } from './swarm.ts'
 
 /** The agents of a file by name, and the program they form: the `swarm` section, else all of them in order. */
 export interface LoadedAgents {
@@ -79,7 +79,7 @@ function toAgent(name: string, entry: unknown, origin: string): Agent {
 function toSource(agents: Readonly<Record<string, Agent>>, swarm: unknown, origin: string): Agent | Swarm {
   const names = Object.keys(agents)
   const all = Object.values(agents)
-  if (swarm === undefined || swarm === null) return all.length === 1 ? all[0]! : new Swarm(...all)
+  if (swarm === undefined || swarm === null) return all.length === 1 ? all[0]! : toSwarm(all, {}, origin)
   if (!isMapping(swarm)) throw invalid(origin, `"swarm" must be a mapping, and is ${describeValue(swarm)}.`)
   const owner = `${origin}, swarm`
   const { options } = readNamedOptions(swarm, {
@@ -98,7 +98,15 @@ function toSource(agents: Readonly<Record<string, Agent>>, swarm: unknown, origi
     return agent
   })
   const registerAgents = all.filter((agent) => !members.includes(agent))
-  return new Swarm(...members, { buildType: type as string, registerAgents })
+  return toSwarm(members, { buildType: type as string, registerAgents }, origin)
+}
+
+function toSwarm(members: readonly Agent[], options: SwarmOptions, origin: string): Swarm {
+  try {
+    return new Swarm(...members, options)
+  } catch (error) {
+    throw invalid(origin, (error as Error).message, error)
+  }
 }
 
 /** Replaces `${vars.name}` and `${NAME}` in every text; a text that is one `${vars.name}` takes the value as it is. */

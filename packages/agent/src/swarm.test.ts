@@ -136,7 +136,21 @@ test.each([
     () => new Swarm(new Agent(), { buildtype: 'workflow' } as never),
     /unknown option "buildtype"; did you mean "buildType"/,
   ],
-  ['equal names', () => toAgentProgram(new Swarm(new Agent({ name: 'a' }), new Agent({ name: 'a' }))), /Two agents are named "a"/],
+  [
+    'equal names',
+    () => new Swarm(new Agent({ name: 'a' }), new Agent({ name: ' a ' })),
+    /Two agents are named "a"; give each its own name/,
+  ],
+  [
+    'a registered agent of the name of a member',
+    () => new Swarm(new Agent({ name: 'a' }), { registerAgents: [new Agent({ name: 'a' })] }),
+    /Two agents are named "a"/,
+  ],
+  [
+    'an agent that holds one of its own name',
+    () => new Agent({ name: 'a', agents: [new Agent({ name: 'b', agents: [new Agent({ name: 'a' })] })] }),
+    /Two agents are named "a"/,
+  ],
   [
     'an unknown callee',
     () => toAgentProgram(new Swarm(new Agent({ name: 'a', agents: ['plannr'] }), new Agent({ name: 'planner' }))),

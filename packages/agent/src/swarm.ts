@@ -1,5 +1,6 @@
 import { TrainError } from '@aworld-train/protocol'
 import { Agent } from './agent.ts'
+import { collectAgents } from './agent-graph.ts'
 import { describeValue, type EitherCase, readNamedOptions } from './named-options.ts'
 
 export type SwarmOptions = EitherCase<{
@@ -39,6 +40,7 @@ export class Swarm {
     if (members.length === 0) throw new TrainError('CONFIG_INVALID', `Swarm has no agents; ${supported}.`)
     this.agents = members as readonly Agent[]
     this.registered = readRegistered(options['registerAgents'])
+    collectAgents([...this.agents, ...this.registered])
     this.ignored = ignored
   }
 }

@@ -5,6 +5,7 @@ import { TrainError, type Trajectory, type Turn } from '@aworld-train/protocol'
 import type { ActiveCall } from './active-call.ts'
 import { type Budget, createBudget } from './budget.ts'
 import { createResponseMemory, type ResponseMemory } from './dialects/responses/memory.ts'
+import { badRequest } from './failure.ts'
 import type { Model, ModelTable, TokenModel } from './models/model-table.ts'
 import { createRecordedTurns, type RecordedTurns, toTurns } from './pass-through/recorded-turn.ts'
 import type { Recorder } from './pass-through/recorder.ts'
@@ -85,14 +86,15 @@ export interface SessionState {
 const none = Number.POSITIVE_INFINITY
 
 /**
- * Throws GATEWAY_MODEL_UNKNOWN for an agent whose model is none, CONFIG_INVALID for one that is to be trained and cannot, and
+ * Throws GATEWAY_BAD_REQUEST for two agents of one name, GATEWAY_MODEL_UNKNOWN for an agent whose model is none, CONFIG_INVALID for one that is to be trained and cannot, and
  * the error of a model that is not ready yet.
  */
 export function createSessionState(request: SessionRequest, models: ModelTable): SessionState {
   const now = new Date()
   const agents = new Map<string, AgentState>()
-  for (const agent of request.agents) {
+  for (const [index, agent] of request.agents.entries()) {
     const { name, trainable } = agent
+    if (agents.has(name)) throw badRequest(`Two agents are named ${JSON.stringify(name)}; give each its own name.`, `agents.${index}.name`)
     const home = models.home(request, agent)
     if (trainable && home.kind === 'frozen') {
       const message = `Agent "${name}" is trainable, but its model "${home.name}" is a third party's; set trainable to false, or give it another model.`

@@ -76,6 +76,13 @@ test('gives the kept episode of a finished rollout without running the agent aga
   expect(runner.counts().finished).toBe(1)
 })
 
+test('a program with two agents of one name is refused before anything runs', () => {
+  const agents = ['solver', 'judge', 'solver'].map(agentWithTools)
+  expect(() => setUp({ agent: askOnce, program: program(async () => ({ answer: null, messages: [] }), agents) })).toThrow(
+    expect.objectContaining({ code: 'AGENT_INVALID', message: 'Two agents are named "solver"; give each its own name.' }),
+  )
+})
+
 test('an agent that throws is a failed episode with the turns so far', async () => {
   const { runner } = setUp({
     agent: async (_, ask) => {

@@ -10,10 +10,13 @@ import { toEpisode } from './to-episode.ts'
 
 const defaultTimeoutMs = 120_000
 
-/** Runs rollouts in this process, `concurrency` at a time: begin, run the agent, close its URLs and tools, score, keep the result. */
+/** Runs rollouts in this process, `concurrency` at a time: begin, run the agent, close its URLs and tools, score, keep the result. Throws AGENT_INVALID for two agents of one name. */
 export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRolloutRunner {
   const { program, gateway, environment, reward, store, answerKey, onEvent } = options
   const { concurrency = 32, limits = {}, retries = 2, scoreUnfinished = 'zero', abandonAfterMs = 1000, leaseTimeoutMs = 120_000 } = options
+  const names = program.agents.map(({ name }) => name)
+  const repeated = names.find((name, index) => names.indexOf(name) !== index)
+  if (repeated !== undefined) throw new TrainError('AGENT_INVALID', `Two agents are named "${repeated}"; give each its own name.`)
   const queue = createRolloutQueue(concurrency)
   const closing = new AbortController()
   const ends: Partial<Record<StopReason, number>> = {}

@@ -106,6 +106,11 @@ test('what is wrong with a session is said; too many are refused for a while', a
   expect(await failure(await ask('POST', '', '{'))).toEqual([400, expect.stringMatching(/not valid JSON/)])
   expect(await failure(await ask('POST', '', { agent: [] }))).toEqual([400, expect.stringMatching(/agent/)])
   expect(await failure(await ask('POST', '', { sampling: { maxTokens: 0 } }))).toEqual([400, expect.stringMatching(/sampling.maxTokens/)])
+  const twice = await ask('POST', '', { agents: [{ name: 'solver' }, { name: 'judge' }, { name: 'solver' }] })
+  expect([twice.status, await twice.json()]).toMatchObject([
+    400,
+    { error: { param: 'agents.2.name', message: 'Two agents are named "solver"; give each its own name.' } },
+  ])
   expect(await failure(await ask('PUT', '', {}))).toEqual([405, expect.stringMatching(/answers POST, not PUT/)])
   expect(await failure(await ask('GET', '/nothing'))).toEqual([404, expect.stringMatching(/no such session/)])
   await open({ rollout: 'a' })
