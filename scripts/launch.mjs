@@ -45,6 +45,7 @@ const commands = {
   'test:frameworks': ['scripts/test.ts', '--suite', 'frameworks'],
   'test:gpu': ['scripts/test.ts', '--suite', 'gpu'],
   'test:trainers': ['scripts/test.ts', '--suite', 'trainers'],
+  'test:all': ['scripts/test-all.ts'],
   check: ['scripts/check.ts'],
   generate: ['scripts/generate.ts'],
   build: ['scripts/build.ts'],

@@ -1,5 +1,5 @@
 // Runs a suite of tests and ends with one plain line: `N passed, N failed, N skipped`. Without `--suite` it is every test that
-// needs neither a trainer nor an agent framework.
+// needs neither a trainer nor an agent framework; with `--quick` only tests that are tagged so.
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
@@ -7,11 +7,15 @@ import type { TestCase, TestModule } from 'vitest/node'
 import { startVitest } from 'vitest/node'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const { values, positionals: filters } = parseArgs({ options: { suite: { type: 'string' } }, allowPositionals: true })
-const { suite } = values
+const { values, positionals: filters } = parseArgs({
+  options: { suite: { type: 'string' }, quick: { type: 'boolean', default: false } },
+  allowPositionals: true,
+})
+const { suite, quick } = values
 
 let failed = 0
 let passed = 0
+let leftOut = 0
 const skipped: string[] = []
 const broken: string[] = []
 
@@ -27,6 +31,7 @@ if (suite === undefined && filters.length === 0) {
 const vitest = await startVitest('test', filters, {
   root,
   watch: false,
+  ...(quick && { tagsFilter: ['quick'] }),
   ...(suite !== undefined && { config: fileURLToPath(new URL(`../test/${suite}/vitest.config.ts`, import.meta.url)) }),
   reporters: [
     'default',
@@ -35,6 +40,7 @@ const vitest = await startVitest('test', filters, {
         const { state } = test.result()
         if (state === 'passed') passed += 1
         else if (state === 'failed') fail(`${test.module.relativeModuleId} > ${test.fullName}`, test.result().errors ?? [])
+        else if (quick && !test.tags.includes('quick')) leftOut += 1
         else skipped.push(`${test.module.relativeModuleId} > ${test.fullName}: ${skipReason(test)}`)
       },
       onTestModuleEnd(module: TestModule) {
@@ -59,6 +65,7 @@ for (const error of vitest.state.getUnhandledErrors()) {
 }
 await vitest.close()
 
+if (leftOut > 0) console.log(`\n${leftOut} tests belong to the full form of this suite only.`)
 if (skipped.length > 0) console.log(`\nSkipped:\n${skipped.map((line) => `  ${line}`).join('\n')}`)
 // Last of all, where a log that is cut at its beginning still has it.
 if (broken.length > 0) console.log(`\nFailed:\n${broken.map((line) => `  ${line}`).join('\n')}`)

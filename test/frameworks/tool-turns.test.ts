@@ -1,3 +1,4 @@
+// @module-tag quick
 import { TrainError } from '@aworld-train/protocol'
 import { describe, expect, test } from 'vitest'
 import { frameworks, otherDialects } from './frameworks.ts'

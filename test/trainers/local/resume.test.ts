@@ -1,3 +1,4 @@
+// @module-tag quick
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { appendFile, mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'

@@ -1,3 +1,4 @@
+// @module-tag quick
 // The bridge in Python against verl's own classes, and against a real rollout service that is hurt on the way.
 import { execFile } from 'node:child_process'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'

@@ -1,3 +1,4 @@
+// @module-tag quick
 // verl's configuration as the installed verl composes, resolves and validates it; nothing is trained.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

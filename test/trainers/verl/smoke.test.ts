@@ -29,7 +29,10 @@ async function smoke(extra: Readonly<Record<string, string>> = {}) {
   }
 }
 
-it('doctor --smoke trains two steps with the real verl: every token is accounted for, logprobs agree, nothing is left', async () => {
+it('doctor --smoke trains two steps with the real verl: every token is accounted for, logprobs agree, nothing is left', {
+  tags: 'quick',
+  timeout: 600_000,
+}, async () => {
   const { code, problems, checks, output, left } = await smoke()
   expect(problems, output).toBe(0)
   expect(code).toBe(0)
@@ -39,7 +42,7 @@ it('doctor --smoke trains two steps with the real verl: every token is accounted
   expect(message('logprobs')).toMatch(/differ by at most \d\.\de-\d+ \(limit 0\.0001\)$/)
   expect(checks.at(-1)).toMatchObject({ name: 'smoke', ok: true, message: expect.stringMatching(/^verl finished 2 steps after \d+ s$/) })
   expect(left.filter((name) => name.startsWith('aworld-train'))).toEqual([])
-}, 600_000)
+})
 
 it('doctor --smoke finds one token that is trained in the place of another', async () => {
   const { code, checks, output } = await smoke({ AWORLD_TRAIN_SHIFT_TOKEN: '1' })
