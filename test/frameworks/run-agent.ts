@@ -47,6 +47,7 @@ export async function runAgent({ gateway }: Policy, framework: Framework, stream
     policy: (name = 'agent') => session.endpoint(name),
     tools: async () => noTools(),
     runTool: async () => noTools(),
+    state: async () => noTools(),
     recordEdge() {},
   }
   try {

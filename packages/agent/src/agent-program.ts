@@ -1,11 +1,10 @@
-import type { AgentAnswer, AgentDeclaration, RolloutContext } from '@aworld-train/core'
+import { type AgentAnswer, type AgentDeclaration, orAborted, type RolloutContext } from '@aworld-train/core'
 import { Message, type Task, TrainError, toTrainError } from '@aworld-train/protocol'
 import { z } from 'zod'
 import { Agent } from './agent.ts'
 import { type AgentGraph, createAgentGraph } from './agent-graph.ts'
 import { createModelTransport, type ModelTransport } from './model-client.ts'
 import { describeValue } from './named-options.ts'
-import { orAborted } from './or-aborted.ts'
 import type { ProgramRun } from './program-run.ts'
 import type { AgentFunction, AgentFunctionContext, AgentProgramOptions, AgentSource, ClosableAgentProgram } from './program-types.ts'
 import { runAgent } from './run-agent.ts'
@@ -100,6 +99,7 @@ function toFunctionContext(context: RolloutContext): AgentFunctionContext {
     limits,
     policy: (agent = functionName) => context.policy(agent),
     tools: (agent = functionName) => context.tools(agent),
+    state: (definition) => context.state(definition),
     recordEdge: (edge) => context.recordEdge(edge),
     runTool: (agent, call, run) => context.runTool(agent, call, run),
     ...context.policy(functionName),

@@ -1,8 +1,22 @@
-import type { BudgetLimits, Environment, EnvironmentLease, PolicyEndpoint, RolloutContext, Tools } from '@aworld-train/core'
+import {
+  type BudgetLimits,
+  createAttemptStates,
+  type Environment,
+  type EnvironmentLease,
+  orAborted,
+  type PolicyEndpoint,
+  type RolloutContext,
+  type Tools,
+} from '@aworld-train/core'
 import { type AgentEdge, type Task, type ToolCallRecord, type ToolResult, TrainError } from '@aworld-train/protocol'
 import type { Agent } from './agent.ts'
 import type { AgentGraph } from './agent-graph.ts'
-import { orAborted } from './or-aborted.ts'
+
+/** For setting up, or tearing down, one state. */
+const stateTimeoutMs = 120_000
+
+/** For a set-up that is still under way when the task has ended. */
+const stateGraceMs = 1000
 
 export interface LocalContextOptions {
   readonly task: Task
@@ -27,6 +41,8 @@ export function createLocalContext({ task, graph, signal, limits, environment, p
   const edges: AgentEdge[] = []
   const toolCalls: ToolCallRecord[] = []
   const leases = new Map<string, Promise<EnvironmentLease>>()
+  const attempt = { rollout: task.id, attempt: 0, task, signal }
+  const states = createAttemptStates({ attempt, timeoutMs: stateTimeoutMs, graceMs: stateGraceMs })
   let started = 0
 
   const record = async (
@@ -64,10 +80,7 @@ export function createLocalContext({ task, graph, signal, limits, environment, p
   }
 
   const context: RolloutContext = {
-    rollout: task.id,
-    attempt: 0,
-    task,
-    signal,
+    ...attempt,
     limits,
     policy(agent = 'agent') {
       if (policy) return policy
@@ -91,6 +104,7 @@ export function createLocalContext({ task, graph, signal, limits, environment, p
         },
       }
     },
+    state: (definition) => states.get(definition),
     recordEdge: (edge) => {
       edges.push(edge)
     },
@@ -101,7 +115,7 @@ export function createLocalContext({ task, graph, signal, limits, environment, p
     edges,
     toolCalls,
     async close() {
-      const settled = await Promise.allSettled(leases.values())
+      const [settled] = await Promise.all([Promise.allSettled(leases.values()), states.close()])
       await Promise.allSettled(settled.map((entry) => (entry.status === 'fulfilled' ? entry.value.close() : undefined)))
     },
   }

@@ -1,39 +1,47 @@
-import { type Task, type ToolDefinition, type ToolResult, TrainError } from '@aworld-train/protocol'
+import type { AttemptContext, AttemptState } from '@aworld-train/core'
+import { type ToolDefinition, type ToolResult, TrainError } from '@aworld-train/protocol'
 import { z } from 'zod'
 import { describeValue } from './named-options.ts'
 
-/** What a tool may use while it runs. */
-export interface ToolContext {
-  /** Aborts when the rollout ends or a budget is spent. */
-  readonly signal: AbortSignal
-  readonly task: Task
-  readonly rollout: string
+/** What a tool may use while it runs; its signal aborts when the attempt ends or a budget is spent. */
+export interface ToolContext<State = undefined> extends AttemptContext {
   readonly agent: string
   /** The model's id for this call. */
   readonly callId: string
+  /** What `state` set up for this attempt. */
+  readonly state: State
 }
 
-export interface ToolOptions<Parameters extends z.ZodType> {
+export interface ToolOptions<Parameters extends z.ZodType, State = undefined> {
   /** 1 to 64 letters, digits, `_` or `-`. */
   readonly name: string
   readonly description?: string | undefined
   readonly parameters: Parameters
   /** A text is given to the model as it is, `{ content, isError }` too, anything else as JSON. A throw is an error the model sees. */
-  readonly execute: (args: z.output<Parameters>, context: ToolContext) => unknown
+  readonly execute: (args: z.output<Parameters>, context: ToolContext<State>) => unknown
+  /** What each attempt has for itself, set up before the first call and torn down at its end; tools with one definition share it. */
+  readonly state?: AttemptState<State> | undefined
 }
 
 /** A tool that runs in this process. */
 export interface Tool {
   readonly name: string
   readonly definition: ToolDefinition
+  readonly state?: AttemptState<unknown> | undefined
   /** Resolves with `isError` for arguments that do not fit and for a throw; rejects only when the signal aborted. */
-  invoke(args: Readonly<Record<string, unknown>>, context: ToolContext): Promise<ToolResult>
+  invoke(args: Readonly<Record<string, unknown>>, context: ToolContext<unknown>): Promise<ToolResult>
 }
 
 const functionName = /^[a-zA-Z0-9_-]{1,64}$/
 
-/** A tool for an agent; the arguments of `execute` are typed by `parameters`. */
-export function tool<Parameters extends z.ZodType>({ name, description, parameters, execute }: ToolOptions<Parameters>): Tool {
+/** Types what each attempt has for itself, for several tools or an agent function; returns it as it is. */
+export function defineState<State>(definition: AttemptState<State>): AttemptState<State> {
+  return definition
+}
+
+/** A tool for an agent; the arguments of `execute` are typed by `parameters`, its `context.state` by `state`. */
+export function tool<Parameters extends z.ZodType, State = undefined>(options: ToolOptions<Parameters, State>): Tool {
+  const { name, description, parameters, execute, state } = options
   if (typeof name !== 'string' || !functionName.test(name)) {
     throw new TrainError('CONFIG_INVALID', `tool(): the name is ${describeValue(name)}; use 1 to 64 letters, digits, "_" or "-".`)
   }
@@ -44,14 +52,17 @@ export function tool<Parameters extends z.ZodType>({ name, description, paramete
     )
   }
   if (typeof execute !== 'function') throw new TrainError('CONFIG_INVALID', `Tool "${name}" has no execute function; add one.`)
+  if (state !== undefined && typeof state?.setup !== 'function')
+    throw new TrainError('CONFIG_INVALID', `Tool "${name}": state is ${describeValue(state)}; use { setup, teardown }.`)
   return {
     name,
+    state: state as AttemptState<unknown> | undefined,
     definition: { name, ...(description ? { description } : {}), parameters: toParametersSchema(name, parameters) },
     async invoke(args, context) {
       const parsed = await parameters.safeParseAsync(args)
       if (!parsed.success) return { content: `Error: invalid arguments for "${name}": ${describeIssues(parsed.error)}`, isError: true }
       try {
-        return toToolResult(await execute(parsed.data, context))
+        return toToolResult(await execute(parsed.data, context as ToolContext<State>))
       } catch (error) {
         context.signal.throwIfAborted()
         return { content: `Error: ${error instanceof Error ? error.message : String(error)}`, isError: true }

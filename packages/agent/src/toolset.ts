@@ -44,10 +44,12 @@ export async function createToolset(agent: Agent, run: ProgramRun, runAgent: Run
 
   const carryOut = (entry: Entry, call: ToolCall, args: Arguments, signal: AbortSignal): Promise<ToolResult> => {
     if (entry.kind === 'environment') return leased!.call({ id: call.id, name: call.name, arguments: args }, signal)
-    return context.runTool(name, call, (limit) => {
+    return context.runTool(name, call, async (limit) => {
       const both = limit === signal ? limit : AbortSignal.any([limit, signal])
       if (entry.kind === 'agent') return askAgent(entry.agent, args, name, run, runAgent, both)
-      return entry.tool.invoke(args, { signal: both, task: context.task, rollout: context.rollout, agent: name, callId: call.id })
+      const { rollout, attempt, task } = context
+      const state = entry.tool.state && (await context.state(entry.tool.state))
+      return entry.tool.invoke(args, { rollout, attempt, task, signal: both, agent: name, callId: call.id, state })
     })
   }
 

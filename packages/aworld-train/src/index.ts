@@ -7,6 +7,7 @@ export {
   type AgentHooks,
   type AgentOptions,
   createRunners,
+  defineState,
   RunConfig,
   type RunConfigOptions,
   Swarm,
@@ -22,6 +23,8 @@ export { type ChatModel, chatMlTemplate, loadChatModel } from '@aworld-train/cha
 export {
   type AgentAnswer,
   type AgentProgram,
+  type AttemptContext,
+  type AttemptState,
   type Environment,
   type McpConfig,
   type RolloutContext,

@@ -1,4 +1,6 @@
 export { type AdvantageKind, type GroupAdvantages, groupAdvantages } from './advantage/advantages.ts'
+export { type AttemptStates, type AttemptStatesOptions, createAttemptStates } from './attempt/attempt-states.ts'
+export { orAborted } from './attempt/or-aborted.ts'
 export type * from './contracts/index.ts'
 export { fieldsOfLoggedTurn } from './contracts/turn-log.ts'
 export * from './http/index.ts'

@@ -1,17 +1,16 @@
-import type { AgentDeclaration, AgentProgram, PolicySession, RolloutContext } from '@aworld-train/core'
-import { type AgentEdge, type RolloutRequest, TrainError } from '@aworld-train/protocol'
+import type { AgentDeclaration, AgentProgram, AttemptContext, AttemptState, PolicySession, RolloutContext } from '@aworld-train/core'
+import { type AgentEdge, TrainError } from '@aworld-train/protocol'
 import type { AttemptTools } from './attempt-tools.ts'
 import type { ToolJournal } from './tool-journal.ts'
 
 export interface AttemptContextOptions {
-  readonly request: RolloutRequest
-  readonly attempt: number
+  readonly attempt: AttemptContext
   readonly program: AgentProgram
   readonly session: PolicySession
   readonly journal: ToolJournal
   readonly tools: AttemptTools
+  readonly state: <State>(definition: AttemptState<State>) => Promise<State>
   readonly edges: AgentEdge[]
-  readonly signal: AbortSignal
   readonly maxTurns: number | undefined
   readonly maxToolCalls: number | undefined
 }
@@ -20,7 +19,8 @@ const functionAgent = 'agent'
 
 /** What an agent sees of its attempt. Once the attempt has its result, everything here is refused with the signal's reason. */
 export function createAttemptContext(options: AttemptContextOptions): RolloutContext {
-  const { request, attempt, program, session, journal, tools, edges, signal, maxTurns, maxToolCalls } = options
+  const { attempt, program, session, journal, tools, state, edges, maxTurns, maxToolCalls } = options
+  const { signal } = attempt
 
   function declared(name = program.agents.length === 1 ? program.agents[0]!.name : functionAgent): AgentDeclaration {
     signal.throwIfAborted()
@@ -31,13 +31,11 @@ export function createAttemptContext(options: AttemptContextOptions): RolloutCon
   }
 
   return {
-    rollout: request.key,
-    attempt,
-    task: request.task,
-    signal,
+    ...attempt,
     limits: { maxTurns, maxToolCalls },
     policy: (agent) => session.endpoint(declared(agent).name),
     tools: async (agent) => tools.tools(declared(agent)),
+    state,
     recordEdge(edge) {
       signal.throwIfAborted()
       edges.push(edge)

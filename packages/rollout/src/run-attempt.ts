@@ -1,4 +1,12 @@
-import type { AgentAnswer, AgentProgram, AttemptLog, Environment, PolicyGateway } from '@aworld-train/core'
+import {
+  type AgentAnswer,
+  type AgentProgram,
+  type AttemptLog,
+  type AttemptState,
+  createAttemptStates,
+  type Environment,
+  type PolicyGateway,
+} from '@aworld-train/core'
 import {
   type AgentEdge,
   type Message,
@@ -85,18 +93,21 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
     signal: stop.signal,
     leaseTimeoutMs: options.leaseTimeoutMs,
   })
-  const context = createAttemptContext({
-    request,
-    attempt,
-    program,
-    session,
-    journal,
-    tools,
-    edges,
-    signal: stop.signal,
-    maxTurns,
-    maxToolCalls,
-  })
+  const own = { rollout: key, attempt, task, signal: stop.signal }
+  const states = createAttemptStates({ attempt: own, timeoutMs: options.leaseTimeoutMs, graceMs: options.abandonAfterMs })
+  /** Without its state an attempt is void, whatever its agent makes of that. */
+  const state = async <State>(definition: AttemptState<State>): Promise<State> => {
+    const release = budget.hold()
+    try {
+      return await states.get(definition)
+    } catch (error) {
+      stop.abort(error)
+      throw error
+    } finally {
+      release()
+    }
+  }
+  const context = createAttemptContext({ attempt: own, program, session, journal, tools, state, edges, maxTurns, maxToolCalls })
 
   const outcome = await outcomeOf(() => program.run(task, context), stop.signal, options.abandonAfterMs)
   const endedAt = Date.now()
@@ -104,8 +115,8 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
   budget.stop()
   signal.removeEventListener('abort', cancel)
   stop.abort(rolloutEnded(key))
-  const [trajectories, problems] = await Promise.all([session.close(), tools.close()])
-  for (const problem of problems) options.onWarning(problem)
+  const [trajectories, ...problems] = await Promise.all([session.close(), tools.close(), states.close()])
+  for (const problem of problems.flat()) options.onWarning(problem)
 
   const { stopReason, error } = decideStop({
     outcome,

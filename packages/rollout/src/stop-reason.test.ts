@@ -49,6 +49,12 @@ const cases: readonly [name: string, input: Partial<StopInput>, stopReason: Stop
   ['out of time, not returned', { outcome: { kind: 'abandoned' }, aborted: timeLimit('a', 5) }, 'time-limit', 'AGENT_LIMIT'],
   ['out of tool calls', { outcome: threw(new Error('aborted')), aborted: toolCallLimit('a', 5) }, 'tool-call-limit', 'AGENT_LIMIT'],
   ['cancelled', { outcome: { kind: 'abandoned' }, aborted: cancelled('a') }, 'cancelled', 'ROLLOUT_CANCELLED'],
+  [
+    'an answer of an attempt that has lost its state',
+    { outcome: answered('42'), aborted: of('ENVIRONMENT_START_FAILED') },
+    'failed',
+    'ENVIRONMENT_START_FAILED',
+  ],
   ['thrown', { outcome: threw('text') }, 'failed', 'AGENT_FAILED'],
   [
     'thrown for a lost policy',

@@ -28,8 +28,9 @@ export function decideStop({ outcome, aborted, policyFailure, environmentFailure
   const failure = policyFailure === null ? null : toTrainError(policyFailure, 'POLICY_UNAVAILABLE')
   const limit = limitOf(aborted) ?? limitOf(failure)
   if (limit) return limit
-  if (outcome.kind === 'abandoned')
-    return { stopReason: 'failed', error: aborted ?? new TrainError('AGENT_FAILED', 'The agent did not return.') }
+  // What aborts a rollout and is no limit is a fault of what it runs in.
+  if (aborted) return { stopReason: 'failed', error: aborted }
+  if (outcome.kind === 'abandoned') return { stopReason: 'failed', error: new TrainError('AGENT_FAILED', 'The agent did not return.') }
   if (outcome.kind === 'threw') {
     const own = outcome.error instanceof TrainError ? outcome.error : agentFailed(outcome.error)
     // What an agent throws after a failed call is mostly its client's word for that failure.

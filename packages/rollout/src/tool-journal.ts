@@ -1,3 +1,4 @@
+import { orAborted } from '@aworld-train/core'
 import type { ToolCallRecord, ToolResult, TrainError, Trajectory } from '@aworld-train/protocol'
 import { toolCallLimit } from './rollout-errors.ts'
 
@@ -56,7 +57,7 @@ export function createToolJournal({ rollout, maxToolCalls = Number.POSITIVE_INFI
       const entry: Entry = { call, startedAt: Date.now(), endedAt: 0, content: '', isError: false }
       entries.push(entry)
       try {
-        const result = await orAbort(run(signal), signal)
+        const result = await orAborted(run(signal), signal)
         end(entry, result.content, result.isError)
         return result
       } catch (error) {
@@ -114,14 +115,4 @@ function compactJson(text: string): string {
   } catch {
     return text
   }
-}
-
-/** A tool that does not heed the signal is not waited for. */
-function orAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise<T>((resolve, reject) => {
-    const abort = () => reject(signal.reason)
-    if (signal.aborted) abort()
-    signal.addEventListener('abort', abort, { once: true })
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
-  })
 }

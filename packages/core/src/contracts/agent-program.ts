@@ -25,6 +25,24 @@ export interface BudgetLimits {
   readonly maxToolCalls?: number | undefined
 }
 
+/** One attempt at a task, for what is set up for it. */
+export interface AttemptContext {
+  readonly rollout: string
+  /** From 0; an attempt that failed is made again with the next number. */
+  readonly attempt: number
+  readonly task: Task
+  /** For `setup`: aborts when the attempt ends or the deadline passes. For `teardown`: aborts when its deadline passes. */
+  readonly signal: AbortSignal
+}
+
+/** What each attempt has for itself. The definition is shared, and is what a state is found by; no two attempts share a state. */
+export interface AttemptState<State> {
+  /** Runs once in an attempt, at the first use. A throw or a missed deadline fails the attempt, which may be made again; no reward is given. */
+  readonly setup: (context: AttemptContext) => State | Promise<State>
+  /** Runs once for each set-up that succeeded, when the attempt ends, however it ends. A throw is a warning. */
+  readonly teardown?: ((state: State, context: AttemptContext) => unknown) | undefined
+}
+
 /** What a running agent may use of its rollout. */
 export interface RolloutContext {
   readonly rollout: string
@@ -37,6 +55,8 @@ export interface RolloutContext {
   policy(agent?: string): PolicyEndpoint
   /** The leased tools of an agent; none when it declares no servers. Calls are counted, recorded and cancelled here. */
   tools(agent?: string): Promise<Tools>
+  /** The state of this attempt by its definition, which sets it up at the first call. Rejects with ENVIRONMENT_START_FAILED. */
+  state<State>(definition: AttemptState<State>): Promise<State>
   recordEdge(edge: AgentEdge): void
   /** For tools that are not MCP: runs `call`, counts it and keeps its record. */
   runTool(

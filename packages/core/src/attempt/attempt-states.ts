@@ -1,0 +1,92 @@
+import { TrainError } from '@aworld-train/protocol'
+import type { AttemptContext, AttemptState } from '../contracts/agent-program.ts'
+import { orAborted } from './or-aborted.ts'
+
+export interface AttemptStatesOptions {
+  /** Its signal ends set-ups that are under way. */
+  readonly attempt: AttemptContext
+  /** For one set-up, and for one tear-down. */
+  readonly timeoutMs: number
+  /** For a set-up that is still under way when the attempt has ended. */
+  readonly graceMs: number
+}
+
+/** The states of one attempt. */
+export interface AttemptStates {
+  /** Sets up at the first call, and gives the same to every later one. Rejects with ENVIRONMENT_START_FAILED, or with the reason of the attempt's signal. */
+  get<State>(definition: AttemptState<State>): Promise<State>
+  /** Tears down what was set up, once; resolves to what went wrong with that. */
+  close(): Promise<TrainError[]>
+}
+
+interface OpenState {
+  readonly ready: Promise<unknown>
+  tearDown(): Promise<void>
+}
+
+export function createAttemptStates({ attempt, timeoutMs, graceMs }: AttemptStatesOptions): AttemptStates {
+  const { rollout, signal } = attempt
+  const states = new Map<unknown, OpenState>()
+
+  function failed(what: string, cause: unknown): TrainError {
+    const reason = (cause instanceof Error ? cause.message : String(cause)).replace(/\.$/, '')
+    const message = `The ${what} of a state of rollout "${rollout}" failed: ${reason}. Correct it, or what it depends on.`
+    return new TrainError('ENVIRONMENT_START_FAILED', message, { cause })
+  }
+
+  function open<State>({ setup, teardown }: AttemptState<State>): OpenState {
+    let started: Promise<State>
+    const run = (limit: AbortSignal) => {
+      started = (async () => setup({ ...attempt, signal: limit }))()
+      return started
+    }
+    const ready = withLimit(timeoutMs, run, signal).catch((error: unknown) => {
+      throw signal.aborted ? signal.reason : failed('set-up', error)
+    })
+    return {
+      ready,
+      async tearDown() {
+        const ended = started.then(
+          async (state) => teardown && (await withLimit(timeoutMs, async (limit) => teardown(state, { ...attempt, signal: limit }))),
+          () => {},
+        )
+        ended.catch(() => {})
+        // A set-up that heeds no signal is not waited for; what it made is torn down when it ends after all.
+        await withLimit(graceMs, () => started.then(noop, noop))
+        await ended
+      },
+    }
+  }
+
+  return {
+    async get<State>(definition: AttemptState<State>) {
+      signal.throwIfAborted()
+      const state = states.get(definition) ?? open(definition)
+      states.set(definition, state)
+      return (await state.ready) as State
+    },
+    async close() {
+      const ended = Array.from(states.values(), (state) =>
+        state.tearDown().then(
+          () => null,
+          (error: unknown) => failed('tear-down', error),
+        ),
+      )
+      return (await Promise.all(ended)).filter((error) => error !== null)
+    },
+  }
+}
+
+const noop = () => {}
+
+/** Runs with a signal that aborts after `milliseconds`, or with `outer`, and waits no longer than that. */
+async function withLimit<Value>(milliseconds: number, run: (limit: AbortSignal) => Promise<Value>, outer?: AbortSignal): Promise<Value> {
+  const deadline = new AbortController()
+  const timer = setTimeout(() => deadline.abort(new Error(`it took more than ${milliseconds} ms`)), milliseconds)
+  const limit = outer ? AbortSignal.any([outer, deadline.signal]) : deadline.signal
+  try {
+    return await orAborted(run(limit), limit)
+  } finally {
+    clearTimeout(timer)
+  }
+}
