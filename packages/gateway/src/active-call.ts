@@ -29,7 +29,6 @@ export class ActiveCall implements KeepAwake {
   readonly #response: HttpResponse
   #controller: AbortController | null = null
   #aborted: CallAborted | null = null
-  #hook: ((reason: CallAborted) => void) | null = null
   #loss: Loss | null = null
   #cut: Cut | null = null
   #sending = false
@@ -62,9 +61,6 @@ export class ActiveCall implements KeepAwake {
   #abort(why: Loss | Cut): void {
     if (this.#aborted) return
     this.#aborted = new CallAborted(why)
-    const hook = this.#hook
-    this.#hook = null
-    hook?.(this.#aborted)
     this.#controller?.abort(this.#aborted)
   }
 
@@ -79,11 +75,6 @@ export class ActiveCall implements KeepAwake {
   /** What the signal has as its reason; `null` while it has not aborted. */
   aborted(): CallAborted | null {
     return this.#aborted
-  }
-
-  /** `hook` is called when the call is aborted, and forgotten then; `null` takes it back. */
-  onAbort(hook: ((reason: CallAborted) => void) | null): void {
-    this.#hook = hook
   }
 
   lost(): Loss | null {

@@ -30,9 +30,6 @@ export interface ChatCallOutcome {
   readonly weightVersions: readonly number[]
 }
 
-/** Hears how a call ended: `outcome` is `null` where `error` is not. */
-export type ChatCallEnd = (error: unknown, outcome: ChatCallOutcome | null) => void
-
 /** What a recorded answer says of its tokens. */
 export interface ReportedCompletion {
   readonly promptTokenIds: Int32Array
@@ -76,14 +73,7 @@ export interface ChatEngine {
   readonly reader: URL
   /** Rejects with a TrainError when no answer could be had, or with the signal's reason. */
   send(call: ChatCall, handler: ChatAnswerHandler, signal: AbortSignal): Promise<ChatCallOutcome>
-  /**
-   * As `send`, for many calls a second: nothing is awaited. `ended` is called once, maybe before this returns, and what is
-   * returned aborts the call with a reason, with which it ends.
-   */
-  begin?(call: ChatCall, handler: ChatAnswerHandler, ended: ChatCallEnd): (reason: Error) => void
   weightVersion(): number
-  /** What handlers are given is theirs alone: its memory is freed when it has been used. */
-  readonly givesChunks?: boolean | undefined
   /** Answers at once from what is known. An engine without it is ready while it is open. */
   health?(): EngineHealth
   close(): Promise<void>

@@ -51,30 +51,12 @@ export function withMember(pieces: readonly Uint8Array[], member: string): reado
   return kept
 }
 
-/** Adds the salt to bodies, most of which end with the same bytes as the one before. */
-function createSalting(): (pieces: readonly Uint8Array[], salt: string) => readonly Uint8Array[] {
-  let lastEnd: Uint8Array | null = null
-  let lastSalt = ''
-  let salted = new Uint8Array(0)
-  return (pieces, salt) => {
-    const [begin, end] = pieces as [Uint8Array, Uint8Array]
-    if (pieces.length === 2 && end === lastEnd && salt === lastSalt) return [begin, salted]
-    const whole = withMember(pieces, `"cache_salt":${JSON.stringify(salt)}`)
-    if (pieces.length !== 2 || whole.length !== 3) return whole
-    lastEnd = end
-    lastSalt = salt
-    salted = Buffer.concat([whole[1]!, whole[2]!])
-    return [begin, salted]
-  }
-}
-
 export function createChatEngine({ fleet, ownsFleet, model, policy, logprobs, reader, splice }: ChatEngineParts): RemoteChatEngine {
   let closed = false
-  const salting = createSalting()
   const isClosed = () => new TrainError('POLICY_UNAVAILABLE', `Engine "${model.name}" is closed; create another.`)
   const toFleetCall = ({ body, stream, affinity, traceHeaders }: ChatCall): FleetCall => ({
     path: '/v1/chat/completions',
-    body: ({ salt }) => salting(body, salt),
+    body: ({ salt }) => withMember(body, `"cache_salt":${JSON.stringify(salt)}`),
     stream,
     affinity,
     policy,
@@ -87,16 +69,10 @@ export function createChatEngine({ fleet, ownsFleet, model, policy, logprobs, re
     logprobs,
     reader,
     splice,
-    givesChunks: true,
     async send(call, handler, signal) {
       if (closed) throw isClosed()
       signal.throwIfAborted()
       return fleet.send(toFleetCall(call), handler, signal)
-    },
-    begin(call, handler, ended) {
-      if (!closed) return fleet.begin(toFleetCall(call), handler, ended)
-      ended(isClosed(), null)
-      return () => {}
     },
     weightVersion: () => fleet.weightVersion(policy),
     health: () => fleetHealth(fleet),

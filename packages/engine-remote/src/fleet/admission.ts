@@ -13,8 +13,6 @@ interface Waiter {
 
 /** Gives calls a place at a replica, in order of arrival, and takes it back. */
 export interface Admission {
-  /** As `enter`, where no call has to wait and the rollout stays where it is: `null` otherwise. */
-  tryEnter(affinity: string): Replica | null
   /** Resolves to a replica that has one more call in flight; each is matched by one `leave`. Rejects with the signal's reason. */
   enter(affinity: string, signal: AbortSignal): Promise<Replica>
   leave(replica: Replica): void
@@ -110,22 +108,10 @@ export function createAdmission(replicas: readonly Replica[], limits: FleetLimit
     }
   }
 
-  /** As chooseReplica would say, without a look at the others. */
-  function tryEnter(affinity: string): Replica | null {
-    if (holds > 0) return null
-    const pinned = sessions.get(affinity)
-    const own = pinned === undefined ? undefined : replicas[pinned]
-    if (!own || !isUsable(own) || own.inFlight >= limits.maxInFlight || queues[own.index]!.size > 0) return null
-    return take(affinity, own, false)
-  }
-
   return {
     sessions,
-    tryEnter,
     async enter(affinity, signal) {
       signal.throwIfAborted()
-      const own = tryEnter(affinity)
-      if (own) return own
       const choice = holds > 0 ? ({ kind: 'wait-anywhere' } as const) : chooseReplica(loads(), sessions.get(affinity), limits)
       if (choice.kind === 'take') return take(affinity, replicas[choice.index] as Replica, choice.moved)
       if (waiting() >= limits.maxWaiting) {

@@ -1,6 +1,6 @@
 import { TrainError } from '@aworld-train/protocol'
+import { errors } from 'undici'
 import { toServerError } from '../http/server-error.ts'
-import { ResponseError } from '../http1/response-head.ts'
 import type { ExchangeEnd } from './exchange.ts'
 
 const stages = {
@@ -9,17 +9,19 @@ const stages = {
   answered: 'closed the connection in the middle of its answer',
 }
 
+/** The answer is no HTTP/1.1. */
+const unreadable = [errors.HTTPParserError, errors.ResponseContentLengthMismatchError, errors.HeadersOverflowError]
+
 /** What a call ends with whose exchange did not go well. */
 export function toCallError(server: string, end: Exclude<ExchangeEnd, { kind: 'answered' }>): TrainError {
   if (end.kind === 'refused') return toServerError({ server, ...end })
   const { stage, cause } = end
   const details = { server, stage }
-  if (cause instanceof ResponseError)
-    return new TrainError('POLICY_UNAVAILABLE', `${server} cannot be understood: ${cause.message}; check what runs there.`, {
-      cause,
-      details,
-    })
-  return new TrainError('POLICY_UNAVAILABLE', `${server} ${stages[stage]}: ${cause.message}; check that it runs.`, { cause, details })
+  // Where a name has several addresses, and none answers, the error of them all has no text.
+  const why = cause.message || `${(cause as NodeJS.ErrnoException).code}`
+  if (unreadable.some((kind) => cause instanceof kind))
+    return new TrainError('POLICY_UNAVAILABLE', `${server} cannot be understood: ${why}; check what runs there.`, { cause, details })
+  return new TrainError('POLICY_UNAVAILABLE', `${server} ${stages[stage]}: ${why}; check that it runs.`, { cause, details })
 }
 
 export function restarted(server: string): TrainError {

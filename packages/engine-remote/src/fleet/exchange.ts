@@ -1,9 +1,17 @@
-import type { CallHandler } from '../http1/connection.ts'
-import type { ConnectionPool, PoolCall, PoolRequest } from '../http1/connection-pool.ts'
-import type { ResponseHead } from '../http1/response-head.ts'
+import { TrainError } from '@aworld-train/protocol'
+import { type Dispatcher, errors } from 'undici'
+import type { Connections } from '../http/connections.ts'
+
+export interface ExchangeRequest {
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: readonly Uint8Array[]
+  /** Over a connection of its own. */
+  readonly fresh: boolean
+}
 
 export interface ExchangeHandler {
-  onHead(head: ResponseHead): void
+  onHead(head: { readonly status: number; readonly contentType: string; readonly retryAfter: string | null }): void
   /** `false` asks the server to wait until `resume` is called. */
   onData(chunk: Buffer, resume: () => void): boolean
 }
@@ -19,109 +27,77 @@ export type ExchangeEnd =
       readonly cause: Error
     }
 
-/** What an exchange ends with that was aborted. */
-export interface Aborted {
-  readonly kind: 'aborted'
-  readonly reason: unknown
-}
-
 const maxRefusalBytes = 64 * 1024
-const answered: ExchangeEnd = { kind: 'answered' }
 
-interface Refusal {
-  readonly status: number
-  readonly retryAfter: string | null
-  readonly chunks: Buffer[]
-  bytes: number
-}
+const headerOf = (value: string | string[] | undefined): string | undefined => (Array.isArray(value) ? value[0] : value)
 
 /**
- * One request and its answer. A 2xx goes to the handler as it comes; another status is read whole, up to 64 KiB. Once it is
- * aborted the connection is closed, which makes a server stop generating, and nothing more is heard.
+ * One request and its answer. A 2xx goes to the handler as it comes; another status is read whole, up to 64 KiB. Rejects with
+ * the signal's reason only; then the connection is closed, which makes a server stop generating, and nothing more is heard.
  */
-export class Exchange implements CallHandler {
-  readonly #handler: ExchangeHandler
-  #ended: ((end: ExchangeEnd | Aborted) => void) | null
-  #call: PoolCall | null = null
-  #startedAt = 0
-  #refusal: Refusal | null = null
-  #answered = false
-  #resume: (() => void) | null = null
-
-  constructor(handler: ExchangeHandler, ended: (end: ExchangeEnd | Aborted) => void) {
-    this.#handler = handler
-    this.#ended = ended
-  }
-
-  send(pool: ConnectionPool, request: PoolRequest): void {
-    this.#call = pool.post(request, this)
-  }
-
-  abort(reason: unknown): void {
-    if (!this.#ended) return
-    this.#end({ kind: 'aborted', reason })
-    this.#call?.abort()
-  }
-
-  #end(end: ExchangeEnd | Aborted): void {
-    const ended = this.#ended
-    this.#ended = null
-    ended?.(end)
-  }
-
-  onStart(): void {
-    this.#startedAt = performance.now()
-  }
-
-  onHead(head: ResponseHead): void {
-    this.#answered = true
-    const { status, retryAfter } = head
-    if (status >= 300) this.#refusal = { status, retryAfter, chunks: [], bytes: 0 }
-    else this.#handler.onHead(head)
-  }
-
-  onData(chunk: Buffer): boolean {
-    const refusal = this.#refusal
-    if (refusal) {
-      if (refusal.bytes < maxRefusalBytes) refusal.chunks.push(chunk)
-      refusal.bytes += chunk.length
-      return true
-    }
-    this.#resume ??= () => {
-      // The connection may serve somebody else by now.
-      if (this.#ended) this.#call?.resume()
-    }
-    return this.#handler.onData(chunk, this.#resume)
-  }
-
-  onEnd(): void {
-    if (!this.#refusal) {
-      this.#end(answered)
-      return
-    }
-    const { status, retryAfter, chunks } = this.#refusal
-    this.#end({ kind: 'refused', status, retryAfter, body: Buffer.concat(chunks).toString('utf8', 0, maxRefusalBytes) })
-  }
-
-  onError(cause: Error, reused: boolean): void {
-    const startedAt = this.#startedAt
-    const afterMs = startedAt === 0 ? 0 : performance.now() - startedAt
-    const stage = this.#answered ? 'answered' : startedAt === 0 ? 'connect' : 'sent'
-    this.#end({ kind: 'failed', stage, reused, afterMs, cause })
-  }
-}
-
-/** Rejects with the signal's reason only. */
-export function exchange(pool: ConnectionPool, request: PoolRequest, handler: ExchangeHandler, signal: AbortSignal): Promise<ExchangeEnd> {
+export function exchange(
+  connections: Connections,
+  { path, headers, body, fresh }: ExchangeRequest,
+  handler: ExchangeHandler,
+  signal: AbortSignal,
+): Promise<ExchangeEnd> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason)
-    const abort = () => started.abort(signal.reason)
-    const started = new Exchange(handler, (end) => {
+    let controller: Dispatcher.DispatchController | null = null
+    let startedAt: number | null = null
+    let answered = false
+    let refusal: { status: number; retryAfter: string | null; chunks: Buffer[]; bytes: number } | null = null
+    const settle = (end: ExchangeEnd): void => {
       signal.removeEventListener('abort', abort)
-      if (end.kind === 'aborted') reject(end.reason)
-      else resolve(end)
-    })
+      resolve(end)
+    }
+    const abort = (): void => {
+      reject(signal.reason)
+      controller?.abort(new Error('aborted', { cause: signal.reason }))
+    }
     signal.addEventListener('abort', abort, { once: true })
-    started.send(pool, request)
+
+    connections.dispatch(
+      { method: 'POST', path, headers, body: body.length === 1 ? body[0]! : Buffer.concat(body) },
+      {
+        onRequestStart(started) {
+          if (signal.aborted) return started.abort(new Error('aborted before it was sent'))
+          controller = started
+          startedAt = performance.now()
+        },
+        onResponseStart(_controller, status, answerHeaders) {
+          if (status < 200) return
+          answered = true
+          const retryAfter = headerOf(answerHeaders['retry-after']) ?? null
+          if (status >= 300) refusal = { status, retryAfter, chunks: [], bytes: 0 }
+          else handler.onHead({ status, contentType: headerOf(answerHeaders['content-type']) ?? '', retryAfter })
+        },
+        onResponseData(current, chunk) {
+          if (refusal) {
+            if (refusal.bytes < maxRefusalBytes) refusal.chunks.push(chunk)
+            refusal.bytes += chunk.length
+          } else if (!handler.onData(chunk, () => current.resume())) current.pause()
+        },
+        onResponseEnd() {
+          if (!refusal) return settle({ kind: 'answered' })
+          const { status, retryAfter, chunks } = refusal
+          settle({ kind: 'refused', status, retryAfter, body: Buffer.concat(chunks).toString('utf8', 0, maxRefusalBytes) })
+        },
+        onResponseError(_controller, cause) {
+          const { bytesRead = 0 } = (cause as { socket?: { bytesRead?: number } }).socket ?? {}
+          settle({
+            kind: 'failed',
+            stage: answered ? 'answered' : startedAt === null ? 'connect' : 'sent',
+            reused: bytesRead > 0,
+            afterMs: startedAt === null ? 0 : performance.now() - startedAt,
+            cause: cause instanceof errors.InvalidArgumentError ? unsendable(cause) : cause,
+          })
+        },
+      },
+      fresh,
+    )
   })
 }
+
+const unsendable = (cause: Error) =>
+  new TrainError('CONFIG_INVALID', `A request cannot be sent: ${cause.message}; mend the configuration of the server.`, { cause })

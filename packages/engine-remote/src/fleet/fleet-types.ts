@@ -41,9 +41,6 @@ export interface FleetOutcome {
   readonly weightVersions: readonly number[]
 }
 
-/** Hears how a call ended: `outcome` is `null` where `error` is not. */
-export type FleetCallEnd = (error: unknown, outcome: FleetOutcome | null) => void
-
 export interface ReplicaState {
   readonly server: string
   readonly inFlight: number
@@ -73,8 +70,6 @@ export interface Fleet {
   weightVersion(policy?: string): number
   /** Rejects with a typed error, or with the signal's reason; then the server hears that nobody listens. */
   send(call: FleetCall, handler: ExchangeHandler, signal: AbortSignal): Promise<FleetOutcome>
-  /** As `send`, without a promise: `ended` is called once, maybe before this returns, and what is returned aborts the call. */
-  begin(call: FleetCall, handler: ExchangeHandler, ended: FleetCallEnd): (reason: Error) => void
   /** Takes a server out and resolves when no call is in flight there. */
   drain(server: string, signal: AbortSignal): Promise<void>
   /** Brings a drained server back. */
@@ -99,7 +94,7 @@ export interface FleetParts {
   pauseProbes(): void
   resumeProbes(): void
   setPublished(version: number, policy?: string): void
-  /** Sends past admission, to one replica. */
+  /** Sends past admission, over a connection of its own, to one replica. */
   sendTo(replica: Replica, call: FleetCall, handler: ExchangeHandler, signal: AbortSignal): Promise<FleetOutcome>
   /** Resolves when no call is in flight at any of these. */
   drained(replicas: readonly Replica[], signal: AbortSignal): Promise<void>

@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { quickFleet, send } from '../testing/fleet-calls.ts'
@@ -323,6 +324,28 @@ test('idle sockets are closed before the server would', async () => {
   await vi.waitFor(() => expect(servers[0]!.sockets()).toBe(0), { timeout: 3000 })
 })
 
+test('a server that keeps idle sockets for a shorter time is heeded', async () => {
+  const brief: Route = (_request, response) => sendJson(response, 200, {}, { connection: 'keep-alive', 'keep-alive': 'timeout=1' })
+  const { fleet, servers } = await serve(1, brief, { keepAliveMs: 60_000, probeIntervalMs: 60_000 })
+  const probed = servers[0]!.sockets()
+  await send(fleet)
+  await vi.waitFor(() => expect(servers[0]!.sockets()).toBe(probed), { timeout: 500 })
+})
+
+test('a server that closes an idle socket unannounced is asked at once how it is', async () => {
+  const sockets: Socket[] = []
+  const noticed: Route = (_request, response) => {
+    sockets.push(response.socket!)
+    sendJson(response, 200, {})
+  }
+  const { fleet, servers } = await serve(1, noticed, { keepAliveMs: 60_000, probeIntervalMs: 60_000 })
+  await send(fleet)
+  const probes = () => servers[0]!.seen.filter(({ path }) => path === '/health').length
+  const before = probes()
+  sockets[0]!.destroy()
+  await vi.waitFor(() => expect(probes()).toBe(before + 1))
+})
+
 const local = 'http://127.0.0.1:1'
 test.each([[[]], [['not a url']], [['ftp://127.0.0.1']], [[local, local]]])('servers %j are refused', async (replicas) => {
   await expect(quickFleet(replicas)).rejects.toMatchObject({ code: 'CONFIG_INVALID' })
@@ -337,6 +360,20 @@ test.each([{ maxInFlight: 0 }, { maxWaiting: -1 }, { probeIntervalMs: 0 }, { kee
     })
   },
 )
+
+test('a key that would begin another header is refused', async () => {
+  const fleet = quickFleet([local], { apiKey: 'a\r\nx: y' })
+  await expect(fleet).rejects.toMatchObject({ code: 'CONFIG_INVALID', message: expect.stringContaining('apiKey') })
+})
+
+test('a name at none of whose addresses a server listens is said to be refused', async () => {
+  const { fleet, servers } = await serve(1, fine)
+  const byName = await quickFleet([servers[0]!.url.replace('127.0.0.1', 'localhost')], { probeIntervalMs: 60_000 })
+  closers.push(() => byName.close())
+  await fleet.close()
+  await servers[0]!.close()
+  await expect(send(byName)).rejects.toThrow(/could not be reached: .*ECONNREFUSED/)
+})
 
 test('closing rejects what waits and what is in flight', async () => {
   const { fleet } = await serve(1, () => {}, { maxInFlight: 1 })

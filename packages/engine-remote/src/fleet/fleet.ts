@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto'
 import { TrainError } from '@aworld-train/protocol'
-import type { PoolRequest } from '../http1/connection-pool.ts'
 import { createAdmission, noReplica } from './admission.ts'
 import { restarted, toCallError } from './call-errors.ts'
-import { Exchange, type ExchangeEnd, type ExchangeHandler, exchange } from './exchange.ts'
-import type { Fleet, FleetCall, FleetCallEnd, FleetOptions, FleetOutcome, FleetParts } from './fleet-types.ts'
+import { type ExchangeEnd, type ExchangeHandler, exchange } from './exchange.ts'
+import type { Fleet, FleetCall, FleetOptions, FleetOutcome, FleetParts } from './fleet-types.ts'
 import { createProbes } from './probes.ts'
 import { readFleetOptions } from './read-fleet-options.ts'
 import { createReplica, currentVersion, isUsable, outOfService, type Replica, versionsOf } from './replica.ts'
@@ -36,8 +35,8 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
   const { apiKey, weightVersion = 0, onEvent = () => {} } = options
   const { urls, limits } = readFleetOptions(options)
   const headers: Record<string, string> = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }
-  const callHeaders = [...Object.entries(headers).flat(), 'content-type', 'application/json']
-  const streamHeaders = [...callHeaders, 'accept', 'text/event-stream']
+  const callHeaders = { ...headers, 'content-type': 'application/json' }
+  const streamHeaders = { ...callHeaders, accept: 'text/event-stream' }
   const members = urls.map((url, index) =>
     createReplica({
       index,
@@ -77,13 +76,6 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
     if (drains.size > 0) for (const check of drains) check()
   }
 
-  function requestTo(replica: Replica, { path, body, stream, policy, traceHeaders }: FleetCall, fresh: boolean): PoolRequest {
-    const version = currentVersion(replica, policy)
-    const salt = cacheSalt(version, policy)
-    const headers = stream ? streamHeaders : callHeaders
-    return { path: replica.base + path, headers, own: traceHeaders, body: body({ version, salt }), fresh }
-  }
-
   /** What was known of a replica when a call was sent there. */
   function lookAt(replica: Replica, policy: string | undefined): Before {
     const versions = versionsOf(replica, policy)
@@ -118,47 +110,18 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
     return false
   }
 
-  /** Sends once to a replica that holds a place for the call. */
-  async function once(replica: Replica, call: FleetCall, handler: ExchangeHandler, signal: AbortSignal, fresh = false): Promise<Judged> {
-    const before = lookAt(replica, call.policy)
-    return judge(replica, call.policy, before, await exchange(replica.pool, requestTo(replica, call, fresh), handler, signal))
-  }
-
-  async function send(
-    call: FleetCall,
-    handler: ExchangeHandler,
-    signal: AbortSignal,
-    given: readonly Failure[] = [],
-  ): Promise<FleetOutcome> {
-    assertOpen()
-    for (let before = given; ; ) {
-      if (members.every(({ stale }) => stale) && !admission.held()) throw noReplica(members)
-      const replica = await admission.enter(call.affinity, signal)
-      let result: Judged
-      try {
-        result = await once(replica, call, handler, signal, before.length > 0)
-      } finally {
-        left(replica)
-      }
-      if ('outcome' in result) return result.outcome
-      if (!triesAgain(replica, result, before)) throw result.error
-      before = [...before, result.failure]
+  /** Sends once to a replica. */
+  async function once(replica: Replica, call: FleetCall, handler: ExchangeHandler, signal: AbortSignal, fresh: boolean): Promise<Judged> {
+    const { path, body, stream, policy, traceHeaders } = call
+    const before = lookAt(replica, policy)
+    const version = currentVersion(replica, policy)
+    const request = {
+      path: replica.base + path,
+      headers: { ...(stream ? streamHeaders : callHeaders), ...traceHeaders },
+      body: body({ version, salt: cacheSalt(version, policy) }),
+      fresh,
     }
-  }
-
-  /** Sends what cannot be sent at once. */
-  function sendLater(
-    call: FleetCall,
-    handler: ExchangeHandler,
-    ended: FleetCallEnd,
-    before: readonly Failure[] = [],
-  ): (reason: Error) => void {
-    const controller = new AbortController()
-    send(call, handler, controller.signal, before).then(
-      (outcome) => ended(null, outcome),
-      (error: unknown) => ended(error, null),
-    )
-    return (reason) => controller.abort(reason)
+    return judge(replica, policy, before, await exchange(replica.connections, request, handler, signal))
   }
 
   function assertOpen(): void {
@@ -190,26 +153,21 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
     kind,
     limits,
     weightVersion: (policy = '') => published.get(policy) ?? (published.get('') as number),
-    send: (call, handler, signal) => send(call, handler, signal),
-    begin(call, handler, ended) {
-      const replica = closed ? null : admission.tryEnter(call.affinity)
-      if (!replica) return sendLater(call, handler, ended)
-      const before = lookAt(replica, call.policy)
-      let later: ((reason: Error) => void) | null = null
-      const started = new Exchange(handler, (end) => {
-        left(replica)
-        if (end.kind === 'aborted') return ended(end.reason, null)
-        const result = judge(replica, call.policy, before, end)
-        if ('outcome' in result) ended(null, result.outcome)
-        else if (triesAgain(replica, result, [])) later = sendLater(call, handler, ended, [result.failure])
-        else ended(result.error, null)
-      })
-      try {
-        started.send(replica.pool, requestTo(replica, call, false))
-      } catch (error) {
-        started.abort(error)
+    async send(call, handler, signal) {
+      assertOpen()
+      for (let before: readonly Failure[] = []; ; ) {
+        if (members.every(({ stale }) => stale) && !admission.held()) throw noReplica(members)
+        const replica = await admission.enter(call.affinity, signal)
+        let result: Judged
+        try {
+          result = await once(replica, call, handler, signal, before.length > 0)
+        } finally {
+          left(replica)
+        }
+        if ('outcome' in result) return result.outcome
+        if (!triesAgain(replica, result, before)) throw result.error
+        before = [...before, result.failure]
       }
-      return (reason) => (later ? later(reason) : started.abort(reason))
     },
     async drain(server, signal) {
       const replica = find(server)
@@ -251,7 +209,7 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
       const reason = new TrainError('POLICY_UNAVAILABLE', `The connection to ${urls.join(', ')} was closed.`)
       admission.rejectAll(reason)
       await probes.close()
-      await Promise.all(members.flatMap(({ pool, admin }) => [pool.close(reason), admin.close()]))
+      await Promise.all(members.flatMap(({ connections, admin }) => [connections.close(reason), admin.close()]))
     },
   }
 
@@ -285,7 +243,7 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
       assertOpen()
       replica.inFlight++
       try {
-        const result = await once(replica, call, handler, signal)
+        const result = await once(replica, call, handler, signal, true)
         if ('outcome' in result) return result.outcome
         throw result.error
       } finally {

@@ -5,7 +5,7 @@ import { sendJson } from '../testing/http-server.ts'
 import { createToyVllm } from '../testing/vllm-server.ts'
 
 /** A server that closes each socket under its second call, `afterMs` after that has come, as uvicorn does with one that was idle. */
-async function closing(afterMs: number) {
+async function closing(afterMs: number, close: (socket: Socket) => unknown = (socket) => socket.destroy()) {
   const server = await createToyVllm()
   const known = new WeakSet<Socket>()
   let calls = 0
@@ -17,8 +17,8 @@ async function closing(afterMs: number) {
       known.add(socket)
       return sendJson(response, 200, { fine: true })
     }
-    if (afterMs === 0) socket.destroy()
-    else setTimeout(() => socket.destroy(), afterMs)
+    if (afterMs === 0) close(socket)
+    else setTimeout(close, afterMs, socket)
   })
   const fleet = await quickFleet([server.url], { maxInFlight: 1, raceMs: 400, probeIntervalMs: 60_000, keepAliveMs: 60_000 })
   return {
@@ -31,11 +31,14 @@ async function closing(afterMs: number) {
   }
 }
 
-test('a call that meets a socket which the server was closing is sent once more on a fresh one', async () => {
-  await using started = await closing(0)
-  for (let call = 0; call < 3; call++) expect((await send(started.fleet)).text).toContain('fine')
+test.each([
+  ['closing', (socket: Socket) => socket.end()],
+  ['resetting', (socket: Socket) => socket.resetAndDestroy()],
+])('a call that meets a socket which the server was %s is sent once more on a fresh one', async (_how, close) => {
+  await using started = await closing(0, close)
+  for (let call = 0; call < 4; call++) expect((await send(started.fleet)).text).toContain('fine')
   expect(started.fleet.counts()).toMatchObject({ retries: 2, failures: 0, inFlight: 0 })
-  expect(started.calls()).toBe(5)
+  expect(started.calls()).toBe(6)
 })
 
 test('a call whose socket closes later is not: the server may have been generating', async () => {

@@ -5,7 +5,7 @@ import type { FleetOptions } from './fleet-types.ts'
 /** May be none; every other bound is at least one. */
 const mayBeZero: ReadonlySet<string> = new Set(['maxWaiting', 'repinExcess', 'repinRatio', 'unavailableMs', 'raceMs'])
 
-/** Addresses without a slash at their end, and every bound. CONFIG_INVALID for an address that is none, and a bound out of reach. */
+/** Addresses without a slash at their end, and every bound. CONFIG_INVALID for an address or a key that is none, and a bound out of reach. */
 export function readFleetOptions({ replicas, ...options }: FleetOptions): {
   readonly urls: readonly string[]
   readonly limits: FleetLimits
@@ -23,5 +23,10 @@ export function readFleetOptions({ replicas, ...options }: FleetOptions): {
     const problem = replicas.length === 0 ? 'A fleet has no server' : wrong
     throw new TrainError('CONFIG_INVALID', `${problem}; list base URLs such as http://127.0.0.1:8000.`)
   }
+  if (/[^\t\x20-\x7e\x80-\xff]/.test(options.apiKey ?? ''))
+    throw new TrainError(
+      'CONFIG_INVALID',
+      'The apiKey of a fleet holds a character that no header may, such as a line break; give another.',
+    )
   return { urls: replicas.map((url) => url.replace(/\/+$/, '')), limits }
 }

@@ -1,5 +1,5 @@
 import { type Admin, createAdmin } from '../http/admin.ts'
-import { ConnectionPool } from '../http1/connection-pool.ts'
+import { type Connections, createConnections } from '../http/connections.ts'
 import type { FleetLimits } from './fleet-limits.ts'
 import { type Health, healthyAtStart } from './replica-health.ts'
 
@@ -12,7 +12,7 @@ export interface Replica {
   readonly url: string
   /** Path in front of every route; empty for most. */
   readonly base: string
-  readonly pool: ConnectionPool
+  readonly connections: Connections
   readonly admin: Admin
   inFlight: number
   health: Health
@@ -41,12 +41,12 @@ export interface ReplicaOptions {
 }
 
 export function createReplica({ index, url, headers, limits, weightVersion, onServerClosed }: ReplicaOptions): Replica {
-  const { connectTimeoutMs, keepAliveMs } = limits
+  const { connectTimeoutMs, keepAliveMs, maxInFlight: maxConnections } = limits
   const replica: Replica = {
     index,
     url,
     base: new URL(url).pathname.replace(/\/+$/, ''),
-    pool: new ConnectionPool({ url, connectTimeoutMs, keepAliveMs, onServerClosed: () => onServerClosed(replica) }),
+    connections: createConnections({ url, connectTimeoutMs, keepAliveMs, maxConnections, onServerClosed: () => onServerClosed(replica) }),
     admin: createAdmin({ url, headers, connectTimeoutMs, keepAliveMs }),
     inFlight: 0,
     health: healthyAtStart,

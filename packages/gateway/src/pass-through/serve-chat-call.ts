@@ -1,4 +1,4 @@
-import { type ChatCallEnd, type ChatCallOutcome, freeMemory } from '@aworld-train/core'
+import type { ChatCallOutcome } from '@aworld-train/core'
 import { type FinishReason, type Sampling, toTrainError } from '@aworld-train/protocol'
 import { CallAborted } from '../active-call.ts'
 import { affinityOf, firstQuestion } from '../affinity.ts'
@@ -109,7 +109,6 @@ class EngineCall {
     const { session, observed, parts } = options
     const { request, fields, sink } = this.#asked
     const { engine, members } = this.#model
-    const ended: ChatCallEnd = (error, outcome) => this.#answered(error, outcome)
     try {
       const sampling = takeTurn(this.#served, fields, this.#held!)
       this.#sampling = sampling
@@ -119,12 +118,10 @@ class EngineCall {
         session.request.maxKeptTurns === undefined ? session.affinity : affinityOf(session.request, () => firstQuestion(request))
       const body = spliceBody(request, members.of(sampling, fields.model, sampling === session.request.sampling), members.toBytes)
       const call = { body, stream: fields.stream === true, affinity, traceHeaders: observed.traceHeaders() }
-      if (engine.begin) active.onAbort(engine.begin(call, sink, ended))
-      else
-        engine.send(call, sink, active.signal).then(
-          (outcome) => ended(null, outcome),
-          (error: unknown) => ended(error, null),
-        )
+      engine.send(call, sink, active.signal).then(
+        (outcome) => this.#answered(null, outcome),
+        (error: unknown) => this.#answered(error, null),
+      )
     } catch (cause) {
       if (this.#sampling) session.turnsTaken--
       parts.gate.leave()
@@ -136,7 +133,6 @@ class EngineCall {
     const { options, active } = this.#served
     const { session, parts, observed } = options
     const { sink } = this.#asked
-    active.onAbort(null)
     parts.gate.leave()
     try {
       if (!outcome) throw error
@@ -181,8 +177,6 @@ class EngineCall {
       this.#ended(new CallAborted('client-closed'))
       return
     }
-    // Sent and recorded. What was not sent may still be on its way.
-    if (this.#model.engine.givesChunks) for (const chunk of this.#asked.sink.chunks) freeMemory(chunk)
     if (progress.turn) settleDelivery(options, progress.turn, true)
     this.#ended()
   }
