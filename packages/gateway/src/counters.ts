@@ -42,6 +42,7 @@ export function createCounters(): Counters {
       'not-http': 0,
       'too-many-sockets': 0,
       'tls-failed': 0,
+      'wrong-host': 0,
     },
     continuations: 0,
     sampledTokens: 0,

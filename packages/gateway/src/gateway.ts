@@ -23,7 +23,7 @@ import { createSessionState, type SessionState } from './session-state.ts'
 
 /** Starts a recording gateway before `models`; rejects with GATEWAY_PORT_IN_USE, or CONFIG_INVALID for a name that is no model. */
 export async function createGateway(options: GatewayOptions): Promise<Gateway> {
-  const { seed, host = '127.0.0.1', port = 0, tls, insecure, admin, publicUrl, logger } = options
+  const { seed, host = '127.0.0.1', port = 0, tls, insecure, admin, publicUrl, allowedHosts = [], logger } = options
   const warn = options.onWarning ?? (({ message, code, details }: GatewayWarning) => logger?.warn(message, { code, ...details }))
   const limits = { ...defaultLimits, ...options.limits }
   const gate = createGate()
@@ -80,6 +80,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     port,
     tls,
     insecure,
+    allowedHosts: [...allowedHosts, ...(publicUrl === undefined ? [] : [new URL(publicUrl).hostname])],
     limits,
     portError: 'GATEWAY_PORT_IN_USE',
     handle,

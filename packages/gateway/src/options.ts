@@ -90,6 +90,8 @@ export interface GatewayOptions {
   readonly insecure?: boolean | undefined
   /** What agents are given in place of the address that is listened on, such as a name that the certificate holds; without a path. */
   readonly publicUrl?: string | undefined
+  /** Names beside those of loopback and that of `publicUrl` that requests may have in `Host`, where it listens on loopback without TLS. */
+  readonly allowedHosts?: readonly string[] | undefined
   /** Lets other programs open sessions over HTTP. */
   readonly admin?: AdminOptions | undefined
   readonly limits?: Partial<GatewayLimits> | undefined

@@ -48,7 +48,7 @@ for (const stream of [false, true]) {
     const session = started.gateway.open(sessionRequest())
     const { pathname } = new URL(session.endpoint('agent').baseUrl)
     const body = JSON.stringify({ messages, stream })
-    const request = `POST ${pathname}/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: ${body.length}\r\n\r\n${body}`
+    const request = `POST ${pathname}/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: ${body.length}\r\n\r\n${body}`
     const { received, socket } = talk(started.gateway.url, request)
     await until(() => received().split(stream ? ': waiting' : '\r\n1\r\n \r\n').length > 2)
     expect(received()).toContain('200 OK')
@@ -74,7 +74,7 @@ for (const stream of [false, true]) {
 test('a client that never finishes its headers or its body is cut off', async () => {
   await using started = await startGateway({ say: [], limits: short })
   const { pathname } = new URL(started.gateway.open(sessionRequest()).endpoint('agent').baseUrl)
-  const line = `POST ${pathname}/chat/completions HTTP/1.1\r\nhost: x\r\n`
+  const line = `POST ${pathname}/chat/completions HTTP/1.1\r\nhost: localhost\r\n`
   for (const text of [line, `${line}content-length: 100\r\n\r\n{"messages"`]) {
     const { received, closed } = talk(started.gateway.url, text)
     await until(closed)
@@ -85,7 +85,7 @@ test('a client that never finishes its headers or its body is cut off', async ()
 
 test('headers above the limit are refused', async () => {
   await using started = await startGateway({ say: [], limits: { maxHeaderBytes: 4096 } })
-  const { received, closed } = talk(started.gateway.url, `GET /health HTTP/1.1\r\nhost: x\r\nx-long: ${'x'.repeat(10_000)}\r\n\r\n`)
+  const { received, closed } = talk(started.gateway.url, `GET /health HTTP/1.1\r\nhost: localhost\r\nx-long: ${'x'.repeat(10_000)}\r\n\r\n`)
   await until(closed)
   expect(received()).toContain('431')
 })

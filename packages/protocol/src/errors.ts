@@ -26,6 +26,11 @@ export const errorCatalogue = {
   TOOL_RESULT_INVALID: row('environment', false, 'Make the tool answer valid UTF-8 within the size limit.'),
   GATEWAY_BAD_REQUEST: row('gateway', false, 'Correct the request.'),
   GATEWAY_UNAUTHORIZED: row('gateway', false, 'Use the base URL of a rollout that is still running.'),
+  HOST_REFUSED: row(
+    'gateway',
+    false,
+    'Ask for the server by a name of loopback, or add the name to allowedHosts: a page in a browser may not reach it under one of its own.',
+  ),
   GATEWAY_PORT_IN_USE: row('gateway', false, 'Choose another port, or 0 for any free one.'),
   GATEWAY_MODEL_UNKNOWN: row('gateway', false, 'Ask for one of the models that are named, or add an alias to the configuration.'),
   GATEWAY_INPUT_UNSUPPORTED: row('gateway', false, 'Send text; the policy has no eyes and no ears.'),

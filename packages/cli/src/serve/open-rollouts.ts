@@ -126,6 +126,7 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
       port: settings.port,
       tls: readTls(settings.tls, directory),
       insecure: settings.insecure,
+      allowedHosts: settings.allowedHosts,
       ...(token !== null && { token }),
       ...(channel && { channel }),
       limits,

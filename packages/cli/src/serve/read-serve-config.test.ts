@@ -64,6 +64,10 @@ test('what a value would have to be is said in words of the configuration', () =
   const cases: readonly (readonly [object, string])[] = [
     [{ gateway: { port: 99_999 } }, '"gateway.port" is 99999: must be at most 65535.'],
     [{ gateway: { limits: { keepAwakeMs: 1e10 } } }, '"gateway.limits.keepAwakeMs" is 10000000000: must be at most 2147483647.'],
+    [
+      { gateway: { allowedHosts: ['https://a.example:8080'] } },
+      '"gateway.allowedHosts.0" is "https://a.example:8080": must be a name alone, such as gateway.example, without scheme and port.',
+    ],
     [{ drainMs: 1e10 }, '"drainMs" is 10000000000: must be at most 2147483647.'],
     [{ gateway: { limits: { maxKeptBytes: 0 } } }, '"gateway.limits.maxKeptBytes" is 0: must be at least 1.'],
     [{ gateway: { port: '80' } }, '"gateway.port" is "80": must be a number.'],

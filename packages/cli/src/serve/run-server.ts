@@ -42,7 +42,7 @@ async function openGateway(
   adminToken: string,
   turns: TurnLog | null,
 ) {
-  const { host, port, tls, insecure, publicUrl, limits } = config.gateway
+  const { host, port, tls, insecure, allowedHosts, publicUrl, limits } = config.gateway
   const { maxSessions, maxKeptBytes, ...http } = limits
   return await createGateway({
     models: Object.fromEntries(models.map(({ name, route }) => [name, route])),
@@ -53,6 +53,7 @@ async function openGateway(
     port,
     tls: readTls(tls, directory),
     insecure,
+    allowedHosts,
     ...(publicUrl !== null && { publicUrl }),
     limits: http,
     admin: {

@@ -23,6 +23,10 @@ const listener = {
   host: z.string().min(1).default('127.0.0.1'),
   tls: Tls.nullable().default(null),
   insecure: z.boolean().default(false),
+  /** Names beside those of loopback that requests may be for, where it listens on loopback without `tls`, such as that of a proxy before it. */
+  allowedHosts: z
+    .array(z.string().regex(/^([\w.-]+|\[[\da-f:]+\])$/i, 'must be a name alone, such as gateway.example, without scheme and port'))
+    .default([]),
 }
 
 export const GatewaySettings = z.strictObject({

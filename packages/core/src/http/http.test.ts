@@ -1,6 +1,7 @@
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { expect, test } from 'vitest'
 import { createBearerCheck } from './bearer.ts'
 import { checkExposure, isLoopback } from './exposure.ts'
@@ -84,7 +85,7 @@ test('an error behind an answer that has begun closes the socket, and puts nothi
     if (received.endsWith('beginning')) socket.write('\0 no request\r\n\r\n')
   })
   socket.on('error', () => {})
-  socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
+  socket.write('GET / HTTP/1.1\r\nhost: localhost\r\n\r\n')
   await once(socket, 'close')
   expect(received.endsWith('the beginning')).toBe(true)
   await expect.poll(sockets).toBe(0)
@@ -112,7 +113,7 @@ test('the whole body is read; of one that is too large, or that its client leave
   })
   for (const body of ['0123456789', '0123456789a', '']) await fetch(url, { method: 'POST', body })
   const leaving = connect(Number(new URL(url).port), '127.0.0.1')
-  leaving.write('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\n\r\n01')
+  leaving.write('POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\n\r\n01')
   await expect.poll(() => arrived).toBe(4)
   leaving.destroy()
   await expect
@@ -124,4 +125,58 @@ test('the whole body is read; of one that is too large, or that its client leave
       'incomplete: The connection closed before the whole body had come',
     ])
   server.close()
+})
+
+test('on loopback a server answers for the names of loopback and for those it was given, and refuses others before any handler', async () => {
+  const refusals: string[] = []
+  const seen: (string | undefined)[] = []
+  const options = {
+    what: 'It',
+    port: 0,
+    limits,
+    portError,
+    allowedHosts: ['Gateway.Example'],
+    handle(request: IncomingMessage, response: ServerResponse) {
+      seen.push(request.headers.host)
+      response.end('served')
+    },
+    upgrade: (_request: IncomingMessage, socket: Duplex) => void socket.end('HTTP/1.1 101 Switching Protocols\r\n\r\n'),
+    onRefusal: (refusal: string) => refusals.push(refusal),
+  } as const
+  const ask = async (url: string, head: string) => {
+    const socket = connect(Number(new URL(url).port), '127.0.0.1')
+    socket.end(`${head}\r\n\r\n`)
+    return Buffer.concat(await socket.toArray()).toString()
+  }
+  const { close, url } = await openHttpServer({ ...options, host: '127.0.0.1' })
+  const good = ['localhost', 'LocalHost.:80', '127.0.0.1', '127.9.9.9:1', '[::1]:5', 'a.localhost:', 'gateway.example:443']
+  for (const host of good)
+    expect([host, await ask(url, `GET / HTTP/1.1\r\nhost: ${host}`)]).toEqual([host, expect.stringContaining('served')])
+  expect(await ask(url, 'GET / HTTP/1.0')).toContain('served')
+  expect(await ask(url, 'GET / HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: x')).toContain('101')
+  seen.length = 0
+  const bad = [
+    'evil.example',
+    'localhost.evil.example',
+    '127.0.0.1.evil.example',
+    'x@localhost',
+    'localhost:80:80',
+    '10.0.0.1',
+    '',
+    'evil"',
+  ]
+  for (const host of bad)
+    for (const more of ['', '\r\nconnection: upgrade\r\nupgrade: websocket']) {
+      const answer = await ask(url, `POST / HTTP/1.1\r\nhost: ${host}${more}\r\ncontent-length: 0`)
+      expect([host, answer]).toEqual([
+        host,
+        expect.stringMatching(/^HTTP\/1.1 421 Misdirected Request.*"HOST_REFUSED".*add the name to allowedHosts/s),
+      ])
+      expect(JSON.parse(answer.slice(answer.indexOf('\r\n\r\n') + 4)).error.message).toContain(JSON.stringify(host))
+    }
+  expect([seen, new Set(refusals), refusals.length]).toEqual([[], new Set(['wrong-host']), 2 * bad.length])
+  await close()
+  const open = await openHttpServer({ ...options, host: '0.0.0.0', insecure: true })
+  expect(await ask(open.url, 'GET / HTTP/1.1\r\nhost: evil.example')).toContain('served')
+  await open.close()
 })

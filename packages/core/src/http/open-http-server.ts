@@ -1,8 +1,10 @@
 import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse, STATUS_CODES } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { type ErrorCode, TrainError } from '@aworld-train/protocol'
-import { checkExposure } from './exposure.ts'
+import { checkExposure, isLoopback } from './exposure.ts'
+import { createHostGuard } from './host-guard.ts'
 import type { HttpRequest, HttpResponse } from './message.ts'
 import { createPlainConnections, type PlainConnections } from './plain/plain-connections.ts'
 
@@ -25,8 +27,8 @@ export interface TlsIdentity {
   readonly key: string | Buffer
 }
 
-/** What a socket was refused for before there was a request to answer. */
-export type SocketRefusal = 'timeout' | 'incomplete' | 'headers-too-large' | 'not-http' | 'too-many-sockets' | 'tls-failed'
+/** What a socket or a request was refused for before anyone was asked to answer it. */
+export type SocketRefusal = 'timeout' | 'incomplete' | 'headers-too-large' | 'not-http' | 'too-many-sockets' | 'tls-failed' | 'wrong-host'
 
 export interface HttpServerOptions {
   /** What listens, for messages: "The gateway". */
@@ -37,6 +39,11 @@ export interface HttpServerOptions {
   readonly tls?: TlsIdentity | undefined
   /** Plain HTTP beyond loopback was asked for. */
   readonly insecure?: boolean | undefined
+  /**
+   * Names beside those of loopback that requests may have in `Host`. Asked on loopback without TLS: elsewhere others reach the
+   * server anyway, and a certificate is a name of its own.
+   */
+  readonly allowedHosts?: readonly string[] | undefined
   readonly limits: HttpLimits
   /** Code of the error where the port cannot be had. */
   readonly portError: ErrorCode
@@ -47,6 +54,8 @@ export interface HttpServerOptions {
    * `node:http`, which gets every other request, and with it the connection. Unencrypted ones only.
    */
   readonly handlePlain?: ((request: HttpRequest, response: HttpResponse) => void) | undefined
+  /** Answers requests for another protocol; without it they are requests like others. */
+  readonly upgrade?: ((request: IncomingMessage, socket: Duplex, head: Buffer) => void) | undefined
   readonly onRefusal?: ((refusal: SocketRefusal) => void) | undefined
 }
 
@@ -87,7 +96,7 @@ function refuseSocket(socket: Socket & { _httpMessage?: ServerResponse | null },
  * without TLS unasked or its certificate cannot be used, and with `portError` where the port cannot be had.
  */
 export async function openHttpServer(options: HttpServerOptions): Promise<OpenHttpServer> {
-  const { what, host, port, tls, insecure = false, limits, portError, handle, handlePlain, onRefusal } = options
+  const { what, host, port, tls, insecure = false, limits, portError, handlePlain, upgrade, onRefusal } = options
   checkExposure({ what, host, tls: tls !== undefined, insecure })
   const bounds: ServerOptions = {
     maxHeaderSize: limits.maxHeaderBytes,
@@ -98,6 +107,8 @@ export async function openHttpServer(options: HttpServerOptions): Promise<OpenHt
     noDelay: true,
   }
   const server = tls ? createSecure(what, tls, bounds, limits) : createServer(bounds)
+  const guard = tls || !isLoopback(host) ? null : createHostGuard(options)
+  const handle = guard ? guard.handle(options.handle) : options.handle
   server.on('request', handle)
   server.on('checkContinue', handle)
   server.maxConnections = limits.maxSockets
@@ -116,7 +127,8 @@ export async function openHttpServer(options: HttpServerOptions): Promise<OpenHt
   })
   server.on('drop', () => onRefusal?.('too-many-sockets'))
   server.on('tlsClientError', () => onRefusal?.('tls-failed'))
-  const plain = handlePlain && !tls ? servePlain(server, handlePlain, limits, onRefusal) : null
+  if (upgrade) server.on('upgrade', guard ? guard.upgrade(upgrade) : upgrade)
+  const plain = handlePlain && !tls ? servePlain(server, guard ? guard.handle(handlePlain) : handlePlain, limits, onRefusal) : null
   let sockets = 0
   server.on('connection', (socket: Socket) => {
     sockets++

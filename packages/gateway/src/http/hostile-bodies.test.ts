@@ -22,7 +22,7 @@ for (const chunked of [false, true]) {
     const piece = Buffer.alloc(megabyte, 'x')
     const framed = chunked ? Buffer.concat([Buffer.from(`${megabyte.toString(16)}\r\n`), piece, Buffer.from('\r\n')]) : piece
     const coding = chunked ? 'transfer-encoding: chunked' : `content-length: ${size}`
-    const { socket, received } = talk(started.gateway.url, `POST ${pathOf(started)} HTTP/1.1\r\nhost: x\r\n${coding}\r\n\r\n`)
+    const { socket, received } = talk(started.gateway.url, `POST ${pathOf(started)} HTTP/1.1\r\nhost: localhost\r\n${coding}\r\n\r\n`)
     const before = process.memoryUsage().arrayBuffers
     let most = 0
     for (let sent = 0; sent < 200; sent++) {
@@ -45,7 +45,7 @@ for (const chunked of [false, true]) {
 
 test('a body without an end is refused at the limit; one below it is cut off in time', async () => {
   await using started = await startGateway({ ...open, limits: { maxBodyBytes: 10_000, headersTimeoutMs: 100, requestTimeoutMs: 200 } })
-  const head = `POST ${pathOf(started)} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n`
+  const head = `POST ${pathOf(started)} HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n`
   const endless = talk(started.gateway.url, head)
   const slow = talk(started.gateway.url, head)
   const drip = setInterval(() => {
@@ -63,7 +63,7 @@ test('a body without an end is refused at the limit; one below it is cut off in 
 test('a body is asked for only where it will be read', async () => {
   await using started = await startGateway({ ...open, limits: { maxBodyBytes: 10_000 } })
   const ask = (path: string, length: number) =>
-    talk(started.gateway.url, `POST ${path} HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: ${length}\r\n\r\n`)
+    talk(started.gateway.url, `POST ${path} HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\ncontent-length: ${length}\r\n\r\n`)
   const good = ask(pathOf(started), whole.length)
   await until(() => good.received().includes('100 Continue\r\n\r\n'))
   good.write(whole)
@@ -71,7 +71,7 @@ test('a body is asked for only where it will be read', async () => {
   const unknown = ask('/r/unknown/v1/chat/completions', 100)
   const strange = talk(
     started.gateway.url,
-    `POST ${pathOf(started, 'third')} HTTP/1.1\r\nhost: x\r\nexpect: the-best\r\ncontent-length: 2\r\n\r\n{}`,
+    `POST ${pathOf(started, 'third')} HTTP/1.1\r\nhost: localhost\r\nexpect: the-best\r\ncontent-length: 2\r\n\r\n{}`,
   )
   const all = [good, large, unknown, strange]
   await until(() => all.every(({ received }) => /HTTP\/1\.1 [2-5]/.test(received())))

@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect, test } from 'vitest'
@@ -18,11 +20,26 @@ const open = { say: () => 'Fine.' } as const
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void
 
+test('a page that made its own name lead here reaches nobody, and the name in the public URL is no such page', async () => {
+  const other = createServer().listen(0, '127.0.0.1')
+  await once(other, 'listening')
+  const { port } = other.address() as AddressInfo
+  other.close()
+  await using started = await startGateway({ say: [], port, publicUrl: 'https://gateway.example:8443' })
+  const statusOf = async (host: string) => {
+    const { received, closed } = talk(`http://127.0.0.1:${port}`, `GET /v1/models HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`)
+    await until(closed)
+    return statusesIn(received())
+  }
+  expect([await statusOf('evil.example'), await statusOf('gateway.example'), await statusOf('127.0.0.1')]).toEqual([[421], [200], [200]])
+  expect(await refusedBy(started, 'wrong-host')).toBe(1)
+})
+
 test('what is not a request, or is two at once, is refused and closed; nothing of it is served', async () => {
   await using started = await startGateway(open)
   const path = pathOf(started)
-  const smuggled = `GET /health HTTP/1.1\r\nhost: x\r\n\r\n`
-  const head = `POST ${path} HTTP/1.1\r\nhost: x\r\n`
+  const smuggled = `GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n`
+  const head = `POST ${path} HTTP/1.1\r\nhost: localhost\r\n`
   const chunked = `${whole.length.toString(16)}\r\n${whole}\r\n0\r\n\r\n`
   const cases: Readonly<Record<string, string>> = {
     'content-length and transfer-encoding': `${head}content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n${smuggled}`,
@@ -37,8 +54,8 @@ test('what is not a request, or is two at once, is refused and closed; nothing o
     'a chunk longer than it says': `${head}transfer-encoding: chunked\r\n\r\n2\r\n${whole}\r\n0\r\n\r\n`,
     'a NUL in a header': `${head}x-a: a\0b\r\n\r\n${smuggled}`,
     'a header without a name': `${head}: a\r\n\r\n${smuggled}`,
-    'a strange version': `POST ${path} HTTP/9.9\r\nhost: x\r\n\r\n${smuggled}`,
-    'a strange method': `NONSENSE ${path} HTTP/1.1\r\nhost: x\r\n\r\n${smuggled}`,
+    'a strange version': `POST ${path} HTTP/9.9\r\nhost: localhost\r\n\r\n${smuggled}`,
+    'a strange method': `NONSENSE ${path} HTTP/1.1\r\nhost: localhost\r\n\r\n${smuggled}`,
     'TLS to a plain port': '\u0016\u0003\u0001\u0002\u0000\u0001\u0000\u0001\u00fc\u0003\u0003',
   }
   for (const [name, text] of Object.entries(cases)) {
@@ -53,13 +70,13 @@ test('what is not a request, or is two at once, is refused and closed; nothing o
 
 test('another protocol is not switched to, and nothing is tunnelled', async () => {
   await using started = await startGateway(open)
-  const upgrade = talk(started.gateway.url, 'GET /health HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n')
-  const h2c = talk(started.gateway.url, 'GET /health HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n')
+  const upgrade = talk(started.gateway.url, 'GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n')
+  const h2c = talk(started.gateway.url, 'GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n')
   const connect = talk(started.gateway.url, 'CONNECT example.com:443 HTTP/1.1\r\nhost: example.com:443\r\n\r\n')
   const proxy = talk(started.gateway.url, 'GET http://example.com/health HTTP/1.1\r\nhost: example.com\r\n\r\n')
   await until(connect.closed)
   await until(() => [upgrade, h2c, proxy].every(({ received }) => received() !== ''))
-  expect([upgrade, h2c, connect, proxy].map(({ received }) => statusesIn(received()))).toEqual([[200], [200], [], [404]])
+  expect([upgrade, h2c, connect, proxy].map(({ received }) => statusesIn(received()))).toEqual([[200], [200], [], [421]])
   for (const { socket } of [upgrade, h2c, connect, proxy]) socket.destroy()
 })
 
@@ -86,7 +103,7 @@ test('a client that only drips its headers or its body is cut off in time, and o
   const sockets = Array.from({ length: 100 }, (_, index) =>
     talk(
       started.gateway.url,
-      index % 2 === 0 ? `POST ${path} HTTP/1.1\r\n` : `POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-length: 5000\r\n\r\n`,
+      index % 2 === 0 ? `POST ${path} HTTP/1.1\r\n` : `POST ${path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5000\r\n\r\n`,
     ),
   )
   const drip = setInterval(() => {
@@ -107,8 +124,8 @@ test('a flood of headers and a long URL are refused by their bytes', async () =>
   await using started = await startGateway(open)
   const flood = Array.from({ length: 5_000 }, (_, index) => `x-${index}: ${index}`).join('\r\n')
   for (const text of [
-    `GET /health HTTP/1.1\r\nhost: x\r\n${flood}\r\n\r\n`,
-    `GET /r/${'a'.repeat(100_000)}/v1/models HTTP/1.1\r\nhost: x\r\n\r\n`,
+    `GET /health HTTP/1.1\r\nhost: localhost\r\n${flood}\r\n\r\n`,
+    `GET /r/${'a'.repeat(100_000)}/v1/models HTTP/1.1\r\nhost: localhost\r\n\r\n`,
   ]) {
     const { received, closed, socket } = talk(started.gateway.url, text)
     await until(closed)
@@ -121,7 +138,7 @@ test('a flood of headers and a long URL are refused by their bytes', async () =>
 test('more sockets than allowed are closed at once, counted, and room is made when others leave', async () => {
   await using started = await startGateway({ ...open, limits: { maxSockets: 3 } })
   const { url } = started.gateway
-  const health = 'GET /health HTTP/1.1\r\nhost: x\r\n\r\n'
+  const health = 'GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n'
   const sockets = [talk(url, health), talk(url, health), talk(url, health)]
   await until(() => sockets.every(({ received }) => statusesIn(received()).length === 1))
   const refused = talk(url, health)
@@ -153,7 +170,7 @@ test('a client that ends its side while it waits has hung up: the engine is abor
 for (const leave of ['end', 'destroy', 'resetAndDestroy'] as const) {
   test(`a client that leaves after half a body is counted once and forgotten (${leave})`, async () => {
     await using started = await startGateway(open)
-    const head = `POST ${pathOf(started)} HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{"messages"`
+    const head = `POST ${pathOf(started)} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n{"messages"`
     const { socket } = talk(started.gateway.url, head)
     await expect.poll(() => started.gateway.metrics()).toMatch(/\naworld_train_gateway_sockets 1\n/)
     await new Promise((resolve) => setTimeout(resolve, 20))

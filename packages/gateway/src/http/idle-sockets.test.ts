@@ -9,7 +9,7 @@ test('three thousand idle sockets do not disturb a thousand calls, and all are l
     say: () => ({ text: 'Fine.', beforeToken: () => everyone.promise }),
   })
   const { gateway, engine } = started
-  const waiting = Array.from({ length: idle }, () => talk(gateway.url, 'GET /health HTTP/1.1\r\nhost: x\r\n\r\n'))
+  const waiting = Array.from({ length: idle }, () => talk(gateway.url, 'GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n'))
   await until(() => waiting.every(({ received }) => received() !== ''))
   const session = gateway.open(sessionRequest())
   const path = `${new URL(session.endpoint('agent').baseUrl).pathname}/chat/completions`

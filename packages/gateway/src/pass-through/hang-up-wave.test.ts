@@ -20,7 +20,7 @@ function ask(baseUrl: string) {
     if (text.endsWith('\r\n0\r\n\r\n')) ended.resolve(text)
   })
   socket.on('error', () => {})
-  socket.write(`POST ${pathname} HTTP/1.1\r\nhost: x\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`)
+  socket.write(`POST ${pathname} HTTP/1.1\r\nhost: localhost\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`)
   return { socket, begun: begun.promise, ended: ended.promise }
 }
 

@@ -31,7 +31,7 @@ export function talk(url: string, text: string | Uint8Array = ''): RawSocket {
 
 /** The bytes of a POST with a whole body. */
 export function rawPost(path: string, body: string, headers: readonly string[] = []): string {
-  return [`POST ${path} HTTP/1.1`, 'host: x', `content-length: ${Buffer.byteLength(body)}`, ...headers, '', body].join('\r\n')
+  return [`POST ${path} HTTP/1.1`, 'host: localhost', `content-length: ${Buffer.byteLength(body)}`, ...headers, '', body].join('\r\n')
 }
 
 /** The statuses of the answers in what a socket received. */

@@ -13,7 +13,10 @@ export type Say = string | (Partial<ScriptedCompletion> & { readonly text: strin
 
 export interface StartOptions
   extends Partial<
-    Pick<GatewayOptions, 'limits' | 'logger' | 'onWarning' | 'seed' | 'admin' | 'tls' | 'insecure' | 'host' | 'publicUrl' | 'maxPauseMs'>
+    Pick<
+      GatewayOptions,
+      'limits' | 'logger' | 'onWarning' | 'seed' | 'admin' | 'tls' | 'insecure' | 'host' | 'port' | 'publicUrl' | 'maxPauseMs'
+    >
   > {
   /** A list is said in order of arrival. */
   readonly say: readonly Say[] | ((request: GenerateRequest, call: number) => Say | Promise<Say>)

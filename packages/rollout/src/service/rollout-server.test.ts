@@ -170,7 +170,7 @@ test('a client that hangs up while it waits leaves nothing behind', async () => 
   service.submit(rolloutRequest('a'))
   const sockets = ['?wait=60s', '/events'].map((rest) => {
     const socket = connect(Number(new URL(server.url).port), '127.0.0.1')
-    socket.write(`GET /v1/rollouts/a${rest} HTTP/1.1\r\nhost: x\r\n\r\n`)
+    socket.write(`GET /v1/rollouts/a${rest} HTTP/1.1\r\nhost: localhost\r\n\r\n`)
     return socket
   })
   await expect.poll(() => server.waiting()).toBe(2)

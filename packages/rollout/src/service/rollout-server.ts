@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
 import { createBearerCheck, type HttpLimits, isLoopback, openHttpServer, type SocketRefusal, type TlsIdentity } from '@aworld-train/core'
 import { channelPath, TrainError, toTrainError } from '@aworld-train/protocol'
 import type { ChannelServer } from '../channel/channel-types.ts'
@@ -43,6 +44,8 @@ export interface RolloutServerOptions {
   readonly port?: number | undefined
   readonly tls?: TlsIdentity | undefined
   readonly insecure?: boolean | undefined
+  /** Names beside those of loopback that requests may have in `Host`, where it listens on loopback without TLS. */
+  readonly allowedHosts?: readonly string[] | undefined
   /** Asked for as `Authorization: Bearer …`, but by `/health` and `/ready`. Only on loopback may it be left out. */
   readonly token?: string | undefined
   readonly limits?: Partial<RolloutServerLimits> | undefined
@@ -65,7 +68,7 @@ export interface RolloutServer {
  * a token, and with GATEWAY_PORT_IN_USE.
  */
 export async function createRolloutServer(options: RolloutServerOptions): Promise<RolloutServer> {
-  const { service, host = '127.0.0.1', port = 0, tls, insecure, token, channel, onRefusal } = options
+  const { service, host = '127.0.0.1', port = 0, tls, insecure, allowedHosts, token, channel, onRefusal } = options
   const limits = { ...defaultRolloutServerLimits, ...options.limits }
   if (token === undefined && !isLoopback(host)) {
     throw new TrainError(
@@ -119,20 +122,7 @@ export async function createRolloutServer(options: RolloutServerOptions): Promis
     }
   }
 
-  const listening = await openHttpServer({
-    what: 'The rollout service',
-    host,
-    port,
-    tls,
-    insecure,
-    limits,
-    portError: 'GATEWAY_PORT_IN_USE',
-    handle: (request, response) => void answer(request, response),
-    onRefusal: refuse,
-  })
-  const { server, url } = listening
-  sockets = listening.sockets
-  server.on('upgrade', (request, socket, head) => {
+  function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     // Errors of a socket that nobody has taken over yet.
     socket.on('error', () => socket.destroy())
     const { pathname } = new URL(request.url ?? '/', 'http://service')
@@ -143,7 +133,23 @@ export async function createRolloutServer(options: RolloutServerOptions): Promis
       const what = channel ? `Only ${channelPath} is a WebSocket.` : 'This rollout service serves no channel.'
       refuseUpgrade(socket, 404, what)
     } else channel.upgrade(request, socket, head)
+  }
+
+  const listening = await openHttpServer({
+    what: 'The rollout service',
+    host,
+    port,
+    tls,
+    insecure,
+    allowedHosts,
+    limits,
+    portError: 'GATEWAY_PORT_IN_USE',
+    handle: (request, response) => void answer(request, response),
+    upgrade,
+    onRefusal: refuse,
   })
+  const { server, url } = listening
+  sockets = listening.sockets
   return {
     url,
     waiting: () => waiting,

@@ -61,7 +61,7 @@ function talk({ url }: OpenHttpServer): Talk {
 }
 
 const post = (body: string, ...fields: string[]) =>
-  ['POST /path HTTP/1.1', 'host: x', `content-length: ${Buffer.byteLength(body)}`, ...fields, '', body].join('\r\n')
+  ['POST /path HTTP/1.1', 'host: localhost', `content-length: ${Buffer.byteLength(body)}`, ...fields, '', body].join('\r\n')
 
 /** Says what it was asked, with a length or in chunks as the body asks for. */
 function echo(request: HttpRequest, response: HttpResponse): void {
@@ -116,12 +116,12 @@ const text = fc.string({ maxLength: 200 })
 const request = fc.oneof(
   { weight: 5, arbitrary: fc.tuple(text, fc.array(field, { maxLength: 3 })).map(([body, fields]) => post(body, ...fields)) },
   { weight: 2, arbitrary: text.map((body) => post(`!${body}`)) },
-  { weight: 1, arbitrary: fc.constant('GET /other HTTP/1.1\r\nhost: x\r\n\r\n') },
+  { weight: 1, arbitrary: fc.constant('GET /other HTTP/1.1\r\nhost: localhost\r\n\r\n') },
   {
     weight: 1,
     arbitrary: text.map(
       (body) =>
-        `POST /chunks HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n${body === '' ? '' : `${Buffer.byteLength(body).toString(16)}\r\n${body}\r\n`}0\r\n\r\n`,
+        `POST /chunks HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n${body === '' ? '' : `${Buffer.byteLength(body).toString(16)}\r\n${body}\r\n`}0\r\n\r\n`,
     ),
   },
 )
@@ -202,7 +202,7 @@ test('a body that is asked for later waits, and holds its client back', async ()
   })
   const { socket, received } = talk(server)
   const length = 50_000_000
-  socket.write(`POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ${length}\r\n\r\n`)
+  socket.write(`POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: ${length}\r\n\r\n`)
   socket.write(Buffer.alloc(length))
   await new Promise((resolve) => setTimeout(resolve, 100))
   expect(socket.writableLength).toBeGreaterThan(0)
@@ -217,7 +217,7 @@ test('a request that is answered before its body is there leaves its connection 
     discardBody(request)
   })
   const { socket, received } = talk(server)
-  socket.write('POST / HTTP/1.1\r\nhost: x\r\nx-refuse: 1\r\ncontent-length: 10\r\n\r\n01234')
+  socket.write('POST / HTTP/1.1\r\nhost: localhost\r\nx-refuse: 1\r\ncontent-length: 10\r\n\r\n01234')
   await expect.poll(() => answersIn(received())).toEqual(['200 no'])
   socket.write(`56789${post('a')}`)
   await expect.poll(() => answersIn(received()).length).toBe(2)
@@ -228,7 +228,7 @@ test('a body that nobody reads is thrown away when the request is answered', asy
   const server = await serve((_request, response) => response.end('healthy'))
   const { socket, received } = talk(server)
   const length = 3_000_000
-  socket.write(`POST /health HTTP/1.1\r\nhost: x\r\ncontent-length: ${length}\r\n\r\n`)
+  socket.write(`POST /health HTTP/1.1\r\nhost: localhost\r\ncontent-length: ${length}\r\n\r\n`)
   socket.write(Buffer.alloc(length))
   await expect.poll(() => socket.writableLength).toBe(0)
   socket.write(post('a'))
@@ -283,7 +283,7 @@ test('an answer that its client resets in the middle is not one that was handed 
 test('who was refused cannot hold the connection by sending on', async () => {
   const server = await serve(echo, { headersTimeoutMs: 100, requestTimeoutMs: 100 })
   const { socket, received, closed } = talk(server)
-  socket.write('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n')
+  socket.write('POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000\r\n\r\n')
   const drip = setInterval(() => socket.write('a'), 100)
   await closed
   clearInterval(drip)
@@ -352,7 +352,7 @@ test('what waits too long is closed: a connection without a request, half a body
   const limits = { headersTimeoutMs: 100, requestTimeoutMs: 150, keepAliveTimeoutMs: 50 }
   const server = await serve(echo, limits)
   const [silent, half, idle] = [talk(server), talk(server), talk(server)]
-  half.socket.write('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\n0')
+  half.socket.write('POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\n0')
   idle.socket.write(post('a'))
   for (const each of [silent, half, idle]) each.socket.on('end', () => each.socket.end())
   await Promise.all([silent.closed, half.closed, idle.closed])

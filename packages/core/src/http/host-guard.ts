@@ -1,0 +1,57 @@
+import { TrainError } from '@aworld-train/protocol'
+import { isLoopback } from './exposure.ts'
+import type { HttpRequest, HttpResponse } from './message.ts'
+import type { HttpServerOptions } from './open-http-server.ts'
+import { discardBody } from './read-body.ts'
+
+/** The name in a `Host` header, before its port. */
+const nameIn = /^(\[[^\]]*\]|[^:]*)(?::\d*)?$/
+
+/**
+ * A check of `Host` for a server on loopback. A page in a browser reaches such a server where the page's own name was made to
+ * lead here, and cannot hide that name; a request without one is no page's. `allowed` are further names, without ports.
+ */
+function createHostCheck(allowed: readonly string[]): (host: string | undefined) => boolean {
+  const names = new Set(allowed.map((name) => name.toLowerCase()))
+  return (host) => {
+    if (host === undefined) return true
+    const name = nameIn.exec(host)?.[1]?.toLowerCase().replace(/\.$/, '')
+    return name !== undefined && (isLoopback(name) || name.endsWith('.localhost') || names.has(name))
+  }
+}
+
+/** Refuses what names another host, before any handler sees it. */
+export function createHostGuard({ what, allowedHosts = [], onRefusal }: Pick<HttpServerOptions, 'what' | 'allowedHosts' | 'onRefusal'>) {
+  const isAllowed = createHostCheck(allowedHosts)
+
+  function refuse(host = ''): string {
+    onRefusal?.('wrong-host')
+    const message = `${what} listens on loopback, and the request is for ${JSON.stringify(host.slice(0, 100))}; ask for it as localhost or 127.0.0.1, or add the name to allowedHosts.`
+    return JSON.stringify({ error: new TrainError('HOST_REFUSED', message).toRecord() })
+  }
+
+  return {
+    handle:
+      <Request extends HttpRequest, Response extends HttpResponse>(handle: (request: Request, response: Response) => void) =>
+      (request: Request, response: Response): void => {
+        if (isAllowed(request.headers.host)) handle(request, response)
+        else {
+          const body = refuse(request.headers.host)
+          response.writeHead(421, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) })
+          response.end(body)
+          if (!request.complete) discardBody(request)
+        }
+      },
+    upgrade:
+      (upgrade: NonNullable<HttpServerOptions['upgrade']>): typeof upgrade =>
+      (request, socket, head) => {
+        if (isAllowed(request.headers.host)) upgrade(request, socket, head)
+        else {
+          const body = refuse(request.headers.host)
+          const fields = `Connection: close\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}`
+          socket.on('error', () => socket.destroy())
+          socket.end(`HTTP/1.1 421 Misdirected Request\r\n${fields}\r\n\r\n${body}`)
+        }
+      },
+  }
+}
