@@ -1,4 +1,3 @@
-import type { Message } from 'aworld-train'
 import { attributes, readElements } from './elements.ts'
 
 export const specialTokens = ['<|im_start|>', '<|im_end|>', '<|endoftext|>'] as const
@@ -35,17 +34,4 @@ function headPieces(head: string): string[] {
     throw new Error('The rendered head has no <tools> block; the template does not print tools.')
   const schemas = inner.slice(open, close).split('\n').filter(Boolean)
   return [inner.slice(0, open), ...schemas.map((schema) => `\n${schema}`), inner.slice(close)]
-}
-
-/** The conversation a demonstration is rendered in: system text, then its messages. */
-export function toChatMl(head: string, messages: readonly Message[]): string {
-  let text = head
-  for (const message of messages) {
-    const body =
-      message.role === 'assistant' && message.toolCalls?.length
-        ? message.toolCalls.map((call) => `<tool_call>\n{"name": "${call.name}", "arguments": ${call.arguments}}\n</tool_call>`).join('\n')
-        : (message.content ?? '')
-    text += `<|im_start|>${message.role}\n${body}<|im_end|>\n`
-  }
-  return text
 }

@@ -19,7 +19,7 @@ export {
   type ToolContext,
   tool,
 } from '@aworld-train/agent'
-export { type ChatModel, chatMlTemplate, loadChatModel } from '@aworld-train/chat'
+export { type ChatModel, chatMlTemplate, loadChatModel, renderChat, toWarmUpSamples } from '@aworld-train/chat'
 export {
   type AgentAnswer,
   type AgentProgram,

@@ -1,5 +1,7 @@
 export { chatMlTemplate } from './chat-ml-template.ts'
 export { checkTemplate } from './check-template.ts'
 export { loadChatModel } from './load-chat-model.ts'
+export { type ChatText, renderChat } from './render-chat.ts'
 export { createRenderWorker, type RenderWorker, type RenderWorkerOptions } from './render-worker.ts'
 export type * from './types.ts'
+export { toWarmUpSamples, type WarmUpSampleOptions } from './warm-up-samples.ts'

@@ -11,6 +11,7 @@ import { type ReasoningTags, reasoningTagsOf } from './reasoning-tags.ts'
 import { createChatRenderer, type ModelTemplates } from './render/chat-renderer.ts'
 import { compileTemplate, type TemplateArguments } from './render/chat-template.ts'
 import { toolCallSyntaxes } from './syntax/table.ts'
+import { createToCompletion } from './to-completion.ts'
 import { createTokenizer, type TextTokenizer } from './tokenizer.ts'
 import type { ChatModel, Conversation, HistoryPolicy, LoadChatModelOptions, TemplateProbe } from './types.ts'
 
@@ -126,6 +127,7 @@ export function assemble(model: OpenedModel, history: HistoryPolicy): ChatModel 
         mintToolCallId,
         idForm: probe.idForm,
       }),
+    toCompletion: createToCompletion(model),
   }
 }
 

@@ -76,6 +76,11 @@ export interface ChatModel {
     options: { readonly worker: RenderWorker; readonly signal?: AbortSignal | undefined },
   ): Promise<PreparedPrompt>
   createCompletionParser(options: CompletionParserOptions): CompletionParser
+  /**
+   * The ids with which the policy would say the last message, an assistant's, after those before it: what the template writes behind
+   * the prompt, up to and with the stop token. Throws TEMPLATE_UNSUPPORTED where it writes the message otherwise.
+   */
+  toCompletion(request: Pick<PrepareRequest, 'messages' | 'tools'>): Int32Array
 }
 
 export interface PrepareRequest {

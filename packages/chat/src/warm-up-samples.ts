@@ -1,0 +1,53 @@
+import type { Message, ToolDefinition, TrainingSample } from '@aworld-train/protocol'
+import type { ChatModel } from './types.ts'
+
+export interface WarmUpSampleOptions {
+  readonly chat: ChatModel
+  /** A whole conversation, its system message included; every assistant message in it is learned. */
+  readonly messages: readonly Message[]
+  /** As the agent declares them: those of a function tool are its `definition`. */
+  readonly tools?: readonly ToolDefinition[] | undefined
+  /** Names the rows where something is wrong with one; `demonstration` by default. */
+  readonly id?: string | undefined
+}
+
+interface TokenRow {
+  readonly tokenIds: Int32Array
+  readonly lossMask: Uint8Array
+}
+
+/**
+ * A demonstration as rows for `trainSft`: prompts as the gateway renders them for the policy, behind each the ids with which it would say
+ * the next assistant message. The loss mask is 1 on those, the stop token included. One row, and another wherever the template
+ * rewrites what came before. All arrays of a row have the length of `tokenIds`.
+ */
+export function toWarmUpSamples({ chat, messages, tools = [], id = 'demonstration' }: WarmUpSampleOptions): TrainingSample[] {
+  const conversation = chat.createConversation()
+  const rows: TokenRow[] = []
+  for (const [index, message] of messages.entries()) {
+    if (message.role !== 'assistant') continue
+    const prepared = conversation.prepare({ messages: messages.slice(0, index), tools })
+    const completion = chat.toCompletion({ messages: messages.slice(0, index + 1), tools })
+    conversation.record(index, prepared, { tokenIds: completion, message })
+    const { promptTokenIds, parent } = prepared
+    const tokenIds = new Int32Array(promptTokenIds.length + completion.length)
+    tokenIds.set(promptTokenIds)
+    tokenIds.set(completion, promptTokenIds.length)
+    const lossMask = new Uint8Array(tokenIds.length).fill(1, promptTokenIds.length)
+    if (parent !== null) lossMask.set(rows.pop()?.lossMask ?? [])
+    rows.push({ tokenIds, lossMask })
+  }
+  return rows.map(({ tokenIds, lossMask }, sample) => ({
+    version: 1,
+    tokenIds,
+    lossMask,
+    rolloutLogprobs: new Float32Array(tokenIds.length),
+    weightVersions: [],
+    reward: 0,
+    advantage: null,
+    group: id,
+    agent: 'demonstration',
+    policy: 'demonstration',
+    provenance: { rollout: id, attempt: 0, taskId: id, sample, turns: [] },
+  }))
+}
