@@ -165,7 +165,8 @@ export const configRows: readonly ParityRow[] = [
   {
     theirs: '`n_resp_per_prompt` (`rollout.n`)',
     ours: '`training.samplesPerPrompt`',
-    status: 'works',
+    status: 'differs',
+    note: "A script's 1 with `grpo` is taken by verl with a warning, and refused by the engine in the box: there is nothing to compare. Take at least 2.",
     check: reads(({ training }) => [training.samplesPerPrompt, 1]),
   },
   {

@@ -213,10 +213,13 @@ describe('what stands against a training with verl', () => {
     expect(existsSync(join(directory, 'runs'))).toBe(false)
   })
 
-  it('is no group of one, which trains on raw rewards and is warned of', async () => {
-    const { made } = trainer({}, { training: { steps: 1, promptsPerStep: 2, samplesPerPrompt: 1 } })
-    await made.validate()
-    expect((made.trainProcessor as VerlTrainer).plan?.notes.join('\n')).toMatch(/rollout\.n is 1 with grpo: a group of one/)
+  it('is no group of one: ours is refused, one that verl would train on raw rewards is warned of', async () => {
+    const training = { steps: 1, promptsPerStep: 2 }
+    const ours = trainer({}, { training: { ...training, samplesPerPrompt: 1 } }).made
+    await expect(ours.validate()).rejects.toThrow(/training\.samplesPerPrompt is 1, and grpo compares/)
+    const theirs = trainer({}, { training, actor_rollout_ref: { model: { path: './model' }, rollout: { n: 1 } } }).made
+    await theirs.validate()
+    expect((theirs.trainProcessor as VerlTrainer).plan?.notes.join('\n')).toMatch(/rollout\.n is 1 with grpo: a group of one/)
   })
 
   it('includes what verl would refuse later', async () => {

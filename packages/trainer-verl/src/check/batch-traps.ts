@@ -15,6 +15,11 @@ const isDynamic = ({ at }: TrapContext) => at(`${actor}.use_dynamic_bsz`) === tr
 const usesGroups = ({ at }: TrapContext) =>
   ['grpo', 'grpo_passk', 'rloo', 'opo', 'gpg', 'grpo_vectorized', 'rloo_vectorized'].includes(String(at('algorithm.adv_estimator')))
 
+const isGroupOfOne = (context: TrapContext) => usesGroups(context) && context.number(`${rollout}.n`) < 2
+const samplesTerm = 'training.samplesPerPrompt'
+/** Scripts of others say 1 and are taken; our own term means samples that are compared. */
+const isOurs = ({ keys }: TrapContext) => keys.get(`${rollout}.n`)?.why === samplesTerm
+
 const divides = (name: string, path: string): Trap => ({
   name,
   severity: 'error',
@@ -44,8 +49,16 @@ export const batchTraps: readonly Trap[] = [
     name: 'group-of-one',
     severity: 'warning',
     check: (context) =>
-      usesGroups(context) && context.number(`${rollout}.n`) < 2
+      isGroupOfOne(context) && !isOurs(context)
         ? `${rollout}.n is ${context.number(`${rollout}.n`)} with ${context.at('algorithm.adv_estimator')}: a group of one has no mean to compare with, its advantage is its raw reward, and nothing of use is learnt. Set it to 8.`
+        : null,
+  },
+  {
+    name: 'one-sample-per-prompt',
+    severity: 'error',
+    check: (context) =>
+      isGroupOfOne(context) && isOurs(context)
+        ? `${samplesTerm} is 1, and ${context.at('algorithm.adv_estimator')} compares the samples of a prompt with each other: nothing of use would be learnt. Set it to 8, or set algorithm.adv_estimator to one that needs no group.`
         : null,
   },
   {

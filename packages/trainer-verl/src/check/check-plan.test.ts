@@ -33,6 +33,7 @@ const cases: readonly Case[] = [
   ['not-a-count', { 'data.max_prompt_length': -1 }],
   ['not-a-count', { [`${rollout}.n`]: 2.5 }],
   ['group-of-one', { [`${rollout}.n`]: 1 }],
+  ['one-sample-per-prompt', { 'training.samplesPerPrompt': 1 }],
   ['mini-batch-larger-than-batch', { 'data.train_batch_size': 8, [`${actor}.ppo_mini_batch_size`]: 16 }],
   ['mini-batch-does-not-divide', { 'data.train_batch_size': 16, [`${actor}.ppo_mini_batch_size`]: 12 }],
   ['no-micro-batch-size', { [`${actor}.use_dynamic_bsz`]: false }],

@@ -6,8 +6,9 @@ import type { SelfDrivenOptions, SelfDrivenResult } from './self-driven-options.
 /**
  * Trains a policy with our own loop: rollouts, advantages, updates, publishing, evaluation, checkpoints. The same
  * options on the same store resume after the last committed step and follow the same curve.
- * Rejects with TRAINER_EMPTY_BATCH when every rollout of a step failed, POLICY_LOGPROB_MISMATCH when the weights
- * that sample are not those that train, CONFIG_INVALID for settings that cannot be trained.
+ * Rejects with TRAINER_EMPTY_BATCH when every rollout of a step failed, POLICY_CONTEXT_OVERFLOW when every prompt of one
+ * was too long, POLICY_LOGPROB_MISMATCH when the weights that sample are not those that train, CONFIG_INVALID for settings
+ * that cannot be trained.
  */
 export async function trainSelfDriven(options: SelfDrivenOptions): Promise<SelfDrivenResult> {
   requireTrainable(options)
@@ -51,6 +52,11 @@ export function requireTrainable({ config: { training, sampling }, tasks }: Pick
     )
   }
   if (sampling.temperature === 0) refuse('sampling.temperature is 0; greedy rollouts of a task are all alike, set it to 1.')
+  if (training.samplesPerPrompt === 1 && training.advantage !== 'none') {
+    refuse(
+      `training.samplesPerPrompt is 1 and training.advantage "${training.advantage}": a group of one has nothing to compare with, so nothing would be learnt. Take at least 2 samples of each prompt, or set training.advantage to "none".`,
+    )
+  }
   if (training.stratify) {
     const total = Object.values(training.stratify.counts).reduce((sum, count) => sum + count, 0)
     if (total !== training.promptsPerStep) {
