@@ -42,6 +42,8 @@ export const RunReport = z.strictObject({
   }),
   times: z.strictObject({ wallMs: z.number(), cpuMs: z.number(), phasesMs: z.record(z.string(), z.number()) }),
   checkpoints: z.array(z.string()),
+  /** By kind, since the process began that ended the run: how often, and the first messages. */
+  warnings: z.array(z.strictObject({ code: z.string(), count: z.int().min(1), messages: z.array(z.string()).min(1) })).default([]),
   versions: z.record(z.string(), z.string()),
 })
 export type RunReport = z.infer<typeof RunReport>

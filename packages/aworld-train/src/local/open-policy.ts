@@ -4,6 +4,7 @@ import { type Episode, type EvaluationResult, type RunEvent, type RunReport, typ
 import { openRunStore, resolveRun, writeJsonAtomically } from '@aworld-train/store'
 import { evaluationRequests, type LocalConfig, summarizeEvaluation } from '@aworld-train/training'
 import type { RunOptions } from '../run-options.ts'
+import { createWarningTally } from '../stage/warning-tally.ts'
 import type { LocalPlan } from './plan.ts'
 import { displayPath, runVersions, writeRunFiles } from './run-files.ts'
 import { describeRun, summarizeCalls } from './run-report.ts'
@@ -69,8 +70,10 @@ export async function openPolicy(plan: LocalPlan, { runPath, options, signal }: 
     await openRunStore({ path, manifest: { name: plan.name, configurationHash: 'custom', versions: runVersions() } }),
     (each) => each.close(),
   )
+  const tally = createWarningTally()
   const emit = (event: RunEvent) => {
     store.appendEvent(event)
+    tally.read(event)
     options.onEvent?.(event)
   }
   let finished = false
@@ -202,6 +205,7 @@ export async function openPolicy(plan: LocalPlan, { runPath, options, signal }: 
           phasesMs: warmUpMs.value > 0 ? { 'warm-up': warmUpMs.value } : {},
         },
         checkpoints,
+        warnings: tally.warnings(),
         versions: runVersions(),
       }
       await writeJsonAtomically(join(path, 'report.json'), report)

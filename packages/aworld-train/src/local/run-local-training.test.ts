@@ -33,3 +33,34 @@ it('a training that fails leaves a report of what it had done', async () => {
     rmSync(runPath, { recursive: true, force: true, maxRetries: 3 })
   }
 })
+
+it('a training whose answers are mostly cut says so in its report, with the remedy', async () => {
+  const runPath = mkdtempSync(join(tmpdir(), 'aworld-train-cut-'))
+  try {
+    const trainer = await AgentTrainer.create({
+      agent: new Agent({ name: 'chemist', maxTurns: 1 }),
+      trainDataset: [{ id: 'a', prompt: 'What is the symbol of gold?', answer: 'Au' }],
+      rewardFunc: () => 1,
+      config: {
+        model: { path: fileURLToPath(new URL('../../../../examples/periodic-table/model', import.meta.url)) },
+        engine: { threads: 1, simd: 'plain' },
+        training: { steps: 2, promptsPerStep: 1, samplesPerPrompt: 2 },
+        sampling: { maxTokens: 1 },
+        concurrency: 2,
+      },
+      runPath,
+      trainEngineName: 'local',
+    })
+    const { warnings } = await trainer.train()
+    expect(warnings).toEqual([
+      expect.objectContaining({ code: 'BATCH_WITHOUT_GRADIENT', count: 2 }),
+      {
+        code: 'ROLLOUTS_TRUNCATED',
+        count: 1,
+        messages: [expect.stringMatching(/^2 of 2 rollouts of step 1 were cut by length.* Raise sampling\.maxTokens, which is 1; /)],
+      },
+    ])
+  } finally {
+    rmSync(runPath, { recursive: true, force: true, maxRetries: 3 })
+  }
+})

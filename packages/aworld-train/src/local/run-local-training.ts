@@ -5,6 +5,7 @@ import { type SelfDrivenResult, trainSelfDriven } from '@aworld-train/training'
 import type { RunOptions } from '../run-options.ts'
 import { createEpisodeSampler } from '../stage/episode-sampler.ts'
 import { inRunDirectory, type RunDirectory } from '../stage/run-directory.ts'
+import { watchTruncation } from '../stage/truncation-watch.ts'
 import { configurationHash } from './configuration-hash.ts'
 import type { LocalPlan } from './plan.ts'
 import { displayPath, removeUnfinished, runVersions, writeRunFiles } from './run-files.ts'
@@ -26,7 +27,11 @@ export async function runLocalTraining(plan: LocalPlan, request: LocalTrainingRe
   return await inRunDirectory(directory, (run) => trainInRun(plan, run, signal))
 }
 
-async function trainInRun(plan: LocalPlan, { path, store, emit, started }: RunDirectory, signal: AbortSignal): Promise<RunReport> {
+async function trainInRun(
+  plan: LocalPlan,
+  { path, store, emit, warnings, started }: RunDirectory,
+  signal: AbortSignal,
+): Promise<RunReport> {
   const startedAt = Date.now()
   const cpuAtStart = process.cpuUsage()
   await using stack = new AsyncDisposableStack()
@@ -35,7 +40,9 @@ async function trainInRun(plan: LocalPlan, { path, store, emit, started }: RunDi
   await writeRunFiles(path, plan)
   const model = plan.model ?? (await makeModel({ ...plan, engine: plan.config.engine }, path, store, { emit, signal, warmUpMs }))
   const answers = new Map([...plan.train.answers, ...(plan.validation?.answers ?? []), ...(plan.test?.answers ?? [])])
-  const sampler = createEpisodeSampler(store, emit)
+  const { maxTokens } = plan.config.sampling
+  const remedy = `Raise sampling.maxTokens, which is ${maxTokens}; where the context of the model is full instead, shorten the prompts.`
+  const sampler = createEpisodeSampler(store, watchTruncation(emit, remedy))
   const stage = stack.adopt(await openStage({ model, plan, store, answers, onEvent: sampler.onEvent }), (each) => each.close())
   started()
   emit({
@@ -84,6 +91,7 @@ async function trainInRun(plan: LocalPlan, { path, store, emit, started }: RunDi
         phasesMs: { ...(warmUpMs.value > 0 ? { 'warm-up': warmUpMs.value } : {}), ...result.phasesMs },
       },
       checkpoints: [...result.checkpoints],
+      warnings: warnings(),
       versions: runVersions(),
     }
   }

@@ -1,9 +1,10 @@
 import { rm } from 'node:fs/promises'
-import { type RunEvent, type TrainError, toTrainError } from '@aworld-train/protocol'
+import { type RunEvent, type RunReport, type TrainError, toTrainError } from '@aworld-train/protocol'
 import { type OwnedRunStore, openRunStore, resolveRun, toStoreError } from '@aworld-train/store'
 import { firstFailure } from '../local/first-failure.ts'
 import { runVersions } from '../local/run-files.ts'
 import type { RunOptions } from '../run-options.ts'
+import { createWarningTally } from './warning-tally.ts'
 
 export interface RunDirectoryRequest {
   readonly runPath: string
@@ -23,6 +24,8 @@ export interface RunDirectory {
   readonly store: OwnedRunStore
   /** Keeps an event in the run and hands it to the caller's `onEvent`. */
   emit(event: RunEvent): void
+  /** What the events of this process warned of. */
+  warnings(): RunReport['warnings']
   /** Everything that the run needs is there: from now on it stays, however it ends. */
   started(): void
 }
@@ -41,12 +44,14 @@ export async function inRunDirectory<T>(request: RunDirectoryRequest, work: (run
       await openRunStore({ path, manifest: { name, configurationHash, versions: runVersions(), provenance: request.provenance } }),
       (each) => each.close(),
     )
+    const tally = createWarningTally()
     const emit = (event: RunEvent) => {
       store.appendEvent(event)
+      tally.read(event)
       options.onEvent?.(event)
     }
     try {
-      return await work({ path, resumed, store, emit, started: () => (started = true) })
+      return await work({ path, resumed, store, emit, warnings: tally.warnings, started: () => (started = true) })
     } catch (thrown) {
       const failure = toRunFailure(firstFailure(thrown), path)
       const end = signal.aborted ? { status: 'stopped' as const } : { status: 'failed' as const, error: failure.toRecord() }

@@ -16,6 +16,7 @@ import { makeModel } from '../local/starting-model.ts'
 import type { RunOptions } from '../run-options.ts'
 import { createEpisodeSampler } from '../stage/episode-sampler.ts'
 import { inRunDirectory, type RunDirectory } from '../stage/run-directory.ts'
+import { watchTruncation } from '../stage/truncation-watch.ts'
 import { createFailureTally } from './failure-tally.ts'
 import { createRunWatch, followVerl } from './follow-verl.ts'
 import { createIdleClock } from './idle-clock.ts'
@@ -54,7 +55,7 @@ export async function runVerlTraining(plan: VerlTrainingPlan, { runPath, options
 }
 
 async function trainWithVerl(plan: VerlTrainingPlan, run: RunDirectory, signal: AbortSignal): Promise<RunReport> {
-  const { store, emit } = run
+  const { store, emit, warnings } = run
   // verl works in this folder, from which a relative path would lead elsewhere.
   const path = resolve(run.path)
   const startedAt = Date.now()
@@ -77,7 +78,7 @@ async function trainWithVerl(plan: VerlTrainingPlan, run: RunDirectory, signal: 
   const resumedFromStep = resumableStep(verlPlan.checkpoints)
   const reward = await plan.createReward()
   if (reward) stack.defer(() => reward.close())
-  const sampler = createEpisodeSampler(store, emit)
+  const sampler = createEpisodeSampler(store, watchTruncation(emit, longerAnswers(plan, verlPlan)))
   const watch = createRunWatch()
   const failures = createFailureTally()
   const idle = createIdleClock()
@@ -142,6 +143,7 @@ async function trainWithVerl(plan: VerlTrainingPlan, run: RunDirectory, signal: 
     startedAt,
     cpuAtStart,
     warmUpMs: warmUpMs.value,
+    warnings,
     warn: (code, message) => emit({ type: 'warning-raised', at: Date.now(), code, message }),
   })
   if (exit.error) throw failures.explain(exit.error)
@@ -180,6 +182,12 @@ function startEvent({ plan, verlPlan, stage, model, path, resumedFromStep, resum
       seed: plan.seed,
     },
   }
+}
+
+function longerAnswers({ config }: VerlTrainingPlan, { tree }: VerlPlan): string {
+  const { maxCompletionTokens } = config.settings
+  const completion = maxCompletionTokens === null ? '' : `, or sampling.maxTokens, which is ${maxCompletionTokens}`
+  return `Raise data.max_response_length, which is ${valueAt(tree, 'data.max_response_length')}${completion}.`
 }
 
 function validationRollouts({ test }: VerlTrainingPlan, { tree }: VerlPlan): number {

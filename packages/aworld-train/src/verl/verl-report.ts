@@ -30,6 +30,7 @@ export interface VerlReportRequest {
   readonly startedAt: number
   readonly cpuAtStart: NodeJS.CpuUsage
   readonly warmUpMs: number
+  readonly warnings: () => RunReport['warnings']
   readonly warn: (code: string, message: string) => void
 }
 
@@ -64,6 +65,7 @@ export async function leaveVerlReport(request: VerlReportRequest): Promise<RunRe
       cpuMs: (cpu.user + cpu.system) / 1000,
       phasesMs: { ...(warmUpMs > 0 ? { 'warm-up': warmUpMs } : {}), ...allPhases(request) },
     },
+    warnings: request.warnings(),
     checkpoints: checkpointSteps(request.verlPlan.checkpoints).map((step) => join('checkpoints', `global_step_${step}`)),
     versions: { ...runVersions(), ...installed(plan.python.report.packages) },
   }

@@ -19,7 +19,7 @@ export function renderReport(report: RunReport, { target }: { target?: string | 
   const lines = ['', ...evaluationTable(report), '']
   if (report.ledger) lines.push(ledgerLine(report))
   if (report.tokenReport) lines.push(...renderTokenReport(report.tokenReport))
-  lines.push(timeLine(report), '', `run      ${path}   (report.json, checkpoints, every token in segments/)`)
+  lines.push(timeLine(report), ...warningLines(report), '', `run      ${path}   (report.json, checkpoints, every token in segments/)`)
   lines.push(
     'next',
     `  ${typed} replay ${path}            read an episode`,
@@ -58,6 +58,13 @@ function ledgerLine({ ledger }: RunReport): string {
   if (!ledger) return ''
   const reasons = Object.entries(ledger.untrained).map(([reason, count]) => `${reason} ${count}`)
   return `tokens   ${ledger.sampled} sampled = ${ledger.trained} trained + ${reasons.join(' + ') || '0'} + ${ledger.unexplained} unexplained`
+}
+
+/** What went amiss, a line a kind; notes on the configuration were said before the first step. */
+function warningLines({ warnings }: RunReport): string[] {
+  return warnings.flatMap(({ code, count, messages }) =>
+    code === 'CONFIG_NOTE' ? [] : [`warning  ${messages[0]}${count > 1 ? ` (the first of ${count} of its kind)` : ''}`],
+  )
 }
 
 function timeLine({ times, counts }: RunReport): string {

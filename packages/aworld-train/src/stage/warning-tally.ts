@@ -1,0 +1,25 @@
+import type { RunEvent, RunReport } from '@aworld-train/protocol'
+
+/** The warnings of a run, for its report. */
+export interface WarningTally {
+  read(event: RunEvent): void
+  warnings(): RunReport['warnings']
+}
+
+/** Messages of one kind that are kept; further ones are counted. */
+const keptMessages = 5
+
+export function createWarningTally(): WarningTally {
+  const kinds = new Map<string, { code: string; count: number; messages: string[] }>()
+  return {
+    read(event) {
+      if (event.type !== 'warning-raised') return
+      const { code, message } = event
+      const kind = kinds.get(code) ?? { code, count: 0, messages: [] }
+      kinds.set(code, kind)
+      kind.count += 1
+      if (kind.messages.length < keptMessages) kind.messages.push(message)
+    },
+    warnings: () => structuredClone([...kinds.values()]),
+  }
+}
