@@ -280,6 +280,34 @@ describe('a reward that misbehaves fails its episode with a reason, and is never
   })
 })
 
+describe('a prompt that fills the context of the model by itself', () => {
+  const prompt = 'Is '.repeat(600)
+
+  it('ends a training that has no other with code 1, and says what to do', async () => {
+    const project = await makeProject(folder, model, { files: { 'train.jsonl': row({ prompt }) } })
+    const { code, stdout, stderr } = await runCli(['train', project.folder])
+    expect(stdout + stderr).toMatch(
+      /POLICY_CONTEXT_OVERFLOW: The conversation has \d+ tokens, .* 512; shorten it, or use a model with a longer/,
+    )
+    expect(code).toBe(1)
+  })
+
+  it('among others is left out of the training, and said', async () => {
+    const project = await makeProject(folder, model, {
+      config: { training: { steps: 1 } },
+      files: { 'train.jsonl': row({ id: 'long', prompt }) + row({ id: 'short' }) },
+    })
+    const { counts, ledger, warnings } = await (await openTrainer(project)).train()
+    expect(counts.episodesByStopReason).toEqual({ completed: 4, 'context-overflow': 4 })
+    expect(ledger?.unexplained).toBe(0)
+    expect(warnings).toContainEqual({
+      code: 'POLICY_CONTEXT_OVERFLOW',
+      count: 1,
+      messages: [expect.stringMatching(/^4 of 8 rollouts of step 1 are not trained: .* of task "long"/)],
+    })
+  })
+})
+
 describe('an agent that misbehaves ends its episode with a reason, and takes no other with it', () => {
   it('silent, endless, throwing, hanging, editing its history', async () => {
     const kinds = ['good', 'silent', 'endless', 'throws', 'throws-before', 'hangs', 'edits', 'number', 'long']
@@ -338,7 +366,11 @@ export async function agent(task, context) {
     })
     expect(first('hangs')).toMatchObject({ ends: 'time-limit', reward: null, why: expect.stringMatching(/AGENT_LIMIT: .*1500 ms|1\.5 s/) })
     expect(first('number')).toMatchObject({ ends: 'failed', why: expect.stringMatching(/returned number 7|returned a number/) })
-    expect(first('long')).toMatchObject({ ends: 'context-overflow', why: expect.stringMatching(/POLICY_CONTEXT_OVERFLOW: .*512/) })
+    expect(first('long')).toMatchObject({
+      ends: 'context-overflow',
+      reward: null,
+      why: expect.stringMatching(/POLICY_CONTEXT_OVERFLOW: .*512/),
+    })
     expect(first('edits').reward).not.toBeNull()
     expect(first('edits').turns.map(({ parent }) => parent)).toEqual([null, null])
     expect(ledger?.unexplained).toBe(0)

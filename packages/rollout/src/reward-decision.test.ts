@@ -17,5 +17,13 @@ const decisions: Record<StopReason, readonly [zero: RewardDecision, none: Reward
 }
 
 test.each(StopReason.options)('%s', (stopReason) => {
-  expect([decideReward(stopReason, 'zero'), decideReward(stopReason, 'null')]).toEqual(decisions[stopReason])
+  const question = { stopReason, hasTurns: true }
+  expect([decideReward(question, 'zero'), decideReward(question, 'null')]).toEqual(decisions[stopReason])
 })
+
+test.each(StopReason.options.filter((reason) => reason !== 'completed'))(
+  '%s, before the policy said anything, has no reward',
+  (stopReason) => {
+    expect(decideReward({ stopReason, hasTurns: false }, 'zero')).toBe('none')
+  },
+)

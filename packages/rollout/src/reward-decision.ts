@@ -15,12 +15,18 @@ const causedByPolicy: ReadonlySet<StopReason> = new Set([
   'truncated',
 ])
 
+export interface RewardQuestion {
+  readonly stopReason: StopReason
+  /** Whether the policy was asked and said something. */
+  readonly hasTurns: boolean
+}
+
 /**
  * Which episodes are scored. An answer is scored by the reward function. An end that the policy caused is never scored
  * as an answer: it gets 0, so that the policy learns not to, or no reward with `null`. Everything else (failed, out of
- * time, cancelled, no model call) says nothing of the policy and has none.
+ * time, cancelled, no model call, a prompt that fills the context by itself) says nothing of the policy and has none.
  */
-export function decideReward(stopReason: StopReason, scoreUnfinished: ScoreUnfinished): RewardDecision {
+export function decideReward({ stopReason, hasTurns }: RewardQuestion, scoreUnfinished: ScoreUnfinished): RewardDecision {
   if (stopReason === 'completed') return 'score'
-  return causedByPolicy.has(stopReason) && scoreUnfinished === 'zero' ? 'zero' : 'none'
+  return hasTurns && causedByPolicy.has(stopReason) && scoreUnfinished === 'zero' ? 'zero' : 'none'
 }

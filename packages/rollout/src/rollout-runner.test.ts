@@ -127,6 +127,19 @@ test('an agent that never calls the model is a failure with a reason', async () 
   })
 })
 
+test('a prompt that fills the context by itself has no reward: the policy never saw it', async () => {
+  const { runner } = setUp({
+    agent: async () => {
+      throw new TrainError('POLICY_CONTEXT_OVERFLOW', 'The conversation has 600 tokens, the context of "tiny" 512.')
+    },
+  })
+  expect(await runner.run(rolloutRequest('a'), never)).toMatchObject({
+    stopReason: 'context-overflow',
+    reward: null,
+    error: { code: 'POLICY_CONTEXT_OVERFLOW' },
+  })
+})
+
 test('an agent that calls for ever ends at its limit of turns, with a reward of 0 or none', async () => {
   const agent: Setup['agent'] = async (_, ask) => {
     for (;;) await ask()

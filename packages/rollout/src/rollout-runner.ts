@@ -89,7 +89,9 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
   }
 
   async function scored(episode: Episode, { task }: RolloutRequest, signal: AbortSignal): Promise<Episode> {
-    const decision = reward ? decideReward(episode.stopReason, scoreUnfinished) : 'none'
+    const { stopReason, trajectories } = episode
+    const hasTurns = trajectories.some(({ turns }) => turns.length > 0)
+    const decision = reward ? decideReward({ stopReason, hasTurns }, scoreUnfinished) : 'none'
     if (!reward || decision === 'none') return episode
     if (decision === 'zero') return { ...episode, reward: 0 }
     try {

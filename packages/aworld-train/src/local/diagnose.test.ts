@@ -104,3 +104,20 @@ it('names a prompt that leaves the model no room to answer', async () => {
     message: expect.stringMatching(/^1 of 2 prompts leaves the model no room.*task "long" has \d+ tokens, .*2048/),
   })
 })
+
+it('names instructions of an agent that leave the model no room, however short the prompts are', async () => {
+  const definition = {
+    agent: new Agent({ name: 'chemist', systemPrompt: 'iron '.repeat(2100) }),
+    trainDataset: [{ id: 'a', prompt: 'What is the symbol of iron?', answer: 'Fe' }],
+    rewardFunc: () => 1,
+    config: {
+      model: { path: fileURLToPath(new URL('../../../../examples/periodic-table/model', import.meta.url)) },
+      engine: { threads: 1, simd: 'plain' },
+    },
+    baseDirectory: folder,
+  }
+  const checks = await diagnose(definition, new AbortController().signal)
+  expect(checks.filter(({ ok }) => !ok)).toEqual([
+    { name: 'rollout', ok: false, message: expect.stringMatching(/ended as context-overflow: The conversation has \d+ tokens/) },
+  ])
+})

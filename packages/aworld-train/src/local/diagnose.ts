@@ -208,9 +208,11 @@ async function tryRollout(plan: LocalPlan, model: string, path: string, task: Ta
     signal,
   )
   if (isReplayMissing(episode)) return episode
-  if (episode.stopReason === 'failed' || episode.stopReason === 'no-model-call')
+  const { error, trajectories } = episode
+  const isUnanswered = error !== undefined && trajectories.every(({ turns }) => turns.length === 0)
+  if (episode.stopReason === 'failed' || episode.stopReason === 'no-model-call' || isUnanswered)
     throw new Error(
-      `one rollout on task "${task.id}" ended as ${episode.stopReason}: ${episode.error?.message ?? 'the agent never called the model'}`,
+      `one rollout on task "${task.id}" ended as ${episode.stopReason}: ${error?.message ?? 'the agent never called the model'}`,
     )
   return episode
 }

@@ -45,6 +45,7 @@ export function assembleBatch(episodeGroups: readonly (readonly Episode[])[], se
       sampledTokens += assembly.sampled
       mergeCounts(untrained, assembly.untrained)
     }
+    if (trainable.length === 0) continue
     const { advantages, noGradient } = groupAdvantages(
       trainable.map(({ samples }) => samples[0]!.reward),
       settings.advantage,
@@ -53,14 +54,13 @@ export function assembleBatch(episodeGroups: readonly (readonly Episode[])[], se
     const tokens = rows.reduce((sum, row) => sum + maskedTokens(row), 0)
     if (noGradient === 'group-of-one') counts.groupsOfOne++
     if (noGradient === 'zero-variance-group') counts.zeroVarianceGroups++
-    if (noGradient === null && rows.length > 0) {
+    if (noGradient === null) {
       counts.groupsWithVariance++
       const frozen = assemblies.reduce((sum, assembly) => sum + (assembly.untrained['frozen-policy'] ?? 0), 0)
       const all = assemblies.reduce((sum, assembly) => sum + totalCount(assembly.untrained), 0)
       withVariance.sampled += tokens + all - frozen
       withVariance.trained += tokens
     }
-    if (rows.length === 0) continue
     if (noGradient !== null && settings.dropZeroVariance) mergeCounts(untrained, { [noGradient]: tokens })
     else groups.push(rows)
   }

@@ -26,7 +26,14 @@ export function createLoop(options: SelfDrivenOptions, steps: number): Loop {
   const training = withWarmup(config.training, steps)
   const policy = options.policy ?? engine.name
   const emit = (event: RunEvent) => options.onEvent?.(event)
-  const warn = (code: string, message: string) => emit({ type: 'warning-raised', at: Date.now(), code, message })
+  const warned = new Set<string>()
+  const warn = (code: string, message: string) => {
+    warned.add(code)
+    emit({ type: 'warning-raised', at: Date.now(), code, message })
+  }
+  const warnOnce = (code: string, message: string | null) => {
+    if (message !== null && !warned.has(code)) warn(code, message)
+  }
   const checkpoints = createCheckpoints({ learner, store, warn })
   const limits = toLimits(config.limits)
   const sampledAtStart = engine.sampledTokens()
@@ -143,6 +150,7 @@ export function createLoop(options: SelfDrivenOptions, steps: number): Loop {
     const batch = assemble(requests, episodes)
     state.ledger.merge(batch.untrained)
     if (episodes.every(isFailed)) await refuseEmpty(step, episodes)
+    warnOnce('POLICY_CONTEXT_OVERFLOW', overflows(step, episodes))
     state.ledger.addVarianceGroup(batch.withVariance)
     const samples = batch.groups.flat()
     const { temperature } = sampling
@@ -186,7 +194,7 @@ export function createLoop(options: SelfDrivenOptions, steps: number): Loop {
     await save(step - 1)
     const first = episodes.find(({ error }) => error)?.error
     throw new TrainError(
-      'TRAINER_EMPTY_BATCH',
+      episodes.every(hasNoRoom) ? 'POLICY_CONTEXT_OVERFLOW' : 'TRAINER_EMPTY_BATCH',
       `All ${episodes.length} rollouts of step ${step} failed; nothing was trained. The first: ${first ? `${first.code}: ${first.message}` : episodes[0]!.stopReason}`,
       { details: { step, stopReasons: [...new Set(episodes.map(({ stopReason }) => stopReason))] } },
     )
@@ -222,6 +230,16 @@ function withWarmup(training: TrainingSettings, steps: number): TrainingSettings
 }
 
 const stateKey = (step: number) => `loop-after-step-${step}`
+
+/** The prompt of the episode filled the context by itself. */
+const hasNoRoom = ({ error, reward }: Episode) => error?.code === 'POLICY_CONTEXT_OVERFLOW' && reward === null
+
+function overflows(step: number, episodes: readonly Episode[]): string | null {
+  const all = episodes.filter(hasNoRoom)
+  const [first] = all
+  if (!first) return null
+  return `${all.length} of ${episodes.length} rollouts of step ${step} are not trained: the prompt left the model no room to answer. The first, of task "${first.taskId}": ${first.error?.message}`
+}
 
 function withoutGradient(step: number, { metrics }: Batch): string {
   const { groups, zeroVarianceGroups, groupsOfOne: ones, failedEpisodes } = metrics

@@ -1,8 +1,8 @@
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { taskHash } from '@aworld-train/core'
-import type { RolloutRequest, RunEvent, Task } from '@aworld-train/protocol'
+import { type RolloutRunner, taskHash } from '@aworld-train/core'
+import type { Episode, RolloutRequest, RunEvent, Task } from '@aworld-train/protocol'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { parseLocalConfig } from '../config/parse-local-config.ts'
 import { createBigramPolicy } from '../testing/bigram-policy.ts'
@@ -61,6 +61,25 @@ function startProcess(
     ...rest,
   })
 }
+
+/** A process whose training episodes are changed before the loop sees them; `index` counts those of a step. */
+function startChanged(store: ReturnType<typeof createMemoryStore>, change: (episode: Episode, index: number) => Episode, training: object) {
+  const { learner, engine } = createBigramPolicy(vocabulary)
+  const runner = createDirectRunner({ engine, store, reward: countUp })
+  const changed: RolloutRunner = { ...runner, runAll: async (...all) => (await runner.runAll(...all)).map(change) }
+  return startProcess(store, { learner, engine, runner: changed, evaluation: {}, config: makeConfig(training) })
+}
+
+const tooLong = (episode: Episode): Episode => ({
+  ...episode,
+  trajectories: [],
+  reward: null,
+  stopReason: 'context-overflow',
+  error: { code: 'POLICY_CONTEXT_OVERFLOW', boundary: 'policy', retryable: false, message: 'The conversation has 600 tokens.' },
+})
+
+const warningsOf = (store: ReturnType<typeof createMemoryStore>) =>
+  store.events.flatMap((event) => (event.type === 'warning-raised' ? [[event.code, event.message]] : []))
 
 const curveOf = ({ curve }: Awaited<ReturnType<typeof startProcess>>) =>
   curve.map(({ step, reward, metrics }) => [
@@ -197,6 +216,32 @@ describe('trainSelfDriven', () => {
     expect(resumed.ledger).toMatchObject({ unexplained: 0, untrained: { 'failed-episode': 32 } })
   })
 
+  it('ends with the error of prompts that fill the context by themselves where no other rollout is left', async () => {
+    const refused = startChanged(createMemoryStore(directory), tooLong, { steps: 2 })
+    await expect(refused).rejects.toMatchObject({
+      code: 'POLICY_CONTEXT_OVERFLOW',
+      message: expect.stringMatching(/^All 32 rollouts of step 1 .*The conversation has 600 tokens\./),
+    })
+  })
+
+  it('goes on with the others where only some prompts fill the context, and says so once', async () => {
+    const store = createMemoryStore(directory)
+    const result = await startChanged(store, (episode, index) => (index < 8 ? tooLong(episode) : episode), { steps: 3 })
+    expect(result.steps).toBe(3)
+    expect(warningsOf(store)).toEqual([
+      ['POLICY_CONTEXT_OVERFLOW', expect.stringMatching(/^8 of 32 rollouts of step 1 .*task "task-\d".*The conversation has 600 tokens\./)],
+    ])
+  })
+
+  it('gives groups that shrink to one episode no advantage, and says so', async () => {
+    const store = createMemoryStore(directory)
+    const lone = (episode: Episode, index: number) => (index > 0 && index < 8 ? { ...episode, reward: null } : episode)
+    const result = await startChanged(store, lone, { steps: 1 })
+    expect(result.curve[0]?.metrics).toMatchObject({ groupsOfOne: 1 })
+    expect(result.ledger.untrained['group-of-one']).toBe(1)
+    expect(warningsOf(store)).toEqual([['GROUP_OF_ONE', expect.stringMatching(/^1 of 4 groups of step 1 have a single scored episode/)]])
+  })
+
   it('skips a step without a gradient with a warning', async () => {
     const store = createMemoryStore(directory)
     const result = await startProcess(store, { reward: () => 1 as never, config: makeConfig({ steps: 2 }) })
@@ -226,6 +271,11 @@ describe('trainSelfDriven', () => {
     expect(store.steps().length).toBeLessThan(12)
   })
 
+  it('takes a single sample of each prompt where the advantage needs no group', async () => {
+    const config = makeConfig({ samplesPerPrompt: 1, advantage: 'none', steps: 1 })
+    expect(await startProcess(createMemoryStore(directory), { config, evaluation: {} })).toMatchObject({ status: 'finished' })
+  })
+
   it('draws each kind as often as stratify says', async () => {
     const store = createMemoryStore(directory)
     const config = makeConfig({ steps: 4, stratify: { key: 'kind', counts: { even: 3, odd: 1 } } })
@@ -238,6 +288,8 @@ describe('trainSelfDriven', () => {
     [{ config: { ...makeConfig(), sampling: { temperature: 1, topP: 0.9, topK: 0, maxTokens: 1 } } }, /topP/],
     [{ config: { ...makeConfig(), sampling: { temperature: 0, topP: 1, topK: 0, maxTokens: 1 } } }, /temperature/],
     [{ config: makeConfig({ klCoefficient: 0.1 }) }, /reference/],
+    [{ config: makeConfig({ samplesPerPrompt: 1 }) }, /samplesPerPrompt is 1.*"group-relative".*at least 2 samples.*"none"/],
+    [{ config: makeConfig({ samplesPerPrompt: 1, advantage: 'leave-one-out' }) }, /samplesPerPrompt is 1/],
     [{ config: makeConfig({ stratify: { key: 'kind', counts: { even: 3 } } }) }, /counts 3 prompts/],
     [{ config: makeConfig({ stratify: { key: 'kind', counts: { even: 3, strange: 1 } } }) }, /"strange"/],
     [{ tasks: [] }, /no tasks/],
