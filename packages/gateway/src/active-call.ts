@@ -1,4 +1,4 @@
-import type { HttpResponse } from '@aworld-train/core'
+import type { ServerResponse } from 'node:http'
 
 /** Why nobody waits for a call any more. */
 export type Loss = 'client-closed' | 'session-closed'
@@ -26,7 +26,7 @@ export interface KeepAwake {
 
 /** One call from its arrival until its answer has left, or its client has. What nobody asks for is not made. */
 export class ActiveCall implements KeepAwake {
-  readonly #response: HttpResponse
+  readonly #response: ServerResponse
   #controller: AbortController | null = null
   #aborted: CallAborted | null = null
   #loss: Loss | null = null
@@ -40,7 +40,7 @@ export class ActiveCall implements KeepAwake {
   #beats = 0
 
   /** Ties the call to its response: when the client hangs up, it is aborted. */
-  constructor(response: HttpResponse) {
+  constructor(response: ServerResponse) {
     this.#response = response
     response.once('close', () => this.#closed())
     if (response.destroyed) this.#lose('client-closed')

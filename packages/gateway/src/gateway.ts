@@ -33,8 +33,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const counters = createCounters()
   const observer = createObserver()
   const models = createModelTable(options)
-  const bodies = createMemoryPool()
-  const recorder = createRecorder(bodies)
+  const recorder = createRecorder(createMemoryPool())
   const frozen = await openFrozenClients(models.all.filter((model) => model.kind === 'frozen'))
   const renderWorker = createRenderWorker()
   const parts: GatewayParts = {
@@ -48,7 +47,6 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     history: createHistoryWatch(warn),
     renderWorker,
     recorder,
-    bodies,
     frozen,
   }
   const capabilities = createCapabilities<Grant>()
@@ -73,7 +71,6 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     state: { models, gate, exposition: createExposition(sources), draining: () => draining },
     admin: admin ? createAdminApi({ admin, open, models }) : null,
   }
-  const handle = createRequestHandler(http)
   const listening = await openHttpServer({
     what: 'The gateway',
     host,
@@ -83,8 +80,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     allowedHosts: [...allowedHosts, ...(publicUrl === undefined ? [] : [new URL(publicUrl).hostname])],
     limits,
     portError: 'GATEWAY_PORT_IN_USE',
-    handle,
-    handlePlain: handle,
+    handle: createRequestHandler(http),
     onRefusal: (refusal) => counters.refusals[refusal]++,
   }).catch(async (error: unknown) => {
     await frozen.close()
@@ -157,7 +153,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       http.admin?.close()
       const closed = listening.close()
       await Promise.all(Array.from(sessions.values(), ({ session }) => session.close()))
-      listening.closeAllConnections()
+      listening.server.closeAllConnections()
       await Promise.all([recorder.close(), frozen.close(), renderWorker.close()])
       await closed
     },

@@ -1,5 +1,5 @@
+import type { ServerResponse } from 'node:http'
 import type { RenderWorker } from '@aworld-train/chat'
-import type { HttpResponse } from '@aworld-train/core'
 import { type TrainError, type Turn, toTrainError } from '@aworld-train/protocol'
 import { ActiveCall, CallAborted } from './active-call.ts'
 import type { Dialect } from './call.ts'
@@ -9,7 +9,6 @@ import type { FrozenClients } from './frozen/frozen-client.ts'
 import { serveFrozenCall } from './frozen/serve-frozen-call.ts'
 import type { Gate } from './gate.ts'
 import type { HistoryWatch } from './history-watch.ts'
-import type { MemoryPool } from './memory-pool.ts'
 import { chooseModel, type ModelTable } from './models/model-table.ts'
 import type { CallObservation, Observer } from './observe/observer.ts'
 import type { GatewayLimits, GatewayLogger } from './options.ts'
@@ -34,7 +33,6 @@ export interface GatewayParts {
   readonly renderWorker: RenderWorker
   /** Reads the answers of chat engines; its thread starts with the first of them. */
   readonly recorder: Recorder
-  readonly bodies: MemoryPool
   readonly frozen: FrozenClients
 }
 
@@ -44,7 +42,7 @@ export interface ServeCallOptions {
   readonly agent: AgentState
   readonly dialect: Dialect
   readonly body: Buffer
-  readonly response: HttpResponse
+  readonly response: ServerResponse
   readonly observed: CallObservation
 }
 

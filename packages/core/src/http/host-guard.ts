@@ -1,6 +1,5 @@
 import { TrainError } from '@aworld-train/protocol'
 import { isLoopback } from './exposure.ts'
-import type { HttpRequest, HttpResponse } from './message.ts'
 import type { HttpServerOptions } from './open-http-server.ts'
 import { discardBody } from './read-body.ts'
 
@@ -32,8 +31,8 @@ export function createHostGuard({ what, allowedHosts = [], onRefusal }: Pick<Htt
 
   return {
     handle:
-      <Request extends HttpRequest, Response extends HttpResponse>(handle: (request: Request, response: Response) => void) =>
-      (request: Request, response: Response): void => {
+      (handle: HttpServerOptions['handle']): typeof handle =>
+      (request, response) => {
         if (isAllowed(request.headers.host)) handle(request, response)
         else {
           const body = refuse(request.headers.host)

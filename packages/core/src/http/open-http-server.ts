@@ -5,8 +5,6 @@ import type { Duplex } from 'node:stream'
 import { type ErrorCode, TrainError } from '@aworld-train/protocol'
 import { checkExposure, isLoopback } from './exposure.ts'
 import { createHostGuard } from './host-guard.ts'
-import type { HttpRequest, HttpResponse } from './message.ts'
-import { createPlainConnections, type PlainConnections } from './plain/plain-connections.ts'
 
 /** Bounds of a server's sockets; none of them bounds how long an answer may take. */
 export interface HttpLimits {
@@ -49,11 +47,6 @@ export interface HttpServerOptions {
   readonly portError: ErrorCode
   /** Also called for requests with `Expect: 100-continue`; `readBody` sends the 100. */
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void
-  /**
-   * Answers POSTs in the form nearly all clients write them, at less than half of the cost: they are read and answered past
-   * `node:http`, which gets every other request, and with it the connection. Unencrypted ones only.
-   */
-  readonly handlePlain?: ((request: HttpRequest, response: HttpResponse) => void) | undefined
   /** Answers requests for another protocol; without it they are requests like others. */
   readonly upgrade?: ((request: IncomingMessage, socket: Duplex, head: Buffer) => void) | undefined
   readonly onRefusal?: ((refusal: SocketRefusal) => void) | undefined
@@ -66,8 +59,6 @@ export interface OpenHttpServer {
   sockets(): number
   /** Takes no more connections, and ends those that wait for a request; resolves when the last is gone. */
   close(): Promise<void>
-  /** Ends all connections, whatever they do. */
-  closeAllConnections(): void
 }
 
 const openHosts: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '[::1]' }
@@ -79,8 +70,8 @@ const refusals: Readonly<Record<string, readonly [SocketRefusal, number]>> = {
 }
 
 /** Answers what is no request, unless an answer is on its way already: bytes in its middle would be taken for its content. */
-function refuseSocket(socket: Socket & { _httpMessage?: ServerResponse | null }, status: number, mayAnswer = true): void {
-  if (socket.writable && mayAnswer && !socket._httpMessage?.headersSent) {
+function refuseSocket(socket: Socket & { _httpMessage?: ServerResponse | null }, status: number): void {
+  if (socket.writable && !socket._httpMessage?.headersSent) {
     socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
     if (socket.readableEnded) socket.destroySoon()
     // A client that neither reads nor closes would keep the socket half open.
@@ -96,7 +87,7 @@ function refuseSocket(socket: Socket & { _httpMessage?: ServerResponse | null },
  * without TLS unasked or its certificate cannot be used, and with `portError` where the port cannot be had.
  */
 export async function openHttpServer(options: HttpServerOptions): Promise<OpenHttpServer> {
-  const { what, host, port, tls, insecure = false, limits, portError, handlePlain, upgrade, onRefusal } = options
+  const { what, host, port, tls, insecure = false, limits, portError, upgrade, onRefusal } = options
   checkExposure({ what, host, tls: tls !== undefined, insecure })
   const bounds: ServerOptions = {
     maxHeaderSize: limits.maxHeaderBytes,
@@ -128,7 +119,6 @@ export async function openHttpServer(options: HttpServerOptions): Promise<OpenHt
   server.on('drop', () => onRefusal?.('too-many-sockets'))
   server.on('tlsClientError', () => onRefusal?.('tls-failed'))
   if (upgrade) server.on('upgrade', guard ? guard.upgrade(upgrade) : upgrade)
-  const plain = handlePlain && !tls ? servePlain(server, guard ? guard.handle(handlePlain) : handlePlain, limits, onRefusal) : null
   let sockets = 0
   server.on('connection', (socket: Socket) => {
     sockets++
@@ -138,7 +128,6 @@ export async function openHttpServer(options: HttpServerOptions): Promise<OpenHt
   server.once('error', (cause: NodeJS.ErrnoException) => {
     const reason =
       cause.code === 'EADDRINUSE' ? 'is in use; choose another port, or 0 for any free one' : `cannot be opened: ${cause.message}`
-    plain?.close()
     reject(new TrainError(portError, `Port ${port} of ${host} ${reason}.`, { cause }))
   })
   server.listen({ host, port, backlog: 4096 }, resolve)
@@ -152,37 +141,11 @@ export async function openHttpServer(options: HttpServerOptions): Promise<OpenHt
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve())
-        plain?.close()
+        // Those that answer now are kept no longer than that.
+        server.keepAliveTimeout = 1
+        server.keepAliveTimeoutBuffer = 0
       }),
-    closeAllConnections() {
-      server.closeAllConnections()
-      plain?.destroyAll()
-    },
   }
-}
-
-/** Connections come here first; those that are handed over go on as if they had come to `server`. */
-function servePlain(
-  server: Server,
-  handle: (request: HttpRequest, response: HttpResponse) => void,
-  limits: HttpLimits,
-  onRefusal: HttpServerOptions['onRefusal'],
-): PlainConnections {
-  const listeners = server.listeners('connection') as ((socket: Socket) => void)[]
-  server.removeAllListeners('connection')
-  const connections = createPlainConnections({
-    ...limits,
-    handle,
-    refuse(socket, why, mayAnswer) {
-      onRefusal?.(why)
-      refuseSocket(socket, why === 'timeout' ? 408 : 400, mayAnswer)
-    },
-    serveByNode(socket) {
-      for (const listener of listeners) listener.call(server, socket)
-    },
-  })
-  server.on('connection', connections.add)
-  return connections
 }
 
 function createSecure(what: string, { cert, key }: TlsIdentity, bounds: ServerOptions, { headersTimeoutMs }: HttpLimits): Server {

@@ -1,5 +1,5 @@
+import type { ServerResponse } from 'node:http'
 import type { CompletionDelta } from '@aworld-train/chat'
-import type { HttpResponse } from '@aworld-train/core'
 import { type Message, toTrainError } from '@aworld-train/protocol'
 import type { AnswerDecoder, ServerAnswer } from '../dialects/server-answer.ts'
 import { isStream } from '../pass-through/pass-on.ts'
@@ -13,7 +13,7 @@ export interface FrozenAnswerOptions {
   readonly api: FrozenApi
   readonly request: FrozenRequest
   readonly redact: Redact
-  readonly response: HttpResponse
+  readonly response: ServerResponse
   /** Where the client speaks another dialect. */
   readonly translated: Answer | null
   readonly onFirst: () => void

@@ -1,4 +1,5 @@
-import { createBearerCheck, type HttpRequest, type HttpResponse, type PolicySession, type SessionRequest } from '@aworld-train/core'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createBearerCheck, type PolicySession, type SessionRequest } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import type { ModelTable } from '../models/model-table.ts'
 import type { AdminOptions } from '../options.ts'
@@ -9,7 +10,7 @@ import { createWeightsApi } from './weights-api.ts'
 /** What steers a gateway over HTTP; guarded by the admin token, never by a rollout's capability. */
 export interface AdminApi {
   /** Answers a request for sessions or weights. Rejects with the error to answer. */
-  handle(path: string, request: HttpRequest, response: HttpResponse): Promise<void>
+  handle(path: string, request: IncomingMessage, response: ServerResponse): Promise<void>
   close(): void
 }
 

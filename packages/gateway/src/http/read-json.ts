@@ -1,4 +1,5 @@
-import { BodyError, type HttpRequest, type HttpResponse, readBody } from '@aworld-train/core'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { BodyError, readBody } from '@aworld-train/core'
 import { badRequest } from '../failure.ts'
 
 interface Problem {
@@ -12,8 +13,8 @@ export interface JsonSchema<T> {
 }
 
 export interface ReadJsonOptions<T> {
-  readonly request: HttpRequest
-  readonly response: HttpResponse
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
   readonly schema: JsonSchema<T>
   /** Said before the problems of a body, such as `The session cannot be opened.` */
   readonly what: string

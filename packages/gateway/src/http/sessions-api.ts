@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { type HttpRequest, type HttpResponse, type PolicySession, plainTrajectory, type SessionRequest } from '@aworld-train/core'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type PolicySession, plainTrajectory, type SessionRequest } from '@aworld-train/core'
 import { SessionOpening, type SessionRecord, TrainError, type Trajectory, toTrainError } from '@aworld-train/protocol'
 import { badRequest } from '../failure.ts'
 import type { AdminOptions } from '../options.ts'
@@ -10,7 +11,7 @@ import { sendAdmin } from './send-admin.ts'
 /** Sessions over HTTP, for agents that another program runs. */
 export interface SessionsApi {
   /** Answers `POST /v1/sessions`, and GET and DELETE of `/v1/sessions/{id}`. Rejects with the error to answer. */
-  handle(path: string, request: HttpRequest, response: HttpResponse): Promise<void>
+  handle(path: string, request: IncomingMessage, response: ServerResponse): Promise<void>
   close(): void
 }
 
@@ -71,7 +72,7 @@ export function createSessionsApi(
     throw new TrainError('GATEWAY_OVERLOADED', message, { details: { retryAfterSeconds } })
   }
 
-  async function post(request: HttpRequest, response: HttpResponse): Promise<void> {
+  async function post(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const {
       timeoutMs,
       rollout = randomUUID(),

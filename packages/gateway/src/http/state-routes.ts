@@ -1,4 +1,4 @@
-import type { HttpResponse } from '@aworld-train/core'
+import type { ServerResponse } from 'node:http'
 import type { Gate } from '../gate.ts'
 import type { ModelTable } from '../models/model-table.ts'
 import type { Exposition } from '../observe/exposition.ts'
@@ -23,10 +23,10 @@ export function notReady({ models, gate, draining }: Omit<StateParts, 'expositio
   return reasons
 }
 
-const json = (response: HttpResponse, status: number, value: object) =>
+const json = (response: ServerResponse, status: number, value: object) =>
   sendText(response, status, 'application/json', JSON.stringify(value), { 'cache-control': 'no-store' })
 
-function sendModels(models: ModelTable, response: HttpResponse): void {
+function sendModels(models: ModelTable, response: ServerResponse): void {
   const data = models.all.map((model) => {
     const entry = { id: model.name, object: 'model', created: 0, owned_by: 'aworld-train' }
     return model.kind === 'frozen' ? entry : { ...entry, max_model_len: model.engine.model.contextLength }
@@ -35,7 +35,11 @@ function sendModels(models: ModelTable, response: HttpResponse): void {
 }
 
 /** Answers what anyone may ask: `health` of the process, whether it is `ready` for work, its `metrics` and `models`. */
-export async function sendState(kind: 'health' | 'ready' | 'metrics' | 'models', parts: StateParts, response: HttpResponse): Promise<void> {
+export async function sendState(
+  kind: 'health' | 'ready' | 'metrics' | 'models',
+  parts: StateParts,
+  response: ServerResponse,
+): Promise<void> {
   const { models, gate, exposition } = parts
   if (kind === 'models') sendModels(models, response)
   else if (kind === 'metrics') sendText(response, 200, exposition.contentType, await exposition.text())

@@ -1,4 +1,4 @@
-import type { HttpRequest, HttpResponse } from '@aworld-train/core'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { TrainError, toTrainError, WeightPublication } from '@aworld-train/protocol'
 import { badRequest } from '../failure.ts'
 import type { ModelTable } from '../models/model-table.ts'
@@ -10,7 +10,7 @@ import { sendAdmin } from './send-admin.ts'
 /** Updates of weights over HTTP, for a trainer that is another program. */
 export interface WeightsApi {
   /** Answers `POST /v1/models/{name}/weights` when the update has ended. Rejects with the error to answer. */
-  handle(path: string, request: HttpRequest, response: HttpResponse): Promise<void>
+  handle(path: string, request: IncomingMessage, response: ServerResponse): Promise<void>
   close(): void
 }
 

@@ -1,4 +1,5 @@
-import type { ChatAnswerHandler, HttpResponse } from '@aworld-train/core'
+import type { ServerResponse } from 'node:http'
+import type { ChatAnswerHandler } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import type { ErrorAnswer } from './engine-failure.ts'
 
@@ -101,10 +102,10 @@ export class KeptAnswer {
 
 /** Sends each event of a stream as it comes; an answer that is no stream leaves in one piece, with its length, when it is whole. */
 export class PassedAnswer extends KeptAnswer implements AnswerSink {
-  readonly #response: HttpResponse
+  readonly #response: ServerResponse
   #streams = false
 
-  constructor(response: HttpResponse) {
+  constructor(response: ServerResponse) {
     super()
     this.#response = response
   }

@@ -158,8 +158,6 @@ class EngineCall {
     recordAnswer(this.#served, this.#toRecord(outcome, loss !== null, null), (problem) => {
       session.recordings--
       this.#release()
-      // Nobody reads it any more: the engine has answered, and so has the recorder.
-      if (this.#asked.request === options.body) parts.bodies.give(options.body)
       if (problem) this.#ended(problem)
       else if (loss) this.#ended(new CallAborted(loss))
       else active.whenSent((handedOver) => this.#sent(handedOver))

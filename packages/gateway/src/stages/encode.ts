@@ -1,4 +1,4 @@
-import type { HttpResponse } from '@aworld-train/core'
+import type { ServerResponse } from 'node:http'
 import type { AnswerHead, Completion, Dialect, StreamPiece } from '../call.ts'
 import type { HttpFailure } from '../failure.ts'
 
@@ -14,7 +14,7 @@ const eventStream = { 'content-type': 'text/event-stream; charset=utf-8', 'cache
 
 /** Answers with `text`; a response whose head has left already is ended with it. */
 export function sendText(
-  response: HttpResponse,
+  response: ServerResponse,
   status: number,
   type: string,
   text: string | Buffer,
@@ -29,7 +29,7 @@ export function sendText(
   response.end(text)
 }
 
-function wholeAnswer(dialect: Dialect, head: AnswerHead, response: HttpResponse): Answer {
+function wholeAnswer(dialect: Dialect, head: AnswerHead, response: ServerResponse): Answer {
   return {
     piece() {},
     end: (completion) => sendText(response, 200, json, dialect.encode(head, completion)),
@@ -37,7 +37,7 @@ function wholeAnswer(dialect: Dialect, head: AnswerHead, response: HttpResponse)
   }
 }
 
-function streamedAnswer(dialect: Dialect, head: AnswerHead, response: HttpResponse): Answer {
+function streamedAnswer(dialect: Dialect, head: AnswerHead, response: ServerResponse): Answer {
   const encoder = dialect.createStream(head)
   let started = false
   const start = () => {
@@ -63,12 +63,12 @@ function streamedAnswer(dialect: Dialect, head: AnswerHead, response: HttpRespon
 }
 
 /** The way a call is answered. A stream's headers leave with its first token, so that a failure before it has its own status. */
-export function createAnswer(dialect: Dialect, head: AnswerHead, response: HttpResponse): Answer {
+export function createAnswer(dialect: Dialect, head: AnswerHead, response: ServerResponse): Answer {
   return head.call.stream ? streamedAnswer(dialect, head, response) : wholeAnswer(dialect, head, response)
 }
 
 /** Sends a waiting client a byte without meaning: a comment in a stream, else white space, which JSON allows before a value. */
-export function sendNothing(dialect: Dialect, response: HttpResponse, stream: boolean): void {
+export function sendNothing(dialect: Dialect, response: ServerResponse, stream: boolean): void {
   if (response.destroyed || response.writableEnded) return
   if (!response.headersSent) response.writeHead(200, stream ? eventStream : { 'content-type': json })
   response.write(stream ? dialect.streamComment : ' ')
@@ -80,7 +80,7 @@ function retryHeaders({ retry, retryAfterSeconds }: HttpFailure): Record<string,
 }
 
 /** Tells the client that a call without an answer failed: as a status or, where a stream's head has left, as its only event. */
-export function sendFailure(dialect: Dialect, response: HttpResponse, failure: HttpFailure, stream: boolean): void {
+export function sendFailure(dialect: Dialect, response: ServerResponse, failure: HttpFailure, stream: boolean): void {
   if (response.destroyed || response.writableEnded) return
   if (stream && response.headersSent) response.end(dialect.encodeStreamFailure(failure))
   else sendText(response, failure.status, json, dialect.encodeFailure(failure), retryHeaders(failure))

@@ -160,7 +160,7 @@ export async function createRolloutServer(options: RolloutServerOptions): Promis
       channel?.disconnect()
       server.closeIdleConnections()
       // Answers to those that waited are on their way; nothing waits longer than this.
-      const late = setTimeout(listening.closeAllConnections, 500)
+      const late = setTimeout(() => listening.server.closeAllConnections(), 500)
       await closed
       clearTimeout(late)
     },
