@@ -33,6 +33,14 @@ export interface AskedConstraint {
   readonly strict: boolean
 }
 
+/** Logprobs that a request asks for. */
+export interface AskedLogprobs {
+  /** The field that asks. */
+  readonly param: string
+  /** Alternatives to each sampled token, with their logprobs. */
+  readonly top: number
+}
+
 /** One model call, decoded from any dialect. */
 export interface ModelCall {
   /** The model as the request names it; `null` where it does not. */
@@ -58,7 +66,7 @@ export interface ModelCall {
   /** The same fields under their own names, each with its JSON as it was written: kept for the record. */
   readonly unusedFields: Readonly<Record<string, string>>
   readonly wants: {
-    readonly logprobs: boolean
+    readonly logprobs: AskedLogprobs | null
     readonly tokenIds: boolean
     /** A last event with the usage of a stream. */
     readonly streamUsage: boolean
@@ -87,6 +95,8 @@ export interface Completion {
   readonly tokenIds: Int32Array
   readonly logprobs: Float32Array
   readonly usage: Usage
+  /** The entries of `logprobs` as a server wrote them, where it did. */
+  readonly logprobEntries?: readonly object[] | undefined
   /** The stop string of the agent that ended the completion. */
   readonly stopSequence?: string | undefined
 }
@@ -96,6 +106,8 @@ export interface StreamPiece {
   readonly deltas: readonly CompletionDelta[]
   readonly tokenIds: ArrayLike<number>
   readonly logprobs: ArrayLike<number>
+  /** As a server wrote them, where it did. */
+  readonly logprobEntries?: readonly object[] | undefined
 }
 
 /** One answer as a stream: holds what has been begun and not ended, and is used for one call. Each method returns text for the socket. */

@@ -1,5 +1,6 @@
 import { CallAborted } from './active-call.ts'
 import { add } from './counters.ts'
+import { refuseAlternatives } from './dialects/token-logprobs.ts'
 import type { TokenModel } from './models/model-table.ts'
 import { chooseModel } from './models/model-table.ts'
 import { type Outcome, sampleTurn } from './sample-turn.ts'
@@ -17,6 +18,7 @@ export async function serveTokenCall({ options, active, progress }: ServedCall, 
   const model = given ?? (chooseModel(models, agent, call.model ?? undefined) as TokenModel)
   observed.routed(model.name)
   const constraint = constrain(call, model)
+  refuseAlternatives(call.wants.logprobs)
   for (const name of call.ignored) add(counters.ignored, name)
   for (const oddity of call.oddities) add(counters.tolerated, oddity)
   progress.stream = call.stream

@@ -62,7 +62,7 @@ export interface AnswerText {
 /** Reads the events of a stream as JSON objects and gathers what they show; `readEvent` adds to `deltas`. */
 export function createAnswerDecoder(
   readEvent: (event: Fields, deltas: CompletionDelta[]) => void,
-  tokens: { readonly ids: number[]; readonly logprobs: number[] },
+  tokens: { readonly ids: number[]; readonly logprobs: number[]; readonly entries?: object[] },
   finish: () => ServerAnswer,
 ): AnswerDecoder {
   const events = createEventReader()
@@ -77,7 +77,8 @@ export function createAnswerDecoder(
       readingAnswer(() => readEvent(event as Fields, deltas))
     }
     if (deltas.length === 0 && tokens.ids.length === ids && tokens.logprobs.length === values) return null
-    return { deltas, tokenIds: tokens.ids.slice(ids), logprobs: tokens.logprobs.slice(values) }
+    const logprobEntries = tokens.entries?.slice(values)
+    return { deltas, tokenIds: tokens.ids.slice(ids), logprobs: tokens.logprobs.slice(values), logprobEntries }
   }
 
   return {

@@ -1,7 +1,30 @@
-import type { AnswerHead } from '../call.ts'
+import type { AnswerHead, AskedLogprobs, StreamPiece } from '../call.ts'
+import { badRequest } from '../failure.ts'
+import { shown } from './read-fields.ts'
 
-/** One entry a sampled token, as OpenAI writes them; alternatives are not known and stay empty. */
-export function tokenLogprobs(head: AnswerHead, tokenIds: ArrayLike<number>, logprobs: ArrayLike<number>) {
+/** The most alternatives that OpenAI's APIs give. */
+const maxTop = 20
+
+/** `top_logprobs` of a request: 0 where it is missing. */
+export function readTopLogprobs(value: unknown): number {
+  if (value === undefined || value === null) return 0
+  if (Number.isInteger(value) && (value as number) >= 0 && (value as number) <= maxTop) return value as number
+  throw badRequest(`"top_logprobs" is ${shown(value)}; it must be a whole number from 0 to ${maxTop}.`, 'top_logprobs')
+}
+
+/** Throws GATEWAY_BAD_REQUEST where more is asked for than the logprobs of the tokens that were sampled. */
+export function refuseAlternatives(asked: AskedLogprobs | null): void {
+  if (!asked || asked.top === 0) return
+  const message = `"top_logprobs" is ${asked.top}; this model's engine reports the logprobs of sampled tokens alone. Send 0, or leave it out.`
+  throw badRequest(message, 'top_logprobs')
+}
+
+/** One entry a sampled token, as OpenAI writes them: as the server has it, else without alternatives. */
+export function tokenLogprobs(
+  head: AnswerHead,
+  { tokenIds, logprobs, logprobEntries }: Pick<StreamPiece, 'tokenIds' | 'logprobs' | 'logprobEntries'>,
+): readonly object[] {
+  if (logprobEntries) return logprobEntries
   return Array.from(tokenIds, (id, index) => {
     const token = head.tokenText(id)
     return { token, logprob: logprobs[index]!, bytes: [...Buffer.from(token)], top_logprobs: [] }

@@ -13,7 +13,6 @@ const countedByName: ReadonlySet<string> = new Set([
   'frequency_penalty',
   'repetition_penalty',
   'logit_bias',
-  'top_logprobs',
   'response_format',
   'text',
   'reasoning',

@@ -11,12 +11,15 @@ test('members are made once for a sampling that lasts, each time for another, an
     return `"max_tokens":${maxTokens}`
   }
   const members = createChatMembers({ model: { name: 'served', contextLength: 4096 }, splice })
-  expect(members.of(sampling, 'served', true)).toBe('"max_tokens":512')
-  expect(members.of(sampling, 'policy', true)).toBe('"model":"served","max_tokens":512')
-  expect(members.of(sampling, undefined, true)).toBe('"model":"served","max_tokens":512')
+  expect(members.of(sampling, { model: 'served' }, true)).toBe('"max_tokens":512')
+  expect(members.of(sampling, { model: 'policy' }, true)).toBe('"model":"served","max_tokens":512')
+  expect(members.of(sampling, {}, true)).toBe('"model":"served","max_tokens":512')
   expect(made).toBe(1)
-  expect(members.of({ ...sampling, maxTokens: 7 }, 'served', false)).toBe('"max_tokens":7')
+  expect(members.of({ ...sampling, maxTokens: 7 }, { model: 'served' }, false)).toBe('"max_tokens":7')
   expect(made).toBe(2)
   const silent = createChatMembers({ model: { name: 'served', contextLength: 4096 }, splice: () => '' })
-  expect([silent.of(sampling, 'served', true), silent.of(sampling, 'other', true)]).toEqual(['', '"model":"served"'])
+  expect([silent.of(sampling, { model: 'served' }, true), silent.of(sampling, { model: 'other' }, true)]).toEqual(['', '"model":"served"'])
+  // Last, so that it counts also where the engine sets it.
+  expect(members.of(sampling, { model: 'served', topLogprobs: 3 }, true)).toBe('"max_tokens":512,"top_logprobs":3')
+  expect(silent.of(sampling, { model: 'served', topLogprobs: 3 }, true)).toBe('"top_logprobs":3')
 })

@@ -6,6 +6,8 @@ export interface PeekedFields {
   readonly stream?: boolean | undefined
   /** The smaller of the two names that the field has. */
   readonly maxTokens?: number
+  /** Alternatives to each sampled token; absent where none are asked for, NaN where the value is no number. */
+  readonly topLogprobs?: number
   /** Completions asked for. */
   readonly n?: number | undefined
   /** A field has the server forbid tokens: its logprobs are then of another distribution than the policy's. */
@@ -21,6 +23,7 @@ const names: ReadonlySet<string> = new Set([
   'stream',
   'max_tokens',
   'max_completion_tokens',
+  'top_logprobs',
   'n',
   'tool_choice',
   'response_format',
@@ -57,6 +60,7 @@ export function peekFields(body: Buffer): PeekedFields {
   const fields: { -readonly [Name in keyof PeekedFields]: PeekedFields[Name] } = {}
   let either = none
   let other = none
+  let top = 0
   let among = false
   let constraints: Set<string> | null = null
   for (const { name, start, end } of scanMembers(body.toString('latin1'), isNamed)) {
@@ -64,6 +68,7 @@ export function peekFields(body: Buffer): PeekedFields {
     if (name === 'model') fields.model = typeof value === 'string' && value !== '' ? value : undefined
     else if (name === 'stream') fields.stream = typeof value === 'boolean' ? value : undefined
     else if (name === 'n') fields.n = typeof value === 'number' ? value : undefined
+    else if (name === 'top_logprobs') top = value === null ? 0 : Number.isFinite(value) ? (value as number) : Number.NaN
     else if (name === 'max_tokens') either = limit(value)
     else if (name === 'max_completion_tokens') other = limit(value)
     else {
@@ -74,6 +79,7 @@ export function peekFields(body: Buffer): PeekedFields {
   }
   const maxTokens = Math.min(either, other)
   if (maxTokens !== none) fields.maxTokens = maxTokens
+  if (top !== 0) fields.topLogprobs = top
   if (among) fields.choosesAmong = true
   if (constraints && constraints.size > 0) fields.constrained = true
   return fields

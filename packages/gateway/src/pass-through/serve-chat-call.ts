@@ -116,7 +116,7 @@ class EngineCall {
       sink.watch = observed
       const affinity =
         session.request.maxKeptTurns === undefined ? session.affinity : affinityOf(session.request, () => firstQuestion(request))
-      const body = spliceBody(request, members.of(sampling, fields.model, sampling === session.request.sampling), members.toBytes)
+      const body = spliceBody(request, members.of(sampling, fields, sampling === session.request.sampling), members.toBytes)
       const call = { body, stream: fields.stream === true, affinity, traceHeaders: observed.traceHeaders() }
       engine.send(call, sink, active.signal).then(
         (outcome) => this.#answered(null, outcome),
@@ -241,6 +241,7 @@ export function serveChatCall(served: ServedCall, model: ChatModelRoute, fields:
     return
   }
   if (fields.n !== undefined && fields.n !== 1) throw badRequest(`"n" is ${fields.n}; a call samples one completion.`, 'n')
+  if (Number.isNaN(fields.topLogprobs)) throw badRequest('"top_logprobs" must be a whole number, such as 5.', 'top_logprobs')
   const request = fields.choosesAmong === true ? narrowTools(body) : body
   askEngine(served, model, { request, unusedFields: none, fields, sink: new PassedAnswer(response) }, ended)
 }

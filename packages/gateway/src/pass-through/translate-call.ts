@@ -83,11 +83,18 @@ export function translateCall({ options, active, progress }: ServedCall, { engin
   const format = encodeFormat(call)
   const constrained = format !== undefined || call.toolChoice.kind === 'required' || call.toolChoice.kind === 'named'
   const unread = format === undefined ? call.unusedFields : { ...call.unusedFields, response_format: format }
+  const topLogprobs = call.wants.logprobs?.top ?? 0
   const json = encodeChatCall(call, { model: engine.model.name, agentSampling: false })
   return {
     request: Buffer.from(json),
     unusedFields: Buffer.from(JSON.stringify(recordedFields(unread).unusedFields ?? {})),
-    fields: { model: engine.model.name, stream: call.stream, constrained, ...(call.maxTokens !== null && { maxTokens: call.maxTokens }) },
+    fields: {
+      model: engine.model.name,
+      stream: call.stream,
+      constrained,
+      ...(call.maxTokens !== null && { maxTokens: call.maxTokens }),
+      ...(topLogprobs > 0 && { topLogprobs }),
+    },
     sink: new TranslatedAnswer(answer, active),
   }
 }

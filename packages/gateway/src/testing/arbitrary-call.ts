@@ -88,7 +88,7 @@ export const modelCalls: fc.Arbitrary<ModelCall> = tools.chain((given) =>
     asked: fc.constantFrom({}, { temperature: 0.5 }, { temperature: 0, topP: 0.9 }),
     ignored: fc.constant([]),
     unusedFields: fc.constant({}),
-    wants: fc.constant({ logprobs: false, tokenIds: false, streamUsage: false }),
+    wants: fc.constant({ logprobs: null, tokenIds: false, streamUsage: false }),
   }),
 )
 

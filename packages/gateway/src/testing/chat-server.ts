@@ -41,13 +41,20 @@ export const promptOf = (messages: readonly { role: string; content: string }[])
 /** What the server reports as the logprob of an id. */
 export const logprob = (id: number) => -(id + 1) / 128
 
+/** An entry of `logprobs`, with as many alternatives as are asked for. */
+const entryOf = (id: number, top: number) => {
+  const token = String.fromCharCode(id)
+  const alternatives = Array.from({ length: top }, (_, index) => ({ token: `${index}`, logprob: -index - 1, bytes: [48 + index] }))
+  return { token, logprob: logprob(id), bytes: [id], top_logprobs: alternatives }
+}
+
 const usage = (prompt: string, ids: readonly number[]) => ({
   prompt_tokens: prompt.length,
   completion_tokens: ids.length,
   total_tokens: prompt.length + ids.length,
 })
 
-function answerJson(prompt: string, text: string, choice: Record<string, unknown> = {}) {
+function answerJson(prompt: string, text: string, top: number, choice: Record<string, unknown> = {}) {
   const ids = codes(text + endOfTurn)
   return JSON.stringify({
     id: 'chatcmpl-1',
@@ -60,7 +67,7 @@ function answerJson(prompt: string, text: string, choice: Record<string, unknown
         index: 0,
         message: { role: 'assistant', content: text },
         token_ids: ids,
-        logprobs: { content: ids.map((id) => ({ token: String.fromCharCode(id), logprob: logprob(id), bytes: [id], top_logprobs: [] })) },
+        logprobs: { content: ids.map((id) => entryOf(id, top)) },
         finish_reason: 'stop',
         ...choice,
       },
@@ -69,7 +76,7 @@ function answerJson(prompt: string, text: string, choice: Record<string, unknown
   })
 }
 
-function answerEvents(prompt: string, text: string, choice: Record<string, unknown> = {}): string[] {
+function answerEvents(prompt: string, text: string, top: number, choice: Record<string, unknown> = {}): string[] {
   const ids = codes(text + endOfTurn)
   const head = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model: 'served' }
   const event = (choices: object[], extra?: object) => `data: ${JSON.stringify({ ...head, choices, ...extra })}\n\n`
@@ -81,7 +88,7 @@ function answerEvents(prompt: string, text: string, choice: Record<string, unkno
           index: 0,
           delta: { content: text[at] ?? '' },
           token_ids: [id],
-          logprobs: { content: [{ token: text[at] ?? '', logprob: logprob(id) }] },
+          logprobs: { content: [entryOf(id, top)] },
           finish_reason: at === ids.length - 1 ? 'stop' : null,
           ...choice,
         },
@@ -104,8 +111,9 @@ async function answer(said: ServerSay, { body }: SeenCall, response: ServerRespo
   if (typeof said === 'object' && 'raw' in said) return end(response, said.type ?? 'application/json', said.raw)
   const { text, choice, halfWay } = typeof said === 'string' ? { text: said, choice: undefined, halfWay: undefined } : said
   const prompt = promptOf(body.messages)
-  if (body.stream !== true) return end(response, 'application/json', answerJson(prompt, text, choice))
-  const events = answerEvents(prompt, text, choice)
+  const top = Number(body['top_logprobs'] ?? 0)
+  if (body.stream !== true) return end(response, 'application/json', answerJson(prompt, text, top, choice))
+  const events = answerEvents(prompt, text, top, choice)
   response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' })
   if (!halfWay) return void response.end(events.join(''))
   response.write(events.slice(0, halfWay.events).join(''))

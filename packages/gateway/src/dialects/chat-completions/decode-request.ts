@@ -1,8 +1,9 @@
-import type { AskedConstraint, ModelCall } from '../../call.ts'
+import type { AskedConstraint, AskedLogprobs, ModelCall } from '../../call.ts'
 import { badRequest, unsupportedInput } from '../../failure.ts'
 import { historyOddities } from '../history-oddities.ts'
 import { readFormat, readStructuredOutputs } from '../read-constraint.ts'
 import { type Fields, readArray, readFlag, readObject, readOptionalFlag, readPositiveInteger, readString, shown } from '../read-fields.ts'
+import { readTopLogprobs } from '../token-logprobs.ts'
 import { checkToolChoice } from '../tool-choice.ts'
 import { askedSampling, unusedFields } from '../unused-fields.ts'
 import { decodeMessage } from './decode-message.ts'
@@ -32,6 +33,13 @@ function decodeMaxTokens(body: Fields): number | null {
     readPositiveInteger(body['max_completion_tokens'], 'max_completion_tokens'),
   ].filter((limit) => limit !== null)
   return either.length === 0 ? null : Math.min(...either)
+}
+
+function decodeLogprobs(body: Fields): AskedLogprobs | null {
+  const top = readTopLogprobs(body['top_logprobs'])
+  if (readFlag(body['logprobs'], 'logprobs')) return { param: 'logprobs', top }
+  if (top > 0) throw badRequest(`"top_logprobs" is ${top} without "logprobs"; send "logprobs": true with it.`, 'top_logprobs')
+  return null
 }
 
 /** `response_format`, or vLLM's own `structured_outputs`. */
@@ -69,7 +77,7 @@ export function decodeRequest(value: unknown, json: string): ModelCall {
     asked: askedSampling(body),
     ...unusedFields(body, json, used),
     wants: {
-      logprobs: readFlag(body['logprobs'], 'logprobs'),
+      logprobs: decodeLogprobs(body),
       tokenIds: readFlag(body['return_token_ids'], 'return_token_ids'),
       streamUsage: readFlag(streamOptions['include_usage'], 'stream_options.include_usage'),
     },

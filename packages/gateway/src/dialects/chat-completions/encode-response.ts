@@ -1,5 +1,5 @@
 import type { FinishReason, Message, ToolCall, Usage } from '@aworld-train/protocol'
-import type { AnswerHead, Completion } from '../../call.ts'
+import type { AnswerHead, Completion, StreamPiece } from '../../call.ts'
 import type { HttpFailure } from '../../failure.ts'
 import { type CompletionEnd, completionEnd } from '../completion-end.ts'
 import { tokenLogprobs } from '../token-logprobs.ts'
@@ -28,8 +28,8 @@ export function encodeToolCall({ id, name, arguments: text }: ToolCall, customTo
 }
 
 /** `logprobs` of a choice: one entry a sampled token. */
-export function encodeLogprobs(head: AnswerHead, tokenIds: ArrayLike<number>, logprobs: ArrayLike<number>) {
-  return { content: tokenLogprobs(head, tokenIds, logprobs), refusal: null }
+export function encodeLogprobs(head: AnswerHead, piece: Pick<StreamPiece, 'tokenIds' | 'logprobs' | 'logprobEntries'>) {
+  return { content: tokenLogprobs(head, piece), refusal: null }
 }
 
 function encodeMessage({ content, reasoning, toolCalls }: Message, customTools: ReadonlySet<string>) {
@@ -43,7 +43,8 @@ function encodeMessage({ content, reasoning, toolCalls }: Message, customTools: 
 }
 
 /** The body of an answer that is not streamed. */
-export function encodeResponse(head: AnswerHead, { message, finishReason, tokenIds, logprobs, usage }: Completion): string {
+export function encodeResponse(head: AnswerHead, completion: Completion): string {
+  const { message, finishReason, tokenIds, usage } = completion
   const { logprobs: wantsLogprobs, tokenIds: wantsTokenIds } = head.call.wants
   return JSON.stringify({
     id: `chatcmpl-${head.id}`,
@@ -54,7 +55,7 @@ export function encodeResponse(head: AnswerHead, { message, finishReason, tokenI
       {
         index: 0,
         message: encodeMessage(message, head.call.customTools),
-        logprobs: wantsLogprobs ? encodeLogprobs(head, tokenIds, logprobs) : null,
+        logprobs: wantsLogprobs ? encodeLogprobs(head, completion) : null,
         finish_reason: encodeFinishReason(finishReason),
         ...(wantsTokenIds && { token_ids: Array.from(tokenIds) }),
       },

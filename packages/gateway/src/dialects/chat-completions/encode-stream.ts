@@ -33,13 +33,14 @@ function encodeStart(head: AnswerHead): string {
 }
 
 /** The events of one piece. Logprobs and ids stand on the first; a piece that only holds text back has one for them. */
-function encodePiece(head: AnswerHead, { deltas, tokenIds, logprobs }: StreamPiece): string {
+function encodePiece(head: AnswerHead, piece: StreamPiece): string {
+  const { deltas, tokenIds, logprobEntries } = piece
   const { logprobs: wantsLogprobs, tokenIds: wantsTokenIds } = head.call.wants
   const extra = {
-    ...(wantsLogprobs && { logprobs: encodeLogprobs(head, tokenIds, logprobs) }),
+    ...(wantsLogprobs && { logprobs: encodeLogprobs(head, piece) }),
     ...(wantsTokenIds && { token_ids: Array.from(tokenIds) }),
   }
-  const carries = (wantsLogprobs || wantsTokenIds) && tokenIds.length > 0
+  const carries = ((wantsLogprobs || wantsTokenIds) && tokenIds.length > 0) || (wantsLogprobs && (logprobEntries?.length ?? 0) > 0)
   if (deltas.length === 0) return carries ? chunk(head, [choice({}, null, extra)]) : ''
   return deltas
     .map((delta, index) => chunk(head, [choice(toDelta(delta, head.call.customTools), null, carries && index === 0 ? extra : undefined)]))

@@ -10,6 +10,7 @@ export const knownFields: readonly string[] = [
   'n',
   'modalities',
   'logprobs',
+  'top_logprobs',
   'max_tokens',
   'max_completion_tokens',
   'return_token_ids',

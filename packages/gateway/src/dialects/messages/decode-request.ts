@@ -100,6 +100,6 @@ export function decodeRequest(value: unknown, json: string, memory: ResponseMemo
     asked: askedSampling(body),
     ...unusedFields(body, json, holdsOnly(output, 'format') ? usedWithOutput : used),
     thread: thread && { messages, json: thread.json },
-    wants: { logprobs: false, tokenIds: readFlag(body['return_token_ids'], 'return_token_ids'), streamUsage: true },
+    wants: { logprobs: null, tokenIds: readFlag(body['return_token_ids'], 'return_token_ids'), streamUsage: true },
   }
 }

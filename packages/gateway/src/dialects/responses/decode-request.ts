@@ -14,6 +14,7 @@ import {
   readPositiveInteger,
   readString,
 } from '../read-fields.ts'
+import { readTopLogprobs } from '../token-logprobs.ts'
 import { type AskedChoice, checkToolChoice } from '../tool-choice.ts'
 import { customToolSchema, wrapToolsJson } from '../tools-json.ts'
 import { askedSampling, unusedFields } from '../unused-fields.ts'
@@ -34,6 +35,7 @@ const used: ReadonlySet<string> = new Set([
   'stream_options',
   'max_output_tokens',
   'include',
+  'top_logprobs',
   'background',
   'conversation',
   'return_token_ids',
@@ -141,6 +143,7 @@ export function decodeRequest(value: unknown, json: string, memory: ResponseMemo
   const parallel = readOptionalFlag(body['parallel_tool_calls'], 'parallel_tool_calls') ?? true
   const store = readOptionalFlag(body['store'], 'store') ?? true
   const include = decodeInclude(body['include'])
+  const top = readTopLogprobs(body['top_logprobs'])
   const reasoning = readObject(body['reasoning'] ?? {}, 'reasoning')
   readObject(body['stream_options'] ?? {}, 'stream_options')
   const text = readObject(body['text'] ?? {}, 'text')
@@ -160,7 +163,7 @@ export function decodeRequest(value: unknown, json: string, memory: ResponseMemo
     asked: askedSampling(body),
     ...unusedFields(body, json, holdsOnly(text, 'format') ? usedWithText : used),
     wants: {
-      logprobs: include.has('message.output_text.logprobs'),
+      logprobs: include.has('message.output_text.logprobs') ? { param: 'include', top } : top > 0 ? { param: 'top_logprobs', top } : null,
       tokenIds: readFlag(body['return_token_ids'], 'return_token_ids'),
       streamUsage: true,
     },

@@ -1,5 +1,5 @@
 import type { Usage } from '@aworld-train/protocol'
-import type { AnswerHead, Completion } from '../../call.ts'
+import type { AnswerHead, Completion, StreamPiece } from '../../call.ts'
 import type { HttpFailure } from '../../failure.ts'
 import { tokenLogprobs } from '../token-logprobs.ts'
 import { callOf, encodeItems, incompleteReason, itemStatus } from './encode-items.ts'
@@ -51,8 +51,11 @@ export function encodeResponseObject(head: AnswerHead, parts: ResponseParts): st
 export const finalStatus = (completion: Completion): ResponseStatus => (incompleteReason(completion) === null ? 'completed' : 'incomplete')
 
 /** Logprobs of all sampled tokens, where the request includes them: they stand on the first text. */
-export function includedLogprobs(head: AnswerHead, { tokenIds, logprobs }: Completion): readonly object[] {
-  return head.call.wants.logprobs ? tokenLogprobs(head, tokenIds, logprobs) : []
+export function includedLogprobs(
+  head: AnswerHead,
+  piece: Pick<StreamPiece, 'tokenIds' | 'logprobs' | 'logprobEntries'>,
+): readonly object[] {
+  return head.call.wants.logprobs ? tokenLogprobs(head, piece) : []
 }
 
 /** The response object of a finished completion. It is kept for calls that refer to it, where the request does not forbid that. */

@@ -13,6 +13,7 @@ interface OpenItem {
   readonly id: string
   readonly index: number
   text: string
+  logprobs: readonly object[]
 }
 
 /** The error event of a stream; `sequence` is its place in it. */
@@ -27,6 +28,9 @@ class ResponsesStream implements StreamEncoder {
   readonly #output: object[] = []
   #open: OpenItem | null = null
   #sequence = 0
+  /** Entries of tokens that no text has shown yet, and how many have been shown: those before a text, such as its reasoning, stand on it. */
+  #unshown: readonly object[] = []
+  #shown = 0
 
   constructor(head: AnswerHead) {
     this.#head = head
@@ -38,18 +42,19 @@ class ResponsesStream implements StreamEncoder {
     return this.#lifecycle('response.created', response) + this.#lifecycle('response.in_progress', response)
   }
 
-  piece({ deltas }: StreamPiece): string {
+  piece(piece: StreamPiece): string {
     let text = ''
-    for (const delta of deltas) text += this.#delta(delta)
+    this.#unshown = this.#unshown.concat(includedLogprobs(this.#head, piece))
+    for (const delta of piece.deltas) text += this.#delta(delta)
     return text
   }
 
   end(completion: Completion): string {
     const status = itemStatus(completion)
-    const logprobs = includedLogprobs(this.#head, completion)
+    this.#unshown = includedLogprobs(this.#head, completion).slice(this.#shown)
     const empty = this.#output.length === 0 && !this.#open
     let text = empty ? this.#openMessage() : ''
-    text += this.#close(status, logprobs)
+    text += this.#close(status)
     const json = encodeFinished(this.#head, completion, this.#output)
     return text + this.#lifecycle(`response.${finalStatus(completion)}`, json)
   }
@@ -72,12 +77,12 @@ class ResponsesStream implements StreamEncoder {
     if (this.#open?.type !== 'message') text += this.#close('completed') + this.#openMessage()
     const open = this.#open!
     open.text += delta
-    return text + this.#event('response.output_text.delta', { ...partOf(open), delta, logprobs: [] })
+    return text + this.#event('response.output_text.delta', { ...partOf(open), delta, logprobs: this.#show(open) })
   }
 
   #openMessage(): string {
     const item = messageItem(this.#head, this.#output.length, [], 'in_progress')
-    this.#open = { type: 'message', id: item.id, index: this.#output.length, text: '' }
+    this.#open = { type: 'message', id: item.id, index: this.#output.length, text: '', logprobs: [] }
     return this.#added(item) + this.#event('response.content_part.added', { ...partOf(this.#open), part: textPart('') })
   }
 
@@ -92,7 +97,7 @@ class ResponsesStream implements StreamEncoder {
 
   #openReasoning(): string {
     const item = reasoningItem(this.#head, this.#output.length, null, 'in_progress')
-    const open: OpenItem = { type: 'reasoning', id: item.id, index: this.#output.length, text: '' }
+    const open: OpenItem = { type: 'reasoning', id: item.id, index: this.#output.length, text: '', logprobs: [] }
     this.#open = open
     const added = this.#added(item)
     if (this.#summary) {
@@ -119,14 +124,24 @@ class ResponsesStream implements StreamEncoder {
     return text + this.#done(item)
   }
 
-  #close(status: ItemStatus, logprobs: readonly object[] = []): string {
+  #show(open: OpenItem): readonly object[] {
+    const entries = this.#unshown
+    this.#unshown = []
+    this.#shown += entries.length
+    open.logprobs = open.logprobs.concat(entries)
+    return entries
+  }
+
+  #close(status: ItemStatus): string {
     const open = this.#open
     if (!open) return ''
     this.#open = null
-    return open.type === 'message' ? this.#closeMessage(open, status, logprobs) : this.#closeReasoning(open, status)
+    return open.type === 'message' ? this.#closeMessage(open, status) : this.#closeReasoning(open, status)
   }
 
-  #closeMessage(open: OpenItem, status: ItemStatus, logprobs: readonly object[]): string {
+  #closeMessage(open: OpenItem, status: ItemStatus): string {
+    this.#show(open)
+    const { logprobs } = open
     const part = textPart(open.text, logprobs)
     return (
       this.#event('response.output_text.done', { ...partOf(open), text: open.text, logprobs }) +

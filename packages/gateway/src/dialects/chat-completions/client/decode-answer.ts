@@ -30,11 +30,13 @@ export function decodeIds(value: unknown): Int32Array {
   return Array.isArray(value) ? Int32Array.from(value as number[]) : new Int32Array(0)
 }
 
-/** Logprobs of the sampled tokens, one an entry. */
-export function decodeLogprobs(value: unknown): number[] {
+/** What `logprobs` of a choice says of the sampled tokens, one an entry. */
+export function logprobEntriesOf(value: unknown): object[] {
   const content = fieldsOf(value)['content']
-  return Array.isArray(content) ? content.map((entry) => Number(fieldsOf(entry)['logprob'])) : []
+  return Array.isArray(content) ? content.map(fieldsOf) : []
 }
+
+export const logprobOf = (entry: object): number => Number((entry as Fields)['logprob'])
 
 function decodeCall(value: unknown, index: number): ToolCall {
   const call = readObject(value, `tool_calls[${index}]`)
@@ -54,6 +56,7 @@ export function decodeChatAnswer(json: string): ServerAnswer {
     const body = readObject(JSON.parse(json), 'body')
     const choice = readObject(readArray(body['choices'], 'choices')[0], 'choices[0]')
     const message = decodeMessage(readObject(choice['message'], 'choices[0].message'))
+    const logprobEntries = logprobEntriesOf(choice['logprobs'])
     return {
       id: textOf(body['id']) ?? null,
       model: textOf(body['model']) ?? null,
@@ -62,7 +65,8 @@ export function decodeChatAnswer(json: string): ServerAnswer {
         message,
         finishReason: decodeFinishReason(textOf(choice['finish_reason']) ?? 'stop', message.toolCalls !== undefined),
         tokenIds: decodeIds(choice['token_ids']),
-        logprobs: Float32Array.from(decodeLogprobs(choice['logprobs'])),
+        logprobs: Float32Array.from(logprobEntries, logprobOf),
+        logprobEntries,
         usage: decodeUsage(body['usage']),
       },
     }

@@ -11,11 +11,11 @@ import {
   textOf,
   toMessage,
 } from '../../server-answer.ts'
-import { decodeFinishReason, decodeIds, decodeLogprobs, decodeUsage } from './decode-answer.ts'
+import { decodeFinishReason, decodeIds, decodeUsage, logprobEntriesOf, logprobOf } from './decode-answer.ts'
 
 /** Gathers the chunks of one answer; calls are shown one by one, each when the next begins or the answer ends. */
 class ChatChunks {
-  readonly tokens = { ids: [] as number[], logprobs: [] as number[] }
+  readonly tokens = { ids: [] as number[], logprobs: [] as number[], entries: [] as object[] }
   readonly #text: AnswerText = { content: null, reasoning: '', calls: [] }
   #shown = 0
   #finish: string | null = null
@@ -34,7 +34,10 @@ class ChatChunks {
     const choice = Array.isArray(chunk['choices']) ? fieldsOf(chunk['choices'][0]) : {}
     this.#readDelta(fieldsOf(choice['delta']), deltas)
     if (Array.isArray(choice['token_ids'])) for (const id of choice['token_ids']) this.tokens.ids.push(Number(id))
-    for (const logprob of decodeLogprobs(choice['logprobs'])) this.tokens.logprobs.push(logprob)
+    for (const entry of logprobEntriesOf(choice['logprobs'])) {
+      this.tokens.entries.push(entry)
+      this.tokens.logprobs.push(logprobOf(entry))
+    }
     this.#finish = textOf(choice['finish_reason']) ?? this.#finish
     if (this.#finish !== null) this.#showCalls(deltas, this.#text.calls.length)
   }
@@ -42,7 +45,7 @@ class ChatChunks {
   answer(): ServerAnswer {
     if (this.#finish === null) throw invalidAnswer('ended before its finish reason')
     const { content, reasoning, calls } = this.#text
-    const { ids, logprobs } = this.tokens
+    const { ids, logprobs, entries } = this.tokens
     return {
       id: this.#id,
       model: this.#model,
@@ -52,6 +55,7 @@ class ChatChunks {
         finishReason: decodeFinishReason(this.#finish, calls.length > 0),
         tokenIds: Int32Array.from(ids),
         logprobs: Float32Array.from(logprobs),
+        logprobEntries: entries,
         usage: this.#usage ?? { promptTokens: this.#promptTokenIds.length, completionTokens: ids.length, cachedTokens: 0 },
       },
     }

@@ -51,12 +51,13 @@ function toolsMember({ tools, toolsJson, toolChoice }: ModelCall): string {
 
 /** A model call of any dialect as the JSON body of a Chat Completions request. */
 export function encodeChatCall(call: ModelCall, { model, maxTokens, agentSampling = true }: EncodeCallOptions): string {
-  const { messages, tools, toolChoice, stream, stop, asked } = call
+  const { messages, tools, toolChoice, stream, stop, asked, wants } = call
   const head = {
     model,
     messages: messages.map(toWire),
     ...(stream && { stream, stream_options: { include_usage: true } }),
     ...(maxTokens !== undefined && { max_tokens: maxTokens }),
+    ...(wants.logprobs && { logprobs: true, ...(wants.logprobs.top > 0 && { top_logprobs: wants.logprobs.top }) }),
     ...(stop.length > 0 && { stop }),
     ...(agentSampling && { temperature: asked.temperature, top_p: asked.topP, top_k: asked.topK, seed: asked.seed }),
     ...(tools.length > 0 && {

@@ -67,7 +67,11 @@ const isInstruction = ({ role }: Message) => role === 'system' || role === 'deve
 
 /** A model call of any dialect as the JSON body of a Messages request; instructions stand in `system`, and only allowed tools are named. */
 export function encodeMessagesCall(call: ModelCall, { model, maxTokens }: EncodeMessagesCallOptions): string {
-  const { messages, tools, toolChoice, stream, stop, asked, constraint } = call
+  const { messages, tools, toolChoice, stream, stop, asked, constraint, wants } = call
+  if (wants.logprobs) {
+    const { param } = wants.logprobs
+    throw badRequest(`"${param}" asks for logprobs, which the model's API does not have; leave it out, or ask another model.`, param)
+  }
   const system = messages.filter(isInstruction).map(({ content }) => textBlock(content ?? ''))
   return JSON.stringify({
     model,
