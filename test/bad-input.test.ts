@@ -120,16 +120,24 @@ describe('a configuration that cannot be trained is refused with code 2 and leav
     ['a model that is not there', { config: { model: { path: './modell' } } }, /modell is no model folder: it has no config\.json/],
     ['an unknown trainer', { definition: { trainEngineName: 'locl' } }, /"locl".*Did you mean "local"\?/s],
     [
-      'an unknown trainer near one that comes as a package',
+      'an unknown trainer near another',
       { definition: { trainEngineName: 'verll' } },
-      /"verll" \(known: "verl", "local"; in packages of their own: .*Did you mean "verl"\?/,
+      /"verll" \(known: "verl", "local"\)\. Did you mean "verl"\?/,
     ],
     ['a trainer named like a member of every object', { definition: { trainEngineName: 'toString' } }, /no trainer "toString"/],
     [
-      'a trainer that is not installed',
+      'a trainer that there is none of yet',
       { definition: { trainEngineName: 'trl' } },
-      /"trl" is not installed; install @aworld-train\/trainer-trl/,
+      /There is no trainer "trl" \(known: "verl", "local"\)\. Register a processor under that name/,
     ],
+    [
+      'a dataset that is a number',
+      { definition: { trainDataset: 5 } },
+      /the train rows: the dataset is the number 5; pass a path, a list of rows/,
+    ],
+    ['a test set that is an object', { definition: { testDataset: {} } }, /the test rows: the dataset is an object with the keys \(none\)/],
+    ['a dataset that is null', { definition: { trainDataset: null } }, /There is no training data; pass trainDataset/],
+    ['files of a dataset that are numbers', { config: { data: { trainFiles: [5] } } }, /"data\.trainFiles\.0" is 5: must be text/],
   ]
 
   it.each(cases)('%s', async (_, changes, message) => {

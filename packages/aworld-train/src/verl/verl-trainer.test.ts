@@ -190,6 +190,12 @@ describe('what stands against a training with verl', () => {
       /column "responses"/,
       { trainDataset: rows('train').map((row) => ({ ...row, responses: [] })) },
     ],
+    [
+      'a data file that is a number',
+      /data\.train_files names 5, which is no path/,
+      { trainDataset: undefined },
+      { actor_rollout_ref: { model: { path: './model' } }, data: { train_files: ['./a.parquet', 5] } },
+    ],
     ['rows without a prompt', /prompt/, { trainDataset: [{ id: 'a', answer: 'x' }] }],
     ['a reward file without the name', /early_letters/, { rewardFunc: './reward.ts#early_letters' }],
     [

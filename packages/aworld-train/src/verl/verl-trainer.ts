@@ -186,6 +186,9 @@ export class VerlTrainer extends PlanningTrainer<VerlTrainingPlan> {
 /** Files that a key of verl names: one path or a list. */
 function filesOf(config: VerlConfig, path: string): string[] {
   const value = resolveKey(config, path)
-  const files = Array.isArray(value) ? value : value === undefined || value === null || value === '' ? [] : [value]
-  return files.filter((each): each is string => typeof each === 'string').map((file) => resolve(config.directory, file))
+  const files: readonly unknown[] = Array.isArray(value) ? value : value === undefined || value === null || value === '' ? [] : [value]
+  return files.map((file) => {
+    if (typeof file === 'string') return resolve(config.directory, file)
+    throw new TrainError('CONFIG_INVALID', `${path} names ${JSON.stringify(file)}, which is no path of a file.`)
+  })
 }

@@ -26,11 +26,22 @@ const readers: Readonly<Record<string, RowReader>> = {
 /** Rows of any source, in order; what cannot be read becomes a problem. */
 export async function* readRows(source: DatasetSource, problems: ProblemList): AsyncIterable<NumberedRow> {
   if (typeof source !== 'string') {
-    yield* numbered(source, problems)
+    if (isIterable(source)) yield* numbered(source, problems)
+    else problems.add(`the dataset is ${describeSource(source)}; pass a path, a list of rows, or an async iterable of rows.`)
     return
   }
   const reader = await chooseReader(source, problems)
   if (reader) yield* reader(source, problems)
+}
+
+const isIterable = (value: unknown) =>
+  typeof value === 'object' && value !== null && (Symbol.iterator in value || Symbol.asyncIterator in value)
+
+function describeSource(value: unknown): string {
+  if (typeof value === 'function') return 'a function'
+  if (value instanceof Promise) return 'a promise'
+  if (typeof value === 'object' && value !== null) return `an object with the keys ${Object.keys(value).join(', ') || '(none)'}`
+  return typeof value === 'number' ? `the number ${value}` : String(value)
 }
 
 /** Rows of an iterable; one that breaks is a problem after the rows it gave. */
