@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 
-const packages = fileURLToPath(new URL('../packages', import.meta.url))
+const repository = fileURLToPath(new URL('..', import.meta.url))
+const packages = join(repository, 'packages')
 
 /** A package may import those of lower layers only; siblings never, but for core and chat, which stand in order. */
 const layers: readonly (readonly string[])[] = [
@@ -24,11 +25,11 @@ function workspaceName(specifier: string): string | undefined {
   )?.groups?.['name']
 }
 
-function sources(folder: string): string[] {
+function sources(folder: string, kind = /\.ts$/): string[] {
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
     const path = join(folder, entry.name)
-    if (entry.isDirectory()) return sources(path)
-    return /\.ts$/.test(entry.name) ? [path] : []
+    if (entry.isDirectory()) return entry.name === 'node_modules' || entry.name === 'dist' ? [] : sources(path, kind)
+    return kind.test(entry.name) ? [path] : []
   })
 }
 
@@ -60,6 +61,20 @@ describe('topology', () => {
         if (!provided) problems.push(`${file} imports ${specifier}, which its manifest does not name`)
       }
     }
+    expect(problems).toEqual([])
+  })
+
+  it('speaks of no package of ours that is not there, in messages, documents and examples', () => {
+    const manifests = ['packages', 'examples'].flatMap((folder) => sources(join(repository, folder), /^package\.json$/))
+    const there = new Set(manifests.map((path) => (JSON.parse(readFileSync(path, 'utf8')) as { name: string }).name))
+    // The export condition, by which sources run unbuilt.
+    there.add('@aworld-train/source')
+    const texts = ['packages', 'examples', 'docs'].flatMap((folder) => sources(join(repository, folder), /\.(?:ts|md|py|ya?ml)$/))
+    const problems = [...texts, join(repository, 'README.md')].flatMap((path) =>
+      [...readFileSync(path, 'utf8').matchAll(/@aworld-train\/[a-z][a-z-]*/g)]
+        .filter(([name]) => !there.has(name))
+        .map(([name]) => `${path.slice(repository.length)} names ${name}`),
+    )
     expect(problems).toEqual([])
   })
 

@@ -295,14 +295,14 @@ export const trainerRows: readonly ParityRow[] = [
   },
   {
     theirs: 'engines `areal`, `swift`, `trl`',
-    ours: 'packages of their own, registered under the same names',
+    ours: 'a processor of your own, registered under that name',
     status: 'later',
-    note: 'Each comes with its trainer package; until then the error names the package.',
+    note: 'Until there is one, the error names the trainers that there are.',
     check() {
       for (const name of ['areal', 'swift', 'trl'])
         assert.throws(
           () => new AgentTrainer({ agent, trainEngineName: name }),
-          fails('TRAINER_UNKNOWN', new RegExp(`@aworld-train/trainer-${name}`)),
+          fails('TRAINER_UNKNOWN', /known: "verl", "local"\)\. .*Register a processor under that name/),
         )
     },
   },

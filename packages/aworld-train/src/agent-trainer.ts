@@ -1,4 +1,3 @@
-import { suggest } from '@aworld-train/core'
 import { type RunReport, TrainError } from '@aworld-train/protocol'
 import {
   createProcessor,
@@ -32,34 +31,10 @@ export interface AgentTrainerOptions extends RunOptions {
   readonly trainEngineName?: string | undefined
 }
 
-/** Trainers that come as packages of their own: name to package. */
-const installable: Readonly<Record<string, string>> = {
-  areal: '@aworld-train/trainer-areal',
-  swift: '@aworld-train/trainer-swift',
-  trl: '@aworld-train/trainer-trl',
-  tinker: '@aworld-train/engine-tinker',
-}
-
 const registry = createTrainerRegistry([
   ['verl', VerlTrainer],
   ['local', LocalTrainer],
 ])
-
-function unknownTrainer(trainEngineName: string): TrainError {
-  const known = [...registry.processors.keys()]
-  const details = { trainEngineName, known, installable: Object.keys(installable) }
-  if (Object.hasOwn(installable, trainEngineName)) {
-    const message = `The trainer "${trainEngineName}" is not installed; install ${installable[trainEngineName]} and register it, or set trainEngineName: 'local'.`
-    return new TrainError('TRAINER_UNKNOWN', message, { details })
-  }
-  const close = suggest(trainEngineName, [...known, ...Object.keys(installable)])
-  const list = (names: readonly string[]) => names.map((name) => `"${name}"`).join(', ')
-  return new TrainError(
-    'TRAINER_UNKNOWN',
-    `There is no trainer "${trainEngineName}" (known: ${list(known)}; in packages of their own: ${list(Object.keys(installable))}). ${close ? `Did you mean "${close}"? ` : ''}Register a processor, or set trainEngineName: 'local'.`,
-    { details },
-  )
-}
 
 /** Trains an agent: checks the five modules in order, then runs the trainer that `trainEngineName` names. */
 export class AgentTrainer {
@@ -86,7 +61,6 @@ export class AgentTrainer {
     } = readTrainerOptions(options)
     if (!agent)
       throw new TrainError('AGENT_INVALID', 'The agent is empty; pass an Agent, a Swarm, a function (task, context) => answer, or a path.')
-    if (!registry.processors.has(trainEngineName)) throw unknownTrainer(trainEngineName)
     this.agent = agent
     this.trainDataset = trainDataset
     this.testDataset = testDataset

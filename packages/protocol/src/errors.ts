@@ -82,7 +82,7 @@ export const errorCatalogue = {
   STORE_READ_ONLY: row('store', false, 'Make the run folder writable, or set another runPath.'),
   STORE_CONFLICT: row('store', false, 'The rollout has a newer attempt, a result, or was trained already; drop this write.'),
   CHECKPOINT_CORRUPT: row('trainer', false, 'Delete the checkpoint to fall back on the one before it.'),
-  TRAINER_UNKNOWN: row('config', false, "Install the trainer's package, register a processor, or set trainEngineName: 'local'."),
+  TRAINER_UNKNOWN: row('config', false, "Register a processor under that name, or set trainEngineName: 'local'."),
   TRAINER_NOT_INITIALIZED: row('trainer', false, 'Call validate() or train() of the AgentTrainer; they initialise the processor.'),
   TRAINER_ENVIRONMENT: row('trainer', false, 'Run "aworld-train setup" for the trainer, or name its Python in AWORLD_TRAIN_PYTHON.'),
   TRAINER_FAILED: row('trainer', false, 'Read the reason that is named, and verl.log in the folder of the run.'),

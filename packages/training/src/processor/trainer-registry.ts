@@ -1,3 +1,4 @@
+import { didYouMean } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { TrainerProcessor, type TrainerProcessorClass } from './trainer-processor.ts'
 
@@ -41,10 +42,11 @@ export function unregisterProcessor(registry: TrainerRegistry, trainEngineName: 
 export function createProcessor(registry: TrainerRegistry, trainEngineName: string, runPath: string): TrainerProcessor {
   const processor = registry.processors.get(trainEngineName)
   if (processor) return new processor(runPath)
-  const known = [...registry.processors.keys()].map((name) => `"${name}"`).join(', ') || 'none'
+  const known = [...registry.processors.keys()]
+  const list = known.map((name) => `"${name}"`).join(', ') || 'none'
   throw new TrainError(
     'TRAINER_UNKNOWN',
-    `There is no trainer "${trainEngineName}" (known: ${known}). Install its package, register a processor, or set trainEngineName: 'local'.`,
-    { details: { trainEngineName, known: [...registry.processors.keys()] } },
+    `There is no trainer "${trainEngineName}" (known: ${list}).${didYouMean(trainEngineName, known)} Register a processor under that name, or set trainEngineName: 'local'.`,
+    { details: { trainEngineName, known } },
   )
 }
