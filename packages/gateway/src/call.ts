@@ -120,6 +120,13 @@ export interface StreamEncoder {
   fail(failure: HttpFailure): string
 }
 
+/** A model as it is listed. */
+export interface ListedModel {
+  readonly id: string
+  /** `null` where it is not known. */
+  readonly contextLength: number | null
+}
+
 /** An API that agents speak, as a row of the table of dialects. */
 export interface Dialect {
   readonly name: string
@@ -140,4 +147,7 @@ export interface Dialect {
   encodeFailure(failure: HttpFailure): string
   /** The only event of a stream that failed before its answer began. */
   encodeStreamFailure(failure: HttpFailure): string
+  encodeModel(model: ListedModel): string
+  /** Throws GATEWAY_BAD_REQUEST for a query that asks for no page. */
+  encodeModels(models: readonly ListedModel[], query: URLSearchParams): string
 }

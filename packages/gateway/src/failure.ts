@@ -12,14 +12,23 @@ export interface HttpFailure {
   readonly retry: boolean
   /** When to repeat it; `null` where nobody knows. */
   readonly retryAfterSeconds: number | null
+  /** The methods that the path has, where it was another. */
+  readonly allow?: string | undefined
 }
 
 /** What a client sent may be long: its middle is left out, and the advice at the end stays. */
-const shorten = (message: string) => (message.length > 1_000 ? `${message.slice(0, 400)} … ${message.slice(-300)}` : message)
+export const shorten = (message: string) => (message.length > 1_000 ? `${message.slice(0, 400)} … ${message.slice(-300)}` : message)
 
 /** A GATEWAY_BAD_REQUEST that names the field, as a path such as `messages[2].role`. */
 export function badRequest(message: string, param: string | null = null, status = 400, code?: string): TrainError {
   return new TrainError('GATEWAY_BAD_REQUEST', shorten(message), { details: { param, status, ...(code !== undefined && { code }) } })
+}
+
+/** Throws GATEWAY_BAD_REQUEST for a method that a path does not have. */
+export function checkMethod(path: string, method: string | undefined, methods: readonly string[]): void {
+  if (method !== undefined && methods.includes(method)) return
+  const message = `"${shorten(path)}" answers ${methods.join(', ')}, not ${method}.`
+  throw new TrainError('GATEWAY_BAD_REQUEST', message, { details: { param: null, status: 405, allow: methods.join(', ') } })
 }
 
 /** A GATEWAY_INPUT_UNSUPPORTED that names the part, as a path such as `messages[2].content[0].type`. */
@@ -68,7 +77,8 @@ export function toHttpFailure(error: TrainError, { sampled }: { sampled: boolean
   if (answer) {
     const status = numberOf(details?.['status']) ?? answer.status
     const name = textOf(details?.['code']) ?? statusCodes[status] ?? answer.code
-    return { ...answer, status, code: name, param: textOf(details?.['param']), message, retry, retryAfterSeconds }
+    const allow = textOf(details?.['allow']) ?? undefined
+    return { ...answer, status, code: name, param: textOf(details?.['param']), message, retry, retryAfterSeconds, allow }
   }
   const status = retry ? 503 : 500
   return { status, type: 'server_error', code: code.toLowerCase(), param: null, message, retry, retryAfterSeconds }

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Dialect } from '../call.ts'
 import { chatCompletions } from './chat-completions/index.ts'
 import { messages } from './messages/index.ts'
@@ -8,10 +9,10 @@ export const dialects: ReadonlyMap<string, Dialect> = new Map(
   [chatCompletions, responses, messages].map((dialect) => [dialect.path, dialect]),
 )
 
-/** The dialect that a path belongs to, also below the dialect's own; Chat Completions for any other. */
-export function dialectOf(path: string): Dialect {
+/** The dialect that a path belongs to, also below the dialect's own; for any other what the client's headers say. */
+export function dialectOf(path: string, headers: IncomingHttpHeaders): Dialect {
   const exact = dialects.get(path)
   if (exact) return exact
   for (const dialect of dialects.values()) if (path.startsWith(`${dialect.path}/`)) return dialect
-  return chatCompletions
+  return headers['anthropic-version'] === undefined && headers['x-api-key'] === undefined ? chatCompletions : messages
 }

@@ -1,5 +1,5 @@
-import type { ModelCall } from '../call.ts'
-import { badRequest } from '../failure.ts'
+import type { Dialect, ModelCall } from '../call.ts'
+import { badRequest, checkMethod } from '../failure.ts'
 import { decode } from '../stages/decode.ts'
 import { messages } from './messages/index.ts'
 import { responses } from './responses/index.ts'
@@ -23,22 +23,27 @@ function storedResponse({ path, method, memory }: SideRequest): string {
     const message = `Response "${id.slice(0, 100)}" is not kept here; only an agent's own answers are, and the oldest are dropped.`
     throw badRequest(message, null, 404, 'response_not_found')
   }
-  if (method === 'GET') return wholeJson(stored)
+  checkMethod(path, method, ['GET', 'HEAD', 'DELETE'])
+  if (method !== 'DELETE') return wholeJson(stored)
   memory.delete(id)
   return JSON.stringify({ id, object: 'response', deleted: true })
 }
 
 type Serve = (request: SideRequest) => string | Promise<string>
 
+async function count(dialect: Dialect, { path, method, readBody, memory, countTokens }: SideRequest): Promise<number> {
+  checkMethod(path, method, ['POST'])
+  return await countTokens(decode(dialect, await readBody(), memory))
+}
+
 const counts: Readonly<Record<string, Serve>> = {
-  '/messages/count_tokens': async ({ readBody, memory, countTokens }) =>
-    JSON.stringify({ input_tokens: await countTokens(decode(messages, await readBody(), memory)) }),
-  '/responses/input_tokens': async ({ readBody, memory, countTokens }) =>
-    JSON.stringify({ object: 'response.input_tokens', input_tokens: await countTokens(decode(responses, await readBody(), memory)) }),
+  '/messages/count_tokens': async (request) => JSON.stringify({ input_tokens: await count(messages, request) }),
+  '/responses/input_tokens': async (request) =>
+    JSON.stringify({ object: 'response.input_tokens', input_tokens: await count(responses, request) }),
 }
 
 /** How a path is served where it samples nothing: the JSON of the answer; `null` for paths that are no such request. */
-export function sideRequest(path: string, method: string): Serve | null {
-  if (method === 'POST') return Object.hasOwn(counts, path) ? (counts[path] ?? null) : null
-  return (method === 'GET' || method === 'DELETE') && /^\/responses\/[^/]+$/.test(path) ? storedResponse : null
+export function sideRequest(path: string): Serve | null {
+  const counted = Object.hasOwn(counts, path) ? counts[path] : undefined
+  return counted ?? (/^\/responses\/[^/]+$/.test(path) ? storedResponse : null)
 }

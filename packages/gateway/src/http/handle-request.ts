@@ -5,15 +5,15 @@ import type { Dialect, ModelCall } from '../call.ts'
 import type { Capabilities } from '../capability.ts'
 import { countTokens } from '../count-tokens.ts'
 import type { Counters } from '../counters.ts'
-import { chatCompletions } from '../dialects/chat-completions/index.ts'
 import { dialectOf, dialects } from '../dialects/index.ts'
 import { sideRequest } from '../dialects/side-requests.ts'
-import { badRequest, toHttpFailure, unknownUrl } from '../failure.ts'
+import { badRequest, checkMethod, toHttpFailure, unknownUrl } from '../failure.ts'
 import { type GatewayParts, serveCall } from '../serve-call.ts'
 import type { AgentState, SessionState } from '../session-state.ts'
 import { sendFailure, sendText } from '../stages/encode.ts'
 import type { AdminApi } from './admin-api.ts'
-import { type Route, toRoute } from './routes.ts'
+import { isModels, type Route, toRoute } from './routes.ts'
+import { sendModels } from './send-models.ts'
 import { type StateParts, sendState } from './state-routes.ts'
 
 /** What a capability opens. */
@@ -64,11 +64,10 @@ async function serveSide(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const method = request.method ?? ''
-  const side = sideRequest(path, method)
+  const { method = '' } = request
+  const side = sideRequest(path)
   if (!side) {
     parts.counters.refusals['wrong-path']++
-    if (dialects.has(path)) throw badRequest(`"${path}" answers POST, not ${request.method}.`, null, 405)
     throw badRequest(`"${path.slice(0, 100)}" is not served; known are /models, ${[...dialects.keys()].join(', ')}.`, null, 404)
   }
   const left = new AbortController()
@@ -103,19 +102,23 @@ async function serveAgent(
   serveCall({ parts, session, agent, dialect, body, response, observed })
 }
 
-async function answer(parts: HttpParts, route: Route, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  if (route.kind === 'admin') {
-    if (!parts.admin) throw unknownUrl()
-    await parts.admin.handle(route.path, request, response)
-  } else if (route.kind === 'agent') {
-    const grant = parts.capabilities.find(route.capability)
-    if (!grant) throw unknownUrl()
-    const dialect = request.method === 'POST' ? dialects.get(route.path) : undefined
-    if (dialect) await serveAgent(parts.gateway, grant, dialect, request, response)
-    else if (route.path === '/models') await sendState('models', parts.state, response)
-    else await serveSide(parts.gateway, grant, route.path, request, response)
-  } else if (route.kind === 'unknown') throw unknownUrl()
-  else await sendState(route.kind, parts.state, response)
+const reading = ['GET', 'HEAD']
+
+async function answer(parts: HttpParts, route: Route, dialect: Dialect, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { kind, path } = route
+  const grant = kind === 'agent' ? parts.capabilities.find(route.capability) : undefined
+  if (kind === 'unknown' || (kind === 'agent' && !grant) || (kind === 'admin' && !parts.admin)) throw unknownUrl()
+  if (kind === 'admin') await parts.admin?.handle(path, request, response)
+  else if (isModels(path)) {
+    checkMethod(path, request.method, reading)
+    sendModels(parts.state.models, dialect, path, request, response)
+  } else if (kind === 'health' || kind === 'ready' || kind === 'metrics') {
+    checkMethod(path, request.method, reading)
+    await sendState(kind, parts.state, response)
+  } else if (grant && dialects.has(path)) {
+    checkMethod(path, request.method, ['POST'])
+    await serveAgent(parts.gateway, grant, dialect, request, response)
+  } else if (grant) await serveSide(parts.gateway, grant, path, request, response)
 }
 
 /** Answers HTTP requests; errors have the shape of the dialect that is asked, else OpenAI's. */
@@ -123,15 +126,17 @@ export function createRequestHandler(parts: HttpParts): (request: IncomingMessag
   return (request, response) => {
     const { authorization, 'x-api-key': apiKey } = request.headers
     const route = toRoute(request.url ?? '', authorization, apiKey)
+    const dialect = dialectOf(route.path, request.headers)
     const fail = (cause: unknown) => {
       const error = cause instanceof TrainError ? cause : new TrainError('GATEWAY_FAILED', `The gateway failed: ${cause}`, { cause })
       const { refusals } = parts.gateway.counters
       if (error.code === 'GATEWAY_UNAUTHORIZED') refusals['unknown-url']++
       if (error.code === 'SERVICE_UNAUTHORIZED') refusals.unauthorized++
-      const dialect = route.kind === 'agent' ? dialectOf(route.path) : chatCompletions
-      sendFailure(dialect, response, toHttpFailure(error, { sampled: false }), false)
+      const failure = toHttpFailure(error, { sampled: false })
+      if (failure.allow !== undefined) refusals['wrong-path']++
+      sendFailure(dialect, response, failure, false)
       if (!request.complete) discardBody(request)
     }
-    answer(parts, route, request, response).catch(fail)
+    answer(parts, route, dialect, request, response).catch(fail)
   }
 }

@@ -1,19 +1,20 @@
-/** What a path asks for; `capability` is the part of the URL that names and opens an agent's record. */
+/** What a URL asks for; `path` is what stands behind `/v1` and the capability. */
 export type Route =
-  | { readonly kind: 'health' | 'ready' | 'metrics' | 'models' | 'unknown' }
-  | { readonly kind: 'admin'; readonly path: string }
+  | { readonly kind: 'health' | 'ready' | 'metrics' | 'models' | 'admin' | 'unknown'; readonly path: string }
+  /** `capability` is the part of the URL, or of a header, that names and opens an agent's record. */
   | { readonly kind: 'agent'; readonly capability: string; readonly path: string }
 
 /** The name of a model stands percent-encoded. */
-export const weightsPath = /^\/v1\/models\/([^/]+)\/weights$/
+export const weightsPath = /^\/models\/([^/]+)\/weights$/
 
-const unknown: Route = { kind: 'unknown' }
-const plain: ReadonlyMap<string, Route> = new Map([
-  ['/health', { kind: 'health' }],
-  ['/ready', { kind: 'ready' }],
-  ['/metrics', { kind: 'metrics' }],
-  ['/v1/models', { kind: 'models' }],
+const states: ReadonlyMap<string, Route> = new Map([
+  ['/health', { kind: 'health', path: '/health' }],
+  ['/ready', { kind: 'ready', path: '/ready' }],
+  ['/metrics', { kind: 'metrics', path: '/metrics' }],
 ])
+
+export const isModels = (path: string): boolean => path === '/models' || (path.startsWith('/models/') && !weightsPath.test(path))
+const isSessions = (path: string): boolean => path === '/sessions' || path.startsWith('/sessions/')
 
 /** Some clients put `/v1` behind their base URL and some do not, so a path may begin with none, one or two. */
 const withoutVersion = (path: string): string => path.replace(/^(?:\/v1){1,2}(?=\/)/, '')
@@ -21,16 +22,18 @@ const withoutVersion = (path: string): string => path.replace(/^(?:\/v1){1,2}(?=
 /** Reads `/r/{capability}/…`, with `/v1` or without, or `/v1/…` with the capability as the bearer token or as Anthropic's `x-api-key`. */
 export function toRoute(url: string, authorization: string | undefined, apiKey?: string | string[] | undefined): Route {
   const query = url.indexOf('?')
-  const path = query < 0 ? url : url.slice(0, query)
-  if (path.startsWith('/r/')) {
-    const end = path.indexOf('/', 3)
-    if (end < 0) return unknown
-    return { kind: 'agent', capability: path.slice(3, end), path: withoutVersion(path.slice(end)) }
+  const whole = query < 0 ? url : url.slice(0, query)
+  if (whole.startsWith('/r/')) {
+    const end = whole.indexOf('/', 3)
+    if (end < 0) return { kind: 'unknown', path: whole }
+    return { kind: 'agent', capability: whole.slice(3, end), path: withoutVersion(whole.slice(end)) }
   }
-  const known = plain.get(path)
-  if (known) return known
-  if (path === '/v1/sessions' || path.startsWith('/v1/sessions/') || weightsPath.test(path)) return { kind: 'admin', path }
-  if (!path.startsWith('/v1/')) return unknown
-  if (authorization?.startsWith('Bearer ')) return { kind: 'agent', capability: authorization.slice(7).trim(), path: withoutVersion(path) }
-  return typeof apiKey === 'string' ? { kind: 'agent', capability: apiKey, path: withoutVersion(path) } : unknown
+  const state = states.get(whole)
+  if (state) return state
+  const path = withoutVersion(whole)
+  if (!whole.startsWith('/v1/')) return { kind: 'unknown', path }
+  if (isSessions(path) || weightsPath.test(path)) return { kind: 'admin', path }
+  if (isModels(path)) return { kind: 'models', path }
+  if (authorization?.startsWith('Bearer ')) return { kind: 'agent', capability: authorization.slice(7).trim(), path }
+  return typeof apiKey === 'string' ? { kind: 'agent', capability: apiKey, path } : { kind: 'unknown', path }
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type PolicySession, plainTrajectory, type SessionRequest } from '@aworld-train/core'
 import { SessionOpening, type SessionRecord, TrainError, type Trajectory, toTrainError } from '@aworld-train/protocol'
-import { badRequest } from '../failure.ts'
+import { checkMethod } from '../failure.ts'
 import type { AdminOptions } from '../options.ts'
 import { createKeptRecords } from './kept-records.ts'
 import { readJson } from './read-json.ts'
@@ -120,13 +120,13 @@ export function createSessionsApi(
   return {
     async handle(path, request, response) {
       const { method } = request
-      if (path === '/v1/sessions') {
-        if (method !== 'POST') throw badRequest(`/v1/sessions answers POST, not ${method}.`, null, 405)
+      if (path === '/sessions') {
+        checkMethod('/v1/sessions', method, ['POST'])
         await post(request, response)
         return
       }
-      if (method !== 'GET' && method !== 'DELETE') throw badRequest(`A session answers GET and DELETE, not ${method}.`, null, 405)
-      sendAdmin(response, 200, await recordOf(path.slice('/v1/sessions/'.length), method === 'DELETE'))
+      checkMethod('/v1/sessions/{id}', method, ['GET', 'HEAD', 'DELETE'])
+      sendAdmin(response, 200, await recordOf(path.slice('/sessions/'.length), method === 'DELETE'))
     },
     close() {
       for (const { timer } of sessions.values()) clearTimeout(timer)

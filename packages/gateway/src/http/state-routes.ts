@@ -26,23 +26,10 @@ export function notReady({ models, gate, draining }: Omit<StateParts, 'expositio
 const json = (response: ServerResponse, status: number, value: object) =>
   sendText(response, status, 'application/json', JSON.stringify(value), { 'cache-control': 'no-store' })
 
-function sendModels(models: ModelTable, response: ServerResponse): void {
-  const data = models.all.map((model) => {
-    const entry = { id: model.name, object: 'model', created: 0, owned_by: 'aworld-train' }
-    return model.kind === 'frozen' ? entry : { ...entry, max_model_len: model.engine.model.contextLength }
-  })
-  json(response, 200, { object: 'list', data })
-}
-
-/** Answers what anyone may ask: `health` of the process, whether it is `ready` for work, its `metrics` and `models`. */
-export async function sendState(
-  kind: 'health' | 'ready' | 'metrics' | 'models',
-  parts: StateParts,
-  response: ServerResponse,
-): Promise<void> {
+/** Answers what anyone may ask: `health` of the process, whether it is `ready` for work, and its `metrics`. */
+export async function sendState(kind: 'health' | 'ready' | 'metrics', parts: StateParts, response: ServerResponse): Promise<void> {
   const { models, gate, exposition } = parts
-  if (kind === 'models') sendModels(models, response)
-  else if (kind === 'metrics') sendText(response, 200, exposition.contentType, await exposition.text())
+  if (kind === 'metrics') sendText(response, 200, exposition.contentType, await exposition.text())
   else if (kind === 'health') {
     const status = gate.paused() ? 'paused' : 'ok'
     json(response, 200, { status, inFlight: gate.inside(), waiting: gate.waiting(), weightVersion: models.weightVersion() })

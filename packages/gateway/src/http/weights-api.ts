@@ -1,25 +1,18 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { TrainError, toTrainError, WeightPublication } from '@aworld-train/protocol'
-import { badRequest } from '../failure.ts'
+import { badRequest, checkMethod } from '../failure.ts'
 import type { ModelTable } from '../models/model-table.ts'
 import type { AdminOptions } from '../options.ts'
 import { readJson } from './read-json.ts'
 import { weightsPath } from './routes.ts'
 import { sendAdmin } from './send-admin.ts'
+import { decodeName } from './send-models.ts'
 
 /** Updates of weights over HTTP, for a trainer that is another program. */
 export interface WeightsApi {
   /** Answers `POST /v1/models/{name}/weights` when the update has ended. Rejects with the error to answer. */
   handle(path: string, request: IncomingMessage, response: ServerResponse): Promise<void>
   close(): void
-}
-
-function decoded(name: string): string {
-  try {
-    return decodeURIComponent(name)
-  } catch {
-    return name
-  }
 }
 
 export function createWeightsApi(weights: NonNullable<AdminOptions['weights']>, models: ModelTable): WeightsApi {
@@ -39,8 +32,8 @@ export function createWeightsApi(weights: NonNullable<AdminOptions['weights']>, 
 
   return {
     async handle(path, request, response) {
-      const publish = publisherOf(decoded(weightsPath.exec(path)![1]!))
-      if (request.method !== 'POST') throw badRequest(`The weights of a model answer POST, not ${request.method}.`, null, 405)
+      const publish = publisherOf(decodeName(weightsPath.exec(path)![1]!))
+      checkMethod('/v1/models/{name}/weights', request.method, ['POST'])
       const publication = await readJson({ request, response, schema: WeightPublication, what: 'The weights cannot be published.' })
       try {
         sendAdmin(response, 200, JSON.stringify(await publish(publication, ended.signal)))

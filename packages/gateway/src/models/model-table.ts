@@ -1,6 +1,7 @@
 import type { ChatModel } from '@aworld-train/chat'
 import { didYouMean, type SessionRequest } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
+import { shorten } from '../failure.ts'
 import { type ChatMembers, createChatMembers } from '../pass-through/chat-members.ts'
 import type { ChatRoute, FrozenRoute, ModelRoute, TokenRoute } from './routes.ts'
 
@@ -34,6 +35,8 @@ export interface ModelTable {
   home(request: SessionRequest, agent: AgentRequest): Model
   /** The model that a request's `model` field names, by name or alias. Throws GATEWAY_MODEL_UNKNOWN. */
   find(name: string): Model
+  /** The model of that name, or of an alias but `*`: what may be asked about. Throws GATEWAY_MODEL_UNKNOWN. */
+  listed(name: string): Model
   /** Every model is given token ids: a request is parsed anyway, and its model is read then. */
   readonly onlyTokens: boolean
   /** Of the default model; 0 where that is a third party's. */
@@ -66,7 +69,7 @@ function toModel(name: string, route: ModelRoute): Model {
 }
 
 function unknownModel(message: string): TrainError {
-  return new TrainError('GATEWAY_MODEL_UNKNOWN', message, { details: { param: 'model' } })
+  return new TrainError('GATEWAY_MODEL_UNKNOWN', shorten(message), { details: { param: 'model' } })
 }
 
 /** Throws CONFIG_INVALID where there is no model, or a default or an alias that names none. */
@@ -95,6 +98,12 @@ export function createModelTable({ models, defaultModel, aliases = {} }: ModelTa
     throw unknownModel(`There is no model "${name}" here; the models are ${known()}.${remedy}`)
   }
 
+  const listed = (name: string): Model => {
+    const model = named(name)
+    if (model) return model
+    throw unknownModel(`There is no model "${name}" here; the models are ${known()}.${didYouMean(name, byName.keys())}`)
+  }
+
   // "*" is for names that agents bring along; a name that the session gives is meant.
   const declared = (agent: string, name: string): Model => {
     const model = named(name)
@@ -109,6 +118,7 @@ export function createModelTable({ models, defaultModel, aliases = {} }: ModelTa
     onlyTokens: [...byName.values()].every(({ kind }) => kind === 'token'),
     home: ({ policy }, { name, model }) => (model === undefined ? (byName.get(policy) ?? standard) : declared(name, model)),
     find,
+    listed,
     weightVersion: () => (standard.kind === 'frozen' ? 0 : standard.engine.weightVersion()),
   }
 }

@@ -74,14 +74,14 @@ export function sendNothing(dialect: Dialect, response: ServerResponse, stream: 
   response.write(stream ? dialect.streamComment : ' ')
 }
 
-function retryHeaders({ retry, retryAfterSeconds }: HttpFailure): Record<string, string> | undefined {
-  if (!retry) return { 'x-should-retry': 'false' }
-  return retryAfterSeconds === null ? undefined : { 'retry-after': String(Math.ceil(retryAfterSeconds)) }
+function failureHeaders({ retry, retryAfterSeconds, allow }: HttpFailure): Record<string, string> | undefined {
+  if (!retry) return { 'x-should-retry': 'false', ...(allow !== undefined && { allow }) }
+  return retryAfterSeconds === null ? undefined : { 'retry-after': String(Math.max(0, Math.ceil(retryAfterSeconds))) }
 }
 
 /** Tells the client that a call without an answer failed: as a status or, where a stream's head has left, as its only event. */
 export function sendFailure(dialect: Dialect, response: ServerResponse, failure: HttpFailure, stream: boolean): void {
   if (response.destroyed || response.writableEnded) return
   if (stream && response.headersSent) response.end(dialect.encodeStreamFailure(failure))
-  else sendText(response, failure.status, json, dialect.encodeFailure(failure), retryHeaders(failure))
+  else sendText(response, failure.status, json, dialect.encodeFailure(failure), failureHeaders(failure))
 }

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { BodyError, didYouMean, readBody } from '@aworld-train/core'
 import { RolloutRequest, type RolloutState, TrainError } from '@aworld-train/protocol'
 import { streamEvents } from './event-stream.ts'
-import { invalidRequest, sendJson } from './http-answer.ts'
+import { checkMethod, invalidRequest, sendJson } from './http-answer.ts'
 import { readDuration } from './read-duration.ts'
 import type { RolloutServerLimits } from './rollout-server.ts'
 import type { RolloutService } from './rollout-service.ts'
@@ -102,38 +102,42 @@ export function createRoutes({ service, limits, metrics }: RoutesOptions): (requ
     response.end(text)
   }
 
+  const states: Readonly<Record<string, (response: ServerResponse) => void | Promise<void>>> = {
+    '/health': (response) => sendJson(response, 200, JSON.stringify({ status: 'ok' })),
+    '/ready': sendReady,
+    '/metrics': sendMetrics,
+  }
+
   return async (each) => {
     const { request, response } = each
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://service')
     const [version, collection, id, rest, more] = pathname.slice(1).split('/')
-    const method = request.method ?? ''
-    if (pathname === '/health') return sendJson(response, 200, JSON.stringify({ status: 'ok' }))
-    if (pathname === '/ready') return sendReady(response)
-    if (pathname === '/metrics') return await sendMetrics(response)
+    const { method } = request
+    const state = states[pathname]
+    if (state) {
+      checkMethod(pathname, method, ['GET', 'HEAD'])
+      return await state(response)
+    }
     if (version !== 'v1' || more !== undefined) throw unknownPath(pathname)
     if (collection === 'events' && id === undefined) {
-      allow(method, ['GET'], pathname)
+      checkMethod(pathname, method, ['GET'])
       return await events(each, undefined)
     }
     if (collection !== 'rollouts') throw unknownPath(pathname)
     if (id === undefined) {
-      allow(method, ['POST'], pathname)
+      checkMethod(pathname, method, ['POST'])
       return await submit(each)
     }
     const key = decodeId(id)
     if (rest === 'events') {
-      allow(method, ['GET'], pathname)
+      checkMethod(pathname, method, ['GET'])
       return await events(each, key)
     }
     if (rest !== undefined) throw unknownPath(pathname)
-    allow(method, ['GET', 'DELETE'], pathname)
-    if (method === 'GET') await get(each, key, searchParams)
-    else await cancel(each, key)
+    checkMethod(pathname, method, ['GET', 'HEAD', 'DELETE'])
+    if (method === 'DELETE') await cancel(each, key)
+    else await get(each, key, searchParams)
   }
-}
-
-function allow(method: string, methods: readonly string[], path: string): void {
-  if (!methods.includes(method)) throw invalidRequest(`${path} answers ${methods.join(' and ')}, not ${method}.`, 405)
 }
 
 function unknownPath(path: string): TrainError {

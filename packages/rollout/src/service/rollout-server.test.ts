@@ -53,7 +53,7 @@ test('what is wrong with a request is said, with its status', async () => {
     [post(JSON.stringify({ ...rolloutRequest('a'), extra: 1 })), 400, 'ROLLOUT_INVALID', /extra/],
     [post(`"${'x'.repeat(3_000)}"`), 413, 'ROLLOUT_INVALID', /larger than 2000 bytes/],
     [fetch(`${url}/v1/rollouts`), 405, 'ROLLOUT_INVALID', /answers POST, not GET/],
-    [fetch(`${url}/v1/rollouts/a`, { method: 'PUT' }), 405, 'ROLLOUT_INVALID', /GET and DELETE/],
+    [fetch(`${url}/v1/rollouts/a`, { method: 'PUT' }), 405, 'ROLLOUT_INVALID', /answers GET, HEAD, DELETE, not PUT/],
     [fetch(`${url}/v1/rollouts/a`), 404, 'ROLLOUT_UNKNOWN', /no rollout "a"/],
     [fetch(`${url}/v1/rollouts/a/events`), 404, 'ROLLOUT_UNKNOWN', /no rollout "a"/],
     [fetch(`${url}/v1/rollouts/%ff`), 404, 'ROLLOUT_UNKNOWN', /percent-encoded/],
@@ -68,6 +68,28 @@ test('what is wrong with a request is said, with its status', async () => {
     expect(body.error?.message).toMatch(message)
   }
   expect((await fetch(`${url}/health`)).status).toBe(200)
+})
+
+test('a known path says which methods it has', async () => {
+  await using started = await serveService({ run: forever })
+  const { url } = started.server
+  await started.client.submit(rolloutRequest('a'))
+  const paths = {
+    '/health': 'GET, HEAD',
+    '/ready': 'GET, HEAD',
+    '/metrics': 'GET, HEAD',
+    '/v1/events': 'GET',
+    '/v1/rollouts': 'POST',
+    '/v1/rollouts/a': 'GET, HEAD, DELETE',
+    '/v1/rollouts/a/events': 'GET',
+  }
+  for (const [path, allow] of Object.entries(paths)) {
+    for (const method of ['PUT', 'OPTIONS']) {
+      const refused = await fetch(url + path, { method })
+      expect([path, refused.status, refused.headers.get('allow')]).toEqual([path, 405, allow])
+    }
+    if (allow.includes('HEAD')) expect([path, (await fetch(url + path, { method: 'HEAD' })).status]).toEqual([path, 200])
+  }
 })
 
 test('a full queue answers 503 and makes up no time, and a client that retries gets in', async () => {

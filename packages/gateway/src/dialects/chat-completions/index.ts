@@ -1,4 +1,5 @@
 import type { Dialect } from '../../call.ts'
+import { openaiModels } from '../listed-models.ts'
 import { decodeRequest } from './decode-request.ts'
 import { encodeFailure, encodeResponse } from './encode-response.ts'
 import { createStream, encodeStreamFailure } from './encode-stream.ts'
@@ -14,4 +15,5 @@ export const chatCompletions: Dialect = {
   streamComment: ': waiting\n\n',
   encodeFailure,
   encodeStreamFailure,
+  ...openaiModels,
 }

@@ -1,5 +1,6 @@
 import type { Dialect } from '../../call.ts'
 import { decodeRequest } from './decode-request.ts'
+import { encodeModel, encodeModels } from './encode-models.ts'
 import { encodeFailure, encodeResponse } from './encode-response.ts'
 import { createStream, encodeStreamFailure, pingEvent } from './encode-stream.ts'
 
@@ -14,4 +15,6 @@ export const messages: Dialect = {
   streamComment: pingEvent,
   encodeFailure,
   encodeStreamFailure,
+  encodeModel,
+  encodeModels,
 }

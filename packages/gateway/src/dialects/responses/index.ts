@@ -1,6 +1,7 @@
 import type { Dialect } from '../../call.ts'
 import type { HttpFailure } from '../../failure.ts'
 import { encodeFailure } from '../chat-completions/encode-response.ts'
+import { openaiModels } from '../listed-models.ts'
 import { decodeRequest } from './decode-request.ts'
 import { encodeResponse } from './encode-response.ts'
 import { createStream, encodeErrorEvent } from './encode-stream.ts'
@@ -19,4 +20,5 @@ export const responses: Dialect = {
   streamComment: ': waiting\n\n',
   encodeFailure: (failure) => encodeFailure(inOwnWords(failure)),
   encodeStreamFailure: (failure) => encodeErrorEvent(inOwnWords(failure), 0),
+  ...openaiModels,
 }
