@@ -148,8 +148,8 @@ describe('export', () => {
 
   it('writes training samples as JSONL that parse as what was trained', async () => {
     const file = join(folder, 'samples.jsonl')
-    const { code, stdout } = await runCli(['export', run, '--to', file, '--split', 'train'])
-    expect({ code, stdout }).toEqual({ code: 0, stdout: `16 samples written to ${file}\n` })
+    const { code, stdout } = await runCli(['export', run, '--to', file])
+    expect({ code, stdout }).toEqual({ code: 0, stdout: `16 samples of split train written to ${file}\n` })
     const lines = (await readFile(file, 'utf8')).trim().split('\n')
     expect(lines.map((line) => TrainingSample.parse(JSON.parse(line)))).toEqual(samplesOf())
   })

@@ -35,6 +35,8 @@ export interface RunQueries {
   rollout(key: string): RolloutRecord | null
   episode(rollout: string): Episode | null
   episodes(filter?: { split?: string | undefined }): Iterable<Episode>
+  /** Episodes of each split. */
+  splits(): Readonly<Record<string, number>>
   /** Calls that sampled tokens, in every attempt of every rollout. */
   calls(): Iterable<RecordedCall>
   getState(key: string): unknown
@@ -67,6 +69,9 @@ export function createRunQueries(path: string, database: DatabaseSync): RunQueri
   const allIds = database.prepare('SELECT rollout AS id FROM episodes ORDER BY rollout')
   const idsOfSplit = database.prepare(
     'SELECT e.rollout AS id FROM rollouts r JOIN episodes e ON e.rollout = r.id WHERE r.split = ? ORDER BY r.id',
+  )
+  const countOfSplits = database.prepare(
+    'SELECT r.split, count(*) AS episodes FROM rollouts r JOIN episodes e ON e.rollout = r.id GROUP BY r.split ORDER BY r.split',
   )
   const request = database.prepare('SELECT request, status, attempt FROM rollouts WHERE key = ?')
   const turnsOf = database.prepare('SELECT * FROM turns WHERE rollout = ? AND attempt = ? ORDER BY agent, turn')
@@ -150,6 +155,7 @@ export function createRunQueries(path: string, database: DatabaseSync): RunQueri
       const ids = split === undefined ? allIds.all() : idsOfSplit.all(split)
       for (const { id } of ids) yield read(byId.get(id as number) as { rollout: number; body: string })
     },
+    splits: () => Object.fromEntries(countOfSplits.all().map(({ split, episodes }) => [split as string, episodes as number])),
     calls: () => sampledCalls.all() as unknown as RecordedCall[],
     getState(key) {
       const row = state.get(key)

@@ -14,7 +14,7 @@ let run: string
 const sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 8, stop: [], seed: 0 }
 
 /** A finished rollout of one turn. */
-function episodeOf(rollout: string, reward: number): Episode {
+function episodeOf(rollout: string, reward: number, split = 'train'): Episode {
   const timing = { startedAt: 1, endedAt: 2 }
   return {
     version: 1,
@@ -23,7 +23,7 @@ function episodeOf(rollout: string, reward: number): Episode {
     taskId: 'task-1',
     group: 'group-1',
     sample: 0,
-    split: 'train',
+    split,
     trajectories: [
       {
         version: 1,
@@ -73,13 +73,14 @@ beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'aworld-train-export-'))
   run = join(folder, 'run')
   const store = await openRunStore({ path: run })
-  for (const [key, reward] of [
-    ['a', 1],
-    ['b', 0],
+  for (const [key, reward, split] of [
+    ['a', 1, 'train'],
+    ['b', 0, 'train'],
+    ['held-out', 1, 'test'],
   ] as const) {
     const task = { version: 1 as const, id: 'task-1', hash: 'h', input: 'Is 4 even?', data: {}, dataSource: 'parity', extraInfo: {} }
-    await store.begin({ version: 1, key, task, group: 'group-1', sample: 0, split: 'train', policy: 'local', sampling, limits: {} })
-    const episode = episodeOf(key, reward)
+    await store.begin({ version: 1, key, task, group: 'group-1', sample: 0, split, policy: 'local', sampling, limits: {} })
+    const episode = episodeOf(key, reward, split)
     await store.appendTurn(key, 0, 'agent', episode.trajectories[0]!.turns[0]!)
     await store.finish(episode)
   }
@@ -89,7 +90,7 @@ beforeEach(async () => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 const exportTo = (to: string, options: Record<string, unknown> = {}) =>
-  exportRun.run({ args: [run], options: { to, what: 'samples', ...options }, signal: new AbortController().signal })
+  exportRun.run({ args: [run], options: exportRun.options.parse({ to, ...options }), signal: new AbortController().signal })
 
 it('writes the same samples as lines of JSON and as Parquet', async () => {
   const [lines, table] = [join(folder, 'samples.jsonl'), join(folder, 'samples.parquet')]
@@ -103,6 +104,24 @@ it('writes the same samples as lines of JSON and as Parquet', async () => {
   expect(fromLines[0]).toMatchObject({ tokenIds: Int32Array.of(5, 6, 7, 8, 9), lossMask: Uint8Array.of(0, 0, 1, 1, 1), reward: 1 })
   const rows = await parquetReadObjects({ file: await asyncBufferFromFile(table) })
   expect(rows.map((row) => z.decode(TrainingSample, row as z.input<typeof TrainingSample>))).toEqual(fromLines)
+})
+
+it('writes held-out episodes only where their split, or all, is asked for', async () => {
+  const file = join(folder, 'episodes.jsonl')
+  const rolloutsOf = async (options: Record<string, unknown>) => {
+    await exportTo(file, { what: 'episodes', ...options })
+    const lines = readFileSync(file, 'utf8').trim().split('\n')
+    return lines.map((line) => (JSON.parse(line) as Episode).rollout)
+  }
+  expect(await rolloutsOf({})).toEqual(['a', 'b'])
+  expect(await rolloutsOf({ split: 'test' })).toEqual(['held-out'])
+  expect(await rolloutsOf({ split: 'all' })).toEqual(['a', 'b', 'held-out'])
+})
+
+it('names the splits there are where none of the chosen one is', async () => {
+  await expect(exportTo(join(folder, 'none.jsonl'), { split: 'validation' })).rejects.toThrow(
+    'Its episodes by split: test 1, train 2; choose one with --split.',
+  )
 })
 
 it('writes whole episodes as Parquet', async () => {

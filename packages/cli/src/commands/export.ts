@@ -21,7 +21,7 @@ export const exportRun = defineCommand({
       .describe('training samples (tokens, mask, logprobs, reward), whole episodes, or the trained model as a Hugging Face folder'),
     step: z.int().min(1).optional().describe('checkpoint to export, with --what model (default: the newest)'),
     dtype: z.enum(['keep', 'bfloat16']).default('keep').describe('of the exported weights: as they were trained, or bfloat16'),
-    split: z.string().optional().describe('only this split: train, test, validation'),
+    split: z.string().default('train').describe('which split: train, test, validation, or all, held-out ones included'),
     minReward: z.number().optional().describe('only episodes with at least this reward'),
   }),
   async run({ args, options, signal }) {
@@ -30,18 +30,20 @@ export const exportRun = defineCommand({
       await exportModel({ run: args[0] as string, target, step: options.step, dtype: options.dtype, signal })
       return undefined
     }
-    const { what } = options
+    const { what, minReward } = options
+    const split = options.split === 'all' ? undefined : options.split
     const format = extname(target)
     if (format !== '.jsonl' && format !== '.parquet')
       throw new TrainError('CONFIG_INVALID', `"${options.to}" ends in neither .jsonl nor .parquet; choose one.`)
     const run = readRun(args[0] as string)
     try {
-      const rows = exportRows(run.episodes({ split: options.split }), what, options.minReward)
+      const rows = exportRows(run.episodes({ split }), what, minReward)
       const count = await writeTarget(options.to, () => (format === '.jsonl' ? writeJsonLines(rows, target) : writeParquet(rows, target)))
       if (count === 0) {
+        const splits = Object.entries(run.splits()).map(([name, episodes]) => `${name} ${episodes}`)
         throw new TrainError(
           'CONFIG_INVALID',
-          `No ${options.what} of ${args[0]} match, so nothing was written; leave out --split or --min-reward.`,
+          `No ${what} of ${args[0]} match, so nothing was written. Its episodes by split: ${splits.join(', ') || 'none'}; choose one with --split${minReward === undefined ? '' : ', or leave out --min-reward'}.`,
         )
       }
       process.stdout.write(`${count} ${options.what} written to ${options.to}\n`)
