@@ -3,11 +3,14 @@ import { Sampling } from './sampling.ts'
 import { TokenLedger } from './token-ledger.ts'
 import { TokenReport } from './token-report.ts'
 
-/** Mean reward over an evaluation, with a 95 % interval (Wilson for 0/1 rewards, normal otherwise). */
+/** Mean reward over the tasks of an evaluation, with a 95 % interval, which lies in [0, 1] where all rewards do. */
 export const EvaluationResult = z.strictObject({
   name: z.string(),
   step: z.int(),
+  tasks: z.int(),
+  /** Of all tasks. */
   rollouts: z.int(),
+  /** Rollouts without a result or a reward, which count as reward 0. */
   failed: z.int(),
   reward: z.number(),
   interval: z.tuple([z.number(), z.number()]),

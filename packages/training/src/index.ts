@@ -9,7 +9,14 @@ export type * from './dataset/dataset-types.ts'
 export { datasetOverlap, loadDataset, requireDataset } from './dataset/load-dataset.ts'
 export { toChannelTask } from './dataset/to-channel-task.ts'
 export { writeParquet, writeParquetRows } from './dataset/write-parquet.ts'
-export { type EvaluatedTask, type EvaluationPlan, evaluationRequests, summarizeEvaluation, summarizeTasks } from './loop/evaluate.ts'
+export {
+  type EvaluatedTask,
+  type EvaluationPlan,
+  evaluationMetrics,
+  evaluationRequests,
+  summarizeEvaluation,
+  summarizeTasks,
+} from './loop/evaluate.ts'
 export type { EvaluationTasks, SelfDrivenOptions, SelfDrivenResult } from './loop/self-driven-options.ts'
 export { requireTrainable, trainSelfDriven } from './loop/train-self-driven.ts'
 export { type SftOptions, type SftResult, trainSft } from './loop/train-sft.ts'

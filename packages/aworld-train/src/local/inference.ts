@@ -1,9 +1,9 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { meanWithInterval, passAtK } from '@aworld-train/core'
+import { passAtK } from '@aworld-train/core'
 import { type Episode, type RunEvent, type RunReport, type Sampling, type TokenReport, TrainError } from '@aworld-train/protocol'
 import { openRunStore, resolveRun, writeJsonAtomically } from '@aworld-train/store'
-import { type LoadedDataset, writeParquet } from '@aworld-train/training'
+import { evaluationMetrics, evaluationRequests, type LoadedDataset, summarizeEvaluation, writeParquet } from '@aworld-train/training'
 import type { RunOptions } from '../run-options.ts'
 import { firstFailure } from './first-failure.ts'
 import type { LocalPlan } from './plan.ts'
@@ -17,8 +17,12 @@ export interface InferenceReport {
   readonly path: string
   readonly seed: number
   readonly sampling: Sampling
+  readonly tasks: number
+  /** Of all tasks. */
   readonly rollouts: number
+  /** Rollouts without a reward, which count as reward 0. */
   readonly failed: number
+  /** Mean over tasks; `null` where no rollout was scored. */
   readonly reward: number | null
   readonly interval: readonly [number, number] | null
   /** Chance that at least one of k samples of a task has reward 1 or more; unbiased estimate. */
@@ -96,28 +100,35 @@ async function inferInRun(plan: LocalPlan, { path, model, progress, ...request }
     stop: [],
     seed,
   }
-  const requests = request.dataset.tasks.flatMap((task) =>
-    Array.from({ length: samples }, (_, sample) => ({
-      version: 1 as const,
-      key: `eval-${task.id}-${sample}`,
-      task,
-      group: `eval-${task.id}`,
-      sample,
-      split: 'test',
-      policy: stage.local.engine.name,
-      sampling,
-      limits: {},
-    })),
-  )
-  emit({ type: 'evaluation-start', at: Date.now(), name: 'eval', rollouts: requests.length })
+  const evaluation = {
+    name: 'eval',
+    split: 'test',
+    step: 0,
+    tasks: request.dataset.tasks,
+    sampling,
+    samplesPerPrompt: samples,
+    policy: stage.local.engine.name,
+    limits: {},
+    kindKey: config.evaluation.kindKey,
+  }
+  const requests = evaluationRequests(evaluation)
+  emit({ type: 'evaluation-start', at: Date.now(), name: evaluation.name, rollouts: requests.length })
   const episodes = await stage.runner.runAll(requests, request.signal)
   const { calls, tokenReport } = await summarizeCalls(stage, episodes, startedAt)
+  const result = summarizeEvaluation(evaluation, episodes)
+  const isScored = episodes.some(({ reward }) => reward !== null)
   const report: InferenceReport = {
     version: 1,
     path,
     seed,
     sampling,
-    ...summarize(episodes, samples),
+    tasks: result.tasks,
+    rollouts: result.rollouts,
+    failed: result.failed,
+    reward: isScored ? result.reward : null,
+    interval: isScored ? result.interval : null,
+    passAtK: isScored ? passRates(episodes, samples) : {},
+    results: episodes.map(({ taskId, sample, answer, reward, stopReason }) => ({ taskId, sample, answer, reward, stopReason })),
     counts: calls,
     tokenReport,
     times: { wallMs: Date.now() - startedAt },
@@ -125,41 +136,22 @@ async function inferInRun(plan: LocalPlan, { path, model, progress, ...request }
   }
   await writeJsonAtomically(join(path, 'report.json'), report)
   await store.complete()
-  emit({
-    type: 'evaluation-end',
-    at: Date.now(),
-    name: 'eval',
-    step: 0,
-    metrics: {
-      rollouts: report.rollouts,
-      ...(report.reward === null ? {} : { reward: report.reward, low: report.interval?.[0] ?? 0, high: report.interval?.[1] ?? 0 }),
-      ...Object.fromEntries(Object.entries(report.passAtK).map(([k, value]) => [`pass@${k}`, value])),
-    },
-  })
+  const { tasks, rollouts, failed } = result
+  const metrics = isScored ? evaluationMetrics(result) : { tasks, rollouts, failed }
+  const passes = Object.fromEntries(Object.entries(report.passAtK).map(([k, value]) => [`pass@${k}`, value]))
+  emit({ type: 'evaluation-end', at: Date.now(), name: evaluation.name, step: 0, metrics: { ...metrics, ...passes } })
   return report
 }
 
-type InferenceSummary = Pick<InferenceReport, 'rollouts' | 'failed' | 'reward' | 'interval' | 'passAtK' | 'results'>
-
-function summarize(episodes: readonly Episode[], samples: number): InferenceSummary {
-  const rewards = episodes.map(({ reward }) => reward).filter((reward) => reward !== null)
-  const interval = rewards.length > 0 ? meanWithInterval(rewards) : null
-  const byTask = Map.groupBy(episodes, ({ taskId }) => taskId)
+/** pass@k for each k up to the samples of a task; a rollout is right with reward 1 or more. */
+function passRates(episodes: readonly Episode[], samples: number): Record<string, number> {
+  const groups = [...Map.groupBy(episodes, ({ taskId }) => taskId).values()]
+  const isRight = ({ reward }: Episode) => reward !== null && reward >= 1
   const ks = [1, 2, 4, 8, 16, 32, 64].filter((k) => k <= samples)
-  const pass = Object.fromEntries(
+  return Object.fromEntries(
     ks.map((k) => {
-      const estimates = [...byTask.values()].map((group) =>
-        passAtK(group.length, group.filter(({ reward }) => reward !== null && reward >= 1).length, k),
-      )
+      const estimates = groups.map((group) => passAtK(group.length, group.filter(isRight).length, k))
       return [String(k), estimates.reduce((sum, value) => sum + value, 0) / (estimates.length || 1)]
     }),
   )
-  return {
-    rollouts: episodes.length,
-    failed: episodes.filter(({ stopReason }) => stopReason === 'failed').length,
-    reward: interval?.mean ?? null,
-    interval: interval?.interval ?? null,
-    passAtK: rewards.length > 0 ? pass : {},
-    results: episodes.map(({ taskId, sample, answer, reward, stopReason }) => ({ taskId, sample, answer, reward, stopReason })),
-  }
 }

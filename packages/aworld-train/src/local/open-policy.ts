@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import type { Learner, TokenEngine } from '@aworld-train/core'
 import { type Episode, type EvaluationResult, type RunEvent, type RunReport, type Task, TrainError } from '@aworld-train/protocol'
 import { openRunStore, resolveRun, writeJsonAtomically } from '@aworld-train/store'
-import { evaluationRequests, type LocalConfig, summarizeEvaluation } from '@aworld-train/training'
+import { evaluationMetrics, evaluationRequests, type LocalConfig, summarizeEvaluation } from '@aworld-train/training'
 import type { RunOptions } from '../run-options.ts'
 import { createWarningTally } from '../stage/warning-tally.ts'
 import type { LocalPlan } from './plan.ts'
@@ -164,14 +164,7 @@ export async function openPolicy(plan: LocalPlan, { runPath, options, signal }: 
       const requests = evaluationRequests(request)
       emit({ type: 'evaluation-start', at: Date.now(), name, rollouts: requests.length })
       const result = summarizeEvaluation(request, count(await stage.runner.runAll(requests, signal)))
-      const [low, high] = result.interval
-      emit({
-        type: 'evaluation-end',
-        at: Date.now(),
-        name,
-        step: result.step,
-        metrics: { reward: result.reward, low, high, rollouts: result.rollouts },
-      })
+      emit({ type: 'evaluation-end', at: Date.now(), name, step: result.step, metrics: evaluationMetrics(result) })
       return result
     },
     async saveModel(name) {

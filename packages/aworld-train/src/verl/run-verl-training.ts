@@ -86,7 +86,7 @@ async function trainWithVerl(plan: VerlTrainingPlan, run: RunDirectory, signal: 
   const progress = createVerlProgress({
     steps,
     resumedFromStep,
-    validationRollouts: validationRollouts(plan, verlPlan),
+    validation: validationSize(plan, verlPlan),
     onEvent: sampler.onEvent,
     measured: () => ({ idleMs: idle.take() }),
     onStep: ({ saved }) => {
@@ -190,7 +190,8 @@ function longerAnswers({ config }: VerlTrainingPlan, { tree }: VerlPlan): string
   return `Raise data.max_response_length, which is ${valueAt(tree, 'data.max_response_length')}${completion}.`
 }
 
-function validationRollouts({ test }: VerlTrainingPlan, { tree }: VerlPlan): number {
+function validationSize({ test }: VerlTrainingPlan, { tree }: VerlPlan): { tasks: number; rollouts: number } {
   const n = valueAt(tree, 'actor_rollout_ref.rollout.val_kwargs.n')
-  return (test?.tasks.length ?? 0) * (typeof n === 'number' ? n : 1)
+  const tasks = test?.tasks.length ?? 0
+  return { tasks, rollouts: tasks * (typeof n === 'number' ? n : 1) }
 }

@@ -5,6 +5,7 @@ import { AgentTrainer, type InferenceReport } from 'aworld-train'
 import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'
 import { loadProject } from '../load-project.ts'
+import { counted } from '../terminal/counted.ts'
 import { typed } from '../terminal/report-text.ts'
 import { createRunDisplay } from '../terminal/run-display.ts'
 import { renderTokenReport } from '../terminal/token-report-text.ts'
@@ -65,12 +66,12 @@ function modelFolder(path: string): string {
 
 const stepOf = (name: string) => Number(/\d+/.exec(name)?.[0] ?? -1)
 
-function renderInference({ path, rollouts, failed, reward, interval, passAtK, tokenReport }: InferenceReport): string {
+function renderInference({ path, tasks, rollouts, failed, reward, interval, passAtK, tokenReport }: InferenceReport): string {
   const mean =
     reward === null ? 'not scored' : `${reward.toFixed(3)}${interval ? ` [${interval[0].toFixed(3)}, ${interval[1].toFixed(3)}]` : ''}`
   const passes = Object.entries(passAtK).map(([k, value]) => `pass@${k} ${value.toFixed(3)}`)
   return [
-    `reward   ${mean} on ${rollouts} rollouts, ${failed} failed`,
+    `reward   ${mean} on ${counted(tasks, 'task')}, ${counted(rollouts, 'rollout')}${failed > 0 ? `; ${failed} failed, counted as 0` : ''}`,
     ...(passes.length > 0 ? [`pass@k   ${passes.join('  ')}`] : []),
     ...renderTokenReport(tokenReport),
     `results  ${path}/report.json`,

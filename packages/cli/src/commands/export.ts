@@ -46,7 +46,7 @@ export const exportRun = defineCommand({
           `No ${what} of ${args[0]} match, so nothing was written. Its episodes by split: ${splits.join(', ') || 'none'}; choose one with --split${minReward === undefined ? '' : ', or leave out --min-reward'}.`,
         )
       }
-      process.stdout.write(`${count} ${options.what} written to ${options.to}\n`)
+      process.stdout.write(`${count} ${what} of ${split === undefined ? 'all splits' : `split ${split}`} written to ${options.to}\n`)
       return undefined
     } finally {
       run.close()

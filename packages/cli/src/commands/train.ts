@@ -46,7 +46,7 @@ export const train = defineCommand({
       }
       const report = await trainer.train<RunReport | undefined>(signal)
       display.close()
-      if (report && !options.json) process.stdout.write(`${renderReport(report, { target: args[0] })}\n`)
+      if (report && !options.json) process.stdout.write(`${renderReport(report, { target: args[0], columns: process.stdout.columns })}\n`)
       return report?.status === 'stopped' ? exitCodes.stopped : exitCodes.done
     } catch (error) {
       if (!signal.aborted) throw error

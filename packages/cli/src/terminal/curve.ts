@@ -1,3 +1,6 @@
+/** Columns that the axis of a curve takes. */
+export const curveMargin = 8
+
 /** A line chart of `values` in text: `height` rows, at most `width` columns, the axis labelled with `min` and `max`. */
 export function renderCurve(values: readonly number[], { width = 60, height = 8, min = 0, max = 1 }: CurveOptions = {}): string {
   if (values.length === 0) return ''

@@ -1,27 +1,46 @@
 import { styleText } from 'node:util'
+import { textWidth } from './text-width.ts'
 
-/** `label ━━━━━━━━╌╌╌╌ 12/30  0:12 left`, for a terminal of `columns`. */
-export function renderProgressBar({ label, done, total, startedAt, now, columns, from = 0, suffix = '' }: ProgressBarState): string {
-  const fraction = total > 0 ? Math.min(1, done / total) : 0
-  const width = Math.max(10, Math.min(32, columns - label.length - suffix.length - 32))
-  const filled = Math.round(fraction * width)
-  const bar = styleText('green', '━'.repeat(filled)) + styleText('gray', '╌'.repeat(width - filled))
+const widestBar = 32
+
+/**
+ * `label ━━━━━━━━╌╌╌╌ 12/30 steps  0:12 left  notes`, in at most `columns`: of the notes as many as there is room for, the
+ * first ones first, and no bar where there is none for it.
+ */
+export function renderProgressBar(state: ProgressBarState): string {
+  const { label, done, total, unit = '', startedAt, now, columns, from = 0, notes = [] } = state
   const elapsed = now - startedAt
   const left = done > from && done < total ? `${clock((elapsed / (done - from)) * (total - done))} left` : clock(elapsed)
-  return `${label} ${bar} ${done}/${total}  ${left}${suffix ? `  ${suffix}` : ''}`
+  const numbers = `${done}/${total}${unit && ` ${unit}`}  ${left}`
+  let room = columns - textWidth(`${label} ${numbers}`)
+  const width = Math.min(widestBar, Math.floor(columns / 7), room - 1)
+  if (width < 1) return `${label} ${numbers}`
+  room -= width + 1
+  const shown: string[] = []
+  for (const note of notes) {
+    room -= textWidth(note) + 2
+    if (room < 0) break
+    shown.push(note)
+  }
+  const filled = Math.round((total > 0 ? Math.min(1, done / total) : 0) * width)
+  const bar = styleText('green', '━'.repeat(filled)) + styleText('gray', '╌'.repeat(width - filled))
+  return [`${label} ${bar} ${numbers}`, ...shown].join('  ')
 }
 
 export interface ProgressBarState {
   readonly label: string
   readonly done: number
   readonly total: number
+  /** What is counted: `rollouts`. */
+  readonly unit?: string
   /** Milliseconds, on the same clock as `now`. */
   readonly startedAt: number
   readonly now: number
   readonly columns: number
   /** What was done at `startedAt`; 0 by default. */
   readonly from?: number
-  readonly suffix?: string
+  /** The most important first. */
+  readonly notes?: readonly string[]
 }
 
 function clock(milliseconds: number): string {

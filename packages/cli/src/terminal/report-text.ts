@@ -1,6 +1,9 @@
 import { relative } from 'node:path'
 import { styleText } from 'node:util'
 import type { EvaluationResult, RunReport } from '@aworld-train/protocol'
+import { counted } from './counted.ts'
+import { curveMargin, renderCurve } from './curve.ts'
+import { textWidth } from './text-width.ts'
 import { renderTokenReport } from './token-report-text.ts'
 
 /** What a person types: the script of this repository where the sources run, else the installed command. */
@@ -11,12 +14,18 @@ export function renderStop({ target, path }: { readonly target?: string | undefi
   return `stopped; ${styleText('bold', `${typed} train${target ? ` ${target}` : ''}`)} ${path ? `resumes ${path}` : 'goes on from here'}`
 }
 
-/** What a person reads when a run ends: before and after, the ledger, the path, and what to type next. */
-export function renderReport(report: RunReport, { target }: { target?: string | undefined } = {}): string {
+export interface ReportTextOptions {
+  readonly target?: string | undefined
+  /** Of the terminal. */
+  readonly columns?: number | undefined
+}
+
+/** What a person reads when a run ends: the curve, before and after, the ledger, the path, and what to type next. */
+export function renderReport(report: RunReport, { target, columns = 80 }: ReportTextOptions = {}): string {
   const path = relative(process.cwd(), report.path) || '.'
   const project = target ? ` ${target}` : ''
   if (report.status === 'stopped') return renderStop({ target, path })
-  const lines = ['', ...evaluationTable(report), '']
+  const lines = [...rewardCurve(report, columns), '', ...evaluationTable(report, columns), '']
   if (report.ledger) lines.push(ledgerLine(report))
   if (report.tokenReport) lines.push(...renderTokenReport(report.tokenReport))
   lines.push(timeLine(report), ...warningLines(report), '', `run      ${path}   (report.json, checkpoints, every token in segments/)`)
@@ -32,22 +41,40 @@ export function renderReport(report: RunReport, { target }: { target?: string | 
   return lines.join('\n')
 }
 
-function evaluationTable({ before, after, greedyBefore, greedyAfter }: RunReport): string[] {
-  if (!before && !after) return []
+function rewardCurve({ curve }: RunReport, columns: number): string[] {
+  if (curve.length === 0) return []
+  const width = Math.min(60, columns - curveMargin)
+  const rewards = curve.map(({ reward }) => reward)
+  return ['', styleText('bold', `mean reward of each step, 1 to ${curve.at(-1)?.step}`), renderCurve(rewards, { width })]
+}
+
+/** Side by side where there is room for it, else one below the other. */
+function evaluationTable(report: RunReport, columns: number): string[] {
+  const { before, after, greedyBefore, greedyAfter } = report
+  const sampled = after ?? before
+  if (!sampled) return []
+  const greedy = greedyAfter ?? greedyBefore
   const rows = [
-    ['held-out reward', 'before', 'after'],
-    [`temperature ${(after ?? before)?.sampling.temperature ?? 1}, ${(after ?? before)?.rollouts ?? 0} tasks`, cell(before), cell(after)],
-    ...(greedyBefore || greedyAfter ? [['greedy', cell(greedyBefore), cell(greedyAfter)]] : []),
+    [`temperature ${sampled.sampling.temperature}`, cell(before), cell(after)],
+    ...(greedy ? [['greedy', cell(greedyBefore), cell(greedyAfter)]] : []),
     ...[...new Set([...Object.keys(before?.byKind ?? {}), ...Object.keys(after?.byKind ?? {})])].map((kind) => [
       `  ${kind}`,
       before?.byKind[kind]?.reward.toFixed(3) ?? 'missing',
       after?.byKind[kind]?.reward.toFixed(3) ?? 'missing',
     ]),
+  ] as [name: string, before: string, after: string][]
+  const [names, values] = [
+    Math.max(16, ...rows.map(([name]) => textWidth(name) + 1)),
+    Math.max(...rows.map(([, value]) => value.length)) + 2,
   ]
-  return rows.map(([name, first, second], index) => {
-    const line = `${(name as string).padEnd(32)}${(first as string).padEnd(24)}${second}`
-    return index < 2 ? styleText('bold', line) : line
-  })
+  const isWide = names + values + Math.max(...rows.map(([, , value]) => value.length)) <= columns
+  const table = isWide
+    ? [['held-out reward', 'before', 'after'] as const, ...rows].map(
+        ([name, first, second]) => `${name.padEnd(names)}${first.padEnd(values)}${second}`,
+      )
+    : ['held-out reward', ...rows.flatMap(([name, first, second]) => [name, `    before ${first}`, `    after  ${second}`])]
+  const of = `${counted(sampled.tasks, 'task')}, ${counted(sampled.rollouts, 'rollout')}${greedy ? ` and ${greedy.rollouts} greedy ones` : ''}`
+  return [styleText('bold', table[0] as string), ...table.slice(1), `on ${of} each time; [95 % interval over tasks]`]
 }
 
 function cell(result: EvaluationResult | null): string {

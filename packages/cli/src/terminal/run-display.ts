@@ -1,7 +1,9 @@
 import { styleText } from 'node:util'
 import type { RunEvent } from '@aworld-train/protocol'
-import { renderCurve, renderSparkline } from './curve.ts'
+import { counted } from './counted.ts'
+import { renderSparkline } from './curve.ts'
 import { renderEpisode } from './episode-text.ts'
+import { createLiveLine, isLiveTerminal, type LiveLine } from './live-line.ts'
 import { renderProgressBar } from './progress-bar.ts'
 
 export interface RunDisplay {
@@ -13,18 +15,30 @@ export interface RunDisplayOptions {
   readonly stream: NodeJS.WriteStream
   /** One JSON event a line instead of text. */
   readonly json: boolean
+  /** `TERM` and `CI` say whether lines can be drawn again; that of the process by default. */
+  readonly env?: NodeJS.ProcessEnv
 }
 
 /** Shows the events of a run: bars on a terminal, plain lines in a log, JSON for programs. */
-export function createRunDisplay({ stream, json }: RunDisplayOptions): RunDisplay {
+export function createRunDisplay({ stream, json, env = process.env }: RunDisplayOptions): RunDisplay {
   if (json) return { show: (event) => void stream.write(`${JSON.stringify(event)}\n`), close() {} }
-  return createTextDisplay(stream)
+  return createTextDisplay(stream, isLiveTerminal(stream, env) ? createLiveLine(stream) : null)
 }
 
-function createTextDisplay(stream: NodeJS.WriteStream): RunDisplay {
-  const live = stream.isTTY === true
+interface Bar {
+  readonly label: string
+  readonly unit: string
+  readonly total: number
+  readonly startedAt: number
+  readonly from: number
+  done: number
+  notes: readonly string[]
+}
+
+/** Without a live line the text is that of a log. */
+function createTextDisplay(stream: NodeJS.WriteStream, live: LiveLine | null): RunDisplay {
   const rewards: number[] = []
-  let bar: { label: string; done: number; total: number; startedAt: number; from: number; suffix: string } | null = null
+  let bar: Bar | null = null
   /** Of the bar of all steps, which evaluations stand in between. */
   let train: { readonly startedAt: number; readonly from: number } | null = null
   /** Rollouts of training: those that run, and those that ended in this step. */
@@ -32,37 +46,34 @@ function createTextDisplay(stream: NodeJS.WriteStream): RunDisplay {
   let drawnAt = 0
   let drawnDone = 0
 
-  const clear = () => {
-    if (live && bar) stream.write('\r\x1b[2K')
-  }
   const line = (text: string) => {
-    clear()
-    stream.write(`${text}\n`)
-    draw(true)
+    if (live) live.print(text)
+    else stream.write(`${text}\n`)
   }
   const draw = (force = false) => {
     if (!bar) return
-    const now = Date.now()
-    if (live) {
-      if (!force && now - drawnAt < 80) return
-      drawnAt = now
-      const working = bar.label === 'train' && rollouts.running > 0 ? `${rollouts.running} rollouts run, ${rollouts.ended} ended` : ''
-      const suffix = [bar.suffix, working].filter(Boolean).join('  ')
-      stream.write(`\r\x1b[2K${renderProgressBar({ ...bar, suffix, now, columns: stream.columns ?? 80 })}`)
-    } else if (bar.done === bar.total || bar.done - drawnDone >= bar.total / 5) {
-      if (drawnDone === bar.done) return
+    if (live) drawLive(live, bar, force)
+    else if (drawnDone !== bar.done && (bar.done === bar.total || bar.done - drawnDone >= bar.total / 5)) {
       drawnDone = bar.done
-      stream.write(`${bar.label}: ${bar.done}/${bar.total}${bar.suffix ? `  ${bar.suffix}` : ''}\n`)
+      const { label, done, total, unit, notes } = bar
+      line(`${label}: ${done}/${total}${unit && ` ${unit}`}${notes.map((note) => `  ${note}`).join('')}`)
     }
   }
-  const startBar = (label: string, total: number, suffix = '') => {
-    clear()
-    bar = { label, done: 0, total, startedAt: Date.now(), from: 0, suffix }
-    drawnDone = 0
+  const drawLive = (terminal: LiveLine, { notes, ...state }: Bar, force: boolean) => {
+    const now = Date.now()
+    if (!force && now - drawnAt < 80) return
+    drawnAt = now
+    const working = rollouts.running > 0 ? [`${rollouts.running} rollouts run`, `${rollouts.ended} ended`] : []
+    const shown = state.label === 'train' ? [...notes, ...working, renderSparkline(rewards)] : notes
+    terminal.draw(renderProgressBar({ ...state, notes: shown, now, columns: terminal.columns() }))
+  }
+  const startBar = (label: string, total: number, unit: string, { done = 0, startedAt = Date.now(), from = 0 } = {}) => {
+    bar = { label, unit, done, total, startedAt, from, notes: [] }
+    drawnDone = done
     draw(true)
   }
   const endBar = () => {
-    clear()
+    live?.draw('')
     bar = null
   }
   // The clock goes on while nothing happens, as when a trainer starts.
@@ -78,28 +89,26 @@ function createTextDisplay(stream: NodeJS.WriteStream): RunDisplay {
           for (const [name, value] of Object.entries(event.details)) line(`${name.padEnd(8)} ${String(value)}`)
           break
         case 'evaluation-start':
-          startBar(`evaluate ${event.name}`, event.rollouts)
+          startBar(`evaluate ${event.name}`, event.rollouts, 'rollouts')
           break
         case 'evaluation-end': {
           endBar()
-          const { reward, low, high, rollouts, failed } = event.metrics
-          const failures = failed ? styleText('yellow', `  ${failed} failed`) : ''
+          const { reward, low, high, tasks, rollouts = 0, failed } = event.metrics
+          const failures = failed ? styleText('yellow', `, ${failed} failed`) : ''
           const interval = low === undefined || high === undefined ? '' : ` [${low.toFixed(3)}, ${high.toFixed(3)}]`
+          const of = [...(tasks === undefined ? [] : [counted(tasks, 'task')]), counted(rollouts, 'rollout')].join(', ')
           line(
-            `${styleText('bold', event.name)}: reward ${styleText('bold', reward?.toFixed(3) ?? 'missing')}${interval} on ${rollouts ?? 0} tasks${failures}`,
+            `${styleText('bold', event.name)}: reward ${styleText('bold', reward?.toFixed(3) ?? 'missing')}${interval} on ${of}${failures}`,
           )
           break
         }
         case 'phase-progress': {
-          const suffix = Object.entries(event.metrics)
-            .map(([name, value]) => `${name} ${value.toPrecision(3)}`)
-            .join('  ')
-          if (!bar || bar.label !== event.phase) startBar(event.phase, event.total, suffix)
-          if (bar) Object.assign(bar, { done: event.done, suffix })
-          draw()
+          if (bar?.label !== event.phase) startBar(event.phase, event.total, '')
+          const notes = Object.entries(event.metrics).map(([name, value]) => `${name} ${value.toPrecision(3)}`)
+          if (bar) Object.assign(bar, { done: event.done, notes })
+          draw(event.done >= event.total)
           if (event.done >= event.total) {
-            draw(true)
-            if (live) stream.write('\n')
+            live?.keep()
             bar = null
           }
           break
@@ -108,24 +117,15 @@ function createTextDisplay(stream: NodeJS.WriteStream): RunDisplay {
           rollouts.ended = 0
           if (bar?.label !== 'train') {
             train ??= { startedAt: Date.now(), from: event.step - 1 }
-            startBar('train', event.steps)
-            drawnDone = event.step - 1
-            if (bar) Object.assign(bar, { ...train, done: event.step - 1 })
+            startBar('train', event.steps, 'steps', { ...train, done: event.step - 1 })
           }
           break
         case 'step-end': {
           const reward = event.metrics['rewardMean']
           if (reward !== undefined) rewards.push(reward)
-          if (bar?.label === 'train')
-            Object.assign(bar, {
-              done: event.step,
-              suffix: `reward ${reward?.toFixed(3) ?? 'missing'} ${live ? renderSparkline(rewards) : ''}`.trimEnd(),
-            })
+          if (bar?.label === 'train') Object.assign(bar, { done: event.step, notes: [`reward ${reward?.toFixed(3) ?? 'missing'}`] })
           draw()
-          if (event.step === event.steps) {
-            endBar()
-            line(`\n${styleText('bold', 'mean reward of each step')}\n${renderCurve(rewards)}\n`)
-          }
+          if (event.step === event.steps) endBar()
           break
         }
         case 'rollout-start':

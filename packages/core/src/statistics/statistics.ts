@@ -16,16 +16,23 @@ export function wilsonInterval(successes: number, trials: number, z = z95): [num
   return [Math.max(0, Math.min(proportion, (center - half) / scale)), Math.min(1, Math.max(proportion, (center + half) / scale))]
 }
 
-/** Mean and 95 % interval: Wilson's where every value is 0 or 1, otherwise normal. A single value has no spread: its interval is itself. Without values the mean is NaN. */
+/**
+ * Mean and 95 % interval. Where all values lie in [0, 1] the interval does too: it is Wilson's, for values other than 0 and 1 with
+ * as many trials as would give a proportion the variance of this mean (Franco and others 2019, PMC6690503). Other values have
+ * the normal one, and a single one of them no spread: its interval is itself. Without values the mean is NaN.
+ */
 export function meanWithInterval(values: readonly number[]): MeanInterval {
   const count = values.length
   const mean = values.reduce((sum, value) => sum + value, 0) / count
   if (count === 0) return { mean: Number.NaN, interval: [Number.NaN, Number.NaN] }
   if (values.every((value) => value === 0 || value === 1)) return { mean, interval: wilsonInterval(Math.round(mean * count), count) }
-  if (count === 1) return { mean, interval: [mean, mean] }
-  const variance = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (count - 1)
-  const half = z95 * Math.sqrt(variance / count)
-  return { mean, interval: [mean - half, mean + half] }
+  const isBounded = values.every((value) => value >= 0 && value <= 1)
+  if (count === 1) return { mean, interval: isBounded ? wilsonInterval(mean, 1) : [mean, mean] }
+  const varianceOfMean = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (count - 1) / count
+  const half = z95 * Math.sqrt(varianceOfMean)
+  if (!isBounded || half === 0) return { mean, interval: [mean - half, mean + half] }
+  const trials = (mean * (1 - mean)) / varianceOfMean
+  return { mean, interval: wilsonInterval(mean * trials, trials) }
 }
 
 /** Unbiased estimate of the chance that one of `k` samples is right, from `right` of `samples`: 1 - C(n - c, k) / C(n, k) (arXiv 2107.03374). */

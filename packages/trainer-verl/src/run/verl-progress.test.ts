@@ -12,7 +12,7 @@ function follow(options: { steps: number; resumedFromStep?: number }) {
   let clock = 0
   const progress = createVerlProgress({
     resumedFromStep: 0,
-    validationRollouts: 8,
+    validation: { tasks: 4, rollouts: 8 },
     ...options,
     now: () => clock,
     onEvent: (event) => events.push(event),
@@ -63,7 +63,10 @@ it('tells a run with validations in its order', () => {
     'step-end 2',
     'checkpoint-saved 2',
   ])
-  expect(events.find(({ type }) => type === 'evaluation-end')).toMatchObject({ name: 'test', metrics: { reward: 0.25, rollouts: 8 } })
+  expect(events.find(({ type }) => type === 'evaluation-end')).toMatchObject({
+    name: 'test',
+    metrics: { reward: 0.25, tasks: 4, rollouts: 8 },
+  })
   expect(events.find(({ type }) => type === 'step-end')).toMatchObject({
     steps: 2,
     metrics: { rewardMean: 0.5, rolloutMs: 1000, updateMs: 500, weightSyncMs: 250, otherMs: 250, secondsLeft: 2, 'critic/score/mean': 0.5 },

@@ -7,8 +7,8 @@ export interface VerlProgressOptions {
   readonly steps: number
   /** Step of the checkpoint that verl begins with; 0 for none. */
   readonly resumedFromStep: number
-  /** Rollouts of one validation. */
-  readonly validationRollouts: number
+  /** Of one validation. */
+  readonly validation: { readonly tasks: number; readonly rollouts: number }
   readonly onEvent: (event: RunEvent) => void
   /** A step of training has ended; `saved` where verl has written a checkpoint of it. */
   readonly onStep?: ((step: VerlStep) => void) | undefined
@@ -53,7 +53,7 @@ const startPhase = 'start verl'
 const recentSteps = 10
 
 export function createVerlProgress(options: VerlProgressOptions): VerlProgress {
-  const { steps, resumedFromStep, validationRollouts, onEvent, onStep, measured, now = Date.now } = options
+  const { steps, resumedFromStep, validation, onEvent, onStep, measured, now = Date.now } = options
   const phases: Record<string, number> = {}
   const validations: VerlValidation[] = []
   const done: VerlStep[] = []
@@ -91,7 +91,7 @@ export function createVerlProgress(options: VerlProgressOptions): VerlProgress {
     if (validationStartedAt !== null && at === resumedFromStep && done.length === 0) add('validation', now() - validationStartedAt)
     validationStartedAt = null
     validations.push({ step: at, metrics })
-    onEvent({ type: 'evaluation-end', at: now(), name: 'test', step: at, metrics: { ...metrics, rollouts: validationRollouts } })
+    onEvent({ type: 'evaluation-end', at: now(), name: 'test', step: at, metrics: { ...metrics, ...validation } })
   }
 
   function endStep(at: number, numbers: Record<string, number>): void {
@@ -127,16 +127,16 @@ export function createVerlProgress(options: VerlProgressOptions): VerlProgress {
         if (step === resumedFromStep && validationStartedAt === null) startStep()
       } else if (validationStartedAt === null) {
         validationStartedAt = now()
-        onEvent({ type: 'evaluation-start', at: now(), name: 'test', rollouts: validationRollouts })
+        onEvent({ type: 'evaluation-start', at: now(), name: 'test', rollouts: validation.rollouts })
       }
     },
     metrics({ step: at, data }) {
       begin()
       const numbers = numbersOf(data)
-      const validation = validationMetrics(numbers)
-      if (validation) endValidation(at, validation)
+      const validated = validationMetrics(numbers)
+      if (validated) endValidation(at, validated)
       if (isTrainingStep(numbers)) endStep(at, numbers)
-      else if (validation && at === resumedFromStep && done.length === 0 && step === resumedFromStep) startStep()
+      else if (validated && at === resumedFromStep && done.length === 0 && step === resumedFromStep) startStep()
     },
     phasesMs: () => phases,
     validations: () => validations,

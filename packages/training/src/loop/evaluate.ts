@@ -43,6 +43,11 @@ export function summarizeEvaluation(plan: EvaluationPlan, episodes: readonly Epi
   return summarizeTasks(plan, groups)
 }
 
+/** What the event at the end of an evaluation says of its result. */
+export function evaluationMetrics({ reward, interval, tasks, rollouts, failed }: EvaluationResult): Record<string, number> {
+  return { reward, low: interval[0], high: interval[1], tasks, rollouts, failed }
+}
+
 /** A task, and its rollouts in an evaluation; `null` is one that came to no result. */
 export interface EvaluatedTask {
   readonly task: Task
@@ -70,6 +75,7 @@ export function summarizeTasks(
   return {
     name: plan.name,
     step: plan.step,
+    tasks: groups.length,
     rollouts: all.length,
     failed: all.filter((episode) => episode === null || isFailed(episode)).length,
     reward: mean,

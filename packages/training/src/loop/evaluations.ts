@@ -4,7 +4,7 @@ import type { TrainingSettings } from '../config/local-config.ts'
 import { isFailed } from './assemble-batch.ts'
 import { checkLogprobs } from './check-logprobs.ts'
 import type { Checkpoints } from './checkpoints.ts'
-import { type EvaluationPlan, evaluationRequests, summarizeEvaluation } from './evaluate.ts'
+import { type EvaluationPlan, evaluationMetrics, evaluationRequests, summarizeEvaluation } from './evaluate.ts'
 import { type LoopState, sampledTokensOf } from './loop-state.ts'
 import type { SelfDrivenOptions } from './self-driven-options.ts'
 
@@ -75,8 +75,7 @@ export function createEvaluations({
     const difference = await state.timed('check', () => check(each, episodes))
     const result = summarizeEvaluation(each, episodes)
     state.evaluations[each.name] = result
-    const { reward, interval, failed, rollouts } = result
-    const metrics = { reward, low: interval[0], high: interval[1], rollouts, failed }
+    const metrics = evaluationMetrics(result)
     emit({
       type: 'evaluation-end',
       at: Date.now(),

@@ -1,0 +1,47 @@
+import { fitText, textWidth } from './text-width.ts'
+
+/** The last line of a terminal, drawn again in place; what is printed stands above it. */
+export interface LiveLine {
+  /** Replaces the line. `''` leaves none. */
+  draw(text: string): void
+  print(text: string): void
+  /** Leaves the line where it stands. */
+  keep(): void
+  /** Columns that a line may take. */
+  columns(): number
+}
+
+/** Whether lines can be drawn again: on a terminal that moves its cursor, and that no log is made of. */
+export function isLiveTerminal({ isTTY }: { readonly isTTY?: boolean }, env: NodeJS.ProcessEnv): boolean {
+  return isTTY === true && env['TERM'] !== 'dumb' && !env['CI']
+}
+
+export function createLiveLine(stream: NodeJS.WriteStream): LiveLine {
+  let line = ''
+  const width = () => stream.columns || 80
+  // A terminal breaks a line that its last column is written in.
+  const columns = () => width() - 1
+
+  /** A terminal that became narrower has broken the line into several. */
+  function erase(): string {
+    if (line === '') return ''
+    const above = Math.ceil(textWidth(line) / width()) - 1
+    return `\r${above > 0 ? `\u001b[${above}A` : ''}\u001b[J`
+  }
+
+  return {
+    columns,
+    draw(text) {
+      const start = erase()
+      line = fitText(text, columns())
+      if (start !== '' || line !== '') stream.write(start + line)
+    },
+    print(text) {
+      stream.write(`${erase()}${text}\n${line}`)
+    },
+    keep() {
+      if (line !== '') stream.write('\n')
+      line = ''
+    },
+  }
+}

@@ -1,0 +1,37 @@
+import { stripVTControlCharacters } from 'node:util'
+
+const zeroWidth = /^[\p{Mn}\p{Me}\p{Cf}]$/u
+/** East Asian wide and fullwidth characters, and emoji (Unicode Standard Annex 11). */
+const doubleWidth =
+  /^[\p{Emoji_Presentation}\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]$/u
+
+/** Columns that a text takes on a terminal; colours take none. */
+export function textWidth(text: string): number {
+  let width = 0
+  for (const character of stripVTControlCharacters(text)) width += characterWidth(character)
+  return width
+}
+
+/** The text cut to at most `columns`, with an ellipsis where something is missing; colours stay, and end with it. */
+export function fitText(text: string, columns: number): string {
+  if (textWidth(text) <= columns) return text
+  let width = 0
+  let kept = ''
+  for (const part of text.split(/(\u001b\[[0-9;]*m)/u)) {
+    if (part.startsWith('\u001b')) {
+      kept += part
+      continue
+    }
+    for (const character of part) {
+      width += characterWidth(character)
+      if (width > columns - 1) return `${kept}…${text.includes('\u001b') ? '\u001b[0m' : ''}`
+      kept += character
+    }
+  }
+  return kept
+}
+
+function characterWidth(character: string): number {
+  if (zeroWidth.test(character)) return 0
+  return doubleWidth.test(character) ? 2 : 1
+}
