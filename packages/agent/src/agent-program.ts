@@ -72,7 +72,8 @@ function declare(agent: Agent, graph: AgentGraph, policyBaseUrls: readonly strin
   const { mcpConfig, mcpServers, blackToolActions } = agent
   const { conf } = agent
   const trainable = conf.isTrainable(policyBaseUrls)
-  return { name: graph.nameOf(agent), trainable, model: conf.gatewayModel, mcpConfig, mcpServers, blackToolActions }
+  const functions = agent.tools.length === 0 ? undefined : agent.tools.map(({ definition }) => definition.name)
+  return { name: graph.nameOf(agent), trainable, model: conf.gatewayModel, mcpConfig, mcpServers, blackToolActions, functions }
 }
 
 /** What a plain function is called in a program. */

@@ -34,15 +34,23 @@ export const RunReport = z.strictObject({
   greedyAfter: EvaluationResult.nullable(),
   curve: z.array(z.strictObject({ step: z.int(), reward: z.number(), metrics: z.record(z.string(), z.number()) })),
   ledger: TokenLedger.nullable(),
-  /** Of the calls since the process began that ended the run. */
+  /** Of the calls of all processes of the run. */
   tokenReport: TokenReport.optional(),
-  /** Rollouts are those of the whole run; calls are counted on both sides of each wire, since the process began that ended the run. */
+  /**
+   * Of all processes of the run; of one that was killed what it counted in its last half second may be missing. Calls are counted
+   * on both sides of each wire: the `agent` had those of rollouts with a result, `gateway` and `engine` those of superseded attempts too.
+   */
   counts: z.strictObject({
     rollouts: z.int(),
     episodesByStopReason: z.record(z.string(), z.int()),
     modelCalls: z.strictObject({ agent: z.int(), gateway: z.int(), engine: z.int() }),
-    toolCalls: z.strictObject({ agent: z.int(), environment: z.int(), servers: z.int().nullable() }),
+    /**
+     * `asked` are those in answers of models; `agent` those that agents made here, of which `environment` went to servers, which
+     * counted `servers`, and `functions` were answered in the process. What an agent of another framework runs by itself is in `asked` alone.
+     */
+    toolCalls: z.strictObject({ asked: z.int(), agent: z.int(), environment: z.int(), functions: z.int(), servers: z.int().nullable() }),
   }),
+  /** Of all processes of the run; while none was at work no time is counted. */
   times: z.strictObject({ wallMs: z.number(), cpuMs: z.number(), phasesMs: z.record(z.string(), z.number()) }),
   checkpoints: z.array(z.string()),
   /** By kind, since the process began that ended the run: how often, and the first messages. */

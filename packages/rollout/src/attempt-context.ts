@@ -40,6 +40,6 @@ export function createAttemptContext(options: AttemptContextOptions): RolloutCon
       signal.throwIfAborted()
       edges.push(edge)
     },
-    runTool: async (agent, call, run) => journal.run({ agent: declared(agent).name, ...call }, run),
+    runTool: async (agent, call, run) => journal.run({ agent: declared(agent).name, ...call, isFunction: true }, run),
   }
 }

@@ -34,7 +34,11 @@ export interface RolloutCounts {
   readonly episodesByStopReason: Readonly<Partial<Record<StopReason, number>>>
   /** Tool calls as agents made them, failed ones and those of superseded attempts too. */
   readonly toolCalls: number
+  /** Tool calls in the answers that models gave them. */
+  readonly askedToolCalls: number
   readonly toolErrors: number
+  /** Of the tool calls, those answered in this process: functions, agents asked as tools, calls that name no tool. */
+  readonly functionCalls: number
   /** New attempts after a retryable failure. */
   readonly retries: number
   /** Tokens of attempts without result: those tried again, and those cancelled. */

@@ -20,7 +20,7 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
   const queue = createRolloutQueue(concurrency)
   const closing = new AbortController()
   const ends: Partial<Record<StopReason, number>> = {}
-  const count = { finished: 0, toolCalls: 0, toolErrors: 0, retries: 0, supersededTokens: 0 }
+  const count = { finished: 0, toolCalls: 0, askedToolCalls: 0, toolErrors: 0, functionCalls: 0, retries: 0, supersededTokens: 0 }
 
   async function runOne(request: RolloutRequest, signal: AbortSignal): Promise<Episode> {
     for (let retried = 0; ; retried++) {
@@ -69,7 +69,9 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
       onWarning: (error) => warn(error.message, toTrainError(error, 'ENVIRONMENT_START_FAILED').code),
     })
     count.toolCalls += result.toolCalls.length
+    for (const { turns } of result.trajectories) for (const turn of turns) count.askedToolCalls += turn.toolCalls.length
     count.toolErrors += result.toolErrors
+    count.functionCalls += result.functionCalls
     if (storeFailure) throw storeFailure
     return result
   }

@@ -51,6 +51,8 @@ export interface AttemptResult {
   readonly edges: readonly AgentEdge[]
   readonly toolCalls: readonly ToolCallRecord[]
   readonly toolErrors: number
+  /** Of the tool calls, those that no server answered. */
+  readonly functionCalls: number
   readonly timing: Timing
 }
 
@@ -125,6 +127,7 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
     environmentFailure: tools.failure(),
     trajectories,
   })
+  const { errors: toolErrors, functions: functionCalls } = journal.counts()
   const given = outcome.kind === 'answered' ? outcome.answer : null
   return {
     stopReason,
@@ -134,7 +137,8 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
     trajectories,
     edges: [...edges],
     toolCalls: journal.records(trajectories),
-    toolErrors: journal.counts().errors,
+    toolErrors,
+    functionCalls,
     timing: { startedAt, endedAt },
   }
 }

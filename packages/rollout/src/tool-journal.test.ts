@@ -43,7 +43,7 @@ test('a failing call is recorded with its message and rejects with its error', a
     ['lost', true],
     ['no such page', true],
   ])
-  expect(journal.counts()).toEqual({ calls: 2, errors: 2 })
+  expect(journal.counts()).toEqual({ calls: 2, errors: 2, functions: 0 })
 })
 
 test('an abort ends a call that does not heed it, and refuses later ones unrecorded', async () => {

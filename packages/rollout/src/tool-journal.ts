@@ -9,6 +9,8 @@ export interface JournalledCall {
   readonly name: string
   /** JSON text. */
   readonly arguments: string
+  /** Answered in this process: a function, an agent, or a call that names no tool or has no valid arguments. */
+  readonly isFunction?: boolean
 }
 
 export interface ToolJournalOptions {
@@ -23,7 +25,7 @@ export interface ToolJournalOptions {
 export interface ToolJournal {
   /** Runs a call. Rejects with AGENT_LIMIT past the budget, with the signal's reason when that aborts, else with what `run` rejects with. */
   run(call: JournalledCall, run: (signal: AbortSignal) => Promise<ToolResult>): Promise<ToolResult>
-  counts(): { readonly calls: number; readonly errors: number }
+  counts(): { readonly calls: number; readonly errors: number; readonly functions: number }
   /** The records in the order the calls began, tied to the turns that asked for them. */
   records(trajectories: readonly Trajectory[]): ToolCallRecord[]
 }
@@ -65,7 +67,11 @@ export function createToolJournal({ rollout, maxToolCalls = Number.POSITIVE_INFI
         throw error
       }
     },
-    counts: () => ({ calls: entries.length, errors: entries.filter(({ isError }) => isError).length }),
+    counts: () => ({
+      calls: entries.length,
+      errors: entries.filter(({ isError }) => isError).length,
+      functions: entries.filter(({ call }) => call.isFunction).length,
+    }),
     records(trajectories) {
       const asked = askedCalls(trajectories)
       return entries.map((entry, index) => {

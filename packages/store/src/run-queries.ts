@@ -14,6 +14,8 @@ export interface RunCounts {
   readonly trained: number
   /** Turns of every attempt, superseded ones too. */
   readonly turns: number
+  /** Of those, turns of a policy in which tokens were sampled. */
+  readonly sampledTurns: number
   /** Tokens of those turns, as recorded. */
   readonly sampledTokens: number
   /** Those of attempts that have no result and never will: a later attempt was begun. */
@@ -83,7 +85,7 @@ export function createRunQueries(path: string, database: DatabaseSync): RunQueri
   const state = database.prepare('SELECT value FROM state WHERE key = ?')
   const counts = database.prepare(`SELECT
     (SELECT count(*) FROM rollouts) AS rollouts, (SELECT count(*) FROM episodes) AS finished, (SELECT count(*) FROM trained) AS trained,
-    (SELECT count(*) FROM turns) AS turns, (SELECT coalesce(sum(completion_length), 0) FROM turns) AS sampledTokens,
+    (SELECT count(*) FROM turns) AS turns, (SELECT count(*) FROM turns WHERE completion_length > 0) AS sampledTurns, (SELECT coalesce(sum(completion_length), 0) FROM turns) AS sampledTokens,
     (SELECT coalesce(sum(t.completion_length), 0) FROM turns t JOIN rollouts r ON r.id = t.rollout WHERE t.attempt < r.attempt) AS supersededTokens`)
 
   function readBytes(row: TurnRow): Uint8Array {

@@ -59,11 +59,7 @@ export async function diagnose(definition: TrainingDefinition, signal: AbortSign
   if (!program || !plan) return checks
   checks.push({ name: 'dataset', ok: true, message: `${plan.train.tasks.length} to train, ${plan.test?.tasks.length ?? 0} held out` })
   for (const message of plan.notes) checks.push({ name: 'note', ok: true, message })
-  await attempt(
-    'tools',
-    () => listTools(plan, signal),
-    (names) => names.join(', ') || 'none declared',
-  )
+  await attempt('tools', () => listTools(plan, signal), describeTools)
   const task = plan.train.tasks[0]
   const answer = task && plan.train.answers.get(task.id)
   if (task && answer && answer.groundTruth !== null && answer.groundTruth !== undefined) {
@@ -156,7 +152,15 @@ async function scoreReference(plan: LocalPlan, task: Task, answer: AnswerKey, si
   }
 }
 
-async function listTools(plan: LocalPlan, signal: AbortSignal): Promise<string[]> {
+interface ProjectTools {
+  readonly servers: readonly string[]
+  readonly functions: readonly string[]
+}
+
+const describeTools = ({ servers, functions }: ProjectTools) =>
+  [...servers, ...functions.map((name) => `${name} (function)`)].join(', ') || 'none declared'
+
+async function listTools(plan: LocalPlan, signal: AbortSignal): Promise<ProjectTools> {
   await using stack = new AsyncDisposableStack()
   const environment = stack.adopt(createEnvironment({ baseDirectory: plan.agentDirectory }), (each) => each.close())
   const names: string[] = []
@@ -166,7 +170,7 @@ async function listTools(plan: LocalPlan, signal: AbortSignal): Promise<string[]
     names.push(...(await lease.tools.list()).map((tool) => tool.name))
     await lease.close()
   }
-  return names
+  return { servers: names, functions: plan.program.agents.flatMap(({ functions = [] }) => functions) }
 }
 
 /** Throws POLICY_CONTEXT_OVERFLOW where a prompt of any dataset is too long; resolves with the context of the model, in tokens. */

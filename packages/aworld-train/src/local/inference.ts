@@ -5,10 +5,10 @@ import { type Episode, type RunEvent, type RunReport, type Sampling, type TokenR
 import { openRunStore, resolveRun, writeJsonAtomically } from '@aworld-train/store'
 import { evaluationMetrics, evaluationRequests, type LoadedDataset, summarizeEvaluation, writeParquet } from '@aworld-train/training'
 import type { RunOptions } from '../run-options.ts'
+import { countCallsOf, summarizeCalls } from '../stage/run-accounts.ts'
 import { firstFailure } from './first-failure.ts'
 import type { LocalPlan } from './plan.ts'
 import { runVersions } from './run-files.ts'
-import { summarizeCalls } from './run-report.ts'
 import { openStage } from './stage.ts'
 
 /** What inference leaves: one row a rollout, and the mean where there was a reward. */
@@ -114,7 +114,7 @@ async function inferInRun(plan: LocalPlan, { path, model, progress, ...request }
   const requests = evaluationRequests(evaluation)
   emit({ type: 'evaluation-start', at: Date.now(), name: evaluation.name, rollouts: requests.length })
   const episodes = await stage.runner.runAll(requests, request.signal)
-  const { calls, tokenReport } = await summarizeCalls(stage, episodes, startedAt)
+  const { calls, tokenReport } = summarizeCalls(await countCallsOf(stage), episodes)
   const result = summarizeEvaluation(evaluation, episodes)
   const isScored = episodes.some(({ reward }) => reward !== null)
   const report: InferenceReport = {

@@ -4,10 +4,11 @@ import { type Episode, type EvaluationResult, type RunEvent, type RunReport, typ
 import { openRunStore, resolveRun, writeJsonAtomically } from '@aworld-train/store'
 import { evaluationMetrics, evaluationRequests, type LocalConfig, summarizeEvaluation } from '@aworld-train/training'
 import type { RunOptions } from '../run-options.ts'
+import { countCallsOf, summarizeCalls } from '../stage/run-accounts.ts'
 import { createWarningTally } from '../stage/warning-tally.ts'
 import type { LocalPlan } from './plan.ts'
 import { displayPath, runVersions, writeRunFiles } from './run-files.ts'
-import { describeRun, summarizeCalls } from './run-report.ts'
+import { describeRun } from './run-report.ts'
 import { openStage } from './stage.ts'
 import { makeModel } from './starting-model.ts'
 
@@ -175,7 +176,7 @@ export async function openPolicy(plan: LocalPlan, { runPath, options, signal }: 
     },
     async finish({ before, after, curve = [] }) {
       const cpu = process.cpuUsage(cpuAtStart)
-      const { calls, tokenReport } = await summarizeCalls(stage, store.episodes(), startedAt)
+      const { calls, tokenReport } = summarizeCalls(await countCallsOf(stage), store.episodes())
       const report: RunReport = {
         version: 1,
         run: plan.name,

@@ -1,15 +1,16 @@
 import { join } from 'node:path'
-import type { RunReport } from '@aworld-train/protocol'
+import type { RunEvent, RunReport } from '@aworld-train/protocol'
 import { writeJsonAtomically } from '@aworld-train/store'
 import { type SelfDrivenResult, trainSelfDriven } from '@aworld-train/training'
 import type { RunOptions } from '../run-options.ts'
 import { createEpisodeSampler } from '../stage/episode-sampler.ts'
+import { openRunAccounts } from '../stage/run-accounts.ts'
 import { inRunDirectory, type RunDirectory } from '../stage/run-directory.ts'
 import { watchTruncation } from '../stage/truncation-watch.ts'
 import { configurationHash } from './configuration-hash.ts'
 import type { LocalPlan } from './plan.ts'
 import { displayPath, removeUnfinished, runVersions, writeRunFiles } from './run-files.ts'
-import { describeRun, summarizeCalls } from './run-report.ts'
+import { describeRun } from './run-report.ts'
 import { openStage } from './stage.ts'
 import { makeModel } from './starting-model.ts'
 
@@ -32,9 +33,9 @@ async function trainInRun(
   { path, store, emit, warnings, started }: RunDirectory,
   signal: AbortSignal,
 ): Promise<RunReport> {
-  const startedAt = Date.now()
-  const cpuAtStart = process.cpuUsage()
   await using stack = new AsyncDisposableStack()
+  const accounts = openRunAccounts(store)
+  stack.defer(() => accounts.close())
   const warmUpMs = { value: 0 }
   await removeUnfinished(path)
   await writeRunFiles(path, plan)
@@ -43,7 +44,12 @@ async function trainInRun(
   const { maxTokens } = plan.config.sampling
   const remedy = `Raise sampling.maxTokens, which is ${maxTokens}; where the context of the model is full instead, shorten the prompts.`
   const sampler = createEpisodeSampler(store, watchTruncation(emit, remedy))
-  const stage = stack.adopt(await openStage({ model, plan, store, answers, onEvent: sampler.onEvent }), (each) => each.close())
+  const onEvent = (event: RunEvent) => {
+    sampler.onEvent(event)
+    accounts.touch()
+  }
+  const stage = stack.adopt(await openStage({ model, plan, store, answers, onEvent }), (each) => each.close())
+  accounts.attach(stage)
   started()
   emit({
     type: 'run-start',
@@ -63,8 +69,7 @@ async function trainInRun(
     return report
   }
   const toRunReport = async (result: SelfDrivenResult): Promise<RunReport> => {
-    const cpu = process.cpuUsage(cpuAtStart)
-    const { calls, tokenReport } = await summarizeCalls(stage, store.episodes(), startedAt)
+    const { calls, tokenReport, wallMs, cpuMs } = await accounts.finish()
     return {
       version: 1,
       run: plan.name,
@@ -86,8 +91,8 @@ async function trainInRun(
         ...calls,
       },
       times: {
-        wallMs: Date.now() - startedAt,
-        cpuMs: (cpu.user + cpu.system) / 1000,
+        wallMs,
+        cpuMs,
         phasesMs: { ...(warmUpMs.value > 0 ? { 'warm-up': warmUpMs.value } : {}), ...result.phasesMs },
       },
       checkpoints: [...result.checkpoints],
@@ -108,7 +113,7 @@ async function trainInRun(
     config: plan.config,
     seed: plan.seed,
     signal,
-    onEvent: sampler.onEvent,
+    onEvent,
     onFailure: (committed) => {
       failed = committed
     },

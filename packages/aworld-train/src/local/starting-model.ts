@@ -3,6 +3,7 @@ import type { RunEvent } from '@aworld-train/protocol'
 import type { OwnedRunStore } from '@aworld-train/store'
 import { runWarmUp } from './warm-up.ts'
 
+/** Holds the milliseconds that the warm-up took. */
 const modelState = 'warm-up-finished'
 
 export interface MakeModelContext {
@@ -27,7 +28,11 @@ export async function makeModel(
   { emit, signal, warmUpMs }: MakeModelContext,
 ): Promise<string> {
   const directory = join(path, 'model')
-  if (store.getState(modelState) === true) return directory
+  const madeInMs = store.getState(modelState) as number | undefined
+  if (madeInMs !== undefined) {
+    warmUpMs.value = madeInMs
+    return directory
+  }
   const startedAt = Date.now()
   await runWarmUp(plan.warmUp as string, plan.configDirectory, {
     directory,
@@ -37,7 +42,7 @@ export async function makeModel(
     onProgress: (done, total, metrics) =>
       emit({ type: 'phase-progress', at: Date.now(), phase: 'warm-up', done, total, metrics: { ...metrics } }),
   })
-  await store.setState(modelState, true)
   warmUpMs.value = Date.now() - startedAt
+  await store.setState(modelState, warmUpMs.value)
   return directory
 }

@@ -15,6 +15,7 @@ import { displayPath, removeUnfinished } from '../local/run-files.ts'
 import { makeModel } from '../local/starting-model.ts'
 import type { RunOptions } from '../run-options.ts'
 import { createEpisodeSampler } from '../stage/episode-sampler.ts'
+import { openRunAccounts } from '../stage/run-accounts.ts'
 import { inRunDirectory, type RunDirectory } from '../stage/run-directory.ts'
 import { watchTruncation } from '../stage/truncation-watch.ts'
 import { createFailureTally } from './failure-tally.ts'
@@ -58,9 +59,9 @@ async function trainWithVerl(plan: VerlTrainingPlan, run: RunDirectory, signal: 
   const { store, emit, warnings } = run
   // verl works in this folder, from which a relative path would lead elsewhere.
   const path = resolve(run.path)
-  const startedAt = Date.now()
-  const cpuAtStart = process.cpuUsage()
   await using stack = new AsyncDisposableStack()
+  const accounts = openRunAccounts(store)
+  stack.defer(() => accounts.close())
   await removeUnfinished(path)
   const history = createVerlHistory(store, path)
   const earlier = history.incarnations().map(({ incarnation }) => incarnation)
@@ -110,6 +111,7 @@ async function trainWithVerl(plan: VerlTrainingPlan, run: RunDirectory, signal: 
         if (event.type === 'rollout-start') idle.rollouts(1)
         if (event.type === 'rollout-end') idle.rollouts(-1)
         sampler.onEvent(event)
+        accounts.touch()
         if (event.type === 'rollout-start') progress.queued(event.split === 'train' ? 'train' : 'val')
       },
       onCalls: idle.calls,
@@ -117,6 +119,7 @@ async function trainWithVerl(plan: VerlTrainingPlan, run: RunDirectory, signal: 
     }),
     (each) => each.close(),
   )
+  accounts.attach(stage)
   run.started()
   await history.commit(resumedFromStep).catch(warn)
   await store.setState(verlStateKey, { checkpoints: verlPlan.checkpoints, model, python: plan.python.path } satisfies VerlRunState)
@@ -134,14 +137,12 @@ async function trainWithVerl(plan: VerlTrainingPlan, run: RunDirectory, signal: 
   const report = await leaveVerlReport({
     plan,
     verlPlan,
-    stage,
     store,
     path,
     status,
     history,
     progress,
-    startedAt,
-    cpuAtStart,
+    accounts,
     warmUpMs: warmUpMs.value,
     warnings,
     warn: (code, message) => emit({ type: 'warning-raised', at: Date.now(), code, message }),

@@ -12,23 +12,20 @@ import {
   valueAt,
 } from '@aworld-train/trainer-verl'
 import { runVersions } from '../local/run-files.ts'
-import { summarizeCalls } from '../local/run-report.ts'
+import type { RunAccounts } from '../stage/run-accounts.ts'
 import { verlEvaluations } from './verl-evaluations.ts'
 import type { VerlHistory } from './verl-history.ts'
-import type { VerlStage } from './verl-stage.ts'
 import type { VerlTrainingPlan } from './verl-training-plan.ts'
 
 export interface VerlReportRequest {
   readonly plan: VerlTrainingPlan
   readonly verlPlan: VerlPlan
-  readonly stage: VerlStage
   readonly store: OwnedRunStore
   readonly path: string
   readonly status: RunReport['status']
   readonly history: VerlHistory
   readonly progress: ReturnType<typeof createVerlProgress>
-  readonly startedAt: number
-  readonly cpuAtStart: NodeJS.CpuUsage
+  readonly accounts: RunAccounts
   readonly warmUpMs: number
   readonly warnings: () => RunReport['warnings']
   readonly warn: (code: string, message: string) => void
@@ -36,14 +33,13 @@ export interface VerlReportRequest {
 
 /** Writes `report.json` of a run with verl, and beside it `ledger.json`, which says more of the ledger than a report holds. */
 export async function leaveVerlReport(request: VerlReportRequest): Promise<RunReport> {
-  const { plan, stage, store, path, status, history, startedAt, warmUpMs } = request
-  const cpu = process.cpuUsage(request.cpuAtStart)
+  const { plan, store, path, status, history, warmUpMs } = request
   const ledger = ledgerOf(request)
   warnOfLedger(ledger, request)
   const evaluations = plan.config.settings.reward.native || plan.test === null ? [] : evaluationsOf(request, plan.test)
   const before = evaluations.at(0) ?? null
   const after = evaluations.length > 1 ? evaluations.at(-1)! : null
-  const { calls, tokenReport } = await summarizeCalls(stage, store.episodes(), startedAt)
+  const { calls, tokenReport, wallMs, cpuMs } = await request.accounts.finish()
   const report: RunReport = {
     version: 1,
     run: plan.name,
@@ -61,8 +57,8 @@ export async function leaveVerlReport(request: VerlReportRequest): Promise<RunRe
     tokenReport,
     counts: { rollouts: store.counts().finished, episodesByStopReason: stopReasons(store), ...calls },
     times: {
-      wallMs: Date.now() - startedAt,
-      cpuMs: (cpu.user + cpu.system) / 1000,
+      wallMs,
+      cpuMs,
       phasesMs: { ...(warmUpMs > 0 ? { 'warm-up': warmUpMs } : {}), ...allPhases(request) },
     },
     warnings: request.warnings(),

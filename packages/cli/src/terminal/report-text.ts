@@ -94,7 +94,16 @@ function warningLines({ warnings }: RunReport): string[] {
   )
 }
 
+/** Those that an agent of another framework runs by itself are only seen as asked for. */
+function toolCallText({ asked, environment, functions }: RunReport['counts']['toolCalls']): string {
+  const run = environment + functions
+  const ofFunctions = functions > 0 ? ` (${functions} of functions)` : ''
+  return asked === run
+    ? `${counted(run, 'tool call')}${ofFunctions}`
+    : `${counted(asked, 'tool call')} asked for, ${run} run here${ofFunctions}`
+}
+
 function timeLine({ times, counts }: RunReport): string {
   const phases = Object.entries(times.phasesMs).map(([name, milliseconds]) => `${name} ${(milliseconds / 1000).toFixed(1)}`)
-  return `time     ${(times.wallMs / 1000).toFixed(1)} s wall, ${(times.cpuMs / 1000).toFixed(1)} s CPU without the tool servers (${phases.join(', ')}); ${counts.rollouts} rollouts, ${counts.modelCalls.gateway} model calls, ${counts.toolCalls.environment} tool calls`
+  return `time     ${(times.wallMs / 1000).toFixed(1)} s wall, ${(times.cpuMs / 1000).toFixed(1)} s CPU without the tool servers (${phases.join(', ')}); ${counted(counts.rollouts, 'rollout')}, ${counted(counts.modelCalls.gateway, 'model call')}, ${toolCallText(counts.toolCalls)}`
 }

@@ -39,7 +39,7 @@ export function createScreen(columns: number): Screen {
 
   return {
     write(text) {
-      for (const [, parameters, name, character = ''] of text.matchAll(/\u001b\[([\d;]*)([A-Za-z])|([^])/gu)) {
+      for (const [, parameters, name, character = ''] of text.matchAll(/\u001b\[([\d;]*)([A-Za-z])|(.)/gsu)) {
         if (name !== undefined) control(Number(parameters), name)
         else if (character === '\r') column = 0
         else if (character === '\n') lineFeed()

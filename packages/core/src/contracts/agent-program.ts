@@ -18,6 +18,8 @@ export interface AgentDeclaration {
   readonly mcpConfig?: McpConfig | undefined
   readonly mcpServers?: readonly string[] | undefined
   readonly blackToolActions?: Readonly<Record<string, readonly string[]>> | undefined
+  /** Names of its tools that are functions of the program. */
+  readonly functions?: readonly string[] | undefined
 }
 
 export interface BudgetLimits {

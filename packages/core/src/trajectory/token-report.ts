@@ -5,7 +5,7 @@ import type { GatewayCounts } from '../contracts/index.ts'
 export interface TokenReportBuilder {
   add(trajectories: readonly Trajectory[]): void
   /** `counts` of the gateway that recorded them; without it what only the gateway saw is 0 or empty. */
-  finish(counts?: GatewayCounts): TokenReport
+  finish(counts?: Pick<GatewayCounts, 'failures' | 'tolerated' | 'parseIssues' | 'ignored'>): TokenReport
 }
 
 type Tally = Record<string, number>

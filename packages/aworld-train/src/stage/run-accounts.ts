@@ -1,0 +1,159 @@
+import { createTokenReport, type Environment, type PolicyGateway } from '@aworld-train/core'
+import type { Episode, RunReport, TokenReport } from '@aworld-train/protocol'
+import type { InProcessRolloutRunner } from '@aworld-train/rollout'
+import type { OwnedRunStore } from '@aworld-train/store'
+
+/** The parts of a stage that count. */
+export interface CallCounters {
+  readonly gateway: Pick<PolicyGateway, 'counts'>
+  readonly environment: Pick<Environment, 'counts'>
+  readonly runner: Pick<InProcessRolloutRunner, 'counts'>
+  engineCalls(): number
+}
+
+type Tally = Readonly<Record<string, number>>
+
+/** What was counted outside the record of episodes. */
+export interface CallCounts {
+  readonly gatewayCalls: number
+  readonly engineCalls: number
+  readonly toolCalls: RunReport['counts']['toolCalls']
+  /** Of the gateway's calls. */
+  readonly failures: number
+  readonly tolerated: Tally
+  readonly parseIssues: Tally
+  readonly ignored: Tally
+}
+
+export interface CallSummary {
+  readonly calls: Pick<RunReport['counts'], 'modelCalls' | 'toolCalls'>
+  readonly tokenReport: TokenReport
+}
+
+/** Calls as each side of a wire counted them, and what clients did to those in the episodes. */
+export function summarizeCalls(counts: CallCounts, episodes: Iterable<Episode>): CallSummary {
+  const report = createTokenReport()
+  let agent = 0
+  for (const { messages, trajectories } of episodes) {
+    for (const { role } of messages) if (role === 'assistant') agent += 1
+    report.add(trajectories)
+  }
+  const { gatewayCalls: gateway, engineCalls: engine, toolCalls } = counts
+  return { calls: { modelCalls: { agent, gateway, engine }, toolCalls }, tokenReport: report.finish(counts) }
+}
+
+/** Of this process. */
+export async function countCallsOf(counters: CallCounters): Promise<CallCounts> {
+  const { toolCalls: environment, serverToolCalls } = await counters.environment.counts()
+  const { toolCalls, ...others } = countsSoFar(counters)
+  return { ...others, toolCalls: { ...toolCalls, environment, servers: environment === 0 ? 0 : serverToolCalls } }
+}
+
+/** Without asking the servers: what agents sent them in the attempts that have ended. */
+function countsSoFar({ gateway, runner, engineCalls }: CallCounters): CallCounts {
+  const { calls, failures, tolerated, parseIssues = {}, ignored = {} } = gateway.counts()
+  const { askedToolCalls: asked, toolCalls: agent, functionCalls: functions } = runner.counts()
+  const environment = agent - functions
+  return {
+    gatewayCalls: calls,
+    engineCalls: engineCalls(),
+    toolCalls: { asked, agent, environment, functions, servers: environment === 0 ? 0 : null },
+    failures,
+    tolerated,
+    parseIssues,
+    ignored,
+  }
+}
+
+/** What the processes of a run counted and spent. */
+interface Accounts {
+  readonly counts: CallCounts
+  readonly wallMs: number
+  readonly cpuMs: number
+}
+
+const nothing: Accounts = {
+  counts: {
+    gatewayCalls: 0,
+    engineCalls: 0,
+    toolCalls: { asked: 0, agent: 0, environment: 0, functions: 0, servers: 0 },
+    failures: 0,
+    tolerated: {},
+    parseIssues: {},
+    ignored: {},
+  },
+  wallMs: 0,
+  cpuMs: 0,
+}
+
+/** The accounts of all processes of a run: each goes on from what the one before has saved. */
+export interface RunAccounts {
+  /** Counts these from now on. */
+  attach(counters: CallCounters): void
+  /** Saves them, at most every half second: of a process that is killed what it did since then is missing. */
+  touch(): void
+  /** Of the run so far, and of the episodes in its store. Nothing is saved after it. */
+  finish(): Promise<CallSummary & Pick<Accounts, 'wallMs' | 'cpuMs'>>
+  /** Saves them where `finish` did not. */
+  close(): Promise<void>
+}
+
+const stateKey = 'accounts'
+const saveEveryMs = 500
+
+/** Begins the accounts of this process. */
+export function openRunAccounts(store: OwnedRunStore): RunAccounts {
+  const startedAt = Date.now()
+  const cpuAtStart = process.cpuUsage()
+  const earlier = earlierAccounts(store)
+  let counters: CallCounters | null = null
+  let savedAt = startedAt
+  let finished = false
+
+  function add(counts: CallCounts): Accounts {
+    const cpu = process.cpuUsage(cpuAtStart)
+    return sum(earlier, { counts, wallMs: Date.now() - startedAt, cpuMs: (cpu.user + cpu.system) / 1000 })
+  }
+  // A store that fails tells those who cannot do without it.
+  const save = () => store.setState(stateKey, add(counters ? countsSoFar(counters) : nothing.counts)).catch(() => {})
+
+  return {
+    attach(opened) {
+      counters = opened
+    },
+    touch() {
+      if (finished || Date.now() - savedAt < saveEveryMs) return
+      savedAt = Date.now()
+      void save()
+    },
+    async finish() {
+      finished = true
+      const accounts = add(counters ? await countCallsOf(counters) : nothing.counts)
+      await store.setState(stateKey, accounts)
+      const { counts, wallMs, cpuMs } = accounts
+      return { ...summarizeCalls(counts, store.episodes()), wallMs, cpuMs }
+    },
+    async close() {
+      if (!finished) await save()
+    },
+  }
+}
+
+/** As the processes before this one saved them, and no fewer calls than the store has turns of theirs. */
+function earlierAccounts(store: OwnedRunStore): Accounts {
+  const saved = (store.getState(stateKey) as Accounts | undefined) ?? nothing
+  const { turns, sampledTurns } = store.counts()
+  const gatewayCalls = Math.max(saved.counts.gatewayCalls, turns)
+  const engineCalls = Math.max(saved.counts.engineCalls, sampledTurns)
+  return { ...saved, counts: { ...saved.counts, gatewayCalls, engineCalls } }
+}
+
+/** Adds the numbers of two records of the same shape, where a name may be in one alone; `null` is not known, and stays so. */
+function sum<T>(a: T, b: T): T {
+  if (typeof a === 'number' && typeof b === 'number') return (a + b) as T
+  if (a === null || b === null) return null as T
+  const both = { ...a, ...b } as Record<string, unknown>
+  for (const [name, value] of Object.entries(a as object))
+    if (name in (b as object)) both[name] = sum(value, (b as Record<string, unknown>)[name])
+  return both as T
+}
