@@ -47,7 +47,7 @@ export interface UpdateMetrics {
 
 /** Trains a policy. `update` changes the trainer's weights; sampling sees them after `publish`. */
 export interface Learner {
-  /** Gradient step over `samples`, in their order. A loss that is not finite rejects and leaves the weights as they were. */
+  /** Gradient step over `samples`, in their order. A loss that is not finite, or that no learner knows (CONFIG_INVALID), rejects and leaves the weights as they were. */
   update(request: UpdateRequest): Promise<UpdateMetrics>
   /** Recomputed logprobs of every token given those before it, at `temperature`; index 0 of each row is 0. */
   logprobs(rows: readonly Int32Array[], temperature: number): Promise<Float32Array[]>

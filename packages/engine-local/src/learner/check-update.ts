@@ -1,10 +1,11 @@
-import type { UpdateRequest } from '@aworld-train/core'
+import { checkLoss, type UpdateRequest } from '@aworld-train/core'
 import { TrainError, type TrainingSample } from '@aworld-train/protocol'
 import type { ModelConfig } from '../model-config.ts'
 
 /** Throws for a request that cannot be trained on: TRAINER_EMPTY_BATCH, TRAINER_SAMPLE_INVALID, POLICY_CONTEXT_OVERFLOW, CONFIG_INVALID. */
 export function checkUpdate(request: UpdateRequest, model: ModelConfig): void {
   const { samples, loss, optimizer, referenceLogprobs, temperature = 1 } = request
+  checkLoss(loss)
   checkOptimizer(optimizer)
   if (!(Number.isFinite(temperature) && temperature >= 0)) {
     throw new TrainError('CONFIG_INVALID', `The temperature of the update is ${temperature}; it must be a number from 0 up.`)

@@ -226,6 +226,19 @@ describe('bad input', () => {
       { code: 'CONFIG_INVALID', message: 'learningRate' },
     ],
     ['a beta of 1', { optimizer: { ...optimizer, betas: [0.9, 1] } }, { code: 'CONFIG_INVALID', message: 'betas' }],
+    [
+      'another loss',
+      { loss: { ...sft, kind: 'ppo' as never } },
+      { code: 'CONFIG_INVALID', message: 'no loss "ppo"; use "sft" or "ppo-clip"' },
+    ],
+    ['a near miss of a loss', { loss: { ...ppo, kind: 'ppoclip' as never } }, { code: 'CONFIG_INVALID', message: 'mean "ppo-clip"?' }],
+    ['no loss', { loss: undefined as never }, { code: 'CONFIG_INVALID', message: 'no loss undefined' }],
+    [
+      'another aggregation',
+      { loss: { kind: 'sft', aggregation: 'tokens-mean' as never } },
+      { code: 'CONFIG_INVALID', message: 'mean "token-mean"?' },
+    ],
+    ['a loss without its clip', { loss: { ...ppo, clipLow: undefined as never } }, { code: 'CONFIG_INVALID', message: 'clipLow' }],
     ['a negative temperature', { temperature: -1 }, { code: 'CONFIG_INVALID', message: 'temperature' }],
   ]
   it.each(cases)('%s is refused, and named', async (_name, change, { code, message }) => {
