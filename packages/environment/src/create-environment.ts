@@ -6,7 +6,7 @@ import { type EnvironmentOptions, resolveOptions } from './environment-options.t
 import { type NamedTool, nameTools } from './name-tools.ts'
 import { type SelectedServer, selectServers } from './select-servers.ts'
 import type { StdioDefinition } from './server-definition.ts'
-import { createServerPool } from './server-pool.ts'
+import { allOrNone, createServerPool, type ServerKit } from './server-pool.ts'
 import { ownSlot, type ServerSlot, sharedSlot } from './server-slot.ts'
 
 /**
@@ -22,25 +22,26 @@ export function createEnvironment(environmentOptions: EnvironmentOptions = {}): 
   const openSlots = async (selected: readonly SelectedServer[], request: LeaseRequest, lease: LeaseDirectory, signal: AbortSignal) => {
     const own = selected.flatMap(({ definition }) => (definition.stateless ? [] : [definition]))
     const processes = own.filter((definition): definition is StdioDefinition => definition.kind === 'stdio')
-    const kit = processes.length ? await pool.takeKit(processes, signal) : null
-    if (kit) lease.path = kit.directory
+    let kit: Promise<ServerKit> | undefined
+    const takeKit = (together: AbortSignal) => {
+      kit ??= pool.takeKit(processes, together).then((taken) => {
+        lease.path = taken.directory
+        return taken
+      })
+      return kit
+    }
     // Ours to key remote state by; AWorld's servers read it too.
     const identity = { SESSION_ID: encodeURIComponent(`${request.rollout}.${request.attempt}.${request.agent}`) }
-    const slots = selected.map(async ({ definition }): Promise<ServerSlot> => {
-      if (definition.stateless) return sharedSlot(pool, definition, signal)
+    const openSlot = async ({ definition }: SelectedServer, together: AbortSignal): Promise<ServerSlot> => {
+      if (definition.stateless) return sharedSlot(pool, definition, together)
       const place = () => ({ directory: definition.kind === 'stdio' ? lease.get() : options.baseDirectory, identity })
       const reopen = (reopenSignal: AbortSignal) => pool.open(definition, place(), reopenSignal)
-      const first = kit?.connections.get(definition.identity) ?? (await reopen(signal))
+      const ready = definition.kind === 'stdio' ? (await takeKit(together)).connections.get(definition.identity) : undefined
+      const first = ready ?? (await reopen(together))
       return ownSlot(pool, first, reopen, options.graceMs)
-    })
-    const settled = await Promise.allSettled(slots)
-    const opened = settled.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
-    const failure = settled.find((result) => result.status === 'rejected')
-    if (failure) {
-      await Promise.all(opened.map((slot) => slot.close()))
-      throw failure.reason
     }
-    return opened
+    const starts = selected.map((server) => (together: AbortSignal) => openSlot(server, together))
+    return await allOrNone(starts, (slot) => slot.close(), signal)
   }
 
   return {

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect, createServer as createTcpServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -109,7 +109,26 @@ describe('a request to a remote server', () => {
     await once(http, 'listening')
     const url = `http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`
     const refused = lease(environment(), 'a', { url, headers: { Authorization: 'Bearer abc' } })
-    await expect(refused).rejects.toMatchObject({ code: 'ENVIRONMENT_START_FAILED', message: expect.stringContaining('"remote"') })
+    await expect(refused).rejects.toMatchObject({
+      code: 'ENVIRONMENT_START_FAILED',
+      message: expect.stringMatching(/"remote".*401.*Check the token in its headers/),
+    })
     expect(seen[0]).toBe('Bearer abc')
+  })
+
+  it('is given the time that the configuration names, where the service is slow to start', async () => {
+    const { url: service } = await startServer(['--http', 'modern'])
+    const slow = createTcpServer((socket) => {
+      const onward = connect(Number(new URL(service).port), '127.0.0.1')
+      for (const each of [socket, onward]) each.on('error', () => {})
+      setTimeout(() => void socket.pipe(onward).pipe(socket), 700)
+    }).listen(0, '127.0.0.1')
+    cleanups.push(() => slow.close())
+    await once(slow, 'listening')
+    const url = `http://127.0.0.1:${(slow.address() as AddressInfo).port}/mcp`
+    const impatient = createEnvironment({ startTimeoutMs: 300, graceMs: 300 })
+    cleanups.push(() => impatient.close())
+    await expect(lease(impatient, 'a', { url })).rejects.toMatchObject({ message: expect.stringContaining('within 0.3 s') })
+    expect((await (await lease(impatient, 'b', { url, timeout: 20 })).tools.list()).length).toBeGreaterThan(0)
   })
 })

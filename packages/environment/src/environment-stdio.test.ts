@@ -196,9 +196,45 @@ describe('a bad server', () => {
     const code = `require('fs').writeFileSync(${JSON.stringify(log)}, String(process.pid)); setInterval(() => {}, 1000)`
     const started = Date.now()
     const silent = lease(environmentWith({ startTimeoutMs: 900 }), { silent: { command: 'node', args: ['-e', code] } })
-    await expect(silent).rejects.toMatchObject({ code: 'ENVIRONMENT_START_FAILED', message: expect.stringContaining('within 900 ms') })
+    await expect(silent).rejects.toMatchObject({ code: 'ENVIRONMENT_START_FAILED', message: expect.stringContaining('within 0.9 s') })
     expect(Date.now() - started).toBeLessThan(5000)
     expect(isAlive(Number(readFileSync(log, 'utf8')))).toBe(false)
+  })
+
+  it('that throws at the start says why, without its stack', async () => {
+    const code = 'function load() { throw new Error("no database") }; load()'
+    const python = 'import json\nraise RuntimeError(json.dumps("no key"))'
+    const message = async (config: McpServerConfig) => {
+      const error = await lease(environmentWith(), { broken: config }).catch((each: Error) => each)
+      return (error as Error).message
+    }
+    const node = await message({ command: 'node', args: ['-e', code] })
+    expect(node).toMatch(/Error: no database/)
+    expect(node).not.toMatch(/^ +at /m)
+    const other = await message({ command: 'python3', args: ['-c', python] })
+    expect(other).toMatch(/RuntimeError: "no key"/)
+    expect(other).not.toMatch(/^ +File /m)
+  })
+
+  it('that is dead is told of at once, while its neighbour still starts', async () => {
+    const silent = { command: 'node', args: ['-e', 'setInterval(() => {}, 1000)'] }
+    for (const stateless of [false, true]) {
+      const dead = { command: 'node', args: ['-e', 'process.exit(1)'], stateless }
+      const started = Date.now()
+      await expect(lease(environmentWith(), { silent, dead })).rejects.toMatchObject({ details: { server: 'dead' } })
+      // The silent one has 20 s.
+      expect(Date.now() - started).toBeLessThan(10_000)
+    }
+  })
+
+  it('that is slow to start has the time that its configuration names, where that is longer', async () => {
+    const slow = { command: 'node', args: ['-e', `setTimeout(() => import(${JSON.stringify(script)}), 1500)`] }
+    const environment = environmentWith({ startTimeoutMs: 700 })
+    await expect(lease(environment, { slow })).rejects.toMatchObject({
+      message: expect.stringMatching(/within 0\.7 s.*raise its "timeout"/),
+    })
+    const held = await lease(environment, { slow: { ...slow, timeout: 20 } })
+    expect((await call(held, 'echo', { text: 'up' })).content).toBe('up')
   })
 
   it('that starts is not left behind when its neighbour does not', async () => {

@@ -44,6 +44,9 @@ export interface ConnectionPlace {
   readonly identity: Readonly<Record<string, string>>
 }
 
+/** A server did not answer in the time that it has to start. */
+class SilentServerError extends Error {}
+
 /** Where a server that counts says how many calls it has served. */
 const callsResource = 'stats://calls'
 
@@ -113,10 +116,16 @@ async function connect(
 ): Promise<ServerConnection> {
   let toolsChanged = false
   let alive = true
+  const { startTimeoutMs } = definition
+  // The one deadline of a start is ours; those of the SDK come later.
+  const timeout = startTimeoutMs + 1_000
   const client = new Client(
     { name: 'aworld-train', version: '0.1.0' },
     {
-      versionNegotiation: { mode: 'auto', probe: { timeoutMs: Math.ceil(options.startTimeoutMs / 3) } },
+      versionNegotiation: {
+        mode: 'auto',
+        probe: { timeoutMs: definition.kind === 'stdio' ? Math.ceil(options.startTimeoutMs / 3) : timeout },
+      },
       listChanged: {
         tools: {
           debounceMs: 20,
@@ -131,19 +140,19 @@ async function connect(
     alive = false
   }
   let listed = ''
-  const deadline = AbortSignal.any([signal, AbortSignal.timeout(options.startTimeoutMs)])
+  const deadline = AbortSignal.any([signal, AbortSignal.timeout(startTimeoutMs)])
   const onDeadline = () => void link.kill()
   deadline.addEventListener('abort', onDeadline, { once: true })
   let tools: ToolDefinition[]
   try {
-    await client.connect(link.transport, { timeout: options.startTimeoutMs, ...(prior ? { prior } : {}) })
+    await client.connect(link.transport, { timeout, ...(prior ? { prior } : {}) })
     // The SDK subscribes by itself only where it asks the server which protocol it speaks.
     if (prior?.kind === 'modern' && client.getServerCapabilities()?.tools?.listChanged)
-      await client.listen({ toolsListChanged: true }, { timeout: options.startTimeoutMs, signal: deadline })
-    tools = (await client.listTools({}, { timeout: options.startTimeoutMs, signal: deadline })).tools.map(toToolDefinition)
+      await client.listen({ toolsListChanged: true }, { timeout, signal: deadline })
+    tools = (await client.listTools({}, { timeout, signal: deadline })).tools.map(toToolDefinition)
     listed = JSON.stringify(tools)
   } catch (error) {
-    throw deadline.aborted && !signal.aborted ? new Error(`no answer within ${options.startTimeoutMs} ms`, { cause: error }) : error
+    throw deadline.aborted && !signal.aborted ? new SilentServerError(`no answer within ${startTimeoutMs / 1000} s`) : error
   } finally {
     deadline.removeEventListener('abort', onDeadline)
   }
@@ -219,9 +228,17 @@ function toAnswer(error: unknown, tool: string, definition: ServerDefinition, li
 
 function startError(definition: ServerDefinition, link: Link, error: unknown): TrainError {
   const where = definition.kind === 'stdio' ? [definition.command, ...definition.args].join(' ') : definition.url.href
-  const end = link.process ? `; ${link.process.describeEnd()}` : ''
-  const message = `The MCP server "${definition.name}" (${where}) did not start: ${reasonOf(error)}${end}. Check its ${link.process ? 'command' : 'url'}.`
+  const reason = reasonOf(error)
+  const isSpawned = !(error as NodeJS.ErrnoException).syscall?.startsWith('spawn')
+  const end = link.process && isSpawned ? `; ${link.process.describeEnd()}` : ''
+  const message = `The MCP server "${definition.name}" (${where}) did not start: ${reason}${end}. ${startRemedy(definition, error, reason)}`
   return new TrainError('ENVIRONMENT_START_FAILED', message, { cause: error, details: { server: definition.name } })
+}
+
+function startRemedy({ kind }: ServerDefinition, error: unknown, reason: string): string {
+  if (error instanceof SilentServerError) return 'Make it start sooner, or raise its "timeout" in the configuration.'
+  if (kind === 'stdio') return 'Check its command.'
+  return /\b40[13]\b/.test(reason) ? 'Check the token in its headers.' : 'Check its url, and that it runs.'
 }
 
 /** The messages of an error and of what caused it; the last is mostly the one that helps. */

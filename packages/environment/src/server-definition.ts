@@ -8,6 +8,8 @@ import type { ResolvedOptions } from './environment-options.ts'
 interface CommonDefinition {
   readonly name: string
   readonly callTimeoutMs: number
+  /** For starting it and listing its tools. */
+  readonly startTimeoutMs: number
   /** One process or connection may serve several rollouts. */
   readonly stateless: boolean
   /** Equal for servers that are started in the same way. */
@@ -91,6 +93,8 @@ export function toServerDefinition(name: string, config: McpServerConfig, option
   const common = {
     name,
     callTimeoutMs: seconds === undefined ? options.callTimeoutMs : seconds * 1000,
+    // A short deadline is one of calls; what a patient configuration grants to calls, it grants to the start.
+    startTimeoutMs: Math.max(options.startTimeoutMs, (seconds ?? 0) * 1000),
     stateless: config.stateless === true,
   }
   if (kind === 'stdio') {

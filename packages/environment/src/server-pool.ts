@@ -82,16 +82,14 @@ export function createServerPool(options: ResolvedOptions): ServerPool {
   }
   const startKit = async (definitions: readonly StdioDefinition[], signal: AbortSignal): Promise<ServerKit> => {
     const directory = await mkdtemp(join(root, 'lease-'))
-    const starts = definitions.map((definition) => open(definition, { directory, identity: {} }, signal))
-    const settled = await Promise.allSettled(starts)
-    const failure = settled.find((result) => result.status === 'rejected')
-    const started = settled.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
-    if (failure) {
-      await Promise.all(started.map(retire))
+    const starts = definitions.map((definition) => (together: AbortSignal) => open(definition, { directory, identity: {} }, together))
+    try {
+      const started = await allOrNone(starts, retire, signal)
+      return { directory, connections: new Map(started.map((connection) => [connection.definition.identity, connection])) }
+    } catch (error) {
       await rm(directory, { recursive: true, force: true })
-      throw failure.reason
+      throw error
     }
-    return { directory, connections: new Map(started.map((connection) => [connection.definition.identity, connection])) }
   }
   const dropKit = async (kit: ServerKit) => {
     await Promise.all([...kit.connections.values()].map(retire))
@@ -151,6 +149,28 @@ export function createServerPool(options: ResolvedOptions): ServerPool {
       guard.close()
     },
   }
+}
+
+/** What all of `starts` resolve to. The first that fails ends the others at once, and is what this rejects with; those that had started are undone. */
+export async function allOrNone<Started>(
+  starts: readonly ((signal: AbortSignal) => Promise<Started>)[],
+  undo: (started: Started) => Promise<void>,
+  signal: AbortSignal,
+): Promise<Started[]> {
+  const failure = new AbortController()
+  const together = AbortSignal.any([signal, failure.signal])
+  const settled = await Promise.allSettled(
+    starts.map((start) =>
+      start(together).catch((error: unknown) => {
+        failure.abort(error)
+        throw error
+      }),
+    ),
+  )
+  const started = settled.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
+  if (started.length === starts.length) return started
+  await Promise.all(started.map(undo))
+  throw failure.signal.reason
 }
 
 /** What a run is stopped with when a server does not offer what it offered before. */

@@ -19,6 +19,12 @@ export interface StdioTransportOptions {
 
 const stderrTailBytes = 2048
 
+/** What a program says of its end without the frames of a stack, which Node and Python indent. */
+function withoutFrames(text: string): string {
+  const lines = text.split('\n')
+  return lines.filter((line, index) => index === 0 || /^\S/.test(line)).join('\n')
+}
+
 /**
  * The SDK's stdio framing over a process of our own: the leader of a process group, so that ending it ends what it started.
  * An answer that is too long or not UTF-8 becomes an error of its call; the connection goes on.
@@ -48,9 +54,9 @@ export class StdioTransport implements Transport {
     return this.#child !== null
   }
 
-  /** How the process ended, with the end of what it wrote to stderr. */
+  /** How the process ended, with the end of what it wrote to stderr, stacks left out. */
   describeEnd(): string {
-    const written = this.#stderrTail.toString().trim()
+    const written = withoutFrames(this.#stderrTail.toString().trim())
     return `it ${this.#ending}${written ? `; it wrote to stderr:\n${written}` : '; it wrote nothing to stderr'}`
   }
 
