@@ -264,7 +264,9 @@ describe('a reward that misbehaves fails its episode with a reason, and is never
     const project = await makeProject(folder, model, {
       files: {
         'reward.ts': "import { score } from './score.ts'\n\nexport const saysYes = (_d: string, said: string) => score(said)\n",
-        'score.ts': 'export const score = (_said: string) => Number.NaN\n',
+        // It takes the known answers, which the policy never says.
+        'score.ts': "export const score = (said: string) => (said.startsWith('known') ? 1 : Number.NaN)\n",
+        'train.jsonl': tasksOf(['known-1', 'known-2', 'known-3', 'known-4']),
       },
     })
     const { code, stdout, stderr } = await runCli(['train', project.folder])
@@ -295,7 +297,7 @@ describe('a prompt that fills the context of the model by itself', () => {
     const project = await makeProject(folder, model, { files: { 'train.jsonl': row({ prompt }) } })
     const { code, stdout, stderr } = await runCli(['train', project.folder])
     expect(stdout + stderr).toMatch(
-      /POLICY_CONTEXT_OVERFLOW: The conversation has \d+ tokens, .* 512; shorten it, or use a model with a longer/,
+      /1 of 1 prompts leaves the model no room to answer: .*task "a" has \d+ tokens, .* 512\. Shorten .*longer context/,
     )
     expect(code).toBe(1)
   })
@@ -312,6 +314,11 @@ describe('a prompt that fills the context of the model by itself', () => {
       code: 'POLICY_CONTEXT_OVERFLOW',
       count: 1,
       messages: [expect.stringMatching(/^4 of 8 rollouts of step 1 are not trained: .* of task "long"/)],
+    })
+    expect(warnings).toContainEqual({
+      code: 'CONFIG_NOTE',
+      count: 1,
+      messages: [expect.stringMatching(/^1 of 2 prompts leaves the model no room to answer: that of task "long"/)],
     })
   })
 })

@@ -1,5 +1,6 @@
 import type { ChatModel } from '@aworld-train/chat'
 import { type Message, type Task, TrainError } from '@aworld-train/protocol'
+import type { LoadedDataset } from '@aworld-train/training'
 
 /** The model that answers prompts, as far as their length goes. */
 export interface PromptModel {
@@ -42,4 +43,18 @@ export function findLongPrompts(tasks: readonly Task[], { chat, contextLength }:
       { details },
     ),
   }
+}
+
+type Tasks = Pick<LoadedDataset, 'tasks'>
+
+/** What to say once of the prompts of all datasets together; throws that error where no prompt of the first one fits. */
+export function longPromptNotes([first, ...others]: readonly [Tasks, ...(Tasks | null)[]], model: PromptModel): string[] {
+  const long = findLongPrompts(
+    [first, ...others].flatMap((dataset) => dataset?.tasks ?? []),
+    model,
+  )
+  if (!long) return []
+  const tooLong = new Set(long.tasks)
+  if (first.tasks.every((task) => tooLong.has(task))) throw long.error
+  return [long.error.message]
 }

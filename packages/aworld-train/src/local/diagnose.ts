@@ -4,10 +4,11 @@ import { join } from 'node:path'
 import { checkTemplate, loadChatModel } from '@aworld-train/chat'
 import { toTrainingSamples } from '@aworld-train/core'
 import { loadModelConfig } from '@aworld-train/engine-local'
-import { createEnvironment } from '@aworld-train/environment'
-import { type AnswerKey, type Episode, type Task, TrainError } from '@aworld-train/protocol'
+import { type Episode, type Task, TrainError } from '@aworld-train/protocol'
 import { openRunStore } from '@aworld-train/store'
 import { findLongPrompts } from '../checks/long-prompts.ts'
+import { answeredTask, listTools, scoreReference } from '../stage/preflight.ts'
+import { openRolloutParts, type RolloutParts } from '../stage/rollout-parts.ts'
 import type { TrainingDefinition } from '../training-definition.ts'
 import { LocalTrainer } from './local-trainer.ts'
 import type { LocalPlan } from './plan.ts'
@@ -59,16 +60,26 @@ export async function diagnose(definition: TrainingDefinition, signal: AbortSign
   if (!program || !plan) return checks
   checks.push({ name: 'dataset', ok: true, message: `${plan.train.tasks.length} to train, ${plan.test?.tasks.length ?? 0} held out` })
   for (const message of plan.notes) checks.push({ name: 'note', ok: true, message })
-  await attempt('tools', () => listTools(plan, signal), describeTools)
-  const task = plan.train.tasks[0]
-  const answer = task && plan.train.answers.get(task.id)
-  if (task && answer && answer.groundTruth !== null && answer.groundTruth !== undefined) {
+  await using stack = new AsyncDisposableStack()
+  const parts = await openRolloutParts(stack, plan)
+  await attempt(
+    'tools',
+    async () => (await Promise.all(plan.program.agents.map((agent) => listTools(parts.environment, agent, signal)))).flat(),
+    (servers) => {
+      const functions = plan.program.agents.flatMap((agent) => agent.functions ?? [])
+      return [...servers, ...functions.map((name) => `${name} (function)`)].join(', ') || 'none declared'
+    },
+  )
+  const answered = answeredTask(plan.train)
+  const { reward } = parts
+  if (answered && reward) {
     await attempt(
       'reward dry run',
-      () => scoreReference(plan, task, answer, signal),
-      (reward) => `${reward} for the reference answer of task "${task.id}"`,
+      () => scoreReference({ ...plan, reward, source: plan.rewardSource, task: answered }, signal),
+      (score) => `${score} for the reference answer of task "${answered.id}"`,
     )
   }
+  const task = plan.train.tasks[0]
   if (!task) return checks
   const folder = await mkdtemp(join(tmpdir(), 'aworld-train-doctor-'))
   try {
@@ -90,7 +101,7 @@ export async function diagnose(definition: TrainingDefinition, signal: AbortSign
     )
     const asked = askedModels(plan)
     if (asked.length > 0) checks.push({ name: 'rollout', ok: true, message: leftOut(asked) })
-    else await attempt('rollout', () => tryRollout(plan, model, join(folder, 'run'), task, signal), describeRollout)
+    else await attempt('rollout', () => tryRollout({ plan, model, parts, path: join(folder, 'run'), task }, signal), describeRollout)
     return checks
   } finally {
     await rm(folder, { recursive: true, force: true })
@@ -121,58 +132,6 @@ function rewardNote({ rewardFunc }: TrainingDefinition): string {
   return 'runs in this process: a reward that never yields cannot be stopped; give it by path (./reward.ts#name) for hard limits'
 }
 
-/** The reward of an episode that says the reference answer at once. */
-async function scoreReference(plan: LocalPlan, task: Task, answer: AnswerKey, signal: AbortSignal): Promise<number> {
-  const reward = await plan.createReward()
-  const text = typeof answer.groundTruth === 'string' ? answer.groundTruth : JSON.stringify(answer.groundTruth)
-  const asked = typeof task.input === 'string' ? [{ role: 'user' as const, content: task.input }] : task.input
-  const now = Date.now()
-  const episode: Episode = {
-    version: 1,
-    rollout: 'doctor',
-    attempt: 0,
-    taskId: task.id,
-    group: 'doctor',
-    sample: 0,
-    split: 'doctor',
-    trajectories: [],
-    edges: [],
-    toolCalls: [],
-    answer: text,
-    messages: [...asked, { role: 'assistant', content: text }],
-    scores: {},
-    reward: null,
-    stopReason: 'completed',
-    timing: { startedAt: now, endedAt: now },
-  }
-  try {
-    return (await reward.score({ task, episode, answer }, signal)).reward
-  } finally {
-    await reward.close()
-  }
-}
-
-interface ProjectTools {
-  readonly servers: readonly string[]
-  readonly functions: readonly string[]
-}
-
-const describeTools = ({ servers, functions }: ProjectTools) =>
-  [...servers, ...functions.map((name) => `${name} (function)`)].join(', ') || 'none declared'
-
-async function listTools(plan: LocalPlan, signal: AbortSignal): Promise<ProjectTools> {
-  await using stack = new AsyncDisposableStack()
-  const environment = stack.adopt(createEnvironment({ baseDirectory: plan.agentDirectory }), (each) => each.close())
-  const names: string[] = []
-  for (const { name, mcpConfig, mcpServers, blackToolActions } of plan.program.agents) {
-    if (!mcpConfig) continue
-    const lease = await environment.lease({ rollout: 'doctor', attempt: 0, agent: name, mcpConfig, mcpServers, blackToolActions }, signal)
-    names.push(...(await lease.tools.list()).map((tool) => tool.name))
-    await lease.close()
-  }
-  return { servers: names, functions: plan.program.agents.flatMap(({ functions = [] }) => functions) }
-}
-
 /** Throws POLICY_CONTEXT_OVERFLOW where a prompt of any dataset is too long; resolves with the context of the model, in tokens. */
 async function checkPrompts({ train, validation, test, config }: LocalPlan, directory: string): Promise<number> {
   const { contextLength } = await loadModelConfig(directory)
@@ -191,10 +150,19 @@ function askedModels({ config }: LocalPlan): string[] {
 const leftOut = (models: readonly string[]) =>
   `left out: it could cost money or add to recorded answers, since it may ask ${models.join(', ')}; with mode "replay" it is tried`
 
-async function tryRollout(plan: LocalPlan, model: string, path: string, task: Task, signal: AbortSignal): Promise<Episode> {
+interface TriedRollout {
+  readonly plan: LocalPlan
+  readonly model: string
+  readonly parts: RolloutParts
+  readonly path: string
+  readonly task: Task
+}
+
+async function tryRollout({ plan, model, parts, path, task }: TriedRollout, signal: AbortSignal): Promise<Episode> {
   await using stack = new AsyncDisposableStack()
   const store = stack.adopt(await openRunStore({ path }), (each) => each.close())
-  const stage = stack.adopt(await openStage({ model, plan, store, answers: plan.train.answers, onEvent: () => {} }), (each) => each.close())
+  const { answers } = plan.train
+  const stage = stack.adopt(await openStage({ model, plan, parts, store, answers, onEvent: () => {} }), (each) => each.close())
   const { temperature, topP, topK, maxTokens } = plan.config.sampling
   const sampling = { temperature, topP, topK, maxTokens, stop: [], seed: plan.seed }
   const episode = await stage.runner.run(

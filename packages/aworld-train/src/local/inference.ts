@@ -4,7 +4,9 @@ import { passAtK } from '@aworld-train/core'
 import { type Episode, type RunEvent, type RunReport, type Sampling, type TokenReport, TrainError } from '@aworld-train/protocol'
 import { openRunStore, resolveRun, writeJsonAtomically } from '@aworld-train/store'
 import { evaluationMetrics, evaluationRequests, type LoadedDataset, summarizeEvaluation, writeParquet } from '@aworld-train/training'
+import { longPromptNotes } from '../checks/long-prompts.ts'
 import type { RunOptions } from '../run-options.ts'
+import { openTriedParts, type RolloutParts } from '../stage/rollout-parts.ts'
 import { countCallsOf, summarizeCalls } from '../stage/run-accounts.ts'
 import { firstFailure } from './first-failure.ts'
 import type { LocalPlan } from './plan.ts'
@@ -60,10 +62,13 @@ export async function runInference(plan: LocalPlan, request: InferenceRequest): 
       'There is no model yet: the warm-up makes it when you train. Train first, then name the run with --checkpoint, or set model.path.',
     )
   }
+  const { signal, options } = request
+  await using stack = new AsyncDisposableStack()
+  const parts = await openTriedParts(stack, plan, { signal, onEvent: options.onEvent })
   const { path } = await resolveRun({ runPath: request.runPath, name: `${plan.name}-eval`, configurationHash: 'inference', fresh: true })
   const progress = { started: false }
   try {
-    return await inferInRun(plan, { ...request, path, model, progress })
+    return await inferInRun(plan, { ...request, parts, path, model, progress })
   } catch (error) {
     if (!progress.started) await rm(path, { recursive: true, force: true })
     throw firstFailure(error)
@@ -71,13 +76,14 @@ export async function runInference(plan: LocalPlan, request: InferenceRequest): 
 }
 
 interface InferenceRun extends InferenceRequest {
+  readonly parts: RolloutParts
   readonly path: string
   readonly model: string
   /** `started` is set once everything that the run needs is there. */
   readonly progress: { started: boolean }
 }
 
-async function inferInRun(plan: LocalPlan, { path, model, progress, ...request }: InferenceRun): Promise<InferenceReport> {
+async function inferInRun(plan: LocalPlan, { parts, path, model, progress, ...request }: InferenceRun): Promise<InferenceReport> {
   const startedAt = Date.now()
   const { config, seed } = plan
   const samples = request.samplesPerPrompt ?? config.evaluation.samplesPerPrompt
@@ -88,10 +94,12 @@ async function inferInRun(plan: LocalPlan, { path, model, progress, ...request }
     (each) => each.close(),
   )
   await writeParquet(request.dataset.tasks, request.dataset.answers, join(path, 'test_data.parquet'))
-  const stage = stack.adopt(await openStage({ model, plan, store, answers: request.dataset.answers, onEvent: emit }), (each) =>
+  const stage = stack.adopt(await openStage({ model, plan, parts, store, answers: request.dataset.answers, onEvent: emit }), (each) =>
     each.close(),
   )
+  const notes = longPromptNotes([request.dataset], stage)
   progress.started = true
+  for (const message of notes) emit({ type: 'warning-raised', at: Date.now(), code: 'CONFIG_NOTE', message })
   const sampling: Sampling = {
     temperature: config.evaluation.temperature,
     topP: config.evaluation.topP,

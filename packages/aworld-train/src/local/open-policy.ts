@@ -3,7 +3,9 @@ import type { Learner, TokenEngine } from '@aworld-train/core'
 import { type Episode, type EvaluationResult, type RunEvent, type RunReport, type Task, TrainError } from '@aworld-train/protocol'
 import { openRunStore, resolveRun, writeJsonAtomically } from '@aworld-train/store'
 import { evaluationMetrics, evaluationRequests, type LocalConfig, summarizeEvaluation } from '@aworld-train/training'
+import { longPromptNotes } from '../checks/long-prompts.ts'
 import type { RunOptions } from '../run-options.ts'
+import { openTriedParts } from '../stage/rollout-parts.ts'
 import { countCallsOf, summarizeCalls } from '../stage/run-accounts.ts'
 import { createWarningTally } from '../stage/warning-tally.ts'
 import type { LocalPlan } from './plan.ts'
@@ -65,8 +67,9 @@ export async function openPolicy(plan: LocalPlan, { runPath, options, signal }: 
   }
   const startedAt = Date.now()
   const cpuAtStart = process.cpuUsage()
-  const { path } = await resolveRun({ runPath, name: options.name ?? plan.name, configurationHash: 'custom', fresh: true })
   await using stack = new AsyncDisposableStack()
+  const parts = await openTriedParts(stack, plan, { signal, onEvent: options.onEvent })
+  const { path } = await resolveRun({ runPath, name: options.name ?? plan.name, configurationHash: 'custom', fresh: true })
   const store = stack.adopt(
     await openRunStore({ path, manifest: { name: plan.name, configurationHash: 'custom', versions: runVersions() } }),
     (each) => each.close(),
@@ -89,12 +92,14 @@ export async function openPolicy(plan: LocalPlan, { runPath, options, signal }: 
     await openStage({
       model,
       plan,
+      parts,
       store,
       answers: new Map([...plan.train.answers, ...(plan.validation?.answers ?? []), ...(plan.test?.answers ?? [])]),
       onEvent: progress.onEvent,
     }),
     (each) => each.close(),
   )
+  const notes = [...plan.notes, ...longPromptNotes([plan.train, plan.test], stage)]
   const { engine, learner } = stage.local
   emit({
     type: 'run-start',
@@ -106,7 +111,7 @@ export async function openPolicy(plan: LocalPlan, { runPath, options, signal }: 
     resumedFromStep: null,
     details: describeRun(plan, stage, model),
   })
-  for (const message of plan.notes) emit({ type: 'warning-raised', at: Date.now(), code: 'CONFIG_NOTE', message })
+  for (const message of notes) emit({ type: 'warning-raised', at: Date.now(), code: 'CONFIG_NOTE', message })
 
   const { sampling, evaluation, training } = plan.config
   const checkpoints: string[] = []

@@ -2,8 +2,10 @@ import { join } from 'node:path'
 import type { RunEvent, RunReport } from '@aworld-train/protocol'
 import { writeJsonAtomically } from '@aworld-train/store'
 import { type SelfDrivenResult, trainSelfDriven } from '@aworld-train/training'
+import { longPromptNotes } from '../checks/long-prompts.ts'
 import type { RunOptions } from '../run-options.ts'
 import { createEpisodeSampler } from '../stage/episode-sampler.ts'
+import { openTriedParts, type RolloutParts } from '../stage/rollout-parts.ts'
 import { openRunAccounts } from '../stage/run-accounts.ts'
 import { inRunDirectory, type RunDirectory } from '../stage/run-directory.ts'
 import { watchTruncation } from '../stage/truncation-watch.ts'
@@ -23,13 +25,16 @@ export interface LocalTrainingRequest {
 /** Runs a plan in a run directory: starts or resumes it, trains, evaluates, and leaves `report.json`. A new run that cannot start leaves nothing. */
 export async function runLocalTraining(plan: LocalPlan, request: LocalTrainingRequest): Promise<RunReport> {
   const { options, runPath, signal } = request
+  await using stack = new AsyncDisposableStack()
+  const parts = await openTriedParts(stack, plan, { signal, onEvent: options.onEvent })
   const provenance = { seed: plan.seed, agent: plan.agentModule, tasks: plan.train.tasks.length }
   const directory = { runPath, name: plan.name, configurationHash: configurationHash(plan), provenance, options, signal }
-  return await inRunDirectory(directory, (run) => trainInRun(plan, run, signal))
+  return await inRunDirectory(directory, (run) => trainInRun(plan, parts, run, signal))
 }
 
 async function trainInRun(
   plan: LocalPlan,
+  parts: RolloutParts,
   { path, store, emit, warnings, started }: RunDirectory,
   signal: AbortSignal,
 ): Promise<RunReport> {
@@ -48,8 +53,9 @@ async function trainInRun(
     sampler.onEvent(event)
     accounts.touch()
   }
-  const stage = stack.adopt(await openStage({ model, plan, store, answers, onEvent }), (each) => each.close())
+  const stage = stack.adopt(await openStage({ model, plan, parts, store, answers, onEvent }), (each) => each.close())
   accounts.attach(stage)
+  const notes = [...plan.notes, ...longPromptNotes([plan.train, plan.validation, plan.test], stage)]
   started()
   emit({
     type: 'run-start',
@@ -61,7 +67,7 @@ async function trainInRun(
     resumedFromStep: store.steps().at(-1)?.step ?? null,
     details: describeRun(plan, stage, model),
   })
-  for (const message of plan.notes) emit({ type: 'warning-raised', at: Date.now(), code: 'CONFIG_NOTE', message })
+  for (const message of notes) emit({ type: 'warning-raised', at: Date.now(), code: 'CONFIG_NOTE', message })
 
   const leaveReport = async (result: SelfDrivenResult): Promise<RunReport> => {
     const report = await toRunReport(result)

@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import type { AgentProgram, RunStore } from '@aworld-train/core'
+import { createEnvironment } from '@aworld-train/environment'
 import { parseLocalConfig } from '@aworld-train/training'
 import { expect, it } from 'vitest'
 import { openStage } from './stage.ts'
@@ -14,8 +15,8 @@ const openQuietly = (program: AgentProgram & { close?(): Promise<void> }, models
       seed: 1,
       program,
       agentDirectory: '.',
-      createReward: async () => null,
     },
+    parts: { environment: createEnvironment(), reward: null },
     store: {} as RunStore,
     answers: new Map(),
     onEvent() {},

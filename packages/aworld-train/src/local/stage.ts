@@ -1,18 +1,21 @@
 import { type ChatModel, loadChatModel } from '@aworld-train/chat'
-import type { Environment, Reward, RunStore } from '@aworld-train/core'
+import type { Environment, RunStore } from '@aworld-train/core'
 import { createLocalEngine, type LocalEngine } from '@aworld-train/engine-local'
 import type { Gateway } from '@aworld-train/gateway'
 import type { AnswerKey, RunEvent } from '@aworld-train/protocol'
 import type { InProcessRolloutRunner } from '@aworld-train/rollout'
 import { openAgentSide } from '../stage/agent-side.ts'
 import { countCalls } from '../stage/count-calls.ts'
+import type { RolloutParts } from '../stage/rollout-parts.ts'
 import type { LocalPlan } from './plan.ts'
 
 export interface StageOptions {
   /** A Hugging Face folder. */
   readonly model: string
-  /** Its configuration, seed, program and reward; a program that holds connections, of an Agent or a Swarm, ends them with the stage. */
-  readonly plan: Pick<LocalPlan, 'config' | 'seed' | 'program' | 'agentDirectory'> & { createReward(): Promise<Reward | null> }
+  /** Its configuration, seed and program; a program that holds connections, of an Agent or a Swarm, ends them with the stage. */
+  readonly plan: Pick<LocalPlan, 'config' | 'seed' | 'program' | 'agentDirectory'>
+  /** Stay open when the stage closes. */
+  readonly parts: RolloutParts
   readonly store: RunStore
   readonly answers: ReadonlyMap<string, AnswerKey>
   readonly onEvent: (event: RunEvent) => void
@@ -22,6 +25,8 @@ export interface StageOptions {
 export interface Stage {
   readonly local: LocalEngine
   readonly chat: ChatModel
+  /** Of the policy, in tokens. */
+  readonly contextLength: number
   readonly gateway: Gateway
   readonly environment: Environment
   readonly runner: InProcessRolloutRunner
@@ -34,10 +39,9 @@ export interface Stage {
 
 /** Opens the stage; what was opened is closed again when a later part fails. */
 export async function openStage(options: StageOptions): Promise<Stage> {
-  const { store, answers, onEvent } = options
+  const { parts, store, answers, onEvent } = options
   const { config, seed, program, agentDirectory } = options.plan
   await using stack = new AsyncDisposableStack()
-  const reward = stack.adopt(await options.plan.createReward(), (each) => each?.close())
   const local = stack.adopt(
     await createLocalEngine({
       model: options.model,
@@ -68,7 +72,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     seed,
     program,
     agentDirectory,
-    reward,
+    ...parts,
     store,
     answerKey: (taskId) => answers.get(taskId) ?? { version: 1, taskId, groundTruth: null },
     concurrency: config.concurrency,
@@ -81,8 +85,9 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     local,
     reference: reference?.learner,
     chat,
+    contextLength: local.engine.model.contextLength,
     gateway: side.gateway,
-    environment: side.environment,
+    environment: parts.environment,
     runner,
     engineCalls: counted.calls,
     close: () => owned.disposeAsync(),

@@ -1,13 +1,13 @@
-import type { AgentProgram, Environment, Reward, RunStore } from '@aworld-train/core'
-import { createEnvironment } from '@aworld-train/environment'
+import type { AgentProgram, RunStore } from '@aworld-train/core'
 import { createGateway, type Gateway, type TokenRoute } from '@aworld-train/gateway'
 import type { AnswerKey, RolloutLimits, RunEvent } from '@aworld-train/protocol'
 import { createRolloutRunner, type InProcessRolloutRunner } from '@aworld-train/rollout'
 import type { FrozenModelSettings } from '@aworld-train/training'
 import { checkModels } from '../local/check-models.ts'
 import { toFrozenRoutes } from '../local/frozen-routes.ts'
+import type { RolloutParts } from './rollout-parts.ts'
 
-export interface AgentSideOptions {
+export interface AgentSideOptions extends RolloutParts {
   /** The policy, and the name that agents know it by. */
   readonly policy: TokenRoute
   readonly name: string
@@ -18,7 +18,6 @@ export interface AgentSideOptions {
   readonly program: AgentProgram & { close?(): Promise<void> }
   /** Folder that its relative paths are relative to. */
   readonly agentDirectory: string
-  readonly reward: Reward | null
   readonly store: RunStore
   readonly answerKey: (taskId: string) => AnswerKey
   readonly concurrency: number
@@ -30,12 +29,11 @@ export interface AgentSideOptions {
 /** What stands between an agent and a policy, whoever samples for it. */
 export interface AgentSide {
   readonly gateway: Gateway
-  readonly environment: Environment
   /** Opens the one executor; it tells `onEvent` in addition. Whoever opens it closes it. */
   openRunner(onEvent?: (event: RunEvent) => void): InProcessRolloutRunner
 }
 
-/** Opens gateway and environment, which `stack` closes. CONFIG_INVALID for models that nobody serves. */
+/** Opens the gateway, which `stack` closes. CONFIG_INVALID for models that nobody serves. */
 export async function openAgentSide(stack: AsyncDisposableStack, options: AgentSideOptions): Promise<AgentSide> {
   const { policy, name, models, seed, program, agentDirectory, onEvent } = options
   const frozen = toFrozenRoutes(models, agentDirectory)
@@ -51,12 +49,10 @@ export async function openAgentSide(stack: AsyncDisposableStack, options: AgentS
     }),
     (each) => each.close(),
   )
-  const environment = stack.adopt(createEnvironment({ baseDirectory: agentDirectory }), (each) => each.close())
   stack.defer(async () => await program.close?.())
-  const { reward, store, answerKey, concurrency, limits } = options
+  const { environment, reward, store, answerKey, concurrency, limits } = options
   return {
     gateway,
-    environment,
     openRunner: (tell) =>
       createRolloutRunner({
         program,

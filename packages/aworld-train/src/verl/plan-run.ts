@@ -66,7 +66,7 @@ export function describeAgent({ program, module, directory, files }: LoadedAgent
 }
 
 /** `max_position_embeddings` of a model's config.json, in tokens. */
-function contextLengthOf(model: string): number | null {
+export function contextLengthOf(model: string): number | null {
   const file = join(model, 'config.json')
   if (!existsSync(file)) return null
   const config = JSON.parse(readFileSync(file, 'utf8')) as { max_position_embeddings?: unknown }

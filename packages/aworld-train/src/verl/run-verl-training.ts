@@ -15,6 +15,7 @@ import { displayPath, removeUnfinished } from '../local/run-files.ts'
 import { makeModel } from '../local/starting-model.ts'
 import type { RunOptions } from '../run-options.ts'
 import { createEpisodeSampler } from '../stage/episode-sampler.ts'
+import { openTriedParts, type RolloutParts } from '../stage/rollout-parts.ts'
 import { openRunAccounts } from '../stage/run-accounts.ts'
 import { inRunDirectory, type RunDirectory } from '../stage/run-directory.ts'
 import { watchTruncation } from '../stage/truncation-watch.ts'
@@ -23,6 +24,7 @@ import { createRunWatch, followVerl } from './follow-verl.ts'
 import { createIdleClock } from './idle-clock.ts'
 import { planRun } from './plan-run.ts'
 import { createRowTasks } from './row-tasks.ts'
+import { checkModelPrompts } from './starting-model.ts'
 import { verlConfigurationHash } from './verl-configuration-hash.ts'
 import { createVerlHistory } from './verl-history.ts'
 import { leaveVerlReport } from './verl-report.ts'
@@ -51,11 +53,18 @@ export interface VerlTrainingRequest {
 export async function runVerlTraining(plan: VerlTrainingPlan, { runPath, options, signal }: VerlTrainingRequest): Promise<RunReport> {
   const { agent, seed, train, python } = plan
   const provenance = { seed, agent: agent.module, tasks: train.tasks.length, python: python.path, packages: python.report.packages }
+  await using stack = new AsyncDisposableStack()
+  const rewardSource = plan.reward?.source ?? null
+  const parts = await openTriedParts(
+    stack,
+    { ...plan, agentDirectory: agent.directory, rewardSource },
+    { signal, onEvent: options.onEvent },
+  )
   const directory = { runPath, name: plan.name, configurationHash: verlConfigurationHash(plan), provenance, options, signal }
-  return await inRunDirectory(directory, (run) => trainWithVerl(plan, run, signal))
+  return await inRunDirectory(directory, (run) => trainWithVerl(plan, parts, run, signal))
 }
 
-async function trainWithVerl(plan: VerlTrainingPlan, run: RunDirectory, signal: AbortSignal): Promise<RunReport> {
+async function trainWithVerl(plan: VerlTrainingPlan, parts: RolloutParts, run: RunDirectory, signal: AbortSignal): Promise<RunReport> {
   const { store, emit, warnings } = run
   // verl works in this folder, from which a relative path would lead elsewhere.
   const path = resolve(run.path)
@@ -70,6 +79,7 @@ async function trainWithVerl(plan: VerlTrainingPlan, run: RunDirectory, signal: 
   const engine = { simd: 'auto' as const, threads: null }
   const model =
     plan.model ?? (await makeModel({ ...plan, configDirectory: plan.config.directory, engine }, path, store, { emit, signal, warmUpMs }))
+  const promptNotes = await checkModelPrompts(plan.config, model, [plan.train, plan.test])
   const incarnation = randomUUID()
   const name = basename(path)
   const verlPlan = planRun(plan, { path, name, model, incarnation, resume: run.resumed })
@@ -77,8 +87,6 @@ async function trainWithVerl(plan: VerlTrainingPlan, run: RunDirectory, signal: 
     throw new TrainError('CONFIG_INVALID', verlPlan.problems.join('\n'), { details: { problems: verlPlan.problems } })
   await writeRunFiles(verlPlan, plan)
   const resumedFromStep = resumableStep(verlPlan.checkpoints)
-  const reward = await plan.createReward()
-  if (reward) stack.defer(() => reward.close())
   const sampler = createEpisodeSampler(store, watchTruncation(emit, longerAnswers(plan, verlPlan)))
   const watch = createRunWatch()
   const failures = createFailureTally()
@@ -101,7 +109,7 @@ async function trainWithVerl(plan: VerlTrainingPlan, run: RunDirectory, signal: 
       plan,
       model,
       isFolder: existsSync(join(model, 'config.json')),
-      reward,
+      parts,
       store,
       path,
       toTask: createRowTasks(plan),
@@ -125,7 +133,7 @@ async function trainWithVerl(plan: VerlTrainingPlan, run: RunDirectory, signal: 
   await store.setState(verlStateKey, { checkpoints: verlPlan.checkpoints, model, python: plan.python.path } satisfies VerlRunState)
   await history.begin({ incarnation, resumedFromStep })
   emit(startEvent({ plan, verlPlan, stage, model, path, resumedFromStep, resumed: run.resumed }))
-  for (const message of [...plan.findings, ...verlPlan.notes])
+  for (const message of [...plan.findings, ...promptNotes, ...verlPlan.notes])
     emit({ type: 'warning-raised', at: Date.now(), code: 'CONFIG_NOTE', message })
 
   const { python } = plan

@@ -1,8 +1,11 @@
 import { existsSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { checkTemplate } from '@aworld-train/chat'
+import { checkTemplate, loadChatModel } from '@aworld-train/chat'
 import { TrainError } from '@aworld-train/protocol'
 import { resolveKey, type VerlConfig } from '@aworld-train/trainer-verl'
+import type { LoadedDataset } from '@aworld-train/training'
+import { longPromptNotes } from '../checks/long-prompts.ts'
+import { contextLengthOf } from './plan-run.ts'
 
 /** The model that a training begins with: a folder, a name of the Hugging Face hub, or `null` where a warm-up makes it. Throws CONFIG_INVALID. */
 export function findStartingModel(
@@ -40,6 +43,18 @@ export async function checkModelTemplate(config: VerlConfig, model: string): Pro
       details: { directory: model },
     })
   return problems
+}
+
+/** What to say of prompts that leave the model of a folder no room to answer; throws where none of the training fits. A template that verl renders with instead is not known here. */
+export async function checkModelPrompts(
+  config: VerlConfig,
+  directory: string,
+  datasets: readonly [LoadedDataset, ...(LoadedDataset | null)[]],
+): Promise<readonly string[]> {
+  const contextLength = contextLengthOf(directory)
+  if (contextLength === null || stringAt(config, 'actor_rollout_ref.model.custom_chat_template') !== null) return []
+  const chat = await loadChatModel({ directory, templateArguments: config.settings.model.templateArguments })
+  return longPromptNotes(datasets, { chat, contextLength })
 }
 
 /** A key's text; `null` where it has none. */

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Environment, Reward } from '@aworld-train/core'
+import type { Environment } from '@aworld-train/core'
 import type { Gateway } from '@aworld-train/gateway'
 import { channelPath, type ErrorCode, type RunEvent, TrainError } from '@aworld-train/protocol'
 import {
@@ -20,6 +20,7 @@ import { solutionText } from '@aworld-train/training'
 import { policyName } from '../local/check-models.ts'
 import { openAgentSide } from '../stage/agent-side.ts'
 import { countCalls } from '../stage/count-calls.ts'
+import type { RolloutParts } from '../stage/rollout-parts.ts'
 import type { VerlTrainingPlan } from './verl-training-plan.ts'
 
 export interface VerlStageOptions {
@@ -27,7 +28,8 @@ export interface VerlStageOptions {
   /** A Hugging Face folder; a name on the Hub, whose files come from verl. */
   readonly model: string
   readonly isFolder: boolean
-  readonly reward: Reward | null
+  /** Stay open when the stage closes. */
+  readonly parts: RolloutParts
   readonly store: OwnedRunStore
   /** The run directory. */
   readonly path: string
@@ -58,7 +60,7 @@ const refusals: ReadonlySet<string> = new Set(['TEMPLATE_MISMATCH', 'TEMPLATE_UN
 
 /** Opens the stage on loopback behind a random token; what was opened is closed again when a later part fails. */
 export async function openVerlStage(options: VerlStageOptions): Promise<VerlStage> {
-  const { plan, model, isFolder, reward, store, path, toTask, onEvent, onRefused } = options
+  const { plan, model, isFolder, parts, store, path, toTask, onEvent, onRefused } = options
   const { settings } = plan.config
   const warn = ({ code, message }: { code: string; message: string }) => onEvent({ type: 'warning-raised', at: Date.now(), code, message })
   await using stack = new AsyncDisposableStack()
@@ -83,7 +85,7 @@ export async function openVerlStage(options: VerlStageOptions): Promise<VerlStag
     seed: plan.seed,
     program: plan.program,
     agentDirectory: plan.agent.directory,
-    reward,
+    ...parts,
     store,
     answerKey: (taskId) => answers.answerKey(taskId),
     concurrency: settings.concurrency,
@@ -131,7 +133,7 @@ export async function openVerlStage(options: VerlStageOptions): Promise<VerlStag
   return {
     engine,
     gateway: side.gateway,
-    environment: side.environment,
+    environment: parts.environment,
     runner: runner as InProcessRolloutRunner,
     channel,
     engineCalls: counted.calls,

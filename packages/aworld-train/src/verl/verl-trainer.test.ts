@@ -219,6 +219,23 @@ describe('what stands against a training with verl', () => {
     expect(existsSync(join(directory, 'runs'))).toBe(false)
   })
 
+  it('includes a dead tool server, and nothing is written', async () => {
+    const mcpConfig = { mcpServers: { desk: { command: 'node', args: ['-e', 'process.exit(3)'] } } }
+    const { made } = trainer({ agent: new Agent({ name: 'answerer', mcpConfig }) })
+    await expect(made.train()).rejects.toMatchObject({
+      code: 'ENVIRONMENT_START_FAILED',
+      message: expect.stringMatching(/"desk".*exited with code 3/),
+    })
+    expect(existsSync(join(directory, 'runs'))).toBe(false)
+  })
+
+  it('includes prompts of which none leaves the model room', async () => {
+    const long = { id: 'long', prompt: 'Is 4 a number? '.repeat(400), answer: 'yes', data_source: 'numbers' }
+    const { made } = trainer({ trainDataset: [long, { ...long, id: 'longer', prompt: `${long.prompt} Is it?` }] })
+    await expect(made.train()).rejects.toMatchObject({ code: 'POLICY_CONTEXT_OVERFLOW', message: expect.stringContaining('task "longer"') })
+    expect(readdirSync(join(directory, 'runs'))).toEqual([])
+  })
+
   it('is no group of one: ours is refused, one that verl would train on raw rewards is warned of', async () => {
     const training = { steps: 1, promptsPerStep: 2 }
     const ours = trainer({}, { training: { ...training, samplesPerPrompt: 1 } }).made

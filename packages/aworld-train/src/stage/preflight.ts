@@ -1,0 +1,112 @@
+import type { AgentDeclaration, AgentProgram, Environment, Reward } from '@aworld-train/core'
+import { type Task, TrainError, toTrainError } from '@aworld-train/protocol'
+import type { LoadedDataset, RewardSource } from '@aworld-train/training'
+import { collectProblems } from '../checks/collect-problems.ts'
+import { referenceEpisode } from './reference-episode.ts'
+
+export interface PreflightPlan {
+  readonly program: Pick<AgentProgram, 'agents'>
+  readonly rewardSource: RewardSource | null
+  readonly train: Pick<LoadedDataset, 'tasks' | 'answers'>
+}
+
+export interface PreflightOptions {
+  readonly signal: AbortSignal
+  /** Told once where something takes long. */
+  readonly onWait: (message: string) => void
+}
+
+/** How long other checks may go on to name their problem after one has failed. */
+const othersMs = 2_000
+const waitMs = 5_000
+
+/**
+ * Leases the tools of every agent once, and scores one answer with a reward given by path. Throws what is wrong, all of it at
+ * once. A server that is slow to start has its own deadline, unless something else is known to be dead.
+ */
+export async function preflight(
+  { environment, reward }: { readonly environment: Environment; readonly reward: Reward | null },
+  { program, rewardSource, train }: PreflightPlan,
+  { signal, onWait }: PreflightOptions,
+): Promise<void> {
+  const pending = new Set<string>()
+  const others = new AbortController()
+  const together = AbortSignal.any([signal, others.signal])
+  let giveUp: NodeJS.Timeout | undefined
+  const wait = setTimeout(() => onWait(`Waiting for ${[...pending].join(', ')}.`), waitMs)
+
+  async function check(name: string, work: () => Promise<unknown>): Promise<void> {
+    pending.add(name)
+    try {
+      await work()
+    } catch (error) {
+      giveUp ??= setTimeout(() => others.abort(), othersMs)
+      throw error
+    } finally {
+      pending.delete(name)
+    }
+  }
+
+  const checks = program.agents.flatMap((agent) =>
+    agent.mcpConfig ? [check(`the tools of agent "${agent.name}"`, () => listTools(environment, agent, together))] : [],
+  )
+  const task = answeredTask(train)
+  if (typeof rewardSource === 'string' && reward && task)
+    checks.push(check(`the reward ${rewardSource}`, () => scoreReference({ reward, source: rewardSource, task, train, program }, together)))
+  const settled = await Promise.allSettled(checks)
+  clearTimeout(wait)
+  clearTimeout(giveUp)
+  signal.throwIfAborted()
+
+  const problems = collectProblems()
+  const messages = new Set<string>()
+  for (const result of settled) {
+    if (result.status === 'fulfilled' || result.reason === others.signal.reason) continue
+    const problem = toTrainError(result.reason, 'ENVIRONMENT_START_FAILED')
+    // Agents that share a server have one problem together.
+    if (!messages.has(problem.message)) problems.add(problem)
+    messages.add(problem.message)
+  }
+  problems.throwAny()
+}
+
+/** Names of the tools that an agent has, from a lease that is given back. */
+export async function listTools(environment: Environment, agent: AgentDeclaration, signal: AbortSignal): Promise<string[]> {
+  const { name, mcpConfig, mcpServers, blackToolActions } = agent
+  if (!mcpConfig) return []
+  const lease = await environment.lease({ rollout: 'preflight', attempt: 0, agent: name, mcpConfig, mcpServers, blackToolActions }, signal)
+  try {
+    return (await lease.tools.list()).map((tool) => tool.name)
+  } finally {
+    await lease.close()
+  }
+}
+
+/** The first task whose answer is known. */
+export function answeredTask({ tasks, answers }: PreflightPlan['train']): Task | undefined {
+  return tasks.find(({ id }) => {
+    const groundTruth = answers.get(id)?.groundTruth
+    return groundTruth !== null && groundTruth !== undefined
+  })
+}
+
+export interface ScoreReferenceInput {
+  readonly reward: Reward
+  readonly source: RewardSource
+  readonly task: Task
+  readonly train: PreflightPlan['train']
+  readonly program: PreflightPlan['program']
+}
+
+/** The reward of an agent that says the known answer at once. What the reward throws names its file, its function and the task. */
+export async function scoreReference({ reward, source, task, train, program }: ScoreReferenceInput, signal: AbortSignal): Promise<number> {
+  const answer = train.answers.get(task.id) ?? { version: 1, taskId: task.id, groundTruth: null }
+  try {
+    return (await reward.score({ task, episode: referenceEpisode(task, answer, program.agents), answer }, signal)).reward
+  } catch (error) {
+    if (signal.aborted) throw signal.reason
+    const { code, message } = toTrainError(error, 'REWARD_FAILED')
+    const name = typeof source === 'string' ? source : `"${reward.name}"`
+    throw new TrainError(code, `The reward ${name} cannot score the known answer of task "${task.id}": ${message}`, { cause: error })
+  }
+}

@@ -1,0 +1,46 @@
+import type { AgentProgram, Environment, Reward } from '@aworld-train/core'
+import { createEnvironment } from '@aworld-train/environment'
+import type { RunEvent } from '@aworld-train/protocol'
+import { type PreflightPlan, preflight } from './preflight.ts'
+
+/** What rollouts need beside a policy. */
+export interface RolloutParts {
+  readonly environment: Environment
+  /** `null`: nothing is scored on this side. */
+  readonly reward: Reward | null
+}
+
+/** What they are made from. */
+export interface RolloutPartsPlan {
+  readonly program: Pick<AgentProgram, 'agents'>
+  /** Folder that relative paths of the agent are relative to. */
+  readonly agentDirectory: string
+  createReward(): Promise<Reward | null>
+}
+
+/** Opens them; `stack` closes them. */
+export async function openRolloutParts(
+  stack: AsyncDisposableStack,
+  { agentDirectory, createReward }: RolloutPartsPlan,
+): Promise<RolloutParts> {
+  const environment = stack.adopt(createEnvironment({ baseDirectory: agentDirectory }), (each) => each.close())
+  const reward = stack.adopt(await createReward(), (each) => each?.close())
+  return { environment, reward }
+}
+
+export interface TriedPartsOptions {
+  readonly signal: AbortSignal
+  readonly onEvent?: ((event: RunEvent) => void) | undefined
+}
+
+/** Opens them and tries each once, so that a run with a dead part ends before it has begun. */
+export async function openTriedParts(
+  stack: AsyncDisposableStack,
+  plan: RolloutPartsPlan & PreflightPlan,
+  { signal, onEvent }: TriedPartsOptions,
+): Promise<RolloutParts> {
+  const parts = await openRolloutParts(stack, plan)
+  const onWait = (message: string) => onEvent?.({ type: 'warning-raised', at: Date.now(), code: 'PREFLIGHT_WAITS', message })
+  await preflight(parts, plan, { signal, onWait })
+  return parts
+}
