@@ -134,6 +134,8 @@ export interface Dialect {
   readonly path: string
   /** The list of a request that holds the conversation so far. */
   readonly historyField: string
+  /** Header of every answer that names the request. */
+  readonly requestIdHeader: string
   /**
    * Throws GATEWAY_BAD_REQUEST or GATEWAY_INPUT_UNSUPPORTED naming the field. `json` is the text that `body` was parsed
    * from, in which items of the history may be missing; `memory` holds earlier answers that the request may refer to.

@@ -12,6 +12,8 @@ export interface HttpFailure {
   readonly retry: boolean
   /** When to repeat it; `null` where nobody knows. */
   readonly retryAfterSeconds: number | null
+  /** What the client and the log know the request by. */
+  readonly requestId: string
   /** The methods that the path has, where it was another. */
   readonly allow?: string | undefined
 }
@@ -69,7 +71,10 @@ const numberOf = (value: unknown) => (typeof value === 'number' ? value : null)
 const textOf = (value: unknown) => (typeof value === 'string' ? value : null)
 
 /** The answer to `error`. A client may repeat a call only where nothing was sampled in it. */
-export function toHttpFailure(error: TrainError, { sampled }: { sampled: boolean }): HttpFailure {
+export function toHttpFailure(
+  error: TrainError,
+  { sampled, requestId }: { readonly sampled: boolean; readonly requestId: string },
+): HttpFailure {
   const { code, message, retryable, details } = error
   const retry = retryable && !sampled
   const retryAfterSeconds = retry ? numberOf(details?.['retryAfterSeconds']) : null
@@ -78,8 +83,8 @@ export function toHttpFailure(error: TrainError, { sampled }: { sampled: boolean
     const status = numberOf(details?.['status']) ?? answer.status
     const name = textOf(details?.['code']) ?? statusCodes[status] ?? answer.code
     const allow = textOf(details?.['allow']) ?? undefined
-    return { ...answer, status, code: name, param: textOf(details?.['param']), message, retry, retryAfterSeconds, allow }
+    return { ...answer, status, code: name, param: textOf(details?.['param']), message, retry, retryAfterSeconds, requestId, allow }
   }
   const status = retry ? 503 : 500
-  return { status, type: 'server_error', code: code.toLowerCase(), param: null, message, retry, retryAfterSeconds }
+  return { status, type: 'server_error', code: code.toLowerCase(), param: null, message, retry, retryAfterSeconds, requestId }
 }

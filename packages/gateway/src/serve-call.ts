@@ -44,6 +44,7 @@ export interface ServeCallOptions {
   readonly body: Buffer
   readonly response: ServerResponse
   readonly observed: CallObservation
+  readonly requestId: string
 }
 
 /** How far a call has come, however it goes on: its recorded turn, the answer that has begun, and whether that is a stream. */
@@ -96,7 +97,7 @@ function serve(served: ServedCall, ended: CallEnd): void {
 }
 
 function endCall({ options, active, progress }: ServedCall, cause: unknown): void {
-  const { parts, session, agent, dialect, response, observed } = options
+  const { parts, session, agent, dialect, response, observed, requestId } = options
   const { counters, logger } = parts
   if (cause === undefined) observed.ended(null, null)
   else {
@@ -106,8 +107,8 @@ function endCall({ options, active, progress }: ServedCall, cause: unknown): voi
     observed.ended(error, active.lost())
     if (error) {
       if (concernsSession(error)) session.failure ??= error
-      const failure = toHttpFailure(error, { sampled: progress.turn !== null })
-      if (failure.status >= 500) logger?.warn(error.message, { rollout: session.request.rollout, agent: agent.name, error })
+      const failure = toHttpFailure(error, { sampled: progress.turn !== null, requestId })
+      if (failure.status >= 500) logger?.warn(error.message, { rollout: session.request.rollout, agent: agent.name, requestId, error })
       if (progress.answer) progress.answer.fail(failure)
       else sendFailure(dialect, response, failure, progress.stream)
     }

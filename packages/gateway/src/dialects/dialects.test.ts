@@ -78,9 +78,10 @@ describeDialect({
   dialect: messages,
   client: messagesClient,
   unreadable: [{ type: 'image', source: {} }, { type: 'document' }, { type: 'search_result' }, { type: 'constructor' }],
-  failureShape: ({ type, message, code, param }) => ({
+  failureShape: ({ type, message, code, param }, requestId) => ({
     type: 'error',
     error: { type, message, code, param, details: { error_code: code } },
+    request_id: requestId,
   }),
   refused: [
     ['no body', 'null', 'body'],

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { BodyError, discardBody, readBody } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
@@ -57,13 +58,17 @@ async function readCallBody(request: IncomingMessage, response: ServerResponse, 
   }
 }
 
-async function serveSide(
-  parts: GatewayParts,
-  { agent }: Grant,
-  path: string,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
+/** A request on its way. */
+interface Asked {
+  readonly id: string
+  readonly route: Route
+  /** What it is answered in. */
+  readonly dialect: Dialect
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+}
+
+async function serveSide(parts: GatewayParts, { agent }: Grant, { route: { path }, request, response }: Asked): Promise<void> {
   const { method = '' } = request
   const side = sideRequest(path)
   if (!side) {
@@ -84,13 +89,8 @@ async function serveSide(
   sendText(response, 200, 'application/json', json)
 }
 
-async function serveAgent(
-  parts: GatewayParts,
-  { session, agent }: Grant,
-  dialect: Dialect,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
+async function serveAgent(parts: GatewayParts, { session, agent }: Grant, asked: Asked): Promise<void> {
+  const { id: requestId, dialect, request, response } = asked
   const { counters, observer } = parts
   checkRoom(session, counters)
   const body = await readCallBody(request, response, parts)
@@ -98,13 +98,14 @@ async function serveAgent(
   if (session.closing) throw unknownUrl()
   checkRoom(session, counters)
   const { rollout, attempt } = session.request
-  const observed = observer.begin({ rollout, attempt, agent: agent.name, dialect: dialect.name }, request.headers)
-  serveCall({ parts, session, agent, dialect, body, response, observed })
+  const observed = observer.begin({ rollout, attempt, agent: agent.name, dialect: dialect.name, requestId }, request.headers)
+  serveCall({ parts, session, agent, dialect, body, response, observed, requestId })
 }
 
 const reading = ['GET', 'HEAD']
 
-async function answer(parts: HttpParts, route: Route, dialect: Dialect, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function answer(parts: HttpParts, asked: Asked): Promise<void> {
+  const { route, dialect, request, response } = asked
   const { kind, path } = route
   const grant = kind === 'agent' ? parts.capabilities.find(route.capability) : undefined
   if (kind === 'unknown' || (kind === 'agent' && !grant) || (kind === 'admin' && !parts.admin)) throw unknownUrl()
@@ -117,26 +118,27 @@ async function answer(parts: HttpParts, route: Route, dialect: Dialect, request:
     await sendState(kind, parts.state, response)
   } else if (grant && dialects.has(path)) {
     checkMethod(path, request.method, ['POST'])
-    await serveAgent(parts.gateway, grant, dialect, request, response)
-  } else if (grant) await serveSide(parts.gateway, grant, path, request, response)
+    await serveAgent(parts.gateway, grant, asked)
+  } else if (grant) await serveSide(parts.gateway, grant, asked)
 }
 
-/** Answers HTTP requests; errors have the shape of the dialect that is asked, else OpenAI's. */
+/** Answers HTTP requests; errors have the shape of the dialect that is asked, and every answer the id of its request. */
 export function createRequestHandler(parts: HttpParts): (request: IncomingMessage, response: ServerResponse) => void {
   return (request, response) => {
     const { authorization, 'x-api-key': apiKey } = request.headers
     const route = toRoute(request.url ?? '', authorization, apiKey)
     const dialect = dialectOf(route.path, request.headers)
-    const fail = (cause: unknown) => {
+    const id = `req_${randomUUID().replaceAll('-', '')}`
+    response.setHeader(dialect.requestIdHeader, id)
+    answer(parts, { id, route, dialect, request, response }).catch((cause: unknown) => {
       const error = cause instanceof TrainError ? cause : new TrainError('GATEWAY_FAILED', `The gateway failed: ${cause}`, { cause })
       const { refusals } = parts.gateway.counters
       if (error.code === 'GATEWAY_UNAUTHORIZED') refusals['unknown-url']++
       if (error.code === 'SERVICE_UNAUTHORIZED') refusals.unauthorized++
-      const failure = toHttpFailure(error, { sampled: false })
+      const failure = toHttpFailure(error, { sampled: false, requestId: id })
       if (failure.allow !== undefined) refusals['wrong-path']++
       sendFailure(dialect, response, failure, false)
       if (!request.complete) discardBody(request)
-    }
-    answer(parts, route, dialect, request, response).catch(fail)
+    })
   }
 }

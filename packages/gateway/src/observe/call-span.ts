@@ -8,6 +8,7 @@ export interface CallIdentity {
   readonly attempt: number
   readonly agent: string
   readonly dialect: string
+  readonly requestId: string
 }
 
 const scope = '@aworld-train/gateway'
@@ -24,7 +25,7 @@ function nobodyListens(): boolean {
  */
 export function startCallSpan(
   model: string,
-  { rollout, attempt, agent, dialect }: CallIdentity,
+  { rollout, attempt, agent, dialect, requestId }: CallIdentity,
   headers: IncomingHttpHeaders,
 ): Span | null {
   if (nobodyListens()) return null
@@ -43,6 +44,7 @@ export function startCallSpan(
         'aworld_train.attempt': attempt,
         'aworld_train.agent': agent,
         'aworld_train.dialect': dialect,
+        'aworld_train.request_id': requestId,
       },
     },
     propagation.extract(ROOT_CONTEXT, headers),

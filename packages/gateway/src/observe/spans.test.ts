@@ -43,6 +43,7 @@ test('a call is a span by the GenAI conventions, in the trace of its client', as
     'aworld_train.rollout': 'r-1',
     'aworld_train.attempt': 2,
     'aworld_train.dialect': 'chat-completions',
+    'aworld_train.request_id': expect.stringMatching(/^req_/),
     'aworld_train.continued': false,
   })
   const written = JSON.stringify([span!.attributes, span!.events, span!.name])

@@ -17,7 +17,7 @@ export interface DescribeDialectOptions {
   /** Parts of a message that are not text. */
   readonly unreadable: readonly Body[]
   /** What the dialect says of a failure: `type`, `code`, `message` and `param` in its own shape. */
-  readonly failureShape: (fields: { type: string; code: string; message: string; param: string | null }) => object
+  readonly failureShape: (fields: { type: string; code: string; message: string; param: string | null }, requestId: string) => object
 }
 
 const decodeBody = (dialect: Dialect, body: unknown, memory = createResponseMemory()): ModelCall => {
@@ -260,7 +260,11 @@ export function describeDialect({ dialect, client, refused, unreadable, failureS
         const error = caught(() => decodeBody(dialect, client.bodyWithPart(part)))
         expect(error.code).toBe('GATEWAY_INPUT_UNSUPPORTED')
         expect(error.details?.['param']).toMatch(/^(messages|input)\[0\]\.content\[0\]\.type$/)
-        expect(toHttpFailure(error, { sampled: false })).toMatchObject({ status: 400, code: 'input_unsupported', retry: false })
+        expect(toHttpFailure(error, { sampled: false, requestId: 'req_1' })).toMatchObject({
+          status: 400,
+          code: 'input_unsupported',
+          retry: false,
+        })
       }
     })
 
@@ -317,13 +321,9 @@ export function describeDialect({ dialect, client, refused, unreadable, failureS
 
     test('failures have its own shape, whole and in a stream', () => {
       const error = new TrainError('POLICY_CONTEXT_OVERFLOW', 'Too long.', { details: { param: 'messages' } })
-      const failure = toHttpFailure(error, { sampled: false })
-      const shape = failureShape({
-        type: 'invalid_request_error',
-        code: 'context_length_exceeded',
-        message: 'Too long.',
-        param: 'messages',
-      })
+      const failure = toHttpFailure(error, { sampled: false, requestId: 'req_1' })
+      const fields = { type: 'invalid_request_error', code: 'context_length_exceeded', message: 'Too long.', param: 'messages' }
+      const shape = failureShape(fields, 'req_1')
       expect(JSON.parse(dialect.encodeFailure(failure))).toEqual(shape)
 
       const encoder = dialect.createStream(headOf({ ...simple, stream: true }))

@@ -9,6 +9,7 @@ export const chatCompletions: Dialect = {
   name: 'chat-completions',
   path: '/chat/completions',
   historyField: 'messages',
+  requestIdHeader: 'x-request-id',
   decode: decodeRequest,
   encode: encodeResponse,
   createStream,

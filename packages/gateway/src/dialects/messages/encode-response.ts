@@ -81,7 +81,7 @@ const errorTypes: Readonly<Record<number, string>> = {
 }
 
 /** An error in Anthropic's shape, with the field beside it and the code twice: its client looks for reasons in `details`. */
-export function encodeFailure({ status, message, code, param }: HttpFailure): string {
+export function encodeFailure({ status, message, code, param, requestId }: HttpFailure): string {
   const type = errorTypes[status] ?? 'api_error'
-  return JSON.stringify({ type: 'error', error: { type, message, code, param, details: { error_code: code } } })
+  return JSON.stringify({ type: 'error', error: { type, message, code, param, details: { error_code: code } }, request_id: requestId })
 }

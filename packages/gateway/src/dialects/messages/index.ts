@@ -9,6 +9,7 @@ export const messages: Dialect = {
   name: 'messages',
   path: '/messages',
   historyField: 'messages',
+  requestIdHeader: 'request-id',
   decode: decodeRequest,
   encode: encodeResponse,
   createStream,

@@ -14,6 +14,7 @@ export const responses: Dialect = {
   name: 'responses',
   path: '/responses',
   historyField: 'input',
+  requestIdHeader: 'x-request-id',
   decode: decodeRequest,
   encode: encodeResponse,
   createStream,
