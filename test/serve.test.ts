@@ -47,12 +47,19 @@ const settings = {
 async function serve(name: string, config: object) {
   const file = join(project, `${name}.yaml`)
   await writeFile(file, JSON.stringify(config))
-  const child = spawn(process.execPath, [join(repository, 'packages/cli/src/main.ts'), 'serve', '--config', file], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-    env: { ...process.env, NODE_OPTIONS: '--conditions=@aworld-train/source' },
+  return await start(['--config', file])
+}
+
+async function start(options: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  const child = spawn(process.execPath, [join(repository, 'packages/cli/src/main.ts'), 'serve', ...options], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, NODE_OPTIONS: '--conditions=@aworld-train/source', ...env },
   })
   children.push(child)
   let shown = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    shown += text
+  })
   await new Promise<void>((resolve, reject) => {
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
       shown += text
@@ -132,6 +139,40 @@ it('serves plain clients, sessions of other programs and rollouts, and keeps wha
   await again.close()
   expect(await second.end('SIGTERM')).toBe(0)
   expect(second.shown()).toContain('nothing was under way any more')
+}, 60_000)
+
+it('plain clients keep their address and their key over restarts, whose log never shows the key', async () => {
+  const key = 'a-key-that-clients-send'
+  await writeFile(join(project, 'client.key'), `${key}\n`)
+  const clients = { path: 'agents', key: { file: 'client.key' } }
+  const config = { models: settings.models, aliases: settings.aliases, sampling: settings.sampling, gateway: { port: 0 }, clients }
+  const first = await serve('address', config)
+  expect(first.baseUrl).toBe(`${first.url}/agents/v1`)
+  const client = new OpenAI({ baseURL: first.baseUrl, apiKey: key, maxRetries: 0 })
+  const ask = () => client.chat.completions.create({ model: 'any', messages: [{ role: 'user', content: 'Is 12 even?' }] })
+  expect((await ask()).usage?.completion_tokens).toBeGreaterThan(0)
+  const lost = new OpenAI({ baseURL: `${first.url}/v1`, apiKey: key, maxRetries: 0 })
+  await expect(lost.chat.completions.create({ model: 'any', messages: [] })).rejects.toMatchObject({
+    status: 404,
+    message: expect.stringContaining('"aworld-train serve" prints it'),
+  })
+  await first.end('SIGKILL')
+
+  const port = new URL(first.url).port
+  const second = await serve('address', { ...config, gateway: { port: Number(port) } })
+  expect((await ask()).usage?.completion_tokens).toBeGreaterThan(0)
+  await second.end('SIGKILL')
+  const model = join(folder, 'model')
+  const third = await start([model, '--port', port, '--path', 'agents', '--key-env', 'CLIENT_KEY'], { CLIENT_KEY: key })
+  expect(third.baseUrl).toBe(first.baseUrl)
+  expect((await ask()).usage?.completion_tokens).toBeGreaterThan(0)
+  for (const each of [first, second, third]) expect(each.shown()).not.toContain(key)
+
+  await writeFile(join(project, 'both.yaml'), JSON.stringify({ ...config, gateway: { port: 0, adminToken: key } }))
+  const both = runServer({ file: join(project, 'both.yaml'), signal: AbortSignal.abort(), write: () => {} })
+  await expect(both).rejects.toMatchObject({ code: 'CONFIG_INVALID', message: expect.stringMatching(/clients.key is the admin token/) })
+  const bad = await runCli(['serve', model, '--path', 'agents'])
+  expect([bad.code, bad.stderr]).toEqual([2, expect.stringMatching(/--path needs --key-env or --key-file/)])
 }, 60_000)
 
 it('at a signal it waits for what is under way, then says what it cut off', async () => {

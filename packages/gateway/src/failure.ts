@@ -41,7 +41,9 @@ export function unsupportedInput(kind: string, param: string): TrainError {
 
 /** The one answer to a URL that is unknown, closed or forged. */
 export function unknownUrl(): TrainError {
-  return new TrainError('GATEWAY_UNAUTHORIZED', 'Unknown URL. Use the base URL of a rollout that is still running.')
+  const message =
+    'No agent is served under this URL. Use the whole base URL: "aworld-train serve" prints it for plain clients, the answer to POST /v1/sessions has one for each agent, and a rollout gives its own, which ends with it.'
+  return new TrainError('GATEWAY_UNAUTHORIZED', message)
 }
 
 interface Answer {

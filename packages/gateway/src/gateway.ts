@@ -4,6 +4,7 @@ import { openHttpServer, type PolicySession, type SessionRequest } from '@aworld
 import { TrainError } from '@aworld-train/protocol'
 import { createCapabilities } from './capability.ts'
 import { createCounters, toGatewayCounts } from './counters.ts'
+import { createFixedAddresses } from './fixed-addresses.ts'
 import { openFrozenClients } from './frozen/frozen-client.ts'
 import { createGate } from './gate.ts'
 import { createHistoryWatch } from './history-watch.ts'
@@ -50,6 +51,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     frozen,
   }
   const capabilities = createCapabilities<Grant>()
+  const addresses = createFixedAddresses<Grant>()
   const sessions = new Map<string, { readonly session: PolicySession; readonly state: SessionState }>()
 
   const eventLoop = monitorEventLoopDelay({ resolution: 10 })
@@ -68,6 +70,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const http: HttpParts = {
     gateway: parts,
     capabilities,
+    addresses,
     state: { models, gate, exposition: createExposition(sources), draining: () => draining },
     admin: admin ? createAdminApi({ admin, open, models }) : null,
   }
@@ -99,6 +102,19 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     for (const { state } of sessions.values()) for (const call of state.calls) call.keepAwake.beat()
   }, limits.keepAwakeMs)
 
+  /** The address of one agent: one that nobody can guess, or the one that was asked for. */
+  function grant({ rollout, attempt, address, agents }: SessionRequest, granted: Grant) {
+    const agent = granted.agent.name
+    if (!address) {
+      const capability = capabilities.grant(rollout, attempt, agent, granted)
+      const end = () => capabilities.revoke(capability)
+      return { agent, end, endpoint: { baseUrl: `${url}/r/${capability}/v1`, apiKey: capability } }
+    }
+    if (agents.length !== 1) throw new TrainError('CONFIG_INVALID', 'A fixed address is that of one agent; declare one, or leave it out.')
+    const { path, key } = address
+    return { agent, end: addresses.grant(address, granted), endpoint: { baseUrl: `${url}${path && `/${path}`}/v1`, apiKey: key } }
+  }
+
   function open(request: SessionRequest): PolicySession {
     const key = `${request.attempt}:${request.rollout}`
     if (sessions.has(key)) {
@@ -106,12 +122,9 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       throw new TrainError('GATEWAY_BAD_REQUEST', message)
     }
     const state = createSessionState(request, models)
-    const granted = new Map<string, string>()
-    for (const agent of state.agents.values()) {
-      granted.set(agent.name, capabilities.grant(request.rollout, request.attempt, agent.name, { session: state, agent }))
-    }
+    const granted = Array.from(state.agents.values(), (agent) => grant(request, { session: state, agent }))
     const revoke = () => {
-      for (const capability of granted.values()) capabilities.revoke(capability)
+      for (const { end } of granted) end()
       sessions.delete(key)
     }
     const release = () => {
@@ -120,8 +133,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     }
     const session = createSession({
       state,
-      url,
-      capabilities: granted,
+      endpoints: new Map(granted.map(({ agent, endpoint }) => [agent, endpoint])),
       graceMs: limits.abortGraceMs,
       revoke,
       flush: recorder.flush,

@@ -1,3 +1,4 @@
+export { keyProblem, pathProblem } from './fixed-addresses.ts'
 export { createGateway } from './gateway.ts'
 export type { ChatRoute, FrozenPrice, FrozenRoute, ModelRoute, TokenRoute } from './models/routes.ts'
 export {

@@ -32,7 +32,7 @@ test('a closed URL, a forged one and an unknown one give the same answer', async
   }
   expect(answers[0]!.json()).toEqual({
     error: {
-      message: 'Unknown URL. Use the base URL of a rollout that is still running.',
+      message: expect.stringMatching(/^No agent is served under this URL.*"aworld-train serve" prints it/),
       type: 'invalid_request_error',
       param: null,
       code: 'not_found',

@@ -1,13 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { PolicySession } from '@aworld-train/core'
+import type { PolicyEndpoint, PolicySession } from '@aworld-train/core'
 import { TrainError, type Trajectory } from '@aworld-train/protocol'
 import { recordedOf, type SessionState, toTrajectories } from './session-state.ts'
 
 export interface SessionOptions {
   readonly state: SessionState
-  readonly url: string
   /** By agent. */
-  readonly capabilities: ReadonlyMap<string, string>
+  readonly endpoints: ReadonlyMap<string, Pick<PolicyEndpoint, 'baseUrl' | 'apiKey'>>
   /** How long the last calls may take to end. */
   readonly graceMs: number
   /** Makes the URLs unknown. */
@@ -51,16 +50,16 @@ async function endSession({ state, graceMs, revoke, flush, release }: SessionOpt
 
 /** The open URLs of one attempt, over its state. */
 export function createSession(options: SessionOptions): PolicySession {
-  const { state, url, capabilities } = options
+  const { state, endpoints } = options
   let ended: Promise<readonly Trajectory[]> | undefined
   return {
     endpoint(agent) {
-      const capability = capabilities.get(agent)
-      if (capability === undefined) {
-        const known = [...capabilities.keys()].join(', ')
+      const endpoint = endpoints.get(agent)
+      if (!endpoint) {
+        const known = [...endpoints.keys()].join(', ')
         throw new TrainError('AGENT_INVALID', `Agent "${agent}" is not declared in this rollout; declared are: ${known}.`)
       }
-      return { baseUrl: `${url}/r/${capability}/v1`, apiKey: capability, model: state.agents.get(agent)!.home.name }
+      return { ...endpoint, model: state.agents.get(agent)!.home.name }
     },
     trajectories: () => toTrajectories(state),
     failure: () => state.failure,

@@ -25,7 +25,11 @@ export const errorCatalogue = {
   TOOL_SERVER_DIED: row('environment', true, 'Read the stderr of the server; it has been replaced.'),
   TOOL_RESULT_INVALID: row('environment', false, 'Make the tool answer valid UTF-8 within the size limit.'),
   GATEWAY_BAD_REQUEST: row('gateway', false, 'Correct the request.'),
-  GATEWAY_UNAUTHORIZED: row('gateway', false, 'Use the base URL of a rollout that is still running.'),
+  GATEWAY_UNAUTHORIZED: row(
+    'gateway',
+    false,
+    'Use the whole base URL that serve prints, or that of a session or a rollout that is still open.',
+  ),
   HOST_REFUSED: row(
     'gateway',
     false,
@@ -55,7 +59,7 @@ export const errorCatalogue = {
   STORE_FAILED: row('store', false, 'Read the cause; what was not acknowledged is not in the store.'),
   ROLLOUT_UNKNOWN: row('trainer', false, 'Use the id that submitting the rollout returned.'),
   ROLLOUT_CONFLICT: row('trainer', false, 'Use another key; this one belongs to a different rollout.'),
-  SERVICE_UNAUTHORIZED: row('trainer', false, 'Send the token of the service as "Authorization: Bearer …".'),
+  SERVICE_UNAUTHORIZED: row('trainer', false, 'Send the token of the service, or the key of the address, as "Authorization: Bearer …".'),
   ROLLOUT_INVALID: row('trainer', false, 'Correct the request; the field is named.'),
   ROLLOUT_QUEUE_FULL: row('trainer', true, 'Submit the rollout again when others have ended, or raise limits.maxQueuedBytes.'),
   ROLLOUT_CANCELLED: row('trainer', true, 'Run the same command again; the rollout runs again.'),

@@ -1,10 +1,12 @@
 import { resolve } from 'node:path'
 import { loadChatModel } from '@aworld-train/chat'
+import type { FixedAddress } from '@aworld-train/core'
 import { createLocalEngine } from '@aworld-train/engine-local'
 import { createGateway } from '@aworld-train/gateway'
 import { TrainError } from '@aworld-train/protocol'
 import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'
+import { readClientKey } from '../serve/read-serve-config.ts'
 import { runServer } from '../serve/run-server.ts'
 import { openTurnLog } from './turn-log.ts'
 
@@ -13,6 +15,25 @@ const maxCallsInFlight = 256
 
 /** A server has no end, so it forgets: with 32,768 tokens of context these are about 130 MB of prompts. */
 const maxKeptTurns = 1000
+
+interface AddressOptions {
+  readonly path?: string | undefined
+  readonly keyEnv?: string | undefined
+  readonly keyFile?: string | undefined
+}
+
+/** The address that is the same at every start; `null` where none is asked for. Throws CONFIG_INVALID. */
+function readAddress({ path, keyEnv, keyFile }: AddressOptions): FixedAddress | null {
+  if (keyEnv !== undefined && keyFile !== undefined)
+    throw new TrainError('CONFIG_INVALID', 'Name the key with --key-env or with --key-file, not both.')
+  if (keyEnv !== undefined) return { path: path ?? '', key: readClientKey({ env: keyEnv }, '--key-env', '.') }
+  if (keyFile !== undefined) return { path: path ?? '', key: readClientKey({ file: keyFile }, '--key-file', '.') }
+  if (path === undefined) return null
+  throw new TrainError(
+    'CONFIG_INVALID',
+    '--path needs --key-env or --key-file: a URL that can be guessed is open to every program that reaches it.',
+  )
+}
 
 export const serve = defineCommand({
   arguments: [{ name: 'model', description: 'Hugging Face folder of the model; or give --config' }],
@@ -23,6 +44,15 @@ export const serve = defineCommand({
       .default('127.0.0.1')
       .describe('address to listen on; anything but loopback exposes the model and needs --insecure, or --config with tls'),
     port: z.int().min(0).max(65_535).default(8080).describe('port to listen on, 0 for any free one'),
+    path: z
+      .string()
+      .optional()
+      .describe('first part of the base URL, which is then the same at every start; needs --key-env or --key-file'),
+    keyEnv: z
+      .string()
+      .optional()
+      .describe('environment variable with the key that clients send; the base URL is then the same at every start'),
+    keyFile: z.string().optional().describe('file with that key'),
     insecure: z.boolean().optional().describe('listen beyond loopback without encryption, on a network that is trusted'),
     temperature: z.number().min(0).default(1).describe('sampling temperature; 0 is greedy'),
     maxTokens: z.int().min(1).default(512).describe('tokens of one completion'),
@@ -39,6 +69,7 @@ export const serve = defineCommand({
       await runServer({ file: options.config, signal, write: (text) => void process.stdout.write(text) })
       return undefined
     }
+    const address = readAddress(options)
     await using stack = new AsyncDisposableStack()
     const model = resolve(folder as string)
     const local = stack.adopt(await createLocalEngine({ model, simd: options.simd }), (each) => each.close())
@@ -66,11 +97,12 @@ export const serve = defineCommand({
       agents: [{ name: 'client', trainable: true }],
       maxKeptTurns,
       maxCallsInFlight,
+      ...(address && { address }),
       ...(record && { onTurn: (_agent, turn) => record.append(turn) }),
     })
     const { baseUrl, model: name } = session.endpoint('client')
     process.stdout.write(
-      `model    ${name}, ${local.tier.simd} SIMD, ${local.tier.threads} threads\nbaseURL  ${baseUrl}\n         any API key; the last ${maxKeptTurns} turns are kept in memory, ${options.record === undefined ? 'no turn on disk (--record FILE)' : `every turn in ${options.record}`}; Ctrl-C ends\n`,
+      `model    ${name}, ${local.tier.simd} SIMD, ${local.tier.threads} threads\nbaseURL  ${baseUrl}\n         ${address ? 'the key that was named' : 'any API key'}; the last ${maxKeptTurns} turns are kept in memory, ${options.record === undefined ? 'no turn on disk (--record FILE)' : `every turn in ${options.record}`}; Ctrl-C ends\n`,
     )
     await new Promise<void>((done) => (signal.aborted ? done() : signal.addEventListener('abort', () => done(), { once: true })))
     await session.close()

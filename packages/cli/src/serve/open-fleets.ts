@@ -40,7 +40,7 @@ const unset: readonly (readonly [keyof Settings, unknown])[] = [
 const addressOf = ({ kind, urls }: RemoteModel) => `${kind} ${urls.map((url) => url.replace(/\/+$/, '')).join(' ')}`
 
 /** Models of the same servers share a fleet: a limit counts for all of them, and an update reaches each server once. */
-export function createFleets(stack: AsyncDisposableStack): FleetOf {
+export function createFleets(stack: AsyncDisposableStack, directory: string): FleetOf {
   const fleets = new Map<string, First>()
 
   function check(name: string, model: RemoteModel, first: First): void {
@@ -62,7 +62,7 @@ export function createFleets(stack: AsyncDisposableStack): FleetOf {
     const options = {
       replicas: urls,
       ...limits,
-      ...(apiKey !== null && { apiKey: readSecret(apiKey, `models.${name}.apiKey`) }),
+      ...(apiKey !== null && { apiKey: readSecret(apiKey, `models.${name}.apiKey`, directory) }),
     }
     const created = model.kind === 'vllm' ? createVllmFleet({ ...options, loadMethod: model.loadMethod }) : createSglangFleet(options)
     const fleet = stack.adopt(await created, (each) => each.close())

@@ -140,7 +140,7 @@ async function openModel(name: string, model: ServeModel, options: OpenModelsOpt
 /** Opens every model of a configuration, in its order. */
 export async function openModels(options: OpenModelsOptions): Promise<OpenedModel[]> {
   const opened: OpenedModel[] = []
-  const fleetOf = createFleets(options.stack)
+  const fleetOf = createFleets(options.stack, options.directory)
   for (const [name, model] of Object.entries(options.config.models)) opened.push(await openModel(name, model, options, fleetOf))
   return opened
 }

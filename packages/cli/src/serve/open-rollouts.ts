@@ -117,7 +117,8 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
           }),
           (each) => each.close(),
         )
-  const token = settings.token === null ? (isLoopback(settings.host) ? null : randomToken()) : readSecret(settings.token, 'rollouts.token')
+  const token =
+    settings.token === null ? (isLoopback(settings.host) ? null : randomToken()) : readSecret(settings.token, 'rollouts.token', directory)
   const { maxQueuedBytes: _, ...limits } = settings.limits
   const server = stack.adopt(
     await createRolloutServer({

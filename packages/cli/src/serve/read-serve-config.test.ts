@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { limitRows } from './print-table.ts'
-import { parseServeConfig, readSecret, readServeConfig } from './read-serve-config.ts'
+import { parseServeConfig, readClientKey, readSecret, readServeConfig } from './read-serve-config.ts'
 
 const local = { kind: 'local', path: './model' }
 const frozen = { kind: 'frozen', baseUrl: 'https://api.example.com/v1', model: 'large' }
@@ -68,6 +68,20 @@ test('what a value would have to be is said in words of the configuration', () =
       { gateway: { allowedHosts: ['https://a.example:8080'] } },
       '"gateway.allowedHosts.0" is "https://a.example:8080": must be a name alone, such as gateway.example, without scheme and port.',
     ],
+    [
+      { clients: { path: 'agents' } },
+      '"clients.path" needs "clients.key": a URL that can be guessed is open to every program that reaches it.',
+    ],
+    [
+      { clients: { path: 'a/b', key: { env: 'KEY' } } },
+      '"clients.path" is "a/b": must be one part of a URL: at most 128 letters, digits, "_" and "-".',
+    ],
+    [
+      { clients: { path: 'health', key: { env: 'KEY' } } },
+      '"clients.path" is "health": must be another than v1, r, health, ready, metrics, which the gateway has for itself.',
+    ],
+    [{ clients: { path: 5, key: { env: 'KEY' } } }, '"clients.path" is 5: must be text.'],
+    [{ clients: { key: 5 } }, '"clients.key" is 5: must be text, or must be a section.'],
     [{ drainMs: 1e10 }, '"drainMs" is 10000000000: must be at most 2147483647.'],
     [{ gateway: { limits: { maxKeptBytes: 0 } } }, '"gateway.limits.maxKeptBytes" is 0: must be at least 1.'],
     [{ gateway: { port: '80' } }, '"gateway.port" is "80": must be a number.'],
@@ -122,9 +136,24 @@ test('a file is YAML or JSON; what is neither, or not there, is said', () => {
 })
 
 test('a secret comes from the file or from the environment, which must have it', () => {
-  expect(readSecret('in the file', 'a')).toBe('in the file')
-  expect(() => readSecret({ env: 'AWORLD_TRAIN_NOT_SET' }, 'rollouts.token')).toThrow(
+  expect(readSecret('in the configuration', 'a', folder)).toBe('in the configuration')
+  expect(() => readSecret({ env: 'AWORLD_TRAIN_NOT_SET' }, 'rollouts.token', folder)).toThrow(
     /rollouts.token is to be read from AWORLD_TRAIN_NOT_SET, which is not set/,
+  )
+})
+
+test('a secret comes from a file of its own, and a key of clients is one that headers carry', () => {
+  const file = join(folder, 'key')
+  const read = (text: string) => {
+    writeFileSync(file, text)
+    return readClientKey({ file: 'key' }, 'clients.key', folder)
+  }
+  expect(read('0123456789abcdef\n')).toBe('0123456789abcdef')
+  expect(() => read(' \n')).toThrow(/clients.key is to be read from .*key, which is empty/)
+  expect(() => read('short')).toThrow(/clients.key is shorter than 16 characters; take a random one/)
+  expect(() => read('0123456789 abcdef')).toThrow(/clients.key has characters that no header carries/)
+  expect(() => readSecret({ file: 'none' }, 'gateway.adminToken', folder)).toThrow(
+    /gateway.adminToken cannot be read: .*none.*correct its path/,
   )
 })
 

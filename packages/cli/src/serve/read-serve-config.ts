@@ -1,10 +1,12 @@
 import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { didYouMean } from '@aworld-train/core'
+import { keyProblem } from '@aworld-train/gateway'
 import { TrainError } from '@aworld-train/protocol'
 import { describeIssue } from '@aworld-train/training'
 import { parseDocument } from 'yaml'
 import type { z } from 'zod'
-import { ServeConfig } from './serve-config.ts'
+import { type Secret, ServeConfig } from './serve-config.ts'
 
 type Path = readonly PropertyKey[]
 
@@ -64,11 +66,13 @@ export function parseServeConfig(value: unknown, file: string): ServeConfig {
   const parsed = ServeConfig.safeParse(value)
   const problems = (parsed.error?.issues ?? []).flatMap((issue) => toSentences(issue, value))
   if (parsed.success) {
-    const { models, defaultModel, aliases, rollouts, recording } = parsed.data
+    const { models, defaultModel, aliases, rollouts, recording, clients } = parsed.data
     const known = Object.keys(models)
     for (const [key, name] of [['defaultModel', defaultModel], ...Object.entries(aliases).map(([alias, to]) => [`aliases.${alias}`, to])])
       if (typeof name === 'string' && !known.includes(name))
         problems.push(`"${key}" is "${name}", which is no key of "models".${didYouMean(name, known)}`)
+    if (clients && clients.path !== null && clients.key === null)
+      problems.push('"clients.path" needs "clients.key": a URL that can be guessed is open to every program that reaches it.')
     if (rollouts && recording === null)
       problems.push('"rollouts" needs "recording": what is finished is kept there, so that it survives a restart.')
     const channels = known.filter((name) => models[name]?.kind === 'channel')
@@ -96,10 +100,30 @@ export function readServeConfig(file: string): ServeConfig {
   return parseServeConfig(document.toJS() ?? {}, file)
 }
 
-/** A secret of the configuration. Throws CONFIG_INVALID where its environment variable is not set. */
-export function readSecret(secret: string | { readonly env: string }, what: string): string {
+/** A secret of the configuration. Throws CONFIG_INVALID where its environment variable is not set, or its file holds none. */
+export function readSecret(secret: Secret, what: string, directory: string): string {
   if (typeof secret === 'string') return secret
+  if ('file' in secret) return readSecretFile(resolve(directory, secret.file), what)
   const value = process.env[secret.env]
   if (value) return value
   throw new TrainError('CONFIG_INVALID', `${what} is to be read from ${secret.env}, which is not set; set it, or name another variable.`)
+}
+
+function readSecretFile(file: string, what: string): string {
+  try {
+    const value = readFileSync(file, 'utf8').trim()
+    if (value !== '') return value
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new TrainError('CONFIG_INVALID', `${what} cannot be read: ${reason}; correct its path.`, { cause })
+  }
+  throw new TrainError('CONFIG_INVALID', `${what} is to be read from ${file}, which is empty; write the secret into it.`)
+}
+
+/** The key of plain clients. Throws CONFIG_INVALID as `readSecret`, and for a key that is too short or that no header carries. */
+export function readClientKey(secret: Secret, what: string, directory: string): string {
+  const key = readSecret(secret, what, directory)
+  const problem = keyProblem(key)
+  if (problem) throw new TrainError('CONFIG_INVALID', `${what} ${problem}.`)
+  return key
 }

@@ -1,14 +1,14 @@
 import { dirname, join, resolve } from 'node:path'
-import type { PolicySession } from '@aworld-train/core'
+import type { FixedAddress, PolicySession } from '@aworld-train/core'
 import { createGateway, type Gateway } from '@aworld-train/gateway'
-import { channelPath } from '@aworld-train/protocol'
+import { channelPath, TrainError } from '@aworld-train/protocol'
 import { openTurnLog, type TurnLog } from '../commands/turn-log.ts'
 import { type OpenedModel, openModels } from './open-models.ts'
 import { type OpenedRollouts, openRollouts } from './open-rollouts.ts'
 import { ownRecording } from './own-recording.ts'
 import { limitRows, toTable } from './print-table.ts'
 import { randomToken } from './random-token.ts'
-import { readSecret, readServeConfig } from './read-serve-config.ts'
+import { readClientKey, readSecret, readServeConfig } from './read-serve-config.ts'
 import { readTls } from './read-tls.ts'
 import type { ServeConfig } from './serve-config.ts'
 
@@ -67,13 +67,23 @@ async function openGateway(
   })
 }
 
+/** The address of plain clients that is the same at every start; `null` where none is asked for. */
+function readAddress({ clients }: ServeConfig, adminToken: string, directory: string): FixedAddress | null {
+  if (!clients || clients.key === null) return null
+  const key = readClientKey(clients.key, 'clients.key', directory)
+  if (key !== adminToken) return { path: clients.path ?? '', key }
+  throw new TrainError('CONFIG_INVALID', 'clients.key is the admin token; take another, or every client of the model may open sessions.')
+}
+
 function openClients(
   { clients, sampling, defaultModel }: ServeConfig,
   models: readonly OpenedModel[],
   gateway: Gateway,
   turns: TurnLog | null,
+  address: FixedAddress | null,
 ) {
   if (clients === null) return null
+  const { maxCallsInFlight, maxKeptTurns } = clients
   const home = models.find(({ name }) => name === (defaultModel ?? models[0]!.name))!
   // A trainer samples for the rollouts that it submitted, and for nobody else.
   if (home.channel) return null
@@ -85,7 +95,9 @@ function openClients(
     policy: home.name,
     sampling,
     agents: [{ name: 'client', trainable: home.route.kind !== 'frozen' }],
-    ...clients,
+    maxCallsInFlight,
+    maxKeptTurns,
+    ...(address && { address }),
     ...(turns && { onTurn: (agent, turn) => turns.append(turn, { rollout: 'clients', attempt: 0, agent }) }),
   })
 }
@@ -95,7 +107,8 @@ function describe({ config, models, gateway, adminToken, clients, rollouts }: Ru
     index === 0 ? 'models' : '',
     `${name}: ${description}`,
   ])
-  if (clients) rows.push(['baseURL', `${clients.endpoint('client').baseUrl}  (any API key)`])
+  const key = config.clients?.key ? 'the configured key' : 'any API key'
+  if (clients) rows.push(['baseURL', `${clients.endpoint('client').baseUrl}  (${key})`])
   rows.push(['gateway', `${gateway.url}  /health /ready /metrics, POST /v1/sessions`])
   if (models.some(({ publish }) => publish)) rows.push(['weights', 'POST /v1/models/NAME/weights, with the admin token'])
   const { host, publicUrl } = config.gateway
@@ -114,7 +127,7 @@ function describe({ config, models, gateway, adminToken, clients, rollouts }: Ru
   rows.push(['recording', config.recording ?? 'nothing is kept'])
   const limits = [toTable(limitRows(config.gateway.limits), '  ')]
   const rolloutLimits = config.rollouts && { concurrency: config.rollouts.concurrency, ...config.rollouts.limits }
-  const clientLimits = config.clients && { ...config.clients }
+  const clientLimits = config.clients && { maxCallsInFlight: config.clients.maxCallsInFlight, maxKeptTurns: config.clients.maxKeptTurns }
   if (clientLimits) limits.push(`limits of clients\n${toTable(limitRows(clientLimits), '  ')}`)
   if (rolloutLimits) limits.push(`limits of rollouts\n${toTable(limitRows(rolloutLimits), '  ')}`)
   for (const [name, model] of Object.entries(config.models))
@@ -152,10 +165,12 @@ export async function runServer({ file, signal, write }: RunServerOptions): Prom
   const recording = config.recording === null ? null : resolve(directory, config.recording)
   if (recording !== null) stack.adopt(await ownRecording(recording), (each) => each.release())
   const turns = recording === null ? null : stack.adopt(await openTurnLog(join(recording, 'turns.jsonl')), (each) => each.close())
-  const adminToken = config.gateway.adminToken === null ? randomToken() : readSecret(config.gateway.adminToken, 'gateway.adminToken')
+  const adminToken =
+    config.gateway.adminToken === null ? randomToken() : readSecret(config.gateway.adminToken, 'gateway.adminToken', directory)
+  const address = readAddress(config, adminToken, directory)
   const models = await openModels({ config, directory, recording, stack })
   const gateway = stack.adopt(await openGateway(config, models, directory, adminToken, turns), (each) => each.close())
-  const clients = openClients(config, models, gateway, turns)
+  const clients = openClients(config, models, gateway, turns, address)
   const rollouts =
     config.rollouts === null || recording === null
       ? null

@@ -1,3 +1,4 @@
+import { pathProblem } from '@aworld-train/gateway'
 import { RolloutLimits, RowSelection, Sampling } from '@aworld-train/protocol'
 import { FrozenModelSettings } from '@aworld-train/training'
 import { z } from 'zod'
@@ -8,8 +9,9 @@ const longestMs = 2 ** 31 - 1
 const ms = z.int().min(1).max(longestMs)
 const count = z.int().min(1)
 
-/** A secret: in the file, or better in an environment variable. */
-const Secret = z.union([z.string().min(1), z.strictObject({ env: z.string().min(1) })])
+/** A secret: in the configuration, or better in an environment variable or a file of its own. */
+const Secret = z.union([z.string().min(1), z.strictObject({ env: z.string().min(1) }), z.strictObject({ file: z.string().min(1) })])
+export type Secret = z.infer<typeof Secret>
 
 const Tls = z.strictObject({
   /** File with the certificate chain in PEM. */
@@ -146,6 +148,18 @@ export type RemoteModel = z.infer<typeof VllmModel> | z.infer<typeof SglangModel
 
 /** One endless session for plain clients, whose base URL is printed. Above `maxCallsInFlight` they get 503. */
 export const ClientSettings = z.strictObject({
+  /** Makes the base URL one that survives a restart, `…/v1`, and is asked of every request; `null`: the URL is the secret, and another at every start. */
+  key: Secret.nullable().default(null),
+  /** With `key`, what stands before `/v1`; `null`: nothing. */
+  path: z
+    .string()
+    .min(1)
+    .superRefine((path, context) => {
+      const problem = pathProblem(path)
+      if (problem) context.addIssue({ code: 'custom', message: problem })
+    })
+    .nullable()
+    .default(null),
   maxCallsInFlight: count.default(256),
   /** Turns that are kept in memory. */
   maxKeptTurns: count.default(1_000),

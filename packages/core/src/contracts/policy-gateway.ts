@@ -2,6 +2,14 @@ import type { Sampling, Trajectory } from '@aworld-train/protocol'
 import type { PolicyEndpoint } from './agent-program.ts'
 import type { AttemptLog } from './turn-log.ts'
 
+/** An address for a session without an end, which is the same after a restart. */
+export interface FixedAddress {
+  /** One part of a URL: the base URL is `{gateway}/{path}/v1`, or `{gateway}/v1` where it is empty. */
+  readonly path: string
+  /** Asked of every request, as the bearer token or `x-api-key`. */
+  readonly key: string
+}
+
 export interface SessionRequest {
   readonly rollout: string
   readonly attempt: number
@@ -22,6 +30,8 @@ export interface SessionRequest {
   readonly maxFrozenTokens?: number | undefined
   /** Calls at once, of a session that is no rollout; the call above it is refused with 503. Unbounded for rollouts, whose calls wait. */
   readonly maxCallsInFlight?: number | undefined
+  /** Of a session with one agent, in place of a URL that nobody can guess. */
+  readonly address?: FixedAddress | undefined
   /**
    * Turns of each agent that are held, for a session without an end; unbounded by default. The call after that many begins
    * a new record: its conversation goes on from its messages instead of from the sampled ids, once.

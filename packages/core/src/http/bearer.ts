@@ -2,11 +2,14 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 
 const digest = (text: string) => createHash('sha256').update(text).digest()
 
-/** A check of `Authorization: Bearer …` against one token, in a time that says nothing of how much of it was right. */
+/** A check against one secret, in a time that says nothing of how much of it was right. */
+export function createSecretCheck(secret: string): (candidate: string) => boolean {
+  const expected = digest(secret)
+  return (candidate) => timingSafeEqual(digest(candidate), expected) && candidate !== ''
+}
+
+/** A check of `Authorization: Bearer …` against one token. */
 export function createBearerCheck(token: string): (authorization: string | undefined) => boolean {
-  const expected = digest(token)
-  return (authorization) => {
-    const given = authorization?.slice(0, 7).toLowerCase() === 'bearer ' ? authorization.slice(7).trim() : ''
-    return timingSafeEqual(digest(given), expected) && given !== ''
-  }
+  const isToken = createSecretCheck(token)
+  return (authorization) => isToken(authorization?.slice(0, 7).toLowerCase() === 'bearer ' ? authorization.slice(7).trim() : '')
 }

@@ -1,4 +1,4 @@
-export { createBearerCheck } from './bearer.ts'
+export { createBearerCheck, createSecretCheck } from './bearer.ts'
 export { checkExposure, type Exposure, isLoopback } from './exposure.ts'
 export {
   type HttpLimits,

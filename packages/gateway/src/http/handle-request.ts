@@ -9,6 +9,7 @@ import type { Counters } from '../counters.ts'
 import { dialectOf, dialects } from '../dialects/index.ts'
 import { sideRequest } from '../dialects/side-requests.ts'
 import { badRequest, checkMethod, toHttpFailure, unknownUrl } from '../failure.ts'
+import type { FixedAddresses } from '../fixed-addresses.ts'
 import { type GatewayParts, serveCall } from '../serve-call.ts'
 import type { AgentState, SessionState } from '../session-state.ts'
 import { sendFailure, sendText } from '../stages/encode.ts'
@@ -27,6 +28,7 @@ export interface Grant {
 export interface HttpParts {
   readonly gateway: GatewayParts
   readonly capabilities: Capabilities<Grant>
+  readonly addresses: FixedAddresses<Grant>
   readonly state: StateParts
   /** `null` where the gateway is steered in process only. */
   readonly admin: AdminApi | null
@@ -104,11 +106,21 @@ async function serveAgent(parts: GatewayParts, { session, agent }: Grant, asked:
 
 const reading = ['GET', 'HEAD']
 
+/** What the URL and its key open, if anything. Throws SERVICE_UNAUTHORIZED for the wrong key of an address. */
+function findGrant({ capabilities, addresses }: HttpParts, route: Route): Grant | null {
+  if (route.kind !== 'agent' && route.kind !== 'address') return null
+  if (route.kind === 'agent') return capabilities.find(route.capability) ?? null
+  const { address, key } = route
+  const byKey = address === '' && key !== null ? capabilities.find(key) : undefined
+  return byKey ?? addresses.find(address, key) ?? null
+}
+
 async function answer(parts: HttpParts, asked: Asked): Promise<void> {
   const { route, dialect, request, response } = asked
   const { kind, path } = route
-  const grant = kind === 'agent' ? parts.capabilities.find(route.capability) : undefined
-  if (kind === 'unknown' || (kind === 'agent' && !grant) || (kind === 'admin' && !parts.admin)) throw unknownUrl()
+  const grant = findGrant(parts, route)
+  const isAgent = kind === 'agent' || kind === 'address'
+  if (kind === 'unknown' || (isAgent && !grant) || (kind === 'admin' && !parts.admin)) throw unknownUrl()
   if (kind === 'admin') await parts.admin?.handle(path, request, response)
   else if (isModels(path)) {
     checkMethod(path, request.method, reading)

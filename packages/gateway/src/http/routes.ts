@@ -1,8 +1,10 @@
 /** What a URL asks for; `path` is what stands behind `/v1` and the capability. */
 export type Route =
   | { readonly kind: 'health' | 'ready' | 'metrics' | 'models' | 'admin' | 'unknown'; readonly path: string }
-  /** `capability` is the part of the URL, or of a header, that names and opens an agent's record. */
+  /** `capability` is the part of the URL that names and opens an agent's record. */
   | { readonly kind: 'agent'; readonly capability: string; readonly path: string }
+  /** `address` is the part before `/v1`, which may be none; `key` is the bearer token, or Anthropic's `x-api-key`. */
+  | { readonly kind: 'address'; readonly address: string; readonly key: string | null; readonly path: string }
 
 /** The name of a model stands percent-encoded. */
 export const weightsPath = /^\/models\/([^/]+)\/weights$/
@@ -19,7 +21,7 @@ const isSessions = (path: string): boolean => path === '/sessions' || path.start
 /** Some clients put `/v1` behind their base URL and some do not, so a path may begin with none, one or two. */
 const withoutVersion = (path: string): string => path.replace(/^(?:\/v1){1,2}(?=\/)/, '')
 
-/** Reads `/r/{capability}/…`, with `/v1` or without, or `/v1/…` with the capability as the bearer token or as Anthropic's `x-api-key`. */
+/** Reads `/r/{capability}/…` and `/{address}/…`, with `/v1` or without, and `/v1/…`, where the key may be a capability. */
 export function toRoute(url: string, authorization: string | undefined, apiKey?: string | string[] | undefined): Route {
   const query = url.indexOf('?')
   const whole = query < 0 ? url : url.slice(0, query)
@@ -30,10 +32,15 @@ export function toRoute(url: string, authorization: string | undefined, apiKey?:
   }
   const state = states.get(whole)
   if (state) return state
+  const bearer = authorization?.startsWith('Bearer ') ? authorization.slice(7).trim() : null
+  const key = bearer ?? (typeof apiKey === 'string' ? apiKey : null)
+  if (!whole.startsWith('/v1/')) {
+    const end = whole.indexOf('/', 1)
+    if (end < 0) return { kind: 'unknown', path: whole }
+    return { kind: 'address', address: whole.slice(1, end), key, path: withoutVersion(whole.slice(end)) }
+  }
   const path = withoutVersion(whole)
-  if (!whole.startsWith('/v1/')) return { kind: 'unknown', path }
   if (isSessions(path) || weightsPath.test(path)) return { kind: 'admin', path }
   if (isModels(path)) return { kind: 'models', path }
-  if (authorization?.startsWith('Bearer ')) return { kind: 'agent', capability: authorization.slice(7).trim(), path }
-  return typeof apiKey === 'string' ? { kind: 'agent', capability: apiKey, path } : { kind: 'unknown', path }
+  return { kind: 'address', address: '', key, path }
 }

@@ -1,0 +1,48 @@
+import { createSecretCheck, type FixedAddress } from '@aworld-train/core'
+import { TrainError } from '@aworld-train/protocol'
+
+/** Addresses that last over a restart, each opened by its key: `/{path}/v1`, or `/v1` where the path is empty. */
+export interface FixedAddresses<Value> {
+  /** Gives what ends the address. Throws CONFIG_INVALID for a path or a key that cannot be one, or that is taken. */
+  grant(address: FixedAddress, value: Value): () => void
+  /** `undefined` where nothing is; throws SERVICE_UNAUTHORIZED for a wrong key. */
+  find(path: string, key: string | null): Value | undefined
+}
+
+/** What stands first in other paths of a gateway. */
+const taken: ReadonlySet<string> = new Set(['v1', 'r', 'health', 'ready', 'metrics'])
+
+const minKeyLength = 16
+
+/** What is wrong with a path as one part of a URL; `null` where nothing is. */
+export function pathProblem(path: string): string | null {
+  if (!/^[A-Za-z0-9_-]{0,128}$/.test(path)) return 'must be one part of a URL: at most 128 letters, digits, "_" and "-"'
+  return taken.has(path) ? `must be another than ${[...taken].join(', ')}, which the gateway has for itself` : null
+}
+
+/** What is wrong with a key as one that a header carries; `null` where nothing is. */
+export function keyProblem(key: string): string | null {
+  if (key.length < minKeyLength) return `is shorter than ${minKeyLength} characters; take a random one`
+  return /^[\x21-\x7e]+$/.test(key) ? null : 'has characters that no header carries; take letters and digits, without spaces'
+}
+
+export function createFixedAddresses<Value>(): FixedAddresses<Value> {
+  const entries = new Map<string, { readonly isKey: (key: string) => boolean; readonly value: Value }>()
+  return {
+    grant({ path, key }, value) {
+      const problem = pathProblem(path) ?? (entries.has(path) ? 'is the address of another session' : null)
+      if (problem) throw new TrainError('CONFIG_INVALID', `The path of an address, "${path.slice(0, 200)}", ${problem}.`)
+      const wrong = keyProblem(key)
+      if (wrong) throw new TrainError('CONFIG_INVALID', `The key of an address ${wrong}.`)
+      entries.set(path, { isKey: createSecretCheck(key), value })
+      return () => void entries.delete(path)
+    },
+    find(path, key) {
+      const entry = entries.get(path)
+      if (!entry) return undefined
+      if (key !== null && entry.isKey(key)) return entry.value
+      const message = 'The key is missing or wrong; send the one of this address as "Authorization: Bearer …" or as x-api-key.'
+      throw new TrainError('SERVICE_UNAUTHORIZED', message)
+    },
+  }
+}
