@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { describeTokenEngine } from '@aworld-train/testing'
+import { describeLearner, describeTokenEngine } from '@aworld-train/testing'
 import { afterAll } from 'vitest'
 import { createLocalEngine, type LocalEngine } from './local-engine.ts'
 import { makeTinyFolder } from './testing/tiny-model.ts'
@@ -21,4 +21,10 @@ describeTokenEngine({
     await engines.get(engine)!.learner.publish()
   },
   draws: true,
+})
+
+describeLearner({
+  name: 'local',
+  create: () => createLocalEngine({ model: folder.directory, threads: 2, simd: 'plain' }),
+  learningRate: 1e-2,
 })
