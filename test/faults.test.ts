@@ -147,7 +147,7 @@ describe('a run folder that cannot be used', () => {
     }
   })
 
-  it('of another version: refused when it is named, passed over when it is not', async () => {
+  it('of another version: refused, named or not, and never passed over in silence', async () => {
     const project = await makeProject(folder, model)
     const trainer = await openTrainer(project)
     const { path } = await trainer.train()
@@ -160,8 +160,10 @@ describe('a run folder that cannot be used', () => {
     expect(named.code).not.toBe(0)
     const replayed = await runCli(['replay', path])
     expect(replayed.stderr).toMatch(/has format 99/)
-    const { path: other } = await (await openTrainer(project)).train()
-    expect(other).not.toBe(path)
+    const unnamed = await runCli(['train', project.folder])
+    expect(unnamed.stderr).toMatch(/manifest\.json cannot be used \(.*has format 99, this version reads \d+\), .*move the folder away, or start a new run with --new\.\n$/)
+    expect(unnamed).toMatchObject({ code: 1, stdout: '' })
+    expect(await project.runs()).toEqual([path])
   })
 
   it('of two processes the second is refused, and the first goes on', async () => {

@@ -1,4 +1,4 @@
-import { mkdir, readdir, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { openRunStore } from './open-run-store.ts'
@@ -33,12 +33,33 @@ test('the same command resumes the newest unfinished run of equal configuration'
   await start(runPath, { configurationHash: 'other' })
   await start(runPath, { name: 'another' })
   await start(runPath, { finished: true })
-  await mkdir(join(runPath, 'elements-garbage'))
-  await writeFile(join(runPath, 'elements-garbage', 'manifest.json'), 'not JSON')
+  await mkdir(join(runPath, 'no run'))
   await writeFile(join(runPath, 'file'), '')
   expect(await resolveRun({ runPath, ...command })).toEqual({ path: old, resumed: true })
   const newer = await start(runPath)
   expect(await resolveRun({ runPath, ...command })).toEqual({ path: newer, resumed: true })
+})
+
+const manifests: readonly [name: string, code: string, text: string | null][] = [
+  ['no JSON', 'STORE_CORRUPT', '{"version":1,"na'],
+  ['empty', 'STORE_CORRUPT', ''],
+  ['missing beside the database', 'STORE_CORRUPT', null],
+  ['of another version', 'STORE_VERSION', '{"version":7}'],
+]
+
+test.each(manifests)('where a manifest is %s nothing is started or resumed in its place', async (_name, code, text) => {
+  await using folder = await temporaryFolder()
+  const runPath = folder.path
+  await start(runPath)
+  const path = await start(runPath)
+  const file = join(path, 'manifest.json')
+  await (text === null ? rm(file) : writeFile(file, text))
+  const before = await readdir(runPath)
+  const refused = { code, message: expect.stringMatching(`${file} cannot be used .*Put the file back, move .* away, or .* --new`) }
+  await expect(resolveRun({ runPath, ...command })).rejects.toMatchObject(refused)
+  expect(await readdir(runPath)).toEqual(before)
+  expect((await resolveRun({ runPath, ...command, fresh: true })).resumed).toBe(false)
+  expect((await resolveRun({ runPath, ...command, name: 'another' })).resumed).toBe(false)
 })
 
 test('a new run is made when asked for, or when every other is finished', async () => {

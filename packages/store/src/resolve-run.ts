@@ -22,7 +22,8 @@ export interface ResolvedRun {
 
 /**
  * Which directory the command works in: the one named by `resume`, else the newest unfinished run of equal configuration,
- * else a new `<runPath>/<name>-<time>/`. Rejects with CONFIG_INVALID when the named run is missing or of another configuration.
+ * else a new `<runPath>/<name>-<time>/`. Rejects with CONFIG_INVALID when the named run is missing or of another configuration,
+ * and with STORE_CORRUPT or STORE_VERSION where a manifest that cannot be read may be that of the run to resume.
  */
 export async function resolveRun(options: ResolveRunOptions): Promise<ResolvedRun> {
   const { runPath, name, configurationHash, fresh = false, resume } = options
@@ -31,7 +32,9 @@ export async function resolveRun(options: ResolveRunOptions): Promise<ResolvedRu
   }
   if (resume !== undefined) return { path: await namedRun(runPath, resume, configurationHash), resumed: true }
   if (!fresh) {
-    const unfinished = (await runsBelow(runPath)).filter(
+    const { runs, unreadable } = await runsBelow(runPath)
+    for (const { path, error } of unreadable) if (mayBeRunOf(name, path)) throw whichToResume(path, error)
+    const unfinished = runs.filter(
       ({ manifest }) => manifest.name === name && manifest.status === 'running' && manifest.configurationHash === configurationHash,
     )
     const newest = unfinished.sort((a, b) => b.manifest.createdAt - a.manifest.createdAt || (a.path < b.path ? 1 : -1))[0]
@@ -44,7 +47,7 @@ async function namedRun(runPath: string, resume: string, configurationHash: stri
   const path = isAbsolute(resume) || basename(resume) !== resume ? resolve(resume) : join(runPath, resume)
   const manifest = await readManifest(path)
   if (!manifest) {
-    const names = (await runsBelow(runPath)).map((run) => basename(run.path)).sort()
+    const names = (await runsBelow(runPath)).runs.map((run) => basename(run.path)).sort()
     const known = names.length > 0 ? `Runs there: ${names.slice(-10).join(', ')}.` : `There is no run in ${runPath}.`
     throw new TrainError('CONFIG_INVALID', `There is no run ${path}. ${known} Give one of them to --resume, or leave it out.`)
   }
@@ -52,16 +55,41 @@ async function namedRun(runPath: string, resume: string, configurationHash: stri
   return path
 }
 
-/** Runs that can be read; folders of anything else, and of other versions, are passed over. */
-async function runsBelow(runPath: string): Promise<{ path: string; manifest: RunManifest }[]> {
-  const runs: { path: string; manifest: RunManifest }[] = []
+interface RunsBelow {
+  readonly runs: { readonly path: string; readonly manifest: RunManifest }[]
+  readonly unreadable: { readonly path: string; readonly error: unknown }[]
+}
+
+/** Runs by their manifests; folders of anything else are passed over. */
+async function runsBelow(runPath: string): Promise<RunsBelow> {
+  const found: RunsBelow = { runs: [], unreadable: [] }
   for (const entry of await readdir(runPath, { withFileTypes: true }).catch(() => [])) {
     if (!entry.isDirectory()) continue
     const path = join(runPath, entry.name)
-    const manifest = await readManifest(path).catch(() => null)
-    if (manifest) runs.push({ path, manifest })
+    try {
+      const manifest = await readManifest(path)
+      if (manifest) found.runs.push({ path, manifest })
+    } catch (error) {
+      found.unreadable.push({ path, error })
+    }
   }
-  return runs
+  return found
+}
+
+/** By its folder: one that is named as a run of another name is none of this one. */
+function mayBeRunOf(name: string, path: string): boolean {
+  const named = /^(.*)-\d{8}-\d{6}(?:-\d+)?$/.exec(basename(path))?.[1]
+  return named === undefined || named === name
+}
+
+function whichToResume(path: string, error: unknown): TrainError {
+  const { code, message } = toStoreError(error, path)
+  const [what] = message.split(/\. (?=[A-Z])/)
+  return new TrainError(
+    code,
+    `${join(path, 'manifest.json')} cannot be used (${what}), so it cannot be told whether ${path} is the run to resume. Put the file back, move the folder away, or start a new run with --new.`,
+    { cause: error, details: { path } },
+  )
 }
 
 async function makeRunDirectory(runPath: string, name: string): Promise<string> {

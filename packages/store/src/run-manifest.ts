@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { TrainError } from '@aworld-train/protocol'
@@ -35,7 +36,10 @@ export async function readManifest(path: string): Promise<RunManifest | null> {
   try {
     text = await readFile(join(path, 'manifest.json'), 'utf8')
   } catch (error) {
-    if ((error as { code?: string }).code === 'ENOENT') return null
+    if ((error as { code?: string }).code === 'ENOENT') {
+      if (existsSync(join(path, 'run.db'))) throw corrupt(path, 'its manifest.json is missing')
+      return null
+    }
     throw toStoreError(error, path)
   }
   return parseManifest(path, text)
