@@ -1,10 +1,9 @@
 import { existsSync } from 'node:fs'
 import { mkdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { DatabaseSync } from 'node:sqlite'
 import type { RunStore } from '@aworld-train/core'
 import { createEventLog } from './event-log.ts'
-import { openRunDatabase } from './run-database.ts'
+import { closeWrittenDatabase, openRunDatabase } from './run-database.ts'
 import { acquireRunLock } from './run-lock.ts'
 import { ensureManifest, type ManifestInput, type RunManifest, writeManifest } from './run-manifest.ts'
 import { createRunQueries, type RecordedCall, type RunCounts } from './run-queries.ts'
@@ -56,7 +55,7 @@ export async function openRunStore({ path, manifest: input, batchMs = 2 }: RunSt
       if (!database.isOpen) return
       await writer.close()
       queries.close()
-      closeForReaders(database)
+      closeWrittenDatabase(database)
       try {
         await events.close()
       } catch (error) {
@@ -90,16 +89,6 @@ export async function openRunStore({ path, manifest: input, batchMs = 2 }: RunSt
   } catch (error) {
     for (const step of undo.reverse()) await Promise.resolve(step()).catch(() => {})
     throw toStoreError(error, path)
-  }
-}
-
-/** Without a write-ahead log a finished run can be read where nothing may be written. Skipped while a reader has it open. */
-function closeForReaders(database: DatabaseSync): void {
-  try {
-    database.exec('PRAGMA busy_timeout = 0; PRAGMA journal_mode = DELETE')
-  } catch {
-  } finally {
-    database.close()
   }
 }
 

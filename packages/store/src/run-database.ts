@@ -67,6 +67,41 @@ export function startWriteAheadLog(database: DatabaseSync): void {
   database.exec('BEGIN IMMEDIATE; COMMIT')
 }
 
+/**
+ * Closes a database that was written. Without a write-ahead log a finished run can be read where nothing may be written; while
+ * somebody else has it open the log is only emptied, and the last reader to close removes it.
+ */
+export function closeWrittenDatabase(database: DatabaseSync): void {
+  try {
+    database.exec('PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)')
+    endWriteAheadLog(database)
+  } catch {
+    // It stays for a later one; what is in it is as safe as in the database.
+  } finally {
+    database.close()
+  }
+}
+
+/** Closes a database that was read, and removes the log of a run that nobody else has open. */
+export function closeReadDatabase(path: string, database: DatabaseSync): void {
+  database.close()
+  if (!existsSync(join(path, 'run.db-wal'))) return
+  let last: DatabaseSync | undefined
+  try {
+    last = new DatabaseSync(join(path, 'run.db'))
+    endWriteAheadLog(last)
+  } catch {
+    // Its owner or another reader is at work, or nothing may be written here.
+  } finally {
+    last?.close()
+  }
+}
+
+/** Throws at once while another connection is open. */
+function endWriteAheadLog(database: DatabaseSync): void {
+  database.exec('PRAGMA busy_timeout = 0; PRAGMA journal_mode = DELETE')
+}
+
 /** Opens `run.db` to read, beside its owner or alone. */
 export function openRunDatabaseToRead(path: string): DatabaseSync {
   const file = join(path, 'run.db')

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { openRunDatabaseToRead } from './run-database.ts'
+import { closeReadDatabase, openRunDatabaseToRead } from './run-database.ts'
 import { parseManifest, type RunManifest } from './run-manifest.ts'
 import { createRunQueries, type RunQueries } from './run-queries.ts'
 import { toStoreError } from './store-error.ts'
 
-/** A run as anyone but its owner sees it: live or finished, never written. */
+/** A run as anyone but its owner sees it: live or finished. Nothing of it is changed; the last to close a run that has no owner removes its write-ahead log. */
 export interface RunReader extends RunQueries {
   readonly path: string
   readonly manifest: RunManifest
@@ -23,7 +23,7 @@ export function readRun(path: string): RunReader {
       manifest,
       close() {
         queries.close()
-        database.close()
+        closeReadDatabase(path, database)
       },
     }
   } catch (error) {

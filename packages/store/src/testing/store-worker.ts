@@ -4,7 +4,7 @@ import { readRun } from '../run-reader.ts'
 import { episodeOf, runRequest, turnChain } from './run-fixtures.ts'
 
 /**
- * A process that owns a run. `hold PATH` opens and waits. `read PATH` only reads it and says `episodes N`. `work PATH ROLLOUTS` runs rollouts of three turns, written in a thread where
+ * A process that owns a run. `hold PATH` opens and waits. `read PATH` only reads it and says `episodes N`; `watch PATH` keeps it open, and says so once more when it is stopped by SIGTERM. `work PATH ROLLOUTS` runs rollouts of three turns, written in a thread where
  * `threaded` follows, and, every four results, trains them in a step; it says each acknowledged write on a line: `turn KEY ATTEMPT INDEX`,
  * `result KEY ATTEMPT`, `step N KEY…`, and at the end `end`. An error of the catalogue is said as `error CODE MESSAGE`.
  */
@@ -12,6 +12,7 @@ const [mode, path, count, threaded] = process.argv.slice(2) as [string, string, 
 
 try {
   if (mode === 'read') read()
+  else if (mode === 'watch') watch()
   else await own()
 } catch (error) {
   if (!(error instanceof TrainError)) throw error
@@ -23,6 +24,18 @@ function read(): void {
   const run = readRun(path)
   console.log(`episodes ${[...run.episodes()].length}`)
   run.close()
+}
+
+function watch(): void {
+  const run = readRun(path)
+  const say = () => console.log(`episodes ${[...run.episodes()].length}`)
+  say()
+  const open = setInterval(() => {}, 1000)
+  process.once('SIGTERM', () => {
+    say()
+    run.close()
+    clearInterval(open)
+  })
 }
 
 async function own(): Promise<void> {
