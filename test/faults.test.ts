@@ -1,14 +1,15 @@
 import { execFileSync } from 'node:child_process'
-import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { chmod, cp, mkdir, mkdtemp, open, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { RunReport } from '@aworld-train/protocol'
+import type { RunEvent, RunReport } from '@aworld-train/protocol'
+import { readRun } from '@aworld-train/store'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parseEvents, repository, runCli } from './support/run-cli.ts'
 import { makeTinyModel } from './support/tiny-model.ts'
-import { episodesOf, makeProject, openTrainer } from './support/tiny-project.ts'
+import { episodesOf, makeProject, openTrainer, type TinyProject } from './support/tiny-project.ts'
 
 let folder: string
 let model: string
@@ -161,7 +162,9 @@ describe('a run folder that cannot be used', () => {
     const replayed = await runCli(['replay', path])
     expect(replayed.stderr).toMatch(/has format 99/)
     const unnamed = await runCli(['train', project.folder])
-    expect(unnamed.stderr).toMatch(/manifest\.json cannot be used \(.*has format 99, this version reads \d+\), .*move the folder away, or start a new run with --new\.\n$/)
+    expect(unnamed.stderr).toMatch(
+      /manifest\.json cannot be used \(.*has format 99, this version reads \d+\), .*move the folder away, or start a new run with --new\.\n$/,
+    )
     expect(unnamed).toMatchObject({ code: 1, stdout: '' })
     expect(await project.runs()).toEqual([path])
   })
@@ -216,6 +219,61 @@ describe('a model or checkpoint that is damaged', () => {
     await (await openTrainer(whole)).train()
     expect(await curveOf(run as string)).toEqual(await curveOf((await whole.runs())[0] as string))
   })
+})
+
+describe('segments that are damaged', () => {
+  const changes = { config: { training: { steps: 5, checkpointEvery: 2 } } }
+
+  /** A run that was killed after step 3, which has a checkpoint of step 2. */
+  async function killedRun() {
+    const project = await makeProject(folder, model, changes)
+    await runCli(['train', project.folder, '--json'], {
+      onLine: (line, child) => line.includes('"step-end"') && line.includes('"step":3') && child.kill('SIGKILL'),
+    })
+    const [run] = await project.runs()
+    return { project, run: run as string, segment: join(run as string, 'segments', '000001.bin') }
+  }
+
+  it('at their end: what is lost is named, runs again, and the curve is that of a whole run', async () => {
+    const { project, run, segment } = await killedRun()
+    const reader = readRun(run)
+    const lost = reader.steps().at(-1)?.rollouts.at(-1)
+    reader.close()
+    await truncate(segment, (await stat(segment)).size - 400)
+    const again = await runCli(['train', project.folder, '--json'])
+    expect(again.code, again.stdout + again.stderr).toBe(0)
+    const events = parseEvents(again.stdout)
+    const damage = events.find((event) => event.type === 'warning-raised' && event.code === 'SEGMENT_DAMAGED')
+    expect(damage).toMatchObject({ message: expect.stringMatching(/rollouts lost tokens \(.*train\/3\/.* again.*goes on after step 2\.$/) })
+    expect((damage as { message: string }).message).toContain(lost)
+    expect(events.find(({ type }) => type === 'run-start')).toMatchObject({ resumedFromStep: 2 })
+    const whole = await makeProject(folder, model, changes)
+    await (await openTrainer(whole)).train()
+    expect(await curveOf(run)).toEqual(await curveOf((await whole.runs())[0] as string))
+    const { ledger, counts } = JSON.parse(await readFile(join(run, 'report.json'), 'utf8')) as RunReport
+    expect(ledger?.unexplained).toBe(0)
+    expect(counts.rollouts).toBe(40)
+  })
+
+  it('at their beginning: training goes on, and what was trained of them stays counted', async () => {
+    const { project, run, segment } = await killedRun()
+    const file = await open(segment, 'r+')
+    await file.write('damaged', 0)
+    await file.close()
+    const { report, warnings } = await resume(project)
+    expect(warnings.join()).toMatch(
+      /1 of \d+ rollouts lost tokens \(train\/1\/.*\)\. It had been used before: text and reward stay, and stay counted\.$/,
+    )
+    expect(report).toMatchObject({ status: 'finished', counts: { rollouts: 40 }, ledger: { unexplained: 0 } })
+    expect(await episodesOf(project)).toHaveLength(40)
+    expect((await runCli(['export', run, '--to', join(folder, 'rest.jsonl')])).stdout).toContain('39 samples of split train')
+  })
+
+  async function resume(project: TinyProject) {
+    const warnings: string[] = []
+    const onEvent = (event: RunEvent) => void (event.type === 'warning-raised' && warnings.push(event.message))
+    return { report: await (await openTrainer(project, { onEvent })).train(), warnings }
+  }
 })
 
 describe('a port in use', () => {

@@ -16,6 +16,7 @@ export const UntrainedReason = z.enum([
   'too-long',
   'not-scored',
   'unselected-by-trainer',
+  'lost-record',
 ])
 export type UntrainedReason = z.infer<typeof UntrainedReason>
 

@@ -43,8 +43,6 @@ const damages: readonly [name: string, code: string, says: string, damage: (run:
   ['overwritten pages', 'STORE_CORRUPT', 'damaged', ({ database }) => overwrite(database, 4096, 'x'.repeat(30_000))],
   ['a missing database', 'STORE_CORRUPT', 'missing or empty', ({ database }) => rm(database)],
   ['an empty database', 'STORE_CORRUPT', 'missing or empty', ({ database }) => truncate(database, 0)],
-  ['a cut segment', 'STORE_CORRUPT', 'segment 1 has 100 bytes', ({ segment }) => truncate(segment, 100)],
-  ['a missing segment', 'STORE_CORRUPT', 'segment 1 has no bytes', ({ segment }) => rm(segment)],
   ['a manifest that is not JSON', 'STORE_CORRUPT', 'manifest.json is not JSON', ({ manifest }) => truncate(manifest, 10)],
   ['a manifest without its fields', 'STORE_CORRUPT', 'lacks', ({ manifest }) => writeFile(manifest, '{"version":1}')],
 ]

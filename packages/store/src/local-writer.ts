@@ -24,7 +24,7 @@ export interface LocalWriter {
 
 export async function createLocalWriter({ path, database, batchMs }: LocalWriterOptions): Promise<LocalWriter> {
   const directory = join(path, 'segments')
-  const end = await recordedEnd(path, database, directory)
+  const end = recordedEnd(database)
   startWriteAheadLog(database)
   const segments = await createSegmentWriter({ directory, end })
   try {

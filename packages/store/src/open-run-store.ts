@@ -8,6 +8,7 @@ import { acquireRunLock } from './run-lock.ts'
 import { ensureManifest, type ManifestInput, type RunManifest, writeManifest } from './run-manifest.ts'
 import { createRunQueries, type RecordedCall, type RunCounts } from './run-queries.ts'
 import { createRunWriter } from './run-writer.ts'
+import { salvageRun } from './salvage.ts'
 import { segmentSizes } from './segment-writer.ts'
 import { corrupt, toStoreError } from './store-error.ts'
 
@@ -23,6 +24,8 @@ export interface RunStoreOptions {
 /** A run store with its manifest. */
 export interface OwnedRunStore extends RunStore {
   readonly manifest: RunManifest
+  /** What damage to its tokens was found when it was opened, and what was done about it; `null` where no result lost any. */
+  readonly damage: string | null
   /** Marks the run finished: the same command then starts a new one. */
   complete(): Promise<void>
   /** Calls that sampled tokens, in every attempt of every rollout. */
@@ -30,7 +33,7 @@ export interface OwnedRunStore extends RunStore {
   counts(): RunCounts
 }
 
-/** Opens or makes a run directory and becomes its one owner. Rejects with STORE_LOCKED, STORE_VERSION, STORE_CORRUPT, STORE_FULL, STORE_READ_ONLY, or CONFIG_INVALID for a run of another configuration. */
+/** Opens or makes a run directory and becomes its one owner. Where tokens are damaged, the rest is saved and `damage` says what. Rejects with STORE_LOCKED, STORE_VERSION, STORE_CORRUPT, STORE_FULL, STORE_READ_ONLY, or CONFIG_INVALID for a run of another configuration. */
 export async function openRunStore({ path, manifest: input, batchMs = 2 }: RunStoreOptions): Promise<OwnedRunStore> {
   const undo: (() => unknown)[] = []
   try {
@@ -44,6 +47,7 @@ export async function openRunStore({ path, manifest: input, batchMs = 2 }: RunSt
     await refuseLostDatabase(path, directory)
     const database = openRunDatabase(path)
     undo.push(() => database.close())
+    const damage = await salvageRun(path, database)
     const writer = await createRunWriter({ path, database, batchMs })
     undo.push(() => writer.close())
     const events = await createEventLog(join(path, 'events.jsonl'))
@@ -67,6 +71,7 @@ export async function openRunStore({ path, manifest: input, batchMs = 2 }: RunSt
 
     return {
       path,
+      damage,
       get manifest() {
         return manifest
       },

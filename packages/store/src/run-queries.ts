@@ -29,12 +29,15 @@ export interface RecordedCall {
   readonly attempt: number
   /** Sampled in it; calls without any are left out. */
   readonly tokens: number
+  /** Its tokens were damaged on disk and are nowhere. */
+  readonly isLost?: boolean
 }
 
 /** Reads of a run; the owner's and any reader's. */
 export interface RunQueries {
   steps(): readonly StepRecord[]
   rollout(key: string): RolloutRecord | null
+  /** `null` where there is no result, or its tokens are lost. */
   episode(rollout: string): Episode | null
   episodes(filter?: { split?: string | undefined }): Iterable<Episode>
   /** Episodes of each split. */
@@ -66,7 +69,9 @@ interface TurnRow {
 /** Prepares the reads of the run at `path` over an open database, which stays the caller's. They throw STORE_CORRUPT. */
 export function createRunQueries(path: string, database: DatabaseSync): RunQueries {
   const segments = new Map<number, number>()
-  const byKey = database.prepare('SELECT e.rollout, e.body FROM rollouts r JOIN episodes e ON e.rollout = r.id WHERE r.key = ?')
+  // An episode without its tokens can be read, but nobody goes on from it.
+  const byKey = database.prepare(`SELECT e.rollout, e.body FROM rollouts r JOIN episodes e ON e.rollout = r.id WHERE r.key = ?
+    AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.rollout = r.id AND t.attempt = r.attempt AND t.segment = 0)`)
   const byId = database.prepare('SELECT rollout, body FROM episodes WHERE rollout = ?')
   const allIds = database.prepare('SELECT rollout AS id FROM episodes ORDER BY rollout')
   const idsOfSplit = database.prepare(
@@ -80,7 +85,7 @@ export function createRunQueries(path: string, database: DatabaseSync): RunQueri
   const allSteps = database.prepare('SELECT step, weight_version, checkpoint, metrics FROM steps ORDER BY step')
   const trainedIn = database.prepare('SELECT r.key FROM trained t JOIN rollouts r ON r.id = t.rollout WHERE t.step = ? ORDER BY t.position')
   const sampledCalls = database.prepare(
-    'SELECT r.key, t.attempt, t.completion_length AS tokens FROM turns t JOIN rollouts r ON r.id = t.rollout WHERE t.completion_length > 0 ORDER BY t.rollout',
+    'SELECT r.key, t.attempt, t.completion_length AS tokens, t.segment FROM turns t JOIN rollouts r ON r.id = t.rollout WHERE t.completion_length > 0 ORDER BY t.rollout',
   )
   const state = database.prepare('SELECT value FROM state WHERE key = ?')
   const counts = database.prepare(`SELECT
@@ -121,7 +126,8 @@ export function createRunQueries(path: string, database: DatabaseSync): RunQueri
   function read(row: { rollout: number; body: string }): Episode {
     try {
       const body = JSON.parse(row.body) as EpisodeBody
-      const turns = readTurns(row.rollout, body.attempt)
+      const hasTurns = body.trajectories.some((trajectory) => trajectory.turns.length > 0)
+      const turns: ReadonlyMap<string, ReadonlyMap<number, Turn>> = hasTurns ? readTurns(row.rollout, body.attempt) : new Map()
       const trajectories = body.trajectories.map((trajectory) => ({
         ...trajectory,
         turns: trajectory.turns.map(([index, delivered]) => {
@@ -158,7 +164,10 @@ export function createRunQueries(path: string, database: DatabaseSync): RunQueri
       for (const { id } of ids) yield read(byId.get(id as number) as { rollout: number; body: string })
     },
     splits: () => Object.fromEntries(countOfSplits.all().map(({ split, episodes }) => [split as string, episodes as number])),
-    calls: () => sampledCalls.all() as unknown as RecordedCall[],
+    *calls() {
+      type Row = Omit<RecordedCall, 'isLost'> & { readonly segment: number }
+      for (const { segment, ...call } of sampledCalls.all() as unknown as Row[]) yield { ...call, ...(segment === 0 && { isLost: true }) }
+    },
     getState(key) {
       const row = state.get(key)
       return row ? JSON.parse(row['value'] as string) : undefined

@@ -50,6 +50,7 @@ export async function inRunDirectory<T>(request: RunDirectoryRequest, work: (run
       tally.read(event)
       options.onEvent?.(event)
     }
+    if (store.damage !== null) emit({ type: 'warning-raised', at: Date.now(), code: 'SEGMENT_DAMAGED', message: store.damage })
     try {
       return await work({ path, resumed, store, emit, warnings: tally.warnings, started: () => (started = true) })
     } catch (thrown) {

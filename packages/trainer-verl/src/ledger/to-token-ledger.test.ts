@@ -185,6 +185,28 @@ it.each([
   expect(ledger.unexplained).toBe(unexplained)
 })
 
+it('accounts for a rollout whose record was damaged: what was trained of it, and the rest as lost', () => {
+  const [trained, unused] = [keyOf('one', 1, 'a'), keyOf('one', 1, 'b')]
+  const { ledger } = account({
+    ledgers: [
+      {
+        incarnation: 'one',
+        sampled: [sampledLine(trained, 5), sampledLine(trained, 4), sampledLine(unused, 3)],
+        trained: [batch(1, { [trained]: 5 })],
+        undelivered: [],
+        engineTokens: null,
+      },
+    ],
+    calls: [
+      { key: trained, attempt: 0, tokens: 5 },
+      { key: trained, attempt: 0, tokens: 4, isLost: true },
+      { key: unused, attempt: 0, tokens: 3, isLost: true },
+    ],
+    episodes: new Map(),
+  })
+  expect(ledger).toMatchObject({ sampled: 12, trained: 5, untrained: { 'lost-record': 7 }, unexplained: 0 })
+})
+
 it('names a rollout that stands in two batches', () => {
   const key = keyOf('i', 1, 'u')
   const { trainedTwice, ledger } = account({

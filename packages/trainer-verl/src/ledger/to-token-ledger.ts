@@ -79,6 +79,10 @@ export function toTokenLedger(input: TokenLedgerInput): VerlTokenLedger {
       continue
     }
     const result = episode(key)
+    if (!result && calls.some(({ isLost }) => isLost)) {
+      ledger.add('lost-record', answered - (trained.get(key) ?? 0))
+      continue
+    }
     const abandoned = unrecorded(answers.get(key) ?? [], calls)
     ledger.add('abandoned-turn', abandoned)
     lostWithoutWord += Math.max(0, abandoned - sumOf(told.get(key) ?? []))

@@ -1,0 +1,122 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { DatabaseSync } from 'node:sqlite'
+import { crc32 } from 'node:zlib'
+import { segmentPath } from './segment-writer.ts'
+
+interface TokenRow {
+  readonly id: number
+  readonly segment: number
+  readonly byte_offset: number
+  readonly bytes: number
+  readonly crc32: number
+}
+
+interface LostRollout {
+  readonly id: number
+  readonly key: string
+}
+
+/**
+ * Compares the tokens of every turn with their checksums, and makes the run whole where some are damaged: what they were is in
+ * no sample any more. A rollout that a standing step has trained, or that was evaluated before, keeps its text and its place in
+ * the accounts; a later one has no result and runs again. Steps after the last checkpoint, which a resumed run repeats from
+ * their rollouts, are taken back from the first that lost one, with all that was sampled after it. Resolves to what a person
+ * should know, `null` where no result lost anything.
+ */
+export async function salvageRun(path: string, database: DatabaseSync): Promise<string | null> {
+  const damaged = await damagedTurns(path, database)
+  if (damaged.length === 0) return null
+  database.exec('BEGIN IMMEDIATE')
+  try {
+    const said = salvage(database, damaged)
+    database.exec('COMMIT')
+    return said && `Segments of run ${path} are damaged: ${said}`
+  } catch (error) {
+    database.exec('ROLLBACK')
+    throw error
+  }
+}
+
+/** Rows of turns whose bytes are not those that were written. What a segment holds beside them is not looked at. */
+async function damagedTurns(path: string, database: DatabaseSync): Promise<number[]> {
+  const rows = database.prepare(
+    'SELECT rowid AS id, segment, byte_offset, (suffix_length + 2 * completion_length) * 4 AS bytes, crc32 FROM turns WHERE segment > 0 ORDER BY segment',
+  )
+  const damaged: number[] = []
+  let current = 0
+  let content: Buffer = Buffer.alloc(0)
+  for (const { id, segment, byte_offset, bytes, crc32: checksum } of rows.iterate() as Iterable<TokenRow>) {
+    if (segment !== current) content = await readSegment(path, segment)
+    current = segment
+    const tokens = content.subarray(byte_offset, byte_offset + bytes)
+    if (tokens.length !== bytes || crc32(tokens) !== checksum) damaged.push(id)
+  }
+  return damaged
+}
+
+async function readSegment(path: string, segment: number): Promise<Buffer> {
+  try {
+    return await readFile(segmentPath(join(path, 'segments'), segment))
+  } catch (error) {
+    if ((error as { code?: string }).code === 'ENOENT') return Buffer.alloc(0)
+    throw error
+  }
+}
+
+function salvage(database: DatabaseSync, damaged: readonly number[]): string | null {
+  const number = (sql: string, ...parameters: number[]) => Number(Object.values(database.prepare(sql).get(...parameters) ?? {})[0])
+  // Segments are counted from 1: the tokens of these turns are nowhere.
+  const mark = database.prepare('UPDATE turns SET segment = 0 WHERE rowid = ?')
+  for (const id of damaged) mark.run(id)
+  const lost = database
+    .prepare(`SELECT DISTINCT r.id, r.key FROM rollouts r JOIN turns t ON t.rollout = r.id AND t.attempt = r.attempt
+      WHERE r.status = 'done' AND t.segment = 0 AND t.rowid IN (SELECT value FROM json_each(?)) ORDER BY r.id`)
+    .all(JSON.stringify(damaged)) as unknown as LostRollout[]
+  if (lost.length === 0) return null
+  const results = number('SELECT count(*) FROM episodes')
+
+  const lastTrainedIn = (step: number) => number('SELECT coalesce(max(rollout), 0) FROM trained WHERE step <= ?', step)
+  const committed = number('SELECT coalesce(max(step), 0) FROM steps')
+  const checkpoint = number('SELECT coalesce(max(step), 0) FROM steps WHERE checkpoint IS NOT NULL')
+  const first = lost.find(({ id }) => id > lastTrainedIn(checkpoint))
+  let standing = committed
+  if (first && committed > checkpoint) {
+    standing = checkpoint
+    while (standing + 1 < committed && lastTrainedIn(standing + 1) < first.id) standing++
+    database.prepare("UPDATE rollouts SET status = 'running' WHERE id > ?").run(lastTrainedIn(standing + 1))
+    database.prepare('DELETE FROM trained WHERE step > ?').run(standing)
+    database.prepare('DELETE FROM steps WHERE step > ?').run(standing)
+  }
+  const settled = lastTrainedIn(standing)
+  const again = lost.filter(({ id }) => id > settled)
+  const runAgain = database.prepare("UPDATE rollouts SET status = 'running' WHERE id = ?")
+  for (const { id } of again) runAgain.run(id)
+  database.exec("DELETE FROM episodes WHERE rollout IN (SELECT id FROM rollouts WHERE status = 'running')")
+  const keepText = database.prepare(`UPDATE episodes SET body = json_set(body, '$.trajectories', (
+    SELECT json_group_array(json_set(value, '$.turns', json('[]'))) FROM json_each(body, '$.trajectories'))) WHERE rollout = ?`)
+  for (const { id } of lost) keepText.run(id)
+  return describe(lost, { results, again: again.length, takenBackTo: standing < committed ? standing : null })
+}
+
+interface Outcome {
+  readonly results: number
+  readonly again: number
+  /** The last step that stands where others were taken back. */
+  readonly takenBackTo: number | null
+}
+
+const namedRollouts = 20
+
+function describe(lost: readonly LostRollout[], { results, again, takenBackTo }: Outcome): string {
+  const names = lost.slice(0, namedRollouts).map(({ key }) => key)
+  const others = lost.length > namedRollouts ? ` and ${lost.length - namedRollouts} more` : ''
+  const kept = lost.length - again
+  const one = lost.length === 1
+  const parts = [
+    ...(kept > 0 ? [`${one ? 'It had' : `${kept} had`} been used before: text and reward stay, and stay counted`] : []),
+    ...(again > 0 ? [`${one ? 'It runs' : `${again} run`} again, if the run still needs ${one ? 'it' : 'them'}`] : []),
+    ...(takenBackTo === null ? [] : [`Later steps cannot be repeated without them, so that training goes on after step ${takenBackTo}`]),
+  ]
+  return `${lost.length} of ${results} rollouts lost tokens (${names.join(', ')}${others}). ${parts.join('. ')}.`
+}
