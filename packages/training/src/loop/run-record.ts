@@ -1,0 +1,171 @@
+import type { StepRecord } from '@aworld-train/core'
+import { type Episode, type RolloutRequest, type RunEvent, TrainError } from '@aworld-train/protocol'
+import { isFailed } from './assemble-batch.ts'
+import { type Checkpoints, createCheckpoints } from './checkpoints.ts'
+import { createLoopState, type LoopState, type SavedLoopState, sampledTokensOf } from './loop-state.ts'
+import type { SelfDrivenOptions, SelfDrivenResult } from './self-driven-options.ts'
+
+export type RunRecordOptions = Pick<
+  SelfDrivenOptions,
+  'learner' | 'engine' | 'gateway' | 'runner' | 'store' | 'config' | 'signal' | 'onEvent' | 'policy'
+>
+
+/** What becomes of a step once its updates are made and its weights published. */
+export interface StepCommit extends Pick<StepRecord, 'step' | 'weightVersion' | 'rollouts' | 'metrics'> {
+  /** Of all; 0 where nobody knows. */
+  readonly steps: number
+  /** On the clock of `performance.now()`. */
+  readonly startedAt: number
+}
+
+/** What a run keeps of rollouts and steps, whoever decides what a step is. It goes on from what earlier processes of the run committed. */
+export interface RunRecord {
+  /** Last step that they committed. */
+  readonly committed: number
+  /** Name of the policy in requests. */
+  readonly policy: string
+  readonly state: LoopState
+  readonly checkpoints: Checkpoints
+  emit(event: RunEvent): void
+  warn(code: string, message: string): void
+  /** Runs requests and counts their episodes; what an earlier process had finished of them comes from the record. */
+  rollOut(requests: readonly RolloutRequest[]): Promise<Episode[]>
+  /** Throws where every rollout failed; warns once where some prompts filled the context by themselves. */
+  checkRollouts(step: number, episodes: readonly Episode[]): void
+  /** Makes the weights of the learner the ones that sample, between two model calls. */
+  publish(): Promise<number>
+  /** Keeps the accounts as those after a step. */
+  save(step: number): Promise<void>
+  /** Keeps the accounts and marks a step as trained, with a checkpoint where one is due. */
+  commit(step: StepCommit): Promise<void>
+  /** Of a run that has not finished it tells what is saved. */
+  result(status: SelfDrivenResult['status']): SelfDrivenResult
+}
+
+export function createRunRecord(options: RunRecordOptions): RunRecord {
+  const { learner, engine, gateway, runner, store, signal, config } = options
+  const emit = (event: RunEvent) => options.onEvent?.(event)
+  const warned = new Set<string>()
+  const warn = (code: string, message: string) => {
+    warned.add(code)
+    emit({ type: 'warning-raised', at: Date.now(), code, message })
+  }
+  const checkpoints = createCheckpoints({ learner, store, warn })
+  const sampledAtStart = engine.sampledTokens()
+  const committed = store.steps().at(-1)?.step ?? 0
+  const resumed = loadState(committed)
+  const state = createLoopState(resumed)
+  let superseded = runner.supersededTokens?.() ?? 0
+  let lastStep = committed
+  let saved = resumed ?? state.toSaved(0)
+  let hasSaved = false
+
+  function loadState(step: number): SavedLoopState | null {
+    const found = store.getState(stateKey(step)) as SavedLoopState | null | undefined
+    if (found) return found
+    if (step === 0) return null
+    throw new TrainError('STORE_CORRUPT', `Run ${store.path} has step ${step} but not its accounts; start a new run.`)
+  }
+
+  function accounts(): SavedLoopState {
+    const total = runner.supersededTokens?.() ?? 0
+    state.ledger.add('superseded-attempt', total - superseded)
+    superseded = total
+    return state.toSaved(engine.sampledTokens() - sampledAtStart)
+  }
+
+  async function save(step: number): Promise<void> {
+    const next = accounts()
+    await store.setState(stateKey(step), next)
+    saved = next
+    hasSaved = true
+  }
+
+  /** Until something is saved, requests may be those at which an earlier process ended. */
+  async function rollOut(requests: readonly RolloutRequest[]): Promise<Episode[]> {
+    signal.throwIfAborted()
+    const before = hasSaved ? [] : requests.flatMap(({ key }) => store.episode(key) ?? [])
+    const episodes = await runner.runAll(requests, signal)
+    signal.throwIfAborted()
+    for (const episode of before) state.recordedTokens += sampledTokensOf(episode)
+    state.addEpisodes(episodes)
+    return episodes
+  }
+
+  function checkRollouts(step: number, episodes: readonly Episode[]): void {
+    if (episodes.length > 0 && episodes.every(isFailed)) {
+      const first = episodes.find(({ error }) => error)?.error
+      throw new TrainError(
+        episodes.every(hasNoRoom) ? 'POLICY_CONTEXT_OVERFLOW' : 'TRAINER_EMPTY_BATCH',
+        `All ${episodes.length} rollouts of step ${step} failed; nothing was trained. The first: ${first ? `${first.code}: ${first.message}` : episodes[0]!.stopReason}`,
+        { details: { step, stopReasons: [...new Set(episodes.map(({ stopReason }) => stopReason))] } },
+      )
+    }
+    const message = overflows(step, episodes)
+    if (message !== null && !warned.has('POLICY_CONTEXT_OVERFLOW')) warn('POLICY_CONTEXT_OVERFLOW', message)
+  }
+
+  async function publish(): Promise<number> {
+    await gateway?.pause({ drain: true })
+    try {
+      const weightVersion = await learner.publish()
+      // How far sampled and recomputed logprobs differ shows in the next tokens: in the metrics of the next step or evaluation.
+      emit({ type: 'weights-updated', at: Date.now(), weightVersion })
+      return weightVersion
+    } finally {
+      gateway?.resume()
+    }
+  }
+
+  async function commit({ step, steps, weightVersion, rollouts, startedAt, ...rest }: StepCommit): Promise<void> {
+    const { checkpointEvery } = config.training
+    const due = step === steps || (checkpointEvery !== null && step % checkpointEvery === 0)
+    const checkpoint = due ? await state.timed('checkpoint', () => checkpoints.save(step)) : null
+    const { emptied } = state
+    state.emptied = 0
+    const metrics = { ...rest.metrics, ...(emptied === 0 ? {} : { emptied }), stepMs: performance.now() - startedAt }
+    await save(step)
+    await store.commitStep({ step, weightVersion, rollouts, metrics, checkpoint })
+    lastStep = step
+    if (checkpoint) emit({ type: 'checkpoint-saved', at: Date.now(), step, path: checkpoint, best: false })
+    emit({ type: 'step-end', at: Date.now(), step, steps, weightVersion, metrics })
+  }
+
+  function result(status: SelfDrivenResult['status']): SelfDrivenResult {
+    const { evaluations, ledger, rollouts, episodesByStopReason, best } = status === 'finished' ? accounts() : saved
+    return {
+      status,
+      steps: lastStep,
+      resumedFromStep: resumed ? committed : null,
+      before: evaluations['before'] ?? null,
+      after: evaluations['after'] ?? null,
+      greedyBefore: evaluations['greedy-before'] ?? null,
+      greedyAfter: evaluations['greedy-after'] ?? null,
+      curve: store.steps().flatMap(({ step, metrics }) => {
+        const reward = metrics['rewardMean']
+        return reward === undefined ? [] : [{ step, reward, metrics: { ...metrics } }]
+      }),
+      ledger,
+      episodesByStopReason,
+      rollouts,
+      checkpoints: [...checkpoints.kept(), ...(best ? [best.checkpoint] : [])],
+      bestCheckpoint: best?.checkpoint ?? null,
+      phasesMs: { ...state.phasesMs },
+    }
+  }
+
+  const policy = options.policy ?? engine.name
+  return { committed, policy, state, checkpoints, emit, warn, rollOut, checkRollouts, publish, save, commit, result }
+}
+
+const stateKey = (step: number) => `loop-after-step-${step}`
+
+/** The prompt of the episode filled the context by itself. */
+const hasNoRoom = ({ error, reward }: Episode) => error?.code === 'POLICY_CONTEXT_OVERFLOW' && reward === null
+
+function overflows(step: number, episodes: readonly Episode[]): string | null {
+  const all = episodes.filter(hasNoRoom)
+  const [first] = all
+  if (!first) return null
+  return `${all.length} of ${episodes.length} rollouts of step ${step} are not trained: the prompt left the model no room to answer. The first, of task "${first.taskId}": ${first.error?.message}`
+}
