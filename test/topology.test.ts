@@ -6,11 +6,11 @@ import { describe, expect, it } from 'vitest'
 const repository = fileURLToPath(new URL('..', import.meta.url))
 const packages = join(repository, 'packages')
 
-/** A package may import those of lower layers only; siblings never, but for core and chat, which stand in order. */
+/** A package may import those of lower layers only; siblings never. */
 const layers: readonly (readonly string[])[] = [
   ['protocol'],
   ['core'],
-  ['chat'],
+  ['chat', 'http'],
   ['agent', 'environment', 'gateway', 'python-bridge', 'rollout', 'store', 'training'],
   ['engine-local', 'engine-remote', 'testing', 'trainer-verl'],
   ['aworld-train'],

@@ -1,4 +1,5 @@
-import type { GatewayCounts, SocketRefusal } from '@aworld-train/core'
+import type { GatewayCounts } from '@aworld-train/core'
+import type { SocketRefusal } from '@aworld-train/http'
 
 export type Tally = Record<string, number>
 

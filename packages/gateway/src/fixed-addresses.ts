@@ -1,4 +1,5 @@
-import { createSecretCheck, type FixedAddress } from '@aworld-train/core'
+import type { FixedAddress } from '@aworld-train/core'
+import { createSecretCheck } from '@aworld-train/http'
 import { TrainError } from '@aworld-train/protocol'
 
 /** Addresses that last over a restart, each opened by its key: `/{path}/v1`, or `/v1` where the path is empty. */

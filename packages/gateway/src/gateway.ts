@@ -1,6 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { createRenderWorker } from '@aworld-train/chat'
-import { openHttpServer, type PolicySession, type SessionRequest } from '@aworld-train/core'
+import type { PolicySession, SessionRequest } from '@aworld-train/core'
+import { openHttpServer } from '@aworld-train/http'
 import { TrainError } from '@aworld-train/protocol'
 import { createCapabilities } from './capability.ts'
 import { createCounters, toGatewayCounts } from './counters.ts'

@@ -1,4 +1,5 @@
-import type { HttpLimits, PolicyGateway, TlsIdentity } from '@aworld-train/core'
+import type { PolicyGateway } from '@aworld-train/core'
+import type { HttpLimits, TlsIdentity } from '@aworld-train/http'
 import type { Turn, WeightPublication, WeightReport } from '@aworld-train/protocol'
 import type { ModelRoute } from './models/routes.ts'
 

@@ -1,7 +1,7 @@
 import { join, resolve } from 'node:path'
-import { isLoopback } from '@aworld-train/core'
 import { createEnvironment } from '@aworld-train/environment'
 import type { Gateway } from '@aworld-train/gateway'
+import { isLoopback } from '@aworld-train/http'
 import { type AnswerKey, TrainError } from '@aworld-train/protocol'
 import {
   createChannelAnswers,

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import type { TlsIdentity } from '@aworld-train/core'
+import type { TlsIdentity } from '@aworld-train/http'
 import { TrainError } from '@aworld-train/protocol'
 
 /** The files of a certificate and its key. Throws CONFIG_INVALID naming the one that cannot be read. */

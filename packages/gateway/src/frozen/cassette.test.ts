@@ -1,13 +1,13 @@
 import { appendFile, mkdtemp, open, readFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { openCassette } from '@aworld-train/http'
 import type { Trajectory } from '@aworld-train/protocol'
 import { afterAll, expect, test, vi } from 'vitest'
 import { createGateway, type FrozenRoute } from '../index.ts'
 import { sessionRequest } from '../testing/start-gateway.ts'
 import { say, startThirdParty } from '../testing/third-party.ts'
 import { requestKey } from './canonical-request.ts'
-import { openCassette } from './cassette.ts'
 
 const directory = await mkdtemp(join(tmpdir(), 'cassette-test-'))
 afterAll(() => rm(directory, { recursive: true }))
@@ -58,7 +58,7 @@ for (const stream of [false, true]) {
 
 test('recording goes on where a crash cut the last line off, and replaying passes over it', async () => {
   const path = at('torn.jsonl')
-  const first = await openCassette({ path, mode: 'record' })
+  const first = await openCassette({ path, mode: 'record', repeats: 'in-order' })
   for (let index = 0; index < 3; index++) {
     await first.add('k', { status: 200, contentType: 'application/json', text: `{"n":${index}} ü\n` })
   }
@@ -66,11 +66,11 @@ test('recording goes on where a crash cut the last line off, and replaying passe
   const whole = (await readFile(path)).length
   for (const cut of [1, 2, 30]) {
     await truncate(path, whole - cut)
-    const replayed = await openCassette({ path, mode: 'replay' })
+    const replayed = await openCassette({ path, mode: 'replay', repeats: 'in-order' })
     expect((await replayed.find('k', 1))?.text).toBe('{"n":1} ü\n')
     expect(await replayed.find('k', 2)).toBeNull()
     await replayed.close()
-    const again = await openCassette({ path, mode: 'record' })
+    const again = await openCassette({ path, mode: 'record', repeats: 'in-order' })
     await again.add('k', { status: 200, contentType: 'application/json', text: '{"n":2} ü\n' })
     expect((await readFile(path)).length).toBe(whole)
     await again.close()
@@ -81,22 +81,24 @@ test('a file that is damaged in its middle is refused, and one that is missing c
   const path = at('damaged.jsonl')
   await writeFile(path, '{"version":1,"key":"a"\n')
   await appendFile(path, '{"version":1,"key":"a","occurrence":0,"status":200,"contentType":"","text":""}\n')
-  await expect(openCassette({ path, mode: 'replay' })).rejects.toMatchObject({
+  await expect(openCassette({ path, mode: 'replay', repeats: 'in-order' })).rejects.toMatchObject({
     code: 'STORE_CORRUPT',
     message: expect.stringContaining('Line 1'),
   })
-  await expect(openCassette({ path: at('none'), mode: 'replay' })).rejects.toMatchObject({ code: 'FROZEN_REPLAY_MISSING' })
-  await expect(openCassette({ path: at('no/folder'), mode: 'record' })).rejects.toMatchObject({ code: 'STORE_FAILED' })
+  await expect(openCassette({ path: at('none'), mode: 'replay', repeats: 'in-order' })).rejects.toMatchObject({
+    code: 'FROZEN_REPLAY_MISSING',
+  })
+  await expect(openCassette({ path: at('no/folder'), mode: 'record', repeats: 'in-order' })).rejects.toMatchObject({ code: 'STORE_FAILED' })
 })
 
 test('many answers at once are all on disk, in lines', async () => {
   const path = at('many.jsonl')
-  const cassette = await openCassette({ path, mode: 'record' })
+  const cassette = await openCassette({ path, mode: 'record', repeats: 'in-order' })
   await Promise.all(
     Array.from({ length: 500 }, (_, index) => cassette.add(`k${index % 7}`, { status: 200, contentType: '', text: `${index}` })),
   )
   await cassette.close()
-  const replayed = await openCassette({ path, mode: 'replay' })
+  const replayed = await openCassette({ path, mode: 'replay', repeats: 'in-order' })
   for (let index = 0; index < 500; index++) expect((await replayed.find(`k${index % 7}`, Math.floor(index / 7)))?.text).toBe(`${index}`)
   await replayed.close()
 })
@@ -135,7 +137,7 @@ test('a request that failed and was made again is answered in the repetition', a
 
 test('an answer that could not be written leaves neither a torn line nor a gap', async () => {
   const path = at('full.jsonl')
-  const cassette = await openCassette({ path, mode: 'record' })
+  const cassette = await openCassette({ path, mode: 'record', repeats: 'in-order' })
   const answer = (text: string) => ({ status: 200, contentType: '', text })
   await cassette.add('k', answer('first'))
   const probe = await open(path)
@@ -146,7 +148,7 @@ test('an answer that could not be written leaves neither a torn line nor a gap',
   failing.mockRestore()
   await cassette.add('k', answer('second'))
   await cassette.close()
-  const replayed = await openCassette({ path, mode: 'replay' })
+  const replayed = await openCassette({ path, mode: 'replay', repeats: 'in-order' })
   expect([(await replayed.find('k', 0))?.text, (await replayed.find('k', 1))?.text, await replayed.find('k', 2)]).toEqual([
     'first',
     'second',

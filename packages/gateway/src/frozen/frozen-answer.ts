@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { CompletionDelta } from '@aworld-train/chat'
+import type { Redact } from '@aworld-train/http'
 import { type Message, toTrainError } from '@aworld-train/protocol'
 import type { AnswerDecoder, ServerAnswer } from '../dialects/server-answer.ts'
 import { isStream } from '../pass-through/pass-on.ts'
@@ -7,7 +8,6 @@ import type { Answer } from '../stages/encode.ts'
 import type { FrozenApi } from './apis.ts'
 import type { FrozenHandler } from './frozen-client.ts'
 import type { FrozenRequest } from './frozen-request.ts'
-import type { Redact } from './redact.ts'
 
 export interface FrozenAnswerOptions {
   readonly api: FrozenApi

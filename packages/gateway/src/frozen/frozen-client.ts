@@ -1,11 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { type Cassette, createRedact, openCassette, type Redact } from '@aworld-train/http'
 import { TrainError } from '@aworld-train/protocol'
 import { Pool } from 'undici'
 import type { FrozenModel } from '../models/model-table.ts'
 import { errorText } from '../pass-through/engine-failure.ts'
 import { frozenApis } from './apis.ts'
-import { type Cassette, openCassette } from './cassette.ts'
-import { createRedact, type Redact } from './redact.ts'
 
 /** Hears an answer with a status below 300; others are errors. */
 export interface FrozenHandler {
@@ -225,7 +224,7 @@ export async function openFrozenClients(models: readonly FrozenModel[]): Promise
   const cassettes = (path: string, mode: 'record' | 'replay'): Promise<Cassette> => {
     const known = files.get(path)
     if (!known) {
-      const cassette = openCassette({ path, mode })
+      const cassette = openCassette({ path, mode, repeats: 'in-order' })
       files.set(path, { mode, cassette })
       return cassette
     }

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { createBearerCheck, type PolicySession, type SessionRequest } from '@aworld-train/core'
+import type { PolicySession, SessionRequest } from '@aworld-train/core'
+import { createBearerCheck } from '@aworld-train/http'
 import { TrainError } from '@aworld-train/protocol'
 import type { ModelTable } from '../models/model-table.ts'
 import type { AdminOptions } from '../options.ts'

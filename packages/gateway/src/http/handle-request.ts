@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { BodyError, discardBody, readBody } from '@aworld-train/core'
+import { BodyError, discardBody, readBody } from '@aworld-train/http'
 import { TrainError } from '@aworld-train/protocol'
 import type { Dialect, ModelCall } from '../call.ts'
 import type { Capabilities } from '../capability.ts'

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { BodyError, readBody } from '@aworld-train/core'
+import { BodyError, readBody } from '@aworld-train/http'
 import { badRequest } from '../failure.ts'
 
 interface Problem {

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { BodyError, didYouMean, readBody } from '@aworld-train/core'
+import { didYouMean } from '@aworld-train/core'
+import { BodyError, readBody } from '@aworld-train/http'
 import { RolloutRequest, type RolloutState, TrainError } from '@aworld-train/protocol'
 import { streamEvents } from './event-stream.ts'
 import { checkMethod, invalidRequest, sendJson } from './http-answer.ts'

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { createBearerCheck, type HttpLimits, isLoopback, openHttpServer, type SocketRefusal, type TlsIdentity } from '@aworld-train/core'
+import { createBearerCheck, type HttpLimits, isLoopback, openHttpServer, type SocketRefusal, type TlsIdentity } from '@aworld-train/http'
 import { channelPath, TrainError, toTrainError } from '@aworld-train/protocol'
 import type { ChannelServer } from '../channel/channel-types.ts'
 import { sendError } from './http-answer.ts'

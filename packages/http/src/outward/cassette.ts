@@ -14,13 +14,26 @@ export interface RecordedResponse {
  */
 export interface Cassette {
   readonly mode: 'record' | 'replay'
-  /** Number of this request among those of its key, counted from 0 as they come: which of the recorded answers is its. */
+  /** Which of the recorded answers of its key is this request's: by `repeats` its number among them, counted from 0 as they come, or always 0. */
   occurrence(key: string): number
   /** The recorded answer; `null` where there is none. */
   find(key: string, occurrence: number): Promise<RecordedResponse | null>
-  /** Adds the next answer of a key; resolves when it is on disk. Rejects with STORE_FAILED, and then the file is as it was. */
+  /**
+   * Adds the next answer of a key, or its only one where `repeats` is `first` and there is none yet; resolves when it is on disk.
+   * Rejects with STORE_FAILED, and then the file is as it was.
+   */
   add(key: string, response: RecordedResponse): Promise<void>
   close(): Promise<void>
+}
+
+export interface CassetteOptions {
+  readonly path: string
+  readonly mode: 'record' | 'replay'
+  /**
+   * What a second request with the same key is answered. `in-order`: the second answer, as a model that is sampled gives it.
+   * `first`: the first answer again, so that whoever asks sees one world.
+   */
+  readonly repeats: 'in-order' | 'first'
 }
 
 interface Line extends RecordedResponse {
@@ -76,7 +89,7 @@ async function readPlaces(
 }
 
 /** Opens or, to record, creates the file. Rejects with FROZEN_REPLAY_MISSING where there is none to replay. */
-export async function openCassette({ path, mode }: { readonly path: string; readonly mode: 'record' | 'replay' }): Promise<Cassette> {
+export async function openCassette({ path, mode, repeats }: CassetteOptions): Promise<Cassette> {
   let file: FileHandle
   try {
     file = await open(path, mode === 'record' ? 'a+' : 'r')
@@ -107,18 +120,27 @@ export async function openCassette({ path, mode }: { readonly path: string; read
       const batch = queue
       queue = []
       const added = new Map<string, number>()
-      const lines = batch.map(({ key, response: { status, contentType, text } }) => {
+      const addedPlaces: [string, Place][] = []
+      let end = length
+      const lines = batch.flatMap(({ key, response: { status, contentType, text } }) => {
         const occurrence = added.get(key) ?? counts.get(key) ?? 0
+        if (repeats === 'first' && occurrence > 0) return []
         added.set(key, occurrence + 1)
         const line: Line = { version: 1, key, occurrence, status, contentType, text }
-        return Buffer.from(`${JSON.stringify(line)}\n`)
+        const bytes = Buffer.from(`${JSON.stringify(line)}\n`)
+        addedPlaces.push([`${key} ${occurrence}`, { offset: end, length: bytes.length - 1 }])
+        end += bytes.length
+        return [bytes]
       })
       const bytes = Buffer.concat(lines)
       try {
-        await file.appendFile(bytes)
-        await file.datasync()
-        length += bytes.length
+        if (bytes.length > 0) {
+          await file.appendFile(bytes)
+          await file.datasync()
+        }
+        length = end
         for (const [key, count] of added) counts.set(key, count)
+        for (const [name, place] of addedPlaces) places.set(name, place)
         for (const { resolve } of batch) resolve()
       } catch (cause) {
         // What was written of them would stand in the middle of the next line.
@@ -133,6 +155,7 @@ export async function openCassette({ path, mode }: { readonly path: string; read
   return {
     mode,
     occurrence(key) {
+      if (repeats === 'first') return 0
       const count = counts.get(key) ?? 0
       counts.set(key, count + 1)
       return count

@@ -1,0 +1,13 @@
+export { type Cassette, type CassetteOptions, openCassette, type RecordedResponse } from './outward/cassette.ts'
+export { createRedact, type Redact } from './outward/redact.ts'
+export { createBearerCheck, createSecretCheck } from './serve/bearer.ts'
+export { checkExposure, type Exposure, isLoopback } from './serve/exposure.ts'
+export {
+  type HttpLimits,
+  type HttpServerOptions,
+  type OpenHttpServer,
+  openHttpServer,
+  type SocketRefusal,
+  type TlsIdentity,
+} from './serve/open-http-server.ts'
+export { BodyError, discardBody, readBody } from './serve/read-body.ts'
