@@ -11,7 +11,8 @@ export interface FrozenApi {
   /** Carries the key. */
   headers(key: string | undefined): Record<string, string>
   decode(json: string): ServerAnswer
-  createDecoder(): AnswerDecoder
+  /** `keepsEntries`: the client asks for logprobs. */
+  createDecoder(keepsEntries: boolean): AnswerDecoder
   /** A call of another dialect; absent where none can be had. */
   readonly encode?: (call: ModelCall, model: string) => string
 }

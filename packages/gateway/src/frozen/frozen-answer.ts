@@ -63,7 +63,8 @@ export class FrozenAnswer implements FrozenHandler {
 
   onHead(contentType: string): void {
     this.#contentType = contentType
-    if (isStream(contentType)) this.#decoder = this.#options.api.createDecoder()
+    const keepsEntries = this.#options.translated !== null && this.#options.request.call?.wants.logprobs !== null
+    if (isStream(contentType)) this.#decoder = this.#options.api.createDecoder(keepsEntries)
     const { response, translated } = this.#options
     if (this.#decoder && !translated && !response.headersSent && !response.destroyed) {
       response.writeHead(200, { 'content-type': contentType, 'cache-control': 'no-cache' })

@@ -22,19 +22,21 @@ import type { Asked } from './serve-chat-call.ts'
 class TranslatedAnswer extends KeptAnswer implements AnswerSink {
   readonly #answer: Answer
   readonly #active: ActiveCall
+  readonly #keepsEntries: boolean
   #decoder: ChatStreamDecoder | null = null
   #failure: TrainError | null = null
   #whole: Completion | null = null
 
-  constructor(answer: Answer, active: ActiveCall) {
+  constructor(answer: Answer, active: ActiveCall, keepsEntries: boolean) {
     super()
+    this.#keepsEntries = keepsEntries
     this.#answer = answer
     this.#active = active
   }
 
   override onHead(head: Parameters<ChatAnswerHandler['onHead']>[0]): void {
     super.onHead(head)
-    if (isStream(head.contentType)) this.#decoder = createChatStreamDecoder()
+    if (isStream(head.contentType)) this.#decoder = createChatStreamDecoder(this.#keepsEntries)
   }
 
   onData(chunk: Buffer): boolean {
@@ -95,6 +97,6 @@ export function translateCall({ options, active, progress }: ServedCall, { engin
       ...(call.maxTokens !== null && { maxTokens: call.maxTokens }),
       ...(topLogprobs > 0 && { topLogprobs }),
     },
-    sink: new TranslatedAnswer(answer, active),
+    sink: new TranslatedAnswer(answer, active, call.wants.logprobs !== null),
   }
 }

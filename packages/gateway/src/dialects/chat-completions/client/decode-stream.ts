@@ -15,7 +15,7 @@ import { decodeFinishReason, decodeIds, decodeUsage, logprobEntriesOf, logprobOf
 
 /** Gathers the chunks of one answer; calls are shown one by one, each when the next begins or the answer ends. */
 class ChatChunks {
-  readonly tokens = { ids: [] as number[], logprobs: [] as number[], entries: [] as object[] }
+  readonly tokens: { readonly ids: number[]; readonly logprobs: number[]; readonly entries?: object[] }
   readonly #text: AnswerText = { content: null, reasoning: '', calls: [] }
   #shown = 0
   #finish: string | null = null
@@ -23,6 +23,10 @@ class ChatChunks {
   #id: string | null = null
   #model: string | null = null
   #promptTokenIds: Int32Array = new Int32Array(0)
+
+  constructor(keepsEntries: boolean) {
+    this.tokens = { ids: [], logprobs: [], ...(keepsEntries && { entries: [] }) }
+  }
 
   read(chunk: Fields, deltas: CompletionDelta[]): void {
     const { error } = chunk
@@ -35,7 +39,7 @@ class ChatChunks {
     this.#readDelta(fieldsOf(choice['delta']), deltas)
     if (Array.isArray(choice['token_ids'])) for (const id of choice['token_ids']) this.tokens.ids.push(Number(id))
     for (const entry of logprobEntriesOf(choice['logprobs'])) {
-      this.tokens.entries.push(entry)
+      this.tokens.entries?.push(entry)
       this.tokens.logprobs.push(logprobOf(entry))
     }
     this.#finish = textOf(choice['finish_reason']) ?? this.#finish
@@ -98,9 +102,9 @@ class ChatChunks {
   }
 }
 
-/** A decoder for one streamed answer of a Chat Completions server; nothing to close. */
-export function createChatStreamDecoder(): AnswerDecoder {
-  const chunks = new ChatChunks()
+/** A decoder for one streamed answer of a Chat Completions server; nothing to close. Entries of logprobs are kept for a client that asks for them. */
+export function createChatStreamDecoder(keepsEntries = false): AnswerDecoder {
+  const chunks = new ChatChunks(keepsEntries)
   return createAnswerDecoder(
     (event, deltas) => chunks.read(event, deltas),
     chunks.tokens,
