@@ -143,15 +143,15 @@ export interface PreparedPrompt {
   readonly messagesDelta: readonly Message[]
   /** The prompt ends inside an open reasoning block. */
   readonly reasoningOpen: boolean
-  /** Text of a trailing assistant message: its tokens end the prompt, and what is sampled goes on from it. */
-  readonly prefill: string
+  /** A trailing assistant message: its tokens end the prompt, and what is sampled goes on from it. */
+  readonly prefill: Message | null
   /** Text that opens a forced call, behind prefill: its tokens end the prompt. */
   readonly forced: string
   /** Set where a request that holds a recorded answer differs from what came before it. */
   readonly divergence: Divergence | null
   /** The deepest recorded turn that the messages extend, continued or not. */
   readonly matched: number | null
-  /** The messages without prefill, the tools, and the rendering with sampled texts replaced by marks: what `record` keeps. */
+  /** The messages without prefill, the tools, and the rendering with sampled texts replaced by marks, up to prefill: what `record` keeps. */
   readonly messages: readonly Message[]
   readonly toolsKey: string
   readonly skeleton: readonly string[]

@@ -165,9 +165,10 @@ test('an edited past begins a branch with its reason, and both branches go on', 
   await ask([hello, answer, { role: 'user', content: 'More.' }])
   await ask([edited, answer, { role: 'user', content: 'More.' }])
   await ask([hello, answer, { role: 'user', content: 'Other.' }])
+  await ask([{ ...hello, content: `${hello.content}\n` }, answer, { role: 'user', content: 'More.' }])
   const turns = (await session.close())[0]!.turns
-  expect(turns.map(({ parent }) => parent)).toEqual([null, 0, null, 0])
-  expect(gateway.counts()).toMatchObject({ continuations: 2, branches: { root: 1, 'no-match': 1 } })
+  expect(turns.map(({ parent }) => parent)).toEqual([null, 0, null, 0, null])
+  expect(gateway.counts()).toMatchObject({ continuations: 2, branches: { root: 1, 'no-match': 2 }, tolerated: {} })
 })
 
 test('what clients do to a history is tolerated and counted', async () => {
@@ -180,7 +181,7 @@ test('what clients do to a history is tolerated and counted', async () => {
   const body = {
     tools: [lookupTool],
     messages: [
-      { role: 'user', content: [{ type: 'text', text: ' Gold?\n', annotations: [], role: 'user' }] },
+      { role: 'user', content: [{ type: 'text', text: 'Gold?', annotations: [], role: 'user' }] },
       {
         role: 'assistant',
         content: '',

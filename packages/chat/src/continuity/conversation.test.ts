@@ -277,12 +277,48 @@ describe('what reaches the prompt', () => {
     const conversation = model.createConversation({ now })
     const prepared = conversation.prepare({ messages: [user('q'), assistant('The answer')], tools: [] })
     expect(model.decode(prepared.promptTokenIds)).toBe('<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\nThe answer')
-    expect(prepared.prefill).toBe('The answer')
+    expect(prepared.prefill).toEqual(assistant('The answer'))
     conversation.record(0, prepared, { tokenIds: model.encode(' is 4<|im_end|>'), message: assistant(' is 4'), truncated: false })
     const next = conversation.prepare({ messages: [user('q'), assistant('The answer is 4'), user('r'), assistant('So')], tools: [] })
     expect(next).toMatchObject({ parent: 0, branchReasons: [] })
     expect(model.decode(next.promptTokenIds)).toBe(
       '<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\nThe answer is 4<|im_end|>\n<|im_start|>user\nr<|im_end|>\n<|im_start|>assistant\nSo',
+    )
+  })
+
+  test('a trailing assistant message keeps its reasoning, in a branch and in a continuation', async () => {
+    const model = await shape('think-dropping', 'as-sampled')
+    const conversation = model.createConversation({ now })
+    const begun = assistant('The answer', { reasoning: 'hm' })
+    const first = conversation.prepare({ messages: [user('q'), begun], tools: [] })
+    const thought = '<|im_start|>assistant\n<think>\nhm\n</think>\n\n'
+    expect(model.decode(first.promptTokenIds)).toBe(`<|im_start|>user\nq<|im_end|>\n${thought}The answer`)
+    expect(first.messagesDelta).toEqual([user('q'), begun])
+    conversation.record(0, first, { tokenIds: model.encode(' is 4<|im_end|>'), message: assistant(' is 4') })
+    const whole = assistant('The answer is 4', { reasoning: 'hm' })
+    const second = conversation.prepare({ messages: [user('q'), whole, user('r'), begun], tools: [] })
+    expect(second).toMatchObject({ parent: 0, tolerated: { 'dropped:reasoning': 1 } })
+    expect(model.decode(second.promptTokenIds)).toBe(
+      `<|im_start|>user\nq<|im_end|>\n${thought}The answer is 4<|im_end|>\n<|im_start|>user\nr<|im_end|>\n${thought}The answer`,
+    )
+    conversation.record(1, second, { tokenIds: model.encode(' is 5<|im_end|>'), message: assistant(' is 5') })
+    const third = conversation.prepare({ messages: [user('q'), whole, user('r'), assistant('The answer is 5'), user('s')], tools: [] })
+    expect(third.parent).toBe(1)
+  })
+
+  test('a template that trims the text or cuts its reasoning off does so with a trailing assistant message', async () => {
+    const source = (content: string) =>
+      `{%- for m in messages %}{{ '<|im_start|>' + m.role + '\\n' }}{{ ${content} }}{{ '<|im_end|>\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}`
+    const ending = async (content: string, prefill: Message) => {
+      const model = await chatMlLike(source(content))
+      const { promptTokenIds } = model.createConversation({ now }).prepare({ messages: [user('q'), prefill], tools: [] })
+      return model.decode(promptTokenIds).split('assistant\n')[1]
+    }
+    expect(await ending('m.content | trim', assistant(' So \n'))).toBe('So')
+    expect(await ending('m.content', assistant(' So \n'))).toBe(' So \n')
+    expect(await ending("m.content.split('</think>')[-1]", assistant('So'))).toBe('So')
+    await expect(ending("m.content.split('</think>')[-1]", assistant('hm</think>So'))).rejects.toThrow(
+      /cannot continue a trailing assistant message/,
     )
   })
 

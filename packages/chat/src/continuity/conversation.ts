@@ -1,6 +1,7 @@
-import { type Message, TrainError } from '@aworld-train/protocol'
+import { type Message, type ToolCall, TrainError } from '@aworld-train/protocol'
 import { endsInReasoning, type ReasoningTags } from '../reasoning-tags.ts'
 import type { ChatRenderer, ToolSet } from '../render/chat-renderer.ts'
+import { contentText } from '../render/template-messages.ts'
 import { forcedPrefix } from '../syntax/forced-prefix.ts'
 import type { ToolCallSyntax } from '../syntax/syntax.ts'
 import type { Conversation, ForcedCall, HistoryPolicy, PreparedPrompt, PrepareRequest, RecordedResult } from '../types.ts'
@@ -8,6 +9,8 @@ import { encodeByTurns } from './encode-by-turns.ts'
 import { GrowingTokens } from './growing-tokens.ts'
 import { createMarks, type Marks } from './marks.ts'
 import { findDivergence, type HistoryMatch, historyOf, isEmpty, matchHistory, pathTo } from './match-history.ts'
+import { CallIds } from './match-message.ts'
+import { completed, cutBehindPrefill, type Prefill, splitPrefill, withMarkBehind, withPrefill } from './prefill.ts'
 import { compareSkeletons, cutAtMark, endOf, type Skeleton } from './skeleton.ts'
 import { type Continuation, continuation, type RecordedTurn, type RuleSettings } from './skeleton-rule.ts'
 
@@ -24,9 +27,14 @@ export interface ConversationSettings extends RuleSettings {
 interface Asked {
   /** Without prefill, as given. */
   readonly given: readonly Message[]
-  readonly prefill: string | null
+  readonly prefill: Prefill | null
   readonly tools: ToolSet
   readonly forced: ForcedCall | undefined
+}
+
+/** What the turns that are recorded with a prompt need of it. */
+interface Memory extends Pick<Asked, 'prefill' | 'tools'> {
+  readonly tokens: GrowingTokens
 }
 
 /** A decision to continue, with what it was made from. */
@@ -34,6 +42,8 @@ interface Continued {
   readonly match: HistoryMatch
   readonly messages: readonly Message[]
   readonly tools: ToolSet
+  /** The rendering with marks in place of what was sampled, with the prefill and without. */
+  readonly pieces: Skeleton
   readonly skeleton: Skeleton
   readonly decision: Continuation & { continues: true }
   readonly opening: string
@@ -48,11 +58,11 @@ class ConversationTree implements Conversation {
   readonly #marks: Marks = createMarks()
   readonly #turns = new Map<number, RecordedTurn>()
   readonly #roots: RecordedTurn[] = []
-  /** Ids of all calls that were delivered, and those that the model itself wrote, by the delivered id. */
-  readonly #knownIds = new Set<string>()
+  /** All calls that were delivered, and the ids that the model itself wrote, by the delivered id. */
+  readonly #calls = new Map<string, ToolCall>()
   readonly #sampledIds = new Map<string, string>()
-  /** Memory of the prompts that `prepare` gave out, for the turns that are recorded with them. */
-  readonly #memory = new WeakMap<PreparedPrompt, { readonly tokens: GrowingTokens; readonly tools: ToolSet }>()
+  /** Of the prompts that `prepare` gave out. */
+  readonly #memory = new WeakMap<PreparedPrompt, Memory>()
   #hasEmptyTurns = false
 
   constructor(settings: ConversationSettings) {
@@ -61,7 +71,7 @@ class ConversationTree implements Conversation {
 
   prepare(request: PrepareRequest): PreparedPrompt {
     const asked = this.#read(request)
-    const options = { roots: this.#roots, knownIds: this.#knownIds, isAbandoned: request.isAbandoned ?? (() => false) }
+    const options = { roots: this.#roots, calls: this.#calls, isAbandoned: request.isAbandoned ?? (() => false) }
     const match = matchHistory(asked.given, { ...options, withoutEmptyTurns: false })
     const reasons: string[] = []
     if (this.#hasEmptyTurns) {
@@ -82,11 +92,11 @@ class ConversationTree implements Conversation {
     const memory = this.#memory.get(prepared)
     if (!memory) throw new Error(`Turn ${turnIndex} was prepared by another conversation.`)
     const matched = prepared.matched === null ? null : (this.#turns.get(prepared.matched) ?? null)
-    const delivered = prepared.prefill === '' ? message : { ...message, content: prepared.prefill + (message.content ?? '') }
-    for (const [index, { id }] of (delivered.toolCalls ?? []).entries()) {
-      this.#knownIds.add(id)
+    const delivered = completed(memory.prefill, message)
+    for (const [index, call] of (delivered.toolCalls ?? []).entries()) {
+      this.#calls.set(call.id, call)
       const sampled = promptCallIds[index]
-      if (sampled) this.#sampledIds.set(id, sampled)
+      if (sampled) this.#sampledIds.set(call.id, sampled)
     }
     if (isEmpty(delivered)) this.#hasEmptyTurns = true
     const turn: RecordedTurn = {
@@ -122,16 +132,18 @@ class ConversationTree implements Conversation {
     if (!sameTools && !areReordered(turn.tools.parts, asked.tools.parts)) return { reasons: ['tools'] }
     const path = pathTo(turn)
     const messages = [...path.flatMap((each) => each.messages), ...rest]
-    const pieces = this.#skeleton([...path.flatMap(withMarks), ...rest], asked.prefill, turn.tools)
-    if (pieces === null) return { reasons: ['raise'] }
-    const compared = compareSkeletons(turn.skeleton, pieces)
-    const { skeleton } = compared
-    const opening = this.#opening(skeleton, asked)
+    const marked = [...path.flatMap(withMarks), ...rest]
+    const rendered = unlessRaised(() => this.#render(marked, asked.prefill, turn.tools))
+    if (rendered === null) return { reasons: ['raise'] }
+    const compared = compareSkeletons(turn.skeleton, rendered)
+    const { skeleton: pieces } = compared
+    const skeleton = (asked.prefill && this.#beforePrefill(marked, asked.prefill, turn.tools)) ?? pieces
+    const opening = this.#opening(pieces, asked)
     const decision = continuation(
       {
         turn,
         compared,
-        appended: (asked.prefill ?? '') + opening,
+        appended: opening,
         rewrites: [...(sameTools ? [] : ['tools-order']), ...tolerated.filter((kind) => kind === 'empty-turn')],
         messages,
         sampledIds: this.#sampledIds,
@@ -139,39 +151,42 @@ class ConversationTree implements Conversation {
       },
       this.#settings,
     )
-    return decision.continues ? { match, messages, tools: turn.tools, skeleton, decision, opening } : decision
+    return decision.continues ? { match, messages, tools: turn.tools, pieces, skeleton, decision, opening } : decision
   }
 
-  #continued({ match, messages, tools, skeleton, decision, opening }: Continued, asked: Asked): PreparedPrompt {
+  #continued({ match, messages, tools, pieces, skeleton, decision, opening }: Continued, { prefill }: Asked): PreparedPrompt {
     const { turn, tolerated } = match
     const prepared: PreparedPrompt = {
-      ...this.#common({ messages, tools, prefill: asked.prefill, opening, skeleton }),
+      ...this.#common({ messages, tools, prefill, opening, pieces }),
       matched: turn.index,
       promptTokenIds: turn.promptIds,
       parent: turn.index,
       branchReasons: [],
       tolerated: tally([...tolerated, ...decision.tolerated]),
-      messagesDelta: withPrefill(messages.slice(turn.depth), asked.prefill),
+      messagesDelta: withPrefill(messages.slice(turn.depth), prefill),
       skeleton,
       divergence: null,
     }
     const parts = [turn.sampledIds, decision.suffix]
     const inPlace = turn.tokens.extend(turn.promptIds.length, parts)
     const promptTokenIds = inPlace ?? concatenate(turn.promptIds, ...parts)
-    return this.#remember({ ...prepared, promptTokenIds }, inPlace ? turn.tokens : new GrowingTokens(promptTokenIds), tools)
+    const tokens = inPlace ? turn.tokens : new GrowingTokens(promptTokenIds)
+    return this.#remember({ ...prepared, promptTokenIds }, { tokens, tools, prefill })
   }
 
   /** A prompt of its own, rendered whole: what was recorded stands in it as it was delivered. */
   #branch(match: HistoryMatch | null, asked: Asked, reasons: readonly string[]): PreparedPrompt {
     const { given, prefill, tools } = asked
-    const messages = match ? [...historyOf(match.turn), ...match.rest] : given
+    const ids = new CallIds(this.#calls)
+    const messages = match ? [...historyOf(match.turn), ...match.rest] : given.map((message) => ids.translate(message))
+    const marked = match ? [...pathTo(match.turn).flatMap(withMarks), ...match.rest] : messages
     const pieces = this.#render(messages, prefill, tools)
-    const skeleton = match ? this.#skeleton([...pathTo(match.turn).flatMap(withMarks), ...match.rest], prefill, tools) : pieces
+    const skeleton = prefill ? this.#beforePrefill(marked, prefill, tools) : match && unlessRaised(() => this.#render(marked, null, tools))
     const opening = this.#opening(pieces, asked)
     const { tokenizer, stops } = this.#settings
-    const promptTokenIds = encodeByTurns(pieces.join('') + (prefill ?? '') + opening, tokenizer, stops)
+    const promptTokenIds = encodeByTurns(pieces.join('') + opening, tokenizer, stops)
     const prepared: PreparedPrompt = {
-      ...this.#common({ messages, tools, prefill, opening, skeleton: pieces }),
+      ...this.#common({ messages, tools, prefill, opening, pieces }),
       matched: match?.turn.index ?? null,
       promptTokenIds,
       parent: null,
@@ -179,57 +194,68 @@ class ConversationTree implements Conversation {
       tolerated: tally(match?.tolerated ?? []),
       messagesDelta: withPrefill(messages, prefill),
       skeleton: skeleton ?? pieces,
-      divergence: match || this.#turns.size === 0 ? null : findDivergence(given, this.#turns.values(), this.#knownIds),
+      divergence: match || this.#turns.size === 0 ? null : findDivergence(given, this.#turns.values(), this.#calls),
     }
-    return this.#remember(prepared, new GrowingTokens(promptTokenIds), tools)
+    return this.#remember(prepared, { tokens: new GrowingTokens(promptTokenIds), tools, prefill })
   }
 
-  #common({ messages, tools, prefill, opening, skeleton }: Omit<Continued, 'match' | 'decision'> & Pick<Asked, 'prefill'>) {
+  #common({ messages, tools, prefill, opening, pieces }: Omit<Continued, 'match' | 'decision' | 'skeleton'> & Pick<Asked, 'prefill'>) {
     return {
       messages,
       toolsKey: tools.key,
-      prefill: prefill ?? '',
+      prefill,
       forced: opening,
-      reasoningOpen: endsInReasoning(endOf(skeleton) + (prefill ?? '') + opening, this.#settings.reasoning),
+      reasoningOpen: endsInReasoning(endOf(pieces) + opening, this.#settings.reasoning),
     }
   }
 
-  #remember(prepared: PreparedPrompt, tokens: GrowingTokens, tools: ToolSet): PreparedPrompt {
-    this.#memory.set(prepared, { tokens, tools })
+  #remember(prepared: PreparedPrompt, memory: Memory): PreparedPrompt {
+    this.#memory.set(prepared, memory)
     return prepared
   }
 
   /** Text that opens the call which has to come; empty where none has to. */
-  #opening(skeleton: Skeleton, { prefill, forced }: Asked): string {
+  #opening(pieces: Skeleton, { forced }: Asked): string {
     if (forced === undefined) return ''
     const { syntax, reasoning } = this.#settings
-    const inReasoning = endsInReasoning(endOf(skeleton) + (prefill ?? ''), reasoning)
+    const inReasoning = endsInReasoning(endOf(pieces), reasoning)
     const opening = syntax && forcedPrefix(syntax, forced, inReasoning ? reasoning : null)
     if (opening !== null) return opening
     const what = forced.kind === 'named' ? `a call of ${forced.name}` : 'a tool call'
     throw new TrainError('TEMPLATE_UNSUPPORTED', `The format of this model has no way to begin ${what} for it; set tool_choice to "auto".`)
   }
 
-  /** `null` where the template takes the messages but not with marks in them. */
-  #skeleton(messages: readonly Message[], prefill: string | null, tools: ToolSet): string[] | null {
-    try {
-      return this.#render(messages, prefill, tools)
-    } catch (error) {
-      if (error instanceof TrainError) return null
-      throw error
-    }
+  /** The pieces before the texts of `prefill`, which will be part of what was delivered; `null` where the template refuses marks in their place. */
+  #beforePrefill(messages: readonly Message[], prefill: Prefill, tools: ToolSet): string[] | null {
+    const { marked, marks } = this.#marks.prefill(prefill)
+    const pieces = unlessRaised(() => this.#pieces([...messages, marked], tools, false))
+    return pieces && cutAtMark(pieces, marks)
   }
 
-  #render(messages: readonly Message[], prefill: string | null, tools: ToolSet): string[] {
-    const { renderer, now } = this.#settings
-    const sampledIds = this.#sampledIds.size === 0 ? undefined : this.#sampledIds
-    if (prefill === null) return renderer.renderPieces({ messages, tools, addGenerationPrompt: true, now, sampledIds })
-    const mark = this.#marks.prefill
-    const withMark: Message[] = [...messages, { role: 'assistant', content: mark }]
-    const pieces = renderer.renderPieces({ messages: withMark, tools, addGenerationPrompt: false, now, sampledIds })
-    const before = cutAtMark(pieces, mark)
+  /** A prompt in pieces, its prefill at the end. */
+  #render(messages: readonly Message[], prefill: Prefill | null, tools: ToolSet): string[] {
+    if (prefill === null) return this.#pieces(messages, tools, true)
+    const { end } = this.#marks
+    const pieces = this.#pieces([...messages, withMarkBehind(prefill, end)], tools, false)
+    const before = cutBehindPrefill(pieces, end, contentText(prefill, this.#settings.renderer.form))
     if (before !== null) return before
     throw new TrainError('GATEWAY_BAD_REQUEST', 'The chat template cannot continue a trailing assistant message; leave it out.')
+  }
+
+  #pieces(messages: readonly Message[], tools: ToolSet, addGenerationPrompt: boolean): string[] {
+    const { renderer, now } = this.#settings
+    const sampledIds = this.#sampledIds.size === 0 ? undefined : this.#sampledIds
+    return renderer.renderPieces({ messages, tools, addGenerationPrompt, now, sampledIds })
+  }
+}
+
+/** `null` where the messages cannot be rendered. */
+function unlessRaised(render: () => string[]): string[] | null {
+  try {
+    return render()
+  } catch (error) {
+    if (error instanceof TrainError) return null
+    throw error
   }
 }
 
@@ -238,22 +264,6 @@ function requireCalls({ probe }: ConversationSettings): void {
   const what = probe.arguments === 'none' ? 'cannot print tool calls' : 'writes tool calls in a way that is not understood here'
   throw new TrainError('TEMPLATE_UNSUPPORTED', `The chat template of this model ${what}; send no tools, or use another model.`)
 }
-
-/** A trailing assistant message is the beginning of the answer. */
-function splitPrefill(messages: readonly Message[]): { given: readonly Message[]; prefill: string | null } {
-  const last = messages.at(-1)
-  if (!last) throw new TrainError('GATEWAY_BAD_REQUEST', 'The request has no messages; send at least one.')
-  if (last.role !== 'assistant') return { given: messages, prefill: null }
-  if (last.toolCalls?.length) {
-    const what = `The conversation ends with a call of ${last.toolCalls[0]!.name} that has no result`
-    throw new TrainError('GATEWAY_BAD_REQUEST', `${what}; send its result as a tool message.`)
-  }
-  if (messages.length === 1) throw new TrainError('GATEWAY_BAD_REQUEST', 'The only message is of the assistant; send a user message first.')
-  return { given: messages.slice(0, -1), prefill: last.content ?? '' }
-}
-
-const withPrefill = (messages: readonly Message[], prefill: string | null): readonly Message[] =>
-  prefill === null ? messages : [...messages, { role: 'assistant', content: prefill }]
 
 const withMarks = ({ messages, marked }: RecordedTurn): Message[] => [...messages.slice(0, -1), marked]
 

@@ -17,15 +17,18 @@ export interface MarkedMessage {
 
 /** The marks of one conversation, which no text that others write can hold. */
 export interface Marks {
-  /** Stands for the text of a trailing assistant message. */
-  readonly prefill: string
+  /** Stands behind the text of a trailing assistant message. */
+  readonly end: string
+  /** A trailing assistant message with marks for its texts. */
+  prefill(message: Message): MarkedMessage
   message(turn: number, message: Message): MarkedMessage
 }
 
 export function createMarks(): Marks {
   const secret = randomUUID().replaceAll('-', '')
   return {
-    prefill: word(secret, 'xP'),
+    end: word(secret, 'xE'),
+    prefill: (message) => markMessage(`${secret}xP`, { ...message, content: message.content || ' ' }),
     message: (turn, message) => markMessage(`${secret}x${turn}`, message),
   }
 }

@@ -1,6 +1,6 @@
 import type { Message } from '@aworld-train/protocol'
 import type { Divergence } from '../types.ts'
-import { CallIds, matchMessage, type Tolerance } from './match-message.ts'
+import { CallIds, type DeliveredCalls, matchMessage, type Tolerance } from './match-message.ts'
 import type { RecordedTurn } from './skeleton-rule.ts'
 
 export interface HistoryMatch {
@@ -12,8 +12,7 @@ export interface HistoryMatch {
 
 export interface MatchOptions {
   readonly roots: readonly RecordedTurn[]
-  /** Ids of all calls that were delivered. */
-  readonly knownIds: ReadonlySet<string>
+  readonly calls: DeliveredCalls
   readonly isAbandoned: (turn: number) => boolean
   /** A recorded turn without text and calls may be missing from the messages. */
   readonly withoutEmptyTurns: boolean
@@ -33,7 +32,7 @@ interface Candidate {
  */
 export function matchHistory(messages: readonly Message[], options: MatchOptions): HistoryMatch | null {
   let best: Candidate | null = null
-  const open = options.roots.map((turn) => ({ turn, from: 0, before: [] as readonly Tolerance[], ids: new CallIds(options.knownIds) }))
+  const open = options.roots.map((turn) => ({ turn, from: 0, before: [] as readonly Tolerance[], ids: new CallIds(options.calls) }))
   for (let next = open.pop(); next; next = open.pop()) {
     const { turn, from, before } = next
     const found = matchTurn(turn, messages, from, next.ids.fork(), options)
@@ -59,7 +58,7 @@ function matchTurn(
   const last = turn.messages.length - 1
   for (const [index, message] of turn.messages.entries()) {
     const other = given[from + index]
-    const found = other && matchMessage(message, other, ids)
+    const found = other && matchMessage(message, other, ids, index === last)
     if (found) {
       for (const kind of found) tolerated.push(kind)
       continue
@@ -82,21 +81,18 @@ function better(candidate: Candidate, best: Candidate, { isAbandoned }: MatchOpt
 export const isEmpty = ({ content, toolCalls = [] }: Message): boolean => (content ?? '').trim() === '' && toolCalls.length === 0
 
 /** Where a request that holds a recorded answer at its place differs from what came before that answer; the latest such answer counts. */
-export function findDivergence(
-  messages: readonly Message[],
-  turns: Iterable<RecordedTurn>,
-  knownIds: ReadonlySet<string>,
-): Divergence | null {
+export function findDivergence(messages: readonly Message[], turns: Iterable<RecordedTurn>, calls: DeliveredCalls): Divergence | null {
   let found: RecordedTurn | null = null
   for (const turn of turns) {
     const given = messages[turn.depth - 1]
-    if (isEmpty(turn.delivered) || !given || !matchMessage(turn.delivered, given, new CallIds(knownIds))) continue
+    if (isEmpty(turn.delivered) || !given || !matchMessage(turn.delivered, given, new CallIds(calls), true)) continue
     if (found === null || turn.depth >= found.depth) found = turn
   }
   if (found === null) return null
-  const ids = new CallIds(knownIds)
+  const ids = new CallIds(calls)
   const recorded = historyOf(found)
-  const index = recorded.findIndex((message, at) => !matchMessage(message, messages[at]!, ids))
+  const sampled = new Set(pathTo(found).map(({ delivered }) => delivered))
+  const index = recorded.findIndex((message, at) => !matchMessage(message, messages[at]!, ids, sampled.has(message)))
   const [before, after] = [recorded[index], messages[index]]
   if (!before || !after) return null
   return { index, role: after.role, ...differingTexts(before.content ?? '', after.content ?? '') }

@@ -6,28 +6,30 @@ export type Tolerance = 'role' | 'empty-content' | 'white-space' | 'ids' | 'argu
 
 const none: readonly Tolerance[] = []
 
+/** All calls that were delivered, by the id that the client knows. */
+export type DeliveredCalls = ReadonlyMap<string, ToolCall>
+
 /**
  * The ids of calls in one request, as the conversation knows them: a client may have replaced ours, may use an id again in
  * a later turn, and may leave ids out, in which case results answer the calls in their order.
  */
 export class CallIds {
-  readonly #known: ReadonlySet<string>
+  readonly #delivered: DeliveredCalls
   #ours: Map<string, readonly string[]> | null = null
 
-  /** `known` holds the ids of all calls that were delivered. */
-  constructor(known: ReadonlySet<string>, ours: Map<string, readonly string[]> | null = null) {
-    this.#known = known
+  constructor(delivered: DeliveredCalls, ours: Map<string, readonly string[]> | null = null) {
+    this.#delivered = delivered
     this.#ours = ours
   }
 
   /** Ids may be mapped in the copy without a trace in the original. */
   fork(): CallIds {
-    return new CallIds(this.#known, this.#ours && new Map(this.#ours))
+    return new CallIds(this.#delivered, this.#ours && new Map(this.#ours))
   }
 
   /** Whether `id` is that of a call that was delivered. */
   isOurs(id: string): boolean {
-    return this.#known.has(id)
+    return this.#delivered.has(id)
   }
 
   /** From here on results of the given calls answer the recorded ones. */
@@ -50,17 +52,28 @@ export class CallIds {
     return ours[0] ?? toolCallId
   }
 
-  /** The message with our ids. */
+  /** The message with our ids, and with the arguments of our calls as the policy wrote them: a client may have written their numbers anew. */
   translate(message: Message): Message {
-    if (message.toolCalls) this.map(message.toolCalls, message.toolCalls)
+    if (message.toolCalls) {
+      this.map(message.toolCalls, message.toolCalls)
+      return { ...message, toolCalls: message.toolCalls.map((call) => this.#asDelivered(call)) }
+    }
     if (this.#ours === null || message.role !== 'tool') return message
     const id = this.ofResult(message)
     return id === (message.toolCallId ?? '') ? message : { ...message, toolCallId: id }
   }
+
+  #asDelivered(call: ToolCall): ToolCall {
+    const delivered = this.#delivered.get(call.id)
+    return delivered?.name === call.name && equalJson(delivered.arguments, call.arguments) ? delivered : call
+  }
 }
 
-/** Whether a message of a request is the recorded one: the differences that do not matter, or `null` where it is another. */
-export function matchMessage(recorded: Message, given: Message, ids: CallIds): readonly Tolerance[] | null {
+/**
+ * Whether a message of a request is the recorded one: the differences that do not matter, or `null` where it is another. White space
+ * around a text may change only where the policy `sampled` it: clients trim what they are answered, and what it was told is theirs.
+ */
+export function matchMessage(recorded: Message, given: Message, ids: CallIds, sampled: boolean): readonly Tolerance[] | null {
   if (recorded === given) return none
   let tolerated: Tolerance[] | undefined
   const tolerate = (kind: Tolerance) => {
@@ -72,8 +85,9 @@ export function matchMessage(recorded: Message, given: Message, ids: CallIds): r
     tolerate('role')
   }
   if (recorded.content !== given.content) {
-    const [left, right] = [(recorded.content ?? '').trim(), (given.content ?? '').trim()]
-    if (left !== right) return null
+    const text = ({ content }: Message) => (sampled ? (content ?? '').trim() : (content ?? ''))
+    const left = text(recorded)
+    if (left !== text(given)) return null
     tolerate(left === '' ? 'empty-content' : 'white-space')
   }
   if (recorded.role === 'tool') {

@@ -206,13 +206,62 @@ describe('named cases: what happens between two calls', () => {
     expect(third.messagesDelta).toEqual([user('t')])
   })
 
-  test('white space trimmed, from what the policy said and from what it was told', async () => {
+  test('white space trimmed from what the policy said', async () => {
     const model = await shape('chat-ml')
     const conversation = model.createConversation({ now })
     const first = turn(model, conversation, 0, [user('  q\n')], { text: ` a\n\n${end}`, message: assistant(' a\n\n') })
-    const second = conversation.prepare({ messages: [user('q'), assistant('a'), user(' r ')], tools: [] })
-    expect(second).toMatchObject({ parent: 0, branchReasons: [], tolerated: { 'white-space': 2 } })
+    const second = conversation.prepare({ messages: [user('  q\n'), assistant('a'), user(' r ')], tools: [] })
+    expect(second).toMatchObject({ parent: 0, branchReasons: [], tolerated: { 'white-space': 1 } })
     expect(appended(model, second, first, ` a\n\n${end}`)).toBe(next('user', ' r '))
+  })
+
+  test('white space trimmed from what the policy was told: an edit like any other', async () => {
+    const model = await shape('chat-ml', 'as-sampled')
+    const told: readonly Message[] = [
+      { role: 'system', content: 'Be brief. ' },
+      user('  q\n'),
+      assistant(' from another model '),
+      assistant(null, { toolCalls: [call('c0')] }),
+      result('c0', '26\n'),
+    ]
+    for (const [index, message] of told.entries()) {
+      const conversation = model.createConversation({ now })
+      turn(model, conversation, 0, told, { text: `a${end}`, message: assistant('a'), tools })
+      const edited = told.with(index, { ...message, content: (message.content ?? ' ').trim() })
+      const second = conversation.prepare({ messages: [...edited, assistant('a'), user('r')], tools })
+      if (message.toolCalls) {
+        expect(second).toMatchObject({ parent: 0, tolerated: { 'empty-content': 1 } })
+        continue
+      }
+      expect(second).toMatchObject({ parent: null, matched: null, branchReasons: ['no-match'], tolerated: {} })
+      expect(second.divergence).toMatchObject({ index, role: message.role })
+    }
+  })
+
+  test('white space around a prefill and what followed it', async () => {
+    const model = await shape('chat-ml')
+    const conversation = model.createConversation({ now })
+    const first = turn(model, conversation, 0, [user('q'), assistant(' The')], { text: ` end.\n${end}`, message: assistant(' end.\n') })
+    const second = conversation.prepare({ messages: [user('q'), assistant('The end.'), user('r')], tools: [] })
+    expect(second).toMatchObject({ parent: 0, branchReasons: [], tolerated: { 'white-space': 1 } })
+    expect(appended(model, second, first, ` end.\n${end}`)).toBe(next('user', 'r'))
+  })
+
+  test('numbers of sampled arguments written anew: a branch shows them as the policy wrote them', async () => {
+    const model = await shape('chat-ml')
+    const written = '{"n": 12345678901234567890, "x": 2.0, "9": 1, "1": 2}'
+    const anew = '{"1":2,"9":1,"n":12345678901234567000,"x":2}'
+    const message = assistant(null, { toolCalls: [call('c1', written), call('c2', written)] })
+    const conversation = model.createConversation({ now })
+    turn(model, conversation, 0, [user('q')], { text: `x${end}`, message, tools })
+    const sentBack = assistant(null, { toolCalls: [call('c1', anew), call('c2', '{"x":3}'), call('foreign', anew)] })
+    const results = ['c1', 'c2', 'foreign'].map((id) => result(id, '26'))
+    const other = conversation.prepare({ messages: [user('edited'), sentBack, ...results], tools })
+    expect(other.branchReasons).toEqual(['no-match'])
+    expect(other.messages[1]!.toolCalls!.map((each) => each.arguments)).toEqual([written, '{"x":3}', anew])
+    const matched = conversation.prepare({ messages: [user('q'), message, ...results.slice(0, 2), sentBack, ...results], tools })
+    expect(matched).toMatchObject({ parent: 0, tolerated: {} })
+    expect(matched.messages[4]!.toolCalls!.map((each) => each.arguments)).toEqual([written, '{"x":3}', anew])
   })
 
   test('developer for system', async () => {

@@ -1,3 +1,5 @@
+import type { Mark } from './marks.ts'
+
 /** A rendering with the sampled texts replaced by marks, in the pieces in which the template wrote it. */
 export type Skeleton = readonly string[]
 
@@ -21,12 +23,13 @@ export function compareSkeletons(recorded: Skeleton, now: string[]): ComparedSke
   return { skeleton: now, tail, startsAsRecorded: tail.startsWith(joinFrom(recorded, same)) }
 }
 
-/** The pieces before the last occurrence of `mark`; `null` where it is missing. */
-export function cutAtMark(pieces: readonly string[], mark: string): string[] | null {
-  const last = pieces.findLastIndex((piece) => piece.includes(mark))
-  if (last < 0) return null
-  const piece = pieces[last]!
-  return [...pieces.slice(0, last), piece.slice(0, piece.lastIndexOf(mark))]
+/** The pieces before the first of `marks`. */
+export function cutAtMark(pieces: readonly string[], marks: readonly Mark[]): string[] {
+  for (const [index, piece] of pieces.entries()) {
+    const places = marks.map(({ text }) => piece.indexOf(text)).filter((at) => at >= 0)
+    if (places.length > 0) return [...pieces.slice(0, index), piece.slice(0, Math.min(...places))]
+  }
+  return [...pieces]
 }
 
 /** At least the last 200 characters, where there are so many. */

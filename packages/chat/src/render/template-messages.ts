@@ -49,12 +49,15 @@ function addResultFields(fields: Dictionary, message: Message, form: MessageForm
   if (name !== undefined) fields.set('name', name)
 }
 
+/** The text of a message as it is handed to the template. */
+export function contentText({ content, reasoning }: Message, { reasoningField, reasoningTags: tags }: MessageForm): string {
+  const inline = reasoning && reasoningField === 'inline' && tags ? `${tags.open}\n${reasoning}\n${tags.close}\n\n` : ''
+  return inline + (content ?? '')
+}
+
 function contentOf(message: Message, form: MessageForm): Value {
-  const { content, reasoning, toolCalls = [] } = message
-  const tags = form.reasoningTags
-  const inline = reasoning && form.reasoningField === 'inline' && tags ? `${tags.open}\n${reasoning}\n${tags.close}\n\n` : ''
-  const text = inline + (content ?? '')
-  if (text === '' && toolCalls.length > 0) return form.emptyContent
+  const text = contentText(message, form)
+  if (text === '' && message.toolCalls?.length) return form.emptyContent
   return form.contentParts ? [fieldsOf(['type', 'text'], ['text', text])] : text
 }
 

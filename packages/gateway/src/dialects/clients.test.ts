@@ -299,3 +299,18 @@ test('an answer of Messages, whole and streamed', () => {
   })
   expect(pieces.flatMap(({ deltas }) => deltas.map(({ type }) => type))).toEqual(['reasoning', 'content', 'tool-call'])
 })
+
+test('numbers and keys keep their spelling on the way to a Messages server and back', () => {
+  const exotic = '{"n": 12345678901234567890, "x":2.0, "9": 1e400, "1": [-0]}'
+  const text = `{"messages":[{"role":"assistant","tool_calls":[{"id":"1","function":{"name":"f","arguments":${JSON.stringify(exotic)}}}]},{"role":"tool","tool_call_id":"1","content":"2"}],"tools":[{"type":"function","function":{"name":"f","parameters":${exotic}}},{"type":"function","function":{"name":"g","parameters":{"type":"object","x":1.0}}}],"response_format":{"type":"json_schema","json_schema":{"schema":${exotic}}}}`
+  const written = encodeMessagesCall(chatCompletions.decode(JSON.parse(text), text, createResponseMemory()), { model: 'm', maxTokens: 5 })
+  expect(written).toContain(`"input":${exotic}`)
+  expect(written).toContain(`"input_schema":{"type":"object",${exotic.slice(1)}}`)
+  expect(written).toContain('"input_schema":{"type":"object","x":1.0}')
+  expect(written).toContain(`"schema":${exotic}`)
+  const answer = `{"content":[{"type":"text","text":"a"},{"type":"tool_use","id":"1","name":"f","input":${exotic}},{"type":"tool_use","id":"2","name":"f"}]}`
+  expect(decodeMessagesAnswer(answer).completion.message.toolCalls).toEqual([
+    { id: '1', name: 'f', arguments: exotic },
+    { id: '2', name: 'f', arguments: '{}' },
+  ])
+})

@@ -1,12 +1,14 @@
 import { endOfString, quote, scanMembers } from '../json/scan-members.ts'
 
+/** A name as JSON reads it. */
+const nameOf = (written: string): string => (written.includes('\\') ? (JSON.parse(`"${written}"`) as string) : written)
+
 /**
  * The text of member `name` of the object that valid `json` holds, exactly as written; the last one where the name stands
- * twice, as JSON.parse reads it. `undefined` where it is missing, or its name is written with escapes that JSON.stringify does not use.
+ * twice, as JSON.parse reads it. `undefined` where it is missing.
  */
 export function memberText(json: string, name: string): string | undefined {
-  const written = JSON.stringify(name).slice(1, -1)
-  const last = scanMembers(json, (each) => each === written).at(-1)
+  const last = scanMembers(json, (written) => nameOf(written) === name).at(-1)
   return last && json.slice(last.start, last.end).trim()
 }
 
@@ -20,7 +22,7 @@ export function nestedText(json: string, path: readonly string[]): string | unde
 /** As `memberText`, for every member in one pass: texts by name. */
 export function memberTexts(json: string): ReadonlyMap<string, string> {
   const members = scanMembers(json, () => true)
-  return new Map(members.map(({ name, start, end }) => [JSON.parse(`"${name}"`) as string, json.slice(start, end).trim()]))
+  return new Map(members.map(({ name, start, end }) => [nameOf(name), json.slice(start, end).trim()]))
 }
 
 /** The texts of the items of the array that valid `json` holds, each exactly as written. */

@@ -7,6 +7,6 @@ import { type BodyMemory, parseWhole, readJsonBody } from './read-json-body.ts'
  * Throws GATEWAY_BAD_REQUEST or GATEWAY_INPUT_UNSUPPORTED.
  */
 export function decode(dialect: Dialect, body: Buffer, memory: ResponseMemory, bodies?: BodyMemory): ModelCall {
-  const { value, json } = bodies ? readJsonBody(body, dialect.historyField, bodies) : parseWhole(body)
-  return dialect.decode(value, json, memory)
+  const { value, json, itemText } = bodies ? readJsonBody(body, dialect.historyField, bodies) : parseWhole(body)
+  return dialect.decode(value, json, memory, itemText)
 }

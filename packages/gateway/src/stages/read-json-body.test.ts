@@ -10,8 +10,9 @@ const bytes = (value: unknown, space?: number) => Buffer.from(typeof value === '
 function readAll(bodies: readonly Buffer[]): { values: unknown[]; memory: BodyMemory } {
   const memory: BodyMemory = { last: null }
   const values = bodies.map((body) => {
-    const { value } = readJsonBody(body, 'messages', memory)
+    const { value, itemText } = readJsonBody(body, 'messages', memory)
     expect(value).toEqual(JSON.parse(body.toString()))
+    if (itemText) expect(items(value).map((_, index) => JSON.parse(itemText(index)))).toEqual(items(value))
     expect(Object.keys(value as object)).toEqual(Object.keys(JSON.parse(body.toString())))
     return value
   })

@@ -1,10 +1,14 @@
 import { isUtf8 } from 'node:buffer'
 import { badRequest } from '../failure.ts'
 
-/** A parsed body. `json` is its text, in which one `null` may stand for the items of `field` that were known. */
+/** The text of an item of the history, exactly as written. */
+export type ItemText = (index: number) => string
+
+/** A parsed body. `json` is its text, in which one `null` may stand for the items of `field` that were known; `itemText` then has them. */
 export interface JsonBody {
   readonly value: unknown
   readonly json: string
+  readonly itemText?: ItemText | undefined
 }
 
 /** The last body of one agent: a conversation repeats itself in every request, and only what is new is parsed. */
@@ -72,8 +76,14 @@ function parseNew(bytes: Buffer, field: string, last: ItemizedBody, memory: Body
   if (list?.length !== added.length + 1) return null
   const items = [...last.items.slice(0, known), ...list.slice(1)]
   Object.assign(value as object, { [field]: items })
-  memory.last = { bytes, start: last.start, ends: [...last.ends.slice(0, known), ...added.map((end) => from + end)], items }
-  return { value, json }
+  const { start } = last
+  const ends = [...last.ends.slice(0, known), ...added.map((end) => from + end)]
+  memory.last = { bytes, start, ends, items }
+  const itemText: ItemText = (index) => {
+    const text = bytes.toString('utf8', ends[index - 1] ?? start, ends[index])
+    return text.slice(text.indexOf('{'))
+  }
+  return { value, json, itemText }
 }
 
 function listOf(value: unknown, field: string): readonly unknown[] | null {

@@ -1,5 +1,6 @@
 import type { Message } from '@aworld-train/protocol'
 import { unsupportedInput } from '../../failure.ts'
+import { itemTexts, memberText } from '../member-text.ts'
 import { checkDepth, type Fields, readArray, readFlag, readObject, readString } from '../read-fields.ts'
 
 /** Blocks of content with their paths; a string is one text block. */
@@ -56,23 +57,30 @@ export function decodeUserContent(content: unknown, path: string): Message[] {
   return messages.length > 0 ? messages : [{ role: 'user', content: '' }]
 }
 
-function argumentsOf(block: Fields, at: string): string {
-  const input = readObject(block['input'] ?? {}, `${at}.input`)
-  checkDepth(input, `${at}.input`)
-  return JSON.stringify(input)
+/** The input of a call as it was written: numbers and the order of keys would not survive being parsed. */
+function argumentsOf(block: Fields, at: string, text: string): string {
+  const input = block['input'] ?? null
+  if (input === null) return '{}'
+  checkDepth(readObject(input, `${at}.input`), `${at}.input`)
+  return memberText(text, 'input') ?? '{}'
 }
 
-/** What an assistant sent, as one message: texts joined, calls in their order, thinking where it can be read. */
-export function decodeAssistantContent(content: unknown, path: string): Message {
+/**
+ * What an assistant sent, as one message: texts joined, calls in their order, thinking where it can be read. `messageText` gives
+ * the message as it was written.
+ */
+export function decodeAssistantContent(content: unknown, path: string, messageText: () => string): Message {
   const message: Message = { role: 'assistant', content: null }
-  for (const { block, type, at } of readBlocks(content, path)) {
+  let texts: readonly string[] | undefined
+  for (const [index, { block, type, at }] of readBlocks(content, path).entries()) {
     if (type === 'text') {
       message.content = (message.content ?? '') + readString(block['text'], `${at}.text`)
     } else if (type === 'tool_use') {
+      texts ??= itemTexts(memberText(messageText(), 'content') ?? '[]')
       const call = {
         id: readString(block['id'], `${at}.id`),
         name: readString(block['name'], `${at}.name`),
-        arguments: argumentsOf(block, at),
+        arguments: argumentsOf(block, at, texts[index] ?? '{}'),
       }
       message.toolCalls ??= []
       message.toolCalls.push(call)

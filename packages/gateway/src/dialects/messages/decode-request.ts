@@ -1,6 +1,8 @@
 import type { Message, ToolDefinition } from '@aworld-train/protocol'
 import { badRequest } from '../../failure.ts'
+import type { ItemText } from '../../stages/read-json-body.ts'
 import { historyOddities } from '../history-oddities.ts'
+import { itemTexts, memberText } from '../member-text.ts'
 import { holdsOnly, readFormat } from '../read-constraint.ts'
 import { checkDepth, readArray, readFlag, readObject, readOptionalString, readPositiveInteger, readString } from '../read-fields.ts'
 import type { ResponseMemory } from '../responses/memory.ts'
@@ -53,11 +55,11 @@ function decodeChoice(choice: unknown): { readonly asked: AskedChoice; readonly 
   return { asked: kind === 'named' ? { kind, name: readString(fields['name'], 'tool_choice.name') } : { kind }, parallel }
 }
 
-function decodeMessage(value: unknown, path: string): Message[] {
+function decodeMessage(value: unknown, path: string, text: () => string): Message[] {
   const fields = readObject(value, path)
   const role = readString(fields['role'], `${path}.role`)
   if (role === 'user') return decodeUserContent(fields['content'], `${path}.content`)
-  if (role === 'assistant') return [decodeAssistantContent(fields['content'], `${path}.content`)]
+  if (role === 'assistant') return [decodeAssistantContent(fields['content'], `${path}.content`, text)]
   if (role === 'system') return [{ role: 'system', content: decodeText(fields['content'], `${path}.content`) }]
   throw badRequest(`"${path}.role" is "${role}"; it must be one of user, assistant, system.`, `${path}.role`)
 }
@@ -69,15 +71,24 @@ function decodeStop(stop: unknown): string[] {
     .filter((text) => text !== '')
 }
 
+/** The texts of the messages that `json` holds, looked up when one is needed. */
+function messageTexts(json: string): ItemText {
+  let texts: readonly string[] | undefined
+  return (index) => {
+    texts ??= itemTexts(memberText(json, 'messages') ?? '[]')
+    return texts[index] ?? '{}'
+  }
+}
+
 /** A Messages request as a model call. Fields it does not know have no effect and break nothing; `max_tokens` may be missing. */
-export function decodeRequest(value: unknown, json: string, memory: ResponseMemory): MessagesCall {
+export function decodeRequest(value: unknown, json: string, memory: ResponseMemory, itemText = messageTexts(json)): MessagesCall {
   const body = readObject(value, 'body')
   const given = readArray(body['messages'], 'messages')
   if (given.length === 0) throw badRequest('"messages" is empty; send at least one message.', 'messages')
   const thread = openThread(body, json, memory)
   const { system: givenSystem, tools: givenTools } = thread?.fields ?? body
   const system = decodeText(givenSystem, 'system')
-  const added = given.flatMap((message, index) => decodeMessage(message, `messages[${index}]`))
+  const added = given.flatMap((message, index) => decodeMessage(message, `messages[${index}]`, () => itemText(index)))
   const messages = thread ? [...thread.messages, ...added] : added
   const tools = (givenTools === undefined || givenTools === null ? [] : readArray(givenTools, 'tools')).map((tool, index) =>
     decodeTool(tool, `tools[${index}]`),

@@ -40,7 +40,8 @@ export function inputJson(text: string): string {
   return text.trim() === '' ? '{}' : JSON.stringify({ arguments: text })
 }
 
-const toolUse = ({ id, name, arguments: text }: ToolCall) =>
+/** A call as a block, its input as it was written. */
+export const toolUse = ({ id, name, arguments: text }: ToolCall) =>
   `{"type":"tool_use","id":${JSON.stringify(id)},"name":${JSON.stringify(name)},"input":${inputJson(text)}}`
 
 function encodeContent(head: AnswerHead, { content, reasoning, toolCalls = [] }: Message): string {

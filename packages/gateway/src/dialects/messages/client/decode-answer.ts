@@ -1,6 +1,7 @@
 import type { CompletionDelta } from '@aworld-train/chat'
 import type { FinishReason, ToolCall, Usage } from '@aworld-train/protocol'
 import type { Completion } from '../../../call.ts'
+import { itemTexts, memberText } from '../../member-text.ts'
 import { type Fields, readArray, readObject } from '../../read-fields.ts'
 import {
   type AnswerDecoder,
@@ -49,11 +50,12 @@ function toAnswer({ content, reasoning, calls }: AnswerText, { id, model, raw, s
   return { id, model, completion, promptTokenIds: new Int32Array(0) }
 }
 
-function readBlock(block: Fields, text: AnswerText): void {
+/** `written` is the block as it was written. */
+function readBlock(block: Fields, written: string, text: AnswerText): void {
   if (block['type'] === 'text') text.content = (text.content ?? '') + (textOf(block['text']) ?? '')
   else if (block['type'] === 'thinking') text.reasoning += textOf(block['thinking']) ?? ''
   else if (block['type'] === 'tool_use') {
-    const input = JSON.stringify(block['input'] ?? {})
+    const input = block['input'] ? (memberText(written, 'input') ?? '{}') : '{}'
     text.calls.push({ id: textOf(block['id']) ?? '', name: textOf(block['name']) ?? '', arguments: input })
   }
 }
@@ -63,7 +65,10 @@ export function decodeMessagesAnswer(json: string): ServerAnswer {
   return readingAnswer(() => {
     const body = readObject(JSON.parse(json), 'body')
     const text: AnswerText = { content: null, reasoning: '', calls: [] }
-    for (const [index, block] of readArray(body['content'], 'content').entries()) readBlock(readObject(block, `content[${index}]`), text)
+    const blocks = itemTexts(memberText(json, 'content') ?? '[]')
+    for (const [index, block] of readArray(body['content'], 'content').entries()) {
+      readBlock(readObject(block, `content[${index}]`), blocks[index] ?? '{}', text)
+    }
     return toAnswer(text, {
       id: textOf(body['id']) ?? null,
       model: textOf(body['model']) ?? null,

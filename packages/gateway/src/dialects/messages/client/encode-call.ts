@@ -1,7 +1,9 @@
 import type { Message, ToolDefinition } from '@aworld-train/protocol'
 import type { AskedConstraint, ModelCall, ToolChoice } from '../../../call.ts'
 import { badRequest } from '../../../failure.ts'
-import { inputJson } from '../encode-response.ts'
+import { keepAllowed } from '../../chat-completions/client/index.ts'
+import { itemTexts, nestedText } from '../../member-text.ts'
+import { toolUse } from '../encode-response.ts'
 
 export interface EncodeMessagesCallOptions {
   /** Model name of the server that is asked. */
@@ -13,21 +15,21 @@ export interface EncodeMessagesCallOptions {
 const textBlock = (text: string) => ({ type: 'text', text })
 
 /** Reasoning is left out: a server takes back only what it has signed itself. */
-function assistantBlocks({ content, toolCalls = [] }: Message): object[] {
-  const calls = toolCalls.map(({ id, name, arguments: text }) => ({
-    type: 'tool_use',
-    id,
-    name,
-    input: JSON.parse(inputJson(text)) as unknown,
-  }))
-  return [...(content ? [textBlock(content)] : []), ...calls]
+function assistantBlocks({ content, toolCalls = [] }: Message): string[] {
+  return [...(content ? [JSON.stringify(textBlock(content))] : []), ...toolCalls.map(toolUse)]
 }
 
 const resultBlock = ({ toolCallId, content }: Message) => ({ type: 'tool_result', tool_use_id: toolCallId ?? '', content: content ?? '' })
 
+function blocksOf(message: Message): string[] {
+  if (message.role === 'assistant') return assistantBlocks(message)
+  return [JSON.stringify(message.role === 'tool' ? resultBlock(message) : textBlock(message.content ?? ''))]
+}
+
 interface WireMessage {
   readonly role: 'user' | 'assistant'
-  readonly content: object[]
+  /** JSON of blocks. */
+  readonly content: string[]
 }
 
 /** Turns of user and assistant; results and texts that follow one another are blocks of one turn. */
@@ -35,8 +37,7 @@ function toWire(messages: readonly Message[]): WireMessage[] {
   const wire: WireMessage[] = []
   for (const message of messages) {
     const role = message.role === 'assistant' ? 'assistant' : 'user'
-    const blocks =
-      role === 'assistant' ? assistantBlocks(message) : [message.role === 'tool' ? resultBlock(message) : textBlock(message.content ?? '')]
+    const blocks = blocksOf(message)
     const last = wire.at(-1)
     if (last?.role === role) last.content.push(...blocks)
     else if (blocks.length > 0) wire.push({ role, content: blocks })
@@ -44,11 +45,15 @@ function toWire(messages: readonly Message[]): WireMessage[] {
   return wire
 }
 
-const toWireTool = ({ name, description, parameters }: ToolDefinition) => ({
-  name,
-  ...(description !== undefined && { description }),
-  input_schema: { type: 'object', ...parameters },
-})
+const messageText = ({ role, content }: WireMessage) => `{"role":"${role}","content":[${content.join(',')}]}`
+
+/** A tool with its schema as it was written, and of the type that the format demands; `text` is the tool in the form of Chat Completions. */
+function toolText({ name, description, parameters }: ToolDefinition, text: string | undefined): string {
+  const written = (text && nestedText(text, ['function', 'parameters'])) ?? JSON.stringify(parameters)
+  const isEmpty = Object.keys(parameters).length === 0
+  const schema = 'type' in parameters ? written : `{"type":"object"${isEmpty ? '}' : `,${written.slice(1)}`}`
+  return `${JSON.stringify({ name, description }).slice(0, -1)},"input_schema":${schema}}`
+}
 
 const kinds = { auto: 'auto', required: 'any', named: 'tool', none: 'none' } as const
 
@@ -58,8 +63,8 @@ const toWireChoice = ({ kind, name, parallel }: ToolChoice) => ({
   ...(!parallel && kind !== 'none' && { disable_parallel_tool_use: true }),
 })
 
-function toWireFormat({ form, param }: AskedConstraint): object {
-  if (form.kind === 'json-schema') return { type: 'json_schema', schema: JSON.parse(form.schema) as unknown }
+function formatText({ form, param }: AskedConstraint): string {
+  if (form.kind === 'json-schema') return `{"type":"json_schema","schema":${form.schema}}`
   throw badRequest(`"${param}" asks for a form (${form.kind}) that the model's API does not have; ask for it in words.`, param)
 }
 
@@ -67,26 +72,36 @@ const isInstruction = ({ role }: Message) => role === 'system' || role === 'deve
 
 /** A model call of any dialect as the JSON body of a Messages request; instructions stand in `system`, and only allowed tools are named. */
 export function encodeMessagesCall(call: ModelCall, { model, maxTokens }: EncodeMessagesCallOptions): string {
-  const { messages, tools, toolChoice, stream, stop, asked, constraint, wants } = call
+  const { messages, tools, toolsJson, toolChoice, stream, stop, asked, constraint, wants } = call
   if (wants.logprobs) {
     const { param } = wants.logprobs
     throw badRequest(`"${param}" asks for logprobs, which the model's API does not have; leave it out, or ask another model.`, param)
   }
   const system = messages.filter(isInstruction).map(({ content }) => textBlock(content ?? ''))
-  return JSON.stringify({
+  const head = {
     model,
     max_tokens: maxTokens,
     ...(system.length > 0 && { system }),
-    messages: toWire(messages.filter((message) => !isInstruction(message))),
     ...(stream && { stream }),
     ...(stop.length > 0 && { stop_sequences: stop }),
     temperature: asked.temperature,
     top_p: asked.topP,
     top_k: asked.topK,
-    ...(constraint && { output_config: { format: toWireFormat(constraint) } }),
-    ...(tools.length > 0 && {
-      tools: tools.filter(({ name }) => toolChoice.allowed?.includes(name) ?? true).map(toWireTool),
-      ...((toolChoice.kind !== 'auto' || !toolChoice.parallel) && { tool_choice: toWireChoice(toolChoice) }),
-    }),
-  })
+    ...(tools.length > 0 && (toolChoice.kind !== 'auto' || !toolChoice.parallel) && { tool_choice: toWireChoice(toolChoice) }),
+  }
+  const told = toWire(messages.filter((message) => !isInstruction(message))).map(messageText)
+  const texts = itemTexts(toolsJson ?? '[]')
+  const names = tools.map(({ name }) => name)
+  const known = keepAllowed(
+    toolChoice,
+    names,
+    tools.map((tool, index) => toolText(tool, texts[index])),
+  )
+  const members = [
+    JSON.stringify(head).slice(0, -1),
+    `"messages":[${told.join(',')}]`,
+    ...(constraint ? [`"output_config":{"format":${formatText(constraint)}}`] : []),
+    ...(tools.length > 0 ? [`"tools":[${known.join(',')}]`] : []),
+  ]
+  return `${members.join(',')}}`
 }
