@@ -156,4 +156,5 @@ def main():
     Path(sys.argv[2]).write_text(json.dumps(answer), encoding="utf-8")
 
 
-main()
+if __name__ == "__main__":
+    main()

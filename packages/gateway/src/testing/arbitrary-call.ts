@@ -7,9 +7,13 @@ const text = fc.oneof(fc.string({ unit: 'grapheme', maxLength: 20 }), fc.constan
 const words = text.filter((value) => value !== '')
 const names = ['lookup', 'web_search', 'ein-Name'] as const
 
-const argumentsText = fc
-  .tuple(fc.dictionary(fc.constantFrom('a', 'b', '10', '9', 'é'), fc.jsonValue({ maxDepth: 2 })), fc.constantFrom(0, 1))
-  .map(([value, indent]) => JSON.stringify(value, null, indent))
+const argumentsText = fc.oneof(
+  fc
+    .tuple(fc.dictionary(fc.constantFrom('a', 'b', '10', '9', 'é'), fc.jsonValue({ maxDepth: 2 })), fc.constantFrom(0, 1))
+    .map(([value, indent]) => JSON.stringify(value, null, indent)),
+  // No value of JavaScript is written like these.
+  fc.constantFrom('{"n": 12345678901234567890, "x":2.0}', '{"9":1E5,"1":[1.0]}', '{"a":1,"a":2,"\\u0061\\/":"\\ud83d"}'),
+)
 
 const schema = fc.record({
   type: fc.constant('object'),
