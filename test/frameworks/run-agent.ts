@@ -12,11 +12,12 @@ export interface AgentRun {
   readonly calls: number
 }
 
+/** White space around the question: a client that takes it away between two calls begins a branch. */
 const task: Task = {
   version: 1,
   id: 'gold-iron',
   hash: '0',
-  input: 'What are the numbers of gold and iron?',
+  input: ' What are the numbers of gold and iron? \n',
   data: {},
   dataSource: 'elements',
   extraInfo: {},
