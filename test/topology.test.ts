@@ -87,4 +87,14 @@ describe('topology', () => {
     )
     expect(problems).toEqual([])
   })
+
+  it.each([
+    ['core', /blackTool|black_tool|sse_read|aworld-mcp|createServer|node:http/],
+    ['training', /actor_rollout_ref|adv_estimator|main_ppo|oc\.select/],
+  ])('%s says no word of a system beside it', (name, words) => {
+    const problems = sources(join(packages, name, 'src'))
+      .filter((path) => !isTest(path) && words.test(readFileSync(path, 'utf8')))
+      .map((path) => path.slice(packages.length + 1))
+    expect(problems).toEqual([])
+  })
 })

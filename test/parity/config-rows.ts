@@ -64,8 +64,8 @@ const runScript: Readonly<Record<string, unknown>> = {
 }
 
 async function readRunScript() {
-  const { parseLocalConfig } = await import('@aworld-train/training')
-  return parseLocalConfig(runScript)
+  const [{ parseLocalConfig }, { verlKeys }] = await Promise.all([import('@aworld-train/training'), import('@aworld-train/trainer-verl')])
+  return parseLocalConfig(runScript, verlKeys)
 }
 
 const reads = (expected: (config: Awaited<ReturnType<typeof readRunScript>>['config']) => readonly [unknown, unknown]) => async () => {
@@ -210,8 +210,11 @@ export const configRows: readonly ParityRow[] = [
     status: 'differs',
     note: 'The KL term is part of the loss.',
     check: async () => {
-      const { parseLocalConfig } = await import('@aworld-train/training')
-      assert.throws(() => parseLocalConfig({ ...runScript, 'algorithm.use_kl_in_reward': true }), /algorithm\.use_kl_in_reward/)
+      const [{ parseLocalConfig }, { verlKeys }] = await Promise.all([
+        import('@aworld-train/training'),
+        import('@aworld-train/trainer-verl'),
+      ])
+      assert.throws(() => parseLocalConfig({ ...runScript, 'algorithm.use_kl_in_reward': true }, verlKeys), /algorithm\.use_kl_in_reward/)
     },
   },
   { theirs: '`max_turns`', ours: '`limits.maxTurns`', status: 'works', check: reads(({ limits }) => [limits.maxTurns, 8]) },

@@ -69,11 +69,11 @@ export async function runMembers(members: readonly Agent[], task: Task, run: Pro
 }
 
 function declare(agent: Agent, graph: AgentGraph, policyBaseUrls: readonly string[]): AgentDeclaration {
-  const { mcpConfig, mcpServers, blackToolActions } = agent
+  const { mcpConfig, mcpServers, blackToolActions: hiddenTools } = agent
   const { conf } = agent
   const trainable = conf.isTrainable(policyBaseUrls)
   const functions = agent.tools.length === 0 ? undefined : agent.tools.map(({ definition }) => definition.name)
-  return { name: graph.nameOf(agent), trainable, model: conf.gatewayModel, mcpConfig, mcpServers, blackToolActions, functions }
+  return { name: graph.nameOf(agent), trainable, model: conf.gatewayModel, mcpConfig, mcpServers, hiddenTools, functions }
 }
 
 /** What a plain function is called in a program. */

@@ -1,4 +1,4 @@
-import type { McpConfig } from '@aworld-train/core'
+import type { McpConfig } from '@aworld-train/protocol'
 import { TrainError } from '@aworld-train/protocol'
 import { AgentConfig, type AgentConfigOptions } from './agent-config.ts'
 import { collectAgents } from './agent-graph.ts'

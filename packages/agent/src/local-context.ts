@@ -69,14 +69,14 @@ export function createLocalContext({ task, graph, signal, limits, environment, p
   }
 
   const lease = (agent: Agent, name: string): Promise<EnvironmentLease> => {
-    const { mcpConfig, mcpServers, blackToolActions } = agent
+    const { mcpConfig, mcpServers, blackToolActions: hiddenTools } = agent
     if (!environment || !mcpConfig) {
       throw new TrainError(
         'CONFIG_INVALID',
         `Agent "${name}" has an mcpConfig, but these Runners have no environment; use the Runners of "aworld-train", or createRunners({ environment }).`,
       )
     }
-    return environment.lease({ rollout: task.id, attempt: 0, agent: name, mcpConfig, mcpServers, blackToolActions }, signal)
+    return environment.lease({ rollout: task.id, attempt: 0, agent: name, mcpConfig, mcpServers, hiddenTools }, signal)
   }
 
   const context: RolloutContext = {

@@ -18,7 +18,7 @@ export interface AgentProgramOptions {
   /** Addresses that stand for the policy in training: an agent whose `llmBaseUrl` is one of them is trainable. */
   readonly policyBaseUrls?: readonly string[] | undefined
   /** Tools of a plain function, which cannot declare them itself. */
-  readonly functionTools?: Pick<AgentDeclaration, 'mcpConfig' | 'mcpServers' | 'blackToolActions'> | undefined
+  readonly functionTools?: Pick<AgentDeclaration, 'mcpConfig' | 'mcpServers' | 'hiddenTools'> | undefined
 }
 
 /** An agent program that holds connections; `close` ends them. */

@@ -26,7 +26,6 @@ export {
   type AttemptContext,
   type AttemptState,
   type Environment,
-  type McpConfig,
   type RolloutContext,
   type Tools,
   toTrainingSamples,
@@ -35,6 +34,7 @@ export { createLocalEngine, createVocabularyTokenizer, initModel, trainBpe } fro
 export { createEnvironment, getAgentToolEnvAndServers } from '@aworld-train/environment'
 export {
   type Episode,
+  type McpConfig,
   type Message,
   type RunEvent,
   type RunReport,

@@ -1,4 +1,4 @@
-import type { McpConfig } from '@aworld-train/core'
+import type { McpConfig } from '@aworld-train/protocol'
 
 /** The tool servers of the AWorld GAIA environment, in its documented order. */
 export const aworldToolServers: readonly string[] = [

@@ -6,7 +6,8 @@ import { type AddressInfo, connect, createServer as createTcpServer } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Environment, EnvironmentLease, McpServerConfig } from '@aworld-train/core'
+import type { Environment, EnvironmentLease } from '@aworld-train/core'
+import type { McpServerConfig } from '@aworld-train/protocol'
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { createEnvironment } from './create-environment.ts'
 

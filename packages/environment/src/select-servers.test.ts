@@ -60,7 +60,7 @@ describe('selectServers', () => {
   })
 
   it('hides tools of a server', () => {
-    const [first, second] = select({ a: { command: 'a' }, b: { command: 'b' } }, { blackToolActions: { b: ['rm', 'mv'] } })
+    const [first, second] = select({ a: { command: 'a' }, b: { command: 'b' } }, { hiddenTools: { b: ['rm', 'mv'] } })
     expect(first!.hidden.size).toBe(0)
     expect(second!.hidden.has('rm') && second!.hidden.has('mv')).toBe(true)
   })
@@ -91,7 +91,7 @@ describe('selectServers', () => {
     [{ a: 'node' }, {}, /not an object/],
     [{ search: { command: 'x' } }, { mcpServers: ['serach'] }, /mcpServers names the MCP server "serach".*did you mean "search"/],
     [{ search: { command: 'x' } }, { mcpServers: ['filesystem'] }, /not configured; there is "search"/],
-    [{ search: { command: 'x' } }, { blackToolActions: { searhc: ['a'] } }, /blackToolActions names.*did you mean "search"/],
+    [{ search: { command: 'x' } }, { hiddenTools: { searhc: ['a'] } }, /blackToolActions names.*did you mean "search"/],
   ])('refuses %j %j', (servers, more, message) => {
     expect(() => select(servers, more)).toThrow(
       expect.objectContaining({ code: 'CONFIG_INVALID', message: expect.stringMatching(message) }),

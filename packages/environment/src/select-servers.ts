@@ -1,4 +1,5 @@
-import type { LeaseRequest, McpServerConfig } from '@aworld-train/core'
+import type { LeaseRequest } from '@aworld-train/core'
+import type { McpServerConfig } from '@aworld-train/protocol'
 import { TrainError } from '@aworld-train/protocol'
 import { suggestion } from './closest-name.ts'
 import type { ResolvedOptions } from './environment-options.ts'
@@ -10,14 +11,14 @@ export interface SelectedServer {
   readonly hidden: ReadonlySet<string>
 }
 
-type Selection = Pick<LeaseRequest, 'mcpConfig' | 'mcpServers' | 'blackToolActions'>
+type Selection = Pick<LeaseRequest, 'mcpConfig' | 'mcpServers' | 'hiddenTools'>
 
 /**
  * The servers of a lease in the order of the configuration, without the disabled ones.
  * A name in `mcpServers` is a key of the configuration, or a tool server that an `MCP_SERVERS` header mounts.
  * Throws CONFIG_INVALID for an unknown name.
  */
-export function selectServers({ mcpConfig, mcpServers, blackToolActions }: Selection, options: ResolvedOptions): SelectedServer[] {
+export function selectServers({ mcpConfig, mcpServers, hiddenTools }: Selection, options: ResolvedOptions): SelectedServer[] {
   const configs = mcpConfig?.mcpServers
   if (typeof configs !== 'object' || configs === null || Array.isArray(configs)) {
     throw new TrainError('CONFIG_INVALID', 'The MCP configuration has no "mcpServers"; add { "mcpServers": { name: { command or url } } }.')
@@ -32,7 +33,7 @@ export function selectServers({ mcpConfig, mcpServers, blackToolActions }: Selec
 
   const wanted = new Set(mcpServers?.map((name) => ownerOf(name, 'mcpServers')) ?? names)
   const hidden = new Map<string, Set<string>>()
-  for (const [name, tools] of Object.entries(blackToolActions ?? {})) {
+  for (const [name, tools] of Object.entries(hiddenTools ?? {})) {
     const owner = ownerOf(name, 'blackToolActions')
     const set = hidden.get(owner) ?? new Set()
     for (const tool of tools) set.add(tool).add(`${name}__${tool}`)

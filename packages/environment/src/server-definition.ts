@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
-import type { McpServerConfig } from '@aworld-train/core'
+import type { McpServerConfig } from '@aworld-train/protocol'
 import { TrainError } from '@aworld-train/protocol'
 import { closestName } from './closest-name.ts'
 import type { ResolvedOptions } from './environment-options.ts'

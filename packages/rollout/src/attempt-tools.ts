@@ -37,12 +37,12 @@ export function createAttemptTools(options: AttemptToolsOptions): AttemptTools {
   const late = (what: string) => () =>
     new TrainError('ENVIRONMENT_START_FAILED', `The tools of rollout "${rollout}" took more than ${leaseTimeoutMs} ms to ${what}.`)
 
-  async function open({ name, mcpConfig, mcpServers, blackToolActions }: AgentDeclaration): Promise<Tools> {
+  async function open({ name, mcpConfig, mcpServers, hiddenTools }: AgentDeclaration): Promise<Tools> {
     if (!mcpConfig) return noTools
     signal.throwIfAborted()
     const release = budget.hold()
     try {
-      const lease = environment.lease({ rollout, attempt, agent: name, mcpConfig, mcpServers, blackToolActions }, signal)
+      const lease = environment.lease({ rollout, attempt, agent: name, mcpConfig, mcpServers, hiddenTools }, signal)
       leases.set(name, lease)
       return journalled(name, (await withDeadline(lease, leaseTimeoutMs, late('start'))).tools)
     } catch (error) {

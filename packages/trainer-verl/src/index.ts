@@ -1,6 +1,7 @@
 export { bridgeDirectory } from '@aworld-train/python-bridge'
 export { type FoundTrap, findTraps, traps } from './check/check-plan.ts'
 export { formatOverride } from './config/hydra-override.ts'
+export { verlKeys } from './config/local-keys.ts'
 export { valueAt } from './config/omega.ts'
 export { clusterAddress, withoutOwnRay } from './config/own-ray.ts'
 export { planVerl } from './config/plan-verl.ts'

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { type RunReport, TrainError } from '@aworld-train/protocol'
+import { verlKeys } from '@aworld-train/trainer-verl'
 import {
   createReward,
   type DatasetSource,
@@ -36,7 +37,7 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
     const problems = collectProblems()
     const { attempt } = problems
 
-    const parsed = await attempt(() => parseLocalConfig(source))
+    const parsed = await attempt(() => parseLocalConfig(source, verlKeys))
     // Where the configuration cannot be read, what it does not name is checked all the same.
     const settings = this.#withOverrides((parsed ?? parseLocalConfig({})).config)
     const notes = [...(parsed?.warnings ?? [])]

@@ -72,9 +72,9 @@ export async function preflight(
 
 /** Names of the tools that an agent has, from a lease that is given back. */
 export async function listTools(environment: Environment, agent: AgentDeclaration, signal: AbortSignal): Promise<string[]> {
-  const { name, mcpConfig, mcpServers, blackToolActions } = agent
+  const { name, mcpConfig, mcpServers, hiddenTools } = agent
   if (!mcpConfig) return []
-  const lease = await environment.lease({ rollout: 'preflight', attempt: 0, agent: name, mcpConfig, mcpServers, blackToolActions }, signal)
+  const lease = await environment.lease({ rollout: 'preflight', attempt: 0, agent: name, mcpConfig, mcpServers, hiddenTools }, signal)
   try {
     return (await lease.tools.list()).map((tool) => tool.name)
   } finally {

@@ -1,5 +1,5 @@
-import type { AgentEdge, Message, Task, ToolResult } from '@aworld-train/protocol'
-import type { McpConfig, Tools } from './environment.ts'
+import type { AgentEdge, McpConfig, Message, Task, ToolResult } from '@aworld-train/protocol'
+import type { Tools } from './environment.ts'
 
 /** Where an agent's model is: what any OpenAI client needs. */
 export interface PolicyEndpoint {
@@ -17,7 +17,8 @@ export interface AgentDeclaration {
   readonly model?: string | undefined
   readonly mcpConfig?: McpConfig | undefined
   readonly mcpServers?: readonly string[] | undefined
-  readonly blackToolActions?: Readonly<Record<string, readonly string[]>> | undefined
+  /** Tools to hide: server name to tool names. */
+  readonly hiddenTools?: Readonly<Record<string, readonly string[]>> | undefined
   /** Names of its tools that are functions of the program. */
   readonly functions?: readonly string[] | undefined
 }

@@ -1,4 +1,4 @@
-import type { ToolDefinition, ToolResult } from '@aworld-train/protocol'
+import type { McpConfig, ToolDefinition, ToolResult } from '@aworld-train/protocol'
 
 export interface ToolCallRequest {
   /** The model's id for this call, for the record of the episode; absent when the agent calls on its own. */
@@ -14,28 +14,6 @@ export interface Tools {
   call(request: ToolCallRequest, signal: AbortSignal): Promise<ToolResult>
 }
 
-/** One MCP server, in the words of AWorld's and Claude Desktop's `mcpServers`. */
-export interface McpServerConfig {
-  readonly type?: 'stdio' | 'streamable-http' | 'sse' | undefined
-  readonly command?: string | undefined
-  readonly args?: readonly string[] | undefined
-  readonly env?: Readonly<Record<string, string>> | undefined
-  readonly cwd?: string | undefined
-  readonly url?: string | undefined
-  readonly headers?: Readonly<Record<string, string>> | undefined
-  readonly disabled?: boolean | undefined
-  /** Seconds for one call. */
-  readonly timeout?: number | undefined
-  readonly sse_read_timeout?: number | undefined
-  readonly client_session_timeout_seconds?: number | undefined
-  /** Keeps nothing between calls: one process may serve several rollouts. */
-  readonly stateless?: boolean | undefined
-}
-
-export interface McpConfig {
-  readonly mcpServers: Readonly<Record<string, McpServerConfig>>
-}
-
 export interface LeaseRequest {
   readonly rollout: string
   readonly attempt: number
@@ -44,7 +22,7 @@ export interface LeaseRequest {
   /** Servers of the configuration to use; all when absent. */
   readonly mcpServers?: readonly string[] | undefined
   /** Tools to hide: server name to tool names. */
-  readonly blackToolActions?: Readonly<Record<string, readonly string[]>> | undefined
+  readonly hiddenTools?: Readonly<Record<string, readonly string[]>> | undefined
 }
 
 /** What a rollout holds of the environment until it ends. */

@@ -1,5 +1,3 @@
-import { parse } from 'yaml'
-
 export type KeyTree = Readonly<Record<string, unknown>>
 
 export function isTree(value: unknown): value is KeyTree {
@@ -37,33 +35,4 @@ export function setAt(tree: Record<string, unknown>, path: readonly string[], va
   } else {
     tree[key] = value
   }
-}
-
-const reference = /^\$\{(?:oc\.select:)?([\w.]+)(?:,\s*([^}]*))?\}$/
-
-/** `${a.b}` and `${oc.select:a.b,default}` replaced by what they name, as OmegaConf does; what names nothing stays as it is. */
-export function resolveReferences(values: ReadonlyMap<string, unknown>): Map<string, unknown> {
-  const resolve = (value: unknown, depth = 0): unknown => {
-    const match = typeof value === 'string' ? reference.exec(value) : null
-    if (!match || depth > values.size) return value
-    if (values.has(match[1]!)) return resolve(values.get(match[1]!), depth + 1)
-    return match[2] === undefined ? value : parse(match[2])
-  }
-  return new Map([...values].map(([path, value]) => [path, resolve(value)]))
-}
-
-/** Sibling leaves as `parent.*` where none of the parent's leaves is in `kept`, so that a list of keys stays short. */
-export function collapse(paths: readonly string[], kept: ReadonlySet<string>): string[] {
-  const used = new Set([...kept].flatMap((path) => ancestors(path)))
-  const shown = paths.map((path) => {
-    const top = ancestors(path).find((ancestor) => !used.has(ancestor))
-    return top === undefined || paths.filter((other) => other.startsWith(`${top}.`)).length < 3 ? path : `${top}.*`
-  })
-  return [...new Set(shown)]
-}
-
-/** `a.b.c` gives `a` and `a.b`. */
-function ancestors(path: string): string[] {
-  const parts = path.split('.')
-  return parts.slice(1).map((_, i) => parts.slice(0, i + 1).join('.'))
 }

@@ -1,10 +1,25 @@
 import { TrainError } from '@aworld-train/protocol'
 import type { z } from 'zod'
 import { describeIssues, fieldsOf } from './describe-issues.ts'
-import { frameworkSections, translateFrameworkKeys } from './framework-keys.ts'
 import { expandDots, isTree, type KeyTree, setAt } from './key-tree.ts'
 import { LocalConfig } from './local-config.ts'
 import { readConfigFile } from './read-config-file.ts'
+
+/** Another program's configuration in our own words. */
+export interface TranslatedKeys {
+  /** In the shape of LocalConfig. */
+  readonly config: KeyTree
+  readonly ignored: readonly string[]
+  readonly warnings: readonly string[]
+  readonly problems: readonly string[]
+}
+
+/** Reads the keys that users bring from a training framework. */
+export interface KeyTranslator {
+  /** Top-level keys by one of which such a configuration is recognised. */
+  readonly sections: readonly string[]
+  translate(tree: KeyTree): TranslatedKeys
+}
 
 export interface ParsedLocalConfig {
   readonly config: LocalConfig
@@ -15,17 +30,18 @@ export interface ParsedLocalConfig {
 }
 
 /**
- * Reads a configuration from a YAML or JSON path or an object, in our own keys, in those of a training framework, or
+ * Reads a configuration from a YAML or JSON path or an object, in our own keys, in those that `translator` reads, or
  * both (our own win). Throws CONFIG_INVALID with every problem found; an unknown key of ours is one, with a suggestion.
  */
-export function parseLocalConfig(source: string | object | undefined): ParsedLocalConfig {
+export function parseLocalConfig(source: string | object | undefined, translator?: KeyTranslator): ParsedLocalConfig {
   const where = typeof source === 'string' ? `${source}: ` : ''
   const read = typeof source === 'string' ? readConfigFile(source) : (source ?? {})
   if (!isTree(read))
     throw new TrainError('CONFIG_INVALID', 'The configuration is neither a path nor an object of keys and values; pass one of these.')
   const tree = expandDots(read)
-  const { own, framework } = separate(tree)
-  const translated = framework ? translateFrameworkKeys(framework) : { config: {}, ignored: [], warnings: [], problems: [] }
+  const foreign = translator?.sections.some((section) => section in tree) ?? false
+  const { own, framework } = foreign ? separate(tree) : { own: tree, framework: {} }
+  const translated = translator && foreign ? translator.translate(framework) : { config: {}, ignored: [], warnings: [], problems: [] }
   const merged: Record<string, unknown> = {}
   for (const part of [translated.config, own]) for (const [key, value] of Object.entries(part)) setAt(merged, [key], structuredClone(value))
   const parsed = LocalConfig.safeParse(merged)
@@ -37,8 +53,7 @@ export function parseLocalConfig(source: string | object | undefined): ParsedLoc
 }
 
 /** Keys of a framework have sections of their own, and snake_case within the sections that both have. */
-function separate(tree: KeyTree): { own: KeyTree; framework: KeyTree | null } {
-  if (!frameworkSections.some((section) => section in tree)) return { own: tree, framework: null }
+function separate(tree: KeyTree): { own: KeyTree; framework: KeyTree } {
   const own: Record<string, unknown> = {}
   const framework: Record<string, unknown> = {}
   const ours = LocalConfig.shape as Record<string, z.ZodType>

@@ -1,18 +1,6 @@
 import { didYouMean } from '@aworld-train/core'
+import { type KeyTranslator, type KeyTree, leaves, setAt, type TranslatedKeys } from '@aworld-train/training'
 import { parse } from 'yaml'
-import { collapse, type KeyTree, leaves, resolveReferences, setAt } from './key-tree.ts'
-
-/** Top-level keys that show a configuration of a training framework, in the keys AWorld Train users have. */
-export const frameworkSections = ['algorithm', 'actor_rollout_ref', 'critic', 'trainer', 'custom_reward_function', 'reward_model'] as const
-
-/** Framework keys in our own words. */
-export interface TranslatedKeys {
-  /** In the shape of LocalConfig. */
-  readonly config: KeyTree
-  readonly ignored: readonly string[]
-  readonly warnings: readonly string[]
-  readonly problems: readonly string[]
-}
 
 type Convert = (value: unknown, context: Context) => void
 
@@ -163,7 +151,7 @@ const defaults: KeyTree = { training: { warmupSteps: 0, finalLearningRateFractio
 const withoutCritic: readonly unknown[] = ['grpo', 'rloo']
 
 /** Translates the keys that have a meaning for an engine of our own; the rest is ignored, and refused where ignoring it would change the training. */
-export function translateFrameworkKeys(tree: KeyTree): TranslatedKeys {
+function translate(tree: KeyTree): TranslatedKeys {
   const values = resolveReferences(new Map(leaves(tree)))
   const config: Record<string, unknown> = structuredClone(defaults) as Record<string, unknown>
   const problems: string[] = []
@@ -202,4 +190,39 @@ function isTypo(key: string, hint: string): boolean {
   const last = key.slice(key.lastIndexOf('.') + 1)
   const suggested = /([^."]+)"\?$/.exec(hint)?.[1] ?? ''
   return Math.abs(last.length - suggested.length) <= 2 && [...last].filter((letter) => !suggested.includes(letter)).length <= 1
+}
+
+const reference = /^\$\{(?:oc\.select:)?([\w.]+)(?:,\s*([^}]*))?\}$/
+
+/** `${a.b}` and `${oc.select:a.b,default}` replaced by what they name, as OmegaConf does; what names nothing stays as it is. */
+function resolveReferences(values: ReadonlyMap<string, unknown>): Map<string, unknown> {
+  const resolve = (value: unknown, depth = 0): unknown => {
+    const match = typeof value === 'string' ? reference.exec(value) : null
+    if (!match || depth > values.size) return value
+    if (values.has(match[1]!)) return resolve(values.get(match[1]!), depth + 1)
+    return match[2] === undefined ? value : parse(match[2])
+  }
+  return new Map([...values].map(([path, value]) => [path, resolve(value)]))
+}
+
+/** Sibling leaves as `parent.*` where none of the parent's leaves is in `kept`, so that a list of keys stays short. */
+function collapse(paths: readonly string[], kept: ReadonlySet<string>): string[] {
+  const used = new Set([...kept].flatMap((path) => ancestors(path)))
+  const shown = paths.map((path) => {
+    const top = ancestors(path).find((ancestor) => !used.has(ancestor))
+    return top === undefined || paths.filter((other) => other.startsWith(`${top}.`)).length < 3 ? path : `${top}.*`
+  })
+  return [...new Set(shown)]
+}
+
+/** `a.b.c` gives `a` and `a.b`. */
+function ancestors(path: string): string[] {
+  const parts = path.split('.')
+  return parts.slice(1).map((_, i) => parts.slice(0, i + 1).join('.'))
+}
+
+/** The configuration that a user of verl has, for the engine in the box. */
+export const verlKeys: KeyTranslator = {
+  sections: ['algorithm', 'actor_rollout_ref', 'critic', 'trainer', 'custom_reward_function', 'reward_model'],
+  translate,
 }

@@ -1,0 +1,21 @@
+/** One MCP server, in the words of AWorld's and Claude Desktop's `mcpServers`. */
+export interface McpServerConfig {
+  readonly type?: 'stdio' | 'streamable-http' | 'sse' | undefined
+  readonly command?: string | undefined
+  readonly args?: readonly string[] | undefined
+  readonly env?: Readonly<Record<string, string>> | undefined
+  readonly cwd?: string | undefined
+  readonly url?: string | undefined
+  readonly headers?: Readonly<Record<string, string>> | undefined
+  readonly disabled?: boolean | undefined
+  /** Seconds for one call. */
+  readonly timeout?: number | undefined
+  readonly sse_read_timeout?: number | undefined
+  readonly client_session_timeout_seconds?: number | undefined
+  /** Keeps nothing between calls: one process may serve several rollouts. */
+  readonly stateless?: boolean | undefined
+}
+
+export interface McpConfig {
+  readonly mcpServers: Readonly<Record<string, McpServerConfig>>
+}
