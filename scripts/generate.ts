@@ -31,6 +31,7 @@ import { LocalConfig } from '@aworld-train/training'
 import { z } from 'zod'
 import { commands } from '../packages/cli/src/commands/index.ts'
 import { toOptions } from '../packages/cli/src/define-command.ts'
+import { exitCodesText } from '../packages/cli/src/exit-codes.ts'
 import { parityPage } from './parity-page.ts'
 import { servePage } from './serve-page.ts'
 
@@ -103,7 +104,7 @@ async function commandPage(): Promise<string> {
     '',
     'In this repository a command is `npm run aworld-train -- train …`; in a project of yours `npx aworld-train train …`.',
     '',
-    'Exit codes: 0 done, 1 failed, 2 misuse, 130 stopped by a signal (the same command resumes).',
+    `${exitCodesText} After 130 and 141 \`train\` resumes; at a terminal it prints the command.`,
   ]
   for (const { name, description, load } of commands) {
     const definition = await load()

@@ -104,7 +104,7 @@ describe('a tool server that misbehaves ends the episode with a reason', () => {
     })
     const { code, stdout, stderr } = await runCli(['train', project.folder])
     expect(code).toBe(1)
-    expect(stdout + stderr).toMatch(/ENVIRONMENT_START_FAILED: .*"tools".*no-such-server/s)
+    expect(stdout + stderr).toMatch(/"tools".*no-such-server.*Check its command/s)
   })
 })
 
@@ -117,6 +117,7 @@ describe('a run folder that cannot be used', () => {
       const project = await makeProject(folder, model, { definition: { runPath: join(disk, 'runs') }, config: { training: { steps: 12 } } })
       const full = await runCli(['train', project.folder])
       expect(full.stdout + full.stderr).toMatch(/disk is full.*[Ff]ree space.*run/s)
+      expect(full.stderr).toMatch(/The run stays; npm run aworld-train -- train .* resumes /)
       expect(full.stderr).not.toMatch(/^\s+at /m)
       expect(full.code).toBe(1)
       execFileSync('mount', ['-o', 'remount,size=50m', disk])

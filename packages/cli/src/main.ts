@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { commands } from './commands/index.ts'
-import { exitCodes } from './exit-codes.ts'
+import { exitCodes, exitCodesText } from './exit-codes.ts'
 import { createStopSignal } from './stop-signal.ts'
 
 // What only some commands need is imported when one is named, so that help is quick and an old Node is told so.
@@ -16,9 +16,12 @@ const program = new Command('aworld-train')
   .exitOverride()
   .showHelpAfterError('(add --help for the options)')
   .showSuggestionAfterError()
-  .addHelpText('after', '\nExit codes: 0 done, 1 failed, 2 misuse, 130 stopped (the same command resumes).')
+  .addHelpText('after', `\n${exitCodesText}`)
 
 const stop = createStopSignal(process)
+process.on('exit', () => {
+  if (stop.outputClosed()) process.exitCode = exitCodes.outputClosed
+})
 
 try {
   if (!isNodeRecent()) throw new Error(`aworld-train needs Node ${engines.node}; this is ${process.version}. Install a newer Node.`)

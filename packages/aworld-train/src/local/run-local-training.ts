@@ -35,7 +35,7 @@ export async function runLocalTraining(plan: LocalPlan, request: LocalTrainingRe
 async function trainInRun(
   plan: LocalPlan,
   parts: RolloutParts,
-  { path, store, emit, warnings, started }: RunDirectory,
+  { path, resumed, store, emit, warnings, started }: RunDirectory,
   signal: AbortSignal,
 ): Promise<RunReport> {
   await using stack = new AsyncDisposableStack()
@@ -64,7 +64,7 @@ async function trainInRun(
     run: plan.name,
     path: displayPath(path),
     seed: plan.seed,
-    resumedFromStep: store.steps().at(-1)?.step ?? null,
+    resumedFromStep: resumed ? (store.steps().at(-1)?.step ?? 0) : null,
     details: describeRun(plan, stage, model),
   })
   for (const message of notes) emit({ type: 'warning-raised', at: Date.now(), code: 'CONFIG_NOTE', message })

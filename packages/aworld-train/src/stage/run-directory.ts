@@ -1,5 +1,5 @@
 import { rm } from 'node:fs/promises'
-import { type RunEvent, type RunReport, type TrainError, toTrainError } from '@aworld-train/protocol'
+import { type RunEvent, type RunReport, TrainError, toTrainError } from '@aworld-train/protocol'
 import { type OwnedRunStore, openRunStore, resolveRun, toStoreError } from '@aworld-train/store'
 import { firstFailure } from '../local/first-failure.ts'
 import { runVersions } from '../local/run-files.ts'
@@ -65,8 +65,10 @@ export async function inRunDirectory<T>(request: RunDirectoryRequest, work: (run
   }
 }
 
-/** An error of the file system, such as a full disk, is the store's where no package has wrapped it. */
+/** An error of the file system, such as a full disk, is the store's where no package has wrapped it. Its `details.run` is the run. */
 function toRunFailure(error: unknown, path: string): TrainError {
-  const { code, errno } = error as NodeJS.ErrnoException
-  return typeof code === 'string' && typeof errno === 'number' ? toStoreError(error, path) : toTrainError(error, 'AGENT_FAILED')
+  const { code: systemCode, errno } = error as NodeJS.ErrnoException
+  const isSystemError = typeof systemCode === 'string' && typeof errno === 'number'
+  const { code, message, cause, details } = isSystemError ? toStoreError(error, path) : toTrainError(error, 'AGENT_FAILED')
+  return new TrainError(code, message, { cause: cause ?? error, details: { ...details, run: path } })
 }

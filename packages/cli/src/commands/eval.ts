@@ -5,10 +5,9 @@ import { AgentTrainer, type InferenceReport } from 'aworld-train'
 import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'
 import { loadProject } from '../load-project.ts'
-import { counted } from '../terminal/counted.ts'
-import { typed } from '../terminal/report-text.ts'
 import { createRunDisplay } from '../terminal/run-display.ts'
 import { renderTokenReport } from '../terminal/token-report-text.ts'
+import { typedCommand, typedPath } from '../typed-command.ts'
 
 export const evaluate = defineCommand({
   arguments: [{ name: 'project', description: 'folder with an aworld-train.config.ts, or that file (default: this folder)' }],
@@ -59,21 +58,19 @@ function modelFolder(path: string): string {
   if (existsSync(join(checkpoints, 'latest_checkpointed_iteration.txt')))
     throw new TrainError(
       'MODULE_INVALID',
-      `${folder} is a run with verl, whose checkpoints are cut for its ranks; write a model first: ${typed} export ${path} --what model --to model`,
+      `${folder} is a run with verl, whose checkpoints are cut for its ranks; write a model first: ${typedCommand(['export', path, '--what', 'model', '--to', 'model'])}`,
     )
   throw new TrainError('MODULE_INVALID', `${folder} holds neither a model (config.json) nor checkpoints; name a model folder or a run.`)
 }
 
 const stepOf = (name: string) => Number(/\d+/.exec(name)?.[0] ?? -1)
 
-function renderInference({ path, tasks, rollouts, failed, reward, interval, passAtK, tokenReport }: InferenceReport): string {
-  const mean =
-    reward === null ? 'not scored' : `${reward.toFixed(3)}${interval ? ` [${interval[0].toFixed(3)}, ${interval[1].toFixed(3)}]` : ''}`
+/** What stands in the report beside the mean, which was shown when the evaluation ended. */
+function renderInference({ path, passAtK, tokenReport }: InferenceReport): string {
   const passes = Object.entries(passAtK).map(([k, value]) => `pass@${k} ${value.toFixed(3)}`)
   return [
-    `reward   ${mean} on ${counted(tasks, 'task')}, ${counted(rollouts, 'rollout')}${failed > 0 ? `; ${failed} failed, counted as 0` : ''}`,
     ...(passes.length > 0 ? [`pass@k   ${passes.join('  ')}`] : []),
     ...renderTokenReport(tokenReport),
-    `results  ${path}/report.json`,
+    `results  ${typedPath(join(path, 'report.json'))}`,
   ].join('\n')
 }

@@ -4,7 +4,7 @@ import { setupVerl } from '@aworld-train/trainer-verl'
 import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'
 import { exitCodes } from '../exit-codes.ts'
-import { typed } from '../terminal/report-text.ts'
+import { typedCommand } from '../typed-command.ts'
 
 export const setup = defineCommand({
   arguments: [{ name: 'trainer', description: 'verl', required: true }],
@@ -30,7 +30,7 @@ export const setup = defineCommand({
       options.directory === undefined
         ? []
         : [`export AWORLD_TRAIN_PYTHON='${found.python.replaceAll("'", `'\\''`)}'   # by which trainings find it`]
-    say(`\n${['next', ...elsewhere, `${typed} doctor --engine verl --smoke`].join('\n  ')}`)
+    say(`\n${['next', ...elsewhere, typedCommand(['doctor', '--engine', 'verl', '--smoke'])].join('\n  ')}`)
     return exitCodes.done
   },
 })

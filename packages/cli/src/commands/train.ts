@@ -1,12 +1,15 @@
+import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
-import type { RunReport } from '@aworld-train/protocol'
+import { styleText } from 'node:util'
+import { type RunReport, TrainError } from '@aworld-train/protocol'
 import { AgentTrainer } from 'aworld-train'
 import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { loadProject } from '../load-project.ts'
-import { renderReport, renderStop } from '../terminal/report-text.ts'
+import { renderReport } from '../terminal/report-text.ts'
 import { createRunDisplay } from '../terminal/run-display.ts'
+import { resumeArguments, typedCommand, typedPath } from '../typed-command.ts'
 
 export const train = defineCommand({
   arguments: [{ name: 'project', description: 'folder with an aworld-train.config.ts, or that file (default: this folder)' }],
@@ -24,6 +27,12 @@ export const train = defineCommand({
   async run({ args, options, signal }) {
     const { definition } = await loadProject(args[0])
     const display = createRunDisplay({ stream: process.stdout, json: options.json === true })
+    const startsAnew = options.new ?? (options.resume === undefined && definition.fresh === true)
+    const hint = createResumeHint({ startsAnew, trainEngineName: definition.trainEngineName })
+    let started: string | null = null
+    const sayAtExit = () => void process.stderr.write(`${hint(started)}\n`)
+    // A second signal ends the process at once, without a report.
+    process.once('exit', sayAtExit)
     try {
       const trainer = await AgentTrainer.create({
         ...definition,
@@ -31,10 +40,13 @@ export const train = defineCommand({
         ...(options.runPath === undefined ? {} : { runPath: options.runPath }),
         seed: options.seed ?? definition.seed,
         steps: options.steps ?? definition.steps,
-        fresh: options.new ?? definition.fresh,
+        fresh: startsAnew,
         resume: options.resume ?? definition.resume,
         fromScratch: options.fromScratch ?? definition.fromScratch,
-        onEvent: (event) => display.show(event),
+        onEvent(event) {
+          if (event.type === 'run-start') started = event.path
+          display.show(event)
+        },
       })
       if (options.dryRun) {
         const { notes, path, files, verl } = await trainer.dryRun(signal)
@@ -46,15 +58,44 @@ export const train = defineCommand({
       }
       const report = await trainer.train<RunReport | undefined>(signal)
       display.close()
-      if (report && !options.json) process.stdout.write(`${renderReport(report, { target: args[0], columns: process.stdout.columns })}\n`)
-      return report?.status === 'stopped' ? exitCodes.stopped : exitCodes.done
+      if (report?.status === 'stopped') {
+        if (!options.json) process.stdout.write(`stopped; ${hint(report.path)}\n`)
+        return exitCodes.stopped
+      }
+      const project = [...(args[0] === undefined ? [] : [args[0]]), ...(options.agent === undefined ? [] : ['--agent', options.agent])]
+      if (report && !options.json) process.stdout.write(`${renderReport(report, { project, columns: process.stdout.columns })}\n`)
+      return exitCodes.done
     } catch (error) {
-      if (!signal.aborted) throw error
       display.close()
-      if (!options.json) process.stdout.write(`${renderStop({ target: args[0] })}\n`)
-      return exitCodes.stopped
+      const run = error instanceof TrainError ? error.details?.['run'] : undefined
+      const path = typeof run === 'string' && existsSync(run) ? run : null
+      if (signal.aborted) {
+        if (!options.json) process.stdout.write(`stopped; ${hint(path)}\n`)
+        return exitCodes.stopped
+      }
+      if (path === null || !(error instanceof TrainError)) throw error
+      const { code, message, cause, details } = error
+      throw new TrainError(code, `${message}\nThe run stays; ${hint(path)}`, { cause, details })
     } finally {
+      process.off('exit', sayAtExit)
       display.close()
     }
   },
 })
+
+/** Says what command goes on with a run, or starts again where none has begun. */
+function createResumeHint({
+  startsAnew,
+  trainEngineName = 'verl',
+}: {
+  readonly startsAnew: boolean
+  readonly trainEngineName: string | undefined
+}) {
+  const typed = process.argv.slice(2)
+  return (path: string | null): string => {
+    // Trainers of one's own start again in a new folder.
+    const run = trainEngineName === 'verl' || trainEngineName === 'local' ? path : null
+    const command = styleText('bold', typedCommand(resumeArguments(typed, run, startsAnew)))
+    return run === null ? `${command} starts again` : `${command} resumes ${typedPath(run)}`
+  }
+}

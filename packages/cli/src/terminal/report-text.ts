@@ -1,44 +1,34 @@
-import { relative } from 'node:path'
 import { styleText } from 'node:util'
 import type { EvaluationResult, RunReport } from '@aworld-train/protocol'
+import { typedCommand, typedPath } from '../typed-command.ts'
 import { counted } from './counted.ts'
 import { curveMargin, renderCurve } from './curve.ts'
 import { textWidth } from './text-width.ts'
 import { renderTokenReport } from './token-report-text.ts'
 
-/** What a person types: the script of this repository where the sources run, else the installed command. */
-export const typed = import.meta.url.endsWith('.ts') ? 'npm run aworld-train --' : 'npx aworld-train'
-
-/** What a person reads when a run was stopped; without a path it had not begun to train. */
-export function renderStop({ target, path }: { readonly target?: string | undefined; readonly path?: string }): string {
-  return `stopped; ${styleText('bold', `${typed} train${target ? ` ${target}` : ''}`)} ${path ? `resumes ${path}` : 'goes on from here'}`
-}
-
 export interface ReportTextOptions {
-  readonly target?: string | undefined
+  /** Words of `eval` that name the project and its agent as they were typed. */
+  readonly project?: readonly string[] | undefined
   /** Of the terminal. */
   readonly columns?: number | undefined
 }
 
 /** What a person reads when a run ends: the curve, before and after, the ledger, the path, and what to type next. */
-export function renderReport(report: RunReport, { target, columns = 80 }: ReportTextOptions = {}): string {
-  const path = relative(process.cwd(), report.path) || '.'
-  const project = target ? ` ${target}` : ''
-  if (report.status === 'stopped') return renderStop({ target, path })
+export function renderReport(report: RunReport, { project = [], columns = 80 }: ReportTextOptions = {}): string {
+  const path = typedPath(report.path)
   const lines = [...rewardCurve(report, columns), '', ...evaluationTable(report, columns), '']
   if (report.ledger) lines.push(ledgerLine(report))
   if (report.tokenReport) lines.push(...renderTokenReport(report.tokenReport))
-  lines.push(timeLine(report), ...warningLines(report), '', `run      ${path}   (report.json, checkpoints, every token in segments/)`)
-  lines.push(
-    'next',
-    `  ${typed} replay ${path}            read an episode`,
+  lines.push(...timeLines(report), ...warningLines(report), '', `run      ${path}   (report.json, checkpoints, every token in segments/)`)
+  const next: [what: string, ...args: string[]][] = [
+    ['read an episode', 'replay', path],
     // The engine in the box samples from its own checkpoints only.
     report.engine.startsWith('verl')
-      ? `  ${typed} export ${path} --what model --to model   the trained model as a Hugging Face folder`
-      : `  ${typed} eval${project} --checkpoint ${path}   pass@k of the trained policy`,
-    `  ${typed} export ${path} --to samples.jsonl`,
-  )
-  return lines.join('\n')
+      ? ['the trained model as a Hugging Face folder', 'export', path, '--what', 'model', '--to', 'model']
+      : ['pass@k of the trained policy', 'eval', ...project, '--checkpoint', path],
+    ['training samples, token by token', 'export', path, '--to', 'samples.jsonl'],
+  ]
+  return [...lines, 'next', ...next.flatMap(([what, ...args]) => [styleText('gray', `  # ${what}`), `  ${typedCommand(args)}`])].join('\n')
 }
 
 function rewardCurve({ curve }: RunReport, columns: number): string[] {
@@ -56,12 +46,12 @@ function evaluationTable(report: RunReport, columns: number): string[] {
   const greedy = greedyAfter ?? greedyBefore
   const rows = [
     [`temperature ${sampled.sampling.temperature}`, cell(before), cell(after)],
-    ...(greedy ? [['greedy', cell(greedyBefore), cell(greedyAfter)]] : []),
     ...[...new Set([...Object.keys(before?.byKind ?? {}), ...Object.keys(after?.byKind ?? {})])].map((kind) => [
       `  ${kind}`,
       before?.byKind[kind]?.reward.toFixed(3) ?? 'missing',
       after?.byKind[kind]?.reward.toFixed(3) ?? 'missing',
     ]),
+    ...(greedy ? [['greedy', cell(greedyBefore), cell(greedyAfter)]] : []),
   ] as [name: string, before: string, after: string][]
   const [names, values] = [
     Math.max(16, ...rows.map(([name]) => textWidth(name) + 1)),
@@ -74,7 +64,7 @@ function evaluationTable(report: RunReport, columns: number): string[] {
       )
     : ['held-out reward', ...rows.flatMap(([name, first, second]) => [name, `    before ${first}`, `    after  ${second}`])]
   const of = `${counted(sampled.tasks, 'task')}, ${counted(sampled.rollouts, 'rollout')}${greedy ? ` and ${greedy.rollouts} greedy ones` : ''}`
-  return [styleText('bold', table[0] as string), ...table.slice(1), `on ${of} each time; [95 % interval over tasks]`]
+  return [styleText('bold', table[0] as string), ...table.slice(1), `on ${of} each; 95 % intervals over tasks`]
 }
 
 function cell(result: EvaluationResult | null): string {
@@ -103,7 +93,12 @@ function toolCallText({ asked, environment, functions }: RunReport['counts']['to
     : `${counted(asked, 'tool call')} asked for, ${run} run here${ofFunctions}`
 }
 
-function timeLine({ times, counts }: RunReport): string {
-  const phases = Object.entries(times.phasesMs).map(([name, milliseconds]) => `${name} ${(milliseconds / 1000).toFixed(1)}`)
-  return `time     ${(times.wallMs / 1000).toFixed(1)} s wall, ${(times.cpuMs / 1000).toFixed(1)} s CPU without the tool servers (${phases.join(', ')}); ${counted(counts.rollouts, 'rollout')}, ${counted(counts.modelCalls.gateway, 'model call')}, ${toolCallText(counts.toolCalls)}`
+/** Of all processes of the run. */
+function timeLines({ times, counts }: RunReport): string[] {
+  const seconds = (milliseconds: number) => (milliseconds / 1000).toFixed(1)
+  const phases = Object.entries(times.phasesMs).map(([name, milliseconds]) => `${name} ${seconds(milliseconds)}`)
+  return [
+    `time     ${seconds(times.wallMs)} s wall, ${seconds(times.cpuMs)} s CPU without the tool servers${phases.length > 0 ? ` (${phases.join(', ')})` : ''}`,
+    `counts   ${counted(counts.rollouts, 'rollout')}, ${counted(counts.modelCalls.gateway, 'model call')}, ${toolCallText(counts.toolCalls)}`,
+  ]
 }

@@ -1,0 +1,92 @@
+import type { EvaluationResult, RunReport } from '@aworld-train/protocol'
+import { expect, it } from 'vitest'
+import { renderReport } from './report-text.ts'
+
+const sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 8, stop: [], seed: 0 }
+
+const evaluation = (reward: number, rollouts = 256): EvaluationResult => ({
+  name: 'test',
+  step: 0,
+  tasks: 64,
+  rollouts,
+  failed: 0,
+  reward,
+  interval: [reward - 0.05, reward + 0.05],
+  sampling,
+  byKind: { 'two-hop': { rollouts: 10, reward } },
+})
+
+const report: RunReport = {
+  version: 1,
+  run: 'chemist',
+  path: 'runs/chemist-1',
+  status: 'finished',
+  seed: 0,
+  engine: 'local',
+  tier: {},
+  before: evaluation(0.2),
+  after: evaluation(0.9),
+  greedyBefore: evaluation(0.1, 64),
+  greedyAfter: evaluation(0.95, 64),
+  curve: Array.from({ length: 100 }, (_, index) => ({ step: index + 1, reward: index / 100, metrics: {} })),
+  ledger: null,
+  warnings: [],
+  counts: {
+    rollouts: 7040,
+    episodesByStopReason: { completed: 7040 },
+    modelCalls: { agent: 21_394, gateway: 21_394, engine: 21_394 },
+    toolCalls: { asked: 14_355, agent: 14_355, environment: 14_000, functions: 355, servers: 14_000 },
+  },
+  times: { wallMs: 25_340, cpuMs: 34_900, phasesMs: { rollout: 12_100, update: 9000 } },
+  checkpoints: [],
+  versions: {},
+}
+
+const linesAt = (columns: number, changes: Partial<RunReport> = {}) => renderReport({ ...report, ...changes }, { columns }).split('\n')
+
+it('says what each number counts', () => {
+  const lines = linesAt(80)
+  expect(
+    lines.slice(
+      lines.findIndex((line) => line.startsWith('held-out')),
+      lines.indexOf('next'),
+    ),
+  ).toMatchInlineSnapshot(`
+    [
+      "held-out reward before                after",
+      "temperature 1   0.200 [0.150, 0.250]  0.900 [0.850, 0.950]",
+      "  two-hop       0.200                 0.900",
+      "greedy          0.100 [0.050, 0.150]  0.950 [0.900, 1.000]",
+      "on 64 tasks, 256 rollouts and 64 greedy ones each; 95 % intervals over tasks",
+      "",
+      "time     25.3 s wall, 34.9 s CPU without the tool servers (rollout 12.1, update 9.0)",
+      "counts   7040 rollouts, 21394 model calls, 14355 tool calls (355 of functions)",
+      "",
+      "run      runs/chemist-1   (report.json, checkpoints, every token in segments/)",
+    ]
+  `)
+})
+
+it.each([40, 70, 80])('keeps curve and table within %i columns', (columns) => {
+  const lines = linesAt(columns)
+  const table = lines.slice(
+    0,
+    lines.findIndex((line) => line.startsWith('on 64 tasks')),
+  )
+  expect(Math.max(...table.map((line) => line.length))).toBeLessThanOrEqual(columns)
+  expect(table.filter((line) => line.includes('[0.850, 0.950]'))).toHaveLength(1)
+})
+
+it('tells calls that an agent ran by itself from those that ran here', () => {
+  const toolCalls = { asked: 20, agent: 0, environment: 0, functions: 0, servers: null }
+  expect(linesAt(80, { counts: { ...report.counts, toolCalls } })).toContain(
+    'counts   7040 rollouts, 21394 model calls, 20 tool calls asked for, 0 run here',
+  )
+})
+
+it('shows what is missing as missing', () => {
+  expect(linesAt(80, { before: null, greedyBefore: null }).find((line) => line.startsWith('temperature'))).toMatch(
+    /^temperature 1 +missing +0\.900/,
+  )
+  expect(linesAt(80, { before: null, after: null, curve: [] }).join('\n')).not.toContain('held-out')
+})

@@ -1,0 +1,74 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { basename, dirname, join, relative, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+export interface TypedFrom {
+  readonly env: NodeJS.ProcessEnv
+  readonly cwd: string
+  readonly platform: NodeJS.Platform
+  /** Launcher of the checkout whose sources run; `null` for an installed package. */
+  readonly launcher: string | null
+}
+
+const here: TypedFrom = {
+  env: process.env,
+  cwd: process.cwd(),
+  platform: process.platform,
+  launcher: import.meta.url.endsWith('.ts') ? fileURLToPath(new URL('../../../scripts/launch.mjs', import.meta.url)) : null,
+}
+
+/** What to type for a command with these arguments, where and as this one was started: by an npm script, `npx` or the launcher. */
+export function typedCommand(args: readonly string[], from: TypedFrom = here): string {
+  const words = (own: readonly string[]) => own.map((word) => quoted(word, from.platform)).join(' ')
+  const { npm_lifecycle_event: name, npm_lifecycle_script: script = '' } = from.env
+  const given = argumentsOfScript(script)
+  if (name !== undefined && name !== 'npx' && given?.every((word, index) => args[index] === word)) {
+    const rest = args.slice(given.length)
+    return `${name === 'start' ? 'npm start' : `npm run ${name}`}${rest.length > 0 ? ` -- ${words(rest)}` : ''}`
+  }
+  return `${program(from)} ${words(args)}`
+}
+
+/** What the arguments of `train` become for going on with `run`, the folder of one that was begun; without one they stay. */
+export function resumeArguments(args: readonly string[], run: string | null, startsAnew: boolean): readonly string[] {
+  if (run === null) return args
+  const kept = args.filter((arg) => arg !== '--new')
+  const isNamed = kept.some((arg) => arg === '--resume' || arg.startsWith('--resume='))
+  return startsAnew && !isNamed ? [...kept, '--resume', basename(run)] : kept
+}
+
+/** A path as it can be typed where the command was. */
+export function typedPath(path: string, { env, cwd }: Pick<TypedFrom, 'env' | 'cwd'> = here): string {
+  const typedIn = env['INIT_CWD'] ?? cwd
+  return resolve(typedIn) === resolve(cwd) ? relative(cwd, resolve(cwd, path)) || '.' : resolve(cwd, path)
+}
+
+/** What a script of package.json calls this program with, as far as its words are plain; `null` where it calls another. */
+function argumentsOfScript(script: string): string[] | null {
+  const [, command, launched = ''] = /launch\.mjs["']? (start|cli)\b(.*)$/.exec(script) ?? []
+  const split = (text: string) => text.split(/\s+/).filter((word) => word !== '')
+  if (command === 'start') return ['train', 'examples/periodic-table', ...split(launched)]
+  if (command === 'cli') return split(launched)
+  const installed = /(?:^|[\s/\\])aworld-train(?:\.cmd)?["']?(\s.*)?$/.exec(script)
+  return installed ? split(installed[1] ?? '') : null
+}
+
+/** From sources a script of the nearest package.json where there is one, which finds a Node that is new enough. */
+function program({ cwd, platform, launcher }: TypedFrom): string {
+  if (launcher === null) return 'npx aworld-train'
+  for (let folder = resolve(cwd); ; folder = dirname(folder)) {
+    const file = join(folder, 'package.json')
+    if (existsSync(file)) {
+      const { scripts } = JSON.parse(readFileSync(file, 'utf8')) as { scripts?: Record<string, string> }
+      if (argumentsOfScript(scripts?.['aworld-train'] ?? '')?.length === 0) return 'npm run aworld-train --'
+      break
+    }
+    if (folder === dirname(folder)) break
+  }
+  return `node ${quoted(relative(cwd, launcher), platform)} cli`
+}
+
+function quoted(word: string, platform: NodeJS.Platform): string {
+  if (platform === 'win32') return /^[\w@+=:,./\\-]+$/.test(word) ? word : `"${word.replaceAll('"', '\\"')}"`
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
+}
