@@ -1,6 +1,7 @@
 export { type AdvantageKind, type GroupAdvantages, groupAdvantages } from './advantage/advantages.ts'
 export { type AttemptStates, type AttemptStatesOptions, createAttemptStates } from './attempt/attempt-states.ts'
 export { orAborted } from './attempt/or-aborted.ts'
+export { runAll } from './attempt/run-all.ts'
 export type * from './contracts/index.ts'
 export { fieldsOfLoggedTurn } from './contracts/turn-log.ts'
 export { addCount, mergeCounts, type TokenCounts, totalCount } from './ledger/token-counts.ts'
@@ -22,3 +23,4 @@ export {
 } from './trajectory/to-training-samples.ts'
 export { createTokenReport, type TokenReportBuilder, tokenReport } from './trajectory/token-report.ts'
 export { type UntrainedEpisodeOptions, untrainedEpisode } from './trajectory/untrained-episode.ts'
+export { createWaitingLine, type WaitingLine } from './waiting/waiting-line.ts'

@@ -1,3 +1,5 @@
+import { createWaitingLine } from '@aworld-train/core'
+
 /** What the calls of a rollout may use together: what a call may use is held for it until it has ended, so that parallel calls do not pass the limit. */
 export interface Budget {
   /**
@@ -13,14 +15,10 @@ export interface Budget {
   waiting(): number
 }
 
-interface Waiting {
-  readonly most: number
-  go(held: number): void
-}
-
 /** `spent` says what calls that have ended have used. */
 export function createBudget(limit: number, spent: () => number): Budget {
-  const queue: Waiting[] = []
+  /** Each by the most that it may use. */
+  const line = createWaitingLine<number, number>(wake)
   let holders = 0
   let sum = 0
 
@@ -35,39 +33,19 @@ export function createBudget(limit: number, spent: () => number): Budget {
   }
 
   function wake(): void {
-    for (let first = queue[0]; first; first = queue[0]) {
-      const held = take(first.most)
+    for (let most = line.first(); most !== undefined; most = line.first()) {
+      const held = take(most)
       if (held === null) return
-      queue.shift()
-      first.go(held)
+      line.admit(held)
     }
   }
 
   return {
-    tryHold: (most) => (queue.length > 0 ? null : take(most)),
+    tryHold: (most) => (line.size() > 0 ? null : take(most)),
     hold(most, signal) {
-      return new Promise((resolve, reject) => {
-        if (signal.aborted) {
-          reject(signal.reason)
-          return
-        }
-        const waiting: Waiting = {
-          most,
-          go(held) {
-            signal.removeEventListener('abort', leave)
-            resolve(held)
-          },
-        }
-        const leave = () => {
-          queue.splice(queue.indexOf(waiting), 1)
-          reject(signal.reason)
-          // Those behind it may need less.
-          wake()
-        }
-        queue.push(waiting)
-        signal.addEventListener('abort', leave, { once: true })
-        wake()
-      })
+      const held = line.wait(most, signal)
+      wake()
+      return held
     },
     release(held) {
       holders--
@@ -75,6 +53,6 @@ export function createBudget(limit: number, spent: () => number): Budget {
       sum = holders === 0 ? 0 : sum - held
       wake()
     },
-    waiting: () => queue.length,
+    waiting: () => line.size(),
   }
 }

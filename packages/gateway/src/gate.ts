@@ -1,3 +1,5 @@
+import { createWaitingLine } from '@aworld-train/core'
+
 /** Admits calls, or holds them in order of arrival while paused. */
 export interface Gate {
   /** Whether a call may run at once, which is matched by one `leave` then. */
@@ -17,8 +19,8 @@ export interface Gate {
 }
 
 export function createGate(): Gate {
-  /** When each came. A map keeps the order of arrival and forgets a caller that went away. */
-  const queue = new Map<() => void, number>()
+  /** Each by the time of its arrival. */
+  const line = createWaitingLine<number, void>()
   const drains: (() => void)[] = []
   let inside = 0
   let paused = false
@@ -33,20 +35,7 @@ export function createGate(): Gate {
     tryEnter,
     async enter(signal) {
       signal.throwIfAborted()
-      if (tryEnter()) return
-      await new Promise<void>((resolve, reject) => {
-        const admit = () => {
-          signal.removeEventListener('abort', leaveQueue)
-          inside++
-          resolve()
-        }
-        const leaveQueue = () => {
-          queue.delete(admit)
-          reject(signal.reason)
-        }
-        queue.set(admit, performance.now())
-        signal.addEventListener('abort', leaveQueue, { once: true })
-      })
+      if (!tryEnter()) await line.wait(performance.now(), signal)
     },
     leave() {
       inside--
@@ -57,18 +46,16 @@ export function createGate(): Gate {
     },
     resume() {
       paused = false
-      for (const admit of queue.keys()) {
-        queue.delete(admit)
-        admit()
-      }
+      inside += line.size()
+      while (line.size() > 0) line.admit()
     },
     async drained() {
       if (inside > 0) await new Promise<void>((resolve) => drains.push(resolve))
     },
     inside: () => inside,
-    waiting: () => queue.size,
+    waiting: () => line.size(),
     oldestWaitingMs() {
-      const [first] = queue.values()
+      const first = line.first()
       return first === undefined ? 0 : performance.now() - first
     },
     paused: () => paused,

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { runAll } from '@aworld-train/core'
 import { type Episode, type RolloutRequest, type StopReason, TrainError, type Trajectory, toTrainError } from '@aworld-train/protocol'
 import { decideRetry } from './retry-decision.ts'
 import { decideReward } from './reward-decision.ts'
@@ -152,21 +153,7 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
 
   return {
     run: (request, signal) => enqueue(request, AbortSignal.any([signal, closing.signal])),
-    async runAll(requests, signal) {
-      const others = new AbortController()
-      const all = AbortSignal.any([signal, closing.signal, others.signal])
-      const settled = await Promise.allSettled(
-        requests.map((request) =>
-          enqueue(request, all).catch((error: unknown) => {
-            others.abort(error)
-            throw error
-          }),
-        ),
-      )
-      const failed = settled.filter((result) => result.status === 'rejected')
-      if (failed.length > 0) throw others.signal.reason
-      return settled.map((result) => (result as PromiseFulfilledResult<Episode>).value)
-    },
+    runAll: (requests, signal) => runAll(enqueue, requests, AbortSignal.any([signal, closing.signal])),
     supersededTokens: () => count.supersededTokens,
     counts: () => ({ ...count, queued: queue.queued(), running: queue.running(), episodesByStopReason: { ...ends } }),
     async close() {

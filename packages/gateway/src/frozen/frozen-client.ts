@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { createWaitingLine } from '@aworld-train/core'
 import { type Cassette, createRedact, openCassette, type Redact } from '@aworld-train/http'
 import { TrainError } from '@aworld-train/protocol'
 import { Pool } from 'undici'
@@ -68,31 +69,16 @@ const shownStatus = (status: number) => (status === 400 || status === 413 || sta
 
 /** Lets `limit` callers in at a time, in order. */
 function createSlots(limit: number) {
-  const queue: (() => void)[] = []
+  const line = createWaitingLine<null, void>()
   let taken = 0
   return {
     async take(signal: AbortSignal): Promise<void> {
       signal.throwIfAborted()
-      if (taken < limit) {
-        taken++
-        return
-      }
-      await new Promise<void>((resolve, reject) => {
-        const enter = () => {
-          signal.removeEventListener('abort', leave)
-          resolve()
-        }
-        const leave = () => {
-          queue.splice(queue.indexOf(enter), 1)
-          reject(signal.reason)
-        }
-        queue.push(enter)
-        signal.addEventListener('abort', leave, { once: true })
-      })
+      if (taken < limit) taken++
+      else await line.wait(null, signal)
     },
     give(): void {
-      const next = queue.shift()
-      if (next) next()
+      if (line.size() > 0) line.admit()
       else taken--
     },
   }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { RolloutRunner } from '@aworld-train/core'
+import { type RolloutRunner, runAll } from '@aworld-train/core'
 import {
   type Episode,
   type ErrorCode,
@@ -149,20 +149,7 @@ export function createRolloutClient({ url, token, connections = 4_096, retries =
       }
     },
     run,
-    async runAll(requests, signal) {
-      const others = new AbortController()
-      const all = AbortSignal.any([signal, others.signal])
-      const settled = await Promise.allSettled(
-        requests.map((request) =>
-          run(request, all).catch((error: unknown) => {
-            others.abort(error)
-            throw error
-          }),
-        ),
-      )
-      if (settled.some(({ status }) => status === 'rejected')) throw others.signal.reason
-      return settled.map((result) => (result as PromiseFulfilledResult<Episode>).value)
-    },
+    runAll: (requests, signal) => runAll(run, requests, signal),
     close: () => pool.destroy(),
   }
 }

@@ -1,0 +1,17 @@
+import type { Episode, RolloutRequest } from '@aworld-train/protocol'
+import type { RolloutRunner } from '../contracts/rollout-runner.ts'
+
+/** Runs all of `requests` at once and resolves in their order. The first that rejects stops the others, which are waited for, and is the reason of the whole. */
+export async function runAll(run: RolloutRunner['run'], requests: readonly RolloutRequest[], signal: AbortSignal): Promise<Episode[]> {
+  const others = new AbortController()
+  const all = AbortSignal.any([signal, others.signal])
+  const runs = requests.map((request) =>
+    run(request, all).catch((error: unknown) => {
+      others.abort(error)
+      throw error
+    }),
+  )
+  await Promise.allSettled(runs)
+  if (others.signal.aborted) throw others.signal.reason
+  return Promise.all(runs)
+}
