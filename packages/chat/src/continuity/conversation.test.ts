@@ -322,6 +322,22 @@ describe('what reaches the prompt', () => {
     )
   })
 
+  test.each([
+    ['{"9": 1E5, "1": 12345678901234567890, "9": 2.0}', '{"9": 2.0, "1": 12345678901234567890}'],
+    ['{"a": -0, "b": -0.0, "c": 0.1000000000000000055511151231257827}', '{"a": 0, "b": -0.0, "c": 0.1}'],
+    ['{"a": 1e400, "b": [-1e400, 1e-400]}', '{"a": Infinity, "b": [-Infinity, 0.0]}'],
+    ['{"__proto__": {"": 1e-7}, "\\ud83d": "\\ude42"}', '{"__proto__": {"": 1e-07}, "\ufffd": "\ufffd"}'],
+    ['{"a": NaN}', null],
+    ['{"a": Infinity}', null],
+    ['[1]', null],
+  ])('arguments are printed as Python prints its reading of them: %s', async (written, printed) => {
+    const model = await shape('chat-ml')
+    const messages = [user('q'), assistant(null, { toolCalls: [call('c1', written)] }), result('c1', '26')]
+    const prepare = () => model.createConversation({ now }).prepare({ messages, tools: [lookup] })
+    if (printed === null) expect(prepare).toThrow(/arguments of the call c1 of lookup are not a JSON object/)
+    else expect(model.decode(prepare().promptTokenIds)).toContain(`"arguments": ${printed}}`)
+  })
+
   test('ids are those the template accepts, whatever the client was given', async () => {
     const model = await shape('tools-move')
     expect(model.probe).toMatchObject({ idForm: 'alphanumeric-9', idsInPrompt: true })
