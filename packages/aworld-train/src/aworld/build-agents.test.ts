@@ -43,3 +43,15 @@ it.each([
     message: expect.stringContaining(`BrokenLoop.buildAgents() ${message}`),
   })
 })
+
+it('refuses a swarm of two agents of one name where the loop builds it', async () => {
+  class TwiceLoop extends AworldAgentLoop {
+    buildAgents() {
+      return new Swarm(agent, new Agent({ name: 'a' }))
+    }
+  }
+  await expect(buildAgents(TwiceLoop)).rejects.toMatchObject({
+    code: 'CONFIG_INVALID',
+    message: 'Two agents are named "a"; give each its own name.',
+  })
+})
