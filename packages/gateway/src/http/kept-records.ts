@@ -35,6 +35,8 @@ export function createKeptRecords({ maxBytes, keptMs }: KeptRecordsOptions): Kep
   return {
     add(id, record) {
       const timer = setTimeout(() => drop(id, `a record is kept for ${keptMs} ms`), keptMs)
+      // A session may end after the gateway was closed.
+      timer.unref()
       records.set(id, { record, timer })
       bytes += record.length
       for (const oldest of records.keys()) {
