@@ -1,5 +1,5 @@
 import { type AgentAnswer, type AgentDeclaration, orAborted, type RolloutContext } from '@aworld-train/core'
-import { Message, type Task, TrainError, toTrainError } from '@aworld-train/protocol'
+import { type AgentTask, Message, TrainError, toTrainError } from '@aworld-train/protocol'
 import { z } from 'zod'
 import { Agent } from './agent.ts'
 import { type AgentGraph, createAgentGraph } from './agent-graph.ts'
@@ -53,7 +53,7 @@ export function createProgramRun(
 }
 
 /** Runs agents one after another; each gets the previous answer, and one without an answer ends the run. */
-export async function runMembers(members: readonly Agent[], task: Task, run: ProgramRun): Promise<AgentAnswer> {
+export async function runMembers(members: readonly Agent[], task: AgentTask, run: ProgramRun): Promise<AgentAnswer> {
   const { context, graph, transcript } = run
   let input: readonly Message[] = typeof task.input === 'string' ? [{ role: 'user', content: task.input }] : task.input
   let last: AgentAnswer = { answer: null, messages: [] }

@@ -8,7 +8,7 @@ import {
   type RolloutContext,
   type Tools,
 } from '@aworld-train/core'
-import { type AgentEdge, type Task, type ToolCallRecord, type ToolResult, TrainError } from '@aworld-train/protocol'
+import { type AgentEdge, type AgentTask, type ToolCallRecord, type ToolResult, TrainError } from '@aworld-train/protocol'
 import type { Agent } from './agent.ts'
 import type { AgentGraph } from './agent-graph.ts'
 
@@ -19,7 +19,7 @@ const stateTimeoutMs = 120_000
 const stateGraceMs = 1000
 
 export interface LocalContextOptions {
-  readonly task: Task
+  readonly task: AgentTask
   readonly graph: AgentGraph
   readonly signal: AbortSignal
   readonly limits: BudgetLimits

@@ -1,5 +1,5 @@
 import type { AgentDeclaration, AgentProgram, PolicyEndpoint, RolloutContext } from '@aworld-train/core'
-import type { Message, Task } from '@aworld-train/protocol'
+import type { AgentTask, Message } from '@aworld-train/protocol'
 import type { Agent } from './agent.ts'
 import type { Swarm } from './swarm.ts'
 
@@ -9,7 +9,7 @@ export interface AgentFunctionContext extends RolloutContext, PolicyEndpoint {}
 /** `null`: no answer. */
 export type AgentFunctionAnswer = string | { readonly answer: string | null; readonly messages?: readonly Message[] } | null
 
-export type AgentFunction = (task: Task, context: AgentFunctionContext) => AgentFunctionAnswer | Promise<AgentFunctionAnswer>
+export type AgentFunction = (task: AgentTask, context: AgentFunctionContext) => AgentFunctionAnswer | Promise<AgentFunctionAnswer>
 
 /** Everything that can be trained. */
 export type AgentSource = Agent | Swarm | AgentFunction

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { AgentAnswer, BudgetLimits, Environment, PolicyEndpoint } from '@aworld-train/core'
-import { type Message, type Task as ProtocolTask, TrainError, toTrainError } from '@aworld-train/protocol'
+import { type AgentTask, type Message, TrainError, toTrainError } from '@aworld-train/protocol'
 import { Agent } from './agent.ts'
 import { type AgentGraph, createAgentGraph } from './agent-graph.ts'
 import { createProgramRun, runMembers } from './agent-program.ts'
@@ -140,9 +140,9 @@ function prepareAll(inputs: readonly TaskInput[]): readonly PreparedTask[] {
   return tasks
 }
 
-function toProtocolTask({ id, input }: Task): ProtocolTask {
+function toProtocolTask({ id, input }: Task): AgentTask {
   const hash = createHash('sha256').update(JSON.stringify(input)).digest('hex')
-  return { version: 1, id, hash, input: input as ProtocolTask['input'], data: {}, dataSource: '', extraInfo: {} }
+  return { version: 1, id, hash, input: input as AgentTask['input'], data: {}, dataSource: '' }
 }
 
 async function runOne(

@@ -33,6 +33,7 @@ export {
 export { createLocalEngine, createVocabularyTokenizer, initModel, trainBpe } from '@aworld-train/engine-local'
 export { createEnvironment, getAgentToolEnvAndServers } from '@aworld-train/environment'
 export {
+  type AgentTask,
   type Episode,
   type McpConfig,
   type Message,

@@ -1,19 +1,23 @@
 import { z } from 'zod'
 import { Message } from './message.ts'
 
-/** One problem, immutable. `hash` is over everything the agent can see. */
+/** One problem, immutable. `hash` is over everything that the row declares for the agent. */
 export const Task = z.strictObject({
   version: z.literal(1),
   id: z.string().min(1),
   hash: z.string(),
   input: z.union([z.string(), z.array(Message)]),
-  /** Columns of the row that have no other meaning. */
+  /** What the row declares for the agent and its tools, beside the prompt. */
   data: z.record(z.string(), z.unknown()),
   files: z.array(z.string()).optional(),
   dataSource: z.string(),
+  /** What else the row has, which may give the answer away: for the evaluator, never for the agent. */
   extraInfo: z.record(z.string(), z.unknown()),
 })
 export type Task = z.infer<typeof Task>
+
+/** A task as its agent and its tools see it. */
+export type AgentTask = Omit<Task, 'extraInfo'>
 
 /** The reference answer of a task; only the evaluator reads it. */
 export const AnswerKey = z.strictObject({

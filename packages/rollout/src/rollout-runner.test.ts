@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AgentProgram, RolloutContext } from '@aworld-train/core'
-import { type Message, type RunEvent, TrainError } from '@aworld-train/protocol'
+import { type AgentTask, type Message, type RunEvent, TrainError } from '@aworld-train/protocol'
 import { expect, test } from 'vitest'
 import type { RolloutRunnerOptions } from './rollout-options.ts'
 import { createRolloutRunner } from './rollout-runner.ts'
@@ -14,7 +14,11 @@ const user: Message = { role: 'user', content: 'Go on.' }
 
 interface Setup extends Partial<RolloutRunnerOptions> {
   readonly say?: (messages: readonly Message[], session: { attempt: number }, call: number) => Saying
-  readonly agent: (context: RolloutContext, ask: (messages?: readonly Message[]) => Promise<Message>) => Promise<string | null>
+  readonly agent: (
+    context: RolloutContext,
+    ask: (messages?: readonly Message[]) => Promise<Message>,
+    task: AgentTask,
+  ) => Promise<string | null>
 }
 
 function setUp({ say = () => ({ content: 'yes' }), agent, ...options }: Setup) {
@@ -23,9 +27,9 @@ function setUp({ say = () => ({ content: 'yes' }), agent, ...options }: Setup) {
   const store = memoryStore()
   const events: RunEvent[] = []
   const runner = createRolloutRunner({
-    program: program(async (_, context) => {
+    program: program(async (task, context) => {
       const ask = async (messages: readonly Message[] = [user]) => gateway.call(context.policy(), messages, context.signal)
-      return { answer: await agent(context, ask), messages: [] }
+      return { answer: await agent(context, ask, task), messages: [] }
     }),
     gateway,
     environment,
@@ -125,6 +129,33 @@ test('an agent that never calls the model is a failure with a reason', async () 
     reward: null,
     error: { code: 'AGENT_NO_MODEL_CALL' },
   })
+})
+
+test('an agent and its state see what the row declares for them, and nothing else of it; the reward sees all', async () => {
+  const task = {
+    version: 1 as const,
+    id: 'a',
+    hash: 'h',
+    input: 'Which metal?',
+    data: { hint: 'yellow' },
+    files: ['photo.png'],
+    dataSource: 'metals',
+    extraInfo: { 'Annotator Metadata': { Steps: 'It is gold.' } },
+  }
+  const seen: unknown[] = []
+  const scored: unknown[] = []
+  const { runner } = setUp({
+    agent: async (context, ask, own) => {
+      await context.state({ setup: ({ task: ofState }) => seen.push(ofState) })
+      seen.push(own, context.task)
+      return (await ask()).content
+    },
+    reward: { ...exactReward(), score: async (input) => ({ reward: scored.push(input.task), scores: {} }) },
+  })
+  await runner.run(rolloutRequest('a', { task }), never)
+  expect(scored).toEqual([task])
+  const { extraInfo: _, ...declared } = task
+  expect(seen).toEqual([declared, declared, declared])
 })
 
 test('a prompt that fills the context by itself has no reward: the policy never saw it', async () => {

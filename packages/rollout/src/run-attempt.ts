@@ -59,7 +59,9 @@ export interface AttemptResult {
 /** Runs the agent once. Whatever it does, this resolves, with its session closed and its tools given back; rejects only when the session cannot be opened. */
 export async function runAttempt(options: AttemptOptions): Promise<AttemptResult> {
   const { request, attempt, limits, program, gateway, environment, signal } = options
-  const { key, task } = request
+  const { key } = request
+  // What else a row has is for who scores the episode: it may hold the answer.
+  const { extraInfo: _, ...task } = request.task
   const startedAt = Date.now()
   const stop = new AbortController()
   const session = gateway.open({

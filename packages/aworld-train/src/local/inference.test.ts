@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Agent, type AgentFunctionContext } from '@aworld-train/agent'
-import type { Task } from '@aworld-train/protocol'
+import type { AgentTask } from '@aworld-train/protocol'
 import { readRun } from '@aworld-train/store'
 import { loadDataset } from '@aworld-train/training'
 import { afterEach, beforeEach, expect, it } from 'vitest'
@@ -60,7 +60,7 @@ it('leaves a run that tells seed, sampling, counts and versions, and can be scor
 })
 
 it('reports what an agent does to its own record', async () => {
-  const forgetful = async (_task: Task, { baseUrl, apiKey }: AgentFunctionContext) => {
+  const forgetful = async (_task: AgentTask, { baseUrl, apiKey }: AgentFunctionContext) => {
     for (const content of ['What is gold?', 'What is tin?', 'What is tin?']) {
       const body = JSON.stringify({ model: 'any', temperature: 0.5, messages: [{ role: 'user', content }] })
       await fetch(`${baseUrl}/chat/completions`, { method: 'POST', headers: { authorization: `Bearer ${apiKey}` }, body })
@@ -70,6 +70,38 @@ it('reports what an agent does to its own record', async () => {
   const { tokenReport } = await (await create(shipped, forgetful)).inference(dataset)
   expect(tokenReport).toMatchObject({ turns: 12, roots: 4, continuations: 0, branches: { 'no-match': 8 }, repeated: 4 })
   expect(tokenReport.ignored).toEqual({ temperature: 12 })
+})
+
+it("shows a GAIA-shaped row's question, file and declared data to the agent, all the rest to the reward alone", async () => {
+  const row = {
+    task_id: 'g',
+    Question: 'What is the symbol of gold?',
+    Level: 3,
+    'Final answer': 'secret-1',
+    file_name: 'gold.png',
+    'Annotator Metadata': { Steps: 'secret-2' },
+    extra_info: { answer: 'secret-3', split: 'validation' },
+    reward_model: { style: 'secret-4', ground_truth: 'secret-1' },
+    data: { hint: 'yellow' },
+  }
+  const scored: unknown[] = []
+  const trainer = await AgentTrainer.create({
+    async agent(task, context) {
+      const body = JSON.stringify({ model: 'any', messages: [{ role: 'user', content: task.input }] })
+      const headers = { authorization: `Bearer ${context.apiKey}` }
+      await (await fetch(`${context.baseUrl}/chat/completions`, { method: 'POST', headers, body })).text()
+      return JSON.stringify({ task, context })
+    },
+    trainDataset: [row],
+    rewardFunc: (_source, _solution, groundTruth, extraInfo) => scored.push(groundTruth, extraInfo),
+    config: { model: { path: shipped }, engine: { threads: 1, simd: 'plain' }, sampling: { maxTokens: 64 }, concurrency: 1 },
+    runPath: join(folder, 'runs'),
+    trainEngineName: 'local',
+  })
+  const { results } = await trainer.inference([row])
+  expect(results[0]?.answer).not.toMatch(/secret|Annotator|Level/)
+  expect(JSON.parse(results[0]?.answer ?? '')).toMatchObject({ task: { id: 'g', data: { hint: 'yellow' }, files: ['gold.png'] } })
+  expect(scored).toEqual(['secret-1', { Level: 3, 'Annotator Metadata': { Steps: 'secret-2' }, answer: 'secret-3', split: 'validation' }])
 })
 
 it('leaves nothing where the model cannot be opened', async () => {

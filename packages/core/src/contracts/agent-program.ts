@@ -1,4 +1,4 @@
-import type { AgentEdge, McpConfig, Message, Task, ToolResult } from '@aworld-train/protocol'
+import type { AgentEdge, AgentTask, McpConfig, Message, ToolResult } from '@aworld-train/protocol'
 import type { Tools } from './environment.ts'
 
 /** Where an agent's model is: what any OpenAI client needs. */
@@ -33,7 +33,7 @@ export interface AttemptContext {
   readonly rollout: string
   /** From 0; an attempt that failed is made again with the next number. */
   readonly attempt: number
-  readonly task: Task
+  readonly task: AgentTask
   /** For `setup`: aborts when the attempt ends or the deadline passes. For `teardown`: aborts when its deadline passes. */
   readonly signal: AbortSignal
 }
@@ -50,7 +50,7 @@ export interface AttemptState<State> {
 export interface RolloutContext {
   readonly rollout: string
   readonly attempt: number
-  readonly task: Task
+  readonly task: AgentTask
   /** Aborts when a budget is spent, the rollout is cancelled or the run stops; its reason is a TrainError. */
   readonly signal: AbortSignal
   readonly limits: BudgetLimits
@@ -80,5 +80,5 @@ export interface AgentAnswer {
 /** Anything that can be trained: Agent, Swarm and plain functions are turned into this. */
 export interface AgentProgram {
   readonly agents: readonly AgentDeclaration[]
-  run(task: Task, context: RolloutContext): Promise<AgentAnswer>
+  run(task: AgentTask, context: RolloutContext): Promise<AgentAnswer>
 }
