@@ -156,6 +156,8 @@ function configurationPage(): string {
     '',
     '`config` of `AgentTrainer` is a YAML or JSON file with these keys, or an object. An unknown key is an error with a suggestion. A verl configuration is read too: keys with a meaning here are translated, the others are reported once, and one that would change training is an error.',
     '',
+    '`training.stratify.key` and `evaluation.kindKey` name a column of the rows, in `extra_info`, in `data` or beside them; which columns the agent sees stands in [Give it your tasks](../3.guides/datasets.md). With `training.samplesPerPrompt: 1` the advantage must be `none`: every other one compares the samples of a prompt.',
+    '',
     '| key | type | default |',
     '|---|---|---|',
     ...rows,

@@ -115,7 +115,24 @@ describe('a configuration that cannot be trained is refused with code 2 and leav
     [
       'kinds that no task has',
       { config: { training: { stratify: { key: 'kind', counts: { hard: 2 } } } } },
-      /No task has extraInfo\.kind "hard", which training\.stratify counts/,
+      /training\.stratify\.key names the column "kind", which no task has/,
+    ],
+    [
+      'kinds that only other tasks have',
+      {
+        config: { training: { stratify: { key: 'kind', counts: { hard: 2 } } } },
+        files: { 'train.jsonl': row({ kind: 'easy' }) },
+      },
+      /No task has kind "hard", which training\.stratify counts/,
+    ],
+    [
+      'results by a column that no task has',
+      {
+        config: { evaluation: { kindKey: 'knd' } },
+        definition: { testDataset: './test.jsonl' },
+        files: { 'test.jsonl': row({ kind: 'easy' }) },
+      },
+      /evaluation\.kindKey names the column "knd", which no task has.*Did you mean "kind"\?/,
     ],
     ['a model that is not there', { config: { model: { path: './modell' } } }, /modell is no model folder: it has no config\.json/],
     ['an unknown trainer', { definition: { trainEngineName: 'locl' } }, /"locl".*Did you mean "local"\?/s],

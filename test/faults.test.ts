@@ -49,9 +49,9 @@ export const agent = { agents: [{ name: 'agent', trainable: true, mcpConfig: { m
 describe('a tool server that misbehaves ends the episode with a reason', () => {
   it('crashing, answering 100 MB or invalid UTF-8, changing its tools', async () => {
     const tasks = [
-      { id: 'echo', text: 'fine' },
+      { id: 'echo', data: { text: 'fine' } },
       { id: 'crash' },
-      { id: 'big', bytes: 100 * 2 ** 20 },
+      { id: 'big', data: { bytes: 100 * 2 ** 20 } },
       { id: 'invalid' },
       { id: 'change' },
       { id: 'fail' },

@@ -410,6 +410,7 @@ export const rewardRows: readonly ParityRow[] = [
     theirs: 'columns `data_source`, `prompt` (messages), `ability`, `reward_model.ground_truth`, `extra_info`, `agent_name`',
     ours: 'the same columns are read; `prompt` and `answer` are enough',
     status: 'works',
+    note: 'The agent sees the prompt, files, and what stands in a column `data`; the reward gets everything. See [Give it your tasks](datasets.md).',
     check: async () => {
       const row = {
         data_source: 'gaia',
@@ -424,6 +425,7 @@ export const rewardRows: readonly ParityRow[] = [
       assert.deepEqual(tasks[0]?.input, [{ role: 'user', content: 'How many?' }])
       assert.equal(tasks[0]?.dataSource, 'gaia')
       assert.deepEqual(tasks[0]?.extraInfo, { ability: 'search', split: 'train', index: 7 })
+      assert.deepEqual(tasks[0]?.data, {})
       assert.equal(answers.get(tasks[0]!.id)?.groundTruth, '3')
     },
   },

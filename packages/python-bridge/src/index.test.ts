@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
-import { bridgeDirectory, verlAgentLoopTarget, verlPluginModule, verlReservedColumns } from './index.ts'
+import { bridgeDirectory, verlAgentLoopTarget, verlPluginModule } from './index.ts'
 
 const run = promisify(execFile)
 
@@ -18,9 +18,4 @@ it('runs the tests of its Python that need nothing but the standard library', { 
 it('names a class and a module that exist', () => {
   for (const name of [verlAgentLoopTarget.replace(/\.[^.]+$/, ''), verlPluginModule])
     expect(existsSync(join(bridgeDirectory, `${name.replaceAll('.', '/')}.py`)), name).toBe(true)
-})
-
-it('has one list of reserved columns for both languages', () => {
-  expect(Object.keys(verlReservedColumns.overwritesOutput)).toEqual(expect.arrayContaining(['responses', 'num_turns', 'extra_fields']))
-  expect(Object.keys(verlReservedColumns.setByTrainer)).toEqual(expect.arrayContaining(['uid', 'global_steps', 'raw_prompt']))
 })

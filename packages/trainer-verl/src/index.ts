@@ -22,7 +22,7 @@ export { type InspectPythonOptions, inspectPython, type PythonReport } from './p
 export { type Driver, type Gpu, probeDriver } from './python/probe-driver.ts'
 export { type SetupVerlOptions, setupVerl, type VerlSetup } from './python/setup-verl.ts'
 export type { PythonProblem } from './python/version-policy.ts'
-export { reservedColumnProblems, writeVerlDataset } from './render/dataset-files.ts'
+export { writeVerlDataset } from './render/dataset-files.ts'
 export { type RunDatasets, renderRunFiles, runFileNames, writeRunFiles } from './render/write-run-files.ts'
 export { actorCheckpoint, checkpointSteps, resumableStep } from './run/checkpoints.ts'
 export { type ExportedModel, type ExportVerlModelOptions, exportVerlModel } from './run/export-model.ts'

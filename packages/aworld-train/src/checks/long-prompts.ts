@@ -12,6 +12,8 @@ export interface PromptModel {
 export interface LongPrompts {
   /** The longest first. */
   readonly tasks: readonly Task[]
+  /** Of the longest. */
+  readonly tokens: number
   /** POLICY_CONTEXT_OVERFLOW: how many there are, the longest of them, and what to do. */
   readonly error: TrainError
 }
@@ -37,6 +39,7 @@ export function findLongPrompts(tasks: readonly Task[], { chat, contextLength }:
   const details = { prompts: long.length, longest: longest.task.id, tokens: longest.tokens, contextLength }
   return {
     tasks: long.map(({ task }) => task),
+    tokens: longest.tokens,
     error: new TrainError(
       'POLICY_CONTEXT_OVERFLOW',
       `${long.length} of ${tasks.length} prompts ${long.length === 1 ? 'leaves' : 'leave'} the model no room to answer: that of task "${longest.task.id}" has ${longest.tokens} tokens, and the context of the model ${contextLength}. Shorten or leave out these prompts, or use a model with a longer context.`,

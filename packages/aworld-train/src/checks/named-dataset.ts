@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { TrainError } from '@aworld-train/protocol'
-import { type DatasetSource, datasetOverlap, type LoadedDataset, loadDataset } from '@aworld-train/training'
+import { type DatasetSource, datasetOverlap, type LoadedDataset, loadDataset, requireColumn } from '@aworld-train/training'
 
 export interface NamedDataset {
   /** Name of the option, for messages. */
@@ -55,14 +55,24 @@ function mergeDatasets(parts: readonly LoadedDataset[]): LoadedDataset {
       throw new TrainError('DATASET_INVALID', `Task "${id}" stands in two files of the dataset; give each task an id of its own.`)
     seen.add(id)
   }
-  return { tasks, answers: new Map(parts.flatMap((part) => [...part.answers])), problems: [] }
+  return { tasks, answers: new Map(parts.flatMap((part) => [...part.answers])), problems: [], notes: parts.flatMap(({ notes }) => notes) }
 }
 
-/** What to say once where tests are trained on; none otherwise. */
-export function overlapNotes(train: LoadedDataset, test: LoadedDataset): string[] {
-  const overlap = datasetOverlap(train.tasks, test.tasks)
-  if (overlap.length === 0) return []
-  return [
-    `${overlap.length} of ${test.tasks.length} test tasks are training tasks too (the first: "${overlap[0]?.id}"); the result on them shows memory, not skill.`,
-  ]
+type MaybeDataset = LoadedDataset | null | undefined
+
+/** What to say once of datasets: columns that may be meant otherwise, and tests that are trained on. */
+export function datasetNotes(train: MaybeDataset, test: MaybeDataset, validation?: MaybeDataset): string[] {
+  const notes = [train, test, validation].flatMap((dataset) => dataset?.notes ?? [])
+  const overlap = train && test ? datasetOverlap(train, test) : []
+  if (overlap.length > 0)
+    notes.push(
+      `${overlap.length} of ${test?.tasks.length} test tasks are training tasks too, with equal prompt, answer and extra_info (the first: "${overlap[0]?.id}"); the result on them shows memory, not skill.`,
+    )
+  return [...new Set(notes)]
+}
+
+/** Throws CONFIG_INVALID where results are to be split by a column that none of the tasks to evaluate has. */
+export function requireKinds(kindKey: string | null, ...datasets: readonly MaybeDataset[]): void {
+  const tasks = datasets.flatMap((dataset) => dataset?.tasks ?? [])
+  if (kindKey !== null) requireColumn(tasks, kindKey, 'evaluation.kindKey')
 }

@@ -13,7 +13,7 @@ import {
   requireTrainable,
 } from '@aworld-train/training'
 import { collectProblems } from '../checks/collect-problems.ts'
-import { chosenColumn, loadNamedDataset, overlapNotes, refuseProblems } from '../checks/named-dataset.ts'
+import { chosenColumn, datasetNotes, loadNamedDataset, refuseProblems, requireKinds } from '../checks/named-dataset.ts'
 import { findReward, type NamedReward, tryReward } from '../checks/named-reward.ts'
 import { PlanningTrainer } from '../checks/planning-trainer.ts'
 import { checkModels, policyName } from './check-models.ts'
@@ -55,7 +55,8 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
     )
     if (parsed && train === null)
       problems.add(new TrainError('DATASET_INVALID', 'There is no training data; pass trainDataset, or name files in data.trainFiles.'))
-    if (train && test) notes.push(...overlapNotes(train, test))
+    notes.push(...datasetNotes(train, test, validation))
+    await attempt(() => requireKinds(settings.evaluation.kindKey, test, validation))
 
     if (parsed && train) await attempt(() => requireTrainable({ config: settings, tasks: train.tasks }))
     const reward = parsed && (await attempt(() => this.#rewardSource(settings, configDirectory)))

@@ -79,7 +79,9 @@ async function trainWithVerl(plan: VerlTrainingPlan, parts: RolloutParts, run: R
   const engine = { simd: 'auto' as const, threads: null }
   const model =
     plan.model ?? (await makeModel({ ...plan, configDirectory: plan.config.directory, engine }, path, store, { emit, signal, warmUpMs }))
-  const promptNotes = await checkModelPrompts(plan.config, model, [plan.train, plan.test])
+  // Those of a model that was there were measured with the configuration.
+  const tasks = [...plan.train.tasks, ...(plan.test?.tasks ?? [])]
+  const promptNotes = plan.model === null ? await checkModelPrompts(plan.config, model, tasks) : []
   const incarnation = randomUUID()
   const name = basename(path)
   const verlPlan = planRun(plan, { path, name, model, incarnation, resume: run.resumed })

@@ -1,11 +1,9 @@
 import { existsSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { checkTemplate, loadChatModel } from '@aworld-train/chat'
-import { TrainError } from '@aworld-train/protocol'
-import { resolveKey, type VerlConfig } from '@aworld-train/trainer-verl'
-import type { LoadedDataset } from '@aworld-train/training'
-import { longPromptNotes } from '../checks/long-prompts.ts'
-import { contextLengthOf } from './plan-run.ts'
+import { type Task, TrainError } from '@aworld-train/protocol'
+import { resolveKey, type VerlConfig, valueAt } from '@aworld-train/trainer-verl'
+import { findLongPrompts } from '../checks/long-prompts.ts'
 
 /** The model that a training begins with: a folder, a name of the Hugging Face hub, or `null` where a warm-up makes it. Throws CONFIG_INVALID. */
 export function findStartingModel(
@@ -45,16 +43,24 @@ export async function checkModelTemplate(config: VerlConfig, model: string): Pro
   return problems
 }
 
-/** What to say of prompts that leave the model of a folder no room to answer; throws where none of the training fits. A template that verl renders with instead is not known here. */
-export async function checkModelPrompts(
-  config: VerlConfig,
-  directory: string,
-  datasets: readonly [LoadedDataset, ...(LoadedDataset | null)[]],
-): Promise<readonly string[]> {
-  const contextLength = contextLengthOf(directory)
-  if (contextLength === null || stringAt(config, 'actor_rollout_ref.model.custom_chat_template') !== null) return []
+/**
+ * What verl leaves out by itself of the prompts longer than `data.max_prompt_length`, which give no row; throws
+ * POLICY_CONTEXT_OVERFLOW where it leaves out none, or all. What verl renders in a way of its own is not measured.
+ */
+export async function checkModelPrompts(config: VerlConfig, directory: string, tasks: readonly Task[]): Promise<readonly string[]> {
+  const own = ['data.custom_cls.path', 'actor_rollout_ref.model.custom_chat_template']
+  if (own.some((key) => stringAt(config, key) !== null)) return []
+  const longest = Number(resolveKey(config, 'data.max_prompt_length') ?? valueAt(config.schema.defaults, 'data.max_prompt_length'))
   const chat = await loadChatModel({ directory, templateArguments: config.settings.model.templateArguments })
-  return longPromptNotes(datasets, { chat, contextLength })
+  const long = findLongPrompts(tasks, { chat, contextLength: longest + 1 })
+  if (!long) return []
+  const which = `${long.tasks.length} of ${tasks.length} prompts have more tokens than data.max_prompt_length, which is ${longest}: that of task "${long.tasks[0]?.id}" has ${long.tokens}.`
+  if (resolveKey(config, 'data.filter_overlong_prompts') === true && long.tasks.length < tasks.length)
+    return [`${which} verl leaves them out.`]
+  throw new TrainError(
+    'POLICY_CONTEXT_OVERFLOW',
+    `${which} Their rollouts would give no row. Raise it, or set data.filter_overlong_prompts to true where others are left.`,
+  )
 }
 
 /** A key's text; `null` where it has none. */

@@ -186,15 +186,15 @@ describe('what stands against a training with verl', () => {
       { actor_rollout_ref: { model: { path: './model' }, actor: { ppo_micro_batch_size_per_gpu: 3 } } },
     ],
     [
-      'a column that verl would write over a row',
-      /column "responses"/,
-      { trainDataset: rows('train').map((row) => ({ ...row, responses: [] })) },
-    ],
-    [
       'a data file that is a number',
       /data\.train_files names 5, which is no path/,
       { trainDataset: undefined },
       { actor_rollout_ref: { model: { path: './model' } }, data: { train_files: ['./a.parquet', 5] } },
+    ],
+    [
+      'a prompt longer than the longest that gives a row',
+      /1 of \d+ prompts have more tokens than data\.max_prompt_length, which is 128: that of task "long" has \d{3}\. .*Raise it/,
+      { trainDataset: [...rows('train'), { id: 'long', prompt: 'Is 1 a number? '.repeat(20), answer: 'yes' }] },
     ],
     ['rows without a prompt', /prompt/, { trainDataset: [{ id: 'a', answer: 'x' }] }],
     ['a reward file without the name', /early_letters/, { rewardFunc: './reward.ts#early_letters' }],
@@ -229,13 +229,6 @@ describe('what stands against a training with verl', () => {
     expect(existsSync(join(directory, 'runs'))).toBe(false)
   })
 
-  it('includes prompts of which none leaves the model room', async () => {
-    const long = { id: 'long', prompt: 'Is 4 a number? '.repeat(400), answer: 'yes', data_source: 'numbers' }
-    const { made } = trainer({ trainDataset: [long, { ...long, id: 'longer', prompt: `${long.prompt} Is it?` }] })
-    await expect(made.train()).rejects.toMatchObject({ code: 'POLICY_CONTEXT_OVERFLOW', message: expect.stringContaining('task "longer"') })
-    expect(readdirSync(join(directory, 'runs'))).toEqual([])
-  })
-
   it('is no group of one: ours is refused, one that verl would train on raw rewards is warned of', async () => {
     const training = { steps: 1, promptsPerStep: 2 }
     const ours = trainer({}, { training: { ...training, samplesPerPrompt: 1 } }).made
@@ -243,6 +236,13 @@ describe('what stands against a training with verl', () => {
     const theirs = trainer({}, { training, actor_rollout_ref: { model: { path: './model' }, rollout: { n: 1 } } }).made
     await theirs.validate()
     expect((theirs.trainProcessor as VerlTrainer).plan?.notes.join('\n')).toMatch(/rollout\.n is 1 with grpo: a group of one/)
+  })
+
+  it('is no prompt that verl leaves out by itself, which is said', async () => {
+    const trainDataset = [...rows('train'), { id: 'long', prompt: 'Is 1 a number? '.repeat(20), answer: 'yes' }]
+    const { made } = trainer({ trainDataset }, { data: { max_prompt_length: 128, max_response_length: 64, filter_overlong_prompts: true } })
+    await made.validate()
+    expect((made.trainProcessor as VerlTrainer).plan?.findings.join('\n')).toMatch(/1 of \d+ prompts .* verl leaves them out\./)
   })
 
   it('includes what verl would refuse later', async () => {

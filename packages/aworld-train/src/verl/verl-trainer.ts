@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { type RunReport, TrainError } from '@aworld-train/protocol'
-import { findPython, planVerl, readVerlConfig, reservedColumnProblems, resolveKey, type VerlConfig } from '@aworld-train/trainer-verl'
+import { findPython, planVerl, readVerlConfig, resolveKey, type VerlConfig } from '@aworld-train/trainer-verl'
 import { createReward, type DatasetSource, type LoadedDataset, type RewardSource } from '@aworld-train/training'
 import { collectProblems } from '../checks/collect-problems.ts'
-import { loadNamedDataset, overlapNotes } from '../checks/named-dataset.ts'
+import { datasetNotes, loadNamedDataset, requireKinds } from '../checks/named-dataset.ts'
 import { findReward, type NamedReward, tryReward } from '../checks/named-reward.ts'
 import { PlanningTrainer } from '../checks/planning-trainer.ts'
 import { checkModels, policyName } from '../local/check-models.ts'
@@ -12,7 +12,7 @@ import { checkRecordings } from '../local/frozen-routes.ts'
 import { type DryRunReport, dryRunVerl } from './dry-run.ts'
 import { describeAgent, toVerlRun } from './plan-run.ts'
 import { runVerlTraining } from './run-verl-training.ts'
-import { checkModelTemplate, findStartingModel, stringAt } from './starting-model.ts'
+import { checkModelPrompts, checkModelTemplate, findStartingModel, stringAt } from './starting-model.ts'
 import type { VerlTrainingPlan } from './verl-training-plan.ts'
 
 const rewardKey = 'reward.custom_reward_function'
@@ -41,19 +41,21 @@ export class VerlTrainer extends PlanningTrainer<VerlTrainingPlan> {
     const test = await attempt(() => this.#dataset('testDataset', this.given.test, read, 'test'))
     if (train === null)
       problems.add(new TrainError('DATASET_INVALID', 'There is no training data; pass trainDataset, or name files in data.train_files.'))
-    for (const [dataset, name] of [
-      [train, 'the training data'],
-      [test, 'the test data'],
-    ] as const)
-      for (const message of dataset ? reservedColumnProblems(dataset, name) : []) problems.add(new TrainError('DATASET_INVALID', message))
-    if (train && test) findings.push(...overlapNotes(train, test))
+    findings.push(...datasetNotes(train, test))
+    await attempt(() => requireKinds(settings.evaluation.kindKey, test))
     const start = await attempt(() => findStartingModel(read, { fromScratch: this.given.options.fromScratch ?? false }))
     const agent = this.given.agent
     if (agent && start)
       await attempt(() => checkModels(agent.program.agents, { frozen: Object.keys(settings.models), policy: policyName(start.model) }))
     if (agent) await attempt(() => checkRecordings(settings.models, agent.directory))
-    if (start?.model && existsSync(start.model))
-      findings.push(...((await attempt(() => checkModelTemplate(read, start.model as string))) ?? []))
+    const folder = start?.model && existsSync(start.model) ? start.model : null
+    if (folder !== null) {
+      const template = await attempt(() => checkModelTemplate(read, folder))
+      const tasks = [train, test].flatMap((dataset) => dataset?.tasks ?? [])
+      // What a template that is refused would render says nothing.
+      const lengths = template && (await attempt(() => checkModelPrompts(read, folder, tasks)))
+      findings.push(...(template ?? []), ...(lengths ?? []))
+    }
     const python = await attempt(() => this.#findPython(settings.python))
     const reward = await attempt(() => this.#rewardOf(read, python?.path))
     for (const { level, message } of python?.report.problems ?? []) if (level === 'warning') findings.push(message)

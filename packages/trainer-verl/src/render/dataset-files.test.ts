@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { loadDataset } from '@aworld-train/training'
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { reservedColumnProblems, writeVerlDataset } from './dataset-files.ts'
+import { writeVerlDataset } from './dataset-files.ts'
 
 let directory: string
 beforeAll(() => {
@@ -15,7 +15,8 @@ afterAll(() => rmSync(directory, { recursive: true, force: true }))
 it('has the columns that verl reads, the split, and the whole task as one text', async () => {
   const loaded = await loadDataset([
     { id: 'a', prompt: 'How many?', answer: 3, data_source: 'gaia', level: 1, extra_info: { split: 'mine', hint: 'x' } },
-    { id: 'b', prompt: [{ role: 'user', content: 'Who?' }], answer: 'me', data_source: 'gaia', tools: { shell: { timeout: 3 } } },
+    // verl would write a column "responses" over its own.
+    { id: 'b', prompt: [{ role: 'user', content: 'Who?' }], answer: 'me', data_source: 'gaia', data: { shell: 3 }, responses: [1] },
   ])
   const path = join(directory, 'test_data.parquet')
   await writeVerlDataset(loaded, 'test', path)
@@ -24,17 +25,8 @@ it('has the columns that verl reads, the split, and the whole task as one text',
   expect(rows[0]).toMatchObject({
     id: 'a',
     prompt: [{ role: 'user', content: 'How many?' }],
-    extra_info: { split: 'test', index: 0, hint: 'x' },
+    extra_info: { split: 'test', index: 0, hint: 'x', level: 1 },
   })
   expect(rows.map((row) => JSON.parse((row['extra_info'] as { task_json: string }).task_json))).toEqual(loaded.tasks)
   expect(JSON.stringify(rows.map((row) => row['extra_info']))).not.toMatch(/groundTruth/)
-})
-
-it('refuses columns that verl would write over its own', async () => {
-  const loaded = await loadDataset([{ prompt: 'x', answer: 'y', responses: [1], num_turns: 3 }])
-  expect(reservedColumnProblems(loaded, 'train.jsonl')).toEqual([
-    'train.jsonl has a column "responses", which verl would write over the response ids of a row; rename the column.',
-    'train.jsonl has a column "num_turns", which verl would write over the number of turns; rename the column.',
-  ])
-  await expect(writeVerlDataset(loaded, 'train', join(directory, 'refused.parquet'))).rejects.toMatchObject({ code: 'DATASET_INVALID' })
 })

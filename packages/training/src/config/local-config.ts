@@ -3,7 +3,7 @@ import { FrozenModelSettings } from './frozen-model.ts'
 
 const fraction = z.number().min(0).max(1)
 
-/** Which draws of a step's tasks come from which kind: `counts` maps the value found under `key` of `extraInfo` to prompts per step. */
+/** Which draws of a step's tasks come from which kind: `counts` maps the value in the column `key` to prompts per step. */
 export const Stratify = z.strictObject({
   key: z.string().min(1),
   counts: z.record(z.string(), z.int().min(0)),
@@ -82,7 +82,7 @@ export const EvaluationSettings = z.strictObject({
   before: z.boolean().default(true),
   /** Evaluate with temperature 0 beside. */
   greedy: z.boolean().default(true),
-  /** `extraInfo` key that splits the result by kind; `null` splits by data source. */
+  /** Column that splits the result by kind; `null` splits by data source. */
   kindKey: z.string().nullable().default(null),
 })
 export type EvaluationSettings = z.infer<typeof EvaluationSettings>

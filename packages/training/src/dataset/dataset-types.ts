@@ -31,4 +31,6 @@ export interface LoadedDataset {
   /** By task id. */
   readonly answers: Map<string, AnswerKey>
   readonly problems: readonly DatasetProblem[]
+  /** What to say once of columns that are taken and perhaps not as they were meant. */
+  readonly notes: readonly string[]
 }

@@ -85,7 +85,7 @@ describe('loadDataset reads', () => {
       ],
       dataSource: 'gaia',
       extraInfo: { split: 'train', index: 3, ability: 'geography' },
-      data: { agent_name: 'gaia_agent' },
+      data: {},
     })
     expect(Task.parse(tasks[0])).toEqual(tasks[0])
     expect(answers.get(tasks[0]!.id)!.groundTruth).toBe('Paris')
@@ -108,11 +108,43 @@ describe('loadDataset reads', () => {
     expect([...answers.values()].map(({ groundTruth }) => groundTruth)).toEqual(['9007199254740993', 1.5])
   })
 
-  it('a chosen prompt column, and the rest as data and files', async () => {
-    const { tasks } = await requireDataset([{ question: 'no', text: 'yes', answer: 1, level: 2, file_name: 'a.pdf' }], {
-      promptKey: 'text',
-    })
-    expect(tasks[0]).toMatchObject({ input: 'yes', data: { level: 2 }, files: ['a.pdf'] })
+  it('a chosen prompt column, files, and what is declared for the agent', async () => {
+    const row = { question: 'no', text: 'yes', answer: 1, level: 2, file_name: 'a.pdf', data: { unit: 'kg', note: null } }
+    const { tasks } = await requireDataset([row], { promptKey: 'text' })
+    expect(tasks[0]).toMatchObject({ input: 'yes', data: { unit: 'kg' }, files: ['a.pdf'], extraInfo: { level: 2 } })
+    const csv = file('data.csv', 'prompt,answer,data\na,1,"{""unit"": ""kg""}"\nb,2,\n')
+    expect((await requireDataset(csv)).tasks.map(({ data }) => data)).toEqual([{ unit: 'kg' }, {}])
+  })
+
+  it("GAIA's rows: nothing but question and file reaches the task of the agent, and an answer `?` is none", async () => {
+    const rows = [
+      {
+        task_id: 'c61d22de',
+        Question: 'Which word is on the sign?',
+        Level: 2,
+        'Final answer': 'egalitarian',
+        file_name: 'sign.png',
+        'Annotator Metadata': { Steps: '1. Read the sign. 2. It says egalitarian.', 'Number of steps': '2' },
+      },
+      { task_id: '32f386b9', Question: 'And this one?', Level: 1, 'Final answer': '?', file_name: '', 'Annotator Metadata': null },
+    ]
+    const { tasks, answers, problems, notes } = await loadDataset(rows, { split: 'test', answers: 'optional' })
+    expect(problems).toEqual([])
+    const [{ extraInfo, ...declared }, unanswered] = tasks as [Task, Task]
+    expect(JSON.stringify(declared)).not.toMatch(/egalitarian|Steps/)
+    expect(declared).toMatchObject({ id: 'c61d22de', input: 'Which word is on the sign?', data: {}, files: ['sign.png'] })
+    expect(extraInfo).toEqual({ Level: 2, 'Annotator Metadata': rows[0]?.['Annotator Metadata'] })
+    expect(unanswered.extraInfo).toEqual({ Level: 1 })
+    expect([...answers.keys()]).toEqual(['c61d22de'])
+    expect(notes).toEqual([
+      'the test rows: "Level", "Annotator Metadata" go to the reward as extra information, and not to the agent; what the agent may see stands in the column "data".',
+    ])
+    expect(await messagesOf(rows)).toEqual([expect.stringMatching(/^the train rows, row 2: the row has no answer.*"\?" is none/)])
+  })
+
+  it('columns of a row beside extra_info, which counts where both have one', async () => {
+    const row = { question: 'a', answer: 1, kind: 'easy', level: 3, extra_info: { kind: 'hard' } }
+    expect((await requireDataset([row])).tasks[0]?.extraInfo).toEqual({ kind: 'hard', level: 3 })
   })
 
   it('gives the same id and hash again, and no answer reaches a task', async () => {
@@ -164,6 +196,11 @@ describe('loadDataset names', () => {
       [/message 1 of the prompt has the role "robot"; use system/],
     ],
     ['nouser.jsonl', '{"prompt": [{"role": "system", "content": "a"}], "answer": 1}', [/the prompt has no message of the user with text/]],
+    [
+      'data.jsonl',
+      '{"question": "a", "answer": 1, "data": "b"}',
+      [/row 1, column "data": it is text, not an object of what the agent may see/],
+    ],
     ['extra.jsonl', '{"question": "a", "answer": 1, "extra_info": 5}', [/row 1, column "extra_info": it is a number, not an object/]],
     [
       'ids.jsonl',
@@ -264,11 +301,28 @@ describe('a folder saved by Hugging Face datasets', () => {
   })
 })
 
-it('datasetOverlap finds tasks of equal content, whatever their ids', async () => {
-  const train = await requireDataset([{ id: 'a', question: 'same', answer: 1 }])
-  const test = await requireDataset([
-    { id: 'b', prompt: [{ role: 'user', content: 'same' }], answer: 2 },
-    { id: 'c', question: 'other', answer: 2 },
+it('names columns that may be meant otherwise, and options that there are not', async () => {
+  const rows = [{ promt: 'x', question: 'a', anwser: 1, answer: 1, extra_inf: {} }]
+  expect((await loadDataset(rows)).notes).toEqual([
+    expect.stringMatching(
+      /"promt", "anwser", "extra_inf" go to .*"prompt" by "promt"\?.*"answer" by "anwser"\?.*"extra_info" by "extra_inf"\?$/,
+    ),
   ])
-  expect(datasetOverlap(train.tasks, test.tasks).map(({ id }) => id)).toEqual(['b'])
+  expect((await loadDataset([{ prompt: 'a', answer: 1, agent_name: 'x', extra_info: { kind: 'b' } }])).notes).toEqual([])
+  await expect(loadDataset(rows, { promptkey: 'question' } as object)).rejects.toMatchObject({
+    code: 'CONFIG_INVALID',
+    message: 'loadDataset has no option "promptkey". Did you mean "promptKey"?',
+  })
+})
+
+it('datasetOverlap finds tasks of equal prompt, answer and extra_info, whatever their ids and wherever they stood', async () => {
+  const train = await requireDataset([{ id: 'a', question: 'same', answer: 1, extra_info: { split: 'train', index: 0, level: 2 } }])
+  const test = await requireDataset([
+    { id: 'b', prompt: [{ role: 'user', content: 'same' }], answer: 1, level: 2, extra_info: { split: 'test', index: 7 } },
+    { id: 'c', question: 'same', answer: 2, extra_info: { level: 2 } },
+    { id: 'd', question: 'same', answer: 1, extra_info: { level: 3 } },
+    { id: 'e', question: 'other', answer: 1, extra_info: { level: 2 } },
+    { id: 'f', question: 'same', answer: 1, extra_info: { level: 2 }, data: { unit: 'kg' } },
+  ])
+  expect(datasetOverlap(train, test).map(({ id }) => id)).toEqual(['b'])
 })

@@ -1,21 +1,29 @@
-import type { AnswerKey, Task } from '@aworld-train/protocol'
-import { TrainError } from '@aworld-train/protocol'
+import { didYouMean, stableHash, suggest } from '@aworld-train/core'
+import { type AnswerKey, type Task, TrainError } from '@aworld-train/protocol'
 import type { DatasetSource, LoadDatasetOptions, LoadedDataset } from './dataset-types.ts'
 import { createProblemList } from './problem-list.ts'
 import { readRows } from './read-rows.ts'
-import { toTask } from './to-task.ts'
+import { isRecord } from './to-messages.ts'
+import { namedColumns, toTask } from './to-task.ts'
 
-/** Reads tasks and answers; problems of the data are collected (at most `maxProblems`), never thrown. */
+const optionNames = ['split', 'promptKey', 'answers', 'maxProblems', 'signal'] as const satisfies readonly (keyof LoadDatasetOptions)[]
+
+/** Reads tasks and answers; problems of the data are collected (at most `maxProblems`), never thrown. CONFIG_INVALID for an unknown option. */
 export async function loadDataset(source: DatasetSource, options: LoadDatasetOptions = {}): Promise<LoadedDataset> {
   const { split = 'train', answers: answersNeeded = 'required', maxProblems = 20, promptKey, signal } = options
+  for (const name of Object.keys(options))
+    if (!optionNames.includes(name as keyof LoadDatasetOptions))
+      throw new TrainError('CONFIG_INVALID', `loadDataset has no option "${name}".${didYouMean(name, optionNames)}`)
   const problems = createProblemList(typeof source === 'string' ? source : `the ${split} rows`, maxProblems)
   const tasks: Task[] = []
   const answers = new Map<string, AnswerKey>()
   const rowOfId = new Map<string, number>()
+  const unnamed = new Set<string>()
   let rows = 0
   for await (const { row, number } of readRows(source, problems)) {
     signal?.throwIfAborted()
     rows++
+    if (isRecord(row)) for (const column of Object.keys(row)) if (!namedColumns.has(column) && column !== promptKey) unnamed.add(column)
     const read = toTask(row, { number, split, promptKey, answers: answersNeeded, problems })
     if (!read) continue
     const { task, answer } = read
@@ -29,7 +37,7 @@ export async function loadDataset(source: DatasetSource, options: LoadDatasetOpt
     if (answer) answers.set(task.id, answer)
   }
   if (rows === 0 && problems.toArray().length === 0) problems.add('there are no rows; give at least one.')
-  return { tasks, answers, problems: problems.toArray() }
+  return { tasks, answers, problems: problems.toArray(), notes: unnamed.size === 0 ? [] : [unnamedNote(problems.file, [...unnamed])] }
 }
 
 /** As `loadDataset`, but throws DATASET_INVALID naming every problem. */
@@ -41,8 +49,24 @@ export async function requireDataset(source: DatasetSource, options: LoadDataset
   })
 }
 
-/** Tasks of `test` whose hash is also in `train`. */
-export function datasetOverlap(train: readonly Task[], test: readonly Task[]): Task[] {
-  const hashes = new Set(train.map((task) => task.hash))
-  return test.filter((task) => hashes.has(task.hash))
+function unnamedNote(file: string, columns: readonly string[]): string {
+  const meant = columns.flatMap((column) => {
+    const name = suggest(column, namedColumns)
+    return name === null ? [] : [` Did you mean "${name}" by "${column}"?`]
+  })
+  const list = columns.map((column) => `"${column}"`).join(', ')
+  return `${file}: ${list} ${columns.length === 1 ? 'goes' : 'go'} to the reward as extra information, and not to the agent; what the agent may see stands in the column "data".${meant.join('')}`
+}
+
+/** Tasks of `test` that are in `train` too: of equal prompt, files and data, equal answer and equal extra information, but for where a row stood. */
+export function datasetOverlap(train: TasksAndAnswers, test: TasksAndAnswers): Task[] {
+  const contents = new Set(train.tasks.map((task) => contentOf(task, train)))
+  return test.tasks.filter((task) => contents.has(contentOf(task, test)))
+}
+
+type TasksAndAnswers = Pick<LoadedDataset, 'tasks' | 'answers'>
+
+function contentOf({ id, hash, extraInfo }: Task, { answers }: TasksAndAnswers): string {
+  const { split: _split, index: _index, ...rest } = extraInfo
+  return stableHash({ hash, answer: answers.get(id)?.groundTruth, extraInfo: rest })
 }

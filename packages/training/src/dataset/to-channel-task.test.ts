@@ -11,12 +11,13 @@ test('a row is a task without its answer, and the answer', () => {
     rewardModel: { style: 'rule', ground_truth: 'gold' },
     extraInfo: { split: 'train', index: 3, level: 2, note: null },
     index: 3,
-    columns: { hint: 'shiny', uid: 'group-1', session_id: 0 },
+    columns: { hint: 'It is gold.', data: { look: 'shiny' }, uid: 'group-1', session_id: 0, agent_name: 'gaia_agent' },
   }
   const { task, answer } = toChannelTask(row, train)
-  expect(task).toMatchObject({ input: prompt, dataSource: 'metals', data: { hint: 'shiny' }, extraInfo: { index: 3, level: 2 } })
+  expect(task).toMatchObject({ input: prompt, dataSource: 'metals', data: { look: 'shiny' } })
+  expect(task.extraInfo).toEqual({ split: 'train', index: 3, level: 2, hint: 'It is gold.' })
   expect(task.id).toMatch(/^train-3-[0-9a-f]{6}$/)
-  expect(JSON.stringify(task)).not.toContain('gold')
+  expect(JSON.stringify({ ...task, extraInfo: {} })).not.toContain('gold')
   expect(answer).toEqual({ version: 1, taskId: task.id, groundTruth: 'gold' })
   expect(toChannelTask(row, { partition: 'val' }).task.id).toMatch(/^test-3-/)
   expect(toChannelTask({ ...row, columns: { id: 'm-79' } }, train).task.id).toBe('m-79')

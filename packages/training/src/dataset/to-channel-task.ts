@@ -3,7 +3,7 @@ import { createProblemList } from './problem-list.ts'
 import { toTask } from './to-task.ts'
 
 /** What a trainer adds to its rows: they say nothing of the task. */
-const ofTrainers: ReadonlySet<string> = new Set(['uid', 'raw_prompt', 'session_id', 'global_steps', 'agent_name', 'tools_kwargs'])
+const ofTrainers: ReadonlySet<string> = new Set(['uid', 'session_id', 'global_steps'])
 
 /**
  * A row of a driving trainer as a task and its answer. Rows of the files that a run writes carry the task whole in
@@ -13,7 +13,7 @@ export function toChannelTask(row: ChannelRow, { partition }: Pick<ChannelSubmit
   const problems = createProblemList('The row', 5)
   const { prompt, dataSource, rewardModel, extraInfo, index } = row
   const columns = Object.entries(row.columns ?? {}).filter(([name]) => !ofTrainers.has(name))
-  const { task_json: written, split: _, ...info } = extraInfo ?? {}
+  const { task_json: written, ...info } = extraInfo ?? {}
   const read = toTask(
     { ...Object.fromEntries(columns), prompt, data_source: dataSource ?? undefined, reward_model: rewardModel, extra_info: info },
     {

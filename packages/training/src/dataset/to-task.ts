@@ -4,17 +4,20 @@ import type { LoadDatasetOptions } from './dataset-types.ts'
 import type { ProblemList } from './problem-list.ts'
 import { isRecord, parseMaybeJson, toMessages } from './to-messages.ts'
 
-/** Names that a column goes by, the first present one is used. */
+/** Names that a column goes by; the first one with a value is used, and the others say nothing. */
 const promptColumns = ['prompt', 'input', 'question', 'Question', 'query', 'problem', 'instruction', 'messages', 'raw_prompt'] as const
 const answerColumns = ['answer', 'ground_truth', 'groundTruth', 'Final answer', 'final_answer', 'target', 'label', 'solution'] as const
 const idColumns = ['id', 'task_id', 'taskId', 'uid'] as const
 const fileColumns = ['files', 'file_name', 'file_path'] as const
-const known = new Set<string>([
+/** Columns with a meaning of their own. What else a row has is extra information. */
+export const namedColumns: ReadonlySet<string> = new Set([
   ...promptColumns,
   ...answerColumns,
   ...idColumns,
   ...fileColumns,
-  ...['data_source', 'dataSource', 'ability', 'reward_model', 'extra_info', 'extraInfo', 'data'],
+  ...['data', 'data_source', 'dataSource', 'ability', 'reward_model', 'extra_info', 'extraInfo'],
+  // For the agent loops of a trainer in Python: they say nothing of the task.
+  ...['agent_name', 'tools_kwargs', 'interaction_kwargs'],
 ])
 
 export interface ToTaskOptions {
@@ -25,7 +28,10 @@ export interface ToTaskOptions {
   readonly problems: ProblemList
 }
 
-/** The task and answer of a row in any of the known columns; `null` when it has a problem. */
+/**
+ * The task and answer of a row in any of the named columns; `null` when it has a problem. The agent sees the prompt, the files and
+ * what stands in `data`; whatever else a row has may give the answer away, and is extra information for the reward.
+ */
 export function toTask(row: unknown, options: ToTaskOptions): { task: Task; answer: AnswerKey | null } | null {
   const { number, split, problems, promptKey } = options
   if (!isRecord(row)) {
@@ -39,17 +45,17 @@ export function toTask(row: unknown, options: ToTaskOptions): { task: Task; answ
   }
   const promptColumn = promptKey ?? firstPresent(row, promptColumns)
   const input = readPrompt(row, promptColumn, problem)
-  const extraInfo = readExtraInfo(row, problem)
+  const extraInfo = { ...readUnnamed(row, promptColumn), ...readExtraInfo(row, problem) }
   const groundTruth = readAnswer(row, extraInfo)
   if (groundTruth === undefined && options.answers === 'required') {
-    problem('the row has no answer; add a column "answer", or "reward_model" with "ground_truth".', null)
+    problem('the row has no answer; add a column "answer", or "reward_model" with "ground_truth". An answer "?" is none.', null)
   }
   const dataSource = row['data_source'] ?? row['dataSource'] ?? 'unknown'
   if (typeof dataSource !== 'string') problem(`it is ${nameOf(dataSource)}, not text.`, 'data_source' in row ? 'data_source' : 'dataSource')
   const files = readFiles(row, problem)
   const id = readId(row, problem)
+  const data = readData(row, problem)
   if (failed || input === null) return null
-  const data = readData(row, promptColumn)
   const content = { input, data, ...(files.length > 0 ? { files } : {}) }
   const hash = taskHash(content)
   const task: Task = {
@@ -94,7 +100,7 @@ function readExtraInfo(row: Readonly<Record<string, unknown>>, problem: AddProbl
   return {}
 }
 
-/** `undefined`: there is none. A number stays a number. */
+/** `undefined`: there is none, as in test splits, which say "?". A number stays a number. */
 function readAnswer(row: Readonly<Record<string, unknown>>, extraInfo: Readonly<Record<string, unknown>>): unknown {
   const rewardModel = parseMaybeJson(row['reward_model'])
   const candidates = [
@@ -103,7 +109,7 @@ function readAnswer(row: Readonly<Record<string, unknown>>, extraInfo: Readonly<
     extraInfo['ground_truth'],
     extraInfo['answer'],
   ]
-  return candidates.find((value) => value !== undefined && value !== null && !(typeof value === 'string' && value.trim() === ''))
+  return candidates.find((value) => value !== undefined && value !== null && !(typeof value === 'string' && /^\s*\??\s*$/.test(value)))
 }
 
 function readId(row: Readonly<Record<string, unknown>>, problem: AddProblem): string | null {
@@ -125,15 +131,21 @@ function readFiles(row: Readonly<Record<string, unknown>>, problem: AddProblem):
   return []
 }
 
-/** Columns that have no other meaning. */
-function readData(row: Readonly<Record<string, unknown>>, promptColumn: string | undefined): Record<string, unknown> {
-  const rest = Object.entries(row).filter(([column, value]) => !known.has(column) && column !== promptColumn && value !== undefined)
-  return withoutNulls({ ...(isRecord(row['data']) ? row['data'] : {}), ...Object.fromEntries(rest) })
+/** What the row declares for the agent. */
+function readData(row: Readonly<Record<string, unknown>>, problem: AddProblem): Record<string, unknown> {
+  const value = parseMaybeJson(row['data'])
+  if (value === undefined || value === null || value === '') return {}
+  if (isRecord(value)) return withoutNulls(value)
+  problem(`it is ${nameOf(value)}, not an object of what the agent may see.`, 'data')
+  return {}
 }
+
+const readUnnamed = (row: Readonly<Record<string, unknown>>, promptColumn: string | undefined) =>
+  withoutNulls(Object.fromEntries(Object.entries(row).filter(([column]) => !namedColumns.has(column) && column !== promptColumn)))
 
 /** Columnar files give every row the fields of all rows; `null` is a field that this row did not have. */
 const withoutNulls = (record: Readonly<Record<string, unknown>>) =>
-  Object.fromEntries(Object.entries(record).filter(([, value]) => value !== null))
+  Object.fromEntries(Object.entries(record).filter(([, value]) => value !== null && value !== undefined))
 
 const firstPresent = (row: Readonly<Record<string, unknown>>, columns: readonly string[]) =>
   columns.find((column) => row[column] !== undefined && row[column] !== null)

@@ -84,6 +84,7 @@ describe('writeParquet', () => {
         answer: 'b',
         files: ['f.pdf'],
         level: 3,
+        data: { unit: 'kg' },
       },
     ])
     await writeParquet(tasks, answers, path)
@@ -106,8 +107,8 @@ describe('writeParquet', () => {
           { role: 'user', content: 'y' },
         ],
         files: ['f.pdf'],
-        level: 3,
-        extra_info: { index: 1 },
+        data: { unit: 'kg' },
+        extra_info: { level: 3 },
       },
     ])
     expect(readdirSync(join(directory, 'deep'))).toEqual(['train_data.parquet'])

@@ -5,8 +5,7 @@ import { toNestedColumn } from './parquet-schema.ts'
 
 /**
  * Writes tasks as Parquet in the columns that training frameworks read: data_source, prompt (list of messages), ability, reward_model
- * (style, ground_truth), extra_info, and id. Other columns of a task follow under their own names. The file
- * appears whole or not at all.
+ * (style, ground_truth), extra_info, and id; then files and data, where a task has any. The file appears whole or not at all.
  */
 export async function writeParquet(tasks: readonly Task[], answers: ReadonlyMap<string, AnswerKey>, path: string): Promise<void> {
   await writeColumns(columnsOf(tasks, answers), path)
@@ -49,8 +48,7 @@ function columnsOf(tasks: readonly Task[], answers: ReadonlyMap<string, AnswerKe
     extra_info: tasks.map(({ extraInfo }, index) => (Object.keys(extraInfo).length > 0 ? extraInfo : { index })),
   }
   if (tasks.some(({ files }) => files)) own['files'] = tasks.map(({ files }) => files ?? [])
-  const rest = new Set(tasks.flatMap(({ data }) => Object.keys(data)))
-  for (const name of rest) if (!(name in own)) own[name] = tasks.map(({ data }) => data[name])
+  if (tasks.some(({ data }) => Object.keys(data).length > 0)) own['data'] = tasks.map(({ data }) => data)
   return own
 }
 

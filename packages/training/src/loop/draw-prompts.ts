@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Task } from '@aworld-train/protocol'
 import type { Stratify } from '../config/local-config.ts'
+import { taskColumn } from '../dataset/task-column.ts'
 
 export interface DrawRequest {
   readonly seed: number
@@ -17,14 +18,14 @@ export interface DrawRequest {
 export function drawPrompts(tasks: readonly Task[], { seed, step, promptsPerStep, stratify }: DrawRequest): Task[] {
   if (stratify === null) return take(tasks, promptsPerStep, { seed, step, stream: '' })
   return Object.entries(stratify.counts).flatMap(([kind, count]) => {
-    const ofKind = tasks.filter((task) => String(task.extraInfo[stratify.key]) === kind)
+    const ofKind = tasks.filter((task) => String(taskColumn(task, stratify.key)) === kind)
     return take(ofKind, count, { seed, step, stream: kind })
   })
 }
 
 /** Kinds that `stratify` counts but no task has. */
 export function missingKinds(tasks: readonly Task[], { key, counts }: Stratify): string[] {
-  const present = new Set(tasks.map((task) => String(task.extraInfo[key])))
+  const present = new Set(tasks.map((task) => String(taskColumn(task, key))))
   return Object.entries(counts).flatMap(([kind, count]) => (count > 0 && !present.has(kind) ? [kind] : []))
 }
 

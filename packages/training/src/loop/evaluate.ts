@@ -1,5 +1,6 @@
 import { meanWithInterval } from '@aworld-train/core'
 import type { Episode, EvaluationResult, RolloutLimits, RolloutRequest, Sampling, Task } from '@aworld-train/protocol'
+import { taskColumn } from '../dataset/task-column.ts'
 import { isFailed } from './assemble-batch.ts'
 
 export interface EvaluationPlan {
@@ -12,7 +13,7 @@ export interface EvaluationPlan {
   readonly samplesPerPrompt: number
   readonly policy: string
   readonly limits: RolloutLimits
-  /** Key of `extraInfo` that names a task's kind; `null` takes the data source. */
+  /** Column of the rows that names a task's kind; `null` takes the data source. */
   readonly kindKey: string | null
 }
 
@@ -65,7 +66,7 @@ export function summarizeTasks(
   for (const { task, episodes } of groups) {
     const rewards = episodes.map((episode) => episode?.reward ?? 0)
     perTask.push(rewards.reduce((sum, reward) => sum + reward, 0) / rewards.length)
-    const kind = kindKey === null ? task.dataSource : String(task.extraInfo[kindKey] ?? task.dataSource)
+    const kind = kindKey === null ? task.dataSource : String(taskColumn(task, kindKey) ?? task.dataSource)
     const ofKind = kinds.get(kind) ?? []
     ofKind.push(...rewards)
     kinds.set(kind, ofKind)

@@ -1,4 +1,5 @@
 import { TrainError } from '@aworld-train/protocol'
+import { requireColumn } from '../dataset/task-column.ts'
 import { missingKinds } from './draw-prompts.ts'
 import { createLoop } from './loop.ts'
 import type { SelfDrivenOptions, SelfDrivenResult } from './self-driven-options.ts'
@@ -62,11 +63,10 @@ export function requireTrainable({ config: { training, sampling }, tasks }: Pick
     if (total !== training.promptsPerStep) {
       refuse(`training.stratify counts ${total} prompts and training.promptsPerStep is ${training.promptsPerStep}; make them equal.`)
     }
+    requireColumn(tasks, training.stratify.key, 'training.stratify.key')
     const missing = missingKinds(tasks, training.stratify)
     if (missing.length > 0) {
-      refuse(
-        `No task has extraInfo.${training.stratify.key} ${missing.map((kind) => `"${kind}"`).join(' or ')}, which training.stratify counts.`,
-      )
+      refuse(`No task has ${training.stratify.key} ${missing.map((kind) => `"${kind}"`).join(' or ')}, which training.stratify counts.`)
     }
   }
 }

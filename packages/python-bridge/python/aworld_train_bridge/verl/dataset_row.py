@@ -19,7 +19,7 @@ _VALIDATION = frozenset({"val", "validation", "test"})
 
 @cache
 def reserved_columns() -> dict[str, dict[str, str]]:
-    """The list that TypeScript reads too: {overwritesOutput, setByTrainer}, each {column: what it holds}."""
+    """{overwritesOutput, setByTrainer}, each {column: what it holds}."""
     return json.loads(resources.files(__package__).joinpath("reserved_columns.json").read_text(encoding="utf8"))
 
 

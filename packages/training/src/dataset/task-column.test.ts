@@ -1,0 +1,41 @@
+import type { Episode } from '@aworld-train/protocol'
+import { expect, it } from 'vitest'
+import { drawPrompts, missingKinds } from '../loop/draw-prompts.ts'
+import { summarizeTasks } from '../loop/evaluate.ts'
+import { requireDataset } from './load-dataset.ts'
+import { requireColumn } from './task-column.ts'
+
+const { tasks } = await requireDataset([
+  { id: 'a', question: '1', answer: 1, kind: 'easy' },
+  { id: 'b', question: '2', answer: 1, kind: 'hard' },
+  { id: 'c', question: '3', answer: 1, extra_info: { kind: 'hard' } },
+  { id: 'd', question: '4', answer: 1, data: { kind: 'odd' }, data_source: 'other' },
+])
+
+it('stratify counts kinds in a column of the row, of extra_info and of data, and data sources', () => {
+  const draw = (key: string, counts: Record<string, number>) => {
+    const promptsPerStep = Object.values(counts).reduce((sum, count) => sum + count, 0)
+    const drawn = drawPrompts(tasks, { seed: 1, step: 1, promptsPerStep, stratify: { key, counts } })
+    return drawn.map(({ id }) => id).sort()
+  }
+  expect(draw('kind', { easy: 1, hard: 2, odd: 1 })).toEqual(['a', 'b', 'c', 'd'])
+  expect(draw('data_source', { other: 1 })).toEqual(['d'])
+  expect(missingKinds(tasks, { key: 'kind', counts: { easy: 1, strange: 1 } })).toEqual(['strange'])
+})
+
+it('results are split by the same column', () => {
+  const groups = tasks.map((task, index) => ({ task, episodes: [{ reward: index, stopReason: 'completed' } as Episode] }))
+  const sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 1, stop: [], seed: 0 }
+  const { byKind } = summarizeTasks({ name: 'test', step: 0, sampling, kindKey: 'kind' }, groups)
+  expect(byKind).toEqual({ easy: { rollouts: 1, reward: 0 }, hard: { rollouts: 2, reward: 1.5 }, odd: { rollouts: 1, reward: 3 } })
+})
+
+it('a column that no task has is refused with the one that was meant', () => {
+  expect(() => requireColumn(tasks, 'kind', 'evaluation.kindKey')).not.toThrow()
+  expect(() => requireColumn(tasks, 'knd', 'evaluation.kindKey')).toThrow(
+    expect.objectContaining({
+      code: 'CONFIG_INVALID',
+      message: expect.stringMatching(/^evaluation\.kindKey names the column "knd", which no task has.*Did you mean "kind"\?$/),
+    }),
+  )
+})

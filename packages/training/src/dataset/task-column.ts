@@ -1,0 +1,18 @@
+import { didYouMean } from '@aworld-train/core'
+import { type Task, TrainError } from '@aworld-train/protocol'
+
+/** What a task has in a column of its row: of `extra_info`, of its own, or of `data`; `undefined` where it has none. */
+export function taskColumn({ extraInfo, data, dataSource }: Task, column: string): unknown {
+  return extraInfo[column] ?? data[column] ?? (column === 'data_source' || column === 'dataSource' ? dataSource : undefined)
+}
+
+/** Throws CONFIG_INVALID where a key of the configuration names a column that none of the tasks has. */
+export function requireColumn(tasks: readonly Task[], column: string, key: string): void {
+  if (tasks.length === 0 || tasks.some((task) => taskColumn(task, column) !== undefined)) return
+  const columns = new Set(tasks.flatMap(({ extraInfo, data }) => [...Object.keys(extraInfo), ...Object.keys(data), 'data_source']))
+  throw new TrainError(
+    'CONFIG_INVALID',
+    `${key} names the column "${column}", which no task has, neither in its row nor in extra_info.${didYouMean(column, columns)}`,
+    { details: { columns: [...columns] } },
+  )
+}
