@@ -1,8 +1,8 @@
 import { dirname, resolve } from 'node:path'
 import { diagnoseVerl } from '@aworld-train/trainer-verl'
-import { AgentTrainer } from 'aworld-train'
+import { AgentTrainer, type VerlTrainer } from 'aworld-train'
 import { loadProject } from '../load-project.ts'
-import type { CheckReport } from './check-report.ts'
+import type { CheckReport, ReportedCheck } from './check-report.ts'
 
 export interface VerlChecksOptions {
   /** Folder or file of a project; the working directory without one. */
@@ -23,14 +23,9 @@ export async function verlChecks({ project, config, smoke, report, signal }: Ver
     const { file, definition } = await loadProject(project)
     projectDirectory = definition.baseDirectory ?? dirname(file)
     source ??= definition.config
-    for (const { name, message } of await projectProblems({
-      ...definition,
-      trainEngineName: 'verl',
-      ...(config ? { config: resolve(config) } : {}),
-    })) {
-      said.add(message)
-      report.add({ name, ok: message === '', message: message || 'agent, data, reward and configuration are there' })
-    }
+    const checks = await projectChecks({ ...definition, trainEngineName: 'verl', ...(config ? { config: resolve(config) } : {}) })
+    for (const { message } of checks) said.add(message)
+    report.add(...checks)
   }
   let trains = true
   for await (const { name, level, message } of diagnoseVerl({ env: process.env, projectDirectory, config: source as string, signal })) {
@@ -43,13 +38,19 @@ export async function verlChecks({ project, config, smoke, report, signal }: Ver
   await smokeVerl({ projectDirectory, onCheck: (check) => report.add(check), signal })
 }
 
-/** Every problem of the five modules; one without a message when there is none. */
-async function projectProblems(definition: ConstructorParameters<typeof AgentTrainer>[0]): Promise<{ name: string; message: string }[]> {
+/** Every problem of the five modules, or what is to be said of them where there is none. */
+async function projectChecks(definition: ConstructorParameters<typeof AgentTrainer>[0]): Promise<ReportedCheck[]> {
+  const name = 'project'
   try {
-    await new AgentTrainer(definition).validate()
-    return [{ name: 'project', message: '' }]
+    const trainer = new AgentTrainer(definition)
+    await trainer.validate()
+    const { findings = [] } = (trainer.trainProcessor as VerlTrainer).plan ?? {}
+    return [
+      { name, ok: true, message: 'agent, data, reward and configuration are there' },
+      ...findings.map((message) => ({ name, ok: true, warning: true, message })),
+    ]
   } catch (error) {
     const problems = error instanceof Error && error.cause instanceof AggregateError ? error.cause.errors : [error]
-    return problems.map((each: unknown) => ({ name: 'project', message: each instanceof Error ? each.message : String(each) }))
+    return problems.map((each: unknown) => ({ name, ok: false, message: each instanceof Error ? each.message : String(each) }))
   }
 }
