@@ -29,7 +29,7 @@ const sampling: Sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 512, s
 
 await using stack = new AsyncDisposableStack()
 const directory = stack.adopt(await mkdtemp(join(tmpdir(), 'bench-gateway-')), (each) => rm(each, { recursive: true, force: true }))
-const store = stack.adopt(await openRunStore({ path: join(directory, 'run') }), (each) => each.close())
+const store = stack.adopt(await openRunStore({ path: join(directory, 'run'), thread: true }), (each) => each.close())
 const replicas = [values.upstream!]
 const contextLength = 131_072
 
@@ -65,10 +65,6 @@ const requestOf = (key: string): RolloutRequest => ({
   limits: {},
 })
 
-function report(error: Error): void {
-  process.stderr.write(`${error.message}\n`)
-}
-
 async function openSession(name: string, maxKeptTurns?: number): Promise<PolicySession> {
   let attempt = (await store.begin(requestOf(name))).attempt
   let begun = false
@@ -81,7 +77,6 @@ async function openSession(name: string, maxKeptTurns?: number): Promise<PolicyS
     sampling,
     agents: [{ name: 'agent', trainable: true }],
     maxKeptTurns,
-    turnLog: store.turnLog && { log: store.turnLog, rollout: name, attempt, failed: report },
     async onTurn(agent, turn) {
       // A session that goes on for ever is a new attempt of its rollout where its record begins anew.
       if (begun && turn.index === 0) attempt = (await store.begin(requestOf(name))).attempt

@@ -3,7 +3,6 @@ export { type AttemptStates, type AttemptStatesOptions, createAttemptStates } fr
 export { orAborted } from './attempt/or-aborted.ts'
 export { runAll } from './attempt/run-all.ts'
 export type * from './contracts/index.ts'
-export { fieldsOfLoggedTurn } from './contracts/turn-log.ts'
 export { addCount, mergeCounts, type TokenCounts, totalCount } from './ledger/token-counts.ts'
 export { createLedger, type LedgerAccumulator } from './ledger/token-ledger.ts'
 export { checkLoss } from './loss/check-loss.ts'

@@ -113,15 +113,12 @@ export class ActiveCall implements KeepAwake {
     this.#sending = true
   }
 
-  /** `then` hears whether the whole answer was handed over, maybe at once. */
-  whenSent(then: (handedOver: boolean) => void): void {
-    if (this.#handedOver === null) this.#onSent = then
-    else then(this.#handedOver)
-  }
-
   /** Resolves to whether the whole answer was handed over. */
   sent(): Promise<boolean> {
-    return new Promise((resolve) => this.whenSent(resolve))
+    return new Promise((resolve) => {
+      if (this.#handedOver === null) this.#onSent = resolve
+      else resolve(this.#handedOver)
+    })
   }
 
   /** Gives up on a client that does not read. */

@@ -2,8 +2,6 @@ import { createWaitingLine } from '@aworld-train/core'
 
 /** Admits calls, or holds them in order of arrival while paused. */
 export interface Gate {
-  /** Whether a call may run at once, which is matched by one `leave` then. */
-  tryEnter(): boolean
   /** Resolves when the call may run; rejects with the signal's reason. Each entry is matched by one `leave`. */
   enter(signal: AbortSignal): Promise<void>
   leave(): void
@@ -25,17 +23,11 @@ export function createGate(): Gate {
   let inside = 0
   let paused = false
 
-  function tryEnter(): boolean {
-    if (paused) return false
-    inside++
-    return true
-  }
-
   return {
-    tryEnter,
     async enter(signal) {
       signal.throwIfAborted()
-      if (!tryEnter()) await line.wait(performance.now(), signal)
+      if (paused) await line.wait(performance.now(), signal)
+      else inside++
     },
     leave() {
       inside--

@@ -12,7 +12,6 @@ import { createHistoryWatch } from './history-watch.ts'
 import { createAdminApi } from './http/admin-api.ts'
 import { createRequestHandler, type Grant, type HttpParts } from './http/handle-request.ts'
 import { notReady } from './http/state-routes.ts'
-import { createMemoryPool } from './memory-pool.ts'
 import { createModelTable } from './models/model-table.ts'
 import { createExposition } from './observe/exposition.ts'
 import { createObserver } from './observe/observer.ts'
@@ -35,7 +34,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const counters = createCounters()
   const observer = createObserver()
   const models = createModelTable(options)
-  const recorder = createRecorder(createMemoryPool())
+  const recorder = createRecorder()
   const frozen = await openFrozenClients(models.all.filter((model) => model.kind === 'frozen'))
   const renderWorker = createRenderWorker()
   const parts: GatewayParts = {

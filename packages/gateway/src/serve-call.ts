@@ -78,22 +78,13 @@ export function settleDelivery({ session, parts }: ServeCallOptions, turn: Pick<
   if (turn.delivered === 'abandoned') parts.counters.abandonedTurns++
 }
 
-/** How a call ended: with nothing, or with what went wrong. */
-export type CallEnd = (cause?: unknown) => void
-
-function serve(served: ServedCall, ended: CallEnd): void {
+async function serve(served: ServedCall): Promise<void> {
   const { parts, agent, body } = served.options
-  const whenSettled = (call: Promise<void>): void => {
-    call.then(() => ended(), ended)
-  }
-  if (parts.models.onlyTokens) {
-    whenSettled(serveTokenCall(served, null))
-    return
-  }
+  if (parts.models.onlyTokens) return serveTokenCall(served, null)
   const fields = peekFields(body)
   const model = chooseModel(parts.models, agent, fields.model)
-  if (model.kind === 'chat') serveChatCall(served, model, fields, ended)
-  else whenSettled(model.kind === 'token' ? serveTokenCall(served, model) : serveFrozenCall(served, model))
+  if (model.kind === 'chat') return serveChatCall(served, model, fields)
+  return model.kind === 'token' ? serveTokenCall(served, model) : serveFrozenCall(served, model)
 }
 
 function endCall({ options, active, progress }: ServedCall, cause: unknown): void {
@@ -126,9 +117,8 @@ export function serveCall(options: ServeCallOptions): void {
     progress: { turn: null, answer: null, stream: false },
   }
   options.session.calls.add(served.active)
-  try {
-    serve(served, (cause) => endCall(served, cause))
-  } catch (cause) {
-    endCall(served, cause)
-  }
+  serve(served).then(
+    () => endCall(served, undefined),
+    (cause: unknown) => endCall(served, cause),
+  )
 }

@@ -7,7 +7,7 @@ import { type Budget, createBudget } from './budget.ts'
 import { createResponseMemory, type ResponseMemory } from './dialects/responses/memory.ts'
 import { badRequest } from './failure.ts'
 import type { Model, ModelTable, TokenModel } from './models/model-table.ts'
-import { createRecordedTurns, type RecordedTurns, toTurns } from './pass-through/recorded-turn.ts'
+import { createRecordTokens, type RecordTokens } from './pass-through/record-tokens.ts'
 import type { Recorder } from './pass-through/recorder.ts'
 import type { BodyMemory } from './stages/read-json-body.ts'
 
@@ -28,8 +28,6 @@ export interface AgentState {
   turns: Turn[]
   /** By model: the answers that chat engines gave. */
   answers: Map<string, AnswerRecord>
-  /** All of its turns are answers of one chat engine, and nobody here waits for each: they stay as the recorder wrote them. */
-  readonly onlyRecorded: boolean
   /** Numbers of answer records that no call joins any more. */
   readonly over: number[]
   /** Calls that have arrived: the index of the next one in its random key. */
@@ -42,12 +40,14 @@ export interface AgentState {
   readonly bodies: BodyMemory
 }
 
-/** The answers of a chat engine in one record: the recorder's number for it, and which index there became which turn. */
+/** The answers of a chat engine in one record. */
 export interface AnswerRecord {
+  /** The recorder's number for it. */
   readonly id: number
-  readonly recorded: RecordedTurns
+  readonly tokens: RecordTokens
   readonly turns: Turn[]
-  readonly indexes: number[]
+  /** Indexes among those turns, by the recorder's number of their call. */
+  readonly indexes: Map<number, number>
 }
 
 /** What is known of one attempt. */
@@ -72,8 +72,6 @@ export interface SessionState {
   failure: TrainError | null
   /** How many answers have been given and are still being read. */
   recordings: number
-  /** What keeps the calls of the session with one server. */
-  readonly affinity: string
   /** An answer came without the tokens that it is made of: later calls are refused, they could not be trained either. */
   unreadable: TrainError | null
   /** No call begins any more. */
@@ -113,7 +111,6 @@ export function createSessionState(request: SessionRequest, models: ModelTable):
       conversations: new Map(),
       turns: [],
       answers: new Map(),
-      onlyRecorded: isOnlyRecorded(request, home, agent.model !== undefined || models.all.length === 1),
       over: [],
       arrivals: 0,
       frozenCalls: 0,
@@ -136,16 +133,11 @@ export function createSessionState(request: SessionRequest, models: ModelTable):
     longestFrozenAnswer: 0,
     failure: null,
     recordings: 0,
-    affinity: `${request.rollout}.${request.attempt}`,
     unreadable: null,
     closing: false,
     sealed: false,
   }
   return state
-}
-
-function isOnlyRecorded({ maxKeptTurns, turnLog, onTurn }: SessionRequest, { kind }: Model, alone: boolean): boolean {
-  return kind === 'chat' && alone && maxKeptTurns === undefined && (turnLog !== undefined || onTurn === undefined)
 }
 
 /** What a call goes on from and ends in, also where a later call begins a new record. */
@@ -182,10 +174,7 @@ export function holdAnswers(agent: AgentState, session: SessionState, model: Mod
   const turns = holdTurns(agent, session)
   let answers = agent.answers.get(model.name)
   if (!answers) {
-    const { attempt, turnLog } = session.request
-    const log = agent.onlyRecorded ? turnLog : undefined
-    const id = recorder.newRecord({ agent: agent.name, attempt, ...turnModel(agent, model), log })
-    answers = { id, recorded: createRecordedTurns(), turns, indexes: [] }
+    answers = { id: recorder.newRecord(), tokens: createRecordTokens(), turns, indexes: new Map() }
     agent.answers.set(model.name, answers)
   }
   return answers
@@ -196,26 +185,13 @@ export function turnModel(agent: AgentState, { name }: Model): { model?: string 
   return name === agent.home.name ? {} : { model: name }
 }
 
-/** What is recorded of an agent, in order; of turns that stayed as they were written, what is known without reading them. */
-export function recordedOf({ onlyRecorded, turns, answers }: AgentState): readonly Pick<Turn, 'delivered' | 'parent'>[] {
-  if (!onlyRecorded) return turns
-  const [record] = answers.values()
-  return record?.recorded.list ?? []
-}
-
-function turnsOf(agent: AgentState): Turn[] {
-  if (!agent.onlyRecorded) return agent.turns.slice()
-  const [record] = agent.answers.values()
-  return record ? toTurns(record.recorded) : []
-}
-
 export function toTrajectories({ agents, request }: SessionState): Trajectory[] {
   return Array.from(agents.values(), (agent) => ({
     version: 1,
     agent: agent.name,
     policy: agent.fixed ? agent.home.name : request.policy,
     trainable: agent.trainable,
-    turns: turnsOf(agent),
+    turns: agent.turns.slice(),
   }))
 }
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { PolicyEndpoint, PolicySession } from '@aworld-train/core'
 import { TrainError, type Trajectory } from '@aworld-train/protocol'
-import { recordedOf, type SessionState, toTrajectories } from './session-state.ts'
+import { type SessionState, toTrajectories } from './session-state.ts'
 
 export interface SessionOptions {
   readonly state: SessionState
@@ -42,7 +42,7 @@ async function endSession({ state, graceMs, revoke, flush, release }: SessionOpt
   }
   state.sealed = true
   for (const agent of state.agents.values()) {
-    for (const turn of recordedOf(agent)) if (turn?.delivered === 'pending') turn.delivered = 'abandoned'
+    for (const turn of agent.turns) if (turn.delivered === 'pending') turn.delivered = 'abandoned'
   }
   release()
   return toTrajectories(state)

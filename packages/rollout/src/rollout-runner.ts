@@ -45,10 +45,6 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
   async function attemptOnce(request: RolloutRequest, attempt: number, signal: AbortSignal): Promise<AttemptResult> {
     const merged = { ...limits, ...definedOnly(request.limits) }
     let storeFailure: TrainError | null = null
-    const failed = (error: unknown): TrainError => {
-      storeFailure ??= toTrainError(error, 'STORE_FAILED')
-      return storeFailure
-    }
     const result = await runAttempt({
       request,
       attempt,
@@ -63,10 +59,10 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
         try {
           await store.appendTurn(request.key, attempt, agent, turn)
         } catch (error) {
-          throw failed(error)
+          storeFailure ??= toTrainError(error, 'STORE_FAILED')
+          throw storeFailure
         }
       },
-      turnLog: store.turnLog && { log: store.turnLog, rollout: request.key, attempt, failed },
       onWarning: (error) => warn(error.message, toTrainError(error, 'ENVIRONMENT_START_FAILED').code),
     })
     count.toolCalls += result.toolCalls.length

@@ -1,7 +1,6 @@
 import {
   type AgentAnswer,
   type AgentProgram,
-  type AttemptLog,
   type AttemptState,
   createAttemptStates,
   type Environment,
@@ -38,7 +37,6 @@ export interface AttemptOptions {
   /** Aborts when the rollout is cancelled. */
   readonly signal: AbortSignal
   readonly onTurn: (agent: string, turn: Turn) => Promise<void>
-  readonly turnLog: AttemptLog | undefined
   readonly onWarning: (error: Error) => void
 }
 
@@ -78,7 +76,6 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
     maxCost: limits.maxCost,
     maxFrozenTokens: limits.maxFrozenTokens,
     onTurn: options.onTurn,
-    turnLog: options.turnLog,
   })
   const budget = createTimeBudget(limits.timeoutMs, () => stop.abort(timeLimit(key, limits.timeoutMs)))
   const cancel = () => stop.abort(cancelled(key, signal.reason))

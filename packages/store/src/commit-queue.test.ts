@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { expect, test } from 'vitest'
 import { createCommitQueue } from './commit-queue.ts'
+import { createEncodedWrites } from './encoded-writes.ts'
 import { openRunDatabase, startWriteAheadLog } from './run-database.ts'
 import { createRunQueries } from './run-queries.ts'
 import { createRunWrites, type RunWrites } from './run-writes.ts'
@@ -21,7 +22,7 @@ async function openParts(path: string, faulty: (segments: SegmentWriter) => Segm
     database,
     queries,
     queue,
-    writes: createRunWrites(database, queue, queries),
+    writes: createRunWrites(createEncodedWrites(database, queue, queries)),
     async [Symbol.asyncDispose]() {
       await queue.close()
       queries.close()

@@ -1,10 +1,10 @@
 import { join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { createCommitQueue } from './commit-queue.ts'
+import { createEncodedWrites, type EncodedWrites } from './encoded-writes.ts'
 import { recordedEnd } from './recorded-end.ts'
 import { startWriteAheadLog } from './run-database.ts'
 import { createRunQueries } from './run-queries.ts'
-import { createRunWrites, type OwnedWrites } from './run-writes.ts'
 import { createSegmentWriter } from './segment-writer.ts'
 import { toStoreError } from './store-error.ts'
 
@@ -15,14 +15,14 @@ export interface LocalWriterOptions {
   readonly batchMs: number
 }
 
-/** The one writer of a run, in the thread that makes it. */
-export interface LocalWriter {
-  readonly writes: OwnedWrites
+/** The one writer of a run. */
+export interface RunWriter {
+  readonly writes: EncodedWrites
   /** Refuses later writes and resolves when the ones before are done. */
   close(): Promise<void>
 }
 
-export async function createLocalWriter({ path, database, batchMs }: LocalWriterOptions): Promise<LocalWriter> {
+export async function createLocalWriter({ path, database, batchMs }: LocalWriterOptions): Promise<RunWriter> {
   const directory = join(path, 'segments')
   const end = recordedEnd(database)
   startWriteAheadLog(database)
@@ -32,7 +32,7 @@ export async function createLocalWriter({ path, database, batchMs }: LocalWriter
     const queue = await createCommitQueue({ database, segments, walPath: join(path, 'run.db-wal'), batchMs, onError })
     const queries = createRunQueries(path, database)
     return {
-      writes: createRunWrites(database, queue, queries),
+      writes: createEncodedWrites(database, queue, queries),
       async close() {
         await queue.close()
         queries.close()

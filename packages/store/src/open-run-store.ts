@@ -3,14 +3,16 @@ import { mkdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { RunStore } from '@aworld-train/core'
 import { createEventLog } from './event-log.ts'
+import { createLocalWriter } from './local-writer.ts'
 import { closeWrittenDatabase, openRunDatabase } from './run-database.ts'
 import { acquireRunLock } from './run-lock.ts'
 import { ensureManifest, type ManifestInput, type RunManifest, writeManifest } from './run-manifest.ts'
 import { createRunQueries, type RecordedCall, type RunCounts } from './run-queries.ts'
-import { createRunWriter } from './run-writer.ts'
+import { createRunWrites } from './run-writes.ts'
 import { salvageRun } from './salvage.ts'
 import { segmentSizes } from './segment-writer.ts'
 import { corrupt, toStoreError } from './store-error.ts'
+import { startThreadWriter } from './thread-writer.ts'
 
 export interface RunStoreOptions {
   /** The run directory; made when missing. */
@@ -19,6 +21,8 @@ export interface RunStoreOptions {
   readonly manifest?: ManifestInput | undefined
   /** Milliseconds in which writes gather to be committed together. Default 2. */
   readonly batchMs?: number | undefined
+  /** Writes in a thread of its own, for a process that serves many calls meanwhile. */
+  readonly thread?: boolean | undefined
 }
 
 /** A run store with its manifest. */
@@ -34,7 +38,7 @@ export interface OwnedRunStore extends RunStore {
 }
 
 /** Opens or makes a run directory and becomes its one owner. Where tokens are damaged, the rest is saved and `damage` says what. Rejects with STORE_LOCKED, STORE_VERSION, STORE_CORRUPT, STORE_FULL, STORE_READ_ONLY, or CONFIG_INVALID for a run of another configuration. */
-export async function openRunStore({ path, manifest: input, batchMs = 2 }: RunStoreOptions): Promise<OwnedRunStore> {
+export async function openRunStore({ path, manifest: input, batchMs = 2, thread = false }: RunStoreOptions): Promise<OwnedRunStore> {
   const undo: (() => unknown)[] = []
   try {
     const isNew = !existsSync(path)
@@ -48,7 +52,7 @@ export async function openRunStore({ path, manifest: input, batchMs = 2 }: RunSt
     const database = openRunDatabase(path)
     undo.push(() => database.close())
     const damage = await salvageRun(path, database)
-    const writer = await createRunWriter({ path, database, batchMs })
+    const writer = thread ? await startThreadWriter({ path, batchMs }) : await createLocalWriter({ path, database, batchMs })
     undo.push(() => writer.close())
     const events = await createEventLog(join(path, 'events.jsonl'))
     undo.push(() => events.close())
@@ -75,8 +79,7 @@ export async function openRunStore({ path, manifest: input, batchMs = 2 }: RunSt
       get manifest() {
         return manifest
       },
-      ...writer.writes,
-      turnLog: writer.turnLog,
+      ...createRunWrites(writer.writes),
       steps: queries.steps,
       rollout: queries.rollout,
       episode: queries.episode,

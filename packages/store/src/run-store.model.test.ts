@@ -20,11 +20,7 @@ interface Real {
   store: OwnedRunStore
 }
 
-async function open(path: string, threaded: boolean): Promise<OwnedRunStore> {
-  const store = await openRunStore({ path, batchMs: 0 })
-  if (threaded) store.turnLog!.connect()
-  return store
-}
+const open = (path: string, thread: boolean): Promise<OwnedRunStore> => openRunStore({ path, batchMs: 0, thread })
 
 type Command = fc.AsyncCommand<Model, Real>
 

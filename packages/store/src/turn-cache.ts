@@ -4,14 +4,13 @@ import type { Turn } from '@aworld-train/protocol'
 export interface TurnCache {
   add(rollout: string, attempt: number, agent: string, turn: Turn): void
   get(rollout: string, attempt: number, agent: string, index: number): Turn | null
-  /** Of a turn that was not added, nothing but that it is stored is known. */
   markStored(rollout: string, attempt: number, agent: string, index: number): void
   isStored(rollout: string, attempt: number, agent: string, index: number): boolean
   drop(rollout: string): void
 }
 
 interface Entry {
-  readonly turn: Turn | null
+  readonly turn: Turn
   stored: boolean
 }
 
@@ -39,7 +38,6 @@ export function createTurnCache(): TurnCache {
     markStored(rollout, attempt, agent, index) {
       const entry = find(rollout, attempt, agent, index)
       if (entry) entry.stored = true
-      else set(rollout, attempt, `${index} ${agent}`, { turn: null, stored: true })
     },
     isStored: (rollout, attempt, agent, index) => find(rollout, attempt, agent, index)?.stored ?? false,
     drop: (rollout) => void rollouts.delete(rollout),

@@ -11,7 +11,7 @@ export interface TurnRecord {
   readonly suffixLength: number
   readonly completionLength: number
   /** Little-endian: suffix ids (int32), completion ids (int32), logprobs (float32). */
-  readonly bytes: Uint8Array
+  readonly bytes: Uint8Array<ArrayBuffer>
   readonly crc32: number
 }
 
@@ -69,17 +69,10 @@ function extendsParent(prompt: Int32Array, parent: Turn): boolean {
   const { promptTokenIds, completionTokenIds } = parent
   const end = promptTokenIds.length + completionTokenIds.length
   if (prompt.length < end) return false
-  // The ids of a conversation may lie in one memory, where the same place is the same ids.
-  const behind = promptTokenIds.byteOffset + promptTokenIds.byteLength
-  if (isAt(promptTokenIds, prompt.buffer, prompt.byteOffset) && isAt(completionTokenIds, prompt.buffer, behind)) return true
   return (
     equal(prompt.subarray(0, promptTokenIds.length), promptTokenIds) &&
     equal(prompt.subarray(promptTokenIds.length, end), completionTokenIds)
   )
-}
-
-function isAt({ buffer, byteOffset }: Int32Array, memory: ArrayBufferLike, offset: number): boolean {
-  return buffer === memory && byteOffset === offset
 }
 
 function equal(a: Int32Array, b: Int32Array): boolean {

@@ -62,7 +62,9 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
       ? null
       : stack.adopt(await createReward(settings.reward, { baseDirectory: directory, rewardInput, ...rewardLimits }), (each) => each.close())
   const answers = settings.answers === null ? null : (await requireDataset(resolve(directory, settings.answers))).answers
-  const store = stack.adopt(await openRunStore({ path: join(recording, 'rollouts'), manifest: { name: 'serve' } }), (each) => each.close())
+  const store = stack.adopt(await openRunStore({ path: join(recording, 'rollouts'), manifest: { name: 'serve' }, thread: true }), (each) =>
+    each.close(),
+  )
   if (store.damage !== null) process.stderr.write(`${store.damage}\n`)
   const rowAnswers = createChannelAnswers()
   const answerKey = (taskId: string): AnswerKey => {

@@ -1,6 +1,5 @@
 import type { Sampling, Trajectory } from '@aworld-train/protocol'
 import type { PolicyEndpoint } from './agent-program.ts'
-import type { AttemptLog } from './turn-log.ts'
 
 /** An address for a session without an end, which is the same after a restart. */
 export interface FixedAddress {
@@ -43,8 +42,6 @@ export interface SessionRequest {
    * `abandoned`; whether it was delivered stands in the final record.
    */
   readonly onTurn?: ((agent: string, turn: Trajectory['turns'][number]) => Promise<void>) | undefined
-  /** Takes turns behind a chat engine in place of `onTurn`, where a gateway can have its recorder thread hand them over. */
-  readonly turnLog?: AttemptLog | undefined
 }
 
 /** The open URLs of one attempt. */

@@ -1,5 +1,4 @@
 import type { Episode, RolloutRequest, RunEvent, Turn } from '@aworld-train/protocol'
-import type { TurnLog } from './turn-log.ts'
 
 export interface RolloutRecord {
   readonly request: RolloutRequest
@@ -16,8 +15,6 @@ export interface RunStore {
   /** Idempotent by key: a finished rollout gives its episode, an unfinished one a new attempt. */
   begin(request: RolloutRequest): Promise<{ attempt: number; episode: Episode | null }>
   appendTurn(rollout: string, attempt: number, agent: string, turn: Turn): Promise<void>
-  /** Takes turns from other threads, as `appendTurn` does from this one. A store without it takes them here. */
-  readonly turnLog?: TurnLog | undefined
   /** Ends the rollout. A second result for the same key is refused. */
   finish(episode: Episode): Promise<void>
   /** Marks a step as trained with these rollouts, together with its checkpoint; all or nothing. */

@@ -2,7 +2,6 @@ import type { ChatModel } from '@aworld-train/chat'
 import { didYouMean, type SessionRequest } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { shorten } from '../failure.ts'
-import { type ChatMembers, createChatMembers } from '../pass-through/chat-members.ts'
 import type { ChatRoute, FrozenRoute, ModelRoute, TokenRoute } from './routes.ts'
 
 /** A route under the name that agents ask for. */
@@ -14,7 +13,7 @@ export interface TokenModel extends Omit<TokenRoute, 'chat'> {
   /** What is known of its template at the start. */
   readonly historyNotes: readonly string[]
 }
-export type ChatModelRoute = ChatRoute & { readonly name: string; readonly members: ChatMembers }
+export type ChatModelRoute = ChatRoute & { readonly name: string }
 export type FrozenModel = FrozenRoute & { readonly name: string }
 export type Model = TokenModel | ChatModelRoute | FrozenModel
 
@@ -64,8 +63,7 @@ function toTokenModel(name: string, { chat, ...route }: TokenRoute): TokenModel 
 }
 
 function toModel(name: string, route: ModelRoute): Model {
-  if (route.kind === 'token') return toTokenModel(name, route)
-  return route.kind === 'chat' ? { ...route, name, members: createChatMembers(route.engine) } : { ...route, name }
+  return route.kind === 'token' ? toTokenModel(name, route) : { ...route, name }
 }
 
 function unknownModel(message: string): TrainError {

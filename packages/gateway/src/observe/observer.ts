@@ -3,7 +3,6 @@ import type { TraceHeaders } from '@aworld-train/core'
 import type { TrainError, Turn } from '@aworld-train/protocol'
 import type { Span } from '@opentelemetry/api'
 import type { Loss } from '../active-call.ts'
-import type { TurnCounts } from '../pass-through/recorded-turn.ts'
 import { type CallCell, type CallMetrics, countEnd, createCallMetrics } from './call-metrics.ts'
 import { type CallIdentity, endSpan, setTurn, startCallSpan } from './call-span.ts'
 import { traceHeadersOf } from './trace-headers.ts'
@@ -21,8 +20,6 @@ export interface CallObservation {
   /** Its answer has left; what follows is the record alone. */
   answered(): void
   recorded(turn: Turn): void
-  /** As `recorded`, of a turn that is read only where a span tells of it. */
-  counted(counts: TurnCounts, turn: () => Turn): void
   ended(error: TrainError | null, loss: Loss | null): void
 }
 
@@ -89,15 +86,6 @@ class Observation implements CallObservation {
     tokens.cached += cachedTokens
     this.#cell.cost += turn.cost ?? 0
     if (this.#span) setTurn(this.#span, turn)
-  }
-
-  counted({ promptTokens, completionTokens, cachedTokens }: TurnCounts, turn: () => Turn): void {
-    if (!this.#cell) return
-    const { tokens } = this.#cell
-    tokens.prompt += promptTokens
-    tokens.sampled += completionTokens
-    tokens.cached += cachedTokens
-    if (this.#span) setTurn(this.#span, turn())
   }
 
   ended(error: TrainError | null, loss: Loss | null): void {

@@ -1,9 +1,8 @@
 import { toTrainingSamples } from '@aworld-train/core'
-import type { Trajectory } from '@aworld-train/protocol'
+import type { Trajectory, Turn } from '@aworld-train/protocol'
 import { expect, test } from 'vitest'
 import { logprob, promptOf } from '../testing/chat-server.ts'
 import { episodeOf } from '../testing/episode-of.ts'
-import { memoryTurnLog } from '../testing/memory-turn-log.ts'
 import { startChatGateway } from '../testing/start-chat-gateway.ts'
 import { post, sessionRequest, until } from '../testing/start-gateway.ts'
 
@@ -69,20 +68,18 @@ test('what had come of a stream whose client left is an abandoned turn, which co
   expect(engine.inFlight()).toBe(0)
 })
 
-test('a session that closes keeps what its streams had, also in the log', async () => {
+test('a session that closes keeps what its streams had, also where its turns are made durable', async () => {
   await using started = await startChatGateway(() => halfWay('79, of course', 3))
-  const log = memoryTurnLog()
-  const turnLog = { log, rollout: 'stored', attempt: 0, failed: () => {} }
-  const session = started.gateway.open(sessionRequest({ turnLog }))
+  const durable: Turn[] = []
+  const session = started.gateway.open(sessionRequest({ onTurn: async (_agent, turn) => void durable.push(turn) }))
   const call = post(session.endpoint('agent'), { messages: [question], stream: true })
   await until(() => started.server.calls.length === 1)
   await new Promise((resolve) => setTimeout(resolve, 30))
   const [{ turns }] = (await session.close()) as [Trajectory]
   const finishReason = { unified: 'aborted', raw: 'session-closed' }
   expect(turns).toMatchObject([{ delivered: 'abandoned', completionTokenIds: codes('79,'), finishReason }])
-  expect(log.turns.map(({ turn }) => turn)).toEqual(turns)
+  expect(durable).toEqual(turns)
   await call.catch(() => {})
-  log.close()
 })
 
 test('a later request that goes on from what had come makes it delivered', async () => {

@@ -149,14 +149,9 @@ export class PassedAnswer extends KeptAnswer implements AnswerSink {
       response.end()
       return
     }
-    if (!response.headersSent) {
-      let length = 0
-      for (const chunk of this.chunks) length += chunk.length
-      response.writeHead(200, { 'content-type': this.contentType || 'application/json', 'content-length': length })
-    }
-    const last = this.chunks.length - 1
-    if (last > 0) response.cork()
-    for (let index = 0; index < last; index++) response.write(this.chunks[index]!)
-    response.end(this.chunks[last])
+    const body = Buffer.concat(this.chunks)
+    if (!response.headersSent)
+      response.writeHead(200, { 'content-type': this.contentType || 'application/json', 'content-length': body.length })
+    response.end(body)
   }
 }

@@ -2,8 +2,9 @@ import type { ReadAnswer, ReaderMemory, ReportedCompletion } from '@aworld-train
 import { type Message, TrainError } from '@aworld-train/protocol'
 import { decodeMessage } from '../dialects/chat-completions/decode-message.ts'
 import { findArrayMember } from '../json/scan-members.ts'
+import { recordedFields } from '../stages/recorded-fields.ts'
 import { isStream } from './pass-on.ts'
-import type { ReadTurn, RecordedBytes } from './recorder-protocol.ts'
+import type { AnswerToRead, ReadTurn } from './recorder-messages.ts'
 import type { TokenPrefixes } from './token-prefixes.ts'
 import { unreadFields } from './unread-fields.ts'
 
@@ -16,7 +17,7 @@ interface ReadRequest {
   unusedFields(): Record<string, string>
 }
 
-function readRequest({ request, unusedFields }: Pick<RecordedBytes, 'request' | 'unusedFields'>): ReadRequest {
+function readRequest(request: Uint8Array): ReadRequest {
   const bytes = toBuffer(request)
   const text = bytes.toString('latin1')
   const found = findArrayMember(text, 'messages')
@@ -27,10 +28,7 @@ function readRequest({ request, unusedFields }: Pick<RecordedBytes, 'request' | 
       const [first, last] = [spans[index], spans.at(-1)]
       return first && last ? (JSON.parse(`[${bytes.toString('utf8', first[0], last[1])}]`) as unknown[]) : []
     },
-    unusedFields() {
-      if (unusedFields.length === 0) return unreadFields(bytes, text, found)
-      return JSON.parse(toBuffer(unusedFields).toString('utf8')) as Record<string, string>
-    },
+    unusedFields: () => unreadFields(bytes, text, found),
   }
 }
 
@@ -58,24 +56,28 @@ export interface KnownRecord {
 }
 
 /** Reads one answer and finds its place among the turns of its record, to which it is added. Throws what the reader throws. */
-export function readTurn(given: RecordedBytes, read: ReadAnswer, { prefixes, memory }: KnownRecord): ReadTurn {
-  const { index, contentType, answer, broken } = given
-  const completion = read(answer, isStream(contentType), contentType, memory, broken)
+export function readTurn(given: AnswerToRead, readAnswer: ReadAnswer, { prefixes, memory }: KnownRecord): ReadTurn {
+  const { call, contentType, answer, broken } = given
+  const completion = readAnswer(answer, isStream(contentType), contentType, memory, broken)
   checkLengths(completion)
-  const { promptTokenIds, completionTokenIds, repeatedTokens = 0 } = completion
-  const request = readRequest(given)
+  const { promptTokenIds, completionTokenIds, rolloutLogprobs, message, finishReason, usage, weightVersions = [] } = completion
+  const request = readRequest(given.request)
   const isRoot = prefixes.size === 0
-  const placed = { call: index, promptTokenIds, completionTokenIds, messages: request.messages + 1, repeated: repeatedTokens }
-  const parent = prefixes.place(placed)
+  const messages = request.messages + 1
+  const parent = prefixes.place({ call, promptTokenIds, completionTokenIds, messages, repeated: completion.repeatedTokens ?? 0 })
   const from = parent?.messages ?? 0
-  const messagesDelta = request.messagesFrom(from).map((message, index) => toMessage(message, from + index))
-  const branchReason = parent ? null : isRoot ? 'root' : 'no-match'
   return {
-    completion,
     parent: parent?.call ?? null,
-    prefixTokens: parent?.length ?? 0,
-    branchReason,
-    messagesDelta,
-    unusedFields: request.unusedFields(),
+    branchReason: parent ? null : isRoot ? 'root' : 'no-match',
+    // Copies, since what a reader gives may lie in memory that it keeps.
+    suffixTokenIds: promptTokenIds.slice(parent?.length ?? 0),
+    completionTokenIds: completionTokenIds.slice(),
+    rolloutLogprobs: rolloutLogprobs.slice(),
+    messagesDelta: request.messagesFrom(from).map((message, index) => toMessage(message, from + index)),
+    message,
+    finishReason,
+    usage,
+    weightVersions,
+    ...recordedFields(request.unusedFields()),
   }
 }

@@ -3,98 +3,112 @@ import { type FinishReason, type Sampling, TrainError, type Turn, toTrainError }
 import { add } from '../counters.ts'
 import type { ChatModelRoute } from '../models/model-table.ts'
 import type { ServedCall } from '../serve-call.ts'
-import { type AnswerRecord, holdAnswers, markDelivered, tokenLimit } from '../session-state.ts'
-import type { AnswerSink } from './pass-on.ts'
-import { type RecordedTurn, toTurns } from './recorded-turn.ts'
+import { type AnswerRecord, holdAnswers, markDelivered, tokenLimit, turnModel } from '../session-state.ts'
+import type { EngineCall } from './engine-call.ts'
+import type { RecordedTurn } from './recorder.ts'
+
+/** When the engine was asked, or had answered, and the version of its weights then. */
+interface Moment {
+  readonly at: number
+  readonly version: number
+}
 
 export interface RecordAnswerOptions {
   readonly model: ChatModelRoute
-  /** The request in Chat Completions. */
-  readonly request: Buffer
-  /** Fields that the request had in another dialect, as JSON. */
-  readonly unusedFields: Buffer
-  readonly sink: AnswerSink
+  readonly call: EngineCall
   /** `null` where the call ended before the engine said how it went. */
   readonly outcome: ChatCallOutcome | null
   readonly sampling: Sampling
-  readonly startedAt: number
-  /** Of the weights, when the engine was asked. */
-  readonly versionBefore: number
+  readonly began: Moment
   readonly abandoned: boolean
   /** Why the answer may stop in its middle. */
   readonly broken: FinishReason | null
-  /** The server chose among fewer tokens than the policy has. */
-  readonly constrained: boolean
 }
 
-/** Hears when a turn is durable, or why there is none. */
-export type Recorded = (error: TrainError | null) => void
-
-/** Has an answer read and adds its turn to the session; POLICY_RESPONSE_INVALID where it holds no tokens. */
-export function recordAnswer(served: ServedCall, given: RecordAnswerOptions, done: Recorded): void {
+/** Has an answer read and adds its turn to the session: resolves when it is durable. POLICY_RESPONSE_INVALID where it holds no tokens. */
+export async function recordAnswer(served: ServedCall, options: RecordAnswerOptions): Promise<void> {
   const { parts, session, agent } = served.options
-  const { model, request, unusedFields, sink, outcome, sampling, startedAt, versionBefore, abandoned, broken, constrained } = given
+  const { model, call, abandoned, broken } = options
+  const { request, sink } = call
   const { recorder } = parts
   const answers = holdAnswers(agent, session, model, recorder)
-  if (agent.over.length > 0) for (const record of agent.over.splice(0)) recorder.forget(record)
-  const job = {
-    record: answers.id,
-    reader: model.engine.reader,
-    contentType: sink.contentType,
-    request,
-    unusedFields,
-    answer: sink.chunks,
-    logprobs: constrained ? 'processed' : model.engine.logprobs,
-    sampling,
-    startedAt,
-    endedAt: Date.now(),
-    versions: outcome?.weightVersions ?? [versionBefore, model.engine.weightVersion()],
-    abandoned,
-    broken,
-  }
-  recorder.read(job, (read, error) => {
-    if (read && !session.sealed) {
-      addTurn(served, answers, read, done)
-      return
-    }
-    if (error && !abandoned && error.code === 'POLICY_RESPONSE_INVALID') session.unreadable ??= error
-    done(error ?? new TrainError('GATEWAY_FAILED', 'The session ended before the answer was read.'))
-  })
+  for (const record of agent.over.splice(0)) recorder.forget(record)
+  const ended = { at: Date.now(), version: model.engine.weightVersion() }
+  const { contentType, chunks: answer } = sink
+  const reading = recorder.read({ record: answers.id, reader: model.engine.reader, contentType, request, answer, broken })
   // A call waits to know what this one has sampled.
   if (session.tokenBudget.waiting() > 0) recorder.flush()
+  const read = await reading.catch((error: TrainError) => {
+    if (!abandoned && error.code === 'POLICY_RESPONSE_INVALID') session.unreadable ??= error
+    throw error
+  })
+  if (session.sealed) throw new TrainError('GATEWAY_FAILED', 'The session ended before the answer was read.')
+  const turn = toTurn(served, answers, read, options, ended)
+  addTurn(served, answers, read, turn)
+  try {
+    await session.request.onTurn?.(agent.name, turn)
+  } catch (cause) {
+    throw toTrainError(cause, 'STORE_FAILED')
+  }
 }
 
-function addTurn({ options, progress }: ServedCall, answers: AnswerRecord, read: RecordedTurn, done: Recorded): void {
-  const { parts, session, agent, observed } = options
+/** Which weights sampled what: the engine's own word, else one span; where an update fell into the call, between which. */
+function weightsOf({ weightVersions }: RecordedTurn, versions: readonly number[]): Pick<Turn, 'weightVersions' | 'mixedVersions'> {
+  if (weightVersions.length > 0) return { weightVersions: [...weightVersions] }
+  const [lowest, highest] = [Math.min(...versions), Math.max(...versions)]
+  const spans = [{ fromToken: 0, version: lowest }]
+  return lowest === highest ? { weightVersions: spans } : { weightVersions: spans, mixedVersions: { lowest, highest } }
+}
+
+/** The turn among all of its agent, which may have others beside those of the record. */
+function toTurn(
+  { options: { session, agent } }: ServedCall,
+  { tokens, indexes, turns }: AnswerRecord,
+  read: RecordedTurn,
+  answered: RecordAnswerOptions,
+  ended: Moment,
+): Turn {
+  const { model, call, outcome, sampling, began, abandoned } = answered
+  const { message, finishReason, usage, messagesDelta, branchReason, rolloutLogprobs } = read
+  const { unusedFields = read.unusedFields } = call
+  return {
+    version: 1,
+    index: turns.length,
+    agent: agent.name,
+    attempt: session.request.attempt,
+    parent: read.parent === null ? null : indexes.get(read.parent)!,
+    branchReasons: branchReason ? [branchReason] : [],
+    ...tokens.add(read.call, read.parent, read.suffixTokenIds, read.completionTokenIds),
+    rolloutLogprobs,
+    ...weightsOf(read, outcome?.weightVersions ?? [began.version, ended.version]),
+    finishReason,
+    delivered: abandoned ? 'abandoned' : 'pending',
+    messagesDelta: [...messagesDelta],
+    message,
+    toolCalls: message.toolCalls ?? [],
+    sampling,
+    usage,
+    timing: { startedAt: began.at, endedAt: ended.at },
+    // The server chose among fewer tokens than the policy has.
+    capture: { tokens: 'engine-reported', logprobs: call.fields.constrained === true ? 'processed' : model.engine.logprobs },
+    ...turnModel(agent, model),
+    ...(unusedFields && Object.keys(unusedFields).length > 0 && { unusedFields }),
+  }
+}
+
+function addTurn({ options, progress }: ServedCall, { turns, indexes }: AnswerRecord, read: RecordedTurn, turn: Turn): void {
+  const { parts, session, observed } = options
   const { counters } = parts
-  session.sampledTokens += read.completionTokens
-  counters.sampledTokens += read.completionTokens
+  turns.push(turn)
+  indexes.set(read.call, turn.index)
+  markDelivered(turns, turn.parent)
+  progress.turn = turn
+  const { length } = turn.completionTokenIds
+  session.sampledTokens += length
+  counters.sampledTokens += length
   if (read.branchReason) add(counters.branches, read.branchReason)
   else counters.continuations++
-  const { list } = answers.recorded
-  list[read.index] = read
-  const turn = agent.onlyRecorded ? null : toTurn(answers, read)
-  markDelivered(turn ? answers.turns : list, (turn ?? read).parent)
-  progress.turn = turn ?? read
-  if (turn) observed.recorded(turn)
-  else observed.counted(read, () => toTurns(answers.recorded, read.index).at(-1)!)
+  observed.recorded(turn)
   const budget = session.request.maxTokens ?? Number.POSITIVE_INFINITY
-  if (read.cutByLength && session.sampledTokens >= budget) session.failure ??= tokenLimit(session)
-  const kept = turn && session.request.onTurn?.(agent.name, turn)
-  if (kept)
-    kept.then(
-      () => done(null),
-      (cause: unknown) => done(toTrainError(cause, 'STORE_FAILED')),
-    )
-  else done(null)
-}
-
-/** The turn of an agent that has others beside those of the record: its index is that among all of them. */
-function toTurn({ recorded, indexes, turns }: AnswerRecord, read: RecordedTurn): Turn {
-  const turn = read.toTurn(recorded.tokens)
-  turn.index = turns.length
-  turn.parent = read.parent === null ? null : (indexes[read.parent] ?? null)
-  indexes[read.index] = turn.index
-  turns.push(turn)
-  return turn
+  if (turn.finishReason.unified === 'length' && session.sampledTokens >= budget) session.failure ??= tokenLimit(session)
 }

@@ -1,8 +1,6 @@
 import { expect, test } from 'vitest'
-import { createMemoryPool } from '../memory-pool.ts'
 import { createRecordTokens } from './record-tokens.ts'
-import type { RecordedTurn } from './recorded-turn.ts'
-import { createRecorder, type Recorder } from './recorder.ts'
+import { createRecorder, type RecordedTurn } from './recorder.ts'
 
 /** Reads answers that are `{prompt, completion}`, and ends the thread where one says so. */
 const reader = new URL(
@@ -20,52 +18,52 @@ const reader = new URL(
   }`)}`,
 )
 
-const job = (record: number, answer: { die?: true; prompt?: number[]; completion?: number[] }) => ({
+const job = (record: number, answer: { die?: true; prompt?: number[]; completion?: number[] }, request = '{"messages":[]}') => ({
   record,
   reader,
   contentType: 'application/json',
-  request: Buffer.from('{"messages":[]}'),
-  unusedFields: Buffer.alloc(0),
+  request: Buffer.from(request),
   answer: [Buffer.from(JSON.stringify(answer))],
-  logprobs: 'temperature',
-  sampling: { temperature: 1, topP: 1, topK: 0, maxTokens: 8, stop: [], seed: 0 },
-  startedAt: 1,
-  endedAt: 2,
-  versions: [0],
-  abandoned: false,
   broken: null,
 })
 
-const who = { agent: 'agent', attempt: 0 }
-
-/** As a promise. */
-function read(recorder: Recorder, given: ReturnType<typeof job>): Promise<RecordedTurn> {
-  return new Promise((resolve, reject) => recorder.read(given, (turn, error) => (turn ? resolve(turn) : reject(error))))
-}
-
 test('after its thread has died a record goes on with whole prompts, those of answers that waited for the thread too', async () => {
-  const recorder = createRecorder(createMemoryPool())
+  const recorder = createRecorder()
   try {
-    const record = recorder.newRecord(who)
+    const record = recorder.newRecord()
     const tokens = createRecordTokens()
-    const first = await read(recorder, job(record, { prompt: [1, 2], completion: [3] }))
-    first.toTurn(tokens)
+    const idsOf = ({ call, parent, suffixTokenIds, completionTokenIds }: RecordedTurn) => [
+      ...tokens.add(call, parent, suffixTokenIds, completionTokenIds).promptTokenIds,
+    ]
+    const first = await recorder.read(job(record, { prompt: [1, 2], completion: [3] }))
+    expect(idsOf(first)).toEqual([1, 2])
     expect(first).toMatchObject({ parent: null, branchReason: 'root' })
-    const died = read(recorder, job(recorder.newRecord(who), { die: true }))
+    const died = recorder.read(job(recorder.newRecord(), { die: true }))
     recorder.flush()
-    const waited = read(recorder, job(record, { prompt: [1, 2, 3, 4], completion: [5] }))
+    const waited = recorder.read(job(record, { prompt: [1, 2, 3, 4], completion: [5] }))
     const [one, other] = await Promise.allSettled([died, waited])
     expect(one).toMatchObject({ status: 'rejected', reason: { code: 'GATEWAY_FAILED' } })
-    const next = await read(recorder, job(record, { prompt: [1, 2, 3, 4, 5, 6], completion: [7] }))
-    if (other?.status === 'fulfilled') expect([...other.value.toTurn(tokens).promptTokenIds]).toEqual([1, 2, 3, 4])
+    const next = await recorder.read(job(record, { prompt: [1, 2, 3, 4, 5, 6], completion: [7] }))
+    if (other?.status === 'fulfilled') expect(idsOf(other.value)).toEqual([1, 2, 3, 4])
     else expect(other).toMatchObject({ reason: { code: 'GATEWAY_FAILED' } })
-    const { promptTokenIds, completionTokenIds } = next.toTurn(tokens)
-    expect([...promptTokenIds, ...completionTokenIds]).toEqual([1, 2, 3, 4, 5, 6, 7])
-    const last = await read(recorder, job(record, { prompt: [1, 2, 3, 4, 5, 6, 7, 8], completion: [9] }))
-    expect([...last.toTurn(tokens).promptTokenIds]).toEqual([1, 2, 3, 4, 5, 6, 7, 8])
-    expect(last.parent).toBe(next.index)
-    expect(next.index).toBeGreaterThan(first.index)
-    expect(recorder.pendingBytes()).toBe(0)
+    expect(idsOf(next)).toEqual([1, 2, 3, 4, 5, 6])
+    const last = await recorder.read(job(record, { prompt: [1, 2, 3, 4, 5, 6, 7, 8], completion: [9] }))
+    expect(idsOf(last)).toEqual([1, 2, 3, 4, 5, 6, 7, 8])
+    expect([...last.suffixTokenIds]).toEqual([8])
+    expect(last.parent).toBe(next.call)
+  } finally {
+    await recorder.close()
+  }
+})
+
+test('behind an answer that could not be read a record goes on with whole prompts', async () => {
+  const recorder = createRecorder()
+  try {
+    const record = recorder.newRecord()
+    const unreadable = recorder.read(job(record, { prompt: [1], completion: [2] }, '{"messages":[NaN]}'))
+    const next = recorder.read(job(record, { prompt: [1, 2, 3], completion: [4] }))
+    await expect(unreadable).rejects.toMatchObject({ code: 'POLICY_RESPONSE_INVALID' })
+    expect(await next).toMatchObject({ parent: null, suffixTokenIds: Int32Array.of(1, 2, 3) })
   } finally {
     await recorder.close()
   }

@@ -15,8 +15,8 @@ import type { ServedCall } from '../serve-call.ts'
 import { decode } from '../stages/decode.ts'
 import { type Answer, createAnswer } from '../stages/encode.ts'
 import { recordedFields } from '../stages/recorded-fields.ts'
+import type { EngineCall } from './engine-call.ts'
 import { type AnswerSink, isStream, KeptAnswer } from './pass-on.ts'
-import type { Asked } from './serve-chat-call.ts'
 
 /** Reads an answer in Chat Completions and writes it in the dialect of the client. */
 class TranslatedAnswer extends KeptAnswer implements AnswerSink {
@@ -67,7 +67,7 @@ class TranslatedAnswer extends KeptAnswer implements AnswerSink {
 }
 
 /** A call of another dialect as one of Chat Completions, whose answer comes back in the client's own. */
-export function translateCall({ options, active, progress }: ServedCall, { engine, name }: ChatModelRoute): Asked {
+export function translateCall({ options, active, progress }: ServedCall, { engine, name }: ChatModelRoute): EngineCall {
   const { parts, agent, dialect, body, response } = options
   const call = decode(dialect, body, agent.memory)
   for (const ignored of call.ignored) add(parts.counters.ignored, ignored)
@@ -89,7 +89,7 @@ export function translateCall({ options, active, progress }: ServedCall, { engin
   const json = encodeChatCall(call, { model: engine.model.name, agentSampling: false })
   return {
     request: Buffer.from(json),
-    unusedFields: Buffer.from(JSON.stringify(recordedFields(unread).unusedFields ?? {})),
+    unusedFields: recordedFields(unread).unusedFields ?? {},
     fields: {
       model: engine.model.name,
       stream: call.stream,

@@ -39,8 +39,7 @@ function watch(): void {
 }
 
 async function own(): Promise<void> {
-  const store = await openRunStore({ path, manifest: { name: 'worker', configurationHash: 'hash' } })
-  if (threaded !== undefined) store.turnLog?.connect()
+  const store = await openRunStore({ path, manifest: { name: 'worker', configurationHash: 'hash' }, thread: threaded !== undefined })
   console.log('open')
   if (mode === 'hold') setInterval(() => {}, 1000)
   else {

@@ -1,4 +1,5 @@
 import type { ErrorCode } from '@aworld-train/protocol'
+import type { EncodedWrites } from './encoded-writes.ts'
 
 export interface ThreadOptions {
   /** A run that the starting process owns. */
@@ -6,9 +7,9 @@ export interface ThreadOptions {
   readonly batchMs: number
 }
 
-export type ThreadMethod = 'open' | 'begin' | 'appendTurn' | 'finish' | 'commitStep' | 'setState' | 'serve' | 'close'
+export type ThreadMethod = 'open' | keyof EncodedWrites | 'close'
 
-/** What the thread of a writer is asked. */
+/** What the thread of a writer is asked; calls of about the same time travel in one message, and so do replies. */
 export interface ThreadCall {
   readonly id: number
   readonly method: ThreadMethod

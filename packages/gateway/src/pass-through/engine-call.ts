@@ -1,0 +1,11 @@
+import type { AnswerSink } from './pass-on.ts'
+import type { PeekedFields } from './peek-fields.ts'
+
+/** What is asked of an engine, in Chat Completions, and who hears the answer. */
+export interface EngineCall {
+  readonly request: Buffer
+  /** Fields that the client's own request had in another dialect; `undefined` where this is the client's own. */
+  readonly unusedFields: Readonly<Record<string, string>> | undefined
+  readonly fields: PeekedFields
+  readonly sink: AnswerSink
+}

@@ -1,0 +1,50 @@
+import type { ErrorCode, FinishReason, Message, Turn, Usage, WeightVersionSpan } from '@aworld-train/protocol'
+
+/** An answer for the recorder thread to read. */
+export interface AnswerToRead {
+  readonly call: number
+  /** Answers with the same number may go on from each other. */
+  readonly record: number
+  /** Address of the module that reads it. */
+  readonly reader: string
+  readonly contentType: string
+  /** In Chat Completions, as it was sent. */
+  readonly request: Uint8Array<ArrayBuffer>
+  readonly answer: Uint8Array<ArrayBuffer>
+  /** Why the answer may stop in its middle. */
+  readonly broken: FinishReason | null
+}
+
+/** What the recorder thread is sent: the memory of its answers moves there. */
+export interface AnswerBatch {
+  /** In the order of their end. */
+  readonly answers: readonly AnswerToRead[]
+  /** Records that no answer is added to any more. */
+  readonly forgotten: readonly number[]
+}
+
+/** An answer as read, and where it stands among those of its record. */
+export interface ReadTurn {
+  /** The call that this one goes on from: its prompt and completion begin this prompt. */
+  readonly parent: number | null
+  /** Why there is no parent. */
+  readonly branchReason: 'root' | 'no-match' | null
+  /** Ids of the prompt behind those of the parent. */
+  readonly suffixTokenIds: Int32Array<ArrayBuffer>
+  readonly completionTokenIds: Int32Array<ArrayBuffer>
+  /** One a completion token. */
+  readonly rolloutLogprobs: Float32Array<ArrayBuffer>
+  readonly messagesDelta: readonly Message[]
+  readonly message: Message
+  readonly finishReason: FinishReason
+  readonly usage: Usage
+  /** Where the server itself says which weights sampled which token. */
+  readonly weightVersions: readonly WeightVersionSpan[]
+  /** Fields of the request that nothing else of the turn holds. */
+  readonly unusedFields?: Turn['unusedFields']
+}
+
+/** What the thread answers to each batch, in the order of its answers. */
+export type AnswerReply =
+  | { readonly call: number; readonly turn: ReadTurn }
+  | { readonly call: number; readonly error: { readonly code: ErrorCode; readonly message: string } }
