@@ -8,17 +8,16 @@ export class RejectionSampling extends LocalTrainer {
   override async train(signal?: AbortSignal): Promise<RunReport> {
     await using policy = await this.openPolicy(signal)
     const { learner, trainTasks, testTasks, config } = policy
-    const before = await policy.evaluate(testTasks, 'before')
-    const curve: number[] = []
-    for (let round = 0; round < rounds; round++) {
+    await policy.evaluate(testTasks, 'before')
+    for (let round = await policy.restore(); round < rounds; round++) {
       const episodes = await policy.rollout(trainTasks)
       const kept = episodes.filter(({ reward }) => reward === 1)
-      curve.push(kept.length / episodes.length)
       const batches = toBatches(kept.flatMap((episode) => toTrainingSamples(episode).samples))
       await trainSft({ learner, batches, steps: batches.length, learningRate: config.training.learningRate, signal })
     }
+    await policy.evaluate(testTasks, 'after')
     await policy.saveModel('last')
-    return await policy.finish({ before, after: await policy.evaluate(testTasks, 'after'), curve })
+    return await policy.finish()
   }
 }
 

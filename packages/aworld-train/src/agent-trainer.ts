@@ -11,6 +11,7 @@ import {
 } from '@aworld-train/training'
 import { type AworldTrainerOptions, readTrainerOptions } from './aworld/trainer-options.ts'
 import type { AgentSource } from './load/load-agent.ts'
+import { firstFailure } from './local/first-failure.ts'
 import type { InferenceReport } from './local/inference.ts'
 import { LocalTrainer } from './local/local-trainer.ts'
 import { type RunOptions, takesRunOptions } from './run-options.ts'
@@ -115,7 +116,7 @@ export class AgentTrainer {
   /** Validates if that was not done, then trains. Resolves to what the trainer reports: for `local` a RunReport. */
   async train<Report = RunReport>(signal?: AbortSignal): Promise<Report> {
     await this.validate()
-    return (await this.trainProcessor.train(signal)) as Report
+    return (await this.#closing(() => this.trainProcessor.train(signal))) as Report
   }
 
   /** Runs the agent over a dataset (the test set by default) without training. */
@@ -124,7 +125,7 @@ export class AgentTrainer {
     if (!this.trainProcessor.inference) {
       throw new TrainError('CONFIG_INVALID', `The trainer "${this.trainEngineName}" cannot run inference; use trainEngineName: 'local'.`)
     }
-    return (await this.trainProcessor.inference(dataset, signal)) as Report
+    return (await this.#closing(() => this.trainProcessor.inference?.(dataset, signal))) as Report
   }
 
   /** Writes what a training would start with, has it checked by what would be started, and starts nothing. */
@@ -134,6 +135,17 @@ export class AgentTrainer {
       throw new TrainError('CONFIG_INVALID', `The trainer "${this.trainEngineName}" renders nothing; validate() checks what it is given.`)
     }
     return (await this.trainProcessor.dryRun(signal)) as Report
+  }
+
+  /** What `work` comes to, with nothing left open behind it. */
+  async #closing(work: () => unknown): Promise<unknown> {
+    try {
+      await using stack = new AsyncDisposableStack()
+      stack.defer(async () => void (await this.trainProcessor.close?.()))
+      return await work()
+    } catch (error) {
+      throw firstFailure(error)
+    }
   }
 
   /** Adds a trainer of your own under `trainEngineName`. */

@@ -48,6 +48,7 @@ export {
   gaiaRewardFunc,
   loadDataset,
   questionScorer,
+  type RolloutOptions,
   TrainerProcessor,
   type TrainerProcessorClass,
   trainSft,
@@ -60,7 +61,7 @@ export { type DoctorCheck, diagnose } from './local/diagnose.ts'
 export { toFrozenRoutes } from './local/frozen-routes.ts'
 export type { InferenceReport } from './local/inference.ts'
 export { LocalTrainer } from './local/local-trainer.ts'
-export type { OpenPolicy, PolicyResult, RolloutOptions } from './local/open-policy.ts'
+export type { OpenPolicy, PolicyResult } from './local/open-policy.ts'
 export type { WarmUp, WarmUpRequest } from './local/warm-up.ts'
 export type { RunOptions } from './run-options.ts'
 export { execTasks, Runners, serialExecTasks } from './runners.ts'

@@ -18,9 +18,11 @@ export {
   summarizeEvaluation,
   summarizeTasks,
 } from './loop/evaluate.ts'
+export { createOpenLoop, type OpenLoop, type OpenLoopOptions, type RolloutOptions } from './loop/open-loop.ts'
 export type { EvaluationTasks, SelfDrivenOptions, SelfDrivenResult } from './loop/self-driven-options.ts'
 export { requireTrainable, trainSelfDriven } from './loop/train-self-driven.ts'
 export { type SftOptions, type SftResult, trainSft } from './loop/train-sft.ts'
+export { createWork, type Work } from './loop/work.ts'
 export { TrainerProcessor, type TrainerProcessorClass } from './processor/trainer-processor.ts'
 export * from './processor/trainer-registry.ts'
 export { type CreateRewardOptions, createReward, type RewardSource } from './reward/create-reward.ts'

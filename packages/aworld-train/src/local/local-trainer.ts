@@ -25,6 +25,8 @@ import { runLocalTraining } from './run-local-training.ts'
 
 /** The trainer in the box: our own loop over the embedded policy, in this process. */
 export class LocalTrainer extends PlanningTrainer<LocalPlan> {
+  readonly #policies = new Set<OpenPolicy>()
+
   override async checkReward(rewardFunc?: unknown): Promise<void> {
     this.given.reward = rewardFunc as RewardSource | undefined
     if (this.given.reward !== undefined) await tryReward(this.given.reward, this.baseDirectory)
@@ -119,9 +121,18 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
     })
   }
 
-  /** For a trainer of your own that extends this one: starts a run over what the checks found. Close it, with `await using`. */
+  /** For a trainer of your own that extends this one: starts or resumes a run over what the checks found. Close it, with `await using`; what is left open ends with the training. */
   protected async openPolicy(signal: AbortSignal = new AbortController().signal): Promise<OpenPolicy> {
-    return await openPolicy(this.readyPlan(), { runPath: this.runPath, options: this.given.options, signal })
+    const trainer = this.constructor.name
+    const policy = await openPolicy(this.readyPlan(), { runPath: this.runPath, options: this.given.options, signal, trainer })
+    this.#policies.add(policy)
+    return policy
+  }
+
+  override async close(): Promise<void> {
+    const policies = [...this.#policies]
+    this.#policies.clear()
+    for (const policy of policies) await policy[Symbol.asyncDispose]()
   }
 
   #withOverrides(config: LocalConfig): LocalConfig {

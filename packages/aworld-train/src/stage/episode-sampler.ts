@@ -10,10 +10,12 @@ export function createEpisodeSampler(
   return {
     onEvent(event) {
       emit(event)
-      if (event.type === 'step-start') finished = []
       if (event.type === 'rollout-end' && event.split === 'train') finished.push(event.rollout)
-      if (event.type !== 'step-end' || (event.step !== 1 && event.step % 10 !== 0)) return
-      const chosen = finished.sort()[(event.step * 37) % (finished.length || 1)]
+      if (event.type !== 'step-end') return
+      const ofStep = finished.sort()
+      finished = []
+      if (event.step !== 1 && event.step % 10 !== 0) return
+      const chosen = ofStep[(event.step * 37) % (ofStep.length || 1)]
       const episode = chosen === undefined ? null : store.episode(chosen)
       if (!episode) return
       const { rollout, taskId, reward, messages } = episode

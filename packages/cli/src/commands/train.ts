@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { styleText } from 'node:util'
-import { type RunReport, TrainError } from '@aworld-train/protocol'
+import { RunReport, TrainError } from '@aworld-train/protocol'
 import { AgentTrainer } from 'aworld-train'
 import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'
@@ -28,7 +28,7 @@ export const train = defineCommand({
     const { definition } = await loadProject(args[0])
     const display = createRunDisplay({ stream: process.stdout, json: options.json === true })
     const startsAnew = options.new ?? (options.resume === undefined && definition.fresh === true)
-    const hint = createResumeHint({ startsAnew, trainEngineName: definition.trainEngineName })
+    const hint = createResumeHint(startsAnew)
     let started: string | null = null
     const sayAtExit = () => void process.stderr.write(`${hint(started)}\n`)
     // A second signal ends the process at once, without a report.
@@ -56,7 +56,8 @@ export const train = defineCommand({
         else process.stdout.write(`${[...text, ...files.map((file) => `  ${file}`)].join('\n')}\n`)
         return exitCodes.done
       }
-      const report = await trainer.train<RunReport | undefined>(signal)
+      // A trainer of one's own may say anything.
+      const { data: report } = RunReport.safeParse(await trainer.train<unknown>(signal))
       display.close()
       if (report?.status === 'stopped') {
         if (!options.json) process.stdout.write(`stopped; ${hint(report.path)}\n`)
@@ -84,17 +85,9 @@ export const train = defineCommand({
 })
 
 /** Says what command goes on with a run, or starts again where none has begun. */
-function createResumeHint({
-  startsAnew,
-  trainEngineName = 'verl',
-}: {
-  readonly startsAnew: boolean
-  readonly trainEngineName: string | undefined
-}) {
+function createResumeHint(startsAnew: boolean) {
   const typed = process.argv.slice(2)
-  return (path: string | null): string => {
-    // Trainers of one's own start again in a new folder.
-    const run = trainEngineName === 'verl' || trainEngineName === 'local' ? path : null
+  return (run: string | null): string => {
     const command = styleText('bold', typedCommand(resumeArguments(typed, run, startsAnew)))
     return run === null ? `${command} starts again` : `${command} resumes ${typedPath(run)}`
   }

@@ -5,8 +5,8 @@ import type { Learner, RunStore } from '@aworld-train/core'
 import { toTrainError } from '@aworld-train/protocol'
 
 export interface Checkpoints {
-  /** Loads the newest checkpoint at or before `step` that can be read, and gives its step. A run without any starts from the learner as it is. */
-  restore(step: number): Promise<number>
+  /** Loads the newest checkpoint at or before `step` that can be read, and resolves to its step; `null` where there is none. CHECKPOINT_CORRUPT where none can be read. */
+  restore(step: number): Promise<number | null>
   /** Path inside the run. */
   save(step: number): Promise<string>
   /** Keeps this step as the best so far instead of `previous`. */
@@ -54,11 +54,8 @@ export function createCheckpoints({
     async restore(step) {
       await removeUnfinished()
       const candidates = steps().filter((each) => each <= step)
-      if (candidates.length === 0 && step === 0) {
-        await write(stepName(0))
-        return 0
-      }
-      let failure: unknown = new Error(`${folder} has no checkpoint at or before step ${step}`)
+      if (candidates.length === 0) return null
+      let failure: unknown
       for (const candidate of candidates.reverse()) {
         try {
           await learner.load(join(folder, stepName(candidate)))

@@ -64,11 +64,21 @@ export function createLoop(options: SelfDrivenOptions, steps: number): Loop {
   async function start(): Promise<number> {
     await state.timed('resume', async () => {
       if (committed === 0) await learner.resetOptimizer()
-      const from = await checkpoints.restore(committed)
+      const from = (await checkpoints.restore(committed)) ?? (await begin())
       for (const step of store.steps()) if (step.step > from) await replay(step)
     })
     await record.publish()
     return committed
+  }
+
+  /** A run starts from the learner as it is. */
+  async function begin(): Promise<number> {
+    if (committed > 0) {
+      const message = `Run ${store.path} has no checkpoint at or before step ${committed}; start a new run.`
+      throw new TrainError('CHECKPOINT_CORRUPT', message)
+    }
+    await checkpoints.save(0)
+    return 0
   }
 
   async function trainStep(step: number): Promise<void> {

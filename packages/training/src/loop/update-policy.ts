@@ -16,7 +16,6 @@ export interface UpdateSummary {
   readonly updates: number
   /** Tokens that carried loss in the first pass, counted by the loss; later passes train the same ones again. */
   readonly trainedTokens: number
-  /** Means over the updates, weighted by their tokens; `gradNorm` over the updates. */
   readonly metrics: Omit<UpdateMetrics, 'trainedTokens'>
 }
 
@@ -57,7 +56,7 @@ export async function updatePolicy(input: UpdateInput): Promise<UpdateSummary> {
       seen.push(metrics)
     }
   }
-  return { updates: seen.length, trainedTokens, metrics: summarize(seen) }
+  return { updates: seen.length, trainedTokens, metrics: summarizeUpdates(seen) }
 }
 
 async function referenceLogprobs({ reference, settings, temperature }: UpdateInput, samples: readonly TrainingSample[]) {
@@ -68,7 +67,8 @@ async function referenceLogprobs({ reference, settings, temperature }: UpdateInp
   )
 }
 
-function summarize(seen: readonly UpdateMetrics[]): Omit<UpdateMetrics, 'trainedTokens'> {
+/** Means over updates, weighted by their tokens; `gradNorm` over the updates. */
+export function summarizeUpdates(seen: readonly UpdateMetrics[]): Omit<UpdateMetrics, 'trainedTokens'> {
   const tokens = seen.reduce((sum, { trainedTokens }) => sum + trainedTokens, 0)
   const weighted = (key: 'loss' | 'clipFraction' | 'entropy' | 'kl') =>
     seen.reduce((sum, metrics) => sum + metrics[key] * metrics.trainedTokens, 0) / Math.max(1, tokens)

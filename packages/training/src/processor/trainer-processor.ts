@@ -27,6 +27,9 @@ export abstract class TrainerProcessor {
   /** Runs the agent over a dataset without training; a processor that cannot do it leaves this out. */
   inference?(dataset: unknown, signal?: AbortSignal): unknown
 
+  /** Called when a training or inference has ended, however: closes what it left open. */
+  close?(): unknown
+
   /** Writes what a training would start with, has it checked, and starts nothing; a processor that cannot do it leaves this out. */
   dryRun?(signal?: AbortSignal): unknown
 }

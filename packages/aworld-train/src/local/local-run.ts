@@ -1,0 +1,139 @@
+import { join } from 'node:path'
+import type { RunEvent, RunReport } from '@aworld-train/protocol'
+import { type OwnedRunStore, writeJsonAtomically } from '@aworld-train/store'
+import type { SelfDrivenResult } from '@aworld-train/training'
+import { longPromptNotes } from '../checks/long-prompts.ts'
+import type { RunOptions } from '../run-options.ts'
+import { createEpisodeSampler } from '../stage/episode-sampler.ts'
+import { openTriedParts, type RolloutParts } from '../stage/rollout-parts.ts'
+import { openRunAccounts } from '../stage/run-accounts.ts'
+import { inRunDirectory, type RunDirectory } from '../stage/run-directory.ts'
+import { watchTruncation } from '../stage/truncation-watch.ts'
+import type { LocalPlan } from './plan.ts'
+import { displayPath, removeUnfinished, runVersions, writeRunFiles } from './run-files.ts'
+import { describeRun } from './run-report.ts'
+import { openStage, type Stage } from './stage.ts'
+import { makeModel } from './starting-model.ts'
+
+export interface LocalRunRequest {
+  readonly runPath: string
+  readonly options: RunOptions
+  readonly signal: AbortSignal
+}
+
+/** A run over the policy in the box, with everything between the agent and the policy. */
+export interface LocalRun {
+  readonly path: string
+  readonly store: OwnedRunStore
+  readonly stage: Stage
+  /** Keeps an event and shows it. */
+  onEvent(event: RunEvent): void
+  /** Tells `listener` of all events. */
+  listen(listener: (event: RunEvent) => void): void
+  /** Writes `report.json`, and ends the run in its status; what is finished is not resumed. */
+  end(result: SelfDrivenResult): Promise<RunReport>
+  /** Writes it for a run that an error ends. */
+  leaveReport(result: SelfDrivenResult): Promise<RunReport>
+}
+
+/**
+ * Tries what rollouts need, starts or resumes the run that `configurationHash` names, makes the starting model where a warm-up
+ * is named, and works in it. A new run that cannot start leaves nothing.
+ */
+export async function inLocalRun<T>(
+  plan: LocalPlan,
+  { runPath, options, signal, configurationHash }: LocalRunRequest & { readonly configurationHash: string },
+  work: (run: LocalRun) => Promise<T>,
+): Promise<T> {
+  await using stack = new AsyncDisposableStack()
+  const parts = await openTriedParts(stack, plan, { signal, onEvent: options.onEvent })
+  const provenance = { seed: plan.seed, agent: plan.agentModule, tasks: plan.train.tasks.length }
+  const directory = { runPath, name: plan.name, configurationHash, provenance, options, signal }
+  return await inRunDirectory(directory, async (run) => {
+    await using opened = new AsyncDisposableStack()
+    return await work(await openLocalRun(opened, plan, { parts, run, signal }))
+  })
+}
+
+interface LocalRunParts {
+  readonly parts: RolloutParts
+  readonly run: RunDirectory
+  readonly signal: AbortSignal
+}
+
+async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { parts, run, signal }: LocalRunParts): Promise<LocalRun> {
+  const { path, store, emit } = run
+  const accounts = openRunAccounts(store)
+  stack.defer(() => accounts.close())
+  const warmUpMs = { value: 0 }
+  await removeUnfinished(path)
+  await writeRunFiles(path, plan)
+  const model = plan.model ?? (await makeModel({ ...plan, engine: plan.config.engine }, path, store, { emit, signal, warmUpMs }))
+  const answers = new Map([...plan.train.answers, ...(plan.validation?.answers ?? []), ...(plan.test?.answers ?? [])])
+  const { maxTokens } = plan.config.sampling
+  const remedy = `Raise sampling.maxTokens, which is ${maxTokens}; where the context of the model is full instead, shorten the prompts.`
+  const sampler = createEpisodeSampler(store, watchTruncation(emit, remedy))
+  const listeners = [sampler.onEvent]
+  const onEvent = (event: RunEvent) => {
+    for (const listener of listeners) listener(event)
+    accounts.touch()
+  }
+  const stage = stack.adopt(await openStage({ model, plan, parts, store, answers, onEvent }), (each) => each.close())
+  accounts.attach(stage)
+  const notes = [...plan.notes, ...longPromptNotes([plan.train, plan.validation, plan.test], stage)]
+  run.started()
+  emit({
+    type: 'run-start',
+    version: 1,
+    at: Date.now(),
+    run: plan.name,
+    path: displayPath(path),
+    seed: plan.seed,
+    resumedFromStep: run.resumed ? (store.steps().at(-1)?.step ?? 0) : null,
+    details: describeRun(plan, stage, model),
+  })
+  for (const message of notes) emit({ type: 'warning-raised', at: Date.now(), code: 'CONFIG_NOTE', message })
+
+  async function leaveReport(result: SelfDrivenResult): Promise<RunReport> {
+    const { calls, tokenReport, wallMs, cpuMs } = await accounts.finish()
+    const { before, after, greedyBefore, greedyAfter, curve, ledger } = result
+    const report: RunReport = {
+      version: 1,
+      run: plan.name,
+      path,
+      status: result.status,
+      seed: plan.seed,
+      engine: stage.local.engine.name,
+      tier: { ...stage.local.tier },
+      before,
+      after,
+      greedyBefore,
+      greedyAfter,
+      curve,
+      ledger,
+      tokenReport,
+      counts: { rollouts: result.rollouts, episodesByStopReason: { ...result.episodesByStopReason }, ...calls },
+      times: { wallMs, cpuMs, phasesMs: { ...(warmUpMs.value > 0 ? { 'warm-up': warmUpMs.value } : {}), ...result.phasesMs } },
+      checkpoints: [...result.checkpoints],
+      warnings: run.warnings(),
+      versions: runVersions(),
+    }
+    await writeJsonAtomically(join(path, 'report.json'), report)
+    return report
+  }
+
+  return {
+    path,
+    store,
+    stage,
+    onEvent,
+    listen: (listener) => void listeners.push(listener),
+    leaveReport,
+    async end(result) {
+      const report = await leaveReport(result)
+      if (result.status === 'finished') await store.complete()
+      emit({ type: 'run-end', at: Date.now(), status: result.status })
+      return report
+    },
+  }
+}

@@ -1,0 +1,309 @@
+import { type Learner, toTrainingSamples, totalCount, type UpdateMetrics, type UpdateRequest } from '@aworld-train/core'
+import { type Episode, type EvaluationResult, type RolloutRequest, type Task, TrainError } from '@aworld-train/protocol'
+import { isFailed } from './assemble-batch.ts'
+import { checkLogprobs } from './check-logprobs.ts'
+import { sampledTokensOf } from './loop-state.ts'
+import { runEvaluation } from './run-evaluation.ts'
+import { createRunRecord, type RunRecordOptions } from './run-record.ts'
+import { createSelectedRows } from './selected-rows.ts'
+import type { SelfDrivenResult } from './self-driven-options.ts'
+import { toLimits } from './step-requests.ts'
+import { summarizeUpdates } from './update-policy.ts'
+import { createWork } from './work.ts'
+
+export interface OpenLoopOptions extends RunRecordOptions {
+  readonly seed: number
+  /** Told of the rollouts of a call before they start; the keys of theirs begin with `phase` and a slash. */
+  readonly onRollouts?: ((phase: string, rollouts: number) => void) | undefined
+}
+
+export interface RolloutOptions {
+  /** Rollouts of each task; `training.samplesPerPrompt` by default. */
+  readonly samples?: number | undefined
+  /** Shown, and kept with each episode; `train` by default. The curve is of that. */
+  readonly split?: string | undefined
+}
+
+/**
+ * A run whose steps somebody else makes: what happens up to a `publish` of its learner is a step, which is then committed.
+ * Made again in a later process of the run, a committed step has the episodes that are recorded, and its updates are repeated.
+ */
+export interface OpenLoop {
+  readonly learner: Learner
+  /** Rejects with TRAINER_EMPTY_BATCH where all failed; the next process of the run then tries them anew. */
+  rollout(tasks: readonly Task[], options?: RolloutOptions): Promise<Episode[]>
+  /** ROLLOUT_CONFLICT for a name that this process has used. */
+  evaluate(tasks: readonly Task[], name: string): Promise<EvaluationResult>
+  /** Loads the newest checkpoint and resolves to its step; 0 where there is none. */
+  restore(): Promise<number>
+  result(status: SelfDrivenResult['status']): SelfDrivenResult
+}
+
+/** A step while it is made. */
+interface OpenStep {
+  readonly step: number
+  readonly startedAt: number
+  /** Calls of `rollout`. */
+  calls: number
+  readonly episodes: Episode[]
+  readonly updates: UpdateMetrics[]
+  readonly rollouts: Set<string>
+  trainedTokens: number
+  rolloutMs: number
+  updateMs: number
+  difference: number | null
+}
+
+/** Distance of the seeds of two calls of one step; no run has as many steps. */
+const seedsOfCall = 2 ** 20
+/** Under it the store has how often all rollouts of a call failed, by phase. */
+const givenUpKey = 'rollouts-given-up'
+
+export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
+  const { learner, store, config, seed } = options
+  const { training, sampling, evaluation } = config
+  const record = createRunRecord(options)
+  const { committed, policy, state, checkpoints, emit } = record
+  const limits = toLimits(config.limits)
+  const rows = createSelectedRows()
+  const trained = new Set(store.steps().flatMap((step) => step.rollouts))
+  const givenUp = { ...(store.getState(givenUpKey) as Record<string, number> | null | undefined) }
+  const evaluated = new Set<string>()
+  const sampled = createWork()
+  let done = 0
+  let current: OpenStep | null = null
+  /** The learner has weights that do not sample yet. */
+  let isAhead = false
+
+  const step = (): OpenStep => {
+    current ??= {
+      step: done + 1,
+      startedAt: performance.now(),
+      calls: 0,
+      episodes: [],
+      updates: [],
+      rollouts: new Set(),
+      trainedTokens: 0,
+      rolloutMs: 0,
+      updateMs: 0,
+      difference: null,
+    }
+    return current
+  }
+
+  async function rollout(
+    tasks: readonly Task[],
+    { samples = training.samplesPerPrompt, split = 'train' }: RolloutOptions,
+  ): Promise<Episode[]> {
+    const own = step()
+    const call = own.calls++
+    const isRepeated = own.step <= committed
+    const place = call === 0 ? `rollout ${own.step}` : `rollout ${own.step}-${call + 1}`
+    const phaseOf = (attempts: number) => (attempts === 0 ? place : `${place}.${attempts}`)
+    const requestsOf = (phase: string): RolloutRequest[] =>
+      tasks.flatMap((task, position) =>
+        Array.from({ length: samples }, (_, sample) => ({
+          version: 1 as const,
+          key: `${phase}/${position}/${sample}`,
+          task,
+          group: `${phase}/${position}`,
+          sample,
+          split,
+          policy,
+          sampling: { ...sampling, stop: [], seed: seed + own.step + call * seedsOfCall },
+          limits,
+        })),
+      )
+    const attempts = givenUp[place] ?? 0
+    if (!isRepeated) for (let attempt = 0; attempt < attempts; attempt++) countGivenUp(requestsOf(phaseOf(attempt)))
+    const requests = requestsOf(phaseOf(attempts))
+    const startedAt = performance.now()
+    if (!isRepeated) options.onRollouts?.(phaseOf(attempts), requests.length)
+    const episodes = isRepeated ? recorded(own.step, requests) : await state.timed('rollout', () => record.rollOut(requests))
+    own.rolloutMs += performance.now() - startedAt
+    count(requests, episodes, isRepeated)
+    if (!isRepeated) {
+      try {
+        record.checkRollouts(own.step, episodes)
+      } catch (error) {
+        givenUp[place] = attempts + 1
+        await store.setState(givenUpKey, givenUp)
+        throw error
+      }
+    }
+    if (split === 'train') own.episodes.push(...episodes)
+    await check(own, episodes, isRepeated)
+    return episodes
+  }
+
+  /** The episodes of a committed step. */
+  function recorded(number: number, requests: readonly RolloutRequest[]): Episode[] {
+    return requests.map(({ key, task }) => {
+      const episode = store.episode(key)
+      if (episode?.taskId === task.id) return episode
+      throw new TrainError(
+        'STORE_CONFLICT',
+        `Step ${number} of run ${store.path} was made with other rollouts than the trainer asks for now ("${key}" of task "${task.id}"). A trainer that is resumed does the same things in the same order; start a new run with --new.`,
+      )
+    })
+  }
+
+  /** Tokens of rollouts that an earlier process of the run gave up. */
+  function countGivenUp(requests: readonly RolloutRequest[]): void {
+    const episodes = requests.flatMap(({ key }) => store.episode(key) ?? [])
+    for (const episode of episodes) {
+      state.recordedTokens += sampledTokensOf(episode)
+      state.ledger.merge(toTrainingSamples(episode, { policy, truncatedSampling: 'accept' }).untrained)
+    }
+    state.addEpisodes(episodes)
+  }
+
+  /** Until an update has them, tokens that could be trained are unselected. */
+  function count(requests: readonly RolloutRequest[], episodes: readonly Episode[], isRepeated: boolean): void {
+    const groups = Map.groupBy(episodes.keys(), (index) => requests[index]!.group)
+    for (const indices of groups.values()) {
+      const assemblies = indices.map((index) => toTrainingSamples(episodes[index]!, { policy, truncatedSampling: 'accept' }))
+      const rewards = assemblies.flatMap(({ samples: [first] }) => (first ? [first.reward] : []))
+      const withVariance = new Set(rewards).size > 1
+      for (const { samples, untrained, sampled: tokens } of assemblies) {
+        rows.hand(samples, withVariance)
+        if (isRepeated) continue
+        state.ledger.merge(untrained)
+        state.ledger.add('unselected-by-trainer', tokens - totalCount(untrained))
+        if (withVariance) state.ledger.addVarianceGroup({ sampled: tokens - (untrained['frozen-policy'] ?? 0), trained: 0 })
+      }
+    }
+  }
+
+  /** Recomputes some logprobs, where the weights of the learner are those that sampled. */
+  async function check(own: OpenStep, episodes: readonly Episode[], isRepeated: boolean): Promise<void> {
+    if (isAhead) return
+    const samples = episodes.flatMap((episode) => toTrainingSamples(episode, { policy, truncatedSampling: 'accept' }).samples)
+    const { logprobCheck } = training
+    try {
+      own.difference = await state.timed('check', () =>
+        checkLogprobs(learner, samples, { ...logprobCheck, temperature: sampling.temperature }),
+      )
+    } catch (error) {
+      if (!isRepeated) throw error
+      throw new TrainError(
+        'POLICY_LOGPROB_MISMATCH',
+        `The updates before step ${own.step} of run ${store.path} come out otherwise than when they were first made. A trainer that is resumed does the same things in the same order; start a new run with --new.`,
+        { cause: error },
+      )
+    }
+  }
+
+  async function update(request: UpdateRequest): Promise<UpdateMetrics> {
+    const own = step()
+    isAhead = true
+    const startedAt = performance.now()
+    const metrics = await state.timed('update', () => learner.update(request))
+    const { tokens, withVariance, others, rollouts } = rows.take(request.samples)
+    own.updateMs += performance.now() - startedAt
+    own.updates.push(metrics)
+    own.trainedTokens += metrics.trainedTokens - others
+    for (const rollout of rollouts) if (!trained.has(rollout)) own.rollouts.add(rollout)
+    if (own.step > committed) {
+      state.trainedTokens += metrics.trainedTokens - others
+      state.ledger.add('unselected-by-trainer', -tokens)
+      state.ledger.addVarianceGroup({ sampled: 0, trained: withVariance })
+    }
+    return metrics
+  }
+
+  /** Ends the step, with all its rollouts. */
+  async function publish(): Promise<number> {
+    await sampled.settled()
+    const weightVersion = await state.timed('publish', record.publish)
+    isAhead = false
+    if (current === null) return weightVersion
+    const ended = current
+    current = null
+    done = ended.step
+    if (done <= committed) {
+      emit({ type: 'phase-progress', at: Date.now(), phase: 'resume', done, total: committed, metrics: {} })
+      return weightVersion
+    }
+    for (const rollout of ended.rollouts) trained.add(rollout)
+    const { startedAt, rollouts } = ended
+    await record.commit({ step: done, steps: 0, startedAt, weightVersion, rollouts: [...rollouts], metrics: metricsOf(ended) })
+    return weightVersion
+  }
+
+  async function evaluate(tasks: readonly Task[], name: string): Promise<EvaluationResult> {
+    const earlier = state.evaluations[name]
+    if (earlier) return earlier
+    if (tasks.length === 0)
+      throw new TrainError('DATASET_INVALID', `The evaluation "${name}" has no tasks; name a test set, or leave the evaluation out.`)
+    const { temperature, topP, topK, samplesPerPrompt, kindKey } = evaluation
+    const plan = {
+      name,
+      split: 'test',
+      step: done,
+      tasks,
+      sampling: { temperature, topP, topK, maxTokens: sampling.maxTokens, stop: [], seed },
+      samplesPerPrompt,
+      policy,
+      limits,
+      kindKey,
+    }
+    const { logprobCheck } = training
+    return await runEvaluation({ record, learner, logprobCheck: isAhead ? { ...logprobCheck, tokens: 0 } : logprobCheck }, plan)
+  }
+
+  return {
+    learner: {
+      update,
+      publish,
+      logprobs: (sequences, temperature) => learner.logprobs(sequences, temperature),
+      save: (directory) => learner.save(directory),
+      load: (directory) => {
+        isAhead = true
+        return learner.load(directory)
+      },
+      resetOptimizer: () => learner.resetOptimizer(),
+    },
+    rollout: (tasks, rolloutOptions = {}) => sampled.run(() => rollout(tasks, rolloutOptions)),
+    evaluate(tasks, name) {
+      if (evaluated.has(name)) {
+        const message = `The evaluation "${name}" was made already, and its result is kept under that name; give each evaluation of a run a name of its own, such as "${name}-2".`
+        return Promise.reject(new TrainError('ROLLOUT_CONFLICT', message, { details: { name } }))
+      }
+      evaluated.add(name)
+      return sampled.run(async () => {
+        try {
+          return await evaluate(tasks, name)
+        } catch (error) {
+          evaluated.delete(name)
+          throw error
+        }
+      })
+    },
+    async restore() {
+      if (current !== null || done > 0)
+        throw new TrainError('CONFIG_INVALID', 'restore() comes before the first rollout and the first update; call it there.')
+      const from = (await state.timed('resume', () => checkpoints.restore(committed))) ?? 0
+      if (from > 0) await record.publish()
+      done = from
+      return from
+    },
+    result: record.result,
+  }
+}
+
+function metricsOf({ episodes, updates, trainedTokens, rolloutMs, updateMs, difference }: OpenStep): Record<string, number> {
+  const rewards = episodes.map(({ reward }) => reward ?? 0)
+  return {
+    ...(rewards.length > 0 && { rewardMean: rewards.reduce((sum, reward) => sum + reward, 0) / rewards.length }),
+    rollouts: episodes.length,
+    failedEpisodes: episodes.filter(isFailed).length,
+    sampledTokens: episodes.reduce((sum, episode) => sum + sampledTokensOf(episode), 0),
+    trainedTokens,
+    ...(updates.length > 0 && summarizeUpdates(updates)),
+    updates: updates.length,
+    ...(difference !== null && { maxLogprobDifference: difference }),
+    rolloutMs,
+    updateMs,
+  }
+}

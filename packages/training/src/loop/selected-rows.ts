@@ -1,0 +1,51 @@
+import type { TrainingSample } from '@aworld-train/protocol'
+import { maskedTokens } from './assemble-batch.ts'
+
+/** What an update trains for the first time. */
+export interface SelectedTokens {
+  /** Tokens that no update had before, as they were handed out. */
+  readonly tokens: number
+  /** Of these, in groups whose rewards differ. */
+  readonly withVariance: number
+  /** Tokens that an earlier update had, or that are of no rollout of the run. */
+  readonly others: number
+  /** Rollouts of the rows that are new. */
+  readonly rollouts: readonly string[]
+}
+
+/** Rows that a trainer was handed and has not trained yet; it may train them in any step, or never. */
+export interface SelectedRows {
+  hand(samples: readonly TrainingSample[], withVariance: boolean): void
+  take(samples: readonly TrainingSample[]): SelectedTokens
+}
+
+export function createSelectedRows(): SelectedRows {
+  const rows = new Map<string, { readonly tokens: number; readonly withVariance: boolean }>()
+  return {
+    hand(samples, withVariance) {
+      for (const sample of samples) rows.set(keyOf(sample), { tokens: maskedTokens(sample), withVariance })
+    },
+    take(samples) {
+      const rollouts = new Set<string>()
+      const taken = { tokens: 0, withVariance: 0, others: 0 }
+      for (const sample of samples) {
+        const tokens = maskedTokens(sample)
+        if (tokens === 0) continue
+        const row = rows.get(keyOf(sample))
+        if (!row) {
+          taken.others += tokens
+          continue
+        }
+        rows.delete(keyOf(sample))
+        // A mask of the trainer's own may be smaller; what it adds was not sampled, and shows in the ledger.
+        const own = Math.min(tokens, row.tokens)
+        taken.tokens += own
+        if (row.withVariance) taken.withVariance += own
+        rollouts.add(sample.provenance.rollout)
+      }
+      return { ...taken, rollouts: [...rollouts] }
+    },
+  }
+}
+
+const keyOf = ({ agent, provenance: { rollout, turns } }: TrainingSample) => `${rollout}/${agent}/${turns.join('.')}`
