@@ -74,6 +74,15 @@ describe('a driver', () => {
     expect(types.filter((type) => type === 'result').length).toBe(2)
   })
 
+  test('gets its result of the episode as it ended; the store is read for one that asks again', async () => {
+    await using started = await startChannel(model)
+    const driver = await started.connect()
+    const { rows } = await driver.submit({})
+    expect([rows.length, started.store.reads]).toEqual([1, 0])
+    expect((await driver.submit({})).rows).toEqual(rows)
+    expect(started.store.reads).toBe(1)
+  })
+
   test('is told of another submission under a key that is taken', async () => {
     await using started = await startChannel(model)
     const driver = await started.connect()

@@ -50,9 +50,6 @@ export interface Submissions {
   close(): Promise<void>
 }
 
-/** Longest delay of a timer. */
-const longestMs = 2 ** 31 - 1
-
 export function createSubmissions(options: Options): Submissions {
   const { service, engine, answers, toTask, solution, rows, reward, graceMs, rolloutTimeoutMs, onOutcome } = options
   const submissions = new Map<string, Submission>()
@@ -123,10 +120,7 @@ export function createSubmissions(options: Options): Submissions {
   }
 
   async function follow(submission: Submission): Promise<void> {
-    let state: RolloutState
-    do state = await service.wait(submission.key, { timeoutMs: longestMs })
-    while (state.status === 'queued' || state.status === 'running')
-    settle(submission, state)
+    settle(submission, await service.wait(submission.key, { samples: false }))
   }
 
   function refuse(submission: Submission, cause: unknown): void {

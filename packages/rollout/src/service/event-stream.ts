@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
+import type { RolloutState } from '@aworld-train/protocol'
 import type { RolloutService } from './rollout-service.ts'
 
 export interface EventStreamOptions {
@@ -13,7 +14,9 @@ export interface EventStreamOptions {
   readonly keepAwakeMs: number
 }
 
-const running = (status: string) => status === 'queued' || status === 'running'
+const running = ({ status }: RolloutState) => status === 'queued' || status === 'running'
+
+const textOf = ({ id, status, error }: RolloutState) => `event: rollout-state\ndata: ${JSON.stringify({ id, status, error })}\n\n`
 
 /**
  * Answers with server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html): each is a RunEvent named by its
@@ -21,20 +24,15 @@ const running = (status: string) => status === 'queued' || status === 'running'
  */
 export async function streamEvents(options: EventStreamOptions): Promise<void> {
   const { service, response, signal, rollout, after, keepAwakeMs } = options
-  const stateNow = () => {
-    const { id, status, error } = service.get(rollout!)
-    return { status, text: `event: rollout-state\ndata: ${JSON.stringify({ id, status, error })}\n\n` }
-  }
-  const opening = rollout === undefined ? null : stateNow()
+  const opening = rollout === undefined ? null : service.get(rollout)
   const end = new AbortController()
   const entries = service.events({ rollout, after: after ?? (rollout === undefined ? undefined : ''), end: end.signal }, signal)
   response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' })
-  response.write(`: events\n\n${opening && running(opening.status) ? opening.text : ''}`)
+  response.write(`: events\n\n${opening && running(opening) ? textOf(opening) : ''}`)
   const awake = setInterval(() => response.write(': waiting\n\n'), keepAwakeMs)
-  if (rollout !== undefined) {
-    const over = () => end.abort()
-    service.wait(rollout, { timeoutMs: 2 ** 31 - 1, signal }).then(over, over)
-  }
+  const ending = opening && (running(opening) ? service.wait(opening.id, { signal }) : Promise.resolve(opening))
+  const over = () => end.abort()
+  ending?.then(over, over)
   try {
     for await (const entry of entries) {
       const text =
@@ -43,7 +41,7 @@ export async function streamEvents(options: EventStreamOptions): Promise<void> {
           : `id: ${entry.id}\nevent: ${entry.event.type}\ndata: ${JSON.stringify(entry.event)}\n\n`
       if (!response.write(text)) await once(response, 'drain', { signal })
     }
-    if (rollout !== undefined && !signal.aborted) response.write(stateNow().text)
+    if (ending && !signal.aborted) response.write(textOf(await ending))
   } catch (cause) {
     if (!signal.aborted) throw cause
   } finally {

@@ -121,6 +121,20 @@ test('a service that forgets asks the store, whose word on a key is the same', a
   await next.close()
 })
 
+test('who waits is handed the episode of the runner with samples that are built once; the store is read for who comes later', async () => {
+  const store = memoryStore()
+  const { service } = start({ store })
+  service.submit(rolloutRequest('a'))
+  const [one, other, bare] = await Promise.all([service.wait('a'), service.wait('a', minute), service.wait('a', { samples: false })])
+  expect(one).toMatchObject({ status: 'done', episode: { rollout: 'a' }, samples: [{}] })
+  expect(other.samples).toBe(one.samples)
+  expect(bare).toEqual({ ...one, samples: [] })
+  expect(store.reads).toBe(0)
+  expect(service.get('a')).toEqual(one)
+  expect(store.reads).toBe(1)
+  await service.close()
+})
+
 test('a rollout that the check refuses is not taken, and is known to nobody', async () => {
   let refused = 0
   const { service } = start({

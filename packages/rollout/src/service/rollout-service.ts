@@ -59,8 +59,11 @@ export interface RolloutService {
   submit(request: RolloutRequest): RolloutState
   /** Throws ROLLOUT_UNKNOWN. */
   get(id: string): RolloutState
-  /** Resolves when the rollout has ended, after `timeoutMs`, or when the signal aborts, to where it stands then. Throws ROLLOUT_UNKNOWN. */
-  wait(id: string, options: { timeoutMs: number; signal?: AbortSignal | undefined }): Promise<RolloutState>
+  /**
+   * Resolves when the rollout has ended, after `timeoutMs`, or when the signal aborts, to where it stands then; with `samples: false`
+   * none are built. Throws ROLLOUT_UNKNOWN.
+   */
+  wait(id: string, options?: { timeoutMs?: number; signal?: AbortSignal; samples?: boolean }): Promise<RolloutState>
   /** Resolves when nothing of the rollout runs any more. One that has ended stays as it is. Throws ROLLOUT_UNKNOWN. */
   cancel(id: string): Promise<RolloutState>
   events(query: EventQuery, signal: AbortSignal): AsyncGenerator<EventEntry, void, void>
@@ -80,7 +83,8 @@ interface Entry {
   readonly controller: AbortController
   status: Exclude<RolloutState['status'], 'interrupted'>
   error: TrainError | null
-  ended: Promise<void>
+  /** Resolves when it has ended, to its episode if there is one. `null` from then on: who waits has the episode, and later readers ask the store. */
+  ended: Promise<Episode | null> | null
 }
 
 /** Where a rollout stands, without what it led to. */
@@ -88,13 +92,25 @@ function receipt(id: string, status: RolloutState['status']): RolloutState {
   return { version: 1, id, status, episode: null, samples: [], error: null }
 }
 
+type Samples = Pick<RolloutState, 'samples' | 'error'>
+
 /** An episode that cannot be trained, such as one that was sampled with top-p, has none, and the reason. */
-function samplesOf(episode: Episode): Pick<RolloutState, 'samples' | 'error'> {
+function buildSamples(episode: Episode): Samples {
   try {
     return { samples: toTrainingSamples(episode).samples, error: null }
   } catch (cause) {
     return { samples: [], error: toTrainError(cause, 'STORE_CORRUPT').toRecord() }
   }
+}
+
+/** What `work` comes to; `undefined` where the time or the signal is first. */
+async function within<T>(work: Promise<T>, timeoutMs?: number, signal?: AbortSignal): Promise<T | undefined> {
+  const { promise, resolve } = Promise.withResolvers<undefined>()
+  const timer = timeoutMs === undefined ? undefined : setTimeout(resolve, timeoutMs, undefined)
+  signal?.addEventListener('abort', () => resolve(undefined), { once: true })
+  const first = signal?.aborted ? undefined : await Promise.race([work, promise])
+  clearTimeout(timer)
+  return first
 }
 
 const again: ReadonlySet<RolloutState['status']> = new Set(['cancelled', 'failed'])
@@ -104,6 +120,8 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
   const log = createEventLog({ kept: limits.maxKeptEvents })
   const entries = new Map<string, Entry>()
   const ended: string[] = []
+  /** Waiters for one rollout are handed one episode, whose samples are built once. */
+  const built = new WeakMap<Episode, Samples>()
   const count = { queued: 0, running: 0, queuedBytes: 0, done: 0, failed: 0, cancelled: 0 }
   const ends: Partial<Record<StopReason, number>> = {}
   const listeners = new Set<(event: RunEvent) => void>()
@@ -135,59 +153,57 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
     return new TrainError('ROLLOUT_UNKNOWN', `There is no rollout "${id}"; submit it, or correct the id.`)
   }
 
-  function settle(id: string, entry: Entry, status: 'done' | 'failed' | 'cancelled', error: TrainError | null): void {
+  function settle(id: string, entry: Entry, result: Episode | TrainError): Episode | null {
+    const error = result instanceof TrainError ? result : null
+    const status = error === null ? 'done' : error.code === 'ROLLOUT_CANCELLED' ? 'cancelled' : 'failed'
     if (entry.status === 'queued' || entry.status === 'running') count[entry.status]--
     count[status]++
     count.queuedBytes -= entry.bytes
     entry.status = status
     entry.error = error
+    entry.ended = null
     ended.push(id)
     // The store knows what is done; without its word the entries are all there is.
-    if (ended.length > limits.maxRemembered && store.rollout) forget(ended.shift()!)
-  }
-
-  function forget(id: string): void {
-    const entry = entries.get(id)
-    if (entry && entry.status !== 'queued' && entry.status !== 'running') entries.delete(id)
+    const oldest = ended.length > limits.maxRemembered && store.rollout && ended.shift()
+    if (oldest && entries.get(oldest)?.ended === null) entries.delete(oldest)
+    return result instanceof TrainError ? null : result
   }
 
   function start(request: RolloutRequest, hash: string, bytes: number): Entry {
     const id = request.key
     const controller = new AbortController()
-    const entry: Entry = { hash, bytes, submittedAt: Date.now(), controller, status: 'queued', error: null, ended: Promise.resolve() }
+    const entry: Entry = { hash, bytes, submittedAt: Date.now(), controller, status: 'queued', error: null, ended: null }
     // Deleted first, so that entries stand in the order of their submission.
     entries.delete(id)
     entries.set(id, entry)
     count.queued++
     count.queuedBytes += bytes
     log.append({ type: 'rollout-queued', at: Date.now(), rollout: id, split: request.split })
-    entry.ended = runner.run(request, controller.signal).then(
-      () => settle(id, entry, 'done', null),
-      (cause: unknown) => {
-        const error = toTrainError(cause, 'STORE_FAILED')
-        settle(id, entry, error.code === 'ROLLOUT_CANCELLED' ? 'cancelled' : 'failed', error)
-      },
-    )
+    entry.ended = runner
+      .run(request, controller.signal)
+      .catch((cause: unknown) => toTrainError(cause, 'STORE_FAILED'))
+      .then((result) => settle(id, entry, result))
     return entry
   }
 
-  function state(id: string, status: RolloutState['status'], error: TrainError | null): RolloutState {
-    const episode = status === 'done' ? store.episode(id) : null
-    return { ...receipt(id, status), episode, error: error?.toRecord() ?? null, ...(episode && samplesOf(episode)) }
+  function samplesOf(episode: Episode): Samples {
+    const samples = built.get(episode) ?? buildSamples(episode)
+    built.set(episode, samples)
+    return samples
   }
 
-  /** What the store knows of a rollout that this process does not remember. */
-  function fromStore(id: string): RolloutState | null {
-    const record = store.rollout?.(id)
-    if (record) return state(id, record.status === 'done' ? 'done' : 'interrupted', null)
-    return record === undefined && store.episode(id) ? state(id, 'done', null) : null
+  function done(id: string, episode: Episode, samples = true): RolloutState {
+    return { ...receipt(id, 'done'), episode, ...(samples && samplesOf(episode)) }
   }
 
-  function get(id: string): RolloutState {
+  function get(id: string, samples?: boolean): RolloutState {
     const entry = entries.get(id)
-    const found = entry ? state(id, entry.status, entry.error) : fromStore(id)
-    if (!found) throw unknown(id)
-    return found
+    const record = entry ?? store.rollout?.(id)
+    const episode = record === undefined || record?.status === 'done' ? store.episode(id) : null
+    if (episode) return done(id, episode, samples)
+    if (!record) throw unknown(id)
+    const status = entry || record.status === 'done' ? record.status : 'interrupted'
+    return { ...receipt(id, status), error: entry?.error?.toRecord() ?? null }
   }
 
   function submit(request: RolloutRequest): RolloutState {
@@ -209,14 +225,6 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
     return receipt(key, start(request, hash, bytes).status)
   }
 
-  async function endOf({ ended }: Entry, timeoutMs: number, signal?: AbortSignal): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    const timer = setTimeout(resolve, timeoutMs)
-    signal?.addEventListener('abort', () => resolve(), { once: true })
-    if (!signal?.aborted) await Promise.race([ended, promise])
-    clearTimeout(timer)
-  }
-
   function oldestQueuedMs(): number {
     if (count.queued === 0) return 0
     for (const { status, submittedAt } of entries.values()) if (status === 'queued') return Date.now() - submittedAt
@@ -230,16 +238,15 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
   return {
     submit,
     get,
-    async wait(id, { timeoutMs, signal }) {
-      const entry = entries.get(id)
-      if (entry && (entry.status === 'queued' || entry.status === 'running')) await endOf(entry, timeoutMs, signal)
-      return get(id)
+    async wait(id, { timeoutMs, signal, samples } = {}) {
+      const ended = entries.get(id)?.ended
+      const episode = ended && (await within(ended, timeoutMs, signal))
+      return episode ? done(id, episode, samples) : get(id, samples)
     },
     async cancel(id) {
       const entry = entries.get(id)
-      if (!entry) return get(id)
-      entry.controller.abort(new TrainError('ROLLOUT_CANCELLED', `Rollout "${id}" was cancelled; submit it again to run it.`))
-      await entry.ended
+      entry?.controller.abort(new TrainError('ROLLOUT_CANCELLED', `Rollout "${id}" was cancelled; submit it again to run it.`))
+      await entry?.ended
       return get(id)
     },
     events: (query, signal) => log.read(query, signal),
@@ -256,8 +263,8 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
     },
     async close() {
       stopping = true
-      for (const [id, { status, controller }] of entries) {
-        if (status === 'queued' || status === 'running')
+      for (const [id, { ended, controller }] of entries) {
+        if (ended)
           controller.abort(new TrainError('ROLLOUT_CANCELLED', `The service stopped before rollout "${id}" ended; submit it again.`))
       }
       await runner.close?.()

@@ -3,6 +3,8 @@ import { type Episode, type RolloutRequest, type RunEvent, TrainError, type Turn
 
 export interface MemoryStore extends RunStore {
   readonly turns: readonly { readonly rollout: string; readonly attempt: number; readonly agent: string; readonly turn: Turn }[]
+  /** How often an episode was read. */
+  readonly reads: number
   /** The write of this name rejects with `error` from now on. */
   failWith(write: 'appendTurn' | 'finish', error: Error): void
 }
@@ -19,6 +21,7 @@ export function memoryStore(): MemoryStore {
   const events: RunEvent[] = []
   const state = new Map<string, unknown>()
   const failures = new Map<string, Error>()
+  let reads = 0
 
   function check(write: string, rollout: string, attempt: number): void {
     const failure = failures.get(write)
@@ -31,6 +34,9 @@ export function memoryStore(): MemoryStore {
     path: 'memory',
     get turns() {
       return [...turns.values()]
+    },
+    get reads() {
+      return reads
     },
     failWith: (write, error) => void failures.set(write, error),
     async begin(request) {
@@ -56,7 +62,10 @@ export function memoryStore(): MemoryStore {
       const request = requests.get(key)
       return request ? { request, status: episodes.has(key) ? 'done' : 'running', attempt: attempts.get(key)! } : null
     },
-    episode: (rollout) => episodes.get(rollout) ?? null,
+    episode(rollout) {
+      reads++
+      return episodes.get(rollout) ?? null
+    },
     episodes: ({ split } = {}) => [...episodes.values()].filter((episode) => split === undefined || episode.split === split),
     appendEvent: (event) => void events.push(event),
     getState: (key) => state.get(key),
