@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 
@@ -37,6 +37,9 @@ function importsOf(path: string): string[] {
   const text = readFileSync(path, 'utf8')
   return [...text.matchAll(/(?<!\.)(?:from|import)\s*\(?\s*'([^'.][^']*)'/g)].map((match) => match[1] as string)
 }
+
+const relativeImportsOf = (path: string) =>
+  [...readFileSync(path, 'utf8').matchAll(/from '(\.[^']*)'/g)].map((match) => join(dirname(path), match[1] as string))
 
 const isTest = (path: string) => /\.(test|fixture|test-support)\.ts$|\/(testing|fixtures|goldens)\//.test(path)
 
@@ -96,5 +99,20 @@ describe('topology', () => {
       .filter((path) => !isTest(path) && words.test(readFileSync(path, 'utf8')))
       .map((path) => path.slice(packages.length + 1))
     expect(problems).toEqual([])
+  })
+
+  it.each(names)('no file of %s imports itself by way of others', (name) => {
+    const files = new Map(sources(join(packages, name, 'src')).map((path) => [path, relativeImportsOf(path)]))
+    const done = new Set<string>()
+    const circles: string[] = []
+    const visit = (path: string, way: readonly string[]): void => {
+      if (way.includes(path))
+        circles.push([...way.slice(way.indexOf(path)), path].map((each) => each.slice(packages.length + 1)).join(' → '))
+      if (done.has(path) || way.includes(path)) return
+      for (const target of files.get(path) ?? []) visit(target, [...way, path])
+      done.add(path)
+    }
+    for (const path of files.keys()) if (!isTest(path)) visit(path, [])
+    expect(circles).toEqual([])
   })
 })

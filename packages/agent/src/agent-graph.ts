@@ -1,5 +1,6 @@
 import { TrainError } from '@aworld-train/protocol'
 import type { Agent } from './agent.ts'
+import { collectAgents } from './collect-agents.ts'
 import { suggest } from './suggest.ts'
 
 /** The agents of a program under names that are unique in it. */
@@ -35,22 +36,6 @@ export function createAgentGraph(members: readonly Agent[], registered: readonly
     nameOf: (agent) => names.get(agent)!,
     delegatesOf: (agent) => delegates.get(agent)!,
   }
-}
-
-/** `members` and those they hold, each once. Throws CONFIG_INVALID where two of them were given one name. */
-export function collectAgents(members: readonly Agent[]): readonly Agent[] {
-  const collected = new Set<Agent>()
-  const taken = new Set<string>()
-  const add = (agent: Agent): void => {
-    if (collected.has(agent)) return
-    collected.add(agent)
-    if (agent.named && taken.has(agent.name))
-      throw new TrainError('CONFIG_INVALID', `Two agents are named "${agent.name}"; give each its own name.`)
-    if (agent.named) taken.add(agent.name)
-    for (const delegate of agent.agents) if (typeof delegate !== 'string') add(delegate)
-  }
-  for (const agent of members) add(agent)
-  return [...collected]
 }
 
 function nameAgents(agents: readonly Agent[]): Map<Agent, string> {

@@ -1,7 +1,7 @@
 import type { McpConfig } from '@aworld-train/protocol'
 import { TrainError } from '@aworld-train/protocol'
 import { AgentConfig, type AgentConfigOptions } from './agent-config.ts'
-import { collectAgents } from './agent-graph.ts'
+import { collectAgents } from './collect-agents.ts'
 import type { AgentHooks } from './hooks.ts'
 import { describeValue, type EitherCase, readNamedOptions } from './named-options.ts'
 import type { Tool } from './tool.ts'

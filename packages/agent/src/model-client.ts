@@ -3,7 +3,7 @@ import type { PolicyEndpoint } from '@aworld-train/core'
 import type { Message } from '@aworld-train/protocol'
 import OpenAI from 'openai'
 import { Agent as Dispatcher, request } from 'undici'
-import { toModelError } from './model-error.ts'
+import { type ModelSide, toModelError } from './model-error.ts'
 import { fromWireReply, type ModelReply, toWireMessage } from './wire.ts'
 
 export interface ModelRequest {
@@ -20,9 +20,6 @@ export interface ModelClient {
   /** Rejects with the signal's reason when aborted, and with a TrainError otherwise. */
   complete(modelRequest: ModelRequest, signal: AbortSignal): Promise<ModelReply>
 }
-
-/** Whose the model is: in training; frozen, behind the same gateway; or behind an endpoint of the agent's own. Nothing is sent to the gateway twice. */
-export type ModelSide = 'policy' | 'frozen' | 'own'
 
 export interface ModelClientOptions {
   readonly endpoint: PolicyEndpoint

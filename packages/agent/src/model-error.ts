@@ -1,7 +1,9 @@
 import type { PolicyEndpoint } from '@aworld-train/core'
 import { type ErrorCode, errorCatalogue, TrainError } from '@aworld-train/protocol'
 import { APIError } from 'openai'
-import type { ModelSide } from './model-client.ts'
+
+/** Whose the model is: in training; frozen, behind the same gateway; or behind an endpoint of the agent's own. Nothing is sent to the gateway twice. */
+export type ModelSide = 'policy' | 'frozen' | 'own'
 
 function rootCause(error: unknown): unknown {
   return error instanceof Error && error.cause !== undefined ? rootCause(error.cause) : error

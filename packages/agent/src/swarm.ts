@@ -1,6 +1,6 @@
 import { TrainError } from '@aworld-train/protocol'
 import { Agent } from './agent.ts'
-import { collectAgents } from './agent-graph.ts'
+import { collectAgents } from './collect-agents.ts'
 import { describeValue, type EitherCase, readNamedOptions } from './named-options.ts'
 
 export type SwarmOptions = EitherCase<{

@@ -9,28 +9,15 @@ import {
   type TrainerProcessorClass,
   unregisterProcessor,
 } from '@aworld-train/training'
+import type { AgentTrainerOptions } from './agent-trainer-options.ts'
 import { type AworldTrainerOptions, readTrainerOptions } from './aworld/trainer-options.ts'
 import type { AgentSource } from './load/load-agent.ts'
 import { firstFailure } from './local/first-failure.ts'
 import type { InferenceReport } from './local/inference.ts'
 import { LocalTrainer } from './local/local-trainer.ts'
-import { type RunOptions, takesRunOptions } from './run-options.ts'
+import { takesRunOptions } from './run-options.ts'
 import type { DryRunReport } from './verl/dry-run.ts'
 import { VerlTrainer } from './verl/verl-trainer.ts'
-
-/** The five modules of a training, and where it writes. Paths are relative to `baseDirectory`. */
-export interface AgentTrainerOptions extends RunOptions {
-  readonly agent: AgentSource
-  readonly trainDataset?: DatasetSource | undefined
-  readonly testDataset?: DatasetSource | undefined
-  readonly rewardFunc?: RewardSource | undefined
-  /** Path of a YAML or JSON file, or an object. */
-  readonly config?: string | object | undefined
-  /** Parent folder of runs; `runs` by default. */
-  readonly runPath?: string | undefined
-  /** `verl` by default; `local` is the engine in the box. */
-  readonly trainEngineName?: string | undefined
-}
 
 const registry = createTrainerRegistry([
   ['verl', VerlTrainer],

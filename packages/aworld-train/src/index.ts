@@ -53,7 +53,8 @@ export {
   type TrainerProcessorClass,
   trainSft,
 } from '@aworld-train/training'
-export { AgentTrainer, type AgentTrainerOptions } from './agent-trainer.ts'
+export { AgentTrainer } from './agent-trainer.ts'
+export type { AgentTrainerOptions } from './agent-trainer-options.ts'
 export { AworldAgentLoop } from './aworld/agent-loop.ts'
 export type { AworldTrainerOptions } from './aworld/trainer-options.ts'
 export { type AgentSource as TrainableAgent, type LoadedAgent, loadAgent } from './load/load-agent.ts'

@@ -1,4 +1,4 @@
-import type { AgentTrainerOptions } from './agent-trainer.ts'
+import type { AgentTrainerOptions } from './agent-trainer-options.ts'
 
 /** A training as a file: `aworld-train.config.ts` exports one by default and `aworld-train train` runs it. Paths are relative to that file. */
 export type TrainingDefinition = AgentTrainerOptions

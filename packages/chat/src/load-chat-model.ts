@@ -4,16 +4,17 @@ import { createConversation } from './continuity/conversation.ts'
 import type { BranchMeasurement } from './continuity/expected-branches.ts'
 import { historyNotes } from './continuity/history-notes.ts'
 import { type ModelFolder, readModelFolder } from './model-folder.ts'
+import type { OpenedModel } from './opened-model.ts'
 import { prepareAsync } from './prepare-async.ts'
 import { probeTemplate } from './probe/probe-template.ts'
 import { selfTest } from './probe/self-test.ts'
-import { type ReasoningTags, reasoningTagsOf } from './reasoning-tags.ts'
+import { reasoningTagsOf } from './reasoning-tags.ts'
 import { createChatRenderer, type ModelTemplates } from './render/chat-renderer.ts'
 import { compileTemplate, type TemplateArguments } from './render/chat-template.ts'
 import { toolCallSyntaxes } from './syntax/table.ts'
 import { createToCompletion } from './to-completion.ts'
 import { createTokenizer, type TextTokenizer } from './tokenizer.ts'
-import type { ChatModel, Conversation, HistoryPolicy, LoadChatModelOptions, TemplateProbe } from './types.ts'
+import type { ChatModel, Conversation, HistoryPolicy, LoadChatModelOptions } from './types.ts'
 
 /** Tokenizer and template of a Hugging Face folder, probed and tested. Throws TEMPLATE_UNSUPPORTED where it cannot be rendered faithfully. */
 export async function loadChatModel({
@@ -31,19 +32,6 @@ export async function loadChatModel({
 
 /** A fixed day: the digest of a template that prints the date stays the same. */
 export const probeClock = (): Date => new Date(2000, 0, 1)
-
-/** A folder opened and probed, before anything was judged. */
-export interface OpenedModel {
-  readonly directory: string
-  readonly tokenizer: TextTokenizer
-  readonly templates: ModelTemplates
-  readonly probe: TemplateProbe
-  readonly reasoning: ReasoningTags | null
-  /** Texts of all tokens that end a turn, by id. */
-  readonly stops: ReadonlyMap<number, string>
-  /** The ids among them at which the engine ends a completion. */
-  readonly engineStopIds: ReadonlySet<number>
-}
 
 export interface OpenOptions {
   /** Those that the folder names by default, or where it names none, all that end a turn. */

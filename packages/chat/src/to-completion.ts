@@ -1,7 +1,7 @@
 import { TrainError } from '@aworld-train/protocol'
 import { turnKind } from './continuity/marks.ts'
 import { firstStop } from './continuity/stop-texts.ts'
-import type { OpenedModel } from './load-chat-model.ts'
+import type { OpenedModel } from './opened-model.ts'
 import { createChatRenderer } from './render/chat-renderer.ts'
 import type { ChatModel } from './types.ts'
 

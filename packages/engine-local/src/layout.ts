@@ -1,7 +1,7 @@
 import { Arena } from './arena.ts'
-import { packedFloats } from './kernels/sizes.ts'
 import { allocateTraining, type TrainingScratch } from './model/scratch.ts'
-import { attentionWidths, type ModelConfig } from './model-config.ts'
+import type { ModelConfig } from './model-config.ts'
+import { layoutPacked, type PackedLayout } from './packed-layout.ts'
 import { createParameterTable, type ParameterTable } from './parameter-table.ts'
 import { allocateSampler, type SamplerLayout, type SamplingOptions } from './sampler/sampler-layout.ts'
 
@@ -20,14 +20,6 @@ export interface LayoutOptions {
   readonly batchTokens: number
   readonly batchRows: number
   readonly sampling: SamplingOptions
-}
-
-/** Addresses of forward weights packed for the matrix product; sizes are in floats. */
-export interface PackedLayout {
-  readonly address: number
-  readonly bytes: number
-  readonly layers: readonly { readonly qkv: number; readonly output: number; readonly gateUp: number; readonly down: number }[]
-  readonly head: number
 }
 
 /** Addresses of the batch a command works on; per token unless said otherwise. */
@@ -83,21 +75,6 @@ export interface Layout {
 export const shardResultDoubles = 8
 export const settingDoubles = 32
 export const controlWords = 64
-
-/** Offsets of packed forward weights relative to `address`, which a second copy (published weights) can reuse. */
-export function layoutPacked(arena: Arena, model: ModelConfig): PackedLayout {
-  const { query, fused } = attentionWidths(model)
-  const address = arena.take(0)
-  const take = (inputs: number, outputs: number): number => arena.takeFloats(packedFloats(inputs, outputs))
-  const layers = Array.from({ length: model.layers }, () => ({
-    qkv: take(model.hiddenSize, fused),
-    output: take(query, model.hiddenSize),
-    gateUp: take(model.hiddenSize, 2 * model.intermediateSize),
-    down: take(model.intermediateSize, model.hiddenSize),
-  }))
-  const head = take(model.hiddenSize, model.vocabularySize)
-  return { address, bytes: arena.used - address, layers, head }
-}
 
 /** Longest pass in tokens: a micro-batch, or one row of full context. */
 export function passTokens(options: LayoutOptions): number {

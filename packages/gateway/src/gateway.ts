@@ -18,7 +18,7 @@ import { createObserver } from './observe/observer.ts'
 import { defaultLimits, type Gateway, type GatewayOptions, type GatewayWarning } from './options.ts'
 import { createRecorder } from './pass-through/recorder.ts'
 import { createPauses } from './pauses.ts'
-import type { GatewayParts } from './serve-call.ts'
+import type { GatewayParts } from './served-call.ts'
 import { createSession } from './session.ts'
 import { createSessionState, type SessionState } from './session-state.ts'
 

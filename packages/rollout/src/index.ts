@@ -23,13 +23,8 @@ export type { InProcessRolloutRunner, RolloutCounts, RolloutRunnerOptions } from
 export { createRolloutRunner } from './rollout-runner.ts'
 export type { EventEntry, EventQuery, LoggedEvent } from './service/event-log.ts'
 export { createRolloutClient, type RolloutClient, type RolloutClientOptions } from './service/rollout-client.ts'
-export {
-  createRolloutServer,
-  defaultRolloutServerLimits,
-  type RolloutServer,
-  type RolloutServerLimits,
-  type RolloutServerOptions,
-} from './service/rollout-server.ts'
+export { createRolloutServer, type RolloutServer, type RolloutServerOptions } from './service/rollout-server.ts'
+export { defaultRolloutServerLimits, type RolloutServerLimits } from './service/rollout-server-limits.ts'
 export {
   createRolloutService,
   defaultServiceLimits,

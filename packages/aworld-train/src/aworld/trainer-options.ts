@@ -1,7 +1,7 @@
 import { didYouMean } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import type { DatasetSource, RewardSource } from '@aworld-train/training'
-import type { AgentTrainerOptions } from '../agent-trainer.ts'
+import type { AgentTrainerOptions } from '../agent-trainer-options.ts'
 import type { AgentSource } from '../load/load-agent.ts'
 
 /** The options of AgentTrainer under AWorld's names. */

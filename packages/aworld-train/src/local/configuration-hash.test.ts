@@ -2,7 +2,8 @@ import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { AgentTrainer, type AgentTrainerOptions } from '../agent-trainer.ts'
+import { AgentTrainer } from '../agent-trainer.ts'
+import type { AgentTrainerOptions } from '../agent-trainer-options.ts'
 import { configurationHash } from './configuration-hash.ts'
 import type { LocalTrainer } from './local-trainer.ts'
 

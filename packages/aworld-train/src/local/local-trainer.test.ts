@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Agent, Swarm } from '@aworld-train/agent'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { AgentTrainer, type AgentTrainerOptions } from '../agent-trainer.ts'
+import { AgentTrainer } from '../agent-trainer.ts'
+import type { AgentTrainerOptions } from '../agent-trainer-options.ts'
 import type { LocalTrainer } from './local-trainer.ts'
 
 let folder: string

@@ -1,4 +1,4 @@
-import type { OpenedModel } from '../load-chat-model.ts'
+import type { OpenedModel } from '../opened-model.ts'
 import { createChatRenderer } from '../render/chat-renderer.ts'
 import { user, words } from './probe-conversations.ts'
 

@@ -1,7 +1,7 @@
 import type { Arena } from '../arena.ts'
 import { gemmScratchBytes, roundUp } from '../kernels/sizes.ts'
-import type { PackedLayout } from '../layout.ts'
 import { attentionWidths, type ModelConfig } from '../model-config.ts'
+import type { PackedLayout } from '../packed-layout.ts'
 
 export interface SamplingOptions {
   /** Rows that hold a cache of keys and values, and can sample at once. */

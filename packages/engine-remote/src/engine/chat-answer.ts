@@ -3,25 +3,11 @@ import type { FinishReason, WeightVersionSpan } from '@aworld-train/protocol'
 import { eachEvent } from '../http/event-stream.ts'
 import { invalidAnswer, toStreamError } from '../http/server-error.ts'
 import { toFinishReason } from './finish-reason.ts'
-import { createMessage } from './join-message.ts'
+import { createMessage, type WireMessage } from './join-message.ts'
 import { createKnownPrompt, type KnownPrompt } from './known-prompt.ts'
 import { liftLogprobs } from './lift-logprobs.ts'
 import { liftPromptIds } from './lift-prompt-ids.ts'
 import { prefixOf, readTokenEvent } from './token-event.ts'
-
-/** A tool call, or in a stream a piece of one. */
-export interface WireToolCall {
-  readonly index?: number | null
-  readonly id?: string | null
-  readonly function?: { readonly name?: string | null; readonly arguments?: string | null } | null
-}
-
-export interface WireMessage {
-  readonly content?: string | null
-  readonly reasoning?: string | null
-  readonly reasoning_content?: string | null
-  readonly tool_calls?: readonly WireToolCall[] | null
-}
 
 export interface WireChoice {
   readonly index?: number

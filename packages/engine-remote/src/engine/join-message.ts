@@ -1,5 +1,18 @@
 import type { Message, ToolCall } from '@aworld-train/protocol'
-import type { WireMessage } from './chat-answer.ts'
+
+/** A tool call, or in a stream a piece of one. */
+export interface WireToolCall {
+  readonly index?: number | null
+  readonly id?: string | null
+  readonly function?: { readonly name?: string | null; readonly arguments?: string | null } | null
+}
+
+export interface WireMessage {
+  readonly content?: string | null
+  readonly reasoning?: string | null
+  readonly reasoning_content?: string | null
+  readonly tool_calls?: readonly WireToolCall[] | null
+}
 
 /** Puts the pieces of a stream, or a whole message, together. */
 export function createMessage() {

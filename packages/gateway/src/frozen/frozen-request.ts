@@ -2,7 +2,7 @@ import type { ModelCall } from '../call.ts'
 import { badRequest } from '../failure.ts'
 import type { FrozenModel } from '../models/model-table.ts'
 import { setMembers } from '../pass-through/set-members.ts'
-import type { ServedCall } from '../serve-call.ts'
+import type { ServedCall } from '../served-call.ts'
 import { decode } from '../stages/decode.ts'
 import { frozenApis } from './apis.ts'
 

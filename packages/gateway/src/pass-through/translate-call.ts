@@ -11,7 +11,7 @@ import {
   encodeFormat,
 } from '../dialects/chat-completions/client/index.ts'
 import type { ChatModelRoute } from '../models/model-table.ts'
-import type { ServedCall } from '../serve-call.ts'
+import type { ServedCall } from '../served-call.ts'
 import { decode } from '../stages/decode.ts'
 import { type Answer, createAnswer } from '../stages/encode.ts'
 import { recordedFields } from '../stages/recorded-fields.ts'

@@ -5,7 +5,7 @@ import type { ModelCall } from '../call.ts'
 import { add } from '../counters.ts'
 import type { TokenModel } from '../models/model-table.ts'
 import { responseRoom } from '../response-room.ts'
-import type { GatewayParts } from '../serve-call.ts'
+import type { GatewayParts } from '../served-call.ts'
 import { type HeldRecord, markDelivered } from '../session-state.ts'
 
 export interface PrepareOptions {

@@ -1,6 +1,7 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
 import { TrainError } from '@aworld-train/protocol'
 import { isLoopback } from './exposure.ts'
-import type { HttpServerOptions } from './open-http-server.ts'
 import { discardBody } from './read-body.ts'
 
 /** The name in a `Host` header, before its port. */
@@ -19,8 +20,19 @@ function createHostCheck(allowed: readonly string[]): (host: string | undefined)
   }
 }
 
+type Handle = (request: IncomingMessage, response: ServerResponse) => void
+type Upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void
+
+export interface HostGuardOptions {
+  /** What listens, for messages: "The gateway". */
+  readonly what: string
+  /** Names beside those of loopback, without ports. */
+  readonly allowedHosts?: readonly string[] | undefined
+  readonly onRefusal?: ((refusal: 'wrong-host') => void) | undefined
+}
+
 /** Refuses what names another host, before any handler sees it. */
-export function createHostGuard({ what, allowedHosts = [], onRefusal }: Pick<HttpServerOptions, 'what' | 'allowedHosts' | 'onRefusal'>) {
+export function createHostGuard({ what, allowedHosts = [], onRefusal }: HostGuardOptions) {
   const isAllowed = createHostCheck(allowedHosts)
 
   function refuse(host = ''): string {
@@ -31,7 +43,7 @@ export function createHostGuard({ what, allowedHosts = [], onRefusal }: Pick<Htt
 
   return {
     handle:
-      (handle: HttpServerOptions['handle']): typeof handle =>
+      (handle: Handle): Handle =>
       (request, response) => {
         if (isAllowed(request.headers.host)) handle(request, response)
         else {
@@ -42,7 +54,7 @@ export function createHostGuard({ what, allowedHosts = [], onRefusal }: Pick<Htt
         }
       },
     upgrade:
-      (upgrade: NonNullable<HttpServerOptions['upgrade']>): typeof upgrade =>
+      (upgrade: Upgrade): Upgrade =>
       (request, socket, head) => {
         if (isAllowed(request.headers.host)) upgrade(request, socket, head)
         else {

@@ -5,7 +5,7 @@ import { RolloutRequest, type RolloutState, TrainError } from '@aworld-train/pro
 import { streamEvents } from './event-stream.ts'
 import { checkMethod, invalidRequest, sendJson } from './http-answer.ts'
 import { readDuration } from './read-duration.ts'
-import type { RolloutServerLimits } from './rollout-server.ts'
+import type { RolloutServerLimits } from './rollout-server-limits.ts'
 import type { RolloutService } from './rollout-service.ts'
 import type { ServiceMetrics } from './service-metrics.ts'
 import { type Parts, toWire } from './wire.ts'

@@ -1,36 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { createBearerCheck, type HttpLimits, isLoopback, openHttpServer, type SocketRefusal, type TlsIdentity } from '@aworld-train/http'
+import { createBearerCheck, isLoopback, openHttpServer, type SocketRefusal, type TlsIdentity } from '@aworld-train/http'
 import { channelPath, TrainError, toTrainError } from '@aworld-train/protocol'
 import type { ChannelServer } from '../channel/channel-types.ts'
 import { sendError } from './http-answer.ts'
 import { refuseUpgrade } from './refuse-upgrade.ts'
 import { createRoutes, type ServiceRequest } from './rollout-routes.ts'
+import { defaultRolloutServerLimits, type RolloutServerLimits } from './rollout-server-limits.ts'
 import type { RolloutService } from './rollout-service.ts'
 import { createServiceMetrics } from './service-metrics.ts'
-
-export interface RolloutServerLimits extends HttpLimits {
-  /** Largest request body, in bytes. */
-  readonly maxBodyBytes: number
-  /** Requests that wait or stream at once; one more is answered with 503. */
-  readonly maxWaiting: number
-  /** Longest `wait`; a longer one is cut to this. */
-  readonly maxWaitMs: number
-  /** A stream of events says something this often. */
-  readonly keepAwakeMs: number
-}
-
-export const defaultRolloutServerLimits: RolloutServerLimits = {
-  maxSockets: 16_384,
-  maxHeaderBytes: 16 * 1024,
-  headersTimeoutMs: 30_000,
-  requestTimeoutMs: 300_000,
-  keepAliveTimeoutMs: 75_000,
-  maxBodyBytes: 64 * 1024 * 1024,
-  maxWaiting: 8_192,
-  maxWaitMs: 600_000,
-  keepAwakeMs: 15_000,
-}
 
 /** What probes ask, which carry no token; the answers say no more than yes or no. */
 const openPaths: ReadonlySet<string> = new Set(['/health', '/ready'])

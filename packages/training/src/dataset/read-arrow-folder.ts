@@ -1,8 +1,8 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import type { NumberedRow } from './numbered-row.ts'
 import { plainValue } from './plain-value.ts'
 import type { ProblemList } from './problem-list.ts'
-import type { NumberedRow } from './read-rows.ts'
 
 /** Last bytes of a stream that was closed (https://arrow.apache.org/docs/format/Columnar.html#ipc-streaming-format). */
 const endOfStream = Buffer.of(0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0)

@@ -1,6 +1,6 @@
 import { CsvError, parse } from 'csv-parse/sync'
+import type { NumberedRow } from './numbered-row.ts'
 import type { ProblemList } from './problem-list.ts'
-import type { NumberedRow } from './read-rows.ts'
 
 /** Rows under a header line (RFC 4180); every value is text. The number of a row counts from the one below the header. */
 export function* readCsv(text: string, problems: ProblemList): Iterable<NumberedRow> {

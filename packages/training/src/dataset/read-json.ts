@@ -1,5 +1,5 @@
+import type { NumberedRow } from './numbered-row.ts'
 import type { ProblemList } from './problem-list.ts'
-import type { NumberedRow } from './read-rows.ts'
 
 /** One JSON value a line; empty lines are skipped, the number of a row is that of its line. */
 export function* readJsonLines(text: string, problems: ProblemList): Iterable<NumberedRow> {

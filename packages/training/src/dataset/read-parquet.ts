@@ -1,6 +1,6 @@
+import type { NumberedRow } from './numbered-row.ts'
 import { plainValue } from './plain-value.ts'
 import type { ProblemList } from './problem-list.ts'
-import type { NumberedRow } from './read-rows.ts'
 
 /** Rows of a Parquet file, one row group in memory at a time. */
 export async function* readParquet(path: string, problems: ProblemList): AsyncIterable<NumberedRow> {

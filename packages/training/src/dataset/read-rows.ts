@@ -1,17 +1,12 @@
 import { readFile, stat } from 'node:fs/promises'
 import { extname } from 'node:path'
 import type { DatasetSource } from './dataset-types.ts'
+import type { NumberedRow } from './numbered-row.ts'
 import type { ProblemList } from './problem-list.ts'
 import { readArrowFolder } from './read-arrow-folder.ts'
 import { readCsv } from './read-csv.ts'
 import { readJson, readJsonLines } from './read-json.ts'
 import { readParquet } from './read-parquet.ts'
-
-export interface NumberedRow {
-  readonly row: unknown
-  /** 1-based. */
-  readonly number: number
-}
 
 type RowReader = (path: string, problems: ProblemList) => AsyncIterable<NumberedRow>
 

@@ -1,0 +1,26 @@
+import { TrainError } from '@aworld-train/protocol'
+
+/** An agent as far as its place among others goes. */
+interface Member {
+  readonly name: string
+  /** The name was given to it; otherwise it may be changed so that it is the only one. */
+  readonly named: boolean
+  /** Those that it may call, or their names. */
+  readonly agents: readonly (Member | string)[]
+}
+
+/** `members` and those they hold, each once. Throws CONFIG_INVALID where two of them were given one name. */
+export function collectAgents<Agent extends Member>(members: readonly Agent[]): readonly Agent[] {
+  const collected = new Set<Agent>()
+  const taken = new Set<string>()
+  const add = (agent: Agent): void => {
+    if (collected.has(agent)) return
+    collected.add(agent)
+    if (agent.named && taken.has(agent.name))
+      throw new TrainError('CONFIG_INVALID', `Two agents are named "${agent.name}"; give each its own name.`)
+    if (agent.named) taken.add(agent.name)
+    for (const delegate of agent.agents) if (typeof delegate !== 'string') add(delegate as Agent)
+  }
+  for (const agent of members) add(agent)
+  return [...collected]
+}

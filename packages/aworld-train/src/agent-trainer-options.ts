@@ -1,0 +1,17 @@
+import type { DatasetSource, RewardSource } from '@aworld-train/training'
+import type { AgentSource } from './load/load-agent.ts'
+import type { RunOptions } from './run-options.ts'
+
+/** The five modules of a training, and where it writes. Paths are relative to `baseDirectory`. */
+export interface AgentTrainerOptions extends RunOptions {
+  readonly agent: AgentSource
+  readonly trainDataset?: DatasetSource | undefined
+  readonly testDataset?: DatasetSource | undefined
+  readonly rewardFunc?: RewardSource | undefined
+  /** Path of a YAML or JSON file, or an object. */
+  readonly config?: string | object | undefined
+  /** Parent folder of runs; `runs` by default. */
+  readonly runPath?: string | undefined
+  /** `verl` by default; `local` is the engine in the box. */
+  readonly trainEngineName?: string | undefined
+}

@@ -1,0 +1,63 @@
+import type { ServerResponse } from 'node:http'
+import type { RenderWorker } from '@aworld-train/chat'
+import type { Turn } from '@aworld-train/protocol'
+import type { ActiveCall } from './active-call.ts'
+import type { Dialect } from './call.ts'
+import type { Counters } from './counters.ts'
+import type { FrozenClients } from './frozen/frozen-client.ts'
+import type { Gate } from './gate.ts'
+import type { HistoryWatch } from './history-watch.ts'
+import type { ModelTable } from './models/model-table.ts'
+import type { CallObservation, Observer } from './observe/observer.ts'
+import type { GatewayLimits, GatewayLogger } from './options.ts'
+import type { Recorder } from './pass-through/recorder.ts'
+import type { AgentState, SessionState } from './session-state.ts'
+import type { Answer } from './stages/encode.ts'
+
+/** What all calls of a gateway share. */
+export interface GatewayParts {
+  readonly models: ModelTable
+  readonly seed: number
+  readonly gate: Gate
+  readonly counters: Counters
+  readonly observer: Observer
+  readonly limits: GatewayLimits
+  readonly logger: GatewayLogger | undefined
+  readonly history: HistoryWatch
+  /** Encodes long prompts in a thread of its own. */
+  readonly renderWorker: RenderWorker
+  /** Reads the answers of chat engines; its thread starts with the first of them. */
+  readonly recorder: Recorder
+  readonly frozen: FrozenClients
+}
+
+export interface ServeCallOptions {
+  readonly parts: GatewayParts
+  readonly session: SessionState
+  readonly agent: AgentState
+  readonly dialect: Dialect
+  readonly body: Buffer
+  readonly response: ServerResponse
+  readonly observed: CallObservation
+  readonly requestId: string
+}
+
+/** How far a call has come, however it goes on: its recorded turn, the answer that has begun, and whether that is a stream. */
+export interface Progress {
+  turn: Pick<Turn, 'delivered'> | null
+  answer: Answer | null
+  stream: boolean
+}
+
+/** A call on its way. */
+export interface ServedCall {
+  readonly options: ServeCallOptions
+  readonly active: ActiveCall
+  readonly progress: Progress
+}
+
+/** What became of a turn's answer, unless a later request has said so already. */
+export function settleDelivery({ session, parts }: ServeCallOptions, turn: Pick<Turn, 'delivered'>, sent: boolean): void {
+  if (!session.sealed && turn.delivered !== 'delivered') turn.delivered = sent ? 'delivered' : 'abandoned'
+  if (turn.delivered === 'abandoned') parts.counters.abandonedTurns++
+}
