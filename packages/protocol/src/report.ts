@@ -53,7 +53,7 @@ export const RunReport = z.strictObject({
   /** Of all processes of the run; while none was at work no time is counted. */
   times: z.strictObject({ wallMs: z.number(), cpuMs: z.number(), phasesMs: z.record(z.string(), z.number()) }),
   checkpoints: z.array(z.string()),
-  /** By kind, since the process began that ended the run: how often, and the first messages. */
+  /** By kind, of all processes of the run: how often, and the first messages. */
   warnings: z.array(z.strictObject({ code: z.string(), count: z.int().min(1), messages: z.array(z.string()).min(1) })).default([]),
   versions: z.record(z.string(), z.string()),
 })

@@ -6,6 +6,8 @@ import { runVersions } from '../local/run-files.ts'
 import type { RunOptions } from '../run-options.ts'
 import { createWarningTally } from './warning-tally.ts'
 
+const warningsKey = 'warnings'
+
 export interface RunDirectoryRequest {
   readonly runPath: string
   /** First part of the folder's name. */
@@ -24,7 +26,7 @@ export interface RunDirectory {
   readonly store: OwnedRunStore
   /** Keeps an event in the run and hands it to the caller's `onEvent`. */
   emit(event: RunEvent): void
-  /** What the events of this process warned of. */
+  /** What the events of all processes of the run warned of. */
   warnings(): RunReport['warnings']
   /** Everything that the run needs is there: from now on it stays, however it ends. */
   started(): void
@@ -44,10 +46,12 @@ export async function inRunDirectory<T>(request: RunDirectoryRequest, work: (run
       await openRunStore({ path, manifest: { name, configurationHash, versions: runVersions(), provenance: request.provenance } }),
       (each) => each.close(),
     )
-    const tally = createWarningTally()
+    const tally = createWarningTally(store.getState(warningsKey) as RunReport['warnings'] | undefined)
     const emit = (event: RunEvent) => {
       store.appendEvent(event)
       tally.read(event)
+      // A store that fails tells those who cannot do without it.
+      if (event.type === 'warning-raised') store.setState(warningsKey, tally.warnings()).catch(() => {})
       options.onEvent?.(event)
     }
     if (store.damage !== null) emit({ type: 'warning-raised', at: Date.now(), code: 'SEGMENT_DAMAGED', message: store.damage })

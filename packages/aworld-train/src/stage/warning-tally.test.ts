@@ -12,3 +12,15 @@ it('counts warnings by kind and keeps the first messages of each', () => {
     { code: 'CONFIG_NOTE', count: 1, messages: ['a key without effect'] },
   ])
 })
+
+it('goes on from what earlier processes of the run warned of, but for notes that every one makes', () => {
+  const tally = createWarningTally([
+    { code: 'TOOL_TIMEOUT', count: 9, messages: ['first'] },
+    { code: 'CONFIG_NOTE', count: 1, messages: ['a key without effect'] },
+  ])
+  for (const code of ['CONFIG_NOTE', 'TOOL_TIMEOUT']) tally.read({ type: 'warning-raised', at: 0, code, message: 'again' })
+  expect(tally.warnings()).toEqual([
+    { code: 'TOOL_TIMEOUT', count: 10, messages: ['first', 'again'] },
+    { code: 'CONFIG_NOTE', count: 1, messages: ['again'] },
+  ])
+})

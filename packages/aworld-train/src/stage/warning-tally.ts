@@ -9,8 +9,12 @@ export interface WarningTally {
 /** Messages of one kind that are kept; further ones are counted. */
 const keptMessages = 5
 
-export function createWarningTally(): WarningTally {
-  const kinds = new Map<string, { code: string; count: number; messages: string[] }>()
+/** Notes on the configuration are made again by every process. */
+const madeAgain = 'CONFIG_NOTE'
+
+/** Goes on from the warnings of `earlier` processes of the run. */
+export function createWarningTally(earlier: RunReport['warnings'] = []): WarningTally {
+  const kinds = new Map(structuredClone(earlier).flatMap((kind) => (kind.code === madeAgain ? [] : [[kind.code, kind] as const])))
   return {
     read(event) {
       if (event.type !== 'warning-raised') return

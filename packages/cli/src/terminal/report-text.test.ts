@@ -42,10 +42,11 @@ const report: RunReport = {
   versions: {},
 }
 
-const linesAt = (columns: number, changes: Partial<RunReport> = {}) => renderReport({ ...report, ...changes }, { columns }).split('\n')
+const linesAt = (columns: number | undefined, changes: Partial<RunReport> = {}) =>
+  renderReport({ ...report, ...changes }, { columns }).split('\n')
 
 it('says what each number counts', () => {
-  const lines = linesAt(80)
+  const lines = linesAt(undefined)
   expect(
     lines.slice(
       lines.findIndex((line) => line.startsWith('held-out')),
@@ -77,9 +78,21 @@ it.each([40, 70, 80])('keeps curve and table within %i columns', (columns) => {
   expect(table.filter((line) => line.includes('[0.850, 0.950]'))).toHaveLength(1)
 })
 
+it('breaks what is longer at spaces, under its own text', () => {
+  const lines = linesAt(40)
+  const at = lines.findIndex((line) => line.startsWith('counts'))
+  expect(lines.slice(at, at + 3)).toEqual([
+    'counts   7040 rollouts, 21394 model',
+    '         calls, 14355 tool calls (355 of',
+    '         functions)',
+  ])
+  const commands = lines.filter((line) => line.startsWith('  npm'))
+  expect(commands).toHaveLength(3)
+})
+
 it('tells calls that an agent ran by itself from those that ran here', () => {
   const toolCalls = { asked: 20, agent: 0, environment: 0, functions: 0, servers: null }
-  expect(linesAt(80, { counts: { ...report.counts, toolCalls } })).toContain(
+  expect(linesAt(undefined, { counts: { ...report.counts, toolCalls } })).toContain(
     'counts   7040 rollouts, 21394 model calls, 20 tool calls asked for, 0 run here',
   )
 })

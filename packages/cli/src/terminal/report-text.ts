@@ -1,25 +1,29 @@
 import { styleText } from 'node:util'
-import type { EvaluationResult, RunReport } from '@aworld-train/protocol'
+import type { EvaluationResult, RunReport, TokenLedger } from '@aworld-train/protocol'
 import { typedCommand, typedPath } from '../typed-command.ts'
 import { counted } from './counted.ts'
 import { curveMargin, renderCurve } from './curve.ts'
-import { textWidth } from './text-width.ts'
+import { textWidth, wrapLabelled } from './text-width.ts'
 import { renderTokenReport } from './token-report-text.ts'
 
 export interface ReportTextOptions {
   /** Words of `eval` that name the project and its agent as they were typed. */
   readonly project?: readonly string[] | undefined
-  /** Of the terminal. */
+  /** Of the terminal, where there is one. */
   readonly columns?: number | undefined
 }
 
 /** What a person reads when a run ends: the curve, before and after, the ledger, the path, and what to type next. */
-export function renderReport(report: RunReport, { project = [], columns = 80 }: ReportTextOptions = {}): string {
+export function renderReport(report: RunReport, { project = [], columns }: ReportTextOptions = {}): string {
   const path = typedPath(report.path)
-  const lines = [...rewardCurve(report, columns), '', ...evaluationTable(report, columns), '']
-  if (report.ledger) lines.push(ledgerLine(report))
-  if (report.tokenReport) lines.push(...renderTokenReport(report.tokenReport))
-  lines.push(...timeLines(report), ...warningLines(report), '', `run      ${path}   (report.json, checkpoints, every token in segments/)`)
+  const labelled = [
+    ...(report.ledger ? [ledgerLine(report.ledger)] : []),
+    ...(report.tokenReport ? renderTokenReport(report.tokenReport) : []),
+    ...timeLines(report),
+    ...warningLines(report),
+    '',
+    `run      ${path}   (report.json, checkpoints, every token in segments/)`,
+  ]
   const next: [what: string, ...args: string[]][] = [
     ['read an episode', 'replay', path],
     // The engine in the box samples from its own checkpoints only.
@@ -28,10 +32,18 @@ export function renderReport(report: RunReport, { project = [], columns = 80 }: 
       : ['pass@k of the trained policy', 'eval', ...project, '--checkpoint', path],
     ['training samples, token by token', 'export', path, '--to', 'samples.jsonl'],
   ]
-  return [...lines, 'next', ...next.flatMap(([what, ...args]) => [styleText('gray', `  # ${what}`), `  ${typedCommand(args)}`])].join('\n')
+  return [
+    ...rewardCurve(report, columns),
+    '',
+    ...evaluationTable(report, columns),
+    '',
+    ...labelled.map((line) => (columns === undefined ? line : wrapLabelled(line, columns))),
+    'next',
+    ...next.flatMap(([what, ...args]) => [styleText('gray', `  # ${what}`), `  ${typedCommand(args)}`]),
+  ].join('\n')
 }
 
-function rewardCurve({ curve }: RunReport, columns: number): string[] {
+function rewardCurve({ curve }: RunReport, columns = 80): string[] {
   if (curve.length === 0) return []
   const width = Math.min(60, columns - curveMargin)
   const rewards = curve.map(({ reward }) => reward)
@@ -39,7 +51,7 @@ function rewardCurve({ curve }: RunReport, columns: number): string[] {
 }
 
 /** Side by side where there is room for it, else one below the other. */
-function evaluationTable(report: RunReport, columns: number): string[] {
+function evaluationTable(report: RunReport, columns = 80): string[] {
   const { before, after, greedyBefore, greedyAfter } = report
   const sampled = after ?? before
   if (!sampled) return []
@@ -71,10 +83,9 @@ function cell(result: EvaluationResult | null): string {
   return result ? `${result.reward.toFixed(3)} [${result.interval[0].toFixed(3)}, ${result.interval[1].toFixed(3)}]` : 'missing'
 }
 
-function ledgerLine({ ledger }: RunReport): string {
-  if (!ledger) return ''
-  const reasons = Object.entries(ledger.untrained).map(([reason, count]) => `${reason} ${count}`)
-  return `tokens   ${ledger.sampled} sampled = ${ledger.trained} trained + ${reasons.join(' + ') || '0'} + ${ledger.unexplained} unexplained`
+function ledgerLine({ sampled, trained, untrained, unexplained }: TokenLedger): string {
+  const reasons = Object.entries(untrained).map(([reason, count]) => `${reason} ${count}`)
+  return `tokens   ${sampled} sampled = ${trained} trained + ${reasons.join(' + ') || '0'} + ${unexplained} unexplained`
 }
 
 /** What went amiss, a line a kind; notes on the configuration were said before the first step. */

@@ -5,6 +5,7 @@ import { renderSparkline } from './curve.ts'
 import { renderEpisode } from './episode-text.ts'
 import { createLiveLine, isLiveTerminal, type LiveLine } from './live-line.ts'
 import { renderProgressBar } from './progress-bar.ts'
+import { wrapLabelled } from './text-width.ts'
 
 export interface RunDisplay {
   show(event: RunEvent): void
@@ -50,6 +51,7 @@ function createTextDisplay(stream: NodeJS.WriteStream, live: LiveLine | null): R
     if (live) live.print(text)
     else stream.write(`${text}\n`)
   }
+  const labelled = (text: string) => line(live ? wrapLabelled(text, live.columns()) : text)
   const draw = (force = false) => {
     if (!bar) return
     if (live) drawLive(live, bar, force)
@@ -86,7 +88,7 @@ function createTextDisplay(stream: NodeJS.WriteStream, live: LiveLine | null): R
           line(
             `${styleText('bold', 'run')}      ${event.path}${event.resumedFromStep === null ? '' : `  (resumed after step ${event.resumedFromStep})`}`,
           )
-          for (const [name, value] of Object.entries(event.details)) line(`${name.padEnd(8)} ${String(value)}`)
+          for (const [name, value] of Object.entries(event.details)) labelled(`${name.padEnd(8)} ${String(value)}`)
           break
         case 'evaluation-start':
           startBar(`evaluate ${event.name}`, event.rollouts, 'rollouts')
@@ -140,10 +142,10 @@ function createTextDisplay(stream: NodeJS.WriteStream, live: LiveLine | null): R
           draw()
           break
         case 'episode-sampled':
-          line(`\n${styleText('gray', `one episode of step ${event.step}`)}\n${renderEpisode(event)}\n`)
+          line(`${styleText('gray', `one episode of step ${event.step}`)}\n${renderEpisode(event)}\n`)
           break
         case 'warning-raised':
-          line(`${styleText('yellow', 'warning')}  ${event.message}`)
+          labelled(`${styleText('yellow', 'warning')}  ${event.message}`)
           break
         case 'run-end':
           endBar()

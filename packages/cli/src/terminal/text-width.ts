@@ -31,6 +31,23 @@ export function fitText(text: string, columns: number): string {
   return kept
 }
 
+/** Columns of the label that a line begins with. */
+const labelWidth = 9
+
+/** A line that begins with a label, broken at spaces into lines of at most `columns`, the later ones under the text of the first. */
+export function wrapLabelled(text: string, columns: number): string {
+  const lines: string[] = []
+  let line = ''
+  for (const word of text.split(/(?<=\S )(?=\S)/)) {
+    if (textWidth(line) > labelWidth && textWidth(line + word.trimEnd()) > columns) {
+      lines.push(line.trimEnd())
+      line = ' '.repeat(labelWidth)
+    }
+    line += word
+  }
+  return [...lines, line].join('\n')
+}
+
 function characterWidth(character: string): number {
   if (zeroWidth.test(character)) return 0
   return doubleWidth.test(character) ? 2 : 1
