@@ -94,7 +94,7 @@ describe('a stop by signal', () => {
     })
     expect(stopped.code, stopped.stderr).toBe(130)
     expect(stopped.stderr).toContain(`${signal}: stopping; once more ends at once.`)
-    expect(stopped.stdout).toMatch(/stopped; .*aworld-train.* train .*project-.* resumes .*runs\//)
+    expect(stopped.stdout).toMatch(/stopped; to resume .*runs\/.*:\n {2}.*aworld-train.* train .*project-/)
     await expectNothingLeft()
     const resumed = await runCli(['train', project.folder])
     expect(resumed.code, resumed.stderr).toBe(0)
@@ -144,7 +144,7 @@ describe('a stop by signal', () => {
       // Before its first line has run, a process ends by the signal itself, which a shell shows as the same code.
       expect([130, 'SIGINT', 'SIGTERM'], `${delayMs} ms\n${stdout}${stderr}`).toContain(code ?? signal)
       expect(`${stdout}${stderr}`).not.toMatch(/^\s+at /m)
-      if (code === 130) expect(stdout).toMatch(/stopped; .*aworld-train.* train /)
+      if (code === 130) expect(stdout).toMatch(/stopped; to .*:\n {2}.*aworld-train.* train /)
     }
     await expectNothingLeft()
     expect((await runCli(['train', project.folder])).code).toBe(0)

@@ -89,6 +89,6 @@ function createResumeHint(startsAnew: boolean) {
   const typed = process.argv.slice(2)
   return (run: string | null): string => {
     const command = styleText('bold', typedCommand(resumeArguments(typed, run, startsAnew)))
-    return run === null ? `${command} starts again` : `${command} resumes ${typedPath(run)}`
+    return `${run === null ? 'to start again' : `to resume ${typedPath(run)}`}:\n  ${command}`
   }
 }
