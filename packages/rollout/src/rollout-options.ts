@@ -1,4 +1,4 @@
-import type { AgentProgram, Environment, PolicyGateway, Reward, RolloutRunner, RunStore } from '@aworld-train/core'
+import type { AgentProgram, Environment, PolicyGateway, Reward, RolloutRunner, RolloutWriter } from '@aworld-train/core'
 import type { AnswerKey, RolloutLimits, RunEvent, StopReason } from '@aworld-train/protocol'
 import type { ScoreUnfinished } from './reward-decision.ts'
 
@@ -8,7 +8,7 @@ export interface RolloutRunnerOptions {
   readonly environment: Environment
   /** `null`: episodes are not scored. */
   readonly reward: Reward | null
-  readonly store: RunStore
+  readonly store: RolloutWriter
   /** Asked only when an episode is scored. */
   readonly answerKey: (taskId: string) => AnswerKey
   /** Rollouts that run at once; the rest queue, and queueing costs no budget. Default 32. */

@@ -2,7 +2,7 @@ import { closeSync, openSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { crc32 } from 'node:zlib'
-import type { RolloutRecord, StepRecord } from '@aworld-train/core'
+import type { EpisodeReader, RolloutRecord, RunProgress } from '@aworld-train/core'
 import type { Episode, Trajectory, Turn } from '@aworld-train/protocol'
 import { segmentPath } from './segment-writer.ts'
 import { corrupt, toStoreError } from './store-error.ts'
@@ -34,17 +34,11 @@ export interface RecordedCall {
 }
 
 /** Reads of a run; the owner's and any reader's. */
-export interface RunQueries {
-  steps(): readonly StepRecord[]
-  rollout(key: string): RolloutRecord | null
-  /** `null` where there is no result, or its tokens are lost. */
-  episode(rollout: string): Episode | null
-  episodes(filter?: { split?: string | undefined }): Iterable<Episode>
+export interface RunQueries extends EpisodeReader, Pick<RunProgress, 'steps' | 'getState'> {
   /** Episodes of each split. */
   splits(): Readonly<Record<string, number>>
   /** Calls that sampled tokens, in every attempt of every rollout. */
   calls(): Iterable<RecordedCall>
-  getState(key: string): unknown
   counts(): RunCounts
   close(): void
 }

@@ -1,11 +1,11 @@
-import type { RunStore } from '@aworld-train/core'
+import type { RolloutWriter, RunProgress } from '@aworld-train/core'
 import type { Episode, Turn } from '@aworld-train/protocol'
 import type { EncodedTurn, EncodedWrites } from './encoded-writes.ts'
 import type { EpisodeBody } from './run-queries.ts'
 import { createTurnCache } from './turn-cache.ts'
 import { toTurnRecord } from './turn-record.ts'
 
-export type RunWrites = Pick<RunStore, 'begin' | 'appendTurn' | 'finish' | 'commitStep' | 'setState'>
+export type RunWrites = RolloutWriter & Pick<RunProgress, 'commitStep' | 'setState'>
 
 /** The writes of a run, whose turns are encoded here. */
 export function createRunWrites({ begin, appendTurn, finish, commitStep, setState }: EncodedWrites): RunWrites {

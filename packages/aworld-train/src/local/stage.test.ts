@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import type { AgentProgram, RunStore } from '@aworld-train/core'
+import type { AgentProgram, RolloutWriter } from '@aworld-train/core'
 import { createEnvironment } from '@aworld-train/environment'
 import { parseLocalConfig } from '@aworld-train/training'
 import { expect, it } from 'vitest'
@@ -17,7 +17,7 @@ const openQuietly = (program: AgentProgram & { close?(): Promise<void> }, models
       agentDirectory: '.',
     },
     parts: { environment: createEnvironment(), reward: null },
-    store: {} as RunStore,
+    store: {} as RolloutWriter,
     answers: new Map(),
     onEvent() {},
   })

@@ -1,5 +1,5 @@
 import { type ChatModel, loadChatModel } from '@aworld-train/chat'
-import type { Environment, RunStore } from '@aworld-train/core'
+import type { Environment, RolloutWriter } from '@aworld-train/core'
 import { createLocalEngine, type LocalEngine } from '@aworld-train/engine-local'
 import type { Gateway } from '@aworld-train/gateway'
 import type { AnswerKey, RunEvent } from '@aworld-train/protocol'
@@ -16,7 +16,7 @@ export interface StageOptions {
   readonly plan: Pick<LocalPlan, 'config' | 'seed' | 'program' | 'agentDirectory'>
   /** Stay open when the stage closes. */
   readonly parts: RolloutParts
-  readonly store: RunStore
+  readonly store: RolloutWriter
   readonly answers: ReadonlyMap<string, AnswerKey>
   readonly onEvent: (event: RunEvent) => void
 }

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
+import type { RunProgress } from '@aworld-train/core'
 import type { RunEvent } from '@aworld-train/protocol'
-import type { OwnedRunStore } from '@aworld-train/store'
 import { runWarmUp } from './warm-up.ts'
 
 /** Holds the milliseconds that the warm-up took. */
@@ -24,7 +24,7 @@ export interface WarmUpPlan {
 export async function makeModel(
   plan: WarmUpPlan,
   path: string,
-  store: OwnedRunStore,
+  store: RunProgress,
   { emit, signal, warmUpMs }: MakeModelContext,
 ): Promise<string> {
   const directory = join(path, 'model')

@@ -1,4 +1,4 @@
-import type { AgentProgram, RunStore } from '@aworld-train/core'
+import type { AgentProgram, RolloutWriter } from '@aworld-train/core'
 import { createGateway, type Gateway, type TokenRoute } from '@aworld-train/gateway'
 import type { AnswerKey, RolloutLimits, RunEvent } from '@aworld-train/protocol'
 import { createRolloutRunner, type InProcessRolloutRunner } from '@aworld-train/rollout'
@@ -18,7 +18,7 @@ export interface AgentSideOptions extends RolloutParts {
   readonly program: AgentProgram & { close?(): Promise<void> }
   /** Folder that its relative paths are relative to. */
   readonly agentDirectory: string
-  readonly store: RunStore
+  readonly store: RolloutWriter
   readonly answerKey: (taskId: string) => AnswerKey
   readonly concurrency: number
   /** `null` is no limit. */

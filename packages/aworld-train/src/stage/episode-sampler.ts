@@ -1,9 +1,9 @@
-import { messageModels, type RunStore } from '@aworld-train/core'
+import { type EpisodeReader, messageModels } from '@aworld-train/core'
 import type { RunEvent } from '@aworld-train/protocol'
 
 /** After step 1 and then every tenth step, shows one training episode of that step, another place in it each time. */
 export function createEpisodeSampler(
-  store: Pick<RunStore, 'episode'>,
+  store: Pick<EpisodeReader, 'episode'>,
   emit: (event: RunEvent) => void,
 ): { onEvent: (event: RunEvent) => void } {
   let finished: string[] = []

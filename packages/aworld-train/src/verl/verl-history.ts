@@ -1,4 +1,4 @@
-import type { OwnedRunStore } from '@aworld-train/store'
+import type { RunProgress } from '@aworld-train/core'
 import {
   type IncarnationRecord,
   lastStandingSteps,
@@ -28,7 +28,7 @@ export interface VerlHistory {
 const stateKey = 'verl-incarnations'
 
 /** The history of the run at `path`. */
-export function createVerlHistory(store: OwnedRunStore, path: string): VerlHistory {
+export function createVerlHistory(store: RunProgress, path: string): VerlHistory {
   const incarnations = () => (store.getState(stateKey) as readonly IncarnationRecord[] | undefined) ?? []
   let committing = Promise.resolve()
 

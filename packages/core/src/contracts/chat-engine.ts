@@ -1,5 +1,5 @@
 import type { FinishReason, LogprobKind, Message, Sampling, Usage, WeightVersionSpan } from '@aworld-train/protocol'
-import type { EngineHealth } from './engine-health.ts'
+import type { Engine } from './engine.ts'
 import type { TraceHeaders } from './trace-headers.ts'
 
 /** One Chat Completions call, as bytes. */
@@ -57,8 +57,7 @@ export interface ReaderMemory {
  * A server that renders messages itself and reports token ids and logprobs. Bytes pass through it unparsed; what is needed
  * of the answer is read later, in another thread, by the module named in `reader`.
  */
-export interface ChatEngine {
-  readonly name: string
+export interface ChatEngine extends Engine {
   readonly model: { readonly name: string; readonly contextLength: number }
   /**
    * Members to put before the last brace of a request, without braces: sampling as the trainer wants it, and what makes the
@@ -73,10 +72,6 @@ export interface ChatEngine {
   readonly reader: URL
   /** Rejects with a TrainError when no answer could be had, or with the signal's reason. */
   send(call: ChatCall, handler: ChatAnswerHandler, signal: AbortSignal): Promise<ChatCallOutcome>
-  weightVersion(): number
-  /** Answers at once from what is known. An engine without it is ready while it is open. */
-  health?(): EngineHealth
-  close(): Promise<void>
 }
 
 /**

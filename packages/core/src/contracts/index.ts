@@ -1,6 +1,6 @@
 export type * from './agent-program.ts'
 export type * from './chat-engine.ts'
-export type * from './engine-health.ts'
+export type * from './engine.ts'
 export type * from './environment.ts'
 export type * from './learner.ts'
 export type * from './policy-gateway.ts'

@@ -6,27 +6,37 @@ export interface RolloutRecord {
   readonly attempt: number
 }
 
-/**
- * A run directory with one owner. Every write resolves when it is durable;
- * a write of an attempt that is no longer current is refused.
- */
-export interface RunStore {
-  readonly path: string
+/** What the runner keeps of its rollouts. A write of an attempt that is no longer current is refused. */
+export interface RolloutWriter {
   /** Idempotent by key: a finished rollout gives its episode, an unfinished one a new attempt. */
   begin(request: RolloutRequest): Promise<{ attempt: number; episode: Episode | null }>
   appendTurn(rollout: string, attempt: number, agent: string, turn: Turn): Promise<void>
   /** Ends the rollout. A second result for the same key is refused. */
   finish(episode: Episode): Promise<void>
+}
+
+/** How far a run has come: its steps, and what else is there after a restart. */
+export interface RunProgress {
+  readonly path: string
   /** Marks a step as trained with these rollouts, together with its checkpoint; all or nothing. */
   commitStep(step: StepRecord): Promise<void>
   steps(): readonly StepRecord[]
-  /** What was asked for under a key; `null` for one that never began. A store without it cannot say. */
-  rollout?(key: string): RolloutRecord | null
-  episode(rollout: string): Episode | null
-  episodes(filter?: { split?: string | undefined }): Iterable<Episode>
-  appendEvent(event: RunEvent): void
   getState(key: string): unknown
   setState(key: string, value: unknown): Promise<void>
+}
+
+/** What was asked for, and what came of it. */
+export interface EpisodeReader {
+  /** What was asked for under a key; `null` for one that never began. */
+  rollout(key: string): RolloutRecord | null
+  /** `null` where there is no result, or its tokens are lost. */
+  episode(rollout: string): Episode | null
+  episodes(filter?: { split?: string | undefined }): Iterable<Episode>
+}
+
+/** A run directory with one owner. Every write resolves when it is durable. */
+export interface RunStore extends RolloutWriter, RunProgress, EpisodeReader {
+  appendEvent(event: RunEvent): void
   close(): Promise<void>
 }
 

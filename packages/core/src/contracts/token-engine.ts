@@ -1,5 +1,5 @@
 import type { Constraint, FinishReason, MixedVersions, Sampling, WeightVersionSpan } from '@aworld-train/protocol'
-import type { EngineHealth } from './engine-health.ts'
+import type { Engine } from './engine.ts'
 import type { TraceHeaders } from './trace-headers.ts'
 
 /** Where a call stands in a run. Random numbers are a function of these and the token's position, never of arrival order. */
@@ -64,17 +64,11 @@ export interface ModelDescription {
 }
 
 /** Samples tokens from token ids. An abort rejects with the signal's reason and frees the row. */
-export interface TokenEngine {
-  readonly name: string
+export interface TokenEngine extends Engine {
   readonly model: ModelDescription
   /** Kinds of constraints that it enforces; none where it is absent, and a request that has one is refused before it is asked. */
   readonly constraints?: ReadonlySet<Constraint['kind']> | undefined
   generate(request: GenerateRequest, signal: AbortSignal): Promise<GenerateResult>
-  /** Version of the weights that sample now. */
-  weightVersion(): number
   /** Tokens sampled since the start, counted where they are drawn. */
   sampledTokens(): number
-  /** Answers at once from what is known. An engine without it is ready while it is open. */
-  health?(): EngineHealth
-  close(): Promise<void>
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { ChatModel, HistoryPolicy } from '@aworld-train/chat'
-import type { RowOptions, RunStore, TokenEngine } from '@aworld-train/core'
+import type { RowOptions, RunProgress, TokenEngine } from '@aworld-train/core'
 import type {
   AnswerKey,
   ChannelArrays,
@@ -131,7 +131,7 @@ export interface ChannelServerOptions {
   /** Stays the caller's to close, like everything here. */
   readonly service: RolloutService
   readonly engine: ChannelEngine
-  readonly store: RunStore
+  readonly store: Pick<RunProgress, 'getState' | 'setState'>
   /** Of `createChannelAnswers`; the runner of `service` asks its `answerKey`. */
   readonly answers: ChannelAnswers
   readonly toTask: ToTask

@@ -203,7 +203,7 @@ describe('the answers of rows', () => {
     expect(started.answers.answerKey('a').groundTruth).toBe(secret)
     const other = await driver.submit({ uid: 'a', sample: 1, row: { rewardModel: { ground_truth: 'another' } } })
     expect(other).toMatchObject({ status: 'failed', error: { code: 'ROLLOUT_INVALID' } })
-    expect(JSON.stringify(started.store.rollout?.(driver.keyOf({ uid: 'a' })))).not.toContain(secret)
+    expect(JSON.stringify(started.store.rollout(driver.keyOf({ uid: 'a' })))).not.toContain(secret)
     release(sampled)
     await result
     expect(started.answers.has('a')).toBe(false)

@@ -1,4 +1,4 @@
-import type { RunStore } from '@aworld-train/core'
+import type { RunProgress } from '@aworld-train/core'
 
 /** Which start of each run is the newest: an older one that comes back is told off, also after a restart of the service. */
 export interface DriverRuns {
@@ -18,7 +18,7 @@ const stateKey = 'channel-runs'
 /** Starts of one run that are remembered. */
 const remembered = 1_000
 
-export function createDriverRuns(store: RunStore): DriverRuns {
+export function createDriverRuns(store: Pick<RunProgress, 'getState' | 'setState'>): DriverRuns {
   const runs = new Map(Object.entries((store.getState(stateKey) ?? {}) as Record<string, Known>))
 
   return {

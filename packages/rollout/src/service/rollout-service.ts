@@ -1,4 +1,4 @@
-import type { RolloutRunner, RunStore } from '@aworld-train/core'
+import type { EpisodeReader, RolloutRunner } from '@aworld-train/core'
 import { stableHash, stableStringify, toTrainingSamples } from '@aworld-train/core'
 import {
   type Episode,
@@ -15,8 +15,8 @@ import { createEventLog, type EventEntry, type EventQuery } from './event-log.ts
 export interface RolloutServiceOptions {
   /** Opens what runs the rollouts; it tells of their start and end through `onEvent`, and is closed with the service. */
   readonly openRunner: (onEvent: (event: RunEvent) => void) => RolloutRunner & { close?(): Promise<void> }
-  /** Keeps what is finished. With its `rollout`, keys of earlier processes are known too. */
-  readonly store: RunStore
+  /** Keeps what is finished, also of earlier processes. */
+  readonly store: EpisodeReader
   /** Throws for a new rollout that cannot be run as it should, such as one that would be scored without its answer; with ROLLOUT_INVALID where the client is to correct it. */
   readonly check?: ((request: RolloutRequest) => void) | undefined
   readonly limits?: Partial<RolloutServiceLimits> | undefined
@@ -163,8 +163,7 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
     entry.error = error
     entry.ended = null
     ended.push(id)
-    // The store knows what is done; without its word the entries are all there is.
-    const oldest = ended.length > limits.maxRemembered && store.rollout && ended.shift()
+    const oldest = ended.length > limits.maxRemembered && ended.shift()
     if (oldest && entries.get(oldest)?.ended === null) entries.delete(oldest)
     return result instanceof TrainError ? null : result
   }
@@ -198,10 +197,10 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
 
   function get(id: string, samples?: boolean): RolloutState {
     const entry = entries.get(id)
-    const record = entry ?? store.rollout?.(id)
-    const episode = record === undefined || record?.status === 'done' ? store.episode(id) : null
-    if (episode) return done(id, episode, samples)
+    const record = entry ?? store.rollout(id)
     if (!record) throw unknown(id)
+    const episode = record.status === 'done' ? store.episode(id) : null
+    if (episode) return done(id, episode, samples)
     const status = entry || record.status === 'done' ? record.status : 'interrupted'
     return { ...receipt(id, status), error: entry?.error?.toRecord() ?? null }
   }
@@ -211,7 +210,7 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
     const text = stableStringify(request)
     const hash = stableHash(text)
     const entry = entries.get(key)
-    const known = entry ? null : store.rollout?.(key)
+    const known = entry ? null : store.rollout(key)
     if (entry ? entry.hash !== hash : known && stableStringify(known.request) !== text) throw conflict(key)
     if (entry && !again.has(entry.status)) return receipt(key, entry.status)
     if (known?.status === 'done') return receipt(key, 'done')

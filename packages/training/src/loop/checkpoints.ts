@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Learner, RunStore } from '@aworld-train/core'
+import type { Learner, RunProgress } from '@aworld-train/core'
 import { toTrainError } from '@aworld-train/protocol'
 
 export interface Checkpoints {
@@ -22,7 +22,7 @@ export function createCheckpoints({
   warn,
 }: {
   readonly learner: Learner
-  readonly store: RunStore
+  readonly store: Pick<RunProgress, 'path'>
   readonly warn: (code: string, message: string) => void
 }): Checkpoints {
   const folder = join(store.path, 'checkpoints')

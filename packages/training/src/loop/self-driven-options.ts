@@ -1,4 +1,4 @@
-import type { Learner, PolicyGateway, RolloutRunner, RunStore, TokenEngine } from '@aworld-train/core'
+import type { EpisodeReader, Learner, PolicyGateway, RolloutRunner, RunProgress, TokenEngine } from '@aworld-train/core'
 import type { EvaluationResult, RunEvent, RunReport, Task, TokenLedger } from '@aworld-train/protocol'
 import type { LocalConfig } from '../config/local-config.ts'
 
@@ -17,7 +17,7 @@ export interface SelfDrivenOptions {
   /** Paused while weights are published; left out where the engine swaps weights by itself. */
   readonly gateway?: Pick<PolicyGateway, 'pause' | 'resume'> | undefined
   readonly runner: RolloutRunner
-  readonly store: RunStore
+  readonly store: RunProgress & Pick<EpisodeReader, 'episode'>
   readonly tasks: readonly Task[]
   readonly evaluation?: EvaluationTasks | undefined
   readonly config: Pick<LocalConfig, 'training' | 'sampling' | 'limits' | 'evaluation'>

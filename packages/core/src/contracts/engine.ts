@@ -16,3 +16,13 @@ export interface EngineHealth {
   readonly reason: string | null
   readonly replicas: readonly ReplicaHealth[]
 }
+
+/** What every engine has, whether tokens or bytes go to it. */
+export interface Engine {
+  readonly name: string
+  /** Version of the weights that sample now. */
+  weightVersion(): number
+  /** Answers at once from what is known. An engine without it is ready while it is open. */
+  health?(): EngineHealth
+  close(): Promise<void>
+}
