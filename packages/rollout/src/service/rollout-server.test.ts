@@ -1,6 +1,7 @@
 import { connect } from 'node:net'
 import type { RunEvent } from '@aworld-train/protocol'
 import { expect, test } from 'vitest'
+import { memoryStore } from '../testing/memory-store.ts'
 import { rolloutRequest } from '../testing/rollout-fixtures.ts'
 import { createRolloutServer } from './rollout-server.ts'
 import { forever, serveService, startService } from './start-service.test-support.ts'
@@ -145,7 +146,8 @@ async function collect(events: AsyncIterable<RunEvent>, count = Number.POSITIVE_
 
 test('events of one rollout come in order and end with it, also to one that asks later', async () => {
   const go = Promise.withResolvers<void>()
-  await using started = await serveService({ before: () => go.promise })
+  const store = memoryStore()
+  await using started = await serveService({ store, before: () => go.promise })
   const { client } = started
   await client.submit(rolloutRequest('a'))
   await client.submit(rolloutRequest('b'))
@@ -157,7 +159,9 @@ test('events of one rollout come in order and end with it, also to one that asks
   const own = ['rollout-queued a', 'rollout-start a', 'rollout-end a']
   expect(await early).toEqual(own)
   expect((await all).sort()).toEqual([...own, ...own.map((each) => each.replace(/a$/, 'b'))].sort())
+  expect(store.reads).toBe(0)
   expect(await collect(client.events({ rollout: 'a', signal }))).toEqual(own)
+  expect(store.reads).toBe(1)
   await expect.poll(() => started.server.waiting()).toBe(0)
 })
 
