@@ -34,6 +34,8 @@ interface Submission {
   isStarted: boolean
 }
 
+type Ending = Pick<RolloutState, 'status' | 'episode' | 'error'>
+
 /** What drivers have submitted, from the submission to its result. */
 export interface Submissions {
   submit(session: DriverSession, submit: ChannelSubmit): void
@@ -89,7 +91,7 @@ export function createSubmissions(options: Options): Submissions {
     engine.link.release(key, reason)
   }
 
-  function frameOf({ key, submit, session }: Submission, { status, episode, error }: RolloutState): ResultFrame {
+  function frameOf({ key, submit, session }: Submission, { status, episode, error }: Ending): ResultFrame {
     if (status === 'done' && episode) {
       const { limits } = session.hello
       return toResult(key, episode, {
@@ -109,27 +111,20 @@ export function createSubmissions(options: Options): Submissions {
     return new TrainError('ROLLOUT_CLOSED', `Rollout "${key}" is over; nothing is sampled for it any more.`)
   }
 
-  function settle(submission: Submission, state: RolloutState): void {
+  function settle(submission: Submission, ending: Ending, reason = over(submission)): void {
     if (submissions.get(submission.key) !== submission) return
-    forget(submission, over(submission))
+    forget(submission, reason)
     answers.release(submission.key)
     // Cut off by the end of the service: its driver submits it again when that is back.
-    if (state.status === 'cancelled' && service.counts().stopping) return
+    if (ending.status === 'cancelled' && service.counts().stopping) return
     // Without a connection the result waits in the store until it is asked for again.
-    if (submission.connection) sendResult(submission.connection, frameOf(submission, state))
-  }
-
-  async function follow(submission: Submission): Promise<void> {
-    settle(submission, await service.wait(submission.key, { samples: false }))
+    if (submission.connection) sendResult(submission.connection, frameOf(submission, ending))
   }
 
   function refuse(submission: Submission, cause: unknown): void {
-    if (submissions.get(submission.key) !== submission) return
     const error = toTrainError(cause, 'ROLLOUT_INVALID')
-    forget(submission, error)
-    answers.release(submission.key)
-    if (error.code === 'ROLLOUT_CANCELLED' && service.counts().stopping) return
-    if (submission.connection) sendResult(submission.connection, toFailedResult(submission.key, error.toRecord()))
+    const status = error.code === 'ROLLOUT_CANCELLED' ? 'cancelled' : 'failed'
+    settle(submission, { status, episode: null, error: error.toRecord() }, error)
   }
 
   function announce({ key, connection, isStarted }: Submission): void {
@@ -148,7 +143,8 @@ export function createSubmissions(options: Options): Submissions {
       refuse(submission, cause)
       return
     }
-    follow(submission).catch((cause) => refuse(submission, cause))
+    const ended = service.wait(submission.key, { samples: false })
+    ended.then((state) => settle(submission, state)).catch((cause) => refuse(submission, cause))
   }
 
   /** The same submission over a new connection, or of another worker of its driver. */

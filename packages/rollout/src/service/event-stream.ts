@@ -30,7 +30,7 @@ export async function streamEvents(options: EventStreamOptions): Promise<void> {
   response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' })
   response.write(`: events\n\n${opening && running(opening) ? textOf(opening) : ''}`)
   const awake = setInterval(() => response.write(': waiting\n\n'), keepAwakeMs)
-  const ending = opening && (running(opening) ? service.wait(opening.id, { signal }) : Promise.resolve(opening))
+  const ending = opening && Promise.resolve(running(opening) ? service.wait(opening.id, { signal }) : opening).then(textOf)
   const over = () => end.abort()
   ending?.then(over, over)
   try {
@@ -41,7 +41,7 @@ export async function streamEvents(options: EventStreamOptions): Promise<void> {
           : `id: ${entry.id}\nevent: ${entry.event.type}\ndata: ${JSON.stringify(entry.event)}\n\n`
       if (!response.write(text)) await once(response, 'drain', { signal })
     }
-    if (ending && !signal.aborted) response.write(textOf(await ending))
+    if (ending && !signal.aborted) response.write(await ending)
   } catch (cause) {
     if (!signal.aborted) throw cause
   } finally {

@@ -145,14 +145,6 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
     for (const listener of listeners) listener(event)
   })
 
-  function conflict(id: string): TrainError {
-    return new TrainError('ROLLOUT_CONFLICT', `Rollout "${id}" was submitted before with another request; use another key for this one.`)
-  }
-
-  function unknown(id: string): TrainError {
-    return new TrainError('ROLLOUT_UNKNOWN', `There is no rollout "${id}"; submit it, or correct the id.`)
-  }
-
   function settle(id: string, entry: Entry, result: Episode | TrainError): Episode | null {
     const error = result instanceof TrainError ? result : null
     const status = error === null ? 'done' : error.code === 'ROLLOUT_CANCELLED' ? 'cancelled' : 'failed'
@@ -198,7 +190,7 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
   function get(id: string, samples?: boolean): RolloutState {
     const entry = entries.get(id)
     const record = entry ?? store.rollout(id)
-    if (!record) throw unknown(id)
+    if (!record) throw new TrainError('ROLLOUT_UNKNOWN', `There is no rollout "${id}"; submit it, or correct the id.`)
     const episode = record.status === 'done' ? store.episode(id) : null
     if (episode) return done(id, episode, samples)
     const status = entry || record.status === 'done' ? record.status : 'interrupted'
@@ -211,7 +203,10 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
     const hash = stableHash(text)
     const entry = entries.get(key)
     const known = entry ? null : store.rollout(key)
-    if (entry ? entry.hash !== hash : known && stableStringify(known.request) !== text) throw conflict(key)
+    if (entry ? entry.hash !== hash : known && stableStringify(known.request) !== text) {
+      const message = `Rollout "${key}" was submitted before with another request; use another key for this one.`
+      throw new TrainError('ROLLOUT_CONFLICT', message)
+    }
     if (entry && !again.has(entry.status)) return receipt(key, entry.status)
     if (known?.status === 'done') return receipt(key, 'done')
     if (stopping) throw cancelled(key, new Error('The service is stopping; submit the rollout again when it is back.'))
