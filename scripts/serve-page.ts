@@ -58,7 +58,7 @@ export function servePage(): string {
     '',
     'Generated from `packages/cli/src/serve/serve-config.ts` by `npm run generate`; what each key means stands there.',
     '',
-    'The file of `aworld-train serve --config` is YAML or JSON; paths in it are relative to it. An unknown key is an error with a suggestion. How the parts go together: [Serve agents that run elsewhere](../3.guides/serving.md).',
+    'The file of `aworld-train serve --config FILE` is YAML or JSON; paths in it are relative to it. An unknown key is an error with a suggestion. How the parts go together: [Serve agents that run elsewhere](../3.guides/serving.md).',
     '',
     ...table(rowsOf(schema, '')),
     '',

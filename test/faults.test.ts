@@ -117,7 +117,7 @@ describe('a run folder that cannot be used', () => {
       const project = await makeProject(folder, model, { definition: { runPath: join(disk, 'runs') }, config: { training: { steps: 12 } } })
       const full = await runCli(['train', project.folder])
       expect(full.stdout + full.stderr).toMatch(/disk is full.*[Ff]ree space.*run/s)
-      expect(full.stderr).toMatch(/The run stays; to resume .*:\n {2}npm run aworld-train -- train /)
+      expect(full.stderr).toMatch(/The run stays; to resume .*:\n {2}npx aworld-train train /)
       expect(full.stderr).not.toMatch(/^\s+at /m)
       expect(full.code).toBe(1)
       execFileSync('mount', ['-o', 'remount,size=50m', disk])

@@ -55,7 +55,7 @@ describe.skipIf(process.platform === 'win32')('train at a terminal, which Window
     })
     expect(stopped.code, stopped.shown).toBe(130)
     const [, run = '', command = ''] = /stopped; to resume (.*):\s+(.*?)\s*$/.exec(stripVTControlCharacters(stopped.shown)) ?? []
-    expect(command).toMatch(/^npm run aworld-train -- train '.*' --seed 4 --run-path '.*' --resume project-?.*$|--resume /)
+    expect(command).toMatch(/^npx aworld-train train '.*' --seed 4 --run-path '.*' --resume project-?.*$|--resume /)
     const env = { ...process.env, AWORLD_TRAIN_SIMD: 'plain', NO_COLOR: '1' }
     const { stdout } = await promisify(execFile)('sh', ['-c', command], { cwd: repository, env })
     expect(stdout).toMatch(new RegExp(`${basename(run)} +\\(resumed after step [12]\\)`))

@@ -25,8 +25,8 @@ describe('typedCommand', () => {
       script('aworld-train', 'node scripts/launch.mjs cli'),
       launcher,
     ],
-    ['npm run aworld-train -- replay runs/a', ['replay', 'runs/a'], script('start', 'node scripts/launch.mjs start'), launcher],
-    ['npm run aworld-train -- train', ['train'], script('test', 'node scripts/launch.mjs test'), launcher],
+    ['npx aworld-train replay runs/a', ['replay', 'runs/a'], script('start', 'node scripts/launch.mjs start'), launcher],
+    ['npx aworld-train train', ['train'], script('test', 'node scripts/launch.mjs test'), launcher],
     ['npm run train -- --seed 4', ['train', '--seed', '4'], script('train', 'node "/a b/scripts/launch.mjs" cli train'), launcher],
     ['npm run train', ['train'], script('train', 'aworld-train train'), null],
     ['npm run go -- --new', ['train', '--steps', '3', '--new'], script('go', 'A=1 aworld-train train --steps 3'), null],
@@ -37,7 +37,7 @@ describe('typedCommand', () => {
     expect(typedCommand(args, from(env, { launcher: launchedBy }))).toBe(expected)
   })
 
-  it('names the launcher where no script leads to it', () => {
+  it('names the launcher where nothing leads to it', () => {
     expect(typedCommand(['train'], from({}, { cwd: '/', launcher: '/home/a b/scripts/launch.mjs' }))).toBe(
       "node 'home/a b/scripts/launch.mjs' cli train",
     )

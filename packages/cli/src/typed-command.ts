@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -53,16 +53,11 @@ function argumentsOfScript(script: string): string[] | null {
   return installed ? split(installed[1] ?? '') : null
 }
 
-/** From sources a script of the nearest package.json where there is one, which finds a Node that is new enough. */
+/** `npx` finds what npm linked, here or in a folder above; sources that nothing leads to are named. */
 function program({ cwd, platform, launcher }: TypedFrom): string {
   if (launcher === null) return 'npx aworld-train'
   for (let folder = resolve(cwd); ; folder = dirname(folder)) {
-    const file = join(folder, 'package.json')
-    if (existsSync(file)) {
-      const { scripts } = JSON.parse(readFileSync(file, 'utf8')) as { scripts?: Record<string, string> }
-      if (argumentsOfScript(scripts?.['aworld-train'] ?? '')?.length === 0) return 'npm run aworld-train --'
-      break
-    }
+    if (existsSync(join(folder, 'node_modules', '.bin', 'aworld-train'))) return 'npx aworld-train'
     if (folder === dirname(folder)) break
   }
   return `node ${quoted(relative(cwd, launcher), platform)} cli`
