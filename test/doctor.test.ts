@@ -2,7 +2,8 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import { runCli } from './support/run-cli.ts'
+import { repository, runCli } from './support/run-cli.ts'
+import { makeProject } from './support/tiny-project.ts'
 
 it('checks the machine and every module of a project, dry-runs its reward and reports the tokens of one rollout', async () => {
   const { code, stdout, stderr } = await runCli([
@@ -28,7 +29,14 @@ it('makes the model of a project that has only a warm-up, and leaves nothing', a
   const temporary = await mkdtemp(join(tmpdir(), 'aworld-train-doctor-test-'))
   onTestFinished(() => rm(temporary, { recursive: true, force: true }))
   const env = { TMPDIR: temporary, TEMP: temporary, TMP: temporary }
-  const { code, stdout, stderr } = await runCli(['doctor', 'packages/cli/templates/project', '--json'], { env })
+  const { folder } = await makeProject(temporary, '', {
+    config: { model: { warmUp: './warm-up.ts#warmUp' } },
+    files: {
+      'warm-up.ts': `import { makeTinyModel } from '${join(repository, 'test/support/tiny-model.ts')}'
+        export const warmUp = ({ directory }: { directory: string }) => makeTinyModel(directory)`,
+    },
+  })
+  const { code, stdout, stderr } = await runCli(['doctor', folder, '--json'], { env })
   expect(code, stderr).toBe(0)
   const { checks } = JSON.parse(stdout) as { checks: { name: string; message: string }[] }
   expect(checks.find(({ name }) => name === 'warm-up')?.message).toBe('made a model')

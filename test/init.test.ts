@@ -1,12 +1,10 @@
-import { spawn } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { repository, runCli } from './support/run-cli.ts'
+import { runNode, runNpm } from './support/run-npm.ts'
 
-const workspace = fileURLToPath(new URL('..', import.meta.url))
-const main = join(workspace, 'packages', 'cli', 'src', 'main.ts')
 let folder: string
 
 beforeEach(() => {
@@ -17,49 +15,41 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
 })
 
-interface Ended {
-  readonly code: number | null
-  readonly output: string
-}
-
-const aworldTrain = (args: readonly string[], cwd: string) => runNode(['--conditions=@aworld-train/source', main, ...args], cwd)
-
-async function runNode(args: readonly string[], cwd: string): Promise<Ended> {
-  const child = spawn(process.execPath, args, { cwd, stdio: ['ignore', 'pipe', 'pipe'] })
-  let output = ''
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.on('data', (text) => {
-      output += text
-    })
-  }
-  const { promise, resolve } = Promise.withResolvers<number | null>()
-  child.on('close', resolve)
-  return { code: await promise, output }
-}
-
-it('makes a project, from a checkout, that uses the checkout and trains', async () => {
+it('makes a project, from a checkout, that uses the checkout: it type-checks, passes its test and trains', async () => {
   const project = join(folder, 'My Agent')
-  expect(await aworldTrain(['init', 'My Agent'], folder)).toMatchObject({ code: 0, output: expect.stringContaining('npm run train') })
+  expect(await runCli(['init', 'My Agent'], { cwd: folder })).toMatchObject({ code: 0, stdout: expect.stringContaining('npm run train') })
   const manifest = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8'))
-  const facade = join(workspace, 'packages', 'aworld-train').replaceAll('\\', '/')
+  const facade = join(repository, 'packages', 'aworld-train').replaceAll('\\', '/')
   expect(manifest).toMatchObject({ name: 'my-agent', dependencies: { 'aworld-train': `file:${facade}` } })
-  expect(manifest.scripts.train).toBe(`node "${join(workspace, 'scripts', 'launch.mjs')}" cli train`)
   expect(readdirSync(project)).toContain('.gitignore')
+  expect(await runNpm(['install', '--offline', '--no-audit', '--no-fund'], project)).toMatchObject({ code: 0 })
 
-  // What "npm install" does with a dependency on a folder.
-  mkdirSync(join(project, 'node_modules', '@types'), { recursive: true })
-  for (const [name, path] of Object.entries<string>({ ...manifest.dependencies, ...manifest.devDependencies }))
-    symlinkSync(path.replace('file:', ''), join(project, 'node_modules', name), 'junction')
-  const tsc = join(workspace, 'node_modules', 'typescript', 'bin', 'tsc')
+  const tsc = join(repository, 'node_modules', 'typescript', 'bin', 'tsc')
   expect(await runNode([tsc, '-p', '.', '--customConditions', '@aworld-train/source'], project)).toEqual({ code: 0, output: '' })
-  expect(await aworldTrain(['train', '--steps', '1'], project)).toMatchObject({
-    code: 0,
-    output: expect.stringContaining('held-out reward'),
-  })
+  expect(await runNpm(['test'], project)).toMatchObject({ code: 0, output: expect.stringMatching(/pass 2\n[\s\S]*fail 0/) })
+
+  // Whether it learns is tried with the packed packages; here a few demonstrations will do.
+  const warmUp = join(project, 'warm-up.ts')
+  writeFileSync(warmUp, readFileSync(warmUp, 'utf8').replace(/const steps = \d+/, 'const steps = 2'))
+  const trained = await runNpm(['run', 'train', '--', '--steps', '1'], project)
+  expect(trained).toMatchObject({ code: 0, output: expect.stringContaining('held-out reward') })
+}, 60_000)
+
+it('names every package that the files of a project import, or the page that goes on from them', async () => {
+  const project = join(folder, 'my-agent')
+  await runCli(['init', 'my-agent'], { cwd: folder })
+  const { dependencies } = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8'))
+  const page = readFileSync(join(repository, 'docs/1.start/first-agent.md'), 'utf8')
+  const files = readdirSync(project, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
+  const texts = [page, ...files.map((name) => readFileSync(join(project, name), 'utf8'))]
+  const imported = texts.flatMap((text) => Array.from(text.matchAll(/ from '([^'./][^']*)'/g), ([, name]) => name as string))
+  const missing = imported.filter((name) => !name.startsWith('node:') && !(name in dependencies))
+  expect(imported).toContain('zod')
+  expect(missing).toEqual([])
 })
 
 it('leaves a folder that is not empty as it is', async () => {
   writeFileSync(join(folder, 'notes.txt'), 'mine')
-  expect(await aworldTrain(['init'], folder)).toMatchObject({ code: 2, output: expect.stringContaining('is not empty') })
+  expect(await runCli(['init'], { cwd: folder })).toMatchObject({ code: 2, stderr: expect.stringContaining('is not empty') })
   expect(readdirSync(folder)).toEqual(['notes.txt'])
 })

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { findNpm } from './support/run-npm.ts'
 
 const workspace = fileURLToPath(new URL('..', import.meta.url))
 
@@ -24,18 +25,6 @@ const tarballs = new Map<string, string>()
 const abort = new AbortController()
 
 const readManifest = (path: string): Manifest => JSON.parse(readFileSync(join(path, 'package.json'), 'utf8'))
-
-function findNpm(): string {
-  const started = process.env['npm_execpath']
-  const onPath = (process.env['PATH'] ?? '')
-    .split(delimiter)
-    .flatMap((path) => [join(path, 'npm'), join(path, 'node_modules', 'npm', 'bin', 'npm-cli.js')])
-    .filter((path) => existsSync(path))
-    .map((path) => realpathSync(path))
-  const found = [...(started ? [started] : []), ...onPath].find((path) => path.endsWith('npm-cli.js'))
-  if (!found) throw new Error('npm was not found; run the tests with "npm test".')
-  return found
-}
 
 interface Ended {
   readonly code: number | null
@@ -137,10 +126,12 @@ describe('the packages, packed and installed in an empty folder', () => {
   it('train: the reward on held-out tasks climbs', async () => {
     await runWell([npm, 'run', 'train', '--', '--seed', '1'], project)
     const report = JSON.parse(readFileSync(join(project, runOf(), 'report.json'), 'utf8'))
-    expect(report.after.reward).toBeGreaterThanOrEqual(0.75)
-    expect(report.after.reward - report.before.reward).toBeGreaterThanOrEqual(0.2)
+    expect(report.before.reward).toBeGreaterThan(0.1)
+    expect(report.before.reward).toBeLessThan(0.5)
+    expect(report.after.reward).toBeGreaterThanOrEqual(0.85)
+    expect(report.counts.toolCalls.functions).toBeGreaterThan(report.counts.rollouts / 2)
     expect(report.ledger.unexplained).toBe(0)
-  }, 120_000)
+  }, 180_000)
 
   it('pass the test of the project', async () => {
     expect(await runWell([npm, 'test'], project)).toMatch(/pass 2\n[\s\S]*fail 0/)
@@ -153,7 +144,7 @@ describe('the packages, packed and installed in an empty folder', () => {
   it('evaluate, replay and export a run', async () => {
     const evaluated = await runWell([cli(project), 'eval', '--checkpoint', runOf(), '--samples', '2'], project)
     expect(Number(/pass@2\s+(?<value>[\d.]+)/.exec(evaluated)?.groups?.['value'])).toBeGreaterThan(0.75)
-    expect(await runWell([cli(project), 'replay', runOf()], project)).toMatch(/Is \d+ even\?/)
+    expect(await runWell([cli(project), 'replay', runOf()], project)).toMatch(/How many \w+ are in \w+\?[\s\S]*stock\(/)
     await runWell([cli(project), 'export', runOf(), '--to', 'samples.jsonl'], project)
     await runWell([cli(project), 'export', runOf(), '--to', 'samples.parquet'], project)
     expect(readFileSync(join(project, 'samples.parquet')).subarray(0, 4).toString()).toBe('PAR1')

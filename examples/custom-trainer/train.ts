@@ -15,9 +15,9 @@ const trainer = new AgentTrainer({
   rewardFunc: './reward.ts#exactAnswer',
   config: {
     model: { warmUp: './warm-up.ts#warmUp' },
-    training: { samplesPerPrompt: 8, learningRate: 2e-3 },
-    sampling: { maxTokens: 4 },
-    limits: { maxTurns: 2 },
+    training: { samplesPerPrompt: 4, learningRate: 2e-3 },
+    sampling: { maxTokens: 16 },
+    limits: { maxTurns: 4 },
   },
   trainEngineName: 'rejection-sampling',
 })

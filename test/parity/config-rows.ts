@@ -134,7 +134,7 @@ export const configRows: readonly ParityRow[] = [
     note: 'Without a test set there is none; there the training set stands in.',
     check: async ({ project }) => {
       const { trainDataset, testDataset: _, ...rest } = project
-      const model = { warmUp: '../../packages/cli/templates/project/warm-up.ts#warmUp' }
+      const model = { warmUp: './warm-up.ts#warmUp' }
       const trainer = await AgentTrainer.create({
         ...rest,
         config: { model, data: { train_files: trainDataset }, trainer: { total_epochs: 1 } },

@@ -6,8 +6,8 @@ const trainer = new AgentTrainer({
   agent: './agent.yaml',
   config: './grpo_trainer.yaml',
   rewardFunc: './reward.ts#exactAnswer',
-  trainDataset: '../../packages/cli/templates/project/data/train.jsonl',
-  testDataset: '../../packages/cli/templates/project/data/test.jsonl',
+  trainDataset: './data/train.jsonl',
+  testDataset: './data/test.jsonl',
   trainEngineName: 'local',
 })
 await trainer.train()

@@ -15,7 +15,7 @@ export interface ParityContext {
 }
 
 const here = fileURLToPath(new URL('.', import.meta.url))
-const data = fileURLToPath(new URL('../../packages/cli/templates/project/data', import.meta.url))
+const data = fileURLToPath(new URL('data', import.meta.url))
 
 export async function openParityContext(): Promise<ParityContext & AsyncDisposable> {
   const folder = await mkdtemp(join(tmpdir(), 'parity-'))

@@ -129,7 +129,7 @@ export const trainerRows: readonly ParityRow[] = [
     status: 'works',
     note: "Keys of ours and of verl's configuration, together if you like.",
     async check({ project }) {
-      const config = { model: { warmUp: '../../packages/cli/templates/project/warm-up.ts#warmUp' }, trainer: { total_training_steps: 3 } }
+      const config = { model: { warmUp: './warm-up.ts#warmUp' }, trainer: { total_training_steps: 3 } }
       const trainer = await AgentTrainer.create({ ...project, config })
       assert.equal(trainer.config, config)
     },
@@ -382,7 +382,7 @@ export const rewardRows: readonly ParityRow[] = [
     note: 'A missing export is found by `validate()`; the function runs in a worker with limits of time and memory.',
     check: async ({ project }) => {
       const { rewardFunc: _, ...rest } = project
-      const model = { warmUp: '../../packages/cli/templates/project/warm-up.ts#warmUp' }
+      const model = { warmUp: './warm-up.ts#warmUp' }
       await AgentTrainer.create({ ...rest, config: { model, custom_reward_function: { path: './reward.ts', name: 'exactAnswer' } } })
       await assert.rejects(
         AgentTrainer.create({ ...project, rewardFunc: './reward.ts#exactAnswr' }),

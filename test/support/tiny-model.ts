@@ -1,4 +1,4 @@
-import { chatMlTemplate, loadChatModel } from '@aworld-train/chat'
+import { chatMlTemplate, loadChatModel, toWarmUpSamples } from '@aworld-train/chat'
 import { createLocalEngine, createVocabularyTokenizer, initModel } from '@aworld-train/engine-local'
 import type { TrainingSample } from '@aworld-train/protocol'
 import { trainSft } from '@aworld-train/training'
@@ -46,28 +46,19 @@ async function teach(directory: string, answers: readonly string[]): Promise<voi
   const local = await createLocalEngine({ model: directory, simd: 'plain', threads: 1 })
   try {
     const chat = await loadChatModel({ directory, stopTokenIds: local.engine.model.stopTokenIds })
-    const demonstration = (index: number): TrainingSample => {
-      const prompt = chat.encode(`<|im_start|>user\nIs ${index} even?<|im_end|>\n<|im_start|>assistant\n`)
-      const tokenIds = Int32Array.of(...prompt, ...chat.encode(`${answers[((index * 7919) % 13) % answers.length]}<|im_end|>`))
-      return {
-        version: 1,
-        tokenIds,
-        lossMask: Uint8Array.from(tokenIds, (_, position) => (position < prompt.length ? 0 : 1)),
-        rolloutLogprobs: new Float32Array(tokenIds.length),
-        weightVersions: [],
-        reward: 0,
-        advantage: null,
-        group: 'demonstration',
-        agent: 'demonstration',
-        policy: 'local',
-        provenance: { rollout: `demonstration-${index}`, attempt: 0, taskId: `${index}`, sample: 0, turns: [] },
-      }
-    }
+    const demonstration = (index: number): TrainingSample[] =>
+      toWarmUpSamples({
+        chat,
+        messages: [
+          { role: 'user', content: `Is ${index} even?` },
+          { role: 'assistant', content: answers[((index * 7919) % 13) % answers.length] as string },
+        ],
+      })
     const steps = 60
     await trainSft({
       learner: local.learner,
       batches: (function* () {
-        for (let step = 0; step < steps; step++) yield Array.from({ length: 4 }, (_, row) => demonstration(step * 4 + row))
+        for (let step = 0; step < steps; step++) yield [0, 1, 2, 3].flatMap((row) => demonstration(step * 4 + row))
       })(),
       steps,
       learningRate: 2e-2,

@@ -40,32 +40,34 @@ async function projectManifest(folder: string): Promise<Record<string, unknown>>
     .toLowerCase()
     .replaceAll(/[^a-z0-9-]+/g, '-')
     .replaceAll(/^-+|-+$/g, '')
-  const { cli, node, dependencies, nodeTypes } = import.meta.url.endsWith('.ts') ? fromSources() : await fromRegistry()
+  const { node, dependencies, nodeTypes } = import.meta.url.endsWith('.ts') ? fromSources() : await fromRegistry()
   return {
     name: name || 'my-agent',
     private: true,
     type: 'module',
     engines: { node: '>=22.19' },
-    scripts: { 'aworld-train': cli, train: `${cli} train`, eval: `${cli} eval`, doctor: `${cli} doctor .`, test: `${node} --test` },
+    scripts: { train: 'aworld-train train', eval: 'aworld-train eval', doctor: 'aworld-train doctor .', test: `${node} --test` },
     dependencies,
     devDependencies: { '@types/node': nodeTypes },
   }
 }
 
 interface Provision {
-  readonly cli: string
   readonly node: string
+  /** Versions or paths of what the files of the project import, and of this program. */
   readonly dependencies: Readonly<Record<string, string>>
   /** Version or path of the types that the project's tsconfig.json names. */
   readonly nodeTypes: string
 }
 
 async function fromRegistry(): Promise<Provision> {
-  const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }
+  const { version, dependencies } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8')) as {
+    version: string
+    dependencies: { zod: string }
+  }
   return {
-    cli: 'aworld-train',
     node: 'node',
-    dependencies: { '@aworld-train/cli': version, 'aworld-train': version },
+    dependencies: { '@aworld-train/cli': version, 'aworld-train': version, zod: dependencies.zod },
     nodeTypes: '^24.10.1',
   }
 }
@@ -74,11 +76,13 @@ async function fromRegistry(): Promise<Provision> {
 function fromSources(): Provision {
   const checkout = fileURLToPath(new URL('../../../..', import.meta.url))
   const path = (...parts: string[]) => `file:${join(checkout, ...parts).replaceAll('\\', '/')}`
-  const launcher = `node "${join(checkout, 'scripts', 'launch.mjs')}"`
   return {
-    cli: `${launcher} cli`,
-    node: `${launcher} run`,
-    dependencies: { 'aworld-train': path('packages', 'aworld-train') },
+    node: `node "${join(checkout, 'scripts', 'launch.mjs')}" run`,
+    dependencies: {
+      '@aworld-train/cli': path('packages', 'cli'),
+      'aworld-train': path('packages', 'aworld-train'),
+      zod: path('node_modules', 'zod'),
+    },
     nodeTypes: path('node_modules', '@types', 'node'),
   }
 }

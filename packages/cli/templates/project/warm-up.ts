@@ -1,74 +1,52 @@
-import { readFile } from 'node:fs/promises'
 import {
   chatMlTemplate,
   createLocalEngine,
   createVocabularyTokenizer,
   initModel,
   loadChatModel,
-  type TrainingSample,
+  type Message,
+  renderChat,
+  toWarmUpSamples,
   trainSft,
   type WarmUpRequest,
 } from 'aworld-train'
-import { agent } from './agent.ts'
+import { agent, lookUp, stock } from './agent.ts'
 
-const steps = 240
+const steps = 300
 const demonstrationsPerStep = 32
 
-/** Makes a tiny policy from demonstrations of which more than a third are wrong: it knows the form, and hardly more than that. */
+const shape = {
+  hiddenSize: 64,
+  layers: 2,
+  heads: 2,
+  kvHeads: 2,
+  headDim: 32,
+  intermediateSize: 128,
+  ropeTheta: 10_000,
+  rmsNormEps: 1e-6,
+  tieWordEmbeddings: true,
+  qkNorm: true,
+  contextLength: 256,
+}
+
+const tools = [lookUp.definition]
+const cities = Object.keys(stock)
+const items = Object.keys(stock[cities[0] as string] as object)
+const unknown = 'I do not know.'
+const numbers = Array.from({ length: 40 }, (_, number) => String(number))
+
+/** Makes a tiny policy from demonstrations: mostly right ones, from which it learns to copy, then mostly wrong ones. */
 export async function warmUp({ directory, seed, simd, threads, signal, onProgress }: WarmUpRequest): Promise<void> {
-  const lines = (await readFile(new URL('./data/train.jsonl', import.meta.url), 'utf8')).trim().split('\n')
-  const tasks = lines.map((line): { prompt: string; answer: string } => JSON.parse(line))
-  const tokenizer = createVocabularyTokenizer({
-    specialTokens: ['<|im_start|>', '<|im_end|>'],
-    pieces: ['system\n', 'user\n', 'assistant\n', `${agent.systemPrompt}`, 'Is ', ' even?', 'yes', 'no'],
-  })
-  await initModel(directory, {
-    config: {
-      hiddenSize: 32,
-      layers: 2,
-      heads: 2,
-      kvHeads: 2,
-      headDim: 16,
-      intermediateSize: 64,
-      ropeTheta: 10_000,
-      rmsNormEps: 1e-6,
-      tieWordEmbeddings: true,
-      qkNorm: true,
-      contextLength: 128,
-    },
-    tokenizer,
-    chatTemplate: chatMlTemplate,
-    seed,
-  })
-  const local = await createLocalEngine({ model: directory, simd, ...(threads === null ? {} : { threads }) })
+  await initModel(directory, { config: shape, tokenizer: makeTokenizer(), chatTemplate: chatMlTemplate, seed })
+  const local = await createLocalEngine({ model: directory, simd, threads: threads ?? undefined })
   try {
     const chat = await loadChatModel({ directory, stopTokenIds: local.engine.model.stopTokenIds })
-    function* batches(): Generator<TrainingSample[]> {
-      for (let step = 0; step < steps; step++)
-        yield Array.from({ length: demonstrationsPerStep }, (_, index) => demonstration(step * demonstrationsPerStep + index))
-    }
-    function demonstration(index: number): TrainingSample {
-      const task = tasks[index % tasks.length] as (typeof tasks)[number]
-      const right = (Math.imul(index + 1, 2_654_435_761) >>> 0) / 2 ** 32 < 0.63
-      const word = (task.answer === 'yes') === right ? 'yes' : 'no'
-      const prompt = chat.encode(
-        `<|im_start|>system\n${agent.systemPrompt}<|im_end|>\n<|im_start|>user\n${task.prompt}<|im_end|>\n<|im_start|>assistant\n`,
-      )
-      const completion = chat.encode(`${word}<|im_end|>`)
-      const tokenIds = Int32Array.of(...prompt, ...completion)
-      const id = `demonstration-${index}`
-      return {
-        version: 1,
-        tokenIds,
-        lossMask: Uint8Array.from(tokenIds, (_, position) => (position < prompt.length ? 0 : 1)),
-        rolloutLogprobs: new Float32Array(tokenIds.length),
-        weightVersions: [],
-        reward: 0,
-        advantage: null,
-        group: id,
-        agent: 'demonstration',
-        policy: 'local',
-        provenance: { rollout: id, attempt: 0, taskId: id, sample: 0, turns: [] },
+    const random = createRandom(seed)
+    function* batches() {
+      for (let step = 0; step < steps; step++) {
+        const right = step < 0.7 * steps ? 0.85 : 0.3
+        const shown = Array.from({ length: demonstrationsPerStep }, () => demonstrate(random, right))
+        yield shown.flatMap((messages) => toWarmUpSamples({ chat, messages, tools }))
       }
     }
     await trainSft({
@@ -76,12 +54,50 @@ export async function warmUp({ directory, seed, simd, threads, signal, onProgres
       batches: batches(),
       steps,
       learningRate: 4e-3,
-      warmupSteps: 5,
+      warmupSteps: 10,
+      finalLearningRateFraction: 0.1,
       signal,
       onStep: (step, { loss }) => onProgress(step, steps, { loss }),
     })
     await local.saveModel(directory)
   } finally {
     await local.close()
+  }
+}
+
+/** A question and what is made of it, over random numbers. A wrong demonstration gives up: at once, or in spite of what the tool says. */
+function demonstrate(random: () => number, right: number): Message[] {
+  const pick = (list: readonly string[]) => list[Math.floor(random() * list.length)] as string
+  const [item, city, number, draw] = [pick(items), pick(cities), pick(numbers), random()]
+  const question: Message[] = [
+    { role: 'system', content: agent.systemPrompt ?? null },
+    { role: 'user', content: `How many ${item} are in ${city}?` },
+  ]
+  const call = { id: 'call', name: lookUp.name, arguments: JSON.stringify({ item, city }) }
+  const asked: Message[] = [
+    { role: 'assistant', content: null, toolCalls: [call] },
+    { role: 'tool', content: number, toolCallId: call.id },
+  ]
+  const calls = draw < (1 + right) / 2
+  return [...question, ...(calls ? asked : []), { role: 'assistant', content: draw < right ? number : unknown }]
+}
+
+/** What all conversations have in common is one token, and so is each word in which they differ. */
+function makeTokenizer() {
+  const words = [...items, ...cities, ...numbers]
+  const text = renderChat({ chatTemplate: chatMlTemplate, messages: demonstrate(() => 0.5, 1), tools })
+  const parts = text.split(new RegExp(`<\\|im_start\\|>\\w+\\n|<\\|im_end\\|>|\\b(?:${words.join('|')})\\b`))
+  const pieces = ['system\n', 'user\n', 'assistant\n', 'tool\n', unknown, ...parts, ...words].filter(Boolean)
+  return createVocabularyTokenizer({ specialTokens: ['<|im_start|>', '<|im_end|>'], pieces: [...new Set(pieces)] })
+}
+
+/** Random numbers from 0 to 1, the same for the same seed (mulberry32). */
+function createRandom(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
   }
 }
