@@ -15,6 +15,10 @@ const suites: Readonly<Record<string, { description: string; load: () => Promise
     description: 'CPU of a call early and late in a conversation of 32,000 tokens',
     load: async () => (await import('./suites/token-in.ts')).tokenIn,
   },
+  health: {
+    description: 'how long /health takes while many clients send the largest prompts allowed',
+    load: async () => (await import('./suites/health.ts')).health,
+  },
   gateway: {
     description: 'CPU for a call beside a bare relay, haproxy, Portkey and LiteLLM; thousands of rollouts; memory',
     load: async () => (await import('./suites/gateway.ts')).gateway,

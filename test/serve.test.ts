@@ -96,7 +96,16 @@ const rollout = (key: string, limits: RolloutRequest['limits'] = {}): RolloutReq
 
 it('serves plain clients, sessions of other programs and rollouts, and keeps what is finished over a kill', async () => {
   const first = await serve('whole', settings)
-  for (const part of ['limits of the gateway', 'maxBodyBytes', '64 MiB', 'limits of clients', 'limits of rollouts', 'concurrency'])
+  for (const part of [
+    'limits of the gateway',
+    'maxBodyBytes',
+    '8 x the largest maxPromptBytes',
+    'limits of policy',
+    '64 MiB',
+    'limits of clients',
+    'limits of rollouts',
+    'concurrency',
+  ])
     expect(first.shown()).toContain(part)
   const ask = { model: 'any', messages: [{ role: 'user' as const, content: 'Is 12 even?' }] }
   const plain = new OpenAI({ baseURL: first.baseUrl, apiKey: 'any', maxRetries: 0 })

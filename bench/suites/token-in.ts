@@ -1,10 +1,8 @@
-import { fork } from 'node:child_process'
-import { once } from 'node:events'
-import { Agent, request } from 'node:http'
-import { fileURLToPath } from 'node:url'
+import type { Agent } from 'node:http'
 import { type BenchRow, type BenchSuite, compare, type Spread, spreadOf } from '../suite.ts'
-import type { Command, Reply } from '../token-in/gateway-process.ts'
-import { callText, type Growth, resultWords, text, tools, turns } from '../token-in/workload.ts'
+import type { Reply } from '../token-in/gateway-process.ts'
+import { type ServedProcess, send, startServed } from '../token-in/served-process.ts'
+import { callText, contextTokens, type Growth, resultWords, text, tools, turns } from '../token-in/workload.ts'
 
 const conversations = 16
 const warmUps = 3
@@ -16,8 +14,8 @@ export const tokenIn: BenchSuite = {
     const rounds = Number(args[0] ?? 9)
     const rows: BenchRow[] = []
     const notes: string[] = []
-    await using gateway = await start('gateway')
-    await using echo = await start('echo')
+    await using gateway = await startServed('gateway', 2 * contextTokens)
+    await using echo = await startServed('echo', 2 * contextTokens)
     for (const growth of ['even', 'bursts'] as const) {
       const ours: Round[] = []
       const bare: Round[] = []
@@ -104,55 +102,8 @@ interface Completion {
   readonly choices: readonly { readonly message: { readonly tool_calls: readonly { readonly id: string }[] } }[]
 }
 
-function post(agent: Agent, url: string, body: string): Promise<Completion> {
-  return new Promise((resolve, reject) => {
-    const call = request(url, {
-      method: 'POST',
-      agent,
-      headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) },
-    })
-    call.on('error', reject)
-    call.on('response', (response) => {
-      const chunks: Buffer[] = []
-      response.on('error', reject)
-      response.on('data', (chunk: Buffer) => chunks.push(chunk))
-      response.on('end', () => {
-        const answer = Buffer.concat(chunks).toString()
-        if (response.statusCode === 200) resolve(JSON.parse(answer) as Completion)
-        else reject(new Error(`The gateway answered ${response.statusCode}: ${answer.slice(0, 300)}`))
-      })
-    })
-    call.end(body)
-  })
-}
-
-interface ServedProcess extends AsyncDisposable {
-  readonly agent: Agent
-  ask(command: Command): Promise<Reply>
-}
-
-async function start(kind: 'gateway' | 'echo'): Promise<ServedProcess> {
-  const child = fork(fileURLToPath(new URL('../token-in/gateway-process.ts', import.meta.url)), [kind])
-  const ended = once(child, 'exit')
-  const broken = ended.then(([code]) => {
-    throw new Error(`The measured process ended with exit code ${code}.`)
-  })
-  broken.catch(() => {})
-  const replyOf = async () => ((await Promise.race([once(child, 'message'), broken])) as [Reply])[0]
-  await replyOf()
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-  const ask = async (command: Command): Promise<Reply> => {
-    const reply = replyOf()
-    child.send(command)
-    return await reply
-  }
-  return {
-    agent,
-    ask,
-    async [Symbol.asyncDispose]() {
-      agent.destroy()
-      await ask({ do: 'stop' })
-      await ended
-    },
-  }
+async function post(agent: Agent, url: string, body: string): Promise<Completion> {
+  const { status, text: answer } = await send(agent, url, body)
+  if (status === 200) return JSON.parse(answer) as Completion
+  throw new Error(`The gateway answered ${status}: ${answer.slice(0, 300)}`)
 }

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { chatMlTemplate, loadChatModel } from '@aworld-train/chat'
 import type { TokenEngine } from '@aworld-train/core'
 import { createGateway } from '@aworld-train/gateway'
-import { callText, contextTokens, turns } from './workload.ts'
+import { callText, turns } from './workload.ts'
 import { writeWordModel } from './write-word-model.ts'
 
 /** What this process answers over IPC, one reply a request, in order. */
@@ -61,12 +61,12 @@ function sayingEngine(model: TokenEngine['model'], idsOf: (turn: number) => Int3
 
 const pieceTokens = 8
 
-async function serveGateway(): Promise<Served> {
+async function serveGateway(context: number): Promise<Served> {
   const directory = await mkdtemp(join(tmpdir(), 'aworld-train-token-in-'))
-  const model = await writeWordModel(directory, chatMlTemplate, 2 * contextTokens)
+  const model = await writeWordModel(directory, chatMlTemplate, context)
   const chat = await loadChatModel({ directory, stopTokenIds: model.stopTokenIds })
   const said = Array.from({ length: turns + 1 }, (_, turn) => Int32Array.of(...chat.encode(callText(turn)), ...model.stopTokenIds))
-  const engine = sayingEngine(model, (turn) => said[turn + 1]!)
+  const engine = sayingEngine(model, (turn) => said[(turn + 1) % said.length]!)
   const gateway = await createGateway({ models: { policy: { kind: 'token', engine, chat } }, seed: 1 })
   let sessions: ReturnType<typeof gateway.open>[] = []
   return {
@@ -129,7 +129,8 @@ async function serveEcho(): Promise<Served> {
   }
 }
 
-const served = process.argv[2] === 'echo' ? await serveEcho() : await serveGateway()
+const [kind, context] = process.argv.slice(2)
+const served = kind === 'echo' ? await serveEcho() : await serveGateway(Number(context))
 
 async function carryOut(command: Command): Promise<Reply> {
   if (command.do === 'open') return { url: served.open(command.rollout) }

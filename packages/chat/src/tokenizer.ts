@@ -23,13 +23,19 @@ export interface TextTokenizer {
   tokenId(text: string): number | null
   /** Do not write to the result: equal texts share it. */
   encode(text: string): Int32Array
+  /** As `encode`, of several texts that are wanted together. */
+  encodeAll(texts: readonly string[]): readonly Int32Array[]
   /** The ids of `text` are at hand. */
   remembers(text: string): boolean
   /**
-   * Runs `work` with texts of more than `limit` characters taken from `ready`, or from what is remembered; gives the first that is in
-   * neither instead of encoding it.
+   * Runs `work` with ids taken from `ready`, or from what is remembered. Where neither has texts of more than `limit` characters
+   * together that are wanted at once, gives the first such texts instead of encoding them.
    */
-  withReady<T>(ready: ReadonlyMap<string, Int32Array>, limit: number, work: () => T): { readonly value: T } | { readonly missing: string }
+  withReady<T>(
+    ready: ReadonlyMap<string, Int32Array>,
+    limit: number,
+    work: () => T,
+  ): { readonly value: T } | { readonly missing: readonly string[] }
   decode(ids: ArrayLike<number>, skipSpecialTokens: boolean): string
   /** Bytes of one token where the decoder joins bytes, `null` for other decoders. */
   tokenBytes: ((id: number) => Uint8Array) | null
@@ -51,10 +57,15 @@ export function createTokenizer(tokenizerText: string, config: object): TextToke
   const tokenBytes = json.decoder?.type === 'ByteLevel' ? byteTable(tokenText, new Set(added.map((token) => token.id))) : null
   const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
   const hash = createHash('sha256').update(tokenizerText).digest('hex')
-  let long: { readonly ready: ReadonlyMap<string, Int32Array>; readonly limit: number } | null = null
-  const compute = (text: string) => {
-    if (long && text.length > long.limit) throw new NotReady(text)
-    return Int32Array.from(tokenizer.encode(text, { add_special_tokens: false }).ids)
+  let wanted: { readonly ready: ReadonlyMap<string, Int32Array>; readonly limit: number } | null = null
+  const compute = (text: string) => Int32Array.from(tokenizer.encode(text, { add_special_tokens: false }).ids)
+  const encodeAll = (texts: readonly string[]): Int32Array[] => {
+    if (wanted) {
+      const { ready, limit } = wanted
+      const missing = texts.filter((text) => !ready.has(text) && !cache.has(text))
+      if (missing.reduce((sum, { length }) => sum + length, 0) > limit) throw new NotReady(missing)
+    }
+    return texts.map((text) => cache.get(text, (key) => wanted?.ready.get(key) ?? compute(key)))
   }
   return {
     source: { hash, tokenizerText, config },
@@ -62,20 +73,18 @@ export function createTokenizer(tokenizerText: string, config: object): TextToke
     specialIds,
     tokenText,
     tokenId: (text) => tokenizer.token_to_id(text) ?? null,
-    encode(text) {
-      const ready = long && text.length > long.limit ? long.ready.get(text) : undefined
-      return cache.get(text, ready ? () => ready : compute)
-    },
+    encode: (text) => encodeAll([text])[0]!,
+    encodeAll,
     remembers: (text) => cache.has(text),
     withReady(ready, limit, work) {
-      long = { ready, limit }
+      wanted = { ready, limit }
       try {
         return { value: work() }
       } catch (error) {
-        if (error instanceof NotReady) return { missing: error.text }
+        if (error instanceof NotReady) return { missing: error.texts }
         throw error
       } finally {
-        long = null
+        wanted = null
       }
     },
     decode(ids, skipSpecialTokens) {
@@ -90,11 +99,11 @@ export function createTokenizer(tokenizerText: string, config: object): TextToke
 
 /** Ends a `withReady` early. */
 class NotReady extends Error {
-  readonly text: string
+  readonly texts: readonly string[]
 
-  constructor(text: string) {
-    super('the ids of a long text are not ready')
-    this.text = text
+  constructor(texts: readonly string[]) {
+    super('the ids of long texts are not ready')
+    this.texts = texts
   }
 }
 

@@ -1,5 +1,5 @@
 import type { FinishReason, Message, ToolCall, ToolDefinition } from '@aworld-train/protocol'
-import type { RenderWorker } from './render-worker.ts'
+import type { PrepareAsyncOptions } from './prepare-async.ts'
 
 /** When a request rewrites what was recorded: branch at every rewrite, only at a new user message, or never. */
 export type HistoryPolicy = 'template' | 'loop' | 'as-sampled'
@@ -67,20 +67,23 @@ export interface ChatModel {
   /** Ids of `text`; special tokens written in it are special, none is added. */
   encode(text: string): Int32Array
   decode(ids: Int32Array | readonly number[], options?: { skipSpecialTokens?: boolean }): string
-  /** The tree of one agent in one attempt; its clock stands still at `now`. */
-  createConversation(options?: { now?: Date }): Conversation
-  /** `conversation.prepare(request)`, with texts above 16 KB encoded by the worker instead of on the event loop. */
-  prepareAsync(
-    conversation: Conversation,
-    request: PrepareRequest,
-    options: { readonly worker: RenderWorker; readonly signal?: AbortSignal | undefined },
-  ): Promise<PreparedPrompt>
+  /** The tree of one agent in one attempt. */
+  createConversation(options?: ConversationOptions): Conversation
+  /** `conversation.prepare(request)`, with texts of more than 2,048 characters encoded by the encoder instead of on the event loop. */
+  prepareAsync(conversation: Conversation, request: PrepareRequest, options: PrepareAsyncOptions): Promise<PreparedPrompt>
   createCompletionParser(options: CompletionParserOptions): CompletionParser
   /**
    * The ids with which the policy would say the last message, an assistant's, after those before it: what the template writes behind
    * the prompt, up to and with the stop token. Throws TEMPLATE_UNSUPPORTED where it writes the message otherwise.
    */
   toCompletion(request: Pick<PrepareRequest, 'messages' | 'tools'>): Int32Array
+}
+
+export interface ConversationOptions {
+  /** Its clock stands still at this time; the present by default. */
+  readonly now?: Date | undefined
+  /** Prompts whose rendered text has more bytes of UTF-8 are refused before they are encoded; unbounded by default. */
+  readonly maxPromptBytes?: number | undefined
 }
 
 export interface PrepareRequest {
@@ -104,7 +107,8 @@ export type ForcedCall = { readonly kind: 'required' } | { readonly kind: 'named
 export interface Conversation {
   /**
    * The prompt of the next turn: the deepest recorded turn that the messages extend, continued, or a branch with its reasons.
-   * Throws GATEWAY_BAD_REQUEST for messages that cannot be rendered, TEMPLATE_UNSUPPORTED for tools or a forced call that the
+   * Throws GATEWAY_BAD_REQUEST for messages that cannot be rendered, POLICY_CONTEXT_OVERFLOW for
+   * text above `maxPromptBytes`, TEMPLATE_UNSUPPORTED for tools or a forced call that the
    * template cannot write.
    */
   prepare(request: PrepareRequest): PreparedPrompt

@@ -1,34 +1,35 @@
-import type { RenderWorker } from '@aworld-train/chat'
-import { createRenderWorker } from '@aworld-train/chat'
+import { createEncoder, type Encoder } from '@aworld-train/chat'
 import { expect, test } from 'vitest'
 import { countTokens } from './count-tokens.ts'
 import { chatCompletions } from './dialects/chat-completions/index.ts'
 import { createResponseMemory } from './dialects/responses/memory.ts'
 import { createModelTable } from './models/model-table.ts'
+import { createPacer } from './pacer.ts'
 import { createSessionState } from './session-state.ts'
 import { lookupTool, sessionRequest, startGateway } from './testing/start-gateway.ts'
 
 const callOf = (body: object) => chatCompletions.decode(body, JSON.stringify(body), createResponseMemory())
 const signal = new AbortController().signal
 
-async function counting(renderWorker: RenderWorker, started: Awaited<ReturnType<typeof startGateway>>) {
+async function counting(encoder: Encoder, started: Awaited<ReturnType<typeof startGateway>>) {
   const models = createModelTable({
     models: { tiny: { kind: 'token', engine: started.engine, chat: started.chat } },
     aliases: { '*': 'tiny' },
   })
-  const agent = createSessionState(sessionRequest(), models).agents.get('agent')!
-  return (body: object) => countTokens({ models, agent, renderWorker, signal }, callOf(body))
+  const session = createSessionState(sessionRequest(), models)
+  const agent = session.agents.get('agent')!
+  return (body: object) => countTokens({ models, session, agent, encoder, pacer: createPacer(), signal }, callOf(body))
 }
 
-test('a long prompt is encoded by the worker, to the same number of tokens as its call has', async () => {
+test('a long prompt is encoded by the encoder, to the same number of tokens as its call has', async () => {
   await using started = await startGateway({ say: () => 'Fine.' })
-  await using worker = createRenderWorker()
+  await using encoder = createEncoder()
   const lengths: number[] = []
-  const watched: RenderWorker = {
-    ...worker,
-    async encode(source, text, stop) {
-      const ids = await worker.encode(source, text, stop)
-      if (ids) lengths.push(ids.length)
+  const watched: Encoder = {
+    ...encoder,
+    async encode(request) {
+      const ids = await encoder.encode(request)
+      lengths.push(...ids.map(({ length }) => length))
       return ids
     },
   }
@@ -43,8 +44,8 @@ test('a long prompt is encoded by the worker, to the same number of tokens as it
 
 test('what a forced call adds to the prompt is counted', async () => {
   await using started = await startGateway({ say: () => ' {"name": "gold"}}\n</tool_call>' })
-  await using worker = createRenderWorker()
-  const count = await counting(worker, started)
+  await using encoder = createEncoder()
+  const count = await counting(encoder, started)
   const body = { messages: [{ role: 'user', content: 'Gold?' }], tools: [lookupTool] }
   const plain = await count(body)
   expect(await count({ ...body, tool_choice: 'required' })).toBeGreaterThan(plain)

@@ -33,6 +33,11 @@ export function checkMethod(path: string, method: string | undefined, methods: r
   throw new TrainError('GATEWAY_BAD_REQUEST', message, { details: { param: null, status: 405, allow: methods.join(', ') } })
 }
 
+/** A GATEWAY_BAD_REQUEST for a body that is not read. */
+export function bodyTooLarge(maxBytes: number): TrainError {
+  return badRequest(`The body is larger than ${maxBytes} bytes; shorten the conversation, or raise maxBodyBytes.`, null, 413)
+}
+
 /** A GATEWAY_INPUT_UNSUPPORTED that names the part, as a path such as `messages[2].content[0].type`. */
 export function unsupportedInput(kind: string, param: string): TrainError {
   const message = `"${param}" is "${kind}"; the policy reads text only. Send text in its place.`

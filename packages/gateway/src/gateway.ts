@@ -1,5 +1,5 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { createRenderWorker } from '@aworld-train/chat'
+import { createEncoder } from '@aworld-train/chat'
 import type { PolicySession, SessionRequest } from '@aworld-train/core'
 import { openHttpServer } from '@aworld-train/http'
 import { TrainError } from '@aworld-train/protocol'
@@ -16,6 +16,7 @@ import { createModelTable } from './models/model-table.ts'
 import { createExposition } from './observe/exposition.ts'
 import { createObserver } from './observe/observer.ts'
 import { defaultLimits, type Gateway, type GatewayOptions, type GatewayWarning } from './options.ts'
+import { createPacer } from './pacer.ts'
 import { createRecorder } from './pass-through/recorder.ts'
 import { createPauses } from './pauses.ts'
 import type { GatewayParts } from './served-call.ts'
@@ -36,7 +37,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const models = createModelTable(options)
   const recorder = createRecorder()
   const frozen = await openFrozenClients(models.all.filter((model) => model.kind === 'frozen'))
-  const renderWorker = createRenderWorker()
+  const encoder = createEncoder()
   const parts: GatewayParts = {
     models,
     seed,
@@ -46,7 +47,8 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     limits,
     logger,
     history: createHistoryWatch(warn),
-    renderWorker,
+    encoder,
+    pacer: createPacer(),
     recorder,
     frozen,
   }
@@ -166,7 +168,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       const closed = listening.close()
       await Promise.all(Array.from(sessions.values(), ({ session }) => session.close()))
       listening.server.closeAllConnections()
-      await Promise.all([recorder.close(), frozen.close(), renderWorker.close()])
+      await Promise.all([recorder.close(), frozen.close(), encoder.close()])
       await closed
     },
   }

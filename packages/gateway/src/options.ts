@@ -5,8 +5,8 @@ import type { ModelRoute } from './models/routes.ts'
 
 /** Explicit limits of the HTTP side; nothing here bounds how long a completion may take. */
 export interface GatewayLimits extends HttpLimits {
-  /** Largest request body, in bytes. */
-  readonly maxBodyBytes: number
+  /** Largest request body, in bytes; `null`: 8 times the largest prompt of the model and at least 1 MiB, 64 MiB for models that render themselves. */
+  readonly maxBodyBytes: number | null
   readonly maxHeaderBytes: number
   /** A client must have sent its headers by then. */
   readonly headersTimeoutMs: number
@@ -25,7 +25,7 @@ export interface GatewayLimits extends HttpLimits {
 
 export const defaultLimits: GatewayLimits = {
   maxSockets: 32_768,
-  maxBodyBytes: 64 * 1024 * 1024,
+  maxBodyBytes: null,
   maxHeaderBytes: 32 * 1024,
   headersTimeoutMs: 30_000,
   requestTimeoutMs: 300_000,

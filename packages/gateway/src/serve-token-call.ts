@@ -1,8 +1,11 @@
 import { CallAborted } from './active-call.ts'
 import { add } from './counters.ts'
 import { refuseAlternatives } from './dialects/token-logprobs.ts'
+import { bodyTooLarge } from './failure.ts'
 import type { TokenModel } from './models/model-table.ts'
 import { chooseModel } from './models/model-table.ts'
+import { maxBodyBytes } from './models/size-limits.ts'
+import { largeBodyBytes } from './pacer.ts'
 import { type Outcome, sampleTurn } from './sample-turn.ts'
 import { type ServedCall, settleDelivery } from './served-call.ts'
 import { constrain } from './stages/constrain.ts'
@@ -11,8 +14,11 @@ import { sendNothing } from './stages/encode.ts'
 
 /** A call to a model that is given token ids: it is decoded, rendered, sampled, parsed and recorded before its answer ends. */
 export async function serveTokenCall({ options, active, progress }: ServedCall, given: TokenModel | null): Promise<void> {
-  const { parts, agent, dialect, body, response, observed } = options
-  const { counters, gate, models } = parts
+  const { parts, session, agent, dialect, body, response, observed } = options
+  const { counters, gate, limits, models, pacer } = parts
+  if (given && limits.maxBodyBytes === null && body.length > maxBodyBytes(given)) throw bodyTooLarge(maxBodyBytes(given))
+  const pace = body.length > largeBodyBytes ? () => pacer.pass(session, active.signal) : undefined
+  if (pace) await pace()
   const call = decode(dialect, body, agent.memory, agent.bodies)
   // Where only such models are served, the name is read here, with all the rest.
   const model = given ?? (chooseModel(models, agent, call.model ?? undefined) as TokenModel)
@@ -28,7 +34,7 @@ export async function serveTokenCall({ options, active, progress }: ServedCall, 
   observed.admitted()
   let outcome: Outcome
   try {
-    outcome = await sampleTurn(options, { model, call, constraint, active, arrival, progress })
+    outcome = await sampleTurn(options, { model, call, constraint, active, arrival, pace, progress })
   } finally {
     gate.leave()
   }

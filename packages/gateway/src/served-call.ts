@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import type { RenderWorker } from '@aworld-train/chat'
+import type { Encoder } from '@aworld-train/chat'
 import type { Turn } from '@aworld-train/protocol'
 import type { ActiveCall } from './active-call.ts'
 import type { Dialect } from './call.ts'
@@ -10,6 +10,7 @@ import type { HistoryWatch } from './history-watch.ts'
 import type { ModelTable } from './models/model-table.ts'
 import type { CallObservation, Observer } from './observe/observer.ts'
 import type { GatewayLimits, GatewayLogger } from './options.ts'
+import type { Pacer } from './pacer.ts'
 import type { Recorder } from './pass-through/recorder.ts'
 import type { AgentState, SessionState } from './session-state.ts'
 import type { Answer } from './stages/encode.ts'
@@ -24,8 +25,10 @@ export interface GatewayParts {
   readonly limits: GatewayLimits
   readonly logger: GatewayLogger | undefined
   readonly history: HistoryWatch
-  /** Encodes long prompts in a thread of its own. */
-  readonly renderWorker: RenderWorker
+  /** Encodes long texts in a thread of its own. */
+  readonly encoder: Encoder
+  /** Large bodies are read and rendered one after another. */
+  readonly pacer: Pacer
   /** Reads the answers of chat engines; its thread starts with the first of them. */
   readonly recorder: Recorder
   readonly frozen: FrozenClients

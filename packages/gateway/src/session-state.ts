@@ -7,6 +7,7 @@ import { type Budget, createBudget } from './budget.ts'
 import { createResponseMemory, type ResponseMemory } from './dialects/responses/memory.ts'
 import { badRequest } from './failure.ts'
 import type { Model, ModelTable, TokenModel } from './models/model-table.ts'
+import { maxPromptBytes } from './models/size-limits.ts'
 import { createRecordTokens, type RecordTokens } from './pass-through/record-tokens.ts'
 import type { Recorder } from './pass-through/recorder.ts'
 import type { BodyMemory } from './stages/read-json-body.ts'
@@ -159,11 +160,12 @@ export function holdTurns(agent: AgentState, { request }: SessionState): Turn[] 
   return agent.turns
 }
 
-export function holdRecord(agent: AgentState, session: SessionState, { name, chat }: TokenModel): HeldRecord {
+export function holdRecord(agent: AgentState, session: SessionState, model: TokenModel): HeldRecord {
+  const { name, chat } = model
   const turns = holdTurns(agent, session)
   let conversation = agent.conversations.get(name)
   if (!conversation) {
-    conversation = chat.createConversation({ now: agent.now })
+    conversation = chat.createConversation({ now: agent.now, maxPromptBytes: maxPromptBytes(model) })
     agent.conversations.set(name, conversation)
   }
   return { agent, turns, conversation }

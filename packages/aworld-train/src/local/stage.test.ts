@@ -7,11 +7,11 @@ import { openStage } from './stage.ts'
 
 const model = fileURLToPath(new URL('../../../../examples/periodic-table/model', import.meta.url))
 
-const openQuietly = (program: AgentProgram & { close?(): Promise<void> }, models: object = {}) =>
+const openQuietly = (program: AgentProgram & { close?(): Promise<void> }, settings: object = {}) =>
   openStage({
     model,
     plan: {
-      config: parseLocalConfig({ engine: { threads: 1, simd: 'plain' }, concurrency: 1, models }).config,
+      config: parseLocalConfig({ engine: { threads: 1, simd: 'plain' }, concurrency: 1, ...settings }).config,
       seed: 1,
       program,
       agentDirectory: '.',
@@ -37,33 +37,40 @@ it('ends the connections of an agent that holds some', async () => {
   expect(closed).toBe(1)
 })
 
-it('answers any name with the policy, unless there are frozen models that a name may mean', async () => {
+/** What one call to a stage is answered, and how many reached the engine. */
+async function ask(settings: object, content = 'Gold?') {
   const program: AgentProgram = { agents: [{ name: 'agent', trainable: true }], run: async () => ({ answer: null, messages: [] }) }
-  const ask = async (models: object) => {
-    const stage = await openQuietly(program, models)
-    try {
-      const sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 2, stop: [], seed: 0 }
-      const session = stage.gateway.open({
-        rollout: 'a',
-        attempt: 0,
-        taskId: 'a',
-        sample: 0,
-        policy: stage.local.engine.name,
-        sampling,
-        agents: program.agents,
-      })
-      const { baseUrl } = session.endpoint('agent')
-      const body = JSON.stringify({ model: 'lagre', messages: [{ role: 'user', content: 'Gold?' }] })
-      const response = await fetch(`${baseUrl}/chat/completions`, { method: 'POST', body })
-      return { status: response.status, text: await response.text(), calls: stage.engineCalls() }
-    } finally {
-      await stage.close()
-    }
+  const stage = await openQuietly(program, settings)
+  try {
+    const sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 2, stop: [], seed: 0 }
+    const session = stage.gateway.open({
+      rollout: 'a',
+      attempt: 0,
+      taskId: 'a',
+      sample: 0,
+      policy: stage.local.engine.name,
+      sampling,
+      agents: program.agents,
+    })
+    const { baseUrl } = session.endpoint('agent')
+    const body = JSON.stringify({ model: 'lagre', messages: [{ role: 'user', content }] })
+    const response = await fetch(`${baseUrl}/chat/completions`, { method: 'POST', body })
+    return { status: response.status, text: await response.text(), calls: stage.engineCalls() }
+  } finally {
+    await stage.close()
   }
+}
+
+it('answers any name with the policy, unless there are frozen models that a name may mean', async () => {
   expect(await ask({})).toMatchObject({ status: 200, calls: 1 })
-  const refused = await ask({ large: { baseUrl: 'http://127.0.0.1:9/v1', model: 'large-2026' } })
+  const refused = await ask({ models: { large: { baseUrl: 'http://127.0.0.1:9/v1', model: 'large-2026' } } })
   expect(refused).toMatchObject({ status: 404, calls: 0, text: expect.stringContaining('model_not_found') })
   expect(refused.text).toMatch(/lagre.*large.*mean/)
+})
+
+it('refuses a prompt of more bytes than the configuration allows', async () => {
+  const long = await ask({ model: { maxPromptBytes: 300 } }, 'Gold? '.repeat(50))
+  expect(long).toMatchObject({ status: 400, calls: 0, text: expect.stringContaining('a prompt may have 300 (maxPromptBytes)') })
 })
 
 it('refuses agents whose models nobody serves, and a frozen model under the name of the policy', async () => {
@@ -72,5 +79,5 @@ it('refuses agents whose models nobody serves, and a frozen model under the name
   await expect(openQuietly(program)).rejects.toMatchObject({ code: 'CONFIG_INVALID', message: expect.stringContaining('"judge"') })
   const other = { baseUrl: 'http://127.0.0.1:9/v1', model: 'large-2026' }
   const named = { agents: [], run: program.run }
-  await expect(openQuietly(named, { model: other })).rejects.toMatchObject({ message: expect.stringContaining('models.model') })
+  await expect(openQuietly(named, { models: { model: other } })).rejects.toMatchObject({ message: expect.stringContaining('models.model') })
 })

@@ -66,7 +66,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const counted = countCalls(local.engine)
   const { name } = local.engine.model
   const side = await openAgentSide(stack, {
-    policy: { kind: 'token', engine: counted.engine, chat },
+    policy: { kind: 'token', engine: counted.engine, chat, maxPromptBytes: config.model.maxPromptBytes },
     name,
     models: config.models,
     seed,

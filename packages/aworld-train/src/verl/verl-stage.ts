@@ -79,7 +79,7 @@ export async function openVerlStage(options: VerlStageOptions): Promise<VerlStag
   const answers = createChannelAnswers()
   const rolloutTimeoutMs = settings.limits.timeoutMs ?? settings.rolloutTimeoutMs
   const side = await openAgentSide(stack, {
-    policy: { kind: 'token', engine: counted.engine, chat: () => engine.chat() },
+    policy: { kind: 'token', engine: counted.engine, chat: () => engine.chat(), maxPromptBytes: settings.model.maxPromptBytes },
     name,
     models: settings.models,
     seed: plan.seed,

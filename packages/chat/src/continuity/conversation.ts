@@ -1,6 +1,7 @@
 import { type Message, type ToolCall, TrainError } from '@aworld-train/protocol'
 import { endsInReasoning, type ReasoningTags } from '../reasoning-tags.ts'
 import type { ChatRenderer, ToolSet } from '../render/chat-renderer.ts'
+import { RenderingTooLong } from '../render/compile-template.ts'
 import { contentText } from '../render/template-messages.ts'
 import { forcedPrefix } from '../syntax/forced-prefix.ts'
 import type { ToolCallSyntax } from '../syntax/syntax.ts'
@@ -11,6 +12,7 @@ import { createMarks, type Marks } from './marks.ts'
 import { findDivergence, type HistoryMatch, historyOf, isEmpty, matchHistory, pathTo } from './match-history.ts'
 import { CallIds } from './match-message.ts'
 import { completed, cutBehindPrefill, type Prefill, splitPrefill, withMarkBehind, withPrefill } from './prefill.ts'
+import { checkPromptSize, withinPromptSize } from './prompt-size.ts'
 import { compareSkeletons, cutAtMark, endOf, type Skeleton } from './skeleton.ts'
 import { type Continuation, continuation, type RecordedTurn, type RuleSettings } from './skeleton-rule.ts'
 
@@ -21,6 +23,8 @@ export interface ConversationSettings extends RuleSettings {
   readonly syntax: ToolCallSyntax | null
   readonly policy: HistoryPolicy
   readonly now: Date
+  /** Rendered text of more bytes is refused; sampled texts count as their marks. */
+  readonly maxPromptBytes: number
 }
 
 /** What a request asks for, read once. */
@@ -120,6 +124,8 @@ class ConversationTree implements Conversation {
 
   #read({ messages, tools, toolsJson, forced }: PrepareRequest): Asked {
     const { given, prefill } = splitPrefill(messages)
+    // Tools are read before they are rendered, which takes longer; a template prints about as much as there is of them.
+    if (toolsJson !== undefined) checkPromptSize([toolsJson], this.#settings.maxPromptBytes)
     const toolSet = this.#settings.renderer.toolSet(tools, toolsJson)
     if (toolSet.value) requireCalls(this.#settings)
     return { given, prefill, tools: toolSet, forced }
@@ -232,32 +238,40 @@ class ConversationTree implements Conversation {
     return pieces && cutAtMark(pieces, marks)
   }
 
-  /** A prompt in pieces, its prefill at the end. */
+  /** A prompt in pieces, its prefill at the end. Throws POLICY_CONTEXT_OVERFLOW for one of too many bytes. */
   #render(messages: readonly Message[], prefill: Prefill | null, tools: ToolSet): string[] {
-    if (prefill === null) return this.#pieces(messages, tools, true)
-    const { end } = this.#marks
-    const pieces = this.#pieces([...messages, withMarkBehind(prefill, end)], tools, false)
-    const before = cutBehindPrefill(pieces, end, contentText(prefill, this.#settings.renderer.form))
-    if (before !== null) return before
-    throw new TrainError('GATEWAY_BAD_REQUEST', 'The chat template cannot continue a trailing assistant message; leave it out.')
+    return withinPromptSize(this.#settings.maxPromptBytes, () => {
+      if (prefill === null) return this.#pieces(messages, tools, true)
+      const { end } = this.#marks
+      const pieces = this.#pieces([...messages, withMarkBehind(prefill, end)], tools, false)
+      const before = cutBehindPrefill(pieces, end, contentText(prefill, this.#settings.renderer.form))
+      if (before !== null) return before
+      throw new TrainError('GATEWAY_BAD_REQUEST', 'The chat template cannot continue a trailing assistant message; leave it out.')
+    })
   }
 
+  /** Throws RenderingTooLong once there is more than a prompt may have. */
   #pieces(messages: readonly Message[], tools: ToolSet, addGenerationPrompt: boolean): string[] {
-    const { renderer, now } = this.#settings
+    const { renderer, now, maxPromptBytes } = this.#settings
     const sampledIds = this.#sampledIds.size === 0 ? undefined : this.#sampledIds
-    return renderer.renderPieces({ messages, tools, addGenerationPrompt, now, sampledIds })
+    const maxCharacters = maxPromptBytes + cutCharacters
+    return renderer.renderPieces({ messages, tools, addGenerationPrompt, now, sampledIds, maxCharacters })
   }
 }
 
-/** `null` where the messages cannot be rendered. */
+/** `null` where the messages cannot be rendered with marks in them; a prompt that is too large stays an error. */
 function unlessRaised(render: () => string[]): string[] | null {
   try {
     return render()
   } catch (error) {
-    if (error instanceof TrainError) return null
+    const isTooLarge = error instanceof TrainError && error.code === 'POLICY_CONTEXT_OVERFLOW'
+    if ((error instanceof TrainError && !isTooLarge) || error instanceof RenderingTooLong) return null
     throw error
   }
 }
+
+/** More than a mark and what a template writes behind the message that ends in it, which are cut off again. */
+const cutCharacters = 1_024
 
 function requireCalls({ probe }: ConversationSettings): void {
   if (probe.syntax !== null) return

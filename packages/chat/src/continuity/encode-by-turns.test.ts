@@ -37,9 +37,9 @@ describe.each(kinds)('%j', async (how) => {
     const encoded: string[] = []
     const spied = {
       ...tokenizer,
-      encode(text: string) {
-        if (!tokenizer.remembers(text)) encoded.push(text)
-        return tokenizer.encode(text)
+      encodeAll(texts: readonly string[]) {
+        encoded.push(...texts.filter((text) => !tokenizer.remembers(text)))
+        return tokenizer.encodeAll(texts)
       },
     }
     encodeByTurns(history + turn(5), spied, stops)

@@ -1,6 +1,6 @@
 import type { TextTokenizer } from '../tokenizer.ts'
 
-/** With more new text than this the whole is encoded at once, which a worker can do. */
+/** With more new text than this the whole is encoded at once: its turns may be many and small, and each would be looked up. */
 const mostNewCharacters = 16_384
 
 /**
@@ -8,11 +8,16 @@ const mostNewCharacters = 16_384
  * so that a branch costs what is new in it.
  */
 export function encodeByTurns(text: string, tokenizer: TextTokenizer, stops: ReadonlyMap<number, string>): Int32Array {
-  const turns = splitBehindStops(text, stops)
+  const turns: TurnText[] = []
   let unknown = 0
-  for (const { text: turn } of turns) if (!tokenizer.remembers(turn)) unknown += turn.length
-  if (turns.length < 3 || unknown > mostNewCharacters) return tokenizer.encode(text).slice()
-  const encoded = turns.map((turn) => ({ ids: tokenizer.encode(turn.text), stop: turn.stop }))
+  for (const turn of splitBehindStops(text, stops)) {
+    turns.push(turn)
+    if (!tokenizer.remembers(turn.text)) unknown += turn.text.length
+    if (unknown > mostNewCharacters) return tokenizer.encode(text).slice()
+  }
+  if (turns.length < 3) return tokenizer.encode(text).slice()
+  const ids = tokenizer.encodeAll(turns.map((turn) => turn.text))
+  const encoded = turns.map(({ stop }, index) => ({ ids: ids[index]!, stop }))
   // A tokenizer that reads a stop token otherwise in front of some text has to see the whole.
   if (encoded.some(({ ids, stop }) => stop !== null && ids[0] !== stop)) return tokenizer.encode(text).slice()
   const whole = new Int32Array(encoded.reduce((sum, { ids, stop }) => sum + ids.length - (stop === null ? 0 : 1), 0))
@@ -33,20 +38,17 @@ interface TurnText {
   readonly stop: number | null
 }
 
-function splitBehindStops(text: string, stops: ReadonlyMap<number, string>): TurnText[] {
-  if (stops.size === 0) return [{ text, stop: null }]
+function* splitBehindStops(text: string, stops: ReadonlyMap<number, string>): Generator<TurnText> {
   const idOf = new Map([...stops].map(([id, stop]) => [stop, id]))
   const longestFirst = [...idOf.keys()].sort((a, b) => b.length - a.length).map(escaped)
-  const turns: TurnText[] = []
   let start = 0
   let end = 0
   let before: number | null = null
-  for (const { 0: stop, index } of text.matchAll(new RegExp(longestFirst.join('|'), 'g'))) {
+  for (const { 0: stop, index } of longestFirst.length === 0 ? [] : text.matchAll(new RegExp(longestFirst.join('|'), 'g'))) {
     end = index + stop.length
-    turns.push({ text: text.slice(start, end), stop: before })
+    yield { text: text.slice(start, end), stop: before }
     start = index
     before = idOf.get(stop) ?? null
   }
-  if (end < text.length) turns.push({ text: text.slice(start), stop: before })
-  return turns
+  if (end < text.length) yield { text: text.slice(start), stop: before }
 }

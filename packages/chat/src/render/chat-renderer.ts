@@ -2,6 +2,7 @@ import { type Message, type ToolDefinition, TrainError } from '@aworld-train/pro
 import { readJson } from '../json/json-text.ts'
 import { TextCache } from '../text-cache.ts'
 import type { ChatTemplate } from './chat-template.ts'
+import { RenderingTooLong } from './compile-template.ts'
 import { pythonJson } from './python-text.ts'
 import { type MessageForm, type SampledIds, toTemplateMessages } from './template-messages.ts'
 import { Dictionary, fromJson, type Value } from './values.ts'
@@ -20,6 +21,8 @@ export interface RenderOptions {
   readonly addGenerationPrompt: boolean
   readonly now: Date
   readonly sampledIds?: SampledIds | undefined
+  /** A longer text is given up: throws RenderingTooLong. */
+  readonly maxCharacters?: number | undefined
 }
 
 /** A template with what its probe found; renders messages. */
@@ -43,7 +46,7 @@ const noTools: ToolSet = { key: '', parts: [], value: null }
 
 export function createChatRenderer(templates: ModelTemplates, form: MessageForm): ChatRenderer {
   const cache = new TextCache<ToolSet>(cachedToolCharacters)
-  const renderPieces = ({ messages, tools, addGenerationPrompt, now, sampledIds }: RenderOptions) => {
+  const renderPieces = ({ messages, tools, addGenerationPrompt, now, sampledIds, maxCharacters }: RenderOptions) => {
     const template = tools.value && templates.toolUse ? templates.toolUse : templates.default
     try {
       return template.renderPieces({
@@ -51,9 +54,10 @@ export function createChatRenderer(templates: ModelTemplates, form: MessageForm)
         tools: tools.value as Value[] | null,
         addGenerationPrompt,
         now,
+        maxCharacters,
       })
     } catch (cause) {
-      if (cause instanceof TrainError) throw cause
+      if (cause instanceof TrainError || cause instanceof RenderingTooLong) throw cause
       const reason = cause instanceof Error ? cause.message : String(cause)
       throw new TrainError('GATEWAY_BAD_REQUEST', `The chat template cannot render these messages: ${reason}`, { cause })
     }

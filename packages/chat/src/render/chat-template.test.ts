@@ -49,6 +49,14 @@ test.each(Object.entries(renderings.templates))('renders as jinja2: %s', async (
   expect(text).toBe(expected.text ?? null)
 })
 
+test('a rendering ends where it has more characters than are wanted', () => {
+  const template = compileTemplate('{% for m in messages %}{{ m.upper() }}{% endfor %}', tokens)
+  const input = { messages: ['one', 'two', 3], tools: null, addGenerationPrompt: false, now }
+  expect(() => template.render(input)).toThrow('upper')
+  expect(() => template.render({ ...input, maxCharacters: 5 })).toThrow('the text has more than 5 characters')
+  expect(template.render({ ...input, messages: ['one', 'two'], maxCharacters: 6 })).toBe('ONETWO')
+})
+
 const tool = member(conversations, 'lossless tools')!
 const tools = member(tool, 'tools')!
 const data = fromJson(member(tools.kind === 'array' ? tools.items[0]! : tools, 'function')!)

@@ -14,6 +14,8 @@ export interface RenderInput {
   readonly tools: Value
   readonly addGenerationPrompt: boolean
   readonly now: Date
+  /** A longer text is given up: throws RenderingTooLong. */
+  readonly maxCharacters?: number | undefined
 }
 
 /** The template of a model, compiled once. */
@@ -50,13 +52,13 @@ export function compileTemplate(
   const hash = createHash('sha256')
     .update(JSON.stringify([normalised, specialTokens, templateArguments]))
     .digest('hex')
-  const renderPieces = ({ messages, tools, addGenerationPrompt, now }: RenderInput) => {
+  const renderPieces = ({ messages, tools, addGenerationPrompt, now, maxCharacters }: RenderInput) => {
     const variables = new Map(fixed)
     variables.set('strftime_now', new Callable(([format]) => formatTime(now, pythonString(format))))
     variables.set('messages', messages)
     variables.set('tools', tools)
     variables.set('add_generation_prompt', addGenerationPrompt)
-    return program.run(variables)
+    return program.run(variables, maxCharacters)
   }
   return { source: normalised, hash, renderPieces, render: (input) => renderPieces(input).join('') }
 }

@@ -9,8 +9,40 @@ import { Callable, iterate, type Keywords, Loop, truthy, type Value } from './va
 type Execute = (frame: Frame) => string
 
 export interface Program {
-  /** The text in pieces: one for each turn of a loop that is not in another, and what stands between them. */
-  run(variables: ReadonlyMap<string, Value>): string[]
+  /**
+   * The text in pieces: one for each turn of a loop that is not in another, and what stands between them. Throws RenderingTooLong
+   * when they have more than `maxCharacters`.
+   */
+  run(variables: ReadonlyMap<string, Value>, maxCharacters?: number): string[]
+}
+
+/** Ends a rendering early. */
+export class RenderingTooLong extends Error {
+  /** What there is by then. */
+  readonly characters: number
+
+  constructor(characters: number, maxCharacters: number) {
+    super(`the text has more than ${maxCharacters} characters`)
+    this.characters = characters
+  }
+}
+
+/** What has been printed. */
+class Pieces {
+  readonly texts: string[] = []
+  readonly #maxCharacters: number
+  #characters = 0
+
+  constructor(maxCharacters: number) {
+    this.#maxCharacters = maxCharacters
+  }
+
+  add(text: string): void {
+    if (text === '') return
+    this.texts.push(text)
+    this.#characters += text.length
+    if (this.#characters > this.#maxCharacters) throw new RenderingTooLong(this.#characters, this.#maxCharacters)
+  }
 }
 
 /** Compiles the statements of a parsed template into functions, once. Throws SyntaxError naming a feature that is not supported. */
@@ -18,22 +50,22 @@ export function compileProgram(body: readonly Tree.Node[]): Program {
   const scope = new Scope(null)
   const emit = compilePieces(body, scope)
   return {
-    run(variables) {
+    run(variables, maxCharacters = Number.POSITIVE_INFINITY) {
       const run: Run = { signal: 'none' }
       const frame = new Frame(scope.names.size, null, run)
       for (const [name, value] of variables) {
         const slot = scope.names.get(name)
         if (slot !== undefined) frame.slots[slot] = value
       }
-      const pieces: string[] = []
+      const pieces = new Pieces(maxCharacters)
       emit(frame, pieces)
-      return pieces
+      return pieces.texts
     },
   }
 }
 
 /** Adds a statement's text to the pieces of the whole. */
-type Emit = (frame: Frame, pieces: string[]) => void
+type Emit = (frame: Frame, pieces: Pieces) => void
 
 function compilePieces(body: readonly Tree.Node[], scope: Scope): Emit {
   if (body.some(interrupts)) return whole(compileBlock(body, scope))
@@ -54,10 +86,8 @@ function compilePiece(node: Tree.Node, scope: Scope): Emit {
 
 const whole =
   (execute: Execute): Emit =>
-  (frame, pieces) => {
-    const text = execute(frame)
-    if (text !== '') pieces.push(text)
-  }
+  (frame, pieces) =>
+    pieces.add(execute(frame))
 
 const silent: Execute = () => ''
 
@@ -101,9 +131,9 @@ function compileStatement(node: Tree.Node, scope: Scope): Execute {
     case 'For': {
       const emit = compileLoop(node as Tree.For, scope)
       return (frame) => {
-        const pieces: string[] = []
+        const pieces = new Pieces(Number.POSITIVE_INFINITY)
         emit(frame, pieces)
-        return joined(pieces)
+        return joined(pieces.texts)
       }
     }
     case 'Set':
@@ -193,8 +223,7 @@ function compileLoop({ loopvar, iterable, body, defaultBlock }: Tree.For, outer:
       const turn = new Frame(scope.names.size, frame, run)
       bindLoop(turn, loop)
       bind(turn, items[index])
-      const text = execute(turn)
-      if (text !== '') pieces.push(text)
+      pieces.add(execute(turn))
       if (run.signal === 'none') {
         isElse = false
         continue
@@ -203,7 +232,7 @@ function compileLoop({ loopvar, iterable, body, defaultBlock }: Tree.For, outer:
       run.signal = 'none'
       if (stops) break
     }
-    if (isElse) pieces.push(otherwise(frame) as string)
+    if (isElse) pieces.add(otherwise(frame) as string)
   }
 }
 

@@ -43,6 +43,26 @@ test('servers of others, third parties and their modes become routes of the gate
   await Promise.all([vllm.close(), sglang.close()])
 })
 
+test('the largest prompt of a model is the one of its settings, else that of its context', async () => {
+  const directory = await modelFolder()
+  const server = await createToyVllm()
+  const vllm = { kind: 'vllm', urls: [server.url], folder: './model', contextLength: 64 }
+  const { opened } = await open(directory, { small: { ...vllm, maxPromptBytes: 50 }, standard: vllm })
+  const gateway = await createGateway({ models: Object.fromEntries(opened.map(({ name, route }) => [name, route])), seed: 1 })
+  const agents = [{ name: 'agent', trainable: true }]
+  const sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 2, stop: [], seed: 0 }
+  const session = gateway.open({ rollout: 'a', attempt: 0, taskId: 'a', sample: 0, policy: 'small', sampling, agents })
+  const refusal = async (model: string) => {
+    const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'x'.repeat(2_000) }] })
+    const response = await fetch(`${session.endpoint('agent').baseUrl}/chat/completions`, { method: 'POST', body })
+    return ((await response.json()) as { error: { message: string } }).error.message
+  }
+  expect(await refusal('small')).toContain('a prompt may have 50 (maxPromptBytes)')
+  expect(await refusal('standard')).toContain('a prompt may have 1024 (maxPromptBytes)')
+  await gateway.close()
+  await server.close()
+})
+
 test('a gateway is ready while one of its servers takes calls, and says which do not', async () => {
   const directory = await modelFolder()
   const servers = [await createToyVllm(), await createToyVllm()]

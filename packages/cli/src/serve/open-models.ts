@@ -75,7 +75,12 @@ async function openRemote(
     history: config.history,
     templateArguments: model.templateArguments,
   })
-  return { name, route: { kind: 'token', engine, chat, ...(policy !== null && { policy }) }, description, publish }
+  return {
+    name,
+    route: { kind: 'token', engine, chat, maxPromptBytes: model.maxPromptBytes, ...(policy !== null && { policy }) },
+    description,
+    publish,
+  }
 }
 
 const described = (name: string, folder: string, contextLength: number | null, directory: string) =>
@@ -96,7 +101,7 @@ function openChannel(name: string, settings: ChannelModel, { config, directory, 
   const tokenizer = path === null ? 'its tokenizer is sent by it' : `tokenizer of ${path}`
   return {
     name,
-    route: { kind: 'token', engine, chat: engine.chat },
+    route: { kind: 'token', engine, chat: engine.chat, maxPromptBytes: settings.maxPromptBytes },
     description: `sampled by the trainer that connects, ${tokenizer}`,
     publish: null,
     channel: { engine, settings },
@@ -125,7 +130,7 @@ async function openModel(name: string, model: ServeModel, options: OpenModelsOpt
     })
     return {
       name,
-      route: { kind: 'token', engine, chat },
+      route: { kind: 'token', engine, chat, maxPromptBytes: model.maxPromptBytes },
       description: `${path}, ${tier.simd} SIMD, ${tier.threads} threads`,
       publish: null,
     }

@@ -18,9 +18,16 @@ function bytes(value: number): string {
   return `${Number.isInteger(scaled) ? scaled : scaled.toFixed(1)} ${units[unit]}`
 }
 
+/** Of limits that follow from the models. */
+const derived: Readonly<Record<string, string>> = {
+  maxBodyBytes: '8 x the largest maxPromptBytes, at least 1 MiB',
+  maxPromptBytes: '16 B for each token of context',
+}
+
 /** Limits as a person reads them, by what their names end in. */
-export function limitRows(limits: Readonly<Record<string, number>>): (readonly [string, string])[] {
+export function limitRows(limits: Readonly<Record<string, number | null>>): (readonly [string, string])[] {
   return Object.entries(limits).map(([name, value]) => {
+    if (value === null) return [name, derived[name] ?? 'none']
     if (name.endsWith('Bytes')) return [name, bytes(value)]
     if (name.endsWith('Ms')) return [name, value % 1_000 === 0 ? `${value / 1_000} s` : `${value} ms`]
     return [name, String(value)]

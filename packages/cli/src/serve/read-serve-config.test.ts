@@ -164,4 +164,8 @@ test('limits are printed in the units of a person', () => {
     ['keepMs', '1500 ms'],
     ['maxSockets', '10'],
   ])
+  expect(limitRows({ maxBodyBytes: null, maxPromptBytes: null })).toEqual([
+    ['maxBodyBytes', '8 x the largest maxPromptBytes, at least 1 MiB'],
+    ['maxPromptBytes', '16 B for each token of context'],
+  ])
 })

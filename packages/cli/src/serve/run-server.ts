@@ -130,8 +130,10 @@ function describe({ config, models, gateway, adminToken, clients, rollouts }: Ru
   const clientLimits = config.clients && { maxCallsInFlight: config.clients.maxCallsInFlight, maxKeptTurns: config.clients.maxKeptTurns }
   if (clientLimits) limits.push(`limits of clients\n${toTable(limitRows(clientLimits), '  ')}`)
   if (rolloutLimits) limits.push(`limits of rollouts\n${toTable(limitRows(rolloutLimits), '  ')}`)
-  for (const [name, model] of Object.entries(config.models))
-    if ('urls' in model) limits.push(`limits of ${name}\n${toTable(limitRows(model.limits), '  ')}`)
+  for (const [name, model] of Object.entries(config.models)) {
+    const own = { ...('maxPromptBytes' in model && { maxPromptBytes: model.maxPromptBytes }), ...('urls' in model && model.limits) }
+    if (Object.keys(own).length > 0) limits.push(`limits of ${name}\n${toTable(limitRows(own), '  ')}`)
+  }
   return `${toTable(rows)}limits of the gateway\n${limits.join('')}Ctrl-C ends\n`
 }
 

@@ -45,7 +45,8 @@ export const GatewaySettings = z.strictObject({
   limits: z
     .strictObject({
       maxSockets: count.default(32_768),
-      maxBodyBytes: count.default(64 * 1024 * 1024),
+      /** `null`: 8 x `maxPromptBytes` of the model with the largest and at least 1 MiB; 64 MiB beside models that render on their own side. */
+      maxBodyBytes: count.nullable().default(null),
       maxHeaderBytes: z
         .int()
         .min(1024)
@@ -66,6 +67,9 @@ export const GatewaySettings = z.strictObject({
 /** Given to every rendering of the chat template, such as `{ enable_thinking: false }`. */
 const templateArguments = z.record(z.string().min(1), z.json()).default({})
 
+/** Prompts of more bytes are refused before they are encoded, as too long for the context; `null`: 16 for each token of context. */
+const maxPromptBytes = count.nullable().default(null)
+
 const LocalModel = z.strictObject({
   kind: z.literal('local'),
   /** Hugging Face folder of the model. */
@@ -76,6 +80,7 @@ const LocalModel = z.strictObject({
   /** Calls that sample at once; `null`: what fits into a gigabyte, at most 64. */
   maxRows: count.nullable().default(null),
   templateArguments,
+  maxPromptBytes,
 })
 
 export const RemoteLimits = z.strictObject({
@@ -104,6 +109,7 @@ const remote = {
   templateArguments,
   /** Longest conversation in tokens; `null`: that of config.json in `folder`. */
   contextLength: count.nullable().default(null),
+  maxPromptBytes,
   /** Name that the servers know the model or the adapter by; `null`: its name here. */
   served: z.string().min(1).nullable().default(null),
   /** Name of the LoRA adapter that the model is, beside another model of the same servers; `null`: the base weights. */
@@ -138,6 +144,7 @@ export const ChannelModel = z.strictObject({
   rolloutTimeoutMs: ms.nullable().default(null),
   /** Longest answer of one model call, in tokens; `null`: what is left of a row's response. */
   maxCompletionTokens: count.nullable().default(null),
+  maxPromptBytes,
 })
 export type ChannelModel = z.infer<typeof ChannelModel>
 

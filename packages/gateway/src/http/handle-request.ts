@@ -8,8 +8,9 @@ import { countTokens } from '../count-tokens.ts'
 import type { Counters } from '../counters.ts'
 import { dialectOf, dialects } from '../dialects/index.ts'
 import { sideRequest } from '../dialects/side-requests.ts'
-import { badRequest, checkMethod, toHttpFailure, unknownUrl } from '../failure.ts'
+import { badRequest, bodyTooLarge, checkMethod, toHttpFailure, unknownUrl } from '../failure.ts'
 import type { FixedAddresses } from '../fixed-addresses.ts'
+import { largestBodyBytes } from '../models/size-limits.ts'
 import { serveCall } from '../serve-call.ts'
 import type { GatewayParts } from '../served-call.ts'
 import type { AgentState, SessionState } from '../session-state.ts'
@@ -46,18 +47,23 @@ function checkRoom({ request, calls, recordings }: SessionState, counters: Count
   throw new TrainError('GATEWAY_OVERLOADED', message)
 }
 
-async function readCallBody(request: IncomingMessage, response: ServerResponse, { limits, counters }: GatewayParts): Promise<Buffer> {
+async function readCallBody(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { limits, counters, models }: GatewayParts,
+): Promise<Buffer> {
   const { 'content-encoding': encoding = 'identity' } = request.headers
   if (encoding.toLowerCase() !== 'identity')
     throw badRequest(`The body is compressed ("${encoding.slice(0, 40)}"); send it as it is, without content-encoding.`, null, 415)
+  const maxBytes = limits.maxBodyBytes ?? largestBodyBytes(models)
   try {
-    return await readBody(request, response, limits.maxBodyBytes)
+    return await readBody(request, response, maxBytes)
   } catch (error) {
     if (!(error instanceof BodyError)) throw error
     // A client that has ended its side was counted with its socket.
     if (error.reason === 'too-large' || !request.socket.readableEnded) counters.refusals[error.reason]++
     if (error.reason === 'incomplete') throw badRequest(`${error.message}.`)
-    throw badRequest(`${error.message}; shorten the conversation, or raise maxBodyBytes.`, null, 413)
+    throw bodyTooLarge(maxBytes)
   }
 }
 
@@ -71,24 +77,24 @@ interface Asked {
   readonly response: ServerResponse
 }
 
-async function serveSide(parts: GatewayParts, { agent }: Grant, { route: { path }, request, response }: Asked): Promise<void> {
+async function serveSide(parts: GatewayParts, { session, agent }: Grant, { route: { path }, request, response }: Asked): Promise<void> {
   const { method = '' } = request
   const side = sideRequest(path)
   if (!side) {
     parts.counters.refusals['wrong-path']++
     throw badRequest(`"${path.slice(0, 100)}" is not served; known are /models, ${[...dialects.keys()].join(', ')}.`, null, 404)
   }
+  const { models, encoder, pacer } = parts
   const left = new AbortController()
+  const { signal } = left
   response.once('close', () => left.abort(badRequest('The client left before its tokens were counted.')))
-  const { models, renderWorker } = parts
-  const count = (call: ModelCall) => countTokens({ models, agent, renderWorker, signal: left.signal }, call)
-  const json = await side({
-    method,
-    path,
-    readBody: () => readCallBody(request, response, parts),
-    memory: agent.memory,
-    countTokens: count,
-  })
+  const countedBody = async () => {
+    const body = await readCallBody(request, response, parts)
+    await pacer.pass(session, signal)
+    return body
+  }
+  const count = (call: ModelCall) => countTokens({ models, session, agent, encoder, pacer, signal }, call)
+  const json = await side({ method, path, readBody: countedBody, memory: agent.memory, countTokens: count })
   sendText(response, 200, 'application/json', json)
 }
 

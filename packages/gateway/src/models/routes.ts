@@ -9,6 +9,8 @@ export interface TokenRoute {
   readonly chat: ChatModel | (() => ChatModel)
   /** Which of several policies of one engine, such as a LoRA adapter; the base weights where absent. */
   readonly policy?: string | undefined
+  /** Rendered prompts of more bytes of UTF-8 are refused before they are encoded, as too long for the context; 16 a token of context by default. */
+  readonly maxPromptBytes?: number | null | undefined
 }
 
 /** A policy that renders on its own side and reports ids and logprobs: bytes pass through. */

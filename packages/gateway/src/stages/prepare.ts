@@ -1,19 +1,20 @@
 import type { ForcedCall, PreparedPrompt } from '@aworld-train/chat'
-import type { SessionRequest } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import type { ModelCall } from '../call.ts'
 import { add } from '../counters.ts'
 import type { TokenModel } from '../models/model-table.ts'
 import { responseRoom } from '../response-room.ts'
 import type { GatewayParts } from '../served-call.ts'
-import { type HeldRecord, markDelivered } from '../session-state.ts'
+import { type HeldRecord, markDelivered, type SessionState } from '../session-state.ts'
 
 export interface PrepareOptions {
   readonly held: HeldRecord
   readonly call: ModelCall
   readonly model: TokenModel
-  readonly parts: Pick<GatewayParts, 'counters' | 'history' | 'renderWorker'>
-  readonly request: Pick<SessionRequest, 'rollout' | 'maxResponseTokens'>
+  readonly parts: Pick<GatewayParts, 'counters' | 'history' | 'encoder'>
+  readonly session: SessionState
+  /** Awaited before a rendering. */
+  readonly pace: (() => Promise<void>) | undefined
   /** Ends the wait for a long prompt. */
   readonly signal: AbortSignal
 }
@@ -24,22 +25,24 @@ export async function prepare({
   call,
   model: { engine, chat },
   parts,
-  request: session,
+  session,
+  pace,
   signal,
 }: PrepareOptions): Promise<PreparedPrompt> {
   const { turns, conversation, agent } = held
+  const { request: limits } = session
   const { messages, tools, toolsJson } = call
   const isAbandoned = (turn: number) => turns[turn]?.delivered === 'abandoned'
   const request = { messages, tools, toolsJson, forced: forcedCall(call), isAbandoned }
-  const prepared = await chat.prepareAsync(conversation, request, { worker: parts.renderWorker, signal })
+  const prepared = await chat.prepareAsync(conversation, request, { encoder: parts.encoder, owner: session, signal, pace })
   const { model } = engine
   const { length } = prepared.promptTokenIds
   if (length >= model.contextLength) {
     const message = `The conversation has ${length} tokens, the context of "${model.name}" ${model.contextLength}; shorten it, or use a model with a longer context.`
     throw new TrainError('POLICY_CONTEXT_OVERFLOW', message, { details: { stopReason: 'context-overflow', param: 'messages' } })
   }
-  if (responseRoom(turns, prepared, session) < 1) {
-    const message = `Rollout "${session.rollout}" has used the ${session.maxResponseTokens} tokens that a conversation may have from its first answer on; raise maxResponseTokens, or make the agent say and read less.`
+  if (responseRoom(turns, prepared, limits) < 1) {
+    const message = `Rollout "${limits.rollout}" has used the ${limits.maxResponseTokens} tokens that a conversation may have from its first answer on; raise maxResponseTokens, or make the agent say and read less.`
     throw new TrainError('POLICY_CONTEXT_OVERFLOW', message, { details: { stopReason: 'context-overflow', param: 'messages' } })
   }
   markDelivered(turns, prepared.matched)
@@ -47,7 +50,7 @@ export async function prepare({
   if (prepared.parent !== null) counters.continuations++
   for (const reason of prepared.branchReasons) add(counters.branches, reason)
   for (const kind in prepared.tolerated) add(counters.tolerated, kind, prepared.tolerated[kind])
-  if (prepared.divergence) history.diverged({ rollout: session.rollout, agent: agent.name }, prepared.divergence)
+  if (prepared.divergence) history.diverged({ rollout: limits.rollout, agent: agent.name }, prepared.divergence)
   return prepared
 }
 

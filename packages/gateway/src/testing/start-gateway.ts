@@ -21,6 +21,7 @@ export interface StartOptions
   /** A list is said in order of arrival. */
   readonly say: readonly Say[] | ((request: GenerateRequest, call: number) => Say | Promise<Say>)
   readonly contextLength?: number
+  readonly maxPromptBytes?: number
   /** ChatML by default. */
   readonly template?: string
   readonly history?: HistoryPolicy
@@ -38,7 +39,7 @@ export interface Started extends AsyncDisposable {
 
 /** A gateway on a real port before a scripted engine, with a real tokenizer and template; disposes of all of it. */
 export async function startGateway(given: StartOptions): Promise<Started> {
-  const { say, contextLength, health, constraints, template = chatMlTemplate, history, seed = 1, ...options } = given
+  const { say, contextLength, maxPromptBytes, health, constraints, template = chatMlTemplate, history, seed = 1, ...options } = given
   const directory = await mkdtemp(join(tmpdir(), 'gateway-test-'))
   const model = await writeTinyModel({ directory, template, ...(contextLength !== undefined && { contextLength }) })
   const chat = await loadChatModel({ directory, stopTokenIds: model.stopTokenIds, history })
@@ -51,7 +52,7 @@ export async function startGateway(given: StartOptions): Promise<Started> {
     script: typeof say === 'function' ? async (request, call) => toCompletion(await say(request, call)) : say.map(toCompletion),
   })
   const gateway = await createGateway({
-    models: { [model.name]: { kind: 'token', engine: { ...engine, constraints, ...(health && { health }) }, chat } },
+    models: { [model.name]: { kind: 'token', engine: { ...engine, constraints, ...(health && { health }) }, chat, maxPromptBytes } },
     aliases: { '*': model.name },
     seed,
     ...options,

@@ -29,6 +29,7 @@ export function renderServeYaml(
         graceMs: settings.graceMs,
         rolloutTimeoutMs: timeoutMs ?? settings.rolloutTimeoutMs,
         maxCompletionTokens: settings.maxCompletionTokens,
+        maxPromptBytes: settings.model.maxPromptBytes,
       },
       ...Object.fromEntries(Object.entries(settings.models).map(([key, frozen]) => [key, { kind: 'frozen', ...frozen }])),
     },

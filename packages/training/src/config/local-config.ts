@@ -98,6 +98,8 @@ export const LocalConfig = z.strictObject({
       history: z.enum(['template', 'loop', 'as-sampled']).default('loop'),
       /** Given to every rendering of the chat template, such as `{ enable_thinking: false }`. */
       templateArguments: z.record(z.string().min(1), z.json()).default({}),
+      /** Prompts of more bytes are refused before they are encoded; `null`: 16 for each token of context. */
+      maxPromptBytes: z.int().min(1).nullable().default(null),
     })
     .prefault({}),
   /** Models that are not trained, by the name that agents ask for. */

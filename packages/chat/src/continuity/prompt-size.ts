@@ -1,0 +1,31 @@
+import { TrainError } from '@aworld-train/protocol'
+import { RenderingTooLong } from '../render/compile-template.ts'
+
+/** Throws POLICY_CONTEXT_OVERFLOW for texts that have more bytes of UTF-8 together than a prompt may. */
+export function checkPromptSize(texts: readonly string[], maxBytes: number): void {
+  let characters = 0
+  for (const { length } of texts) characters += length
+  // A unit of UTF-16 is one to three bytes: most prompts need no count.
+  if (3 * characters <= maxBytes) return
+  let bytes = 0
+  for (const text of texts) bytes += Buffer.byteLength(text)
+  if (bytes > maxBytes) throw tooLarge(`${bytes} bytes`, maxBytes)
+}
+
+/** What `render` gives where that is not too large. Throws POLICY_CONTEXT_OVERFLOW, also where `render` gave up. */
+export function withinPromptSize(maxBytes: number, render: () => string[]): string[] {
+  let pieces: string[]
+  try {
+    pieces = render()
+  } catch (error) {
+    if (error instanceof RenderingTooLong) throw tooLarge(`at least ${error.characters} bytes`, maxBytes)
+    throw error
+  }
+  checkPromptSize(pieces, maxBytes)
+  return pieces
+}
+
+function tooLarge(size: string, maxBytes: number): TrainError {
+  const message = `The text of the conversation has ${size}, and a prompt may have ${maxBytes} (maxPromptBytes); shorten it, use a model with a longer context, or raise maxPromptBytes.`
+  return new TrainError('POLICY_CONTEXT_OVERFLOW', message, { details: { stopReason: 'context-overflow', param: 'messages' } })
+}

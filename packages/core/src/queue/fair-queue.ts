@@ -1,0 +1,36 @@
+/** What several owners wait for; they take turns, so that one with many items delays each other by one at a time. */
+export interface FairQueue<T> {
+  add(owner: unknown, item: T): void
+  /** Takes an item out again that nobody waits for any more. */
+  remove(owner: unknown, item: T): void
+  /** The item whose turn it is, taken out; `undefined` where none waits. */
+  next(): T | undefined
+}
+
+export function createFairQueue<T>(): FairQueue<T> {
+  /** In the order in which the owners have their next turn. */
+  const waiting = new Map<unknown, Set<T>>()
+  return {
+    add(owner, item) {
+      const items = waiting.get(owner)
+      if (items) items.add(item)
+      else waiting.set(owner, new Set([item]))
+    },
+    remove(owner, item) {
+      const items = waiting.get(owner)
+      items?.delete(item)
+      if (items?.size === 0) waiting.delete(owner)
+    },
+    next() {
+      for (const [owner, items] of waiting) {
+        waiting.delete(owner)
+        for (const item of items) {
+          items.delete(item)
+          if (items.size > 0) waiting.set(owner, items)
+          return item
+        }
+      }
+      return undefined
+    },
+  }
+}

@@ -1,0 +1,23 @@
+import type { Model, ModelTable } from './model-table.ts'
+import type { TokenRoute } from './routes.ts'
+
+/** English has four bytes a token, and hardly any text sixteen: what is longer would not fit into the context. */
+const promptBytesPerToken = 16
+/** JSON writes a byte of text in up to six, and has names beside. */
+const bodyBytesPerPromptByte = 8
+const smallestBodyLimit = 1024 * 1024
+/** Of models that render on their own side: bytes pass through to them. */
+const passedBodyLimit = 64 * 1024 * 1024
+
+/** Largest rendered prompt in bytes of UTF-8. */
+export function maxPromptBytes({ engine, maxPromptBytes }: Pick<TokenRoute, 'engine' | 'maxPromptBytes'>): number {
+  return maxPromptBytes ?? promptBytesPerToken * engine.model.contextLength
+}
+
+/** Largest request body for a model, where the gateway's options name none. */
+export function maxBodyBytes(model: Model): number {
+  return model.kind === 'token' ? Math.max(smallestBodyLimit, bodyBytesPerPromptByte * maxPromptBytes(model)) : passedBodyLimit
+}
+
+/** As `maxBodyBytes`, for a request whose model is not known yet. */
+export const largestBodyBytes = ({ all }: ModelTable): number => Math.max(...all.map(maxBodyBytes))
