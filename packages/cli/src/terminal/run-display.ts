@@ -126,7 +126,7 @@ function createTextDisplay(stream: NodeJS.WriteStream, live: LiveLine | null): R
           const reward = event.metrics['rewardMean']
           if (reward !== undefined) rewards.push(reward)
           if (bar?.label === 'train') Object.assign(bar, { done: event.step, notes: [`reward ${reward?.toFixed(3) ?? 'missing'}`] })
-          draw()
+          draw(true)
           if (event.step === event.steps) endBar()
           break
         }
