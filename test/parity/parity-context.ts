@@ -28,6 +28,7 @@ export async function openParityContext(): Promise<ParityContext & AsyncDisposab
     testDataset: join(data, 'test.jsonl'),
     runPath: folder,
     trainEngineName: 'local',
+    onEvent() {},
   }
   const train = async () => {
     const trainer = new AgentTrainer(project)

@@ -93,7 +93,7 @@ const others = ({ config = {} }: ProjectChanges) =>
 /** The project's training in this process, with options of the run over those of its file. */
 export async function openTrainer({ folder }: TinyProject, options: Partial<AgentTrainerOptions> = {}): Promise<AgentTrainer> {
   const { default: definition } = (await import(join(folder, 'aworld-train.config.ts'))) as { default: AgentTrainerOptions }
-  return new AgentTrainer({ ...definition, baseDirectory: folder, ...options })
+  return new AgentTrainer({ ...definition, baseDirectory: folder, onEvent() {}, ...options })
 }
 
 /** Every episode of the newest run. */

@@ -15,6 +15,7 @@ import type { AgentSource } from './load/load-agent.ts'
 import { firstFailure } from './local/first-failure.ts'
 import type { InferenceReport } from './local/inference.ts'
 import { LocalTrainer } from './local/local-trainer.ts'
+import { progressLines } from './progress-lines.ts'
 import { takesRunOptions } from './run-options.ts'
 import type { DryRunReport } from './verl/dry-run.ts'
 import { VerlTrainer } from './verl/verl-trainer.ts'
@@ -57,7 +58,8 @@ export class AgentTrainer {
     this.runPath = runPath
     this.trainEngineName = trainEngineName
     this.trainProcessor = createProcessor(registry, trainEngineName, runPath)
-    if (takesRunOptions(this.trainProcessor)) this.trainProcessor.useRunOptions(run)
+    const { onEvent = progressLines((line) => void process.stderr.write(`${line}\n`)) } = run
+    if (takesRunOptions(this.trainProcessor)) this.trainProcessor.useRunOptions({ ...run, onEvent })
   }
 
   /** Constructs and validates. */

@@ -19,6 +19,7 @@ export interface RunOptions {
   readonly steps?: number | undefined
   /** Chooses checkpoints; never the test set. */
   readonly validationDataset?: unknown
+  /** Called with what happens, in place of the lines about it that go to stderr otherwise; `() => {}` is silent. */
   readonly onEvent?: ((event: RunEvent) => void) | undefined
 }
 

@@ -1,0 +1,39 @@
+import type { RunEvent } from '@aworld-train/protocol'
+
+/** Tells how a run goes in plain lines: one of each step and evaluation, five of a phase that takes long. */
+export function progressLines(print: (line: string) => void): (event: RunEvent) => void {
+  let phase = { name: '', done: 0 }
+  return (event) => {
+    switch (event.type) {
+      case 'run-start':
+        print(`run ${event.path}${event.resumedFromStep === null ? '' : `, resumed after step ${event.resumedFromStep}`}`)
+        break
+      case 'phase-progress': {
+        const { done, total } = event
+        if (phase.name !== event.phase) phase = { name: event.phase, done: 0 }
+        if (done < total && done - phase.done < total / 5) break
+        phase.done = done
+        const metrics = Object.entries(event.metrics).map(([name, value]) => `, ${name} ${value.toPrecision(3)}`)
+        print(`${event.phase} ${done}/${total}${metrics.join('')}`)
+        break
+      }
+      case 'step-end':
+        print(`step ${event.step}/${event.steps}, reward ${event.metrics['rewardMean']?.toFixed(3) ?? 'missing'}`)
+        break
+      case 'evaluation-end': {
+        const { reward, low, high, rollouts = 0, failed } = event.metrics
+        const interval = low === undefined || high === undefined ? '' : ` [${low.toFixed(3)}, ${high.toFixed(3)}]`
+        print(
+          `${event.name}: reward ${reward?.toFixed(3) ?? 'missing'}${interval} on ${rollouts} rollouts${failed ? `, ${failed} failed` : ''}`,
+        )
+        break
+      }
+      case 'warning-raised':
+        print(`warning: ${event.message}`)
+        break
+      case 'run-end':
+        print(`run ${event.status}`)
+        break
+    }
+  }
+}
