@@ -120,8 +120,13 @@ describe('a training with verl', () => {
   it('goes on from the checkpoint after the trainer was killed, and counts nothing twice', async () => {
     writeFileSync(faults, '{"killInStep": 2}')
     await expect(trainer().made.train()).rejects.toMatchObject({ code: 'TRAINER_PROCESS_DIED' })
+    const failed = JSON.parse(readFileSync(join(runOf(), 'report.json'), 'utf8')) as RunReport
     const again = trainer()
     const report = await again.made.train()
+    expect(report.counts.modelCalls.agent).toBe(report.counts.rollouts)
+    expect(report.counts.modelCalls.gateway).toBeGreaterThan(failed.counts.modelCalls.gateway)
+    expect(report.counts.modelCalls.gateway).toBeGreaterThanOrEqual(report.counts.modelCalls.agent)
+    expect(report.times.wallMs).toBeGreaterThan(failed.times.wallMs)
     expect(again.events[0]).toMatchObject({ type: 'run-start', resumedFromStep: 1 })
     expect(report.status).toBe('finished')
     expect(report.curve.map(({ step }) => step)).toEqual([1, 2, 3])
