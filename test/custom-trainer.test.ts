@@ -153,6 +153,8 @@ describe('a trainer of one’s own', () => {
     const unawaited = { closes, awaits: false }
     expect(await train(project, (policy) => policy.rollout(policy.trainTasks), unawaited)).toHaveLength(16)
     await expect(train(project, (policy) => policy.saveModel('..'), unawaited)).rejects.toMatchObject({ code: 'CONFIG_INVALID' })
+    const helper = async (policy: OpenPolicy) => await policy.saveModel('..')
+    await expect(train(project, helper, unawaited)).rejects.toMatchObject({ code: 'CONFIG_INVALID' })
     const forgetful = (policy: OpenPolicy) => {
       void policy.rollout(policy.trainTasks)
       void policy.learner.publish()

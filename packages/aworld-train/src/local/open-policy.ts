@@ -1,5 +1,6 @@
 import { mkdir } from 'node:fs/promises'
 import { dirname, relative } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { type Learner, stableHash, type TokenEngine } from '@aworld-train/core'
 import { type Episode, type EvaluationResult, type RunEvent, type RunReport, type Task, TrainError } from '@aworld-train/protocol'
 import { createOpenLoop, createWork, type LocalConfig, type RolloutOptions } from '@aworld-train/training'
@@ -60,8 +61,10 @@ export async function openPolicy(plan: LocalPlan, { trainer, ...request }: OpenP
   const disposed = Promise.withResolvers<void>()
   const hash = stableHash([trainer, configurationHash(plan)])
   const closed = inLocalRun(plan, { ...request, configurationHash: hash }, async (run) => {
-    const { policy, close } = createPolicy(plan, run, request.signal)
+    let closing: Promise<void> | null = null
+    const { policy, close } = createPolicy(plan, run, { signal: request.signal, closing: () => closing })
     const dispose = () => {
+      closing = closed
       disposed.resolve()
       return closed
     }
@@ -78,7 +81,13 @@ interface PolicyParts {
   close(): Promise<void>
 }
 
-function createPolicy(plan: LocalPlan, run: LocalRun, signal: AbortSignal): PolicyParts {
+interface PolicyLife {
+  readonly signal: AbortSignal
+  /** Resolves when the run is closed; `null` before somebody closes it. */
+  closing(): Promise<void> | null
+}
+
+function createPolicy(plan: LocalPlan, run: LocalRun, { signal, closing }: PolicyLife): PolicyParts {
   const { path, store, stage, onEvent } = run
   const { engine } = stage.local
   const progress = createRolloutProgress(onEvent)
@@ -100,15 +109,23 @@ function createPolicy(plan: LocalPlan, run: LocalRun, signal: AbortSignal): Poli
   let finishing: Promise<RunReport> | undefined
   let isEnded = false
 
-  /** `method` while the run is open; whoever closes it waits for its end. */
+  /** `method` while the run is open; whoever closes it waits for its end. What fails without being awaited does not end the process. */
   const whileOpen =
     <Arguments extends unknown[], Result>(method: (...input: Arguments) => Promise<Result>) =>
     (...input: Arguments): Promise<Result> => {
-      if (!isEnded) return work.run(() => method(...input))
-      const message =
-        'The training of this policy has ended, and its run is closed; open a policy in train(), and await what it is asked for.'
-      return Promise.reject(new TrainError('POLICY_UNAVAILABLE', message))
+      const result = work.run(() => (isEnded ? Promise.reject(endedError()) : method(...input))).catch(afterClosing)
+      result.catch(() => {})
+      return result
     }
+
+  /** Who returns a promise without `await` listens to it when the policy is closed; it may not be rejected before. */
+  async function afterClosing(error: unknown): Promise<never> {
+    await closing()?.then(
+      () => setImmediate(),
+      () => {},
+    )
+    throw error
+  }
 
   async function saveModel(name: string): Promise<string> {
     const directory = await checkpointPath(path, name)
@@ -169,6 +186,12 @@ function createPolicy(plan: LocalPlan, run: LocalRun, signal: AbortSignal): Poli
     },
   }
 }
+
+const endedError = () =>
+  new TrainError(
+    'POLICY_UNAVAILABLE',
+    'The training of this policy has ended, and its run is closed; open a policy in train(), and await what it is asked for.',
+  )
 
 /** Shows how far the rollouts of a phase are, and their mean reward so far; keys of rollouts begin with their phase. */
 function createRolloutProgress(emit: (event: RunEvent) => void) {
