@@ -102,7 +102,7 @@ async function commandPage(): Promise<string> {
     '',
     'Generated from `packages/cli/src/commands` by `npm run generate`.',
     '',
-    'Type `npx aworld-train train …`, in a project of yours or, once `npm start` has installed it, in a clone of this repository.',
+    'Type `npx aworld-train train …`, in a project of yours or in a clone of this repository.',
     '',
     `${exitCodesText} After 130 and 141 \`train\` resumes; at a terminal it prints the command.`,
   ]
