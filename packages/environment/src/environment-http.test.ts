@@ -117,6 +117,16 @@ describe('a request to a remote server', () => {
     expect(seen[0]).toBe('Bearer abc')
   })
 
+  it('is refused with the status of a service that is none of MCP', async () => {
+    const http = createServer((_, response) => response.writeHead(404).end('no such page')).listen(0, '127.0.0.1')
+    cleanups.push(() => http.close())
+    await once(http, 'listening')
+    const url = `http://127.0.0.1:${(http.address() as AddressInfo).port}/mpc`
+    await expect(lease(environment(), 'a', { url })).rejects.toMatchObject({
+      message: expect.stringMatching(/"remote".*no such page \(HTTP 404\).*Check its url/),
+    })
+  })
+
   it('is given the time that the configuration names, where the service is slow to start', async () => {
     const { url: service } = await startServer(['--http', 'modern'])
     const slow = createTcpServer((socket) => {

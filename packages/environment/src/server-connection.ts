@@ -1,6 +1,6 @@
 import type { ToolDefinition, ToolResult } from '@aworld-train/protocol'
 import { TrainError } from '@aworld-train/protocol'
-import { Client, type PriorDiscovery, ProtocolError, SdkError, SdkErrorCode, type Tool } from '@modelcontextprotocol/client'
+import { Client, type PriorDiscovery, ProtocolError, SdkError, SdkErrorCode, SdkHttpError, type Tool } from '@modelcontextprotocol/client'
 import { childEnvironment } from './child-environment.ts'
 import type { ResolvedOptions } from './environment-options.ts'
 import { createHttpTransport, InvalidAnswerError } from './http-transport.ts'
@@ -246,7 +246,8 @@ function reasonOf(error: unknown): string {
   const messages: string[] = []
   for (let one = error; one instanceof Error && messages.length < 5; one = one.cause ?? (one as AggregateError).errors?.[0]) {
     const { message, code } = one as NodeJS.ErrnoException
-    const text = message || code || one.name
+    const status = one instanceof SdkHttpError && !/\b\d{3}\b/.test(message) ? ` (HTTP ${one.status})` : ''
+    const text = `${message || code || one.name}${status}`
     if (!messages.some((other) => other.includes(text))) messages.push(text)
   }
   return messages.length ? messages.join(': ') : String(error)
