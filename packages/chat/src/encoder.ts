@@ -151,13 +151,11 @@ export function createEncoder(): Encoder {
   return encoder
 }
 
-const again = { details: { retryAfterSeconds: 1 } }
-
 function ended(cause: unknown): TrainError {
   const why = cause instanceof Error ? `: ${cause.message}` : ''
   const message = `The thread that encodes prompts ended twice over this one${why}; send the request again, or make it shorter.`
-  return new TrainError('GATEWAY_OVERLOADED', message, { ...again, cause })
+  return new TrainError('GATEWAY_OVERLOADED', message, { cause })
 }
 
 const closedError = () =>
-  new TrainError('GATEWAY_OVERLOADED', 'The gateway has closed, and encodes nothing more; send the request to another.', again)
+  new TrainError('GATEWAY_OVERLOADED', 'The gateway has closed, and encodes nothing more; send the request to another.')

@@ -7,7 +7,6 @@ export { addCount, mergeCounts, type TokenCounts, totalCount } from './ledger/to
 export { createLedger, type LedgerAccumulator } from './ledger/token-ledger.ts'
 export { checkLoss } from './loss/check-loss.ts'
 export { aggregateLoss, type ClipRange, isClipped, k3Divergence, ppoClipGradient, ppoClipLoss } from './loss/policy-loss.ts'
-export { createFairQueue, type FairQueue } from './queue/fair-queue.ts'
 export { type MeanInterval, meanWithInterval, passAtK, wilsonInterval } from './statistics/statistics.ts'
 export { stableHash, stableStringify, taskHash } from './text/stable-hash.ts'
 export { didYouMean, suggest } from './text/suggest.ts'
@@ -23,4 +22,5 @@ export {
 } from './trajectory/to-training-samples.ts'
 export { createTokenReport, type TokenReportBuilder, tokenReport } from './trajectory/token-report.ts'
 export { type UntrainedEpisodeOptions, untrainedEpisode } from './trajectory/untrained-episode.ts'
+export { createFairQueue, type FairQueue } from './waiting/fair-queue.ts'
 export { createWaitingLine, type WaitingLine } from './waiting/waiting-line.ts'

@@ -4,33 +4,54 @@ import { createPacer } from './pacer.ts'
 
 const { signal } = new AbortController()
 
-test('one passes in each turn of the event loop, the first at once', async () => {
-  const pacer = createPacer()
-  const passed: number[] = []
-  const all = [0, 1, 2, 3].map((index) => pacer.pass({}, signal).then(() => passed.push(index)))
-  await Promise.resolve()
-  expect(passed).toEqual([0])
-  for (const count of [2, 3, 4]) {
-    await nextTurn()
-    expect(passed.length).toBe(count)
+/** A pacer whose pieces take `pieceMs` by its clock; each adds its name to `done` when it has worked. */
+function start(pieceMs: number) {
+  let clock = 0
+  const pacer = createPacer(() => clock)
+  const done: string[] = []
+  const piece = async (name: string, owner: object, until = signal) => {
+    await pacer.pass(owner, until)
+    clock += pieceMs
+    done.push(name)
   }
-  await Promise.all(all)
-  await nextTurn()
-  await pacer.pass({}, signal)
+  return { done, piece }
+}
+
+test('of pieces that take long one is worked at in each turn of the event loop, the first at once', async () => {
+  const { done, piece } = start(5)
+  await piece('0', {})
+  const others = ['1', '2', '3'].map((name) => piece(name, {}))
+  await Promise.resolve()
+  for (const count of [1, 2, 3, 4]) {
+    expect(done.length).toBe(count)
+    await nextTurn()
+  }
+  await Promise.all(others)
+})
+
+test('pieces that take little time together wait for none', async () => {
+  const { done, piece } = start(1)
+  let turns = 0
+  const counting = nextTurn().then(() => turns++)
+  for (let index = 0; index < 5; index += 1) await piece(String(index), {})
+  expect(turns).toBe(0)
+  await piece('5', {})
+  expect(turns).toBe(1)
+  expect(done.length).toBe(6)
+  await counting
 })
 
 test('owners take turns, and who has left takes none', async () => {
-  const pacer = createPacer()
-  const passed: string[] = []
+  const { done, piece } = start(5)
   const left = new AbortController()
-  const pass = (name: string, owner: object, until = signal) => pacer.pass(owner, until).then(() => passed.push(name))
   const [a, b] = [{}, {}]
-  const all = ['a0', 'a1', 'a2'].map((name) => pass(name, a))
-  const gone = pass('b0', b, left.signal)
-  all.push(pass('b1', b))
+  await piece('a0', a)
+  const all = ['a1', 'a2', 'a3'].map((name) => piece(name, a))
+  const gone = piece('b0', b, left.signal)
+  all.push(piece('b1', b))
   left.abort(new Error('the client hung up'))
   await expect(gone).rejects.toThrow('the client hung up')
   await Promise.all(all)
-  expect(passed).toEqual(['a0', 'a1', 'b1', 'a2'])
-  await expect(pass('b2', b, left.signal)).rejects.toThrow('the client hung up')
+  expect(done).toEqual(['a0', 'a1', 'b1', 'a2', 'a3'])
+  await expect(piece('b2', b, left.signal)).rejects.toThrow('the client hung up')
 })

@@ -1,11 +1,11 @@
 import { createFairQueue } from '@aworld-train/core'
 
 /**
- * Lets large work onto the event loop piece by piece: between two pieces comes whatever else is due, such as `/health` or a
- * small call. Owners take turns.
+ * Lets large work onto the event loop piece by piece: where a piece took long, whatever else is due comes before the next, such as
+ * `/health` or a small call. Owners take turns.
  */
 export interface Pacer {
-  /** Resolves when the caller may work, at once where nobody else does; rejects with the signal's reason. */
+  /** Resolves when the caller may work; rejects with the signal's reason. */
   pass(owner: object, signal: AbortSignal): Promise<void>
 }
 
@@ -15,25 +15,34 @@ export interface Pacer {
  */
 export const largeBodyBytes = 4_096
 
-export function createPacer(): Pacer {
+/** No piece begins in a turn of the event loop in which others have had so long. */
+const sliceMs = 5
+
+/** `now` in milliseconds. */
+export function createPacer(now: () => number = () => performance.now()): Pacer {
   const queue = createFairQueue<() => void>()
-  let free = true
-  const letNext = () => {
+  /** When the first piece of this turn of the event loop began; `null` where there is none. */
+  let began: number | null = null
+  const beginTurn = () => {
     const go = queue.next()
-    free = go === undefined
+    began = null
     if (!go) return
+    startTurn()
     go()
+  }
+  const startTurn = () => {
+    began = now()
     // Runs when the event loop has polled its sockets once more.
-    setImmediate(letNext)
+    setImmediate(beginTurn)
   }
   return {
     async pass(owner, signal) {
       signal.throwIfAborted()
-      if (free) {
-        free = false
-        setImmediate(letNext)
+      if (began === null) {
+        startTurn()
         return
       }
+      if (queue.isEmpty() && now() - began < sliceMs) return
       await new Promise<void>((resolve, reject) => {
         const go = () => {
           signal.removeEventListener('abort', leave)

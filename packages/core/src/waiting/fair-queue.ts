@@ -5,6 +5,7 @@ export interface FairQueue<T> {
   remove(owner: unknown, item: T): void
   /** The item whose turn it is, taken out; `undefined` where none waits. */
   next(): T | undefined
+  isEmpty(): boolean
 }
 
 export function createFairQueue<T>(): FairQueue<T> {
@@ -32,5 +33,6 @@ export function createFairQueue<T>(): FairQueue<T> {
       }
       return undefined
     },
+    isEmpty: () => waiting.size === 0,
   }
 }

@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest'
-import { createFairQueue } from './fair-queue.ts'
+import { createFairQueue, type FairQueue } from './fair-queue.ts'
 
-function taken(queue: { next(): string | undefined }): string[] {
+function taken(queue: FairQueue<string>): string[] {
   const items: string[] = []
   for (let item = queue.next(); item !== undefined; item = queue.next()) items.push(item)
+  expect(queue.isEmpty()).toBe(true)
   return items
 }
 
@@ -16,7 +17,7 @@ test('owners take turns, each in its own order', () => {
 test('an owner that comes late waits for one item of each other', () => {
   const queue = createFairQueue<string>()
   for (let index = 0; index < 50; index += 1) queue.add('a', `a${index}`)
-  expect([queue.next(), queue.next()]).toEqual(['a0', 'a1'])
+  expect([queue.next(), queue.next(), queue.isEmpty()]).toEqual(['a0', 'a1', false])
   queue.add('b', 'b0')
   expect([queue.next(), queue.next(), queue.next()]).toEqual(['a2', 'b0', 'a3'])
 })
