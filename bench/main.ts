@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
-import type { BenchSuite } from './suite.ts'
+import { type BenchRow, type BenchSuite, keepsBound } from './suite.ts'
 
 const suites: Readonly<Record<string, { description: string; load: () => Promise<BenchSuite> }>> = {
   learning: {
@@ -35,10 +35,11 @@ if (!suite) {
 
 const { rows, notes } = await (await suite.load()).run(args)
 const width = Math.max(...rows.map(({ measure }) => measure.length))
-for (const { measure, unit, better, ours, peers } of rows) {
+for (const row of rows) {
+  const { measure, unit, better, ours, peers } = row
   const cells = Object.entries(peers).map(([peer, value]) => `${peer} ${format(value.median)}  ratio ${format(value.ratio)}`)
   process.stdout.write(
-    `${measure.padEnd(width)}  ${format(ours.median)} ${unit} [${format(ours.min)}, ${format(ours.max)}] (${better} is better)${cells.length > 0 ? `  ${cells.join('  ')}` : ''}\n`,
+    `${measure.padEnd(width)}  ${format(ours.median)} ${unit} [${format(ours.min)}, ${format(ours.max)}] (${better} is better)${cells.length > 0 ? `  ${cells.join('  ')}` : ''}${describeBound(row)}\n`,
   )
 }
 for (const note of notes) process.stdout.write(`${note}\n`)
@@ -48,6 +49,13 @@ await writeFile(
   `${folder}${name}.json`,
   `${JSON.stringify({ version: 1, suite: name, node: process.version, platform: `${process.platform}-${process.arch}`, rows, notes }, null, 2)}\n`,
 )
+
+function describeBound(row: BenchRow): string {
+  const kept = keepsBound(row)
+  if (!row.bound || kept === null) return ''
+  const { atMost, of } = row.bound
+  return `  at most ${atMost}${of === undefined ? '' : ` x ${of}`}: ${kept ? 'kept' : 'NOT KEPT'}`
+}
 
 function format(value: number): string {
   return Math.abs(value) >= 1000 ? Math.round(value).toLocaleString('en') : value.toPrecision(3)

@@ -12,6 +12,16 @@ export interface BenchRow {
   readonly better: 'lower' | 'higher'
   readonly ours: Spread
   readonly peers: Readonly<Record<string, Spread & { readonly ratio: number }>>
+  /** The median is to be at most that, or that many times the median of peer `of`. */
+  readonly bound?: { readonly atMost: number; readonly of?: string }
+}
+
+/** Whether a row keeps its bound; `null` where it has none, or its peer was not measured. */
+export function keepsBound({ ours, peers, bound }: BenchRow): boolean | null {
+  if (!bound) return null
+  if (bound.of === undefined) return ours.median <= bound.atMost
+  const peer = peers[bound.of]
+  return peer ? peer.ratio <= bound.atMost : null
 }
 
 export interface BenchSuite {

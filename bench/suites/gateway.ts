@@ -14,6 +14,7 @@ import {
   startRelay,
   startScript,
 } from '../gateway/peers.ts'
+import { residentMegabytes } from '../gateway/process-tree.ts'
 import type { RolloutsOptions, RolloutsResult } from '../gateway/rollouts.ts'
 import { type BenchRow, type BenchSuite, compare, type Spread, spreadOf } from '../suite.ts'
 
@@ -37,6 +38,8 @@ const contestants: Readonly<Record<string, Contestant>> = {
   litellm: { start: startLitellm, slow: true },
 }
 const peers = ['relay', 'haproxy', 'portkey', 'litellm']
+/** Enough for all that has a bound. */
+const bounded = ['pass-through', 'token-in', 'relay']
 
 type Pick = (result: CellResult, round: number) => number
 
@@ -68,12 +71,12 @@ async function measure(cell: Cell, contestant: Contestant | null): Promise<CellR
   return await measureCell(gateway, contestant.slow ? { ...load, warmUpSeconds: 5, seconds: 20, requests: 2 * connections } : load)
 }
 
-async function measureCells(rounds: number, rows: BenchRow[], notes: string[]): Promise<void> {
+async function measureCells(names: readonly string[], rounds: number, rows: BenchRow[], notes: string[]): Promise<void> {
   for (const cell of cells) {
     const results: Record<string, CellResult[]> = {}
     const failed = new Set<string>()
     for (let round = 0; round < rounds; round++) {
-      for (const name of ['direct', ...Object.keys(contestants)]) {
+      for (const name of ['direct', ...names]) {
         const contestant = contestants[name] ?? null
         if (failed.has(name) || (contestant?.slow && round > 0)) continue
         try {
@@ -92,17 +95,24 @@ async function measureCells(rounds: number, rows: BenchRow[], notes: string[]): 
       const given = results[name]
       return given && given.length > 0 ? spreadOf(given.map(pick)) : undefined
     }
-    const row = (measure: string, unit: string, ours: string, names: readonly string[], pick: Pick) => {
+    const row = (measure: string, unit: string, ours: string, names: readonly string[], pick: Pick, atMost?: number) => {
       const spreadOfOurs = spread(ours, pick)
       if (!spreadOfOurs) return
       const compared = names.flatMap((name) => {
         const peer = spread(name, pick)
         return peer ? [[name, compare(spreadOfOurs, peer)] as const] : []
       })
-      rows.push({ measure: `${titleOf(cell)}: ${measure}`, unit, better: 'lower', ours: spreadOfOurs, peers: Object.fromEntries(compared) })
+      rows.push({
+        measure: `${titleOf(cell)}: ${measure}`,
+        unit,
+        better: 'lower',
+        ours: spreadOfOurs,
+        peers: Object.fromEntries(compared),
+        ...(atMost !== undefined && cell.connections === 64 && { bound: { atMost, of: 'relay' } }),
+      })
     }
-    row('pass-through, CPU', 'µs', 'pass-through', peers, ({ cpu }) => cpu)
-    row('pass-through, event loop', 'µs', 'pass-through', ['relay'], ({ eventLoopCpu }) => eventLoopCpu)
+    row('pass-through, CPU', 'µs', 'pass-through', peers, ({ cpu }) => cpu, cell.bodyBytes < 10_000 ? 5 : 6)
+    row('pass-through, event loop', 'µs', 'pass-through', ['relay'], ({ eventLoopCpu }) => eventLoopCpu, 3.5)
     row('token-in, CPU', 'µs', 'token-in', peers, ({ cpu }) => cpu)
     for (const mode of ['pass-through', 'token-in']) {
       row(`${mode}, p50 added`, 'ms', mode, peers, ({ p50 }, round) => p50 - directAt(round).p50)
@@ -120,7 +130,7 @@ async function runRollouts(options: RolloutsOptions): Promise<RolloutsResult> {
 const warmUpRollouts = 300
 
 /** The same rollouts straight to the engine, through the bare relay and through the gateway, in turns. */
-async function measureRollouts(count: number, rounds: number, rows: BenchRow[], notes: string[]): Promise<void> {
+async function measureRollouts(count: number, mostDelayMs: number, rounds: number, rows: BenchRow[], notes: string[]): Promise<void> {
   const rampSeconds = count / 2000
   const through: RolloutsResult[] = []
   const straight: RolloutsResult[] = []
@@ -160,7 +170,14 @@ async function measureRollouts(count: number, rounds: number, rows: BenchRow[], 
       bound: { ...compare(ours, { median: bound, min: bound, max: bound }) },
     },
   })
-  rows.push({ measure: `${title}: event-loop delay p99`, unit: 'ms', better: 'lower', ours: spreadOf(delays), peers: {} })
+  rows.push({
+    measure: `${title}: event-loop delay p99`,
+    unit: 'ms',
+    better: 'lower',
+    ours: spreadOf(delays),
+    peers: {},
+    bound: { atMost: mostDelayMs },
+  })
   for (const [name, results] of [
     ['gateway', through],
     ['relay', relayed],
@@ -219,35 +236,62 @@ async function measureDelay(rounds: number, rows: BenchRow[]): Promise<void> {
   rows.push({ measure: '1,500 in flight: event-loop delay p99', unit: 'ms', better: 'lower', ours: spreadOf(delays), peers: {} })
 }
 
-/** Memory after 100,000 requests, beside that after the first 20,000. */
-async function measureMemory(rows: BenchRow[]): Promise<void> {
+/** A gateway whose sessions keep 20 turns each, and a load of 64 in flight. */
+async function startSteady(upstreamPort: number, bodyBytes: number) {
   const connections = 64
-  await using upstream = await startScript<{ port: number }>('upstream.ts', [], loadCore)
-  await using gateway = await startOurs({
-    upstreamPort: upstream.line.port,
-    connections,
-    mode: 'pass-through',
-    sessions: connections,
-    kept: 20,
-  })
-  const load = { bodyBytes: 2048, stream: false, connections, model: 'bench', warmUpSeconds: 0.1, seconds: 300 }
-  const megabytes = async () => {
+  const gateway = await startOurs({ upstreamPort, connections, mode: 'pass-through', sessions: connections, kept: 20 })
+  const load = { bodyBytes, stream: false, connections, model: 'bench', warmUpSeconds: 0.1, seconds: 300 }
+  const serve = async (requests: number) => {
+    const result = await measureCell(gateway, { ...load, requests })
     // The last answers are still being recorded.
     await sleep(1000)
+    return result
+  }
+  return { ...gateway, serve }
+}
+
+/** Memory that is in use after 100,000 requests of 2 KB, beside that after the first 20,000. */
+async function measureGrowth(rows: BenchRow[]): Promise<void> {
+  await using upstream = await startScript<{ port: number }>('upstream.ts', [], loadCore)
+  await using gateway = await startSteady(upstream.line.port, 2048)
+  const megabytes = async () => {
     await control(gateway.controlPort, '/collect')
     const { heapUsed, external } = await control(gateway.controlPort, '/collect')
     return (heapUsed + external) / 1e6
   }
-  await measureCell(gateway, { ...load, requests: 20_000 })
+  await gateway.serve(20_000)
   const before = await megabytes()
-  await measureCell(gateway, { ...load, requests: 100_000 })
+  await gateway.serve(100_000)
   const growth = (await megabytes()) - before
   rows.push({ measure: '100,000 requests: growth of heap and buffers', unit: 'MB', better: 'lower', ours: spreadOf([growth]), peers: {} })
 }
 
+/** Memory of the process after 20,000 requests of 100 KB, beside that after the first 5,000: nobody asks for a collection. */
+async function measureResident(rounds: number, rows: BenchRow[]): Promise<void> {
+  const after: { readonly few: number; readonly many: number }[] = []
+  for (let round = 0; round < rounds; round++) {
+    await using upstream = await startScript<{ port: number }>('upstream.ts', [], loadCore)
+    await using gateway = await startSteady(upstream.line.port, 102_400)
+    await gateway.serve(5_000)
+    const few = residentMegabytes(gateway.pid)
+    await gateway.serve(15_000)
+    after.push({ few, many: residentMegabytes(gateway.pid) })
+  }
+  const ours = spreadOf(after.map(({ many }) => many))
+  rows.push({
+    measure: '20,000 requests of 100 KB: memory of the process',
+    unit: 'MB',
+    better: 'lower',
+    ours,
+    peers: { 'after 5,000': compare(ours, spreadOf(after.map(({ few }) => few))) },
+    bound: { atMost: 1.3, of: 'after 5,000' },
+  })
+}
+
 /**
  * Our gateway beside a bare relay, haproxy, Portkey's gateway and LiteLLM's proxy, all before the same engine:
- * `npm run bench -- gateway [rounds] [cells] [rollouts] [agents] [memory]`; without parts, all of them.
+ * `npm run bench -- gateway [rounds] [cells] [rollouts] [agents] [memory]`; without parts, all of them. `bounds` is what has a bound:
+ * cells, rollouts and memory beside the relay alone, which nothing has to be installed for.
  */
 export const gateway: BenchSuite = {
   async run([given = '3', ...parts]) {
@@ -258,11 +302,16 @@ export const gateway: BenchSuite = {
       `${rounds} rounds in turns; the gateways run on core ${gatewayCore}, load and engine on core ${loadCore}; rollouts on both.`,
       'CPU is user and system time of the whole process tree for a request; ours includes the recorder and a run store in which every turn is durable.',
     ]
-    if (wants('cells')) await measureCells(rounds, rows, notes)
-    if (wants('rollouts')) for (const count of [1500, 4096]) await measureRollouts(count, rounds, rows, notes)
+    const bounds = parts.includes('bounds')
+    if (bounds || wants('cells')) await measureCells(bounds ? bounded : Object.keys(contestants), rounds, rows, notes)
+    if (bounds || wants('rollouts')) {
+      await measureRollouts(1500, 40, rounds, rows, notes)
+      await measureRollouts(4096, 80, rounds, rows, notes)
+    }
     if (wants('agents')) await measureAgents(300, rounds, rows, notes)
+    if (bounds || wants('memory')) await measureResident(rounds, rows)
     if (wants('memory')) {
-      await measureMemory(rows)
+      await measureGrowth(rows)
       await measureDelay(rounds, rows)
     }
     return { rows, notes }
