@@ -38,7 +38,7 @@ export interface Recorder {
 const maxPendingBytes = 256 * 1024 * 1024
 
 /** How long an answer waits for others while nobody waits for it. */
-const gatherMs = 50
+const gatherMs = 10
 
 interface Pending extends PromiseWithResolvers<RecordedTurn> {
   readonly bytes: number
