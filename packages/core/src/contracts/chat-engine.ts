@@ -41,16 +41,6 @@ export interface ReportedCompletion {
   readonly usage: Usage
   /** Where the server itself says which weights sampled which token. */
   readonly weightVersions?: readonly WeightVersionSpan[] | undefined
-  /** As many prompt ids as the last answer with the same memory had are those; 0 or absent where not all of them are repeated. */
-  readonly repeatedTokens?: number | undefined
-}
-
-/** What a reader keeps of the last answer of a conversation, so that of the next it reads only what is new. Not used again once a read has failed. */
-export interface ReaderMemory {
-  /** The reader's own; `null` before the first answer. */
-  kept: unknown
-  /** How much memory that takes. */
-  bytes: number
 }
 
 /**
@@ -66,7 +56,7 @@ export interface ChatEngine extends Engine {
   readonly splice: (sampling: Sampling) => string
   readonly logprobs: LogprobKind
   /**
-   * Module whose export `readAnswer(body, stream, contentType, memory, broken)` makes a ReportedCompletion of the bytes of an answer;
+   * Module whose export `readAnswer(body, stream, contentType, broken)` makes a ReportedCompletion of the bytes of an answer;
    * it throws POLICY_RESPONSE_INVALID where ids or logprobs are missing or of unequal length.
    */
   readonly reader: URL
@@ -75,13 +65,7 @@ export interface ChatEngine extends Engine {
 }
 
 /**
- * With a memory, `promptTokenIds` may change with the next call that is given the same. With `broken` an answer may stop in its
- * middle: what stands in its whole events is the completion then, and `broken` why it ended, unless the server has said so.
+ * With `broken` an answer may stop in its middle: what stands in its whole events is the completion then, and `broken` why it
+ * ended, unless the server has said so.
  */
-export type ReadAnswer = (
-  body: Uint8Array,
-  stream: boolean,
-  contentType: string,
-  memory?: ReaderMemory,
-  broken?: FinishReason | null,
-) => ReportedCompletion
+export type ReadAnswer = (body: Uint8Array, stream: boolean, contentType: string, broken?: FinishReason | null) => ReportedCompletion

@@ -1,21 +1,16 @@
-import type { ReaderMemory, ReportedCompletion } from '@aworld-train/core'
+import type { ReportedCompletion } from '@aworld-train/core'
 import type { FinishReason, WeightVersionSpan } from '@aworld-train/protocol'
-import { eachEvent } from '../http/event-stream.ts'
+import { eventData } from '../http/event-stream.ts'
 import { invalidAnswer, toStreamError } from '../http/server-error.ts'
 import { toFinishReason } from './finish-reason.ts'
 import { createMessage, type WireMessage } from './join-message.ts'
-import { createKnownPrompt, type KnownPrompt } from './known-prompt.ts'
-import { liftLogprobs } from './lift-logprobs.ts'
-import { liftPromptIds } from './lift-prompt-ids.ts'
-import { prefixOf, readTokenEvent } from './token-event.ts'
 
 export interface WireChoice {
   readonly index?: number
   readonly message?: WireMessage
   readonly delta?: WireMessage
   readonly finish_reason?: string | null
-  /** `values` stands for `content` where `liftLogprobs` has read it. */
-  readonly logprobs?: { readonly content?: readonly { readonly logprob: number }[] | null; readonly values?: readonly number[] } | null
+  readonly logprobs?: { readonly content?: readonly { readonly logprob: number }[] | null } | null
 }
 
 export interface WireAnswer {
@@ -49,38 +44,6 @@ function parse(server: string, text: string): WireAnswer {
   throw invalidAnswer(server, `answered ${text.slice(0, 80)} in place of an object`)
 }
 
-/** What stands between the quotes of a JSON string. */
-function parseText(server: string, text: string): string {
-  try {
-    return JSON.parse(`"${text}"`) as string
-  } catch (cause) {
-    throw invalidAnswer(server, `answered what is not JSON: "${text.slice(0, 80)}"`, cause)
-  }
-}
-
-/** What every event of a stream begins with, id and model among it, up to its choices; '' where it begins with them. */
-function commonHead(events: readonly string[]): string {
-  const [first = ''] = events
-  const end = first.indexOf('"choices":')
-  return end < 0 ? '' : first.slice(1, end)
-}
-
-/**
- * Events in one go, which costs a third less than one by one, and members that all have alike once; where that fails, the one
- * that is wrong is named.
- */
-function parseAll(server: string, events: readonly string[]): WireAnswer[] {
-  const head = commonHead(events)
-  const rest = (event: string, index: number) => (index > 0 && event.startsWith(head, 1) ? `{${event.slice(1 + head.length)}` : event)
-  try {
-    const answers = JSON.parse(`[${events.map(rest).join(',')}]`) as WireAnswer[]
-    if (answers.length === events.length && answers.every((answer) => typeof answer === 'object' && answer !== null)) return answers
-  } catch {
-    // Said below.
-  }
-  return events.map((event) => parse(server, event))
-}
-
 /** What of a stream is whole events: the last line may have been cut anywhere, also within a character. */
 const wholeEvents = (body: Uint8Array): Uint8Array => body.subarray(0, body.lastIndexOf(0x0a) + 1)
 
@@ -89,7 +52,6 @@ export interface ReadChatAnswerOptions {
   readonly body: Uint8Array
   readonly stream: boolean
   readonly readTokens: ReadTokens
-  readonly memory?: ReaderMemory | undefined
   /** Why the answer stops in its middle, where it may. */
   readonly broken?: FinishReason | null | undefined
 }
@@ -99,25 +61,13 @@ export interface ReadChatAnswerOptions {
  * or logprobs are missing or of unequal length, where there is no choice or more than one, or where the answer stops in its
  * middle. A stream that is `broken` may stop there, behind one token at least.
  */
-export function readChatAnswer({
-  server,
-  body: given,
-  stream,
-  readTokens,
-  memory = { kept: null, bytes: 0 },
-  broken: why = null,
-}: ReadChatAnswerOptions): ReportedCompletion {
+export function readChatAnswer({ server, body, stream, readTokens, broken: why = null }: ReadChatAnswerOptions): ReportedCompletion {
   const broken = stream ? why : null
-  const body = broken ? wholeEvents(given) : given
-  memory.kept ??= createKnownPrompt()
-  const known = memory.kept as KnownPrompt
-  const { promptTokenIds: lifted, repeated, text: unlifted } = liftPromptIds(body, known)
-  const text = stream ? unlifted : liftLogprobs(unlifted)
-  memory.bytes = known.bytes()
+  const text = Buffer.from(broken ? wholeEvents(body) : body).toString('utf8')
   const message = createMessage()
   const tokenIds: number[] = []
   const logprobs: number[] = []
-  let promptTokenIds: ArrayLike<number> | null = lifted
+  let promptTokenIds: readonly number[] | null = null
   let weightVersions: readonly WeightVersionSpan[] | undefined
   let finish: string | null = null
   let usage: WireAnswer['usage'] = null
@@ -144,47 +94,12 @@ export function readChatAnswer({
     finish = choice.finish_reason ?? finish
   }
 
-  /** Whether the stream was ended. Tokens in the middle of an answer are read at once; what stands between them is parsed in their order. */
-  function readEvents(events: string): boolean {
-    let ended = false
-    let prefix: string | null = null
-    let content = ''
-    let hasTokens = false
-    let others: string[] = []
-    const addTokens = () => {
-      if (!hasTokens) return
-      message.add({ content: parseText(server, content) })
-      content = ''
-      hasTokens = false
+  if (stream) {
+    for (const data of eventData(text)) {
+      if (data === '[DONE]') done = true
+      else add(parse(server, data))
     }
-    const addOthers = () => {
-      if (others.length > 0) for (const answer of parseAll(server, others)) add(answer)
-      others = []
-    }
-    eachEvent(events, (start, end) => {
-      const token = prefix === null ? null : readTokenEvent(events, start, end, prefix)
-      if (token) {
-        addOthers()
-        content += token.content
-        hasTokens = true
-        tokenIds.push(token.id)
-        logprobs.push(token.logprob)
-        choices++
-        return
-      }
-      addTokens()
-      const data = events.slice(start, end)
-      if (data === '[DONE]') ended = true
-      else others.push(data)
-      prefix ??= prefixOf(commonHead(others))
-    })
-    addTokens()
-    addOthers()
-    return ended
-  }
-
-  if (stream) done = readEvents(text)
-  else add(parse(server, text))
+  } else add(parse(server, text))
 
   if (choices === 0) throw invalidAnswer(server, 'answered no choice')
   if (broken && tokenIds.length === 0) throw invalidAnswer(server, 'ended before its first token')
@@ -193,7 +108,7 @@ export function readChatAnswer({
   if (tokenIds.length !== logprobs.length)
     throw invalidAnswer(server, `answered ${tokenIds.length} token ids with ${logprobs.length} logprobs`)
   checkTokens(server, tokenIds, logprobs)
-  const prompt = promptTokenIds instanceof Int32Array ? promptTokenIds : Int32Array.from(promptTokenIds as ArrayLike<number>)
+  const prompt = Int32Array.from(promptTokenIds as readonly number[])
   const { prompt_tokens_details: details } = (usage ?? {}) as NonNullable<WireAnswer['usage']>
   return {
     promptTokenIds: prompt,
@@ -203,7 +118,6 @@ export function readChatAnswer({
     finishReason: finish === null ? broken! : toFinishReason(finish),
     usage: { promptTokens: prompt.length, completionTokens: tokenIds.length, cachedTokens: details?.cached_tokens ?? 0 },
     ...(weightVersions !== undefined && { weightVersions }),
-    ...(repeated > 0 && { repeatedTokens: repeated }),
   }
 }
 

@@ -1,20 +1,9 @@
-/** Calls `each` with where the data of every server-sent event stands in a text that ends with a whole event; comments and other fields are skipped. */
-export function eachEvent(text: string, each: (start: number, end: number) => void): void {
-  let from = 0
-  while (from < text.length) {
-    let to = text.indexOf('\n', from)
-    if (to < 0) to = text.length
-    const end = text.charCodeAt(to - 1) === 13 ? to - 1 : to
-    if (text.startsWith('data:', from)) each(text.charCodeAt(from + 5) === 32 ? from + 6 : from + 5, end)
-    from = to + 1
-  }
-}
-
-/** Data of the server-sent events in a text that ends with a whole event. */
+/** Data of the server-sent events in a text that ends with a whole event; comments and other fields are skipped. */
 export function eventData(text: string): string[] {
-  const data: string[] = []
-  eachEvent(text, (start, end) => data.push(text.slice(start, end)))
-  return data
+  return text
+    .split(/\r?\n/)
+    .filter((line) => line.startsWith('data:'))
+    .map((line) => line.slice(line[5] === ' ' ? 6 : 5))
 }
 
 /**

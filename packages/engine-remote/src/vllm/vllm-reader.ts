@@ -8,10 +8,10 @@ const readTokens: ReadTokens = (answer, choice) => {
   return {
     promptTokenIds: top.prompt_token_ids ?? own?.prompt_token_ids,
     tokenIds: own?.token_ids,
-    logprobs: own?.logprobs?.values ?? own?.logprobs?.content?.map(({ logprob }) => logprob),
+    logprobs: own?.logprobs?.content?.map(({ logprob }) => logprob),
   }
 }
 
 /** Reads a Chat Completions answer of vLLM that was asked with `return_token_ids` and `logprobs`. */
-export const readAnswer: ReadAnswer = (body, stream, _contentType, memory, broken) =>
-  readChatAnswer({ server: 'vLLM', body, stream, readTokens, memory, broken })
+export const readAnswer: ReadAnswer = (body, stream, _contentType, broken) =>
+  readChatAnswer({ server: 'vLLM', body, stream, readTokens, broken })

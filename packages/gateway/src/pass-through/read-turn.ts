@@ -1,4 +1,4 @@
-import type { ReadAnswer, ReaderMemory, ReportedCompletion } from '@aworld-train/core'
+import type { ReadAnswer, ReportedCompletion } from '@aworld-train/core'
 import { type Message, TrainError } from '@aworld-train/protocol'
 import { decodeMessage } from '../dialects/chat-completions/decode-message.ts'
 import { findArrayMember } from '../json/scan-members.ts'
@@ -49,27 +49,21 @@ function checkLengths({ completionTokenIds, rolloutLogprobs }: ReportedCompletio
   throw new TrainError('POLICY_RESPONSE_INVALID', message)
 }
 
-/** What is known of one record: its calls, and what the reader keeps of the last answer. */
-export interface KnownRecord {
-  readonly prefixes: TokenPrefixes
-  readonly memory: ReaderMemory
-}
-
 /** Reads one answer and finds its place among the turns of its record, to which it is added. Throws what the reader throws. */
-export function readTurn(given: AnswerToRead, readAnswer: ReadAnswer, { prefixes, memory }: KnownRecord): ReadTurn {
+export function readTurn(given: AnswerToRead, readAnswer: ReadAnswer, prefixes: TokenPrefixes): ReadTurn {
   const { call, contentType, answer, broken } = given
-  const completion = readAnswer(answer, isStream(contentType), contentType, memory, broken)
+  const completion = readAnswer(answer, isStream(contentType), contentType, broken)
   checkLengths(completion)
   const { promptTokenIds, completionTokenIds, rolloutLogprobs, message, finishReason, usage, weightVersions = [] } = completion
   const request = readRequest(given.request)
   const isRoot = prefixes.size === 0
   const messages = request.messages + 1
-  const parent = prefixes.place({ call, promptTokenIds, completionTokenIds, messages, repeated: completion.repeatedTokens ?? 0 })
+  const parent = prefixes.place({ call, promptTokenIds, completionTokenIds, messages })
   const from = parent?.messages ?? 0
   return {
     parent: parent?.call ?? null,
     branchReason: parent ? null : isRoot ? 'root' : 'no-match',
-    // Copies, since what a reader gives may lie in memory that it keeps.
+    // Copies, which can move to another thread.
     suffixTokenIds: promptTokenIds.slice(parent?.length ?? 0),
     completionTokenIds: completionTokenIds.slice(),
     rolloutLogprobs: rolloutLogprobs.slice(),

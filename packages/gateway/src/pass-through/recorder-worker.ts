@@ -2,7 +2,6 @@ import { parentPort } from 'node:worker_threads'
 import type { ReadAnswer } from '@aworld-train/core'
 import { toTrainError } from '@aworld-train/protocol'
 import { readTurn } from './read-turn.ts'
-import { createReaderMemories } from './reader-memories.ts'
 import type { AnswerBatch, AnswerReply, AnswerToRead } from './recorder-messages.ts'
 import { createTokenPrefixes, type TokenPrefixes } from './token-prefixes.ts'
 
@@ -11,7 +10,6 @@ const port = parentPort
 
 const readers = new Map<string, ReadAnswer>()
 const records = new Map<number, TokenPrefixes>()
-const memories = createReaderMemories(384 * 1024 * 1024)
 
 async function loadReader(url: string): Promise<ReadAnswer> {
   const { readAnswer } = (await import(url)) as { readAnswer?: unknown }
@@ -30,10 +28,7 @@ async function read(given: AnswerToRead): Promise<AnswerReply> {
   const { call, record, reader } = given
   try {
     const readAnswer = readers.get(reader) ?? (await loadReader(reader))
-    const memory = memories.take(record)
-    const turn = readTurn(given, readAnswer, { prefixes: prefixesOf(record), memory })
-    memories.give(record, memory)
-    return { call, turn }
+    return { call, turn: readTurn(given, readAnswer, prefixesOf(record)) }
   } catch (cause) {
     // Nothing goes on from an answer that is no turn, and its record from whole prompts.
     records.delete(record)
@@ -45,10 +40,7 @@ async function read(given: AnswerToRead): Promise<AnswerReply> {
 async function readBatch({ answers, forgotten }: AnswerBatch): Promise<void> {
   const replies: AnswerReply[] = []
   for (const answer of answers) replies.push(await read(answer))
-  for (const record of forgotten) {
-    records.delete(record)
-    memories.take(record)
-  }
+  for (const record of forgotten) records.delete(record)
   const moved = replies.flatMap((reply) =>
     'turn' in reply ? [reply.turn.suffixTokenIds.buffer, reply.turn.completionTokenIds.buffer, reply.turn.rolloutLogprobs.buffer] : [],
   )

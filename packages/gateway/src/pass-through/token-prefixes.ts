@@ -21,8 +21,6 @@ export interface PlacedCall {
   readonly completionTokenIds: Int32Array
   /** Messages of its request and the one that answered. */
   readonly messages: number
-  /** As many of its prompt ids as the prompt placed last had are known to be those; 0 where that is not known of all of them. */
-  readonly repeated: number
 }
 
 /** An earlier call, its messages, and how many ids its prompt and completion are. */
@@ -35,48 +33,32 @@ export interface TokenPrefixes {
   readonly size: number
 }
 
+/** The hash that ids begin with. */
+const start = 0x811c9dc5 | 0
+
 export function createTokenPrefixes(): TokenPrefixes {
   /** By length, shortest first. */
   const calls: Known[] = []
-  /** How far the last prompt has been looked at: its hash, and the calls that are no longer than it. */
-  let [first, second, length, passed] = [0x811c9dc5 | 0, 0, 0, 0]
-  let found: Known | null = null
-
-  function pass(): void {
-    for (let known = calls[passed]; known && known.length <= length; known = calls[++passed]) {
-      if (length > 0 && known.length === length && known.first === first && known.second === second) found = known
-    }
-  }
-
-  function add({ call, completionTokenIds, messages }: PlacedCall): void {
-    let [hash, other] = [first, second]
-    for (let index = 0; index < completionTokenIds.length; index++) {
-      hash = next(hash, completionTokenIds[index]!)
-      other = nextOther(other, completionTokenIds[index]!)
-    }
-    const known = { call, length: length + completionTokenIds.length, first: hash, second: other, messages }
-    let place = calls.length
-    while (place > 0 && calls[place - 1]!.length > known.length) place--
-    calls.splice(place, 0, known)
-  }
-
   return {
-    place(placed) {
-      const { promptTokenIds, repeated } = placed
-      if (repeated === 0 || repeated !== length) {
-        ;[first, second, length, passed] = [0x811c9dc5 | 0, 0, 0, 0]
-        found = null
+    place({ call, promptTokenIds, completionTokenIds, messages }) {
+      let [first, second, length, passed] = [start, 0, 0, 0]
+      let parent: Known | null = null
+      const take = (ids: Int32Array) => {
+        for (const id of ids) {
+          first = next(first, id)
+          second = nextOther(second, id)
+          length++
+          for (let known = calls[passed]; known && known.length <= length; known = calls[++passed])
+            if (known.length === length && known.first === first && known.second === second) parent = known
+        }
       }
-      pass()
-      while (length < promptTokenIds.length) {
-        const id = promptTokenIds[length++]!
-        first = next(first, id)
-        second = nextOther(second, id)
-        if (passed < calls.length && calls[passed]!.length <= length) pass()
-      }
-      const parent = found
-      add(placed)
-      return parent
+      take(promptTokenIds)
+      const found = parent as Known | null
+      take(completionTokenIds)
+      let place = calls.length
+      while (place > 0 && calls[place - 1]!.length > length) place--
+      calls.splice(place, 0, { call, length, first, second, messages })
+      return found
     },
     get size() {
       return calls.length
