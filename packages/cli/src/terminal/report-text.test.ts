@@ -86,7 +86,7 @@ it('breaks what is longer at spaces, under its own text', () => {
     '         calls, 14355 tool calls (355 of',
     '         functions)',
   ])
-  const commands = lines.filter((line) => line.startsWith('  npm'))
+  const commands = lines.filter((line) => /^ {2}(npm|npx) /.test(line))
   expect(commands).toHaveLength(3)
 })
 
