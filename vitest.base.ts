@@ -15,7 +15,7 @@ export const base = {
     execArgv: [`--conditions=${condition}`],
     env: { NODE_OPTIONS: `--conditions=${condition}` },
     maxWorkers: 2,
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    testTimeout: 90_000,
+    hookTimeout: 90_000,
   },
 } satisfies ViteUserConfig

@@ -248,7 +248,7 @@ describe('a reward that misbehaves fails its episode with a reason, and is never
     string: /REWARD_INVALID Reward "score" returned a string \("1"\); return a finite number/,
     object: /REWARD_INVALID Reward "score" returned an object/,
     nothing: /REWARD_INVALID Reward "score" returned undefined; return a finite number/,
-    forever: /REWARD_TIMEOUT Reward "score" did not return within 400 ms; make it return sooner, or raise reward\.timeoutMs/,
+    forever: /REWARD_TIMEOUT Reward "score" did not return within 1500 ms; make it return sooner, or raise reward\.timeoutMs/,
     memory: /REWARD_FAILED Reward "score" failed on task "memory": it used more than 32 MB/,
   }
 
@@ -257,7 +257,7 @@ describe('a reward that misbehaves fails its episode with a reason, and is never
     const project = await makeProject(folder, model, {
       definition: { rewardFunc: './reward.ts#score' },
       config: {
-        reward: { timeoutMs: 400, memoryMb: 32 },
+        reward: { timeoutMs: 1_500, memoryMb: 32 },
         training: { steps: 1, promptsPerStep: 10, samplesPerPrompt: 2 },
       },
       files: {
