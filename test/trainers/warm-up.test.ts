@@ -42,5 +42,5 @@ describe('the warm-up checkpoint', () => {
     } finally {
       await rm(folder, { recursive: true, force: true })
     }
-  }, 300_000)
+  }, 600_000)
 })
