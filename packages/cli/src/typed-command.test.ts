@@ -62,7 +62,7 @@ it.each([
 })
 
 it('a path is absolute where npm was started elsewhere', () => {
-  expect(typedPath('/work/runs/a', { env: {}, cwd: '/work' })).toBe('runs/a')
-  expect(typedPath('runs/a', { env: { INIT_CWD: '/work' }, cwd: '/work' })).toBe('runs/a')
-  expect(typedPath('runs/a', { env: { INIT_CWD: '/work/deep' }, cwd: '/work' })).toBe('/work/runs/a')
+  expect(typedPath('/projects/runs/a', { env: {}, cwd: '/projects' })).toBe('runs/a')
+  expect(typedPath('runs/a', { env: { INIT_CWD: '/projects' }, cwd: '/projects' })).toBe('runs/a')
+  expect(typedPath('runs/a', { env: { INIT_CWD: '/projects/deep' }, cwd: '/projects' })).toBe('/projects/runs/a')
 })
