@@ -1,10 +1,10 @@
 import Anthropic from '@anthropic-ai/sdk'
 import { betaZodTool } from '@anthropic-ai/sdk/helpers/beta/zod'
-import type { AgentFunctionContext, TrainingTask } from 'aworld-train'
+import type { AgentFunctionContext, AgentTask } from 'aworld-train'
 import { z } from 'zod'
 import { instructions, lookup, lookupDescription, questionOf } from './elements.ts'
 
-function ask(task: TrainingTask, { baseUrl, apiKey, model }: AgentFunctionContext) {
+function ask(task: AgentTask, { baseUrl, apiKey, model }: AgentFunctionContext) {
   const client = new Anthropic({ baseURL: baseUrl, apiKey })
   const body = {
     model,
@@ -25,12 +25,12 @@ function ask(task: TrainingTask, { baseUrl, apiKey, model }: AgentFunctionContex
 
 const textOf = ({ content }: Anthropic.Beta.BetaMessage) => content.map((block) => (block.type === 'text' ? block.text : '')).join('')
 
-export async function agent(task: TrainingTask, context: AgentFunctionContext) {
+export async function agent(task: AgentTask, context: AgentFunctionContext) {
   const { client, body } = ask(task, context)
   return textOf(await client.beta.messages.toolRunner(body, { signal: context.signal }).runUntilDone())
 }
 
-export async function streamingAgent(task: TrainingTask, context: AgentFunctionContext) {
+export async function streamingAgent(task: AgentTask, context: AgentFunctionContext) {
   const { client, body } = ask(task, context)
   return textOf(await client.beta.messages.toolRunner({ ...body, stream: true }, { signal: context.signal }).runUntilDone())
 }

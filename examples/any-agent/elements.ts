@@ -1,4 +1,4 @@
-import type { TrainingTask } from 'aworld-train'
+import type { AgentTask } from 'aworld-train'
 
 export const instructions = 'Answer questions about chemical elements. Look numbers up.'
 
@@ -26,6 +26,6 @@ export function lookup(name: string): string {
 }
 
 /** The text of a task. */
-export function questionOf({ input }: TrainingTask): string {
+export function questionOf({ input }: AgentTask): string {
   return typeof input === 'string' ? input : (input.at(-1)?.content ?? '')
 }

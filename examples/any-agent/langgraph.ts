@@ -2,7 +2,7 @@ import { tool } from '@langchain/core/tools'
 import { END, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph'
 import { ToolNode, toolsCondition } from '@langchain/langgraph/prebuilt'
 import { ChatOpenAI } from '@langchain/openai'
-import type { AgentFunctionContext, TrainingTask } from 'aworld-train'
+import type { AgentFunctionContext, AgentTask } from 'aworld-train'
 import { z } from 'zod'
 import { instructions, lookup, lookupDescription, questionOf } from './elements.ts'
 
@@ -19,20 +19,20 @@ function createGraph({ baseUrl, apiKey, model }: AgentFunctionContext) {
     .compile()
 }
 
-const inputOf = (task: TrainingTask) => ({
+const inputOf = (task: AgentTask) => ({
   messages: [
     { role: 'system', content: instructions },
     { role: 'user', content: questionOf(task) },
   ],
 })
 
-export async function agent(task: TrainingTask, context: AgentFunctionContext) {
+export async function agent(task: AgentTask, context: AgentFunctionContext) {
   const { messages } = await createGraph(context).invoke(inputOf(task), { signal: context.signal })
   return messages.at(-1)?.text ?? null
 }
 
 /** The mode `messages` makes the graph stream its calls. With `streaming: true` in ChatOpenAI, its usage is counted with a table from the internet. */
-export async function streamingAgent(task: TrainingTask, context: AgentFunctionContext) {
+export async function streamingAgent(task: AgentTask, context: AgentFunctionContext) {
   let answer: string | null = null
   const events = await createGraph(context).stream(inputOf(task), { streamMode: ['messages', 'values'], signal: context.signal })
   for await (const [mode, state] of events) if (mode === 'values') answer = state.messages.at(-1)?.text ?? null

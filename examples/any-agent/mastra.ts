@@ -1,7 +1,7 @@
 import { Agent } from '@mastra/core/agent'
 import { Mastra } from '@mastra/core/mastra'
 import { createTool } from '@mastra/core/tools'
-import type { AgentFunctionContext, TrainingTask } from 'aworld-train'
+import type { AgentFunctionContext, AgentTask } from 'aworld-train'
 import { z } from 'zod'
 import { instructions, lookup, lookupDescription, questionOf } from './elements.ts'
 
@@ -23,12 +23,12 @@ function create({ baseUrl, apiKey, model }: AgentFunctionContext) {
   return new Mastra({ agents: { elements }, logger: false }).getAgent('elements')
 }
 
-export async function agent(task: TrainingTask, context: AgentFunctionContext) {
+export async function agent(task: AgentTask, context: AgentFunctionContext) {
   const { steps } = await create(context).generate(questionOf(task), { maxSteps: 8, abortSignal: context.signal })
   return steps.at(-1)?.text ?? null
 }
 
-export async function streamingAgent(task: TrainingTask, context: AgentFunctionContext) {
+export async function streamingAgent(task: AgentTask, context: AgentFunctionContext) {
   const output = await create(context).stream(questionOf(task), { maxSteps: 8, abortSignal: context.signal })
   return (await output.steps).at(-1)?.text ?? null
 }

@@ -1,5 +1,5 @@
 import { Agent, OpenAIProvider, Runner, tool } from '@openai/agents'
-import type { AgentFunctionContext, TrainingTask } from 'aworld-train'
+import type { AgentFunctionContext, AgentTask } from 'aworld-train'
 import { z } from 'zod'
 import { instructions, lookup, lookupDescription, questionOf } from './elements.ts'
 
@@ -15,13 +15,13 @@ function create({ baseUrl, apiKey, model }: AgentFunctionContext) {
   return { runner, elements: new Agent({ name: 'Elements', instructions, tools: [lookupTool], model }) }
 }
 
-export async function agent(task: TrainingTask, context: AgentFunctionContext) {
+export async function agent(task: AgentTask, context: AgentFunctionContext) {
   const { runner, elements } = create(context)
   const { finalOutput } = await runner.run(elements, questionOf(task), { signal: context.signal })
   return finalOutput ?? null
 }
 
-export async function streamingAgent(task: TrainingTask, context: AgentFunctionContext) {
+export async function streamingAgent(task: AgentTask, context: AgentFunctionContext) {
   const { runner, elements } = create(context)
   const result = await runner.run(elements, questionOf(task), { stream: true, signal: context.signal })
   await result.completed

@@ -1,10 +1,10 @@
-import type { AgentFunctionContext, TrainingTask } from 'aworld-train'
+import type { AgentFunctionContext, AgentTask } from 'aworld-train'
 import OpenAI from 'openai'
 import { zodFunction } from 'openai/helpers/zod'
 import { z } from 'zod'
 import { instructions, lookup, lookupDescription, questionOf } from './elements.ts'
 
-function ask(task: TrainingTask, { baseUrl, apiKey, model }: AgentFunctionContext) {
+function ask(task: AgentTask, { baseUrl, apiKey, model }: AgentFunctionContext) {
   const client = new OpenAI({ baseURL: baseUrl, apiKey })
   const body = {
     model,
@@ -24,12 +24,12 @@ function ask(task: TrainingTask, { baseUrl, apiKey, model }: AgentFunctionContex
   return { client, body }
 }
 
-export async function agent(task: TrainingTask, context: AgentFunctionContext) {
+export async function agent(task: AgentTask, context: AgentFunctionContext) {
   const { client, body } = ask(task, context)
   return await client.chat.completions.runTools(body, { signal: context.signal }).finalContent()
 }
 
-export async function streamingAgent(task: TrainingTask, context: AgentFunctionContext) {
+export async function streamingAgent(task: AgentTask, context: AgentFunctionContext) {
   const { client, body } = ask(task, context)
   return await client.chat.completions.runTools({ ...body, stream: true }, { signal: context.signal }).finalContent()
 }

@@ -1,4 +1,4 @@
-import type { AgentFunctionContext, TrainingTask } from 'aworld-train'
+import type { AgentFunctionContext, AgentTask } from 'aworld-train'
 import OpenAI from 'openai'
 import type { Response, ResponseCreateParamsBase, ResponseInput } from 'openai/resources/responses/responses'
 import { instructions, lookup, lookupDescription, questionOf } from './elements.ts'
@@ -15,7 +15,7 @@ const lookupTool = {
 
 type Respond = (client: OpenAI, body: Omit<ResponseCreateParamsBase, 'stream'>, signal: AbortSignal) => Promise<Response>
 
-async function loop(task: TrainingTask, { baseUrl, apiKey, model, signal }: AgentFunctionContext, respond: Respond) {
+async function loop(task: AgentTask, { baseUrl, apiKey, model, signal }: AgentFunctionContext, respond: Respond) {
   const client = new OpenAI({ baseURL: baseUrl, apiKey })
   const input: ResponseInput = [{ role: 'user', content: questionOf(task) }]
   for (let turn = 0; turn < maxTurns; turn++) {
@@ -31,10 +31,10 @@ async function loop(task: TrainingTask, { baseUrl, apiKey, model, signal }: Agen
   return null
 }
 
-export function agent(task: TrainingTask, context: AgentFunctionContext) {
+export function agent(task: AgentTask, context: AgentFunctionContext) {
   return loop(task, context, (client, body, signal) => client.responses.create(body, { signal }))
 }
 
-export function streamingAgent(task: TrainingTask, context: AgentFunctionContext) {
+export function streamingAgent(task: AgentTask, context: AgentFunctionContext) {
   return loop(task, context, (client, body, signal) => client.responses.stream(body, { signal }).finalResponse())
 }

@@ -1,7 +1,7 @@
 import { tool as langchainTool } from '@langchain/core/tools'
 import { ChatOpenAI } from '@langchain/openai'
 import { Agent, OpenAIProvider, Runner, tool } from '@openai/agents'
-import type { AgentFunctionContext, TrainingTask } from 'aworld-train'
+import type { AgentFunctionContext, AgentTask } from 'aworld-train'
 import { z } from 'zod'
 import { instructions, lookup, lookupDescription, questionOf } from './elements.ts'
 
@@ -9,7 +9,7 @@ const parameters = z.object({ name: z.string() })
 const lookupTool = tool({ name: 'lookup', description: lookupDescription, parameters, execute: async ({ name }) => lookup(name) })
 
 /** OpenAI Agents over Chat Completions, where Responses is the default. */
-export async function openaiAgentsChat(task: TrainingTask, { baseUrl, apiKey, model, signal }: AgentFunctionContext, stream: boolean) {
+export async function openaiAgentsChat(task: AgentTask, { baseUrl, apiKey, model, signal }: AgentFunctionContext, stream: boolean) {
   const modelProvider = new OpenAIProvider({ baseURL: baseUrl, apiKey, useResponses: false })
   const runner = new Runner({ modelProvider, tracingDisabled: true })
   const elements = new Agent({ name: 'Elements', instructions, tools: [lookupTool], model })
@@ -20,7 +20,7 @@ export async function openaiAgentsChat(task: TrainingTask, { baseUrl, apiKey, mo
 }
 
 /** LangChain's model over Responses, where Chat Completions is the default, in a loop of its own. */
-export async function langchainResponses(task: TrainingTask, { baseUrl, apiKey, model, signal }: AgentFunctionContext, stream: boolean) {
+export async function langchainResponses(task: AgentTask, { baseUrl, apiKey, model, signal }: AgentFunctionContext, stream: boolean) {
   const lookupTool = langchainTool(({ name }) => lookup(name), { name: 'lookup', description: lookupDescription, schema: parameters })
   const options = { model, apiKey, useResponsesApi: true, configuration: { baseURL: baseUrl } }
   const llm = new ChatOpenAI(options).bindTools([lookupTool])
