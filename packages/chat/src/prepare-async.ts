@@ -7,14 +7,17 @@ import type { TextTokenizer } from './tokenizer.ts'
  */
 export const mostInlineCharacters = 2_048
 
+/** Runs work of the event loop, now or when its turn has come. */
+export type RunWork = <T>(work: () => T) => T | Promise<T>
+
 /** How a prompt is prepared beside others. */
 export interface PrepareAsyncOptions {
   readonly encoder: Encoder
   /** Whose prompt it is, such as a session: owners take turns at the encoder. */
   readonly owner: object
   readonly signal?: AbortSignal | undefined
-  /** Awaited before every rendering; a large one waits here until others have had the event loop. */
-  readonly pace?: (() => Promise<void>) | undefined
+  /** Runs every rendering; at once by default. */
+  readonly run?: RunWork | undefined
 }
 
 /**
@@ -23,12 +26,11 @@ export interface PrepareAsyncOptions {
  */
 export async function prepareAsync<T>(
   prepare: () => T,
-  { tokenizer, encoder, owner, signal, pace }: PrepareAsyncOptions & { readonly tokenizer: TextTokenizer },
+  { tokenizer, encoder, owner, signal, run = (work) => work() }: PrepareAsyncOptions & { readonly tokenizer: TextTokenizer },
 ): Promise<T> {
   const ready = new Map<string, Int32Array>()
   for (;;) {
-    await pace?.()
-    const outcome = tokenizer.withReady(ready, mostInlineCharacters, prepare)
+    const outcome = await run(() => tokenizer.withReady(ready, mostInlineCharacters, prepare))
     if ('value' in outcome) return outcome.value
     const { missing: texts } = outcome
     const ids = await encoder.encode({ tokenizer: tokenizer.source, texts, owner, signal })

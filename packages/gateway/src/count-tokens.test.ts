@@ -4,7 +4,6 @@ import { countTokens } from './count-tokens.ts'
 import { chatCompletions } from './dialects/chat-completions/index.ts'
 import { createResponseMemory } from './dialects/responses/memory.ts'
 import { createModelTable } from './models/model-table.ts'
-import { createPacer } from './pacer.ts'
 import { createSessionState } from './session-state.ts'
 import { lookupTool, sessionRequest, startGateway } from './testing/start-gateway.ts'
 
@@ -18,7 +17,7 @@ async function counting(encoder: Encoder, started: Awaited<ReturnType<typeof sta
   })
   const session = createSessionState(sessionRequest(), models)
   const agent = session.agents.get('agent')!
-  return (body: object) => countTokens({ models, session, agent, encoder, pacer: createPacer(), signal }, callOf(body))
+  return (body: object) => countTokens({ models, session, agent, encoder, run: (work) => work(), signal }, callOf(body))
 }
 
 test('a long prompt is encoded by the encoder, to the same number of tokens as its call has', async () => {

@@ -1,9 +1,8 @@
-import type { Encoder } from '@aworld-train/chat'
+import type { Encoder, RunWork } from '@aworld-train/chat'
 import type { ModelCall } from './call.ts'
 import { badRequest } from './failure.ts'
 import { chooseModel, type ModelTable } from './models/model-table.ts'
 import { maxPromptBytes } from './models/size-limits.ts'
-import type { Pacer } from './pacer.ts'
 import type { AgentState, SessionState } from './session-state.ts'
 import { forcedCall } from './stages/prepare.ts'
 
@@ -13,14 +12,14 @@ export interface CountTokensOptions {
   readonly agent: AgentState
   /** Encodes long texts, as it does those of calls. */
   readonly encoder: Encoder
-  readonly pacer: Pacer
+  readonly run: RunWork
   /** Ends the wait for a long prompt. */
   readonly signal: AbortSignal
 }
 
 /** Length of the prompt that `call` would have now. Rejects with GATEWAY_BAD_REQUEST for a model that renders on its own side. */
 export async function countTokens(options: CountTokensOptions, call: ModelCall): Promise<number> {
-  const { models, session, agent, encoder, pacer, signal } = options
+  const { models, session, agent, encoder, run, signal } = options
   const model = chooseModel(models, agent, call.model ?? undefined)
   if (model.kind !== 'token') {
     throw badRequest(`Model "${model.name}" renders its prompts itself, so their tokens cannot be counted here.`, 'model', 404)
@@ -30,11 +29,6 @@ export async function countTokens(options: CountTokensOptions, call: ModelCall):
     agent.conversations.get(model.name) ?? chat.createConversation({ now: agent.now, maxPromptBytes: maxPromptBytes(model) })
   const { messages, tools, toolsJson } = call
   const request = { messages, tools, toolsJson, forced: forcedCall(call) }
-  const prepared = await chat.prepareAsync(conversation, request, {
-    encoder,
-    owner: session,
-    signal,
-    pace: () => pacer.pass(session, signal),
-  })
+  const prepared = await chat.prepareAsync(conversation, request, { encoder, owner: session, signal, run })
   return prepared.promptTokenIds.length
 }

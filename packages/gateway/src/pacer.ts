@@ -1,12 +1,12 @@
 import { createFairQueue } from '@aworld-train/core'
 
 /**
- * Lets large work onto the event loop piece by piece: where a piece took long, whatever else is due comes before the next, such as
+ * Lets large work onto the event loop piece by piece: where pieces took long, whatever else is due comes before the next, such as
  * `/health` or a small call. Owners take turns.
  */
 export interface Pacer {
-  /** Resolves when the caller may work; rejects with the signal's reason. */
-  pass(owner: object, signal: AbortSignal): Promise<void>
+  /** What `work` gives, run when its turn has come, maybe at once. Rejects with what it throws, or with the signal's reason. */
+  run<T>(owner: object, signal: AbortSignal, work: () => T): Promise<T>
 }
 
 /**
@@ -15,46 +15,60 @@ export interface Pacer {
  */
 export const largeBodyBytes = 4_096
 
-/** No piece begins in a turn of the event loop in which others have had so long. */
+/** Pieces run one after another until they have taken so long. */
 const sliceMs = 5
+/** Turns of the event loop before the next pieces then. In each it accepts one new connection (libuv 1.52), and many may come at once. */
+const turnsBetween = 32
 
 /** `now` in milliseconds. */
 export function createPacer(now: () => number = () => performance.now()): Pacer {
   const queue = createFairQueue<() => void>()
-  /** When the first piece of this turn of the event loop began; `null` where there is none. */
-  let began: number | null = null
-  const beginTurn = () => {
-    const go = queue.next()
-    began = null
-    if (!go) return
-    startTurn()
-    go()
-  }
-  const startTurn = () => {
-    began = now()
-    // Runs when the event loop has polled its sockets once more.
-    setImmediate(beginTurn)
-  }
-  return {
-    async pass(owner, signal) {
-      signal.throwIfAborted()
-      if (began === null) {
-        startTurn()
-        return
+  /** How long the pieces of this slice have taken. */
+  let usedMs = 0
+  let sliceEnds = false
+
+  function runQueued(): void {
+    while (usedMs < sliceMs && !queue.isEmpty()) {
+      if (!sliceEnds) {
+        sliceEnds = true
+        setImmediate(endSlice, turnsBetween)
       }
-      if (queue.isEmpty() && now() - began < sliceMs) return
-      await new Promise<void>((resolve, reject) => {
-        const go = () => {
+      const began = now()
+      queue.next()!()
+      usedMs += now() - began
+    }
+  }
+
+  /** Runs when the event loop has polled its sockets once more. */
+  function endSlice(turns: number): void {
+    if (usedMs >= sliceMs && turns > 1) {
+      setImmediate(endSlice, turns - 1)
+      return
+    }
+    usedMs = 0
+    sliceEnds = false
+    runQueued()
+  }
+
+  return {
+    run: (owner, signal, work) =>
+      new Promise((resolve, reject) => {
+        signal.throwIfAborted()
+        const piece = () => {
           signal.removeEventListener('abort', leave)
-          resolve()
+          try {
+            resolve(work())
+          } catch (error) {
+            reject(error)
+          }
         }
         const leave = () => {
-          queue.remove(owner, go)
+          queue.remove(owner, piece)
           reject(signal.reason)
         }
-        queue.add(owner, go)
         signal.addEventListener('abort', leave, { once: true })
-      })
-    },
+        queue.add(owner, piece)
+        runQueued()
+      }),
   }
 }

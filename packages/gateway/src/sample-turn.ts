@@ -1,3 +1,4 @@
+import type { RunWork } from '@aworld-train/chat'
 import { type Constraint, toTrainError } from '@aworld-train/protocol'
 import type { ActiveCall } from './active-call.ts'
 import { affinityOf } from './affinity.ts'
@@ -54,14 +55,14 @@ export interface AdmittedCall {
   readonly active: ActiveCall
   /** Index among the calls of its agent. */
   readonly arrival: number
-  /** Awaited before its prompt is rendered. */
-  readonly pace: (() => Promise<void>) | undefined
+  /** Runs what takes long where the call is large. */
+  readonly run: RunWork
   readonly progress: Progress
 }
 
 /** Match, render, generate, parse and record: resolves when the turn is durable. Tokens that were sampled are recorded also where it rejects. */
 export async function sampleTurn(options: ServeCallOptions, admitted: AdmittedCall): Promise<Outcome> {
-  const { model, call, constraint, active, arrival, pace, progress } = admitted
+  const { model, call, constraint, active, arrival, run, progress } = admitted
   const { parts, session, dialect, response } = options
   const { counters, limits } = parts
   const { engine, chat, policy } = model
@@ -70,7 +71,7 @@ export async function sampleTurn(options: ServeCallOptions, admitted: AdmittedCa
   session.turnsTaken++
   const { agent } = options
   const held = holdRecord(agent, session, model)
-  const prepared = await prepare({ held, call, model, parts, session, pace, signal: active.signal }).catch((cause) => {
+  const prepared = await prepare({ held, call, model, parts, session, run, signal: active.signal }).catch((cause) => {
     session.turnsTaken--
     throw cause
   })

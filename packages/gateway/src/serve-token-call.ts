@@ -1,3 +1,4 @@
+import type { RunWork } from '@aworld-train/chat'
 import { CallAborted } from './active-call.ts'
 import { add } from './counters.ts'
 import { refuseAlternatives } from './dialects/token-logprobs.ts'
@@ -17,9 +18,8 @@ export async function serveTokenCall({ options, active, progress }: ServedCall, 
   const { parts, session, agent, dialect, body, response, observed } = options
   const { counters, gate, limits, models, pacer } = parts
   if (given && limits.maxBodyBytes === null && body.length > maxBodyBytes(given)) throw bodyTooLarge(maxBodyBytes(given))
-  const pace = body.length > largeBodyBytes ? () => pacer.pass(session, active.signal) : undefined
-  if (pace) await pace()
-  const call = decode(dialect, body, agent.memory, agent.bodies)
+  const run: RunWork = (work) => (body.length > largeBodyBytes ? pacer.run(session, active.signal, work) : work())
+  const call = await run(() => decode(dialect, body, agent.memory, agent.bodies))
   // Where only such models are served, the name is read here, with all the rest.
   const model = given ?? (chooseModel(models, agent, call.model ?? undefined) as TokenModel)
   observed.routed(model.name)
@@ -34,7 +34,7 @@ export async function serveTokenCall({ options, active, progress }: ServedCall, 
   observed.admitted()
   let outcome: Outcome
   try {
-    outcome = await sampleTurn(options, { model, call, constraint, active, arrival, pace, progress })
+    outcome = await sampleTurn(options, { model, call, constraint, active, arrival, run, progress })
   } finally {
     gate.leave()
   }

@@ -1,6 +1,5 @@
-import type { Dialect, ModelCall } from '../call.ts'
+import type { Dialect } from '../call.ts'
 import { badRequest, checkMethod } from '../failure.ts'
-import { decode } from '../stages/decode.ts'
 import { messages } from './messages/index.ts'
 import { responses } from './responses/index.ts'
 import { type ResponseMemory, wholeJson } from './responses/memory.ts'
@@ -10,10 +9,9 @@ export interface SideRequest {
   readonly method: string
   /** Path behind `/v1`. */
   readonly path: string
-  readonly readBody: () => Promise<Buffer>
   readonly memory: ResponseMemory
-  /** Length of the prompt that a call would have. */
-  readonly countTokens: (call: ModelCall) => Promise<number>
+  /** Length of the prompt that its body would have as a call. */
+  readonly countTokens: (dialect: Dialect) => Promise<number>
 }
 
 function storedResponse({ path, method, memory }: SideRequest): string {
@@ -31,9 +29,9 @@ function storedResponse({ path, method, memory }: SideRequest): string {
 
 type Serve = (request: SideRequest) => string | Promise<string>
 
-async function count(dialect: Dialect, { path, method, readBody, memory, countTokens }: SideRequest): Promise<number> {
+async function count(dialect: Dialect, { path, method, countTokens }: SideRequest): Promise<number> {
   checkMethod(path, method, ['POST'])
-  return await countTokens(decode(dialect, await readBody(), memory))
+  return await countTokens(dialect)
 }
 
 const counts: Readonly<Record<string, Serve>> = {

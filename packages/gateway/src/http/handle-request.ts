@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { RunWork } from '@aworld-train/chat'
 import { BodyError, discardBody, readBody } from '@aworld-train/http'
 import { TrainError } from '@aworld-train/protocol'
-import type { Dialect, ModelCall } from '../call.ts'
+import type { Dialect } from '../call.ts'
 import type { Capabilities } from '../capability.ts'
 import { countTokens } from '../count-tokens.ts'
 import type { Counters } from '../counters.ts'
@@ -14,6 +15,7 @@ import { largestBodyBytes } from '../models/size-limits.ts'
 import { serveCall } from '../serve-call.ts'
 import type { GatewayParts } from '../served-call.ts'
 import type { AgentState, SessionState } from '../session-state.ts'
+import { decode } from '../stages/decode.ts'
 import { sendFailure, sendText } from '../stages/encode.ts'
 import type { AdminApi } from './admin-api.ts'
 import { isModels, type Route, toRoute } from './routes.ts'
@@ -88,13 +90,18 @@ async function serveSide(parts: GatewayParts, { session, agent }: Grant, { route
   const left = new AbortController()
   const { signal } = left
   response.once('close', () => left.abort(badRequest('The client left before its tokens were counted.')))
-  const countedBody = async () => {
-    const body = await readCallBody(request, response, parts)
-    await pacer.pass(session, signal)
-    return body
-  }
-  const count = (call: ModelCall) => countTokens({ models, session, agent, encoder, pacer, signal }, call)
-  const json = await side({ method, path, readBody: countedBody, memory: agent.memory, countTokens: count })
+  const run: RunWork = (work) => pacer.run(session, signal, work)
+  const { memory } = agent
+  const json = await side({
+    method,
+    path,
+    memory,
+    async countTokens(dialect) {
+      const body = await readCallBody(request, response, parts)
+      const call = await run(() => decode(dialect, body, memory))
+      return await countTokens({ models, session, agent, encoder, run, signal }, call)
+    },
+  })
   sendText(response, 200, 'application/json', json)
 }
 

@@ -1,4 +1,4 @@
-import type { ForcedCall, PreparedPrompt } from '@aworld-train/chat'
+import type { ForcedCall, PreparedPrompt, RunWork } from '@aworld-train/chat'
 import { TrainError } from '@aworld-train/protocol'
 import type { ModelCall } from '../call.ts'
 import { add } from '../counters.ts'
@@ -13,8 +13,7 @@ export interface PrepareOptions {
   readonly model: TokenModel
   readonly parts: Pick<GatewayParts, 'counters' | 'history' | 'encoder'>
   readonly session: SessionState
-  /** Awaited before a rendering. */
-  readonly pace: (() => Promise<void>) | undefined
+  readonly run: RunWork
   /** Ends the wait for a long prompt. */
   readonly signal: AbortSignal
 }
@@ -26,7 +25,7 @@ export async function prepare({
   model: { engine, chat },
   parts,
   session,
-  pace,
+  run,
   signal,
 }: PrepareOptions): Promise<PreparedPrompt> {
   const { turns, conversation, agent } = held
@@ -34,7 +33,7 @@ export async function prepare({
   const { messages, tools, toolsJson } = call
   const isAbandoned = (turn: number) => turns[turn]?.delivered === 'abandoned'
   const request = { messages, tools, toolsJson, forced: forcedCall(call), isAbandoned }
-  const prepared = await chat.prepareAsync(conversation, request, { encoder: parts.encoder, owner: session, signal, pace })
+  const prepared = await chat.prepareAsync(conversation, request, { encoder: parts.encoder, owner: session, signal, run })
   const { model } = engine
   const { length } = prepared.promptTokenIds
   if (length >= model.contextLength) {
