@@ -1,0 +1,1 @@
+export type { Sandbox } from '@aworld-train/core'

@@ -1,0 +1,7 @@
+import type { ToolServer } from './tool-server.ts'
+
+/** Every server of the environment, in the order in which their tools are listed. */
+export const toolServers: readonly ToolServer[] = []
+
+/** Other names that a server answers to. */
+export const serverAliases: Readonly<Record<string, string>> = { 'browseruse-server': 'browser-server' }

@@ -1,0 +1,68 @@
+import type { Outward, ParserJail, Shell, Workspace } from '@aworld-train/core'
+import type { z } from 'zod'
+
+/** Families of tools. A lease's token names those that it may call. */
+export const toolScopes = ['terminal', 'code', 'files', 'web', 'search', 'models'] as const
+export type ToolScope = (typeof toolScopes)[number]
+
+/** One MCP server of the environment: a name, and tools that belong together. */
+export interface ToolServer {
+  /** As `MCP_SERVERS` names it: `documents-csv-server`. */
+  readonly name: string
+  readonly scope: ToolScope
+  /** One sentence for a person who chooses servers. */
+  readonly description: string
+  /** What has to be configured before its tools can work; every entry says one thing, as a name of a service or a model. */
+  readonly needs: readonly ToolNeed[]
+  readonly tools: readonly Tool[]
+}
+
+/** A service or a model without which a server's tools answer with an error. At least one of `anyOf` must be configured. */
+export interface ToolNeed {
+  readonly anyOf: readonly string[]
+  /** What a person sets, as a sentence: "Set TAVILY_API_KEY, or SEARXNG_BASE_URL." */
+  readonly remedy: string
+}
+
+/**
+ * A tool with typed input and output. `call` throws a ToolError where it cannot do what it was asked: the model reads the message.
+ * The text for the model holds no time, duration, temporary path or request id, so that a run repeats; those stay in the output.
+ */
+export interface Tool<Input extends z.ZodObject = z.ZodObject, Output extends z.ZodObject = z.ZodObject> {
+  readonly name: string
+  readonly description: string
+  readonly input: Input
+  readonly output: Output
+  call(input: z.output<Input>, context: ToolContext): Promise<z.output<Output>>
+  /** The output as the model reads it. */
+  toText(output: z.output<Output>): string
+}
+
+/** What a call may use: all of it belongs to the lease that calls. */
+export interface ToolContext {
+  readonly workspace: Workspace
+  /** The shell of the calling agent's run, opened at its first use. */
+  shell(): Promise<Shell>
+  readonly outward: Outward
+  readonly parsers: ParserJail
+  /** The configured model of a role; rejects with a ToolError where there is none. */
+  model(role: ModelRole): Promise<ToolModel>
+  /** Aborts when the caller cancels, the lease ends or the time of the call is over. */
+  readonly signal: AbortSignal
+}
+
+/** The models that tools ask, by the first word of their variables: `CODE_LLM_BASE_URL`, `CODE_LLM_MODEL_NAME`, `CODE_LLM_API_KEY`. */
+export const modelRoles = ['browseruse', 'code', 'think', 'guard', 'audio', 'image', 'video'] as const
+export type ModelRole = (typeof modelRoles)[number]
+
+/** A model of a third party behind the Chat Completions API. */
+export interface ToolModel {
+  readonly name: string
+  /** Resolves with the text of the answer; an error of the model rejects with a ToolError. */
+  complete(request: { readonly system: string; readonly user: string; readonly temperature: number }): Promise<string>
+}
+
+/** Declares a tool, with its types inferred from the schemas. */
+export function defineTool<Input extends z.ZodObject, Output extends z.ZodObject>(tool: Tool<Input, Output>): Tool {
+  return tool as unknown as Tool
+}
