@@ -45,8 +45,10 @@ for (const row of rows) {
 for (const note of notes) process.stdout.write(`${note}\n`)
 const folder = fileURLToPath(new URL('results/', import.meta.url))
 await mkdir(folder, { recursive: true })
+// A part of a suite does not replace what the whole of it found.
+const file = [name, ...args.filter((arg) => !/^\d+$/.test(arg))].join('-')
 await writeFile(
-  `${folder}${name}.json`,
+  `${folder}${file}.json`,
   `${JSON.stringify({ version: 1, suite: name, node: process.version, platform: `${process.platform}-${process.arch}`, rows, notes }, null, 2)}\n`,
 )
 
