@@ -27,6 +27,7 @@ import {
   WeightPublication,
   WeightReport,
 } from '@aworld-train/protocol'
+import { settingsTemplate } from '@aworld-train/tool-servers'
 import { LocalConfig } from '@aworld-train/training'
 import { z } from 'zod'
 import { commands } from '../packages/cli/src/commands/index.ts'
@@ -171,6 +172,8 @@ function typeOf(node: SchemaNode): string {
   if (node.type === 'array') return `list of ${node.items ? typeOf(node.items) : 'values'}`
   return node.type ?? (node.properties ? 'object' : 'any')
 }
+
+files.set('env/.env_template', settingsTemplate())
 
 let stale = 0
 for (const [path, text] of files) {

@@ -1,4 +1,5 @@
 import type { McpConfig } from '@aworld-train/protocol'
+import { findConnection } from './connection-file.ts'
 
 /** The tool servers of the AWorld GAIA environment, in its documented order. */
 export const aworldToolServers: readonly string[] = [
@@ -24,14 +25,16 @@ export const aworldToolServers: readonly string[] = [
 ]
 
 export interface AgentToolEnvOptions {
-  /** Address of the MCP service; `MCP_SERVER_URL`, else `http://localhost:8000/mcp`. */
+  /** Address of the MCP service; `MCP_SERVER_URL`, else that of `aworld-train env start`, else `http://localhost:8000/mcp`. */
   readonly url?: string | undefined
-  /** Bearer token; `MCP_SERVER_TOKEN` when that is set. */
+  /** Bearer token; `MCP_SERVER_TOKEN` when that is set, else that of `aworld-train env start` where its address is used. */
   readonly token?: string | undefined
   /** Tool servers to ask the service for; all 19 by default. */
   readonly servers?: readonly string[] | undefined
   /** Where the variables are read; `process.env` by default. */
   readonly variables?: Readonly<Record<string, string | undefined>> | undefined
+  /** Folder of the project, whose environment is looked for there and in the folders above; the process's own by default. */
+  readonly directory?: string | undefined
 }
 
 /** Configuration and tool servers, by name or as a pair: `const [config, servers] = getAgentToolEnvAndServers()`. */
@@ -44,8 +47,11 @@ export interface AgentToolEnv extends Iterable<McpConfig | string[]> {
 /** How to reach AWorld's tool environment: one streamable-HTTP server named `aworld-mcp` that mounts the named tool servers. */
 export function getAgentToolEnvAndServers(options: AgentToolEnvOptions = {}): AgentToolEnv {
   const variables = options.variables ?? process.env
-  const url = options.url ?? (variables['MCP_SERVER_URL'] || 'http://localhost:8000/mcp')
-  const token = options.token ?? variables['MCP_SERVER_TOKEN']
+  const named = options.url ?? (variables['MCP_SERVER_URL'] || undefined)
+  const connection = findConnection(options.directory ?? process.cwd())
+  const url = named ?? connection?.url ?? 'http://localhost:8000/mcp'
+  const token =
+    options.token ?? (variables['MCP_SERVER_TOKEN'] || (connection && isSameServer(url, connection.url) ? connection.token : undefined))
   const servers = [...(options.servers ?? aworldToolServers)]
   const headers: Record<string, string> = { MCP_SERVERS: servers.join(',') }
   if (token) headers['Authorization'] = `Bearer ${token}`
@@ -69,4 +75,12 @@ export function getAgentToolEnvAndServers(options: AgentToolEnvOptions = {}): Ag
       yield servers
     },
   }
+}
+
+/** Whether two addresses are one server's; loopback has several names. */
+function isSameServer(left: string, right: string): boolean {
+  if (!URL.canParse(left)) return false
+  const [one, other] = [new URL(left), new URL(right)]
+  const host = ({ hostname }: URL) => (hostname === 'localhost' || hostname === '[::1]' ? '127.0.0.1' : hostname)
+  return host(one) === host(other) && one.port === other.port && one.protocol === other.protocol
 }

@@ -1,3 +1,6 @@
+export { type SettingKey, settingKeys, settingsTemplate } from './settings/keys.ts'
+export { type ModelSettings, modelService, modelSettings, openToolModel } from './settings/models.ts'
+export { readSettings, type Settings, type SettingsSource } from './settings/read-settings.ts'
 export { serverAliases, toolServers } from './table.ts'
 export {
   defineTool,

@@ -1,7 +1,9 @@
+import { guardServer } from './servers/guard/server.ts'
+import { thinkServer } from './servers/think/server.ts'
 import type { ToolServer } from './tool-server.ts'
 
 /** Every server of the environment, in the order in which their tools are listed. */
-export const toolServers: readonly ToolServer[] = []
+export const toolServers: readonly ToolServer[] = [thinkServer, guardServer]
 
 /** Other names that a server answers to. */
 export const serverAliases: Readonly<Record<string, string>> = { 'browseruse-server': 'browser-server' }

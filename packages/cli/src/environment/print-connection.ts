@@ -1,0 +1,17 @@
+import type { EnvironmentConnection } from '@aworld-train/environment'
+
+/** Seconds that a call may take, as AWorld's own output says. */
+const timeout = 6000
+
+/** What AWorld's start script prints: a server by the name `virtualpc-mcp-server`, ready to paste into an MCP configuration. */
+export function connectionText({ url, token }: EnvironmentConnection, servers: readonly string[]): string {
+  const server = {
+    type: 'streamable-http',
+    url,
+    headers: { Authorization: `Bearer ${token}`, MCP_SERVERS: servers.join(',') },
+    timeout,
+    sse_read_timeout: timeout,
+    client_session_timeout_seconds: timeout,
+  }
+  return `Start mcp server success.\n${JSON.stringify({ 'virtualpc-mcp-server': server }, null, 4)}\n`
+}

@@ -1,0 +1,65 @@
+import { modelRoles } from '../tool-server.ts'
+
+/** A variable of the environment's `.env`. */
+export interface SettingKey {
+  readonly name: string
+  /** What it is for, for the template and the reference; one line. */
+  readonly purpose: string
+  /** What the template sets it to; a placeholder counts as not set. */
+  readonly template: string
+  /** Why nothing here reads it, where that is so: AWorld's file has it, and a person is told. */
+  readonly unused?: string
+}
+
+const placeholder = (name: string) => `<YOUR_${name}>`
+const key = (name: string, purpose: string, unused?: string): SettingKey => ({
+  name,
+  purpose,
+  template: placeholder(name),
+  ...(unused !== undefined && { unused }),
+})
+
+const rolePurposes: Readonly<Record<(typeof modelRoles)[number], string>> = {
+  browseruse: 'model that drives the browser',
+  code: 'model that writes Python for generate_python_code',
+  think: 'model that complex_problem_reasoning asks',
+  guard: 'model that guarding_reasoning_process asks',
+  audio: 'model that transcribes',
+  image: 'model that looks at images',
+  video: 'model that looks at videos',
+}
+const modelParts = ['BASE_URL', 'MODEL_NAME', 'API_KEY'] as const
+const rolesWithoutServer: ReadonlySet<string> = new Set(['browseruse', 'audio', 'image', 'video'])
+
+/** Every key that is read, in the order of the template. */
+export const settingKeys: readonly SettingKey[] = [
+  key('JINA_API_KEY', 'reader of pages', 'pages are read by readweb-server itself'),
+  key('TAVILY_API_KEY', 'search and page extraction by Tavily'),
+  key('GOOGLE_API_KEY', "Google's Custom Search, which ends on 2027-01-01"),
+  key('GOOGLE_CSE_ID', "identifier of Google's search engine"),
+  { name: 'SEARXNG_BASE_URL', purpose: 'a SearXNG instance of your own, in place of the two above', template: '' },
+  key('DATALAB_API_KEY', "Datalab's conversion of PDF", 'PDF is read by documents-pdf-server itself'),
+  key('E2B_API_KEY', 'code in the cloud', 'code runs in the workspace of its rollout'),
+  { name: 'CONTACT', purpose: 'your address or page, which Wikimedia asks for: without it 10 requests a minute', template: '' },
+  ...modelParts.map((part) => key(`MCP_LLM_${part}`, 'the model that the roles below use')),
+  ...modelRoles.flatMap((role) =>
+    modelParts.map((part) => ({
+      name: `${role.toUpperCase()}_LLM_${part}`,
+      purpose: rolePurposes[role],
+      template: `\${MCP_LLM_${part}}`,
+      ...(rolesWithoutServer.has(role) && { unused: 'no server asks it yet' }),
+    })),
+  ),
+]
+
+/** The text of `.env_template`. */
+export function settingsTemplate(): string {
+  let above = ''
+  const lines = settingKeys.map(({ name, template, purpose, unused }) => {
+    const note = `# ${purpose}${unused === undefined ? '' : `; not used: ${unused}`}\n`
+    const line = `${note === above ? '' : `\n${note}`}${name}=${template}\n`
+    above = note
+    return line
+  })
+  return `# Keys of the tool environment. None is needed to start it: a tool without its key says so when it is called.\n${lines.join('')}`
+}

@@ -1,0 +1,76 @@
+import { type Outward, ToolError } from '@aworld-train/core'
+import type { ModelRole, ToolModel } from '../tool-server.ts'
+
+/** Where the model of a role is, as its three variables say. */
+export interface ModelSettings {
+  /** Base URL of a Chat Completions API, `…/v1`. */
+  readonly baseUrl: string
+  readonly model: string
+  readonly apiKey?: string | undefined
+}
+
+/** Name of the service that the model of a role is reached as. */
+export const modelService = (role: ModelRole): string => `${role}-model`
+
+/** The model of a role; `null` where its base URL or name is not set. */
+export function modelSettings(values: ReadonlyMap<string, string>, role: ModelRole): ModelSettings | null {
+  const prefix = `${role.toUpperCase()}_LLM`
+  const baseUrl = values.get(`${prefix}_BASE_URL`)
+  const model = values.get(`${prefix}_MODEL_NAME`)
+  return baseUrl === undefined || model === undefined ? null : { baseUrl, model, apiKey: values.get(`${prefix}_API_KEY`) }
+}
+
+/** How long a model may think about one answer. */
+const modelTimeoutMs = 120_000
+
+/**
+ * The model of a role, asked through the services of `outward`, which add its key. Rejects with a ToolError where the role is not configured;
+ * so does `complete` where the model answers with an error, with the status and the first words of the answer.
+ */
+export async function openToolModel(
+  role: ModelRole,
+  settings: ModelSettings | null,
+  outward: Outward,
+  signal: AbortSignal,
+): Promise<ToolModel> {
+  if (settings === null) {
+    const prefix = `${role.toUpperCase()}_LLM`
+    throw new ToolError(`No model is configured for this tool. Its operator sets ${prefix}_BASE_URL and ${prefix}_MODEL_NAME.`)
+  }
+  return {
+    name: settings.model,
+    async complete({ system, user, temperature }) {
+      const messages = [
+        { role: 'system', content: system },
+        { role: 'user', content: user },
+      ]
+      const response = await outward.service(
+        modelService(role),
+        '/chat/completions',
+        {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify({ model: settings.model, messages, temperature }),
+          timeoutMs: modelTimeoutMs,
+        },
+        signal,
+      )
+      const text = response.bytes.toString('utf8')
+      if (response.status !== 200)
+        throw new ToolError(`The model ${settings.model} answered with status ${response.status}: ${text.slice(0, 500)}`)
+      return readContent(text, settings.model)
+    },
+  }
+}
+
+function readContent(text: string, model: string): string {
+  let answer: { choices?: { message?: { content?: unknown } }[] } | null
+  try {
+    answer = JSON.parse(text)
+  } catch {
+    answer = null
+  }
+  const content = answer?.choices?.[0]?.message?.content
+  if (typeof content === 'string' && content !== '') return content
+  throw new ToolError(`The answer of the model ${model} has no text: ${text.slice(0, 500)}`)
+}
