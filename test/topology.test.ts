@@ -91,6 +91,18 @@ describe('topology', () => {
     expect(problems).toEqual([])
   })
 
+  it('opens the side of the agent in one room', () => {
+    const opens = /create(?:RolloutRunner|RolloutService|ChannelServer)\(/
+    const rooms = layers
+      .slice(4)
+      .flat()
+      .flatMap((name) => sources(join(packages, name, 'src')))
+    const elsewhere = rooms
+      .filter((path) => !isTest(path) && opens.test(readFileSync(path, 'utf8')))
+      .map((path) => dirname(path).slice(packages.length + 1))
+    expect([...new Set(elsewhere)]).toEqual(['aworld-train/src/stage'])
+  })
+
   it.each([
     ['core', /blackTool|black_tool|sse_read|aworld-mcp|createServer|node:http/],
     ['training', /actor_rollout_ref|adv_estimator|main_ppo|oc\.select/],

@@ -12,11 +12,11 @@ import {
 import type { AgentTrainerOptions } from './agent-trainer-options.ts'
 import { type AworldTrainerOptions, readTrainerOptions } from './aworld/trainer-options.ts'
 import type { AgentSource } from './load/load-agent.ts'
-import { firstFailure } from './local/first-failure.ts'
 import type { InferenceReport } from './local/inference.ts'
 import { LocalTrainer } from './local/local-trainer.ts'
 import { progressLines } from './progress-lines.ts'
 import { takesRunOptions } from './run-options.ts'
+import { firstFailure } from './stage/first-failure.ts'
 import type { DryRunReport } from './verl/dry-run.ts'
 import { VerlTrainer } from './verl/verl-trainer.ts'
 

@@ -6,6 +6,7 @@ import type { AnswerKey, RunEvent } from '@aworld-train/protocol'
 import type { InProcessRolloutRunner } from '@aworld-train/rollout'
 import { openAgentSide } from '../stage/agent-side.ts'
 import { countCalls } from '../stage/count-calls.ts'
+import { openPolicyGateway } from '../stage/policy-gateway.ts'
 import type { RolloutParts } from '../stage/rollout-parts.ts'
 import type { LocalPlan } from './plan.ts'
 
@@ -64,29 +65,32 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     templateArguments: config.model.templateArguments,
   })
   const counted = countCalls(local.engine)
-  const { name } = local.engine.model
-  const side = await openAgentSide(stack, {
+  const gateway = await openPolicyGateway(stack, {
     policy: { kind: 'token', engine: counted.engine, chat, maxPromptBytes: config.model.maxPromptBytes },
-    name,
+    name: local.engine.model.name,
     models: config.models,
+    directory: agentDirectory,
     seed,
-    program,
-    agentDirectory,
+    agents: program.agents,
+    onEvent,
+  })
+  const runner = openAgentSide(stack, {
     ...parts,
+    program,
+    gateway,
     store,
-    answerKey: (taskId) => answers.get(taskId) ?? { version: 1, taskId, groundTruth: null },
+    answers: { source: 'the dataset', byTask: answers },
     concurrency: config.concurrency,
     limits: config.limits,
     onEvent,
   })
-  const runner = stack.adopt(side.openRunner(), (each) => each.close())
   const owned = stack.move()
   return {
     local,
     reference: reference?.learner,
     chat,
     contextLength: local.engine.model.contextLength,
-    gateway: side.gateway,
+    gateway,
     environment: parts.environment,
     runner,
     engineCalls: counted.calls,

@@ -1,72 +1,111 @@
-import type { AgentProgram, RolloutWriter } from '@aworld-train/core'
-import { createGateway, type Gateway, type TokenRoute } from '@aworld-train/gateway'
-import type { AnswerKey, RolloutLimits, RunEvent } from '@aworld-train/protocol'
-import { createRolloutRunner, type InProcessRolloutRunner } from '@aworld-train/rollout'
-import type { FrozenModelSettings } from '@aworld-train/training'
-import { checkModels } from '../local/check-models.ts'
-import { toFrozenRoutes } from '../local/frozen-routes.ts'
-import type { RolloutParts } from './rollout-parts.ts'
+import type { EpisodeReader, RolloutWriter, RunProgress } from '@aworld-train/core'
+import { type AnswerKey, type RolloutLimits, type RunEvent, TrainError } from '@aworld-train/protocol'
+import {
+  type ChannelServerOptions,
+  createChannelAnswers,
+  createChannelServer,
+  createRolloutRunner,
+  createRolloutServer,
+  createRolloutService,
+  type InProcessRolloutRunner,
+  type RolloutRunnerOptions,
+  type RolloutServer,
+  type RolloutServerOptions,
+  type RolloutService,
+  type RolloutServiceLimits,
+} from '@aworld-train/rollout'
 
-export interface AgentSideOptions extends RolloutParts {
-  /** The policy, and the name that agents know it by. */
-  readonly policy: TokenRoute
-  readonly name: string
-  /** Models that are not trained. */
-  readonly models: Readonly<Record<string, FrozenModelSettings>>
-  readonly seed: number
-  /** One that holds connections, of an Agent or a Swarm, ends them with the parts. */
-  readonly program: AgentProgram & { close?(): Promise<void> }
-  /** Folder that its relative paths are relative to. */
-  readonly agentDirectory: string
-  readonly store: RolloutWriter
-  readonly answerKey: (taskId: string) => AnswerKey
-  readonly concurrency: number
+/** Answers that are known before a rollout is asked for. */
+export interface KnownAnswers {
+  /** Where they are from, for messages. */
+  readonly source: string
+  readonly byTask: ReadonlyMap<string, AnswerKey>
+}
+
+export interface AgentSideOptions extends Omit<RolloutRunnerOptions, 'answerKey' | 'limits' | 'onEvent'> {
+  /** One that holds connections, of an Agent or a Swarm, ends them with the runner. */
+  readonly program: RolloutRunnerOptions['program'] & { close?(): Promise<void> }
+  /** `null` where none is. */
+  readonly answers: KnownAnswers | null
   /** `null` is no limit. */
-  readonly limits: Readonly<Record<string, number | null>>
+  readonly limits: Readonly<Record<string, number | null | undefined>>
   readonly onEvent: (event: RunEvent) => void
 }
 
-/** What stands between an agent and a policy, whoever samples for it. */
-export interface AgentSide {
-  readonly gateway: Gateway
-  /** Opens the one executor; it tells `onEvent` in addition. Whoever opens it closes it. */
-  openRunner(onEvent?: (event: RunEvent) => void): InProcessRolloutRunner
+/** Opens what runs rollouts of an agent in its environment; `stack` closes it. */
+export function openAgentSide(stack: AsyncDisposableStack, options: AgentSideOptions): InProcessRolloutRunner {
+  stack.defer(async () => await options.program.close?.())
+  return stack.adopt(createRunner(options, noAnswer), (each) => each.close())
 }
 
-/** Opens the gateway, which `stack` closes. CONFIG_INVALID for models that nobody serves. */
-export async function openAgentSide(stack: AsyncDisposableStack, options: AgentSideOptions): Promise<AgentSide> {
-  const { policy, name, models, seed, program, agentDirectory, onEvent } = options
-  const frozen = toFrozenRoutes(models, agentDirectory)
-  checkModels(program.agents, { frozen: Object.keys(frozen), policy: name })
-  const gateway = stack.adopt(
-    await createGateway({
-      models: { ...frozen, [name]: policy },
-      defaultModel: name,
-      // An agent of any framework asks for the model that it was written for; where there are others to ask for, a name is meant.
-      aliases: Object.keys(frozen).length === 0 ? { '*': name } : {},
-      seed,
-      onWarning: ({ code, message }) => onEvent({ type: 'warning-raised', at: Date.now(), code, message }),
+export interface ServedAgentSideOptions extends AgentSideOptions {
+  readonly store: RolloutWriter & EpisodeReader & Pick<RunProgress, 'getState' | 'setState'>
+  readonly serviceLimits?: Partial<RolloutServiceLimits> | undefined
+  /** Of the trainer that drives; `null` where none does. It scores where there is no reward on this side. */
+  readonly channel: Omit<ChannelServerOptions, 'service' | 'store' | 'answers' | 'reward'> | null
+  readonly server: Omit<RolloutServerOptions, 'service' | 'channel'>
+}
+
+export interface ServedAgentSide {
+  readonly runner: InProcessRolloutRunner
+  readonly service: RolloutService
+  readonly server: RolloutServer
+}
+
+/** As `openAgentSide`, and serves the rollouts to clients, and to a trainer that drives. */
+export async function serveAgentSide(stack: AsyncDisposableStack, options: ServedAgentSideOptions): Promise<ServedAgentSide> {
+  const { program, store, reward, answers, onEvent } = options
+  stack.defer(async () => await program.close?.())
+  const rowAnswers = createChannelAnswers()
+  const opened = Promise.withResolvers<InProcessRolloutRunner>()
+  const service = stack.adopt(
+    createRolloutService({
+      store,
+      limits: options.serviceLimits,
+      check({ task }) {
+        if (reward === null || answers === null || answers.byTask.has(task.id) || rowAnswers.has(task.id)) return
+        const message = `Task "${task.id}" is not in ${answers.source}, so its reward would know no answer; add the task there, or submit one of its ${answers.byTask.size} tasks.`
+        throw new TrainError('ROLLOUT_INVALID', message)
+      },
+      openRunner(tell) {
+        const told = (event: RunEvent) => {
+          onEvent(event)
+          tell(event)
+        }
+        const runner = createRunner({ ...options, onEvent: told }, rowAnswers.answerKey)
+        opened.resolve(runner)
+        return runner
+      },
     }),
     (each) => each.close(),
   )
-  stack.defer(async () => await program.close?.())
-  const { environment, reward, store, answerKey, concurrency, limits } = options
-  return {
-    gateway,
-    openRunner: (tell) =>
-      createRolloutRunner({
-        program,
-        gateway,
-        environment,
-        reward,
+  const channel =
+    options.channel &&
+    stack.adopt(
+      createChannelServer({
+        ...options.channel,
+        service,
         store,
-        answerKey,
-        concurrency,
-        limits: Object.fromEntries(Object.entries(limits).filter(([, value]) => value !== null)) as RolloutLimits,
-        onEvent: (event) => {
-          onEvent(event)
-          tell?.(event)
-        },
+        answers: rowAnswers,
+        reward: reward === null ? 'native' : 'service',
       }),
-  }
+      (each) => each.close(),
+    )
+  const server = stack.adopt(await createRolloutServer({ ...options.server, service, ...(channel && { channel }) }), (each) => each.close())
+  return { runner: await opened.promise, service, server }
+}
+
+const noAnswer = (taskId: string): AnswerKey => ({ version: 1, taskId, groundTruth: null })
+
+/** `answerOf` a task comes first where it knows one. */
+function createRunner({ answers, limits, ...options }: AgentSideOptions, answerOf: (taskId: string) => AnswerKey): InProcessRolloutRunner {
+  const set = Object.entries(limits).filter(([, value]) => value !== null)
+  return createRolloutRunner({
+    ...options,
+    answerKey(taskId) {
+      const own = answerOf(taskId)
+      return own.groundTruth === null ? (answers?.byTask.get(taskId) ?? own) : own
+    },
+    limits: Object.fromEntries(set) as RolloutLimits,
+  })
 }

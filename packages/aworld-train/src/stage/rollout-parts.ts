@@ -1,5 +1,5 @@
-import type { AgentProgram, Environment, Reward } from '@aworld-train/core'
-import { createEnvironment } from '@aworld-train/environment'
+import type { Environment, Reward } from '@aworld-train/core'
+import { createEnvironment, type EnvironmentOptions } from '@aworld-train/environment'
 import type { RunEvent } from '@aworld-train/protocol'
 import { type PreflightPlan, preflight } from './preflight.ts'
 
@@ -12,18 +12,18 @@ export interface RolloutParts {
 
 /** What they are made from. */
 export interface RolloutPartsPlan {
-  readonly program: Pick<AgentProgram, 'agents'>
   /** Folder that relative paths of the agent are relative to. */
   readonly agentDirectory: string
+  readonly environmentLimits?: Omit<EnvironmentOptions, 'baseDirectory'> | undefined
   createReward(): Promise<Reward | null>
 }
 
 /** Opens them; `stack` closes them. */
 export async function openRolloutParts(
   stack: AsyncDisposableStack,
-  { agentDirectory, createReward }: RolloutPartsPlan,
+  { agentDirectory, environmentLimits, createReward }: RolloutPartsPlan,
 ): Promise<RolloutParts> {
-  const environment = stack.adopt(createEnvironment({ baseDirectory: agentDirectory }), (each) => each.close())
+  const environment = stack.adopt(createEnvironment({ baseDirectory: agentDirectory, ...environmentLimits }), (each) => each.close())
   const reward = stack.adopt(await createReward(), (each) => each?.close())
   return { environment, reward }
 }

@@ -1,9 +1,9 @@
 import { rm } from 'node:fs/promises'
 import { type RunEvent, type RunReport, TrainError, toTrainError } from '@aworld-train/protocol'
 import { type OwnedRunStore, openRunStore, resolveRun, toStoreError } from '@aworld-train/store'
-import { firstFailure } from '../local/first-failure.ts'
 import { runVersions } from '../local/run-files.ts'
 import type { RunOptions } from '../run-options.ts'
+import { firstFailure } from './first-failure.ts'
 import { createWarningTally } from './warning-tally.ts'
 
 const warningsKey = 'warnings'

@@ -4,22 +4,13 @@ import { join } from 'node:path'
 import type { Environment } from '@aworld-train/core'
 import type { Gateway } from '@aworld-train/gateway'
 import { channelPath, type ErrorCode, type RunEvent, TrainError } from '@aworld-train/protocol'
-import {
-  type ChannelEngine,
-  type ChannelServer,
-  createChannelAnswers,
-  createChannelEngine,
-  createChannelServer,
-  createRolloutServer,
-  createRolloutService,
-  type InProcessRolloutRunner,
-  type ToTask,
-} from '@aworld-train/rollout'
+import { type ChannelEngine, createChannelEngine, type InProcessRolloutRunner, type ToTask } from '@aworld-train/rollout'
 import type { OwnedRunStore } from '@aworld-train/store'
 import { solutionText } from '@aworld-train/training'
-import { policyName } from '../local/check-models.ts'
-import { openAgentSide } from '../stage/agent-side.ts'
+import { serveAgentSide } from '../stage/agent-side.ts'
+import { policyName } from '../stage/check-models.ts'
 import { countCalls } from '../stage/count-calls.ts'
+import { openPolicyGateway } from '../stage/policy-gateway.ts'
 import type { RolloutParts } from '../stage/rollout-parts.ts'
 import type { VerlTrainingPlan } from './verl-training-plan.ts'
 
@@ -47,7 +38,6 @@ export interface VerlStage {
   readonly gateway: Gateway
   readonly environment: Environment
   readonly runner: InProcessRolloutRunner
-  readonly channel: ChannelServer
   /** Calls that reached the engine. */
   engineCalls(): number
   /** Where verl's processes connect, and the file with what they show. */
@@ -76,66 +66,51 @@ export async function openVerlStage(options: VerlStageOptions): Promise<VerlStag
     (each) => each.close(),
   )
   const counted = countCalls(engine, options.onCalls)
-  const answers = createChannelAnswers()
   const rolloutTimeoutMs = settings.limits.timeoutMs ?? settings.rolloutTimeoutMs
-  const side = await openAgentSide(stack, {
+  const gateway = await openPolicyGateway(stack, {
     policy: { kind: 'token', engine: counted.engine, chat: () => engine.chat(), maxPromptBytes: settings.model.maxPromptBytes },
     name,
     models: settings.models,
+    directory: plan.agent.directory,
     seed: plan.seed,
-    program: plan.program,
-    agentDirectory: plan.agent.directory,
-    ...parts,
-    store,
-    answerKey: (taskId) => answers.answerKey(taskId),
-    concurrency: settings.concurrency,
-    limits: { ...settings.limits, timeoutMs: rolloutTimeoutMs },
+    agents: plan.program.agents,
     onEvent,
   })
-  let runner: InProcessRolloutRunner | undefined
-  const service = stack.adopt(
-    createRolloutService({
-      store,
-      openRunner: (tell) => {
-        runner = side.openRunner(tell)
-        return runner
-      },
-    }),
-    (each) => each.close(),
-  )
-  const channel = stack.adopt(
-    createChannelServer({
-      service,
-      engine,
-      store,
-      answers,
-      toTask,
-      solution: (episode) => solutionText(episode, settings.reward.input),
-      rows: settings.rows,
-      reward: settings.reward.native ? 'native' : 'service',
-      incompleteEpisodes: settings.incompleteEpisodes,
-      rolloutTimeoutMs,
-      graceMs: settings.graceMs,
-      ...(settings.maxCompletionTokens !== null && { maxCompletionTokens: settings.maxCompletionTokens }),
-      onWarning(warning) {
-        warn(warning)
-        if (refusals.has(warning.code)) onRefused(new TrainError(warning.code as ErrorCode, warning.message))
-      },
-    }),
-    (each) => each.close(),
-  )
   const token = randomBytes(32).toString('base64url')
   const tokenFile = join(path, 'channel.token')
   await writeFile(tokenFile, token, { mode: 0o600 })
   stack.defer(async () => await rm(tokenFile, { force: true }))
-  const server = stack.adopt(await createRolloutServer({ service, token, channel }), (each) => each.close())
+  const { runner, server } = await serveAgentSide(stack, {
+    ...parts,
+    program: plan.program,
+    gateway,
+    store,
+    answers: null,
+    concurrency: settings.concurrency,
+    limits: { ...settings.limits, timeoutMs: rolloutTimeoutMs },
+    onEvent,
+    channel: {
+      engine,
+      toTask,
+      solution: (episode) => solutionText(episode, settings.reward.input),
+      rows: settings.rows,
+      incompleteEpisodes: settings.incompleteEpisodes,
+      rolloutTimeoutMs,
+      graceMs: settings.graceMs,
+      maxCompletionTokens: settings.maxCompletionTokens,
+      onWarning(warning) {
+        warn(warning)
+        if (refusals.has(warning.code)) onRefused(new TrainError(warning.code as ErrorCode, warning.message))
+      },
+    },
+    server: { token },
+  })
   const owned = stack.move()
   return {
     engine,
-    gateway: side.gateway,
+    gateway,
     environment: parts.environment,
-    runner: runner as InProcessRolloutRunner,
-    channel,
+    runner,
     engineCalls: counted.calls,
     address: { url: `${server.url.replace(/^http/, 'ws')}${channelPath}`, tokenFile },
     close: () => owned.disposeAsync(),

@@ -1,20 +1,9 @@
 import { join, resolve } from 'node:path'
-import { createEnvironment } from '@aworld-train/environment'
 import type { Gateway } from '@aworld-train/gateway'
 import { isLoopback } from '@aworld-train/http'
-import { type AnswerKey, TrainError } from '@aworld-train/protocol'
-import {
-  createChannelAnswers,
-  createChannelServer,
-  createRolloutRunner,
-  createRolloutServer,
-  createRolloutService,
-  type RolloutServer,
-  type RolloutService,
-} from '@aworld-train/rollout'
 import { openRunStore } from '@aworld-train/store'
 import { createReward, requireDataset, solutionText, toChannelTask } from '@aworld-train/training'
-import { loadAgent } from 'aworld-train'
+import { loadAgent, openRolloutParts, type ServedAgentSide, serveAgentSide } from 'aworld-train'
 import type { OpenedChannel } from './open-models.ts'
 import { randomToken } from './random-token.ts'
 import { readSecret } from './read-serve-config.ts'
@@ -35,9 +24,7 @@ export interface OpenRolloutsOptions {
   readonly stack: AsyncDisposableStack
 }
 
-export interface OpenedRollouts {
-  readonly service: RolloutService
-  readonly server: RolloutServer
+export interface OpenedRollouts extends Pick<ServedAgentSide, 'service' | 'server'> {
   /** `null` where none is asked for. */
   readonly token: string | null
   readonly agents: readonly string[]
@@ -45,97 +32,55 @@ export interface OpenedRollouts {
 
 /** Loads the agent and serves rollouts of it: store, environment, reward, runner, service and its port. */
 export async function openRollouts(options: OpenRolloutsOptions): Promise<OpenedRollouts> {
-  const { config, settings, gateway, channel: opened, directory, recording, stack } = options
-  const agent = await loadAgent(settings.agent, directory)
-  stack.defer(async () => await (agent.program as { close?(): Promise<void> }).close?.())
+  const { config, settings, gateway, channel, directory, recording, stack } = options
+  const { program, directory: agentDirectory } = await loadAgent(settings.agent, directory)
   const { baseDirectory, ...environmentLimits } = config.environment
-  const environment = stack.adopt(
-    createEnvironment({
-      baseDirectory: baseDirectory === null ? agent.directory : resolve(directory, baseDirectory),
-      ...environmentLimits,
-    }),
-    (each) => each.close(),
-  )
   const { input: rewardInput, ...rewardLimits } = settings.rewardSettings
-  const reward =
-    settings.reward === null
-      ? null
-      : stack.adopt(await createReward(settings.reward, { baseDirectory: directory, rewardInput, ...rewardLimits }), (each) => each.close())
-  const answers = settings.answers === null ? null : (await requireDataset(resolve(directory, settings.answers))).answers
+  const parts = await openRolloutParts(stack, {
+    agentDirectory: baseDirectory === null ? agentDirectory : resolve(directory, baseDirectory),
+    environmentLimits,
+    createReward: async () =>
+      settings.reward === null ? null : await createReward(settings.reward, { baseDirectory: directory, rewardInput, ...rewardLimits }),
+  })
+  const dataset = settings.answers === null ? null : await requireDataset(resolve(directory, settings.answers))
   const store = stack.adopt(await openRunStore({ path: join(recording, 'rollouts'), manifest: { name: 'serve' }, thread: true }), (each) =>
     each.close(),
   )
   if (store.damage !== null) process.stderr.write(`${store.damage}\n`)
-  const rowAnswers = createChannelAnswers()
-  const answerKey = (taskId: string): AnswerKey => {
-    const own = rowAnswers.answerKey(taskId)
-    return own.groundTruth === null ? (answers?.get(taskId) ?? own) : own
-  }
-  const service = stack.adopt(
-    createRolloutService({
-      store,
-      check: ({ task }) => {
-        if (reward === null || answers === null || answers.has(task.id) || rowAnswers.has(task.id)) return
-        const message = `Task "${task.id}" is not in ${settings.answers}, so its reward would know no answer; add the task there, or submit one of its ${answers.size} tasks.`
-        throw new TrainError('ROLLOUT_INVALID', message)
-      },
-      limits: { maxQueuedBytes: settings.limits.maxQueuedBytes },
-      openRunner: (onEvent) =>
-        createRolloutRunner({
-          program: agent.program,
-          gateway,
-          environment,
-          reward,
-          store,
-          answerKey,
-          concurrency: settings.concurrency,
-          retries: settings.retries,
-          limits: settings.budget,
-          onEvent(event) {
-            store.appendEvent(event)
-            onEvent(event)
-          },
-        }),
-    }),
-    (each) => each.close(),
-  )
-  const channel =
-    opened === null
-      ? null
-      : stack.adopt(
-          createChannelServer({
-            service,
-            engine: opened.engine,
-            store,
-            answers: rowAnswers,
-            toTask: toChannelTask,
-            solution: (episode) => solutionText(episode, rewardInput),
-            rows: opened.settings.rows,
-            incompleteEpisodes: opened.settings.incompleteEpisodes,
-            reward: reward === null ? 'native' : 'service',
-            rolloutTimeoutMs: opened.settings.rolloutTimeoutMs ?? settings.budget.timeoutMs ?? null,
-            graceMs: opened.settings.graceMs,
-            ...(opened.settings.maxCompletionTokens !== null && { maxCompletionTokens: opened.settings.maxCompletionTokens }),
-            onWarning: ({ message }) => void process.stderr.write(`${message}\n`),
-          }),
-          (each) => each.close(),
-        )
   const token =
     settings.token === null ? (isLoopback(settings.host) ? null : randomToken()) : readSecret(settings.token, 'rollouts.token', directory)
-  const { maxQueuedBytes: _, ...limits } = settings.limits
-  const server = stack.adopt(
-    await createRolloutServer({
-      service,
+  const { maxQueuedBytes, ...limits } = settings.limits
+  const { service, server } = await serveAgentSide(stack, {
+    ...parts,
+    program,
+    gateway,
+    store,
+    answers: dataset && { source: settings.answers as string, byTask: dataset.answers },
+    concurrency: settings.concurrency,
+    retries: settings.retries,
+    limits: settings.budget,
+    onEvent: (event) => store.appendEvent(event),
+    serviceLimits: { maxQueuedBytes },
+    channel: channel && {
+      engine: channel.engine,
+      toTask: toChannelTask,
+      solution: (episode) => solutionText(episode, rewardInput),
+      rows: channel.settings.rows,
+      incompleteEpisodes: channel.settings.incompleteEpisodes,
+      rolloutTimeoutMs: channel.settings.rolloutTimeoutMs ?? settings.budget.timeoutMs ?? null,
+      graceMs: channel.settings.graceMs,
+      maxCompletionTokens: channel.settings.maxCompletionTokens,
+      onWarning: ({ message }) => void process.stderr.write(`${message}\n`),
+    },
+    server: {
       host: settings.host,
       port: settings.port,
       tls: readTls(settings.tls, directory),
       insecure: settings.insecure,
       allowedHosts: settings.allowedHosts,
       ...(token !== null && { token }),
-      ...(channel && { channel }),
       limits,
-    }),
-    (each) => each.close(),
-  )
-  return { service, server, token, agents: agent.program.agents.map(({ name }) => name) }
+    },
+  })
+  return { service, server, token, agents: program.agents.map(({ name }) => name) }
 }

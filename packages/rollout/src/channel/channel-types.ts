@@ -146,7 +146,7 @@ export interface ChannelServerOptions {
   /** Longest attempt of a rollout; that of the runner of `service`, for messages. */
   readonly rolloutTimeoutMs?: number | null | undefined
   /** Longest answer of one model call, in tokens; what is left of a row's response by default. */
-  readonly maxCompletionTokens?: number | undefined
+  readonly maxCompletionTokens?: number | null | undefined
   /** How long rollouts of a lost connection are kept. Default 30,000. */
   readonly graceMs?: number | undefined
   readonly limits?: Partial<ChannelServerLimits> | undefined

@@ -7,12 +7,13 @@ export interface RequestOptions {
   readonly policy: string
   readonly rolloutTimeoutMs: number | null
   /** Longest answer of one model call, in tokens. */
-  readonly maxCompletionTokens?: number | undefined
+  readonly maxCompletionTokens?: number | null | undefined
 }
 
 /** A submission as a rollout: the trainer's sampling, its lengths as limits, its deadline as the budget of an attempt. */
 export function toRolloutRequest(submit: ChannelSubmit, options: RequestOptions): RolloutRequest {
-  const { hello, task, policy, rolloutTimeoutMs, maxCompletionTokens = Number.POSITIVE_INFINITY } = options
+  const { hello, task, policy, rolloutTimeoutMs } = options
+  const maxCompletionTokens = options.maxCompletionTokens ?? Number.POSITIVE_INFINITY
   const { key, uid, sample, partition, sampling, deadlineMs } = submit
   const { maxResponseTokens } = hello.limits
   const timeoutMs = Math.min(deadlineMs ?? Number.POSITIVE_INFINITY, rolloutTimeoutMs ?? Number.POSITIVE_INFINITY)

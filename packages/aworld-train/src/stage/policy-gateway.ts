@@ -1,0 +1,36 @@
+import type { AgentProgram } from '@aworld-train/core'
+import { createGateway, type Gateway, type TokenRoute } from '@aworld-train/gateway'
+import type { RunEvent } from '@aworld-train/protocol'
+import type { FrozenModelSettings } from '@aworld-train/training'
+import { checkModels } from './check-models.ts'
+import { toFrozenRoutes } from './frozen-routes.ts'
+
+export interface PolicyGatewayOptions {
+  /** The policy, and the name that agents know it by. */
+  readonly policy: TokenRoute
+  readonly name: string
+  /** Models that are not trained; their relative files are found in `directory`. */
+  readonly models: Readonly<Record<string, FrozenModelSettings>>
+  readonly directory: string
+  readonly seed: number
+  readonly agents: AgentProgram['agents']
+  readonly onEvent: (event: RunEvent) => void
+}
+
+/** Opens the gateway of a policy that is trained, which `stack` closes. CONFIG_INVALID for models that nobody serves. */
+export async function openPolicyGateway(stack: AsyncDisposableStack, options: PolicyGatewayOptions): Promise<Gateway> {
+  const { policy, name, models, directory, seed, agents, onEvent } = options
+  const frozen = toFrozenRoutes(models, directory)
+  checkModels(agents, { frozen: Object.keys(frozen), policy: name })
+  return stack.adopt(
+    await createGateway({
+      models: { ...frozen, [name]: policy },
+      defaultModel: name,
+      // An agent of any framework asks for the model that it was written for; where there are others to ask for, a name is meant.
+      aliases: Object.keys(frozen).length === 0 ? { '*': name } : {},
+      seed,
+      onWarning: ({ code, message }) => onEvent({ type: 'warning-raised', at: Date.now(), code, message }),
+    }),
+    (each) => each.close(),
+  )
+}
