@@ -10,7 +10,7 @@ import {
   toTrainError,
 } from '@aworld-train/protocol'
 import { cancelled } from '../rollout-errors.ts'
-import { createEventLog, type EventEntry, type EventQuery } from './event-log.ts'
+import { createEventFeed, type EventEntry, type EventQuery } from './event-feed.ts'
 
 export interface RolloutServiceOptions {
   /** Opens what runs the rollouts; it tells of their start and end through `onEvent`, and is closed with the service. */
@@ -117,7 +117,7 @@ const again: ReadonlySet<RolloutState['status']> = new Set(['cancelled', 'failed
 
 export function createRolloutService({ openRunner, store, check, ...options }: RolloutServiceOptions): RolloutService {
   const limits = { ...defaultServiceLimits, ...options.limits }
-  const log = createEventLog({ kept: limits.maxKeptEvents })
+  const feed = createEventFeed({ kept: limits.maxKeptEvents })
   const entries = new Map<string, Entry>()
   const ended: string[] = []
   /** Waiters for one rollout are handed one episode, whose samples are built once. */
@@ -141,7 +141,7 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
       ends[event.stopReason] = (ends[event.stopReason] ?? 0) + 1
       durationMs += event.durationMs
     }
-    log.append(event)
+    feed.append(event)
     for (const listener of listeners) listener(event)
   })
 
@@ -169,7 +169,7 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
     entries.set(id, entry)
     count.queued++
     count.queuedBytes += bytes
-    log.append({ type: 'rollout-queued', at: Date.now(), rollout: id, split: request.split })
+    feed.append({ type: 'rollout-queued', at: Date.now(), rollout: id, split: request.split })
     entry.ended = runner
       .run(request, controller.signal)
       .catch((cause: unknown) => toTrainError(cause, 'STORE_FAILED'))
@@ -243,7 +243,7 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
       await entry?.ended
       return get(id)
     },
-    events: (query, signal) => log.read(query, signal),
+    events: (query, signal) => feed.read(query, signal),
     listen(listener) {
       listeners.add(listener)
       return () => void listeners.delete(listener)
@@ -263,7 +263,7 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
       }
       await runner.close?.()
       await idle()
-      log.close()
+      feed.close()
     },
   }
 }

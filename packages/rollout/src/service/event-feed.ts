@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import type { RunEvent } from '@aworld-train/protocol'
 
-export interface LoggedEvent {
-  /** `{log}-{number}`: names the log too, so that an id of an earlier process is not taken for one of this. */
+export interface FeedEvent {
+  /** `{feed}-{number}`: names the feed too, so that an id of an earlier process is not taken for one of this. */
   readonly id: string
   readonly event: RunEvent
 }
@@ -17,19 +17,19 @@ export interface EventQuery {
 }
 
 /** What a reader gets: an event, or word that some between two were forgotten before it read them. */
-export type EventEntry = LoggedEvent | { readonly lost: true }
+export type EventEntry = FeedEvent | { readonly lost: true }
 
 /** The newest events of a service, for any number of readers; a slow reader costs nothing but its own place. */
-export interface EventLog {
+export interface EventFeed {
   append(event: RunEvent): void
-  /** Ends when the signal aborts or the log closes. */
+  /** Ends when the signal aborts or the feed closes. */
   read(query: EventQuery, signal: AbortSignal): AsyncGenerator<EventEntry, void, void>
   close(): void
 }
 
-export function createEventLog({ kept = 10_000 }: { kept?: number | undefined } = {}): EventLog {
+export function createEventFeed({ kept = 10_000 }: { kept?: number | undefined } = {}): EventFeed {
   const name = randomBytes(4).toString('hex')
-  const events: LoggedEvent[] = []
+  const events: FeedEvent[] = []
   /** Number of `events[0]`. */
   let first = 1
   let closed = false
