@@ -14,7 +14,7 @@ import { CallIds } from './match-message.ts'
 import { completed, cutBehindPrefill, type Prefill, splitPrefill, withMarkBehind, withPrefill } from './prefill.ts'
 import { checkPromptSize, withinPromptSize } from './prompt-size.ts'
 import { compareSkeletons, cutAtMark, endOf, type Skeleton } from './skeleton.ts'
-import { type Continuation, continuation, type RecordedTurn, type RuleSettings } from './skeleton-rule.ts'
+import { type Continuation, continuation, type ConversationTurn, type RuleSettings } from './skeleton-rule.ts'
 
 export interface ConversationSettings extends RuleSettings {
   readonly renderer: ChatRenderer
@@ -60,8 +60,8 @@ export function createConversation(settings: ConversationSettings): Conversation
 class ConversationTree implements Conversation {
   readonly #settings: ConversationSettings
   readonly #marks: Marks = createMarks()
-  readonly #turns = new Map<number, RecordedTurn>()
-  readonly #roots: RecordedTurn[] = []
+  readonly #turns = new Map<number, ConversationTurn>()
+  readonly #roots: ConversationTurn[] = []
   /** All calls that were delivered, and the ids that the model itself wrote, by the delivered id. */
   readonly #calls = new Map<string, ToolCall>()
   readonly #sampledIds = new Map<string, string>()
@@ -103,7 +103,7 @@ class ConversationTree implements Conversation {
       if (sampled) this.#sampledIds.set(call.id, sampled)
     }
     if (isEmpty(delivered)) this.#hasEmptyTurns = true
-    const turn: RecordedTurn = {
+    const turn: ConversationTurn = {
       index: turnIndex,
       matched,
       children: [],
@@ -279,7 +279,7 @@ function requireCalls({ probe }: ConversationSettings): void {
   throw new TrainError('TEMPLATE_UNSUPPORTED', `The chat template of this model ${what}; send no tools, or use another model.`)
 }
 
-const withMarks = ({ messages, marked }: RecordedTurn): Message[] => [...messages.slice(0, -1), marked]
+const withMarks = ({ messages, marked }: ConversationTurn): Message[] => [...messages.slice(0, -1), marked]
 
 function areReordered(recorded: readonly string[], given: readonly string[]): boolean {
   const sorted = given.toSorted()

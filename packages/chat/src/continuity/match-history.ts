@@ -1,17 +1,17 @@
 import type { Message } from '@aworld-train/protocol'
 import type { Divergence } from '../types.ts'
 import { CallIds, type DeliveredCalls, matchMessage, type Tolerance } from './match-message.ts'
-import type { RecordedTurn } from './skeleton-rule.ts'
+import type { ConversationTurn } from './skeleton-rule.ts'
 
 export interface HistoryMatch {
-  readonly turn: RecordedTurn
+  readonly turn: ConversationTurn
   readonly tolerated: readonly Tolerance[]
   /** What follows the recorded conversation, with our ids of calls. */
   readonly rest: readonly Message[]
 }
 
 export interface MatchOptions {
-  readonly roots: readonly RecordedTurn[]
+  readonly roots: readonly ConversationTurn[]
   readonly calls: DeliveredCalls
   readonly isAbandoned: (turn: number) => boolean
   /** A recorded turn without text and calls may be missing from the messages. */
@@ -19,7 +19,7 @@ export interface MatchOptions {
 }
 
 interface Candidate {
-  readonly turn: RecordedTurn
+  readonly turn: ConversationTurn
   readonly tolerated: readonly Tolerance[]
   readonly ids: CallIds
   /** Number of given messages that the recorded ones account for. */
@@ -48,7 +48,7 @@ export function matchHistory(messages: readonly Message[], options: MatchOptions
 }
 
 function matchTurn(
-  turn: RecordedTurn,
+  turn: ConversationTurn,
   given: readonly Message[],
   from: number,
   ids: CallIds,
@@ -81,8 +81,8 @@ function better(candidate: Candidate, best: Candidate, { isAbandoned }: MatchOpt
 export const isEmpty = ({ content, toolCalls = [] }: Message): boolean => (content ?? '').trim() === '' && toolCalls.length === 0
 
 /** Where a request that holds a recorded answer at its place differs from what came before that answer; the latest such answer counts. */
-export function findDivergence(messages: readonly Message[], turns: Iterable<RecordedTurn>, calls: DeliveredCalls): Divergence | null {
-  let found: RecordedTurn | null = null
+export function findDivergence(messages: readonly Message[], turns: Iterable<ConversationTurn>, calls: DeliveredCalls): Divergence | null {
+  let found: ConversationTurn | null = null
   for (const turn of turns) {
     const given = messages[turn.depth - 1]
     if (isEmpty(turn.delivered) || !given || !matchMessage(turn.delivered, given, new CallIds(calls), true)) continue
@@ -99,14 +99,14 @@ export function findDivergence(messages: readonly Message[], turns: Iterable<Rec
 }
 
 /** The messages up to a recorded turn, its own last. */
-export function historyOf(turn: RecordedTurn): readonly Message[] {
+export function historyOf(turn: ConversationTurn): readonly Message[] {
   return pathTo(turn).flatMap(({ messages }) => messages)
 }
 
 /** Recorded turns from the root to `turn`. */
-export function pathTo(turn: RecordedTurn): readonly RecordedTurn[] {
-  const path: RecordedTurn[] = []
-  for (let current: RecordedTurn | null = turn; current; current = current.matched) path.push(current)
+export function pathTo(turn: ConversationTurn): readonly ConversationTurn[] {
+  const path: ConversationTurn[] = []
+  for (let current: ConversationTurn | null = turn; current; current = current.matched) path.push(current)
   return path.reverse()
 }
 

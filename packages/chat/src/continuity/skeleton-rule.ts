@@ -10,12 +10,12 @@ import type { ComparedSkeleton, Skeleton } from './skeleton.ts'
 import { firstStop, maskedGap, type StopPlace } from './stop-texts.ts'
 
 /** A sampled turn with all that continuing it needs. */
-export interface RecordedTurn {
+export interface ConversationTurn {
   readonly index: number
   /** The recorded turn whose conversation this one extends; `null` for none. */
-  readonly matched: RecordedTurn | null
+  readonly matched: ConversationTurn | null
   /** Turns that extend this one's conversation. */
-  readonly children: RecordedTurn[]
+  readonly children: ConversationTurn[]
   /** Messages since `matched`, the delivered one last. */
   readonly messages: readonly Message[]
   /** Number of messages from the root to the delivered one. */
@@ -44,7 +44,7 @@ export type Continuation =
   | { readonly continues: false; readonly reasons: readonly string[] }
 
 export interface ContinuationInput {
-  readonly turn: RecordedTurn
+  readonly turn: ConversationTurn
   /** The new history's, beside that of `turn`. */
   readonly compared: ComparedSkeleton
   /** Text that follows the skeleton as it stands: that of a trailing assistant message, and what opens a forced call. */
@@ -86,7 +86,7 @@ export function continuation(input: ContinuationInput, settings: RuleSettings): 
   }
 }
 
-function placeMarks(turn: RecordedTurn, tail: string): { end: number; reasons: string[] } {
+function placeMarks(turn: ConversationTurn, tail: string): { end: number; reasons: string[] } {
   const reasons: string[] = []
   let end = -1
   for (const { kind, text } of turn.marks) {

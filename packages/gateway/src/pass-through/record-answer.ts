@@ -5,7 +5,7 @@ import type { ChatModelRoute } from '../models/model-table.ts'
 import type { ServedCall } from '../served-call.ts'
 import { type AnswerRecord, holdAnswers, markDelivered, tokenLimit, turnModel } from '../session-state.ts'
 import type { EngineCall } from './engine-call.ts'
-import type { RecordedTurn } from './recorder.ts'
+import type { NumberedTurn } from './recorder.ts'
 
 /** When the engine was asked, or had answered, and the version of its weights then. */
 interface Moment {
@@ -53,7 +53,7 @@ export async function recordAnswer(served: ServedCall, options: RecordAnswerOpti
 }
 
 /** Which weights sampled what: the engine's own word, else one span; where an update fell into the call, between which. */
-function weightsOf({ weightVersions }: RecordedTurn, versions: readonly number[]): Pick<Turn, 'weightVersions' | 'mixedVersions'> {
+function weightsOf({ weightVersions }: NumberedTurn, versions: readonly number[]): Pick<Turn, 'weightVersions' | 'mixedVersions'> {
   if (weightVersions.length > 0) return { weightVersions: [...weightVersions] }
   const [lowest, highest] = [Math.min(...versions), Math.max(...versions)]
   const spans = [{ fromToken: 0, version: lowest }]
@@ -64,7 +64,7 @@ function weightsOf({ weightVersions }: RecordedTurn, versions: readonly number[]
 function toTurn(
   { options: { session, agent } }: ServedCall,
   { tokens, indexes, turns }: AnswerRecord,
-  read: RecordedTurn,
+  read: NumberedTurn,
   answered: RecordAnswerOptions,
   ended: Moment,
 ): Turn {
@@ -96,7 +96,7 @@ function toTurn(
   }
 }
 
-function addTurn({ options, progress }: ServedCall, { turns, indexes }: AnswerRecord, read: RecordedTurn, turn: Turn): void {
+function addTurn({ options, progress }: ServedCall, { turns, indexes }: AnswerRecord, read: NumberedTurn, turn: Turn): void {
   const { parts, session, observed } = options
   const { counters } = parts
   turns.push(turn)

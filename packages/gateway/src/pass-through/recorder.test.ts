@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createRecordTokens } from './record-tokens.ts'
-import { createRecorder, type RecordedTurn } from './recorder.ts'
+import { createRecorder, type NumberedTurn } from './recorder.ts'
 
 /** Reads answers that are `{prompt, completion}`, and ends the thread where one says so. */
 const reader = new URL(
@@ -32,7 +32,7 @@ test('after its thread has died a record goes on with whole prompts, those of an
   try {
     const record = recorder.newRecord()
     const tokens = createRecordTokens()
-    const idsOf = ({ call, parent, suffixTokenIds, completionTokenIds }: RecordedTurn) => [
+    const idsOf = ({ call, parent, suffixTokenIds, completionTokenIds }: NumberedTurn) => [
       ...tokens.add(call, parent, suffixTokenIds, completionTokenIds).promptTokenIds,
     ]
     const first = await recorder.read(job(record, { prompt: [1, 2], completion: [3] }))

@@ -15,7 +15,7 @@ export interface RecordJob {
 }
 
 /** A turn as read, with the number that later ones name it by. */
-export interface RecordedTurn extends ReadTurn {
+export interface NumberedTurn extends ReadTurn {
   readonly call: number
 }
 
@@ -24,7 +24,7 @@ export interface Recorder {
   /** A number for answers that may go on from each other. */
   newRecord(): number
   /** Rejects with what the reader throws. Answers of a record are read in the order given. */
-  read(job: RecordJob): Promise<RecordedTurn>
+  read(job: RecordJob): Promise<NumberedTurn>
   /** Somebody waits: what was given is sent now. */
   flush(): void
   /** The record will not be added to. */
@@ -40,7 +40,7 @@ const maxPendingBytes = 256 * 1024 * 1024
 /** How long an answer waits for others while nobody waits for it. */
 const gatherMs = 10
 
-interface Pending extends PromiseWithResolvers<RecordedTurn> {
+interface Pending extends PromiseWithResolvers<NumberedTurn> {
   readonly bytes: number
 }
 
@@ -124,7 +124,7 @@ export function createRecorder(): Recorder {
     read({ record, reader, contentType, request, answer, broken }) {
       const call = calls++
       const copied = { request: copyOf([request]), answer: copyOf(answer) }
-      const entry = { ...Promise.withResolvers<RecordedTurn>(), bytes: copied.request.length + copied.answer.length }
+      const entry = { ...Promise.withResolvers<NumberedTurn>(), bytes: copied.request.length + copied.answer.length }
       pending.set(call, entry)
       pendingBytes += entry.bytes
       answers.push({ call, record, reader: reader.href, contentType, ...copied, broken })
