@@ -60,7 +60,7 @@ async function startJudge() {
   }
 }
 
-interface RunOptions {
+interface RunOnceOptions {
   readonly directory: string
   readonly name: string
   readonly judge: Omit<FrozenRoute, 'kind' | 'dialect' | 'model' | 'price'>
@@ -69,7 +69,7 @@ interface RunOptions {
 }
 
 /** Four rollouts, one at a time, with every real part; the run is read back from its store. */
-async function runOnce({ directory, name, judge, judgements = 2, limits = {} }: RunOptions) {
+async function runOnce({ directory, name, judge, judgements = 2, limits = {} }: RunOnceOptions) {
   const model = await writeTinyModel({ directory: join(directory, `model-${name}`), template: chatMlTemplate })
   const chat = await loadChatModel({ directory: model.directory, stopTokenIds: model.stopTokenIds })
   const engine = scriptedEngine({ model, script: () => ({ tokenIds: [...chat.encode('79'), ...model.stopTokenIds] }) })

@@ -18,7 +18,8 @@ export interface RunnersOptions {
   readonly limits?: BudgetLimits | undefined
 }
 
-export interface RunOptions {
+/** What a call of Runners takes beside its tasks. */
+export interface TaskRunOptions {
   readonly signal?: AbortSignal | undefined
   readonly runConf?: RunConfig | RunConfigOptions | undefined
 }
@@ -28,12 +29,12 @@ export type TaskInput = Task | TaskOptions
 /** Ask agents outside a training run. What happens to a task is in its response; misuse throws. */
 export interface Runners {
   /** Asks one agent or swarm one question. */
-  run(input: string | readonly Message[], source: Agent | Swarm, options?: RunOptions): Promise<TaskResponse>
-  run(task: TaskInput, options?: RunOptions): Promise<TaskResponse>
+  run(input: string | readonly Message[], source: Agent | Swarm, options?: TaskRunOptions): Promise<TaskResponse>
+  run(task: TaskInput, options?: TaskRunOptions): Promise<TaskResponse>
   /** The same as `run`: nothing blocks in JavaScript, so it returns a promise too. */
   syncRun: Runners['run']
   /** Responses by task id, for one task or several. */
-  runTask(tasks: TaskInput | readonly TaskInput[], options?: RunOptions): Promise<Record<string, TaskResponse>>
+  runTask(tasks: TaskInput | readonly TaskInput[], options?: TaskRunOptions): Promise<Record<string, TaskResponse>>
   /** All tasks, several at a time; one that fails does not touch the others. */
   execTasks(
     tasks: readonly TaskInput[],
@@ -50,9 +51,9 @@ export interface Runners {
 
 /** Runners over an environment; without one, agents with an `mcpConfig` are refused. */
 export function createRunners(options: RunnersOptions = {}): Runners {
-  const run = async (first: unknown, second?: unknown, third?: RunOptions): Promise<TaskResponse> => {
+  const run = async (first: unknown, second?: unknown, third?: TaskRunOptions): Promise<TaskResponse> => {
     const [input, { runConf, signal } = {}] =
-      second instanceof Agent || second instanceof Swarm ? [named(first, second), third] : [first, second as RunOptions]
+      second instanceof Agent || second instanceof Swarm ? [named(first, second), third] : [first, second as TaskRunOptions]
     const task = prepare(input as TaskInput)
     toRunConfig(runConf).concurrency()
     const response = await withTransport((transport) => runOne(task, options, transport, signal))

@@ -14,7 +14,7 @@ import { CallIds } from './match-message.ts'
 import { completed, cutBehindPrefill, type Prefill, splitPrefill, withMarkBehind, withPrefill } from './prefill.ts'
 import { checkPromptSize, withinPromptSize } from './prompt-size.ts'
 import { compareSkeletons, cutAtMark, endOf, type Skeleton } from './skeleton.ts'
-import { type Continuation, continuation, type ConversationTurn, type RuleSettings } from './skeleton-rule.ts'
+import { type Continuation, type ConversationTurn, continuation, type RuleSettings } from './skeleton-rule.ts'
 
 export interface ConversationSettings extends RuleSettings {
   readonly renderer: ChatRenderer

@@ -14,7 +14,7 @@ export interface PoolOptions {
   readonly layout: LayoutOptions
 }
 
-export interface RunOptions {
+export interface CommandOptions {
   /** Writes the command's arguments into the arena; called when its turn comes, before the workers start. */
   readonly prepare?: () => void
   /** A command that takes longer fails the pool. Default 10 minutes. */
@@ -27,7 +27,7 @@ export interface Pool {
   readonly views: Views
   readonly threads: number
   /** Resolves when all workers have finished the command. Rejects with POLICY_WORKER_DIED once a worker died, now or before. */
-  run(command: CommandName, options?: RunOptions): Promise<void>
+  run(command: CommandName, options?: CommandOptions): Promise<void>
   /** Ends the workers; commands that wait are rejected. */
   close(): Promise<void>
 }
@@ -39,7 +39,7 @@ const watchIntervalMs = 500
 
 interface PendingCommand {
   readonly command: CommandName
-  readonly options: RunOptions
+  readonly options: CommandOptions
   readonly resolve: () => void
   readonly reject: (error: Error) => void
 }
@@ -131,7 +131,7 @@ class WorkerPool implements Pool {
     for (const worker of this.#workers) worker.unref()
   }
 
-  run(command: CommandName, options: RunOptions = {}): Promise<void> {
+  run(command: CommandName, options: CommandOptions = {}): Promise<void> {
     if (this.#failure) return Promise.reject(this.#failure)
     if (this.#closing) return Promise.reject(new TrainError('POLICY_UNAVAILABLE', `The engine is closed; ${command} cannot run.`))
     const { promise, resolve, reject } = Promise.withResolvers<void>()
