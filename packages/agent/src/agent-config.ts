@@ -71,7 +71,7 @@ const policyProviders: readonly string[] = ['policy', 'verl']
 const gatewayProvider = 'gateway'
 const endpointProviders: readonly string[] = ['openai', 'openai-compatible', 'auto']
 
-const known = Object.keys(Options.shape)
+const optionNames = Object.keys(Options.shape)
 
 /** Where an agent's model is and how it is asked. Keys in camelCase or snake_case; an unknown key throws CONFIG_INVALID. */
 export class AgentConfig {
@@ -85,11 +85,11 @@ export class AgentConfig {
       this.ignored = input.ignored
       return
     }
-    const names = { owner: 'AgentConfig', known: [...known, 'llmConfig'], withoutEffect, refused }
+    const names = { owner: 'AgentConfig', optionNames: [...optionNames, 'llmConfig'], withoutEffect, refused }
     const outer = readNamedOptions(input, names)
     const { llmConfig, ...flat } = outer.options
     const inner =
-      llmConfig === undefined ? { options: {}, ignored: [] } : readNamedOptions(llmConfig, { ...names, owner: 'llmConfig', known })
+      llmConfig === undefined ? { options: {}, ignored: [] } : readNamedOptions(llmConfig, { ...names, owner: 'llmConfig', optionNames })
     const parsed = Options.safeParse({ ...inner.options, ...flat })
     if (!parsed.success) {
       const [issue] = parsed.error.issues

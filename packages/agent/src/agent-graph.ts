@@ -14,10 +14,10 @@ export interface AgentGraph {
 
 /** Names the agents reachable from `members` and resolves references by name, `registered` included. Throws CONFIG_INVALID for clashes, unknown names and cycles. */
 export function createAgentGraph(members: readonly Agent[], registered: readonly Agent[] = []): AgentGraph {
-  const known = collectAgents([...members, ...registered])
-  const names = nameAgents(known)
+  const allAgents = collectAgents([...members, ...registered])
+  const names = nameAgents(allAgents)
   const byName = new Map([...names].map(([agent, name]) => [name, agent]))
-  const delegates = new Map(known.map((agent) => [agent, resolveDelegates(agent, names.get(agent)!, byName)]))
+  const delegates = new Map(allAgents.map((agent) => [agent, resolveDelegates(agent, names.get(agent)!, byName)]))
 
   const reached = new Set<Agent>()
   const visit = (agent: Agent, path: readonly Agent[]): void => {

@@ -29,7 +29,7 @@ interface AgentFields {
 
 export type AgentOptions = EitherCase<AgentFields>
 
-const known = [
+const optionNames = [
   'name',
   'desc',
   'conf',
@@ -81,7 +81,7 @@ export class Agent {
   readonly ignored: readonly string[]
 
   constructor(input: AgentOptions = {}) {
-    const { options, ignored } = readNamedOptions(input, { owner: 'Agent', known, withoutEffect, refused, neutral })
+    const { options, ignored } = readNamedOptions(input, { owner: 'Agent', optionNames, withoutEffect, refused, neutral })
     this.named = options['name'] !== undefined
     this.name = this.named ? readName(options['name']) : 'agent'
     const owner = `Agent "${this.name}"`
@@ -183,7 +183,7 @@ const hookNames = ['beforeModel', 'afterModel', 'beforeTool', 'afterTool']
 function readHooks(owner: string, value: unknown): readonly AgentHooks[] {
   const list = value === undefined ? [] : Array.isArray(value) ? value : [value]
   for (const hooks of list) {
-    const { options } = readNamedOptions(hooks, { owner: `${owner}, hooks`, known: hookNames })
+    const { options } = readNamedOptions(hooks, { owner: `${owner}, hooks`, optionNames: hookNames })
     for (const [name, hook] of Object.entries(options))
       if (typeof hook !== 'function') throw invalid(owner, `hooks.${name}`, 'a function', hook)
   }

@@ -49,7 +49,7 @@ export function loadAgentsFromObject(
     throw invalid(origin, 'lists agent loops by "_target_"; name the TypeScript module of the agent to the trainer instead.')
   }
   if (!isMapping(data)) throw invalid(origin, `must hold a mapping with "agents", and holds ${describeValue(data)}.`)
-  const { options } = readNamedOptions(data, { owner: origin, known: ['agents', 'swarm', 'vars'] })
+  const { options } = readNamedOptions(data, { owner: origin, optionNames: ['agents', 'swarm', 'vars'] })
   const vars = options['vars'] ?? {}
   if (!isMapping(vars)) throw invalid(origin, `"vars" must be a mapping, and is ${describeValue(vars)}.`)
   const fill = (value: unknown) => substitute(value, { ...vars }, environment, origin)
@@ -84,7 +84,7 @@ function toSource(agents: Readonly<Record<string, Agent>>, swarm: unknown, origi
   const owner = `${origin}, swarm`
   const { options } = readNamedOptions(swarm, {
     owner,
-    known: ['type', 'order'],
+    optionNames: ['type', 'order'],
     refused: Object.fromEntries(
       ['edges', 'root', 'members', 'rootAgent', 'agents'].map((key) => [key, 'give the sequence of agents in "order".']),
     ),

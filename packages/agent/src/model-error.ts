@@ -32,9 +32,9 @@ export function toModelError(error: unknown, endpoint: PolicyEndpoint, side: Mod
   const where = nameOf(endpoint, side)
   if (error instanceof APIError && typeof error.status === 'number') {
     const body = error.error as { message?: unknown; code?: unknown } | undefined
-    const said = typeof body?.message === 'string' ? body.message : error.message
+    const reason = typeof body?.message === 'string' ? body.message : error.message
     const code = codeOf(error.status, body?.code ?? error.code, side !== 'own')
-    return new TrainError(code, `${where} refused the call with status ${error.status}: ${said}`, {
+    return new TrainError(code, `${where} refused the call with status ${error.status}: ${reason}`, {
       cause: error,
       details: { status: error.status },
     })

@@ -13,7 +13,7 @@ export type EitherCase<Options> = Options & { readonly [Key in keyof Options & s
 export interface OptionNames {
   /** What the options belong to, for messages: `Agent "solver"`. */
   readonly owner: string
-  readonly known: readonly string[]
+  readonly optionNames: readonly string[]
   /** Names of AWorld that do nothing here and change no result. */
   readonly withoutEffect?: readonly string[]
   /** Names of AWorld that would change a result, with what to do instead. */
@@ -36,14 +36,14 @@ const isPlainObject = (value: unknown): value is Record<string, unknown> =>
 /** Options under their camelCase names, absent where `null`. Unknown, refused or contradicting keys throw CONFIG_INVALID. */
 export function readNamedOptions(
   input: unknown,
-  { owner, known, withoutEffect = [], refused = {}, neutral = {} }: OptionNames,
+  { owner, optionNames, withoutEffect = [], refused = {}, neutral = {} }: OptionNames,
 ): NamedOptions {
   if (!isPlainObject(input)) throw new TrainError('CONFIG_INVALID', `${owner}: expected an object of options, got ${describeValue(input)}.`)
   const options: Record<string, unknown> = {}
   const ignored: string[] = []
   for (const [key, value] of Object.entries(input)) {
     const name = toCamelCase(key)
-    if (known.includes(name)) {
+    if (optionNames.includes(name)) {
       if (value === undefined || value === null) continue
       if (name in options && options[name] !== value) {
         throw new TrainError('CONFIG_INVALID', `${owner}: "${name}" is given twice with different values; keep one of its spellings.`)
@@ -57,8 +57,8 @@ export function readNamedOptions(
       if (name in neutral && neutral[name] === value) continue
       throw new TrainError('CONFIG_INVALID', `${owner}: "${key}" is not supported; ${refused[name]}`)
     } else {
-      const near = suggest(key, known)
-      const remedy = near ? `did you mean "${near}"?` : `known options: ${known.join(', ')}.`
+      const near = suggest(key, optionNames)
+      const remedy = near ? `did you mean "${near}"?` : `known options: ${optionNames.join(', ')}.`
       throw new TrainError('CONFIG_INVALID', `${owner}: unknown option "${key}"; ${remedy}`)
     }
   }

@@ -77,11 +77,11 @@ async function callTools(
   toolset: Toolset,
   signal: AbortSignal,
 ): Promise<Message[]> {
-  const one = async (asked: ToolCall, limit: AbortSignal): Promise<Message> => {
-    const before = await runBeforeTool(agent.hooks, { agent: name, turn, call: asked, signal: limit })
+  const one = async (toolCall: ToolCall, limit: AbortSignal): Promise<Message> => {
+    const before = await runBeforeTool(agent.hooks, { agent: name, turn, call: toolCall, signal: limit })
     const result = before.result ?? (await toolset.call(before.call, limit))
     const { content } = await runAfterTool(agent.hooks, { agent: name, turn, call: before.call, result, signal: limit })
-    return { role: 'tool', content, toolCallId: asked.id, name: before.call.name }
+    return { role: 'tool', content, toolCallId: toolCall.id, name: before.call.name }
   }
   if (calls.length === 1) return [await one(calls[0]!, signal)]
   const siblings = new AbortController()

@@ -16,7 +16,7 @@ interface RunConfigFields {
 
 export type RunConfigOptions = EitherCase<RunConfigFields>
 
-const known = ['engineName', 'workerNum', 'sequenceDependent', 'reuseProcess', 'respCarryContext', 'jobName', 'cls']
+const optionNames = ['engineName', 'workerNum', 'sequenceDependent', 'reuseProcess', 'respCarryContext', 'jobName', 'cls']
 const withoutEffect = ['inLocal', 'eventBus', 'tracer']
 
 /** Engine names of AWorld that start workers elsewhere. */
@@ -36,7 +36,7 @@ export class RunConfig {
   readonly cls: unknown
 
   constructor(input: RunConfigOptions = {}) {
-    const { options } = readNamedOptions(input, { owner: 'RunConfig', known, withoutEffect })
+    const { options } = readNamedOptions(input, { owner: 'RunConfig', optionNames, withoutEffect })
     this.engineName = String(options['engineName'] ?? 'local')
     this.workerNum = readWorkerNum(options['workerNum'])
     this.sequenceDependent = options['sequenceDependent'] === true

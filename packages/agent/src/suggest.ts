@@ -14,15 +14,15 @@ function distance(a: string, b: string): number {
 const bare = (name: string) => name.replaceAll('_', '').toLowerCase()
 
 /** The known name closest to `name` by Levenshtein distance without case and underscores, else the shortest that contains it; `null` when none is near. */
-export function suggest(name: string, known: readonly string[]): string | null {
-  const wanted = bare(name)
+export function suggest(name: string, names: readonly string[]): string | null {
+  const target = bare(name)
   let best: { name: string; distance: number } | null = null
-  for (const candidate of known) {
-    const found = distance(wanted, bare(candidate))
+  for (const candidate of names) {
+    const found = distance(target, bare(candidate))
     if (!best || found < best.distance) best = { name: candidate, distance: found }
   }
   if (!best) return null
-  if (best.distance <= Math.max(2, Math.floor(wanted.length / 3))) return best.name
-  const longer = wanted.length < 4 ? [] : known.filter((candidate) => bare(candidate).includes(wanted))
+  if (best.distance <= Math.max(2, Math.floor(target.length / 3))) return best.name
+  const longer = target.length < 4 ? [] : names.filter((candidate) => bare(candidate).includes(target))
   return longer.sort((a, b) => a.length - b.length)[0] ?? null
 }

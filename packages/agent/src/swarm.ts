@@ -10,7 +10,7 @@ export type SwarmOptions = EitherCase<{
   readonly registerAgents?: readonly Agent[] | undefined
 }>
 
-const known = ['buildType', 'registerAgents']
+const optionNames = ['buildType', 'registerAgents']
 const withoutEffect = ['maxSteps', 'keepBuildType', 'eventDriven']
 const refused = {
   topology: 'pass the agents one after another.',
@@ -31,7 +31,7 @@ export class Swarm {
     const last = input.at(-1)
     const hasOptions = input.length > 0 && typeof last === 'object' && last !== null && Object.getPrototypeOf(last) === Object.prototype
     const members = hasOptions ? input.slice(0, -1) : input
-    const { options, ignored } = readNamedOptions(hasOptions ? last : {}, { owner: 'Swarm', known, withoutEffect, refused })
+    const { options, ignored } = readNamedOptions(hasOptions ? last : {}, { owner: 'Swarm', optionNames, withoutEffect, refused })
     const buildType = options['buildType'] ?? 'workflow'
     if (buildType !== 'workflow') {
       throw new TrainError('CONFIG_INVALID', `Swarm: buildType ${describeValue(buildType)} is not yet supported; ${supported}.`)

@@ -18,7 +18,7 @@ interface TaskFields {
 
 export type TaskOptions = EitherCase<TaskFields>
 
-const known = ['id', 'name', 'input', 'agent', 'swarm', 'timeout']
+const optionNames = ['id', 'name', 'input', 'agent', 'swarm', 'timeout']
 const withoutEffect = ['userId', 'sessionId', 'traceId', 'eventDriven', 'endlessThreshold', 'streamingMode', 'groupId', 'isSubTask']
 const refused = {
   tools: 'pass the tools to the agent.',
@@ -38,7 +38,7 @@ export class Task {
   readonly timeoutSeconds: number | undefined
 
   constructor(input: TaskOptions) {
-    const { options } = readNamedOptions(input, { owner: 'Task', known, withoutEffect, refused })
+    const { options } = readNamedOptions(input, { owner: 'Task', optionNames, withoutEffect, refused })
     this.id = options['id'] === undefined ? randomUUID() : String(options['id'])
     this.name = options['name'] === undefined ? undefined : String(options['name'])
     this.input = readInput(options['input'])

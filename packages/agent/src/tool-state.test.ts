@@ -7,7 +7,7 @@ import { createScriptedServer } from './scripted-server.test-support.ts'
 import { defineState, tool } from './tool.ts'
 
 const call = (name: string, args: object, id: string) => ({ id, name, arguments: JSON.stringify(args) })
-const asked = (...calls: ReturnType<typeof call>[]) => ({ toolCalls: calls })
+const replyWith = (...calls: ReturnType<typeof call>[]) => ({ toolCalls: calls })
 
 /** A basket for each attempt, which two tools share. */
 function createShop() {
@@ -39,8 +39,8 @@ test('tools with one definition share its state, which an attempt has for itself
   const agent = new Agent({ tools })
   for (const item of ['fig', 'nut']) {
     await using server = await createScriptedServer([
-      asked(call('put', { item }, 'a'), call('put', { item }, 'b')),
-      asked(call('show', {}, 'c')),
+      replyWith(call('put', { item }, 'a'), call('put', { item }, 'b')),
+      replyWith(call('show', {}, 'c')),
       { content: 'done' },
     ])
     const { toolCalls } = await runOnce(agent, { baseUrl: server.baseUrl })
@@ -54,7 +54,7 @@ test('tools with one definition share its state, which an attempt has for itself
 })
 
 test('a state is typed where it is written into the tool', async () => {
-  await using server = await createScriptedServer([asked(call('next', {}, 'a')), asked(call('next', {}, 'b')), { content: 'done' }])
+  await using server = await createScriptedServer([replyWith(call('next', {}, 'a')), replyWith(call('next', {}, 'b')), { content: 'done' }])
   const ended: number[] = []
   const next = tool({
     name: 'next',
@@ -72,7 +72,7 @@ test('a state is typed where it is written into the tool', async () => {
 })
 
 test('a tool without a state has none', async () => {
-  await using server = await createScriptedServer([asked(call('plain', {}, 'a')), { content: 'done' }])
+  await using server = await createScriptedServer([replyWith(call('plain', {}, 'a')), { content: 'done' }])
   const plain = tool({
     name: 'plain',
     parameters: z.object({}),
@@ -92,7 +92,7 @@ test('an attempt whose tools are not called sets nothing up', async () => {
 })
 
 test('a failed set-up ends the run; it is no answer of the tool', async () => {
-  await using server = await createScriptedServer([asked(call('broken', {}, 'a')), { content: 'done' }])
+  await using server = await createScriptedServer([replyWith(call('broken', {}, 'a')), { content: 'done' }])
   const state: AttemptState<string> = { setup: () => Promise.reject(new Error('no database')) }
   const broken = tool({ name: 'broken', parameters: z.object({}), state, execute: () => 'never' })
   await expect(runOnce(new Agent({ tools: [broken] }), { baseUrl: server.baseUrl })).rejects.toMatchObject({

@@ -86,10 +86,10 @@ function parseArguments({ name, arguments: text }: ToolCall): Arguments | string
   }
 }
 
-function unknownTool(name: string, known: readonly string[]): string {
-  if (known.length === 0) return `there is no tool "${name}"; there are no tools.`
-  const near = suggest(name, known)
-  return `there is no tool "${name}"; ${near ? `did you mean "${near}"? ` : ''}The tools are: ${known.join(', ')}.`
+function unknownTool(name: string, names: readonly string[]): string {
+  if (names.length === 0) return `there is no tool "${name}"; there are no tools.`
+  const near = suggest(name, names)
+  return `there is no tool "${name}"; ${near ? `did you mean "${near}"? ` : ''}The tools are: ${names.join(', ')}.`
 }
 
 function agentDefinition(name: string, desc: string | undefined): ToolDefinition {
