@@ -5,7 +5,7 @@ import { type DatasetSource, datasetOverlap, type LoadedDataset, loadDataset, re
 export interface NamedDataset {
   /** Name of the option, for messages. */
   readonly option: string
-  readonly given: DatasetSource | undefined
+  readonly dataset: DatasetSource | undefined
   /** Folder that a given path is relative to. */
   readonly baseDirectory: string
   /** What the configuration names. */
@@ -18,10 +18,10 @@ export interface NamedDataset {
 
 /** One dataset from an option or the files of the configuration; `null` where neither names one. CONFIG_INVALID where both do and differ, DATASET_INVALID for a bad one. */
 export async function loadNamedDataset(named: NamedDataset): Promise<LoadedDataset | null> {
-  const { option, given, baseDirectory, configDirectory, split, promptKey } = named
+  const { option, dataset, baseDirectory, configDirectory, split, promptKey } = named
   const paths = named.files.map((file) => resolve(configDirectory, file))
-  if (given === undefined && paths.length === 0) return null
-  const source = typeof given === 'string' ? resolve(baseDirectory, given) : given
+  if (dataset === undefined && paths.length === 0) return null
+  const source = typeof dataset === 'string' ? resolve(baseDirectory, dataset) : dataset
   if (source !== undefined && paths.length > 0 && !(paths.length === 1 && paths[0] === source)) {
     throw new TrainError(
       'CONFIG_INVALID',

@@ -9,7 +9,7 @@ export interface NamedReward {
 }
 
 export interface RewardNames {
-  readonly given: RewardSource | undefined
+  readonly reward: RewardSource | undefined
   readonly baseDirectory: string
   /** What the configuration names: a file, and a name in it. */
   readonly path: string | null
@@ -20,12 +20,12 @@ export interface RewardNames {
 }
 
 /** The reward of an option or the configuration, tried once where the configuration names it; `null` where neither does. CONFIG_INVALID for two that differ. */
-export async function findReward({ given, baseDirectory, path, name, configDirectory, python }: RewardNames): Promise<NamedReward | null> {
+export async function findReward({ reward, baseDirectory, path, name, configDirectory, python }: RewardNames): Promise<NamedReward | null> {
   const named = path === null ? undefined : `${resolve(configDirectory, path)}${name === null ? '' : `#${name}`}`
-  if (given !== undefined && named !== undefined && given !== named) {
+  if (reward !== undefined && named !== undefined && reward !== named) {
     throw new TrainError('CONFIG_INVALID', 'rewardFunc and reward.path of the configuration are two different rewards; keep one.')
   }
-  if (given !== undefined) return { source: given, directory: baseDirectory }
+  if (reward !== undefined) return { source: reward, directory: baseDirectory }
   if (named === undefined) return null
   await tryReward(named, configDirectory, python)
   return { source: named, directory: configDirectory }

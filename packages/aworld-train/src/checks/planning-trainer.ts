@@ -7,7 +7,7 @@ import type { RunOptions, TakesRunOptions } from '../run-options.ts'
 import { loadTrainableAgent } from './trainable-agent.ts'
 
 /** What the checks have heard of so far. */
-interface Given {
+interface TrainerInputs {
   options: RunOptions
   agent: LoadedAgent | undefined
   train: DatasetSource | undefined
@@ -17,11 +17,11 @@ interface Given {
 
 /** A trainer whose checks gather what a run needs, and make a plan of it; the check of the configuration sets `planned`. */
 export abstract class PlanningTrainer<Plan> extends TrainerProcessor implements TakesRunOptions {
-  protected readonly given: Given = { options: {}, agent: undefined, train: undefined, test: undefined, reward: undefined }
+  protected readonly inputs: TrainerInputs = { options: {}, agent: undefined, train: undefined, test: undefined, reward: undefined }
   protected planned: Plan | undefined
 
   useRunOptions(options: RunOptions): void {
-    this.given.options = options
+    this.inputs.options = options
   }
 
   /** What the checks found out; absent before they ran. */
@@ -30,17 +30,17 @@ export abstract class PlanningTrainer<Plan> extends TrainerProcessor implements 
   }
 
   override async checkAgent(agent: unknown): Promise<AgentProgram> {
-    this.given.agent = await loadTrainableAgent(agent as AgentSource, this.baseDirectory)
-    return this.given.agent.program
+    this.inputs.agent = await loadTrainableAgent(agent as AgentSource, this.baseDirectory)
+    return this.inputs.agent.program
   }
 
   override async checkDataset(trainDataset?: unknown, testDataset?: unknown): Promise<void> {
-    this.given.train = trainDataset as DatasetSource | undefined
-    this.given.test = testDataset as DatasetSource | undefined
+    this.inputs.train = trainDataset as DatasetSource | undefined
+    this.inputs.test = testDataset as DatasetSource | undefined
   }
 
   protected get baseDirectory(): string {
-    return resolve(this.given.options.baseDirectory ?? '.')
+    return resolve(this.inputs.options.baseDirectory ?? '.')
   }
 
   /** Throws TRAINER_NOT_INITIALIZED before all checks have passed. */

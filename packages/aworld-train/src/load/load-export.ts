@@ -31,19 +31,19 @@ export async function loadExport(path: string, baseDirectory: string): Promise<u
     })
   }
   const names = Object.keys(module)
-  const wanted = name ?? ('default' in module ? 'default' : names.length === 1 ? names[0] : undefined)
-  if (wanted === undefined) {
+  const exportName = name ?? ('default' in module ? 'default' : names.length === 1 ? names[0] : undefined)
+  if (exportName === undefined) {
     throw new TrainError(
       'MODULE_INVALID',
       `${file} has no default export; name one of its exports: ${names.map((each) => `${path}#${each}`).join(', ') || 'it has none'}.`,
     )
   }
-  if (!(wanted in module)) {
-    const close = suggest(wanted, names)
+  if (!(exportName in module)) {
+    const close = suggest(exportName, names)
     throw new TrainError(
       'MODULE_INVALID',
-      `${file} does not export "${wanted}"${close ? `; did you mean "${close}"?` : `; it exports ${names.join(', ') || 'nothing'}.`}`,
+      `${file} does not export "${exportName}"${close ? `; did you mean "${close}"?` : `; it exports ${names.join(', ') || 'nothing'}.`}`,
     )
   }
-  return module[wanted]
+  return module[exportName]
 }

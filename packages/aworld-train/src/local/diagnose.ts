@@ -99,8 +99,8 @@ export async function diagnose(definition: TrainingDefinition, signal: AbortSign
       () => checkPrompts(plan, model),
       (length) => `every prompt fits into the context of ${length} tokens`,
     )
-    const asked = askedModels(plan)
-    if (asked.length > 0) checks.push({ name: 'rollout', ok: true, message: leftOut(asked) })
+    const models = askedModels(plan)
+    if (models.length > 0) checks.push({ name: 'rollout', ok: true, message: leftOut(models) })
     else await attempt('rollout', () => tryRollout({ plan, model, parts, path: join(folder, 'run'), task }, signal), describeRollout)
     return checks
   } finally {

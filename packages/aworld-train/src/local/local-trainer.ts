@@ -28,8 +28,8 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
   readonly #policies = new Set<OpenPolicy>()
 
   override async checkReward(rewardFunc?: unknown): Promise<void> {
-    this.given.reward = rewardFunc as RewardSource | undefined
-    if (this.given.reward !== undefined) await tryReward(this.given.reward, this.baseDirectory)
+    this.inputs.reward = rewardFunc as RewardSource | undefined
+    if (this.inputs.reward !== undefined) await tryReward(this.inputs.reward, this.baseDirectory)
   }
 
   /** Reads the configuration, then what it names: datasets, reward, model. */
@@ -46,12 +46,12 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
     if (parsed && parsed.ignored.length > 0)
       notes.push(`These keys of the configuration have no effect here: ${parsed.ignored.join(', ')}.`)
     const train = await attempt(() =>
-      this.#dataset('trainDataset', this.given.train, settings.data.trainFiles, configDirectory, 'train', settings),
+      this.#dataset('trainDataset', this.inputs.train, settings.data.trainFiles, configDirectory, 'train', settings),
     )
     const test = await attempt(() =>
-      this.#dataset('testDataset', this.given.test, settings.data.testFiles, configDirectory, 'test', settings),
+      this.#dataset('testDataset', this.inputs.test, settings.data.testFiles, configDirectory, 'test', settings),
     )
-    const validationSource = this.given.options.validationDataset as DatasetSource | undefined
+    const validationSource = this.inputs.options.validationDataset as DatasetSource | undefined
     const validation = await attempt(() =>
       this.#dataset('validationDataset', validationSource, [], configDirectory, 'validation', settings),
     )
@@ -63,9 +63,9 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
     if (parsed && train) await attempt(() => requireTrainable({ config: settings, tasks: train.tasks }))
     const reward = parsed && (await attempt(() => this.#rewardSource(settings, configDirectory)))
     const start = parsed && (await attempt(() => this.#startingModel(settings, configDirectory)))
-    const agent = this.given.agent
+    const agent = this.inputs.agent
     if (parsed && agent) {
-      const folder = start ? start.model : (this.given.options.model ?? settings.model.path)
+      const folder = start ? start.model : (this.inputs.options.model ?? settings.model.path)
       await attempt(() => checkModels(agent.program.agents, { frozen: Object.keys(settings.models), policy: policyName(folder) }))
       await attempt(() => checkRecordings(settings.models, agent.directory))
     }
@@ -74,7 +74,7 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
     if (!agent || !train || !reward || !start) return settings
 
     this.planned = {
-      name: this.given.options.name ?? agent.program.agents.find(({ trainable }) => trainable)?.name ?? 'agent',
+      name: this.inputs.options.name ?? agent.program.agents.find(({ trainable }) => trainable)?.name ?? 'agent',
       config: settings,
       notes,
       seed: settings.seed,
@@ -101,7 +101,7 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
   }
 
   override async train(signal: AbortSignal = new AbortController().signal): Promise<RunReport> {
-    return await runLocalTraining(this.readyPlan(), { runPath: this.runPath, options: this.given.options, signal })
+    return await runLocalTraining(this.readyPlan(), { runPath: this.runPath, options: this.inputs.options, signal })
   }
 
   override async inference(dataset: unknown, signal: AbortSignal = new AbortController().signal): Promise<InferenceReport> {
@@ -114,17 +114,17 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
       )
     return await runInference(plan, {
       runPath: this.runPath,
-      options: this.given.options,
+      options: this.inputs.options,
       dataset: loaded,
       signal,
-      samplesPerPrompt: this.given.options.samples,
+      samplesPerPrompt: this.inputs.options.samples,
     })
   }
 
   /** For a trainer of your own that extends this one: starts or resumes a run over what the checks found. Close it, with `await using`; what is left open ends with the training. */
   protected async openPolicy(signal: AbortSignal = new AbortController().signal): Promise<OpenPolicy> {
     const trainer = this.constructor.name
-    const policy = await openPolicy(this.readyPlan(), { runPath: this.runPath, options: this.given.options, signal, trainer })
+    const policy = await openPolicy(this.readyPlan(), { runPath: this.runPath, options: this.inputs.options, signal, trainer })
     this.#policies.add(policy)
     return policy
   }
@@ -136,7 +136,7 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
   }
 
   #withOverrides(config: LocalConfig): LocalConfig {
-    const { seed, steps } = this.given.options
+    const { seed, steps } = this.inputs.options
     return {
       ...config,
       seed: seed ?? config.seed,
@@ -146,14 +146,14 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
 
   async #dataset(
     option: string,
-    given: DatasetSource | undefined,
+    dataset: DatasetSource | undefined,
     files: readonly string[],
     configDirectory: string,
     split: string,
     { data }: LocalConfig,
   ): Promise<LoadedDataset | null> {
     const { promptKey } = data
-    return await loadNamedDataset({ option, given, baseDirectory: this.baseDirectory, files, configDirectory, split, promptKey })
+    return await loadNamedDataset({ option, dataset, baseDirectory: this.baseDirectory, files, configDirectory, split, promptKey })
   }
 
   async #inferenceDataset(source: DatasetSource, { data }: LocalConfig): Promise<LoadedDataset> {
@@ -165,7 +165,7 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
 
   async #rewardSource({ reward }: LocalConfig, configDirectory: string): Promise<NamedReward> {
     const { path, name } = reward
-    const found = await findReward({ given: this.given.reward, baseDirectory: this.baseDirectory, path, name, configDirectory })
+    const found = await findReward({ reward: this.inputs.reward, baseDirectory: this.baseDirectory, path, name, configDirectory })
     if (found === null)
       throw new TrainError('CONFIG_INVALID', 'There is no reward; pass rewardFunc, or name reward.path in the configuration.')
     return found
@@ -173,13 +173,13 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
 
   #startingModel(config: LocalConfig, configDirectory: string): { model: string | null; warmUp: string | null } {
     const { path, warmUp } = config.model
-    const named = this.given.options.model === undefined ? path && resolve(configDirectory, path) : resolve(this.given.options.model)
-    if (this.given.options.fromScratch && warmUp === null) {
+    const named = this.inputs.options.model === undefined ? path && resolve(configDirectory, path) : resolve(this.inputs.options.model)
+    if (this.inputs.options.fromScratch && warmUp === null) {
       throw new TrainError('CONFIG_INVALID', 'There is no warm-up to start from; name one in model.warmUp, or leave --from-scratch out.')
     }
     if (named === null && warmUp === null)
       throw new TrainError('CONFIG_INVALID', 'There is no model to train; name the folder of one in model.path.')
-    if (named === null || this.given.options.fromScratch) return { model: null, warmUp }
+    if (named === null || this.inputs.options.fromScratch) return { model: null, warmUp }
     if (!existsSync(resolve(named, 'config.json'))) {
       throw new TrainError(
         'CONFIG_INVALID',

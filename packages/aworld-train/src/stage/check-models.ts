@@ -16,14 +16,14 @@ export function checkModels(agents: readonly AgentDeclaration[], { frozen, polic
   const problems = frozen.includes(policy)
     ? [`models.${policy} has the name of the policy, which is that of its folder; give the frozen model another name.`]
     : []
-  const known = [...new Set([...frozen, policy])]
+  const models = [...new Set([...frozen, policy])]
   for (const { name, model } of agents) {
-    if (model === undefined || known.includes(model)) continue
+    if (model === undefined || models.includes(model)) continue
     const list =
       frozen.length > 0 ? `the frozen models are ${frozen.map((each) => `"${each}"`).join(', ')}` : 'there is no frozen model in "models"'
     problems.push(
-      `Agent "${name}" asks for the gateway's model "${model}", which nobody serves: ${list}, and the policy is "${policy}".${didYouMean(model, known)} Correct llmModelName, or add models.${model} to the configuration.`,
+      `Agent "${name}" asks for the gateway's model "${model}", which nobody serves: ${list}, and the policy is "${policy}".${didYouMean(model, models)} Correct llmModelName, or add models.${model} to the configuration.`,
     )
   }
-  if (problems.length > 0) throw new TrainError('CONFIG_INVALID', problems.join('\n'), { details: { known } })
+  if (problems.length > 0) throw new TrainError('CONFIG_INVALID', problems.join('\n'), { details: { known: models } })
 }

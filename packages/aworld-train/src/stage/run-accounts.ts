@@ -52,12 +52,12 @@ export async function countCallsOf(counters: CallCounters): Promise<CallCounts> 
 /** Without asking the servers: what agents sent them in the attempts that have ended. */
 function countsSoFar({ gateway, runner, engineCalls }: CallCounters): CallCounts {
   const { calls, failures, tolerated, parseIssues = {}, ignored = {} } = gateway.counts()
-  const { askedToolCalls: asked, toolCalls: agent, functionCalls: functions } = runner.counts()
+  const { askedToolCalls, toolCalls: agent, functionCalls: functions } = runner.counts()
   const environment = agent - functions
   return {
     gatewayCalls: calls,
     engineCalls: engineCalls(),
-    toolCalls: { asked, agent, environment, functions, servers: environment === 0 ? 0 : null },
+    toolCalls: { asked: askedToolCalls, agent, environment, functions, servers: environment === 0 ? 0 : null },
     failures,
     tolerated,
     parseIssues,

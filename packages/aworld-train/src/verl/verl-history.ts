@@ -35,15 +35,15 @@ export function createVerlHistory(store: RunProgress, path: string): VerlHistory
   async function commitUpTo(limit: number): Promise<void> {
     const committed = store.steps().at(-1)?.step ?? 0
     if (limit <= committed) return
-    const known = incarnations()
+    const starts = incarnations()
     const batches = Map.groupBy(
       standingBatches(
-        known.map(({ incarnation }) => readLedger(path, incarnation)),
-        known,
+        starts.map(({ incarnation }) => readLedger(path, incarnation)),
+        starts,
       ),
       ({ step }) => step,
     )
-    const metrics = standingMetrics(path, known)
+    const metrics = standingMetrics(path, starts)
     for (const [step, numbers] of [...metrics].sort(([a], [b]) => a - b)) {
       if (step <= committed || step > limit) continue
       const keys = (batches.get(step) ?? []).flatMap((line) => line.keys.map(({ key }) => key))

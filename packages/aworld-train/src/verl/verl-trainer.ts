@@ -20,12 +20,12 @@ const rewardKey = 'reward.custom_reward_function'
 /** Trains with verl: checks what it is given, renders verl's configuration, serves rollouts to it and follows it. */
 export class VerlTrainer extends PlanningTrainer<VerlTrainingPlan> {
   override async checkReward(rewardFunc?: unknown): Promise<void> {
-    this.given.reward = rewardFunc as RewardSource | undefined
-    if (this.given.reward === undefined) return
+    this.inputs.reward = rewardFunc as RewardSource | undefined
+    if (this.inputs.reward === undefined) return
     // A reward in Python runs beside verl; where that is not found, the check of the configuration says so.
-    const isPython = typeof this.given.reward === 'string' && /\.py(?:#|$)/.test(this.given.reward)
+    const isPython = typeof this.inputs.reward === 'string' && /\.py(?:#|$)/.test(this.inputs.reward)
     const found = isPython ? await this.#findPython(null).catch(() => null) : null
-    await tryReward(this.given.reward, this.baseDirectory, found?.path)
+    await tryReward(this.inputs.reward, this.baseDirectory, found?.path)
   }
 
   /** Reads the configuration, then what it names: datasets, reward, model, Python; then asks what verl would be started with. */
@@ -37,14 +37,14 @@ export class VerlTrainer extends PlanningTrainer<VerlTrainingPlan> {
     const { settings } = read
     const findings: string[] = []
     let notes: readonly string[] = []
-    const train = await attempt(() => this.#dataset('trainDataset', this.given.train, read, 'train'))
-    const test = await attempt(() => this.#dataset('testDataset', this.given.test, read, 'test'))
+    const train = await attempt(() => this.#dataset('trainDataset', this.inputs.train, read, 'train'))
+    const test = await attempt(() => this.#dataset('testDataset', this.inputs.test, read, 'test'))
     if (train === null)
       problems.add(new TrainError('DATASET_INVALID', 'There is no training data; pass trainDataset, or name files in data.train_files.'))
     findings.push(...datasetNotes(train, test))
     await attempt(() => requireKinds(settings.evaluation.kindKey, test))
-    const start = await attempt(() => findStartingModel(read, { fromScratch: this.given.options.fromScratch ?? false }))
-    const agent = this.given.agent
+    const start = await attempt(() => findStartingModel(read, { fromScratch: this.inputs.options.fromScratch ?? false }))
+    const agent = this.inputs.agent
     if (agent && start)
       await attempt(() => checkModels(agent.program.agents, { frozen: Object.keys(settings.models), policy: policyName(start.model) }))
     if (agent) await attempt(() => checkRecordings(settings.models, agent.directory))
@@ -80,11 +80,11 @@ export class VerlTrainer extends PlanningTrainer<VerlTrainingPlan> {
     if (!agent || !train || reward === undefined || !start || !python) return read
 
     this.planned = {
-      name: this.given.options.name ?? agent.program.agents.find(({ trainable }) => trainable)?.name ?? 'agent',
+      name: this.inputs.options.name ?? agent.program.agents.find(({ trainable }) => trainable)?.name ?? 'agent',
       config: read,
       notes: [...new Set([...read.notes, ...notes, ...findings])],
       findings,
-      seed: this.given.options.seed ?? settings.seed,
+      seed: this.inputs.options.seed ?? settings.seed,
       program: agent.program,
       agent: describeAgent(agent),
       agentFiles: agent.files,
@@ -108,7 +108,7 @@ export class VerlTrainer extends PlanningTrainer<VerlTrainingPlan> {
   }
 
   override async train(signal: AbortSignal = new AbortController().signal): Promise<RunReport> {
-    return await runVerlTraining(this.readyPlan(), { runPath: this.runPath, options: this.given.options, signal })
+    return await runVerlTraining(this.readyPlan(), { runPath: this.runPath, options: this.inputs.options, signal })
   }
 
   override async dryRun(signal?: AbortSignal): Promise<DryRunReport> {
@@ -116,7 +116,7 @@ export class VerlTrainer extends PlanningTrainer<VerlTrainingPlan> {
   }
 
   #readConfig(config: unknown): VerlConfig {
-    const { steps, seed, model } = this.given.options
+    const { steps, seed, model } = this.inputs.options
     const source = typeof config === 'string' ? resolve(this.baseDirectory, config) : (config as Record<string, unknown> | undefined)
     return readVerlConfig(source, {
       baseDirectory: this.baseDirectory,
@@ -132,7 +132,7 @@ export class VerlTrainer extends PlanningTrainer<VerlTrainingPlan> {
   /** One dataset from the option or the files of the configuration; `null` where neither names one. */
   async #dataset(
     option: string,
-    given: DatasetSource | undefined,
+    dataset: DatasetSource | undefined,
     config: VerlConfig,
     split: 'train' | 'test',
   ): Promise<LoadedDataset | null> {
@@ -141,7 +141,7 @@ export class VerlTrainer extends PlanningTrainer<VerlTrainingPlan> {
     const files = named.length > 0 ? named : filesOf(config, split === 'train' ? 'data.train_files' : 'data.val_files')
     return await loadNamedDataset({
       option,
-      given,
+      dataset,
       baseDirectory: this.baseDirectory,
       files,
       configDirectory: directory,
@@ -155,7 +155,7 @@ export class VerlTrainer extends PlanningTrainer<VerlTrainingPlan> {
     const path = settings.reward.path ?? stringAt(config, `${rewardKey}.path`)
     const name = settings.reward.name ?? stringAt(config, `${rewardKey}.name`)
     const found = await findReward({
-      given: this.given.reward,
+      reward: this.inputs.reward,
       baseDirectory: this.baseDirectory,
       path,
       name,
