@@ -21,9 +21,9 @@ const here: TypedFrom = {
 export function typedCommand(args: readonly string[], from: TypedFrom = here): string {
   const words = (own: readonly string[]) => own.map((word) => quoted(word, from.platform)).join(' ')
   const { npm_lifecycle_event: name, npm_lifecycle_script: script = '' } = from.env
-  const given = argumentsOfScript(script)
-  if (name !== undefined && name !== 'npx' && given?.every((word, index) => args[index] === word)) {
-    const rest = args.slice(given.length)
+  const scriptArguments = argumentsOfScript(script)
+  if (name !== undefined && name !== 'npx' && scriptArguments?.every((word, index) => args[index] === word)) {
+    const rest = args.slice(scriptArguments.length)
     return `${name === 'start' ? 'npm start' : `npm run ${name}`}${rest.length > 0 ? ` -- ${words(rest)}` : ''}`
   }
   return `${program(from)} ${words(args)}`

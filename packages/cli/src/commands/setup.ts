@@ -23,9 +23,11 @@ export const setup = defineCommand({
     const { python, torch } = options
     const { made, report, ...found } = await setupVerl({ directory, python, torch, signal, onProgress: (line) => say(`  ${line}`) })
     const { version, packages } = report
-    const held = ['verl', 'torch', 'transformers', 'ray', 'vllm'].flatMap((name) => (packages[name] ? [`${name} ${packages[name]}`] : []))
+    const versions = ['verl', 'torch', 'transformers', 'ray', 'vllm'].flatMap((name) =>
+      packages[name] ? [`${name} ${packages[name]}`] : [],
+    )
     say(made ? `\nready after ${((performance.now() - started) / 1000).toFixed(0)} s` : '\nready: it stood already')
-    say(`  Python ${version}, ${held.join(', ')}\n  ${found.python}`)
+    say(`  Python ${version}, ${versions.join(', ')}\n  ${found.python}`)
     const elsewhere =
       options.directory === undefined
         ? []

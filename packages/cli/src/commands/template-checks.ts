@@ -39,12 +39,12 @@ function roleText({ systemRole, developerRole, contentParts }: TemplateProbe): s
   return `${system}; ${developer}${contentParts ? '; content is handed over as a list of parts' : ''}`
 }
 
-function toolText({ syntax, callError, arguments: given, toolsPrinted, parallelCalls, idsInPrompt, idForm }: TemplateProbe): string {
-  if (given === 'none')
+function toolText({ syntax, callError, arguments: argumentForm, toolsPrinted, parallelCalls, idsInPrompt, idForm }: TemplateProbe): string {
+  if (argumentForm === 'none')
     return `the template ${callError === null ? 'does not print calls' : `refuses calls (${callError})`}: requests with tools are refused`
   const parts = [
     syntax === null ? 'calls are written in a way that is not understood' : `calls are read as ${syntax}`,
-    given === 'object' ? 'arguments are handed over as an object' : 'arguments are handed over as text',
+    argumentForm === 'object' ? 'arguments are handed over as an object' : 'arguments are handed over as text',
     toolsPrinted ? null : 'the list of tools is not printed: describe them in the system message',
     idsInPrompt ? `ids are in the prompt${idForm === 'any' ? '' : ` (${idForm})`}` : null,
     { all: null, first: 'of parallel calls the first is printed', raises: 'parallel calls are refused', none: null }[parallelCalls],
@@ -63,9 +63,9 @@ function reasoningText({ reasoningField, reasoningOpen }: TemplateProbe): string
 }
 
 /** What stands in a conversation and never in its next prompt. */
-function lostText({ arguments: given, contentWithCalls, reasoningField, parallelCalls }: TemplateProbe): string {
+function lostText({ arguments: argumentForm, contentWithCalls, reasoningField, parallelCalls }: TemplateProbe): string {
   const lost = [
-    given !== 'none' && !contentWithCalls ? 'text beside a call' : null,
+    argumentForm !== 'none' && !contentWithCalls ? 'text beside a call' : null,
     reasoningField === 'none' ? 'reasoning' : null,
     parallelCalls === 'first' ? 'every call of a turn but the first' : null,
   ].filter((part) => part !== null)

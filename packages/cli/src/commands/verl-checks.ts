@@ -16,7 +16,7 @@ export interface VerlChecksOptions {
 
 /** What verl needs: of a project its agent, data and reward; then the Python, the configuration and the machine; then a training. */
 export async function verlChecks({ project, config, smoke, report, signal }: VerlChecksOptions): Promise<void> {
-  const said = new Set<string>()
+  const messages = new Set<string>()
   let projectDirectory = process.cwd()
   let source: string | object | undefined = config === undefined ? undefined : resolve(config)
   if (project !== undefined) {
@@ -24,13 +24,13 @@ export async function verlChecks({ project, config, smoke, report, signal }: Ver
     projectDirectory = definition.baseDirectory ?? dirname(file)
     source ??= definition.config
     const checks = await projectChecks({ ...definition, trainEngineName: 'verl', ...(config ? { config: resolve(config) } : {}) })
-    for (const { message } of checks) said.add(message)
+    for (const { message } of checks) messages.add(message)
     report.add(...checks)
   }
   let trains = true
   for await (const { name, level, message } of diagnoseVerl({ env: process.env, projectDirectory, config: source as string, signal })) {
     if (level === 'problem' && ['python', 'packages', 'imports'].includes(name)) trains = false
-    if (!said.has(message)) report.add({ name, ok: level !== 'problem', warning: level === 'warning', message })
+    if (!messages.has(message)) report.add({ name, ok: level !== 'problem', warning: level === 'warning', message })
   }
   if (!smoke) return
   if (!trains) return report.add({ name: 'smoke', ok: false, message: 'left out: the Python above cannot run verl' })

@@ -100,7 +100,7 @@ function definition(model: string): AgentTrainerOptions {
     trainEngineName: 'verl',
     agent: async ({ input }, { baseUrl, apiKey, signal }) => {
       const messages = typeof input === 'string' ? [{ role: 'user', content: input }] : [...input]
-      let said = ''
+      let text = ''
       for (let call = 0; call < 2; call++) {
         const response = await fetch(`${baseUrl}/chat/completions`, {
           method: 'POST',
@@ -111,10 +111,10 @@ function definition(model: string): AgentTrainerOptions {
         if (!response.ok) throw new Error(`The gateway answered ${response.status}: ${await response.text()}`)
         const { choices } = (await response.json()) as { choices: { message: { content: string } }[] }
         const content = choices[0]?.message.content ?? ''
-        said += content
+        text += content
         messages.push({ role: 'assistant', content }, { role: 'user', content: 'Say letters more' })
       }
-      return said
+      return text
     },
     trainDataset: Array.from({ length: 8 }, (_, index) => ({
       id: `smoke-${index}`,

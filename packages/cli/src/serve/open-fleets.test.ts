@@ -39,9 +39,9 @@ async function serve(models: object) {
     const { baseUrl } = session.endpoint('agent')
     const body = JSON.stringify({ model: policy, messages: [{ role: 'user', content: 'Hi.' }] })
     const answer = await fetch(`${baseUrl}/chat/completions`, { method: 'POST', body })
-    const said = await answer.text()
+    const answerText = await answer.text()
     const [trajectory] = await session.close()
-    return { status: answer.status, said, turn: trajectory?.turns[0] }
+    return { status: answer.status, said: answerText, turn: trajectory?.turns[0] }
   }
   return { opened, gateway, publish, turnOf, directory }
 }

@@ -53,10 +53,10 @@ export function createFleets(stack: AsyncDisposableStack, directory: string): Fl
   }
 
   return async (name, model) => {
-    const known = fleets.get(addressOf(model))
-    if (known) {
-      check(name, model, known)
-      return known
+    const existing = fleets.get(addressOf(model))
+    if (existing) {
+      check(name, model, existing)
+      return existing
     }
     const { urls, limits, apiKey } = model
     const options = {
@@ -79,12 +79,12 @@ export async function publishTo(
   publication: WeightPublication,
   signal: AbortSignal,
 ): Promise<WeightReport> {
-  const { policy: asked = policy ?? undefined } = publication
-  if (policy !== null && asked !== policy) {
-    const message = `Model "${name}" is the adapter "${policy}", not "${asked}"; leave "policy" out.`
+  const { policy: adapter = policy ?? undefined } = publication
+  if (policy !== null && adapter !== policy) {
+    const message = `Model "${name}" is the adapter "${policy}", not "${adapter}"; leave "policy" out.`
     throw new TrainError('GATEWAY_BAD_REQUEST', message, { details: { param: 'policy' } })
   }
-  return toWeightReport(await updater.publish({ ...publication, policy: asked }, signal))
+  return toWeightReport(await updater.publish({ ...publication, policy: adapter }, signal))
 }
 
 function toWeightReport({ version, policy, durationMs, replicas }: PublishReport): WeightReport {

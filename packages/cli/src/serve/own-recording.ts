@@ -5,11 +5,11 @@ import { acquireRunLock } from '@aworld-train/store'
 
 /** Makes a folder and those above it, one by one: Node's own `recursive` never ends in a folder that can hold none, such as /proc (seen with 24.21). */
 async function makeFolder(path: string): Promise<void> {
-  const known = await stat(path).catch(() => null)
-  if (known?.isDirectory()) return
+  const stats = await stat(path).catch(() => null)
+  if (stats?.isDirectory()) return
   if (dirname(path) !== path) await makeFolder(dirname(path))
   await mkdir(path).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EEXIST' || known) throw error
+    if (error.code !== 'EEXIST' || stats) throw error
   })
 }
 

@@ -55,8 +55,8 @@ function keysAt(tree: unknown, path: Path): string[] {
 
 function toSentences(issue: z.core.$ZodIssue, tree: unknown): string[] {
   if (issue.code === 'unrecognized_keys') {
-    const known = keysAt(tree, issue.path)
-    return issue.keys.map((key) => `"${[...issue.path, key].join('.')}" is no key of the configuration.${didYouMean(key, known)}`)
+    const keys = keysAt(tree, issue.path)
+    return issue.keys.map((key) => `"${[...issue.path, key].join('.')}" is no key of the configuration.${didYouMean(key, keys)}`)
   }
   return [describeIssue(issue, valueAt(tree, issue.path))]
 }
@@ -67,15 +67,15 @@ export function parseServeConfig(value: unknown, file: string): ServeConfig {
   const problems = (parsed.error?.issues ?? []).flatMap((issue) => toSentences(issue, value))
   if (parsed.success) {
     const { models, defaultModel, aliases, rollouts, recording, clients } = parsed.data
-    const known = Object.keys(models)
+    const modelNames = Object.keys(models)
     for (const [key, name] of [['defaultModel', defaultModel], ...Object.entries(aliases).map(([alias, to]) => [`aliases.${alias}`, to])])
-      if (typeof name === 'string' && !known.includes(name))
-        problems.push(`"${key}" is "${name}", which is no key of "models".${didYouMean(name, known)}`)
+      if (typeof name === 'string' && !modelNames.includes(name))
+        problems.push(`"${key}" is "${name}", which is no key of "models".${didYouMean(name, modelNames)}`)
     if (clients && clients.path !== null && clients.key === null)
       problems.push('"clients.path" needs "clients.key": a URL that can be guessed is open to every program that reaches it.')
     if (rollouts && recording === null)
       problems.push('"rollouts" needs "recording": what is finished is kept there, so that it survives a restart.')
-    const channels = known.filter((name) => models[name]?.kind === 'channel')
+    const channels = modelNames.filter((name) => models[name]?.kind === 'channel')
     if (channels.length > 1)
       problems.push(`"models" has ${channels.length} of kind channel (${channels.join(', ')}); one trainer drives one policy.`)
     if (channels.length > 0 && !rollouts)

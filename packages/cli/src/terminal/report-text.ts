@@ -96,12 +96,12 @@ function warningLines({ warnings }: RunReport): string[] {
 }
 
 /** Those that an agent of another framework runs by itself are only seen as asked for. */
-function toolCallText({ asked, environment, functions }: RunReport['counts']['toolCalls']): string {
+function toolCallText({ asked: requested, environment, functions }: RunReport['counts']['toolCalls']): string {
   const run = environment + functions
   const ofFunctions = functions > 0 ? ` (${functions} of functions)` : ''
-  return asked === run
+  return requested === run
     ? `${counted(run, 'tool call')}${ofFunctions}`
-    : `${counted(asked, 'tool call')} asked for, ${run} run here${ofFunctions}`
+    : `${counted(requested, 'tool call')} asked for, ${run} run here${ofFunctions}`
 }
 
 /** Of all processes of the run. */

@@ -74,12 +74,12 @@ function demonstrate(random: () => number, right: number): Message[] {
     { role: 'user', content: `How many ${item} are in ${city}?` },
   ]
   const call = { id: 'call', name: lookUp.name, arguments: JSON.stringify({ item, city }) }
-  const asked: Message[] = [
+  const lookup: Message[] = [
     { role: 'assistant', content: null, toolCalls: [call] },
     { role: 'tool', content: number, toolCallId: call.id },
   ]
   const calls = draw < (1 + right) / 2
-  return [...question, ...(calls ? asked : []), { role: 'assistant', content: draw < right ? number : unknown }]
+  return [...question, ...(calls ? lookup : []), { role: 'assistant', content: draw < right ? number : unknown }]
 }
 
 /** What all conversations have in common is one token, and so is each word in which they differ. */
