@@ -10,8 +10,8 @@ it('explains exactly the tokens it was told of', () => {
     fc.property(entries, fc.nat(1000), fc.integer({ min: -5, max: 5 }), (untrained, trained, lost) => {
       const ledger = createLedger()
       for (const [reason, tokens] of untrained) ledger.add(reason, tokens)
-      const told = untrained.reduce((sum, [, tokens]) => sum + tokens, trained)
-      expect(ledger.toLedger({ sampled: Math.max(0, told + lost), trained }).unexplained).toBe(Math.max(0, told + lost) - told)
+      const total = untrained.reduce((sum, [, tokens]) => sum + tokens, trained)
+      expect(ledger.toLedger({ sampled: Math.max(0, total + lost), trained }).unexplained).toBe(Math.max(0, total + lost) - total)
     }),
   )
 })

@@ -1,10 +1,10 @@
 /** The candidate that `name` was probably meant to be; `null` when none is near. */
 export function suggest(name: string, candidates: Iterable<string>): string | null {
-  const wanted = plain(name)
+  const target = plain(name)
   let best: string | null = null
-  let bestDistance = Math.max(1, Math.floor(wanted.length / 3)) + 1
+  let bestDistance = Math.max(1, Math.floor(target.length / 3)) + 1
   for (const candidate of candidates) {
-    const distance = editDistance(wanted, plain(candidate), bestDistance)
+    const distance = editDistance(target, plain(candidate), bestDistance)
     if (distance < bestDistance) {
       best = candidate
       bestDistance = distance

@@ -1,16 +1,16 @@
 import type { Episode, Message } from '@aworld-train/protocol'
 
-const said = ({ content, toolCalls = [] }: Message) => JSON.stringify([content ?? '', toolCalls.map(({ id }) => id)])
+const keyOf = ({ content, toolCalls = [] }: Message) => JSON.stringify([content ?? '', toolCalls.map(({ id }) => id)])
 
 /** The model that said each message of an episode: a name where that is not the policy of its agent's rollout, else `null`. Answers are found by their text and calls, in the order of time. */
 export function messageModels({ messages, trajectories }: Pick<Episode, 'messages' | 'trajectories'>): (string | null)[] {
   const speakers = new Map<string, (string | null)[]>()
   const turns = trajectories.flatMap((trajectory) => trajectory.turns).sort((a, b) => a.timing.startedAt - b.timing.startedAt)
   for (const { message, model = null } of turns) {
-    const key = said(message)
+    const key = keyOf(message)
     const before = speakers.get(key)
     if (before) before.push(model)
     else speakers.set(key, [model])
   }
-  return messages.map((message) => (message.role === 'assistant' ? (speakers.get(said(message))?.shift() ?? null) : null))
+  return messages.map((message) => (message.role === 'assistant' ? (speakers.get(keyOf(message))?.shift() ?? null) : null))
 }

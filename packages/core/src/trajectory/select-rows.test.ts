@@ -195,17 +195,17 @@ const arbitraryOptions = fc.record({
 
 test('every sampled token is in exactly one row with mask 1, or in one reason', () => {
   fc.assert(
-    fc.property(arbitraryEpisode, arbitraryOptions, (episode, given) => {
-      const assembly = selectRows(episode, given)
+    fc.property(arbitraryEpisode, arbitraryOptions, (episode, options) => {
+      const assembly = selectRows(episode, options)
       const sampled = episode.trajectories.flatMap(({ turns }) => turns.flatMap(({ completionTokenIds }) => [...completionTokenIds]))
       const ids = trained(assembly).flat()
       expect(new Set(ids).size).toBe(ids.length)
       for (const id of ids) expect(sampled).toContain(id)
       expect(assembly.sampled).toBe(sampled.length)
       expect(ids.length + totalCount(assembly.omitted)).toBe(sampled.length)
-      if (given.rows !== 'all') expect(assembly.rows.length).toBeLessThanOrEqual(1)
+      if (options.rows !== 'all') expect(assembly.rows.length).toBeLessThanOrEqual(1)
       if (assembly.status === 'done') expect(assembly.rows.length).toBeGreaterThan(0)
-      if (assembly.status === 'failed' && !given.evaluation) expect(ids).toEqual([])
+      if (assembly.status === 'failed' && !options.evaluation) expect(ids).toEqual([])
       for (const { tokenIds, lossMask, rolloutLogprobs, promptLength, minVersion, maxVersion } of assembly.rows) {
         expect([lossMask.length, rolloutLogprobs.length]).toEqual([tokenIds.length, tokenIds.length])
         expect(lossMask.subarray(0, promptLength).includes(1)).toBe(false)
@@ -213,9 +213,9 @@ test('every sampled token is in exactly one row with mask 1, or in one reason', 
         expect(promptLength).toBeLessThan(tokenIds.length)
         expect(minVersion).toBeLessThanOrEqual(maxVersion)
         for (const [index, bit] of lossMask.entries()) if (bit === 1) expect(rolloutLogprobs[index]).toBe(-tokenIds[index]!)
-        if (given.evaluation) continue
-        expect(promptLength).toBeLessThanOrEqual(given.limits.maxPromptTokens)
-        expect(tokenIds.length - promptLength).toBeLessThanOrEqual(given.limits.maxResponseTokens)
+        if (options.evaluation) continue
+        expect(promptLength).toBeLessThanOrEqual(options.limits.maxPromptTokens)
+        expect(tokenIds.length - promptLength).toBeLessThanOrEqual(options.limits.maxResponseTokens)
       }
     }),
     { numRuns: 500 },

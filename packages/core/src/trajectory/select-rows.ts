@@ -128,9 +128,9 @@ function everything(episode: Episode, reason: UntrainedReason): { omitted: Token
 }
 
 function turnsOf({ trajectories, attempt }: Episode, agent: string, indices: readonly number[]): Turn[] {
-  const wanted = new Set(indices)
+  const indexSet = new Set(indices)
   const own = trajectories.find((trajectory) => trajectory.agent === agent)!.turns
-  return own.filter((turn) => turn.attempt === attempt && wanted.has(turn.index))
+  return own.filter((turn) => turn.attempt === attempt && indexSet.has(turn.index))
 }
 
 function versionsOf(turns: readonly Turn[]): { minVersion: number; maxVersion: number } {

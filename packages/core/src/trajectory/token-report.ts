@@ -49,7 +49,7 @@ export function createTokenReport(): TokenReportBuilder {
   return {
     add(trajectories) {
       for (const trajectory of trajectories) {
-        const asked = new Set<string>()
+        const questions = new Set<string>()
         for (const turn of trajectory.turns) {
           if (turn.branchReasons.includes('frozen-model')) {
             addFrozen(turn)
@@ -57,8 +57,8 @@ export function createTokenReport(): TokenReportBuilder {
           }
           addTurn(turn)
           const question = JSON.stringify([turn.parent, turn.messagesDelta])
-          if (asked.has(question)) repeated += 1
-          asked.add(question)
+          if (questions.has(question)) repeated += 1
+          questions.add(question)
         }
       }
     },
