@@ -42,10 +42,10 @@ export function createCallCounter(): CallCounter {
       const connections = [...live].filter((connection) => connection.sentCalls > 0)
       const before = settled
       const served = await Promise.all(connections.map((connection) => connection.servedCalls()))
-      const known = (called || connections.length > 0) && !uncounted && !served.includes(null)
+      const isCounted = (called || connections.length > 0) && !uncounted && !served.includes(null)
       const total = served.reduce((sum: number, count) => sum + (count ?? 0), before)
       const { toolCalls, toolErrors, serversStarted, serversReplaced } = this
-      return { toolCalls, toolErrors, serverToolCalls: known ? total : null, serversStarted, serversReplaced }
+      return { toolCalls, toolErrors, serverToolCalls: isCounted ? total : null, serversStarted, serversReplaced }
     },
   }
 }

@@ -31,7 +31,7 @@ export function selectServers({ mcpConfig, mcpServers, hiddenTools }: Selection,
     throw new TrainError('CONFIG_INVALID', `${where} names the MCP server "${name}", which is not configured${suggestion(name, names)}`)
   }
 
-  const wanted = new Set(mcpServers?.map((name) => ownerOf(name, 'mcpServers')) ?? names)
+  const selectedNames = new Set(mcpServers?.map((name) => ownerOf(name, 'mcpServers')) ?? names)
   const hidden = new Map<string, Set<string>>()
   for (const [name, tools] of Object.entries(hiddenTools ?? {})) {
     const owner = ownerOf(name, 'blackToolActions')
@@ -40,7 +40,7 @@ export function selectServers({ mcpConfig, mcpServers, hiddenTools }: Selection,
     hidden.set(owner, set)
   }
   return names
-    .filter((name) => wanted.has(name) && configs[name]?.disabled !== true)
+    .filter((name) => selectedNames.has(name) && configs[name]?.disabled !== true)
     .map((name) => ({
       definition: toServerDefinition(name, narrowMounted(configs[name]!, mcpServers), options),
       hidden: hidden.get(name) ?? new Set(),

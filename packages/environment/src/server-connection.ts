@@ -58,15 +58,15 @@ export async function openConnection(
   signal: AbortSignal,
 ): Promise<ServerConnection> {
   signal.throwIfAborted()
-  const known = context.eras.get(definition.identity)
+  const era = context.eras.get(definition.identity)
   const first = createLink(definition, place, context)
   try {
-    return await connect(definition, first, context, known, signal)
+    return await connect(definition, first, context, era, signal)
   } catch (error) {
     await first.kill()
     signal.throwIfAborted()
     // A server that leaves at the first question of the newer protocol is one of the older.
-    const left = known === undefined && first.process?.describeEnd().includes('exited') && error instanceof SdkError
+    const left = era === undefined && first.process?.describeEnd().includes('exited') && error instanceof SdkError
     if (!left || error.code !== SdkErrorCode.EraNegotiationFailed) throw startError(definition, first, error)
   }
   const second = createLink(definition, place, context)

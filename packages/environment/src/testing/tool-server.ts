@@ -119,8 +119,8 @@ function serveHttp(mode: string): void {
   const answer = async (request: Request): Promise<Response> => {
     if (flags.log) appendFileSync(flags.log, `${request.method} ${request.headers.get('session_id') ?? '-'}\n`)
     if (mode === 'modern') return modern.fetch(request)
-    const known = sessions.get(request.headers.get('mcp-session-id') ?? '')
-    if (known) return known.handleRequest(request)
+    const session = sessions.get(request.headers.get('mcp-session-id') ?? '')
+    if (session) return session.handleRequest(request)
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: randomUUID,
       onsessioninitialized: (id) => void sessions.set(id, transport),
