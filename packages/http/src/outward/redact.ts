@@ -8,8 +8,8 @@ const minLength = 4
 
 /** Removes each secret as it is, as JSON writes it and as a URL does. */
 export function createRedact(secrets: readonly (string | undefined)[]): Redact {
-  const known = secrets.filter((secret) => secret !== undefined && secret.length >= minLength) as string[]
-  const forms = new Set(known.flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)]))
+  const values = secrets.filter((secret) => secret !== undefined && secret.length >= minLength) as string[]
+  const forms = new Set(values.flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)]))
   return (text) => {
     let clean = text
     for (const form of forms) if (clean.includes(form)) clean = clean.replaceAll(form, mark)

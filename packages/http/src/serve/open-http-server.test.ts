@@ -107,9 +107,9 @@ function answersIn(received: string): string[] {
 }
 
 test('a body that is asked for later waits, and holds its client back', async () => {
-  const asked = Promise.withResolvers<void>()
+  const bodyRequest = Promise.withResolvers<void>()
   const server = await serve(async (request, response) => {
-    await asked.promise
+    await bodyRequest.promise
     const body = await readBody(request, response, 100_000_000)
     response.end(String(body.length))
   })
@@ -119,7 +119,7 @@ test('a body that is asked for later waits, and holds its client back', async ()
   socket.write(Buffer.alloc(length))
   await new Promise((resolve) => setTimeout(resolve, 100))
   expect(socket.writableLength).toBeGreaterThan(0)
-  asked.resolve()
+  bodyRequest.resolve()
   await expect.poll(() => answersIn(received()), { timeout: 10_000 }).toEqual([`200 ${length}`])
 })
 
@@ -274,11 +274,11 @@ test('what waits too long is closed: a connection without a request, half a body
 })
 
 test('a closed server ends idle connections at once, and the others behind their answers', async () => {
-  const held: ServerResponse[] = []
+  const responses: ServerResponse[] = []
   const server = await serve(
     (request, response) => {
       if (request.url === '/path') echo(request, response)
-      else void readBody(request, response, 10).then(() => held.push(response))
+      else void readBody(request, response, 10).then(() => responses.push(response))
     },
     { keepAliveTimeoutMs: 60_000 },
   )
@@ -287,11 +287,11 @@ test('a closed server ends idle connections at once, and the others behind their
   idle.socket.write(post('a'))
   await expect.poll(() => answersIn(idle.received()).length).toBe(1)
   busy.socket.write(post('a').replace('/path', '/held'))
-  await expect.poll(() => held.length).toBe(1)
+  await expect.poll(() => responses.length).toBe(1)
   const closed = server.close()
   await idle.closed
   expect(busy.received()).toBe('')
-  held[0]!.end('late')
+  responses[0]!.end('late')
   await Promise.all([busy.closed, closed])
   expect(answersIn(busy.received())).toEqual(['200 late'])
 })
