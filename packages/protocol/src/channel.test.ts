@@ -40,8 +40,8 @@ describe('the corpus of golden frames', () => {
   it('has one frame of every message', () => {
     expect(readdirSync(corpus).sort()).toEqual(names.map((name) => `${name}.json`).sort())
     const types = new Set(names.map((name) => goldenMessages[name]!.message.type))
-    const known = [DriverMessage, ServiceMessage].flatMap(({ options }) => options.map((option) => option.shape.type.value))
-    expect([...types].sort()).toEqual([...known].sort())
+    const schemaTypes = [DriverMessage, ServiceMessage].flatMap(({ options }) => options.map((option) => option.shape.type.value))
+    expect([...types].sort()).toEqual([...schemaTypes].sort())
   })
 
   it.each(names)('%s is written as it stands there, and read back', (name) => {
@@ -78,8 +78,8 @@ const message = fc.dictionary(
 
 test('any message with any arrays is read back as it was written, at any alignment', () => {
   fc.assert(
-    fc.property(message, arrays, fc.nat(7), (head, given, shift) => {
-      const frame = encodeChannelFrame(head, given)
+    fc.property(message, arrays, fc.nat(7), (head, columns, shift) => {
+      const frame = encodeChannelFrame(head, columns)
       let decoded: ChannelFrame
       if (typeof frame === 'string') decoded = decodeChannelFrame(frame)
       else {
@@ -90,7 +90,7 @@ test('any message with any arrays is read back as it was written, at any alignme
         expect(decodeChannelFrame(buffer)).toEqual(decoded)
       }
       expect(JSON.stringify(decoded.message)).toEqual(JSON.stringify(head))
-      expect(Object.entries(decoded.arrays)).toEqual(Object.entries(given))
+      expect(Object.entries(decoded.arrays)).toEqual(Object.entries(columns))
     }),
   )
 })
