@@ -110,12 +110,12 @@ test('an agent that throws before it returns a promise is a failed episode', asy
 })
 
 test('a program that returns no answer of the contract is a failed episode', async () => {
-  for (const [given, what] of [
+  for (const [answer, what] of [
     ['yes', 'a string'],
     [undefined, 'undefined'],
     [{ answer: 'yes' }, 'another object'],
   ] as const) {
-    const { runner } = setUp({ agent: askOnce, program: program(async () => given as never) })
+    const { runner } = setUp({ agent: askOnce, program: program(async () => answer as never) })
     const { stopReason, error } = await runner.run(rolloutRequest('a'), never)
     expect({ stopReason, code: error?.code }).toEqual({ stopReason: 'failed', code: 'AGENT_FAILED' })
     expect(error?.message).toContain(`returned ${what}; return { answer, messages }`)

@@ -127,12 +127,12 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
     trajectories,
   })
   const { errors: toolErrors, functions: functionCalls } = journal.counts()
-  const given = outcome.kind === 'answered' ? outcome.answer : null
+  const answer = outcome.kind === 'answered' ? outcome.answer : null
   return {
     stopReason,
     error,
-    answer: given?.answer ?? null,
-    messages: given?.messages.length ? given.messages : recordedMessages(trajectories),
+    answer: answer?.answer ?? null,
+    messages: answer?.messages.length ? answer.messages : recordedMessages(trajectories),
     trajectories,
     edges: [...edges],
     toolCalls: journal.records(trajectories),

@@ -12,7 +12,7 @@ const answered = (answer: string | null, stopped?: AgentAnswer['stopped']) =>
 const threw = (error: unknown) => ({ kind: 'threw', error }) as const
 const of = (code: ErrorCode, details?: Record<string, unknown>) => new TrainError(code, code, details && { details })
 
-const told = trajectories(turn('42', 'stop', 1))
+const recorded = trajectories(turn('42', 'stop', 1))
 const cases: readonly [name: string, input: Partial<StopInput>, stopReason: StopReason, code?: ErrorCode][] = [
   ['an answer', { outcome: answered('42') }, 'completed'],
   ['no answer, but calls', { outcome: answered(null) }, 'completed'],
@@ -126,7 +126,7 @@ test.each(cases)('%s', (_name, input, stopReason, code) => {
     aborted: null,
     policyFailure: null,
     environmentFailure: null,
-    trajectories: told,
+    trajectories: recorded,
     ...input,
   })
   expect(decision.stopReason).toBe(stopReason)

@@ -10,7 +10,7 @@ function journalOf({ maxToolCalls, signal = never }: { maxToolCalls?: number; si
   return { limits, journal: createToolJournal({ rollout: 'a', maxToolCalls, signal, onLimit: (error) => limits.push(error) }) }
 }
 
-function asked(agent: string, ...turns: ToolCall[][]): Trajectory {
+function trajectoryOf(agent: string, ...turns: ToolCall[][]): Trajectory {
   return {
     version: 1,
     agent,
@@ -26,7 +26,7 @@ const asking = (id: string, text = '{ "a": 1 }') => ({ id, name: 'echo', argumen
 test('equal calls without ids go to the turns that asked, each once, and the rest to none', async () => {
   const { journal } = journalOf()
   for (const one of [call(undefined), call(undefined), call(undefined), call('own', '{}', 'other')]) await journal.run(one, ok)
-  const records = journal.records([asked('agent', [asking('x')], [asking('y', 'not JSON'), asking('z')])])
+  const records = journal.records([trajectoryOf('agent', [asking('x')], [asking('y', 'not JSON'), asking('z')])])
   expect(records.map(({ agent, id, turn }) => [agent, id, turn])).toEqual([
     ['agent', 'x', 0],
     ['agent', 'z', 1],

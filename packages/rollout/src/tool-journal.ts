@@ -73,11 +73,11 @@ export function createToolJournal({ rollout, maxToolCalls = Number.POSITIVE_INFI
       functions: entries.filter(({ call }) => call.isFunction).length,
     }),
     records(trajectories) {
-      const asked = askedCalls(trajectories)
+      const calls = askedCalls(trajectories)
       return entries.map((entry, index) => {
         end(entry, 'The rollout ended before this call did.', true)
         const { call, startedAt, endedAt, content, isError } = entry
-        const match = takeMatch(asked, call)
+        const match = takeMatch(calls, call)
         const id = call.id ?? match?.id ?? `call-${index + 1}`
         const { agent, name } = call
         return { agent, turn: match?.turn ?? null, id, name, arguments: call.arguments, content, isError, timing: { startedAt, endedAt } }
@@ -102,8 +102,8 @@ function askedCalls(trajectories: readonly Trajectory[]): AskedCall[] {
 }
 
 /** A call by its id; without one, the first call of that name and those arguments which no other record took. */
-function takeMatch(asked: readonly AskedCall[], call: JournalledCall): AskedCall | undefined {
-  const match = asked.find(
+function takeMatch(calls: readonly AskedCall[], call: JournalledCall): AskedCall | undefined {
+  const match = calls.find(
     (other) =>
       !other.taken &&
       other.agent === call.agent &&

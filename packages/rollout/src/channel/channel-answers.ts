@@ -9,22 +9,22 @@ export function createChannelAnswers(): ChannelAnswers {
 
   function release(key: string): void {
     const taskId = tasks.get(key)
-    const held = taskId === undefined ? undefined : byTask.get(taskId)
+    const entry = taskId === undefined ? undefined : byTask.get(taskId)
     tasks.delete(key)
-    held?.holders.delete(key)
-    if (held?.holders.size === 0) byTask.delete(taskId!)
+    entry?.holders.delete(key)
+    if (entry?.holders.size === 0) byTask.delete(taskId!)
   }
 
   return {
     hold(key, answer) {
       release(key)
       const { taskId } = answer
-      const held = byTask.get(taskId)
-      if (held && stableStringify(held.answer) !== stableStringify(answer)) {
+      const entry = byTask.get(taskId)
+      if (entry && stableStringify(entry.answer) !== stableStringify(answer)) {
         const message = `Task "${taskId}" is under way with another answer; give each row an id of its own.`
         throw new TrainError('ROLLOUT_INVALID', message)
       }
-      if (held) held.holders.add(key)
+      if (entry) entry.holders.add(key)
       else byTask.set(taskId, { answer, holders: new Set([key]) })
       tasks.set(key, taskId)
     },

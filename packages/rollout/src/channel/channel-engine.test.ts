@@ -218,11 +218,11 @@ describe('a lost connection', () => {
   test('fails them where nobody comes back, and the aborted one stays aborted', async () => {
     const { engine, connection } = await connected()
     const controller = new AbortController()
-    const given = engine.generate(request(), controller.signal)
+    const call = engine.generate(request(), controller.signal)
     const waiting = engine.generate(request(), never)
     engine.link.disconnect(connection)
     controller.abort(new Error('enough'))
-    await expect(given).rejects.toThrow('enough')
+    await expect(call).rejects.toThrow('enough')
     engine.link.release(origin.rollout, new TrainError('CHANNEL_LOST', 'Nobody came back.'))
     await expect(waiting).rejects.toMatchObject({ code: 'CHANNEL_LOST', retryable: true })
     expect(engine.link.calls()).toBe(0)

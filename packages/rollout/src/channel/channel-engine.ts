@@ -34,8 +34,8 @@ interface Line {
 
 /** The error of a driver as ours: a code of the catalogue stays, another one becomes POLICY_FAILED or, where it may pass, POLICY_UNAVAILABLE. */
 function toEngineError({ code, message, retryable }: ChannelFailure): TrainError {
-  const known = Object.hasOwn(errorCatalogue, code) ? (code as ErrorCode) : retryable ? 'POLICY_UNAVAILABLE' : 'POLICY_FAILED'
-  return new TrainError(known, known === code ? message : `${code}: ${message}`, { details: { driverCode: code } })
+  const ourCode = Object.hasOwn(errorCatalogue, code) ? (code as ErrorCode) : retryable ? 'POLICY_UNAVAILABLE' : 'POLICY_FAILED'
+  return new TrainError(ourCode, ourCode === code ? message : `${code}: ${message}`, { details: { driverCode: code } })
 }
 
 /**

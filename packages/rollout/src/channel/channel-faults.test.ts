@@ -1,7 +1,7 @@
 import { channelCloseCodes, encodeChannelFrame } from '@aworld-train/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { memoryStore } from '../testing/memory-store.ts'
-import { held, sampled, startChannel, until, writeModel } from './start-channel.test-support.ts'
+import { heldSampler, sampled, startChannel, until, writeModel } from './start-channel.test-support.ts'
 
 let model: Awaited<ReturnType<typeof writeModel>>
 beforeAll(async () => {
@@ -142,7 +142,7 @@ describe('a connection is closed', () => {
 describe('a lost connection', () => {
   test('in mid-call: the rollout waits, the call is sent again to the same worker, the rows are whole', async () => {
     await using started = await startChannel(model, { calls: 2 })
-    const first = held()
+    const first = heldSampler()
     const driver = await started.connect({ sample: first.sample })
     driver.submit({}).catch(() => {})
     await until(() => first.calls.length === 1)
@@ -158,7 +158,7 @@ describe('a lost connection', () => {
 
   test('whose worker is back before we know of it: the old one is closed, the call is sent down the new one', async () => {
     await using started = await startChannel(model)
-    const first = held()
+    const first = heldSampler()
     const driver = await started.connect({ sample: first.sample })
     driver.submit({}).catch(() => {})
     await until(() => first.calls.length === 1)
@@ -169,13 +169,13 @@ describe('a lost connection', () => {
 
   test('is not waited for beyond the grace period; what was not submitted again is cancelled', async () => {
     await using started = await startChannel(model, { graceMs: 600 })
-    const first = held()
+    const first = heldSampler()
     const driver = await started.connect({ sample: first.sample })
     for (const sample of [0, 1]) driver.submit({ sample }).catch(() => {})
     await until(() => first.calls.length === 2)
     driver.terminate()
     await until(() => started.channel.counts().connections === 0)
-    const later = held()
+    const later = heldSampler()
     const second = await started.connect({ sample: later.sample })
     const result = second.submit({ sample: 0 })
     await until(() => started.outcomes.length === 1)
@@ -198,7 +198,7 @@ describe('a lost connection', () => {
 
   test('a service that stops fails nothing: what it cut off and what comes late is not answered', async () => {
     await using started = await startChannel(model)
-    const hold = held()
+    const hold = heldSampler()
     const driver = await started.connect({ sample: hold.sample })
     driver.submit({}).catch(() => {})
     await until(() => hold.calls.length === 1)
@@ -213,7 +213,7 @@ describe('a lost connection', () => {
   test('a restarted service gives what is finished and begins the rest anew', async () => {
     const store = memoryStore()
     let port: number
-    const hold = held()
+    const hold = heldSampler()
     {
       await using started = await startChannel(model, { store })
       port = Number(new URL(started.server.url).port)
@@ -245,7 +245,7 @@ describe('a newer start of a run', () => {
     const store = memoryStore()
     {
       await using started = await startChannel(model, { store })
-      const hold = held()
+      const hold = heldSampler()
       const old = await started.connect({ sample: hold.sample })
       old.submit({}).catch(() => {})
       await until(() => hold.calls.length === 1)

@@ -90,10 +90,10 @@ export function createChannelServer(options: ChannelServerOptions): ChannelServe
   }
 
   function join(hello: ChannelHello, connection: ChannelConnection): DriverSession {
-    const known = sessions.get(nameOf(hello))
-    const before = known?.connection
-    if (known) tally.reconnected()
-    const session = known ?? { hello, connection: null }
+    const existing = sessions.get(nameOf(hello))
+    const before = existing?.connection
+    if (existing) tally.reconnected()
+    const session = existing ?? { hello, connection: null }
     session.connection = connection
     sessions.set(nameOf(hello), session)
     // The driver knows of its loss before we do.

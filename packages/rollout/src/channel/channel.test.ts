@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { filesHash } from './model-files.ts'
-import { held, sampled, startChannel, until, writeModel } from './start-channel.test-support.ts'
+import { heldSampler, sampled, startChannel, until, writeModel } from './start-channel.test-support.ts'
 
 let model: Awaited<ReturnType<typeof writeModel>>
 beforeAll(async () => {
@@ -58,7 +58,7 @@ describe('a driver', () => {
 
   test('that submits twice gets one rollout and its result once', async () => {
     await using started = await startChannel(model)
-    const { calls, release, sample } = held()
+    const { calls, release, sample } = heldSampler()
     const driver = await started.connect({ sample })
     const both = [driver.submit({}), driver.submit({})]
     await until(() => calls.length === 1)
@@ -126,7 +126,7 @@ describe('a driver', () => {
 
   test('hears of a rollout that the service cancels', async () => {
     await using started = await startChannel(model)
-    const { calls, sample } = held()
+    const { calls, sample } = heldSampler()
     const driver = await started.connect({ sample })
     const result = driver.submit({})
     await until(() => calls.length === 1)
@@ -177,7 +177,7 @@ describe('a driver', () => {
 
   test('has its deadline kept from the start of the rollout, not while it is queued', async () => {
     await using started = await startChannel(model, { concurrency: 1 })
-    const { calls, release, sample } = held()
+    const { calls, release, sample } = heldSampler()
     const driver = await started.connect({ sample: (call) => (call.key.endsWith('/1') ? sampled : sample(call)) })
     const first = driver.submit({ sample: 0, deadlineMs: 60_000 })
     const second = driver.submit({ sample: 1, deadlineMs: 400 })
@@ -195,7 +195,7 @@ describe('a driver', () => {
 describe('the answers of rows', () => {
   test('are there for the evaluator while the row is under way, and in no request', async () => {
     await using started = await startChannel(model)
-    const { calls, release, sample } = held()
+    const { calls, release, sample } = heldSampler()
     const driver = await started.connect({ sample })
     const secret = 'the hidden answer'
     const result = driver.submit({ uid: 'a', row: { rewardModel: { ground_truth: secret } } })

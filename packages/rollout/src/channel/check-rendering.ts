@@ -14,11 +14,11 @@ function contentOf(content: unknown): string | null {
 function toToolCall(call: unknown, index: number): ToolCall {
   const record = isPlain(call) ? call : {}
   const target = isPlain(record['function']) ? record['function'] : record
-  const { arguments: given = {} } = target
+  const { arguments: callArguments = {} } = target
   return {
     id: textOf(record['id']) ?? `call-${index}`,
     name: textOf(target['name']) ?? '',
-    arguments: typeof given === 'string' ? given : JSON.stringify(given),
+    arguments: typeof callArguments === 'string' ? callArguments : JSON.stringify(callArguments),
   }
 }
 

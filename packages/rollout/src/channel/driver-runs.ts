@@ -24,12 +24,12 @@ export function createDriverRuns(store: Pick<RunProgress, 'getState' | 'setState
   return {
     isSuperseded: (run, incarnation) => runs.get(run)?.superseded.includes(incarnation) ?? false,
     async enter(run, incarnation) {
-      const known = runs.get(run)
-      if (known?.current === incarnation) return false
-      const superseded = known ? [...known.superseded, known.current].slice(-remembered) : []
+      const starts = runs.get(run)
+      if (starts?.current === incarnation) return false
+      const superseded = starts ? [...starts.superseded, starts.current].slice(-remembered) : []
       runs.set(run, { current: incarnation, superseded })
       await store.setState(stateKey, Object.fromEntries(runs))
-      return known !== undefined
+      return starts !== undefined
     },
   }
 }

@@ -181,7 +181,7 @@ export async function until(condition: () => boolean): Promise<void> {
 }
 
 /** A sampler that answers when it is told to. */
-export function held() {
+export function heldSampler() {
   const calls: DriverCall[] = []
   const gate = Promise.withResolvers<Sampled>()
   return {

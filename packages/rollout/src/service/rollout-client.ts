@@ -89,11 +89,11 @@ export function createRolloutClient({ url, token, connections = 4_096, retries =
     return fromWire(JSON.parse(text))
   }
 
-  async function send(method: Dispatcher.HttpMethod, path: string, asked: Asked = {}): Promise<RolloutState> {
-    const { signal } = asked
+  async function send(method: Dispatcher.HttpMethod, path: string, parts: Asked = {}): Promise<RolloutState> {
+    const { signal } = parts
     for (let retried = 0; ; retried++) {
       try {
-        return await once(method, path, asked)
+        return await once(method, path, parts)
       } catch (cause) {
         const { code, details } = cause as { code?: string; details?: { status?: number } }
         // Full, stopping, or not there.

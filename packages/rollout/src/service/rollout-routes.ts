@@ -85,8 +85,8 @@ export function createRoutes({ service, limits, metrics }: RoutesOptions): (requ
   }
 
   async function events({ request, response, whileWaiting }: ServiceRequest, rollout: string | undefined): Promise<void> {
-    const known = request.headers['last-event-id']
-    const after = typeof known === 'string' ? known : undefined
+    const lastEventId = request.headers['last-event-id']
+    const after = typeof lastEventId === 'string' ? lastEventId : undefined
     await whileWaiting((signal) => streamEvents({ service, response, signal, rollout, after, keepAwakeMs: limits.keepAwakeMs }))
   }
 
@@ -142,8 +142,8 @@ export function createRoutes({ service, limits, metrics }: RoutesOptions): (requ
 }
 
 function unknownPath(path: string): TrainError {
-  const known = 'POST /v1/rollouts, GET and DELETE /v1/rollouts/{id}, GET /v1/rollouts/{id}/events, GET /v1/events'
-  return invalidRequest(`${path.slice(0, 200)} is not served; known are ${known}.`, 404)
+  const paths = 'POST /v1/rollouts, GET and DELETE /v1/rollouts/{id}, GET /v1/rollouts/{id}/events, GET /v1/events'
+  return invalidRequest(`${path.slice(0, 200)} is not served; known are ${paths}.`, 404)
 }
 
 function decodeId(id: string): string {

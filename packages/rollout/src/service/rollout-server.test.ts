@@ -63,8 +63,8 @@ test('what is wrong with a request is said, with its status', async () => {
     [fetch(`${url}/v2/rollouts`), 404, 'ROLLOUT_INVALID', /is not served; known are/],
     [fetch(`${url}/v1/rollouts/a/b/c`), 404, 'ROLLOUT_INVALID', /is not served/],
   ]
-  for (const [asked, status, code, message] of cases) {
-    const { body, ...answer } = await answerOf(await asked)
+  for (const [pending, status, code, message] of cases) {
+    const { body, ...answer } = await answerOf(await pending)
     expect([answer.status, body.error?.code]).toEqual([status, code])
     expect(body.error?.message).toMatch(message)
   }

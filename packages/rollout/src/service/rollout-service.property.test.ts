@@ -35,13 +35,13 @@ test('whatever is submitted, cancelled, finished and restarted: one request and 
         signal.throwIfAborted()
       }
       const start = () => startService({ store, concurrency: 10, before: hold }).service
-      const known = new Map<string, Known>()
+      const rollouts = new Map<string, Known>()
       const results = new Map<string, number>()
       let service = start()
       let ended = { done: 0, cancelled: 0 }
 
       for (const { kind, key: id, variant } of commands) {
-        const before = known.get(id)
+        const before = rollouts.get(id)
         if (kind === 'submit') {
           if (before && before.variant !== variant)
             expect(() => service.submit(requestOf(id, variant))).toThrow(expect.objectContaining({ code: 'ROLLOUT_CONFLICT' }))
@@ -50,7 +50,7 @@ test('whatever is submitted, cancelled, finished and restarted: one request and 
             const stands = before?.status === 'running' || before?.status === 'done'
             expect(status).toBe(stands ? before.status : 'queued')
             if (!stands) {
-              known.set(id, { variant, status: 'running' })
+              rollouts.set(id, { variant, status: 'running' })
               await expect.poll(() => holds.has(`task-${id}`), { interval: 1 }).toBe(true)
             }
           }
@@ -76,11 +76,11 @@ test('whatever is submitted, cancelled, finished and restarted: one request and 
         } else if (kind === 'restart') {
           await service.close()
           holds.clear()
-          for (const each of known.values()) if (each.status !== 'done') each.status = 'interrupted'
+          for (const each of rollouts.values()) if (each.status !== 'done') each.status = 'interrupted'
           service = start()
           ended = { done: 0, cancelled: 0 }
         }
-        const running = [...known].filter(([, { status }]) => status === 'running')
+        const running = [...rollouts].filter(([, { status }]) => status === 'running')
         expect(service.counts()).toMatchObject({
           ...ended,
           queued: 0,
@@ -89,7 +89,7 @@ test('whatever is submitted, cancelled, finished and restarted: one request and 
           oldestQueuedMs: 0,
           failed: 0,
         })
-        for (const [each, { status, variant: which }] of known) {
+        for (const [each, { status, variant: which }] of rollouts) {
           const state = service.get(each)
           expect([each, state.status, state.episode?.sample]).toEqual([each, status, status === 'done' ? which : undefined])
           if (state.episode) expect(state.episode.attempt).toBe(results.get(each))

@@ -202,13 +202,13 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
     const text = stableStringify(request)
     const hash = stableHash(text)
     const entry = entries.get(key)
-    const known = entry ? null : store.rollout(key)
-    if (entry ? entry.hash !== hash : known && stableStringify(known.request) !== text) {
+    const record = entry ? null : store.rollout(key)
+    if (entry ? entry.hash !== hash : record && stableStringify(record.request) !== text) {
       const message = `Rollout "${key}" was submitted before with another request; use another key for this one.`
       throw new TrainError('ROLLOUT_CONFLICT', message)
     }
     if (entry && !again.has(entry.status)) return receipt(key, entry.status)
-    if (known?.status === 'done') return receipt(key, 'done')
+    if (record?.status === 'done') return receipt(key, 'done')
     if (stopping) throw cancelled(key, new Error('The service is stopping; submit the rollout again when it is back.'))
     check?.(request)
     const bytes = Buffer.byteLength(text)

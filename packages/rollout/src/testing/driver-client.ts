@@ -134,13 +134,13 @@ export async function connectDriver(options: DriverOptions): Promise<DriverClien
     calls.set(call.id, controller)
     const { id } = call
     try {
-      const said = await sample(call, controller.signal)
-      if (said === 'never') return
-      if ('fail' in said) send({ type: 'generate-failed', id, error: said.fail })
+      const reply = await sample(call, controller.signal)
+      if (reply === 'never') return
+      if ('fail' in reply) send({ type: 'generate-failed', id, error: reply.fail })
       else {
-        const { finish = 'stop', minVersion = 0, maxVersion = minVersion } = said
-        const ids = Int32Array.from(said.ids)
-        const logprobs = Float32Array.from(said.logprobs ?? Array.from(ids, () => -0.5))
+        const { finish = 'stop', minVersion = 0, maxVersion = minVersion } = reply
+        const ids = Int32Array.from(reply.ids)
+        const logprobs = Float32Array.from(reply.logprobs ?? Array.from(ids, () => -0.5))
         sampledTokens += ids.length
         send({ type: 'generated', id, finish, minVersion, maxVersion }, { ids, logprobs })
       }

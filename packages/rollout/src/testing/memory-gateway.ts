@@ -41,7 +41,7 @@ export function memoryGateway(say: (messages: readonly Message[], session: Sessi
     { request, turns }: Session,
     agent: string,
     messages: readonly Message[],
-    said: Saying,
+    saying: Saying,
     startedAt: number,
     signal: AbortSignal,
   ): Promise<Turn> {
@@ -50,8 +50,8 @@ export function memoryGateway(say: (messages: readonly Message[], session: Sessi
     const promptTokenIds = parent
       ? Int32Array.from([...parent.promptTokenIds, ...parent.completionTokenIds, 7, 8])
       : Int32Array.from([1, 2, 3])
-    const sampled = await said.generate?.(promptTokenIds, agent, before.length, signal)
-    const completionTokenIds = sampled?.tokenIds ?? Int32Array.from(Buffer.from(said.content ?? 'tool'))
+    const sampled = await saying.generate?.(promptTokenIds, agent, before.length, signal)
+    const completionTokenIds = sampled?.tokenIds ?? Int32Array.from(Buffer.from(saying.content ?? 'tool'))
     const turn: Turn = {
       version: 1,
       index: before.length,
@@ -64,11 +64,11 @@ export function memoryGateway(say: (messages: readonly Message[], session: Sessi
       rolloutLogprobs: sampled?.logprobs ?? new Float32Array(completionTokenIds.length).fill(-0.5),
       weightVersions: [...(sampled?.weightVersions ?? [{ fromToken: 0, version: 0 }])],
       ...(sampled?.mixedVersions && { mixedVersions: sampled.mixedVersions }),
-      finishReason: sampled ? sampled.finishReason : said.cut ? { unified: 'length', raw: 'length' } : { unified: 'stop', raw: 'stop' },
+      finishReason: sampled ? sampled.finishReason : saying.cut ? { unified: 'length', raw: 'length' } : { unified: 'stop', raw: 'stop' },
       delivered: 'delivered',
       messagesDelta: messages.slice(before.length * 2),
-      message: { role: 'assistant', content: said.content ?? null, ...(said.toolCalls && { toolCalls: [...said.toolCalls] }) },
-      toolCalls: [...(said.toolCalls ?? [])],
+      message: { role: 'assistant', content: saying.content ?? null, ...(saying.toolCalls && { toolCalls: [...saying.toolCalls] }) },
+      toolCalls: [...(saying.toolCalls ?? [])],
       sampling: request.sampling,
       usage: { promptTokens: promptTokenIds.length, completionTokens: completionTokenIds.length, cachedTokens: 0 },
       timing: { startedAt, endedAt: Date.now() },
@@ -128,11 +128,11 @@ export function memoryGateway(say: (messages: readonly Message[], session: Sessi
       try {
         checkBudget(session)
         const startedAt = Date.now()
-        const said = say(messages, session.request, [...session.turns.values()].flat().length)
+        const saying = say(messages, session.request, [...session.turns.values()].flat().length)
         const either = AbortSignal.any([session.ended.signal, ...(signal ? [signal] : [])])
-        if (said.delayMs) await sleep(said.delayMs, undefined, { signal: either })
-        if (said.error) throw said.error
-        return (await record(session, agent, messages, said, startedAt, either)).message
+        if (saying.delayMs) await sleep(saying.delayMs, undefined, { signal: either })
+        if (saying.error) throw saying.error
+        return (await record(session, agent, messages, saying, startedAt, either)).message
       } catch (error) {
         failures++
         if (error instanceof TrainError) session.failure ??= error
