@@ -48,8 +48,8 @@ async function namedRun(runPath: string, resume: string, configurationHash: stri
   const manifest = await readManifest(path)
   if (!manifest) {
     const names = (await runsBelow(runPath)).runs.map((run) => basename(run.path)).sort()
-    const known = names.length > 0 ? `Runs there: ${names.slice(-10).join(', ')}.` : `There is no run in ${runPath}.`
-    throw new TrainError('CONFIG_INVALID', `There is no run ${path}. ${known} Give one of them to --resume, or leave it out.`)
+    const hint = names.length > 0 ? `Runs there: ${names.slice(-10).join(', ')}.` : `There is no run in ${runPath}.`
+    throw new TrainError('CONFIG_INVALID', `There is no run ${path}. ${hint} Give one of them to --resume, or leave it out.`)
   }
   if (manifest.configurationHash !== configurationHash) throw anotherConfiguration(path)
   return path

@@ -28,17 +28,17 @@ export async function acquireRunLock(path: string): Promise<RunLock> {
     if (((error as { errcode?: number }).errcode ?? 0) % 256 === sqliteBusy) throw await lockedBy(path, owner)
     throw toStoreError(error, path)
   }
-  const held = database
+  const connection = database
   try {
     await writeJsonAtomically(owner, { pid: process.pid, startedAt: Date.now() })
   } catch (error) {
-    held.close()
+    connection.close()
     throw toStoreError(error, path)
   }
   return {
     async release() {
       await rm(owner, { force: true }).catch(() => {})
-      held.close()
+      connection.close()
     },
   }
 }

@@ -29,9 +29,9 @@ export async function salvageRun(path: string, database: DatabaseSync): Promise<
   if (damaged.length === 0) return null
   database.exec('BEGIN IMMEDIATE')
   try {
-    const said = salvage(database, damaged)
+    const summary = salvage(database, damaged)
     database.exec('COMMIT')
-    return said && `Segments of run ${path} are damaged: ${said}`
+    return summary && `Segments of run ${path} are damaged: ${summary}`
   } catch (error) {
     database.exec('ROLLBACK')
     throw error

@@ -45,8 +45,11 @@ parent.on('message', (calls: readonly ThreadCall[]) => {
       (value) => answer({ id, value }),
       (cause: unknown) => {
         const error = cause instanceof Error ? cause : new Error(String(cause))
-        const known = error instanceof TrainError ? error : null
-        answer({ id, error: { code: known?.code ?? null, message: error.message, ...(known?.details && { details: known.details }) } })
+        const trainError = error instanceof TrainError ? error : null
+        answer({
+          id,
+          error: { code: trainError?.code ?? null, message: error.message, ...(trainError?.details && { details: trainError.details }) },
+        })
       },
     )
   }
