@@ -61,8 +61,8 @@ function separate(tree: KeyTree): { own: KeyTree; framework: KeyTree } {
     if (!Object.hasOwn(ours, key)) framework[key] = value
     else if (!isTree(value)) own[key] = value
     else {
-      const known = fieldsOf(ours[key])
-      for (const [name, member] of Object.entries(value)) setAt(known.includes(name) ? own : framework, [key, name], member)
+      const fieldNames = fieldsOf(ours[key])
+      for (const [name, member] of Object.entries(value)) setAt(fieldNames.includes(name) ? own : framework, [key, name], member)
     }
   }
   return { own, framework }

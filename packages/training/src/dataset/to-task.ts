@@ -73,8 +73,8 @@ type AddProblem = (message: string, column: string | null) => void
 
 function readPrompt(row: Readonly<Record<string, unknown>>, column: string | undefined, problem: AddProblem): string | Message[] | null {
   if (column === undefined || row[column] === undefined) {
-    const wanted = column ?? 'prompt'
-    problem(`the row has no prompt; add a column "${wanted}".${didYouMean(wanted, Object.keys(row))}`, column ?? null)
+    const columnName = column ?? 'prompt'
+    problem(`the row has no prompt; add a column "${columnName}".${didYouMean(columnName, Object.keys(row))}`, column ?? null)
     return null
   }
   const value = parseMaybeJson(row[column])

@@ -40,9 +40,9 @@ function take(tasks: readonly Task[], count: number, { seed, step, stream }: Str
   let epoch = -1
   let order: number[] = []
   return Array.from({ length: count }, (_, i) => {
-    const wanted = Math.floor((first + i) / tasks.length)
-    if (wanted !== epoch) {
-      epoch = wanted
+    const promptEpoch = Math.floor((first + i) / tasks.length)
+    if (promptEpoch !== epoch) {
+      epoch = promptEpoch
       order = shuffledIndices(tasks.length, `${seed}/${stream}/${epoch}`)
     }
     return tasks[order[(first + i) % tasks.length]!]!
@@ -55,9 +55,9 @@ export function shuffledIndices(length: number, key: string): number[] {
   const order = Array.from({ length }, (_, index) => index)
   for (let i = length - 1; i > 0; i--) {
     const j = Math.floor(random() * (i + 1))
-    const held = order[i]!
+    const prompt = order[i]!
     order[i] = order[j]!
-    order[j] = held
+    order[j] = prompt
   }
   return order
 }

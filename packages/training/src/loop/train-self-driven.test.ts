@@ -203,13 +203,13 @@ describe('trainSelfDriven', () => {
 
   it('refuses a step whose rollouts all failed, and tries it with new ones at the next start', async () => {
     const store = createMemoryStore(directory)
-    const told: unknown[] = []
-    const onFailure = (result: unknown) => told.push(result)
+    const failures: unknown[] = []
+    const onFailure = (result: unknown) => failures.push(result)
     await expect(startProcess(store, { reward: () => null, onFailure })).rejects.toMatchObject({
       code: 'TRAINER_EMPTY_BATCH',
       details: { step: 1 },
     })
-    expect(told).toMatchObject([{ status: 'failed', steps: 0, ledger: { unexplained: 0, untrained: { 'failed-episode': 32 } } }])
+    expect(failures).toMatchObject([{ status: 'failed', steps: 0, ledger: { unexplained: 0, untrained: { 'failed-episode': 32 } } }])
     expect(store.steps()).toEqual([])
     const resumed = await startProcess(store)
     expect(resumed.status).toBe('finished')

@@ -42,11 +42,11 @@ export function unregisterProcessor(registry: TrainerRegistry, trainEngineName: 
 export function createProcessor(registry: TrainerRegistry, trainEngineName: string, runPath: string): TrainerProcessor {
   const processor = registry.processors.get(trainEngineName)
   if (processor) return new processor(runPath)
-  const known = [...registry.processors.keys()]
-  const list = known.map((name) => `"${name}"`).join(', ') || 'none'
+  const names = [...registry.processors.keys()]
+  const list = names.map((name) => `"${name}"`).join(', ') || 'none'
   throw new TrainError(
     'TRAINER_UNKNOWN',
-    `There is no trainer "${trainEngineName}" (known: ${list}).${didYouMean(trainEngineName, known)} Register a processor under that name, or set trainEngineName: 'local'.`,
-    { details: { trainEngineName, known } },
+    `There is no trainer "${trainEngineName}" (known: ${list}).${didYouMean(trainEngineName, names)} Register a processor under that name, or set trainEngineName: 'local'.`,
+    { details: { trainEngineName, known: names } },
   )
 }
