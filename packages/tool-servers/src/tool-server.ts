@@ -14,7 +14,7 @@ export interface ToolServer {
   readonly description: string
   /** What has to be configured before its tools can work; every entry says one thing, as a name of a service or a model. */
   readonly needs: readonly ToolNeed[]
-  readonly tools: readonly Tool[]
+  readonly tools: readonly ServerTool[]
 }
 
 /** A service or a model without which a server's tools answer with an error. At least one of `anyOf` must be configured. */
@@ -28,18 +28,18 @@ export interface ToolNeed {
  * A tool with typed input and output. `call` throws a ToolError where it cannot do what it was asked: the model reads the message.
  * The text for the model holds no time, duration, temporary path or request id, so that a run repeats; those stay in the output.
  */
-export interface Tool<Input extends z.ZodObject = z.ZodObject, Output extends z.ZodObject = z.ZodObject> {
+export interface ServerTool<Input extends z.ZodObject = z.ZodObject, Output extends z.ZodObject = z.ZodObject> {
   readonly name: string
   readonly description: string
   readonly input: Input
   readonly output: Output
-  call(input: z.output<Input>, context: ToolContext): Promise<z.output<Output>>
+  call(input: z.output<Input>, context: ServerToolContext): Promise<z.output<Output>>
   /** The output as the model reads it. */
   toText(output: z.output<Output>): string
 }
 
 /** What a call may use: all of it belongs to the lease that calls. */
-export interface ToolContext {
+export interface ServerToolContext {
   readonly workspace: Workspace
   /** The shell of the calling agent's run, opened at its first use. */
   shell(): Promise<Shell>
@@ -63,6 +63,6 @@ export interface ToolModel {
 }
 
 /** Declares a tool, with its types inferred from the schemas. */
-export function defineTool<Input extends z.ZodObject, Output extends z.ZodObject>(tool: Tool<Input, Output>): Tool {
-  return tool as unknown as Tool
+export function defineTool<Input extends z.ZodObject, Output extends z.ZodObject>(tool: ServerTool<Input, Output>): ServerTool {
+  return tool as unknown as ServerTool
 }
