@@ -18,10 +18,10 @@ import {
   SessionOpened,
   SessionOpening,
   SessionRecord,
-  Task,
   TokenLedger,
   ToolDefinition,
   TrainingSample,
+  TrainingTask,
   Trajectory,
   Turn,
   WeightPublication,
@@ -42,7 +42,7 @@ const checkOnly = process.argv.includes('--check')
 const files = new Map<string, string>()
 
 const schemas = {
-  Task,
+  Task: TrainingTask,
   AnswerKey,
   Turn,
   Trajectory,

@@ -1,5 +1,5 @@
 import { type RolloutContext, tokenReport } from '@aworld-train/core'
-import { type Task, type TokenReport, TrainError, type Turn } from '@aworld-train/protocol'
+import { type TokenReport, TrainError, type TrainingTask, type Turn } from '@aworld-train/protocol'
 import { inject } from 'vitest'
 import type { Framework } from './frameworks.ts'
 import type { Policy } from './start-policy.ts'
@@ -13,7 +13,7 @@ export interface AgentRun {
 }
 
 /** White space around the question: a client that takes it away between two calls begins a branch. */
-const task: Task = {
+const task: TrainingTask = {
   version: 1,
   id: 'gold-iron',
   hash: '0',

@@ -1,5 +1,5 @@
 import type { AgentAnswer, BudgetLimits, Environment, Tools } from '@aworld-train/core'
-import type { AgentEdge, Task, ToolCallRecord } from '@aworld-train/protocol'
+import type { AgentEdge, ToolCallRecord, TrainingTask } from '@aworld-train/protocol'
 import { createAgentGraph } from './agent-graph.ts'
 import { toAgentProgram } from './agent-program.ts'
 import { createLocalContext } from './local-context.ts'
@@ -14,7 +14,7 @@ export interface TestRun extends AgentAnswer {
 export interface TestRunOptions extends AgentProgramOptions {
   /** Address of the policy; the model is `policy-model`, the key `policy-key`. */
   readonly baseUrl?: string
-  readonly input?: Task['input']
+  readonly input?: TrainingTask['input']
   readonly limits?: BudgetLimits
   readonly signal?: AbortSignal
   readonly environment?: Environment
@@ -26,7 +26,7 @@ export async function runOnce(
   { baseUrl = 'http://127.0.0.1:1/v1', input = 'What is 1 + 2?', limits = {}, signal, environment, ...options }: TestRunOptions,
 ): Promise<TestRun> {
   const program = toAgentProgram(source, options)
-  const task: Task = { version: 1, id: 'task-1', hash: '', input, data: {}, dataSource: '', extraInfo: {} }
+  const task: TrainingTask = { version: 1, id: 'task-1', hash: '', input, data: {}, dataSource: '', extraInfo: {} }
   const graph =
     typeof source === 'function'
       ? createAgentGraph([])

@@ -29,7 +29,7 @@ const refused = {
   images: 'put the text of the images into the input.',
 }
 
-/** An input with the agent or swarm that works on it. Not the task of a dataset, which has no agent. */
+/** An input with the agent or swarm that works on it. A `TrainingTask`, which a dataset holds, has no agent. */
 export class Task {
   readonly id: string
   readonly name: string | undefined

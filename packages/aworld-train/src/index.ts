@@ -39,9 +39,9 @@ export {
   type Message,
   type RunEvent,
   type RunReport,
-  type Task as TrainingTask,
   TrainError,
   type TrainingSample,
+  type TrainingTask,
 } from '@aworld-train/protocol'
 export {
   defineReward,

@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import type { AnswerKey, Task } from '@aworld-train/protocol'
+import type { AnswerKey, TrainingTask } from '@aworld-train/protocol'
 import { loadDataset } from '@aworld-train/training'
 
 export interface RunData {
   /** By id. */
-  readonly tasks: ReadonlyMap<string, Task>
+  readonly tasks: ReadonlyMap<string, TrainingTask>
   /** By task id. */
   readonly answers: ReadonlyMap<string, AnswerKey>
 }

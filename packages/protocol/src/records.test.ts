@@ -7,7 +7,7 @@ import * as protocol from './index.ts'
 
 const corpus = fileURLToPath(new URL('../../../schemas/corpus/', import.meta.url))
 const schemas: Readonly<Record<string, z.ZodType>> = {
-  'task.jsonl': protocol.Task,
+  'task.jsonl': protocol.TrainingTask,
   'answer-key.jsonl': protocol.AnswerKey,
   'rollout-request.jsonl': protocol.RolloutRequest,
   'turn.jsonl': protocol.Turn,

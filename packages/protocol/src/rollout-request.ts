@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Sampling } from './sampling.ts'
-import { Task } from './task.ts'
+import { TrainingTask } from './task.ts'
 
 /** What one rollout may use. Absent is unlimited, but for the defaults of the executor. Queue time never counts. */
 export const RolloutLimits = z.strictObject({
@@ -23,7 +23,7 @@ export type RolloutLimits = z.infer<typeof RolloutLimits>
 export const RolloutRequest = z.strictObject({
   version: z.literal(1),
   key: z.string().min(1),
-  task: Task,
+  task: TrainingTask,
   group: z.string(),
   sample: z.int().min(0),
   split: z.string(),

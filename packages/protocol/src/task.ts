@@ -1,8 +1,11 @@
 import { z } from 'zod'
 import { Message } from './message.ts'
 
-/** One problem, immutable. `hash` is over everything that the row declares for the agent. */
-export const Task = z.strictObject({
+/**
+ * One problem, immutable, whether it is trained on or evaluated. `hash` is over everything that the row declares for the
+ * agent. The `Task` of the agent package is what `Runners` take: an input with the agent that works on it.
+ */
+export const TrainingTask = z.strictObject({
   version: z.literal(1),
   id: z.string().min(1),
   hash: z.string(),
@@ -14,10 +17,10 @@ export const Task = z.strictObject({
   /** What else the row has, which may give the answer away: for the evaluator, never for the agent. */
   extraInfo: z.record(z.string(), z.unknown()),
 })
-export type Task = z.infer<typeof Task>
+export type TrainingTask = z.infer<typeof TrainingTask>
 
 /** A task as its agent and its tools see it. */
-export type AgentTask = Omit<Task, 'extraInfo'>
+export type AgentTask = Omit<TrainingTask, 'extraInfo'>
 
 /** The reference answer of a task; only the evaluator reads it. */
 export const AnswerKey = z.strictObject({

@@ -1,5 +1,5 @@
 import type { ChatModel } from '@aworld-train/chat'
-import { type Message, type Task, TrainError } from '@aworld-train/protocol'
+import { type Message, TrainError, type TrainingTask } from '@aworld-train/protocol'
 import type { LoadedDataset } from '@aworld-train/training'
 
 /** The model that answers prompts, as far as their length goes. */
@@ -11,7 +11,7 @@ export interface PromptModel {
 
 export interface LongPrompts {
   /** The longest first. */
-  readonly tasks: readonly Task[]
+  readonly tasks: readonly TrainingTask[]
   /** Of the longest. */
   readonly tokens: number
   /** POLICY_CONTEXT_OVERFLOW: how many there are, the longest of them, and what to do. */
@@ -22,7 +22,7 @@ export interface LongPrompts {
  * Tasks whose prompt fills the context of the model by itself, so that an agent that sends it whole gets no answer; `null`
  * where there are none. What an agent adds, its instructions and tools, is not counted.
  */
-export function findLongPrompts(tasks: readonly Task[], { chat, contextLength }: PromptModel): LongPrompts | null {
+export function findLongPrompts(tasks: readonly TrainingTask[], { chat, contextLength }: PromptModel): LongPrompts | null {
   const tokensOf = (messages: readonly Message[]) => chat.createConversation().prepare({ messages, tools: [] }).promptTokenIds.length
   const frame = tokensOf([{ role: 'user', content: 'x' }])
   const long = tasks

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { checkTemplate, loadChatModel } from '@aworld-train/chat'
 import { toTrainingSamples } from '@aworld-train/core'
 import { loadModelConfig } from '@aworld-train/engine-local'
-import { type Episode, type Task, TrainError } from '@aworld-train/protocol'
+import { type Episode, TrainError, type TrainingTask } from '@aworld-train/protocol'
 import { openRunStore } from '@aworld-train/store'
 import { findLongPrompts } from '../checks/long-prompts.ts'
 import { answeredTask, listTools, scoreReference } from '../stage/preflight.ts'
@@ -155,7 +155,7 @@ interface TriedRollout {
   readonly model: string
   readonly parts: RolloutParts
   readonly path: string
-  readonly task: Task
+  readonly task: TrainingTask
 }
 
 async function tryRollout({ plan, model, parts, path, task }: TriedRollout, signal: AbortSignal): Promise<Episode> {

@@ -2,7 +2,7 @@ import { mkdir } from 'node:fs/promises'
 import { dirname, relative } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { type Learner, stableHash, type TokenEngine } from '@aworld-train/core'
-import { type Episode, type EvaluationResult, type RunEvent, type RunReport, type Task, TrainError } from '@aworld-train/protocol'
+import { type Episode, type EvaluationResult, type RunEvent, type RunReport, TrainError, type TrainingTask } from '@aworld-train/protocol'
 import { createOpenLoop, createWork, type LocalConfig, type RolloutOptions } from '@aworld-train/training'
 import { checkpointPath } from './checkpoint-path.ts'
 import { configurationHash } from './configuration-hash.ts'
@@ -27,17 +27,17 @@ export interface OpenPolicy extends AsyncDisposable {
   /** Folder of the run. */
   readonly path: string
   readonly config: LocalConfig
-  readonly trainTasks: readonly Task[]
+  readonly trainTasks: readonly TrainingTask[]
   /** Empty where there is no test set. */
-  readonly testTasks: readonly Task[]
+  readonly testTasks: readonly TrainingTask[]
   readonly engine: Pick<TokenEngine, 'name' | 'model' | 'weightVersion'>
   /** Updates the weights; `trainSft` and `publish()` make them the ones that sample, and end a step. */
   readonly learner: Learner
   readonly signal: AbortSignal
   /** Runs the agent on each task with the published weights and scores it; the samples of a task stand together. New random numbers on every call. TRAINER_EMPTY_BATCH where all failed. */
-  rollout(tasks: readonly Task[], options?: RolloutOptions): Promise<Episode[]>
+  rollout(tasks: readonly TrainingTask[], options?: RolloutOptions): Promise<Episode[]>
   /** Mean reward under the sampling of `evaluation` in the configuration, with the same random numbers on every call. ROLLOUT_CONFLICT where `name` is used twice; a resumed run returns what is recorded. */
-  evaluate(tasks: readonly Task[], name: string): Promise<EvaluationResult>
+  evaluate(tasks: readonly TrainingTask[], name: string): Promise<EvaluationResult>
   /** Loads the newest checkpoint of a resumed run and resolves to its step, 0 where there is none. A loop that starts there repeats no update before it. */
   restore(): Promise<number>
   /** Writes the weights as a Hugging Face folder `checkpoints/<name>` and resolves to its path. CONFIG_INVALID for a name that leads out of the run. */

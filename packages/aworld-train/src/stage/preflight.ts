@@ -1,5 +1,5 @@
 import type { AgentDeclaration, AgentProgram, Environment, Reward } from '@aworld-train/core'
-import { type Task, TrainError, toTrainError } from '@aworld-train/protocol'
+import { TrainError, type TrainingTask, toTrainError } from '@aworld-train/protocol'
 import type { LoadedDataset, RewardSource } from '@aworld-train/training'
 import { collectProblems } from '../checks/collect-problems.ts'
 import { referenceEpisode } from './reference-episode.ts'
@@ -83,7 +83,7 @@ export async function listTools(environment: Environment, agent: AgentDeclaratio
 }
 
 /** The first task whose answer is known. */
-export function answeredTask({ tasks, answers }: PreflightPlan['train']): Task | undefined {
+export function answeredTask({ tasks, answers }: PreflightPlan['train']): TrainingTask | undefined {
   return tasks.find(({ id }) => {
     const groundTruth = answers.get(id)?.groundTruth
     return groundTruth !== null && groundTruth !== undefined
@@ -93,7 +93,7 @@ export function answeredTask({ tasks, answers }: PreflightPlan['train']): Task |
 export interface ScoreReferenceInput {
   readonly reward: Reward
   readonly source: RewardSource
-  readonly task: Task
+  readonly task: TrainingTask
   readonly train: PreflightPlan['train']
   readonly program: PreflightPlan['program']
 }

@@ -1,9 +1,9 @@
 import type { AgentDeclaration } from '@aworld-train/core'
-import type { AnswerKey, Episode, Message, Task, Turn } from '@aworld-train/protocol'
+import type { AnswerKey, Episode, Message, TrainingTask, Turn } from '@aworld-train/protocol'
 
 /** The episode of an agent that says the known answer in one turn, with all that an episode of a rollout has. */
 export function referenceEpisode(
-  task: Task,
+  task: TrainingTask,
   { groundTruth }: AnswerKey,
   agents: readonly Pick<AgentDeclaration, 'name' | 'trainable'>[],
 ): Episode {

@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { checkTemplate, loadChatModel } from '@aworld-train/chat'
-import { type Task, TrainError } from '@aworld-train/protocol'
+import { TrainError, type TrainingTask } from '@aworld-train/protocol'
 import { resolveKey, type VerlConfig, valueAt } from '@aworld-train/trainer-verl'
 import { findLongPrompts } from '../checks/long-prompts.ts'
 
@@ -47,7 +47,7 @@ export async function checkModelTemplate(config: VerlConfig, model: string): Pro
  * What verl leaves out by itself of the prompts longer than `data.max_prompt_length`, which give no row; throws
  * POLICY_CONTEXT_OVERFLOW where it leaves out none, or all. What verl renders in a way of its own is not measured.
  */
-export async function checkModelPrompts(config: VerlConfig, directory: string, tasks: readonly Task[]): Promise<readonly string[]> {
+export async function checkModelPrompts(config: VerlConfig, directory: string, tasks: readonly TrainingTask[]): Promise<readonly string[]> {
   const own = ['data.custom_cls.path', 'actor_rollout_ref.model.custom_chat_template']
   if (own.some((key) => stringAt(config, key) !== null)) return []
   const longest = Number(resolveKey(config, 'data.max_prompt_length') ?? valueAt(config.schema.defaults, 'data.max_prompt_length'))

@@ -1,7 +1,7 @@
-import type { AnswerKey, Episode, Task } from '@aworld-train/protocol'
+import type { AnswerKey, Episode, TrainingTask } from '@aworld-train/protocol'
 
 export interface RewardInput {
-  readonly task: Task
+  readonly task: TrainingTask
   readonly episode: Episode
   readonly answer: AnswerKey
 }

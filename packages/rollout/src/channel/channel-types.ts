@@ -14,8 +14,8 @@ import type {
   Episode,
   RowSelection,
   ServiceMessage,
-  Task,
   TrainError,
+  TrainingTask,
   UntrainedReason,
 } from '@aworld-train/protocol'
 import type { RolloutService } from '../service/rollout-service.ts'
@@ -77,7 +77,7 @@ export interface EngineLink {
 
 /** A row of a driver as a task, and what only the evaluator may read. */
 export interface RowTask {
-  readonly task: Task
+  readonly task: TrainingTask
   readonly answer: AnswerKey
 }
 

@@ -1,8 +1,15 @@
-import { type ChannelHello, type ChannelSubmit, parseChannelKey, type RolloutRequest, type Task, TrainError } from '@aworld-train/protocol'
+import {
+  type ChannelHello,
+  type ChannelSubmit,
+  parseChannelKey,
+  type RolloutRequest,
+  TrainError,
+  type TrainingTask,
+} from '@aworld-train/protocol'
 
 export interface RequestOptions {
   readonly hello: ChannelHello
-  readonly task: Task
+  readonly task: TrainingTask
   /** Name of the engine that the connection serves. */
   readonly policy: string
   readonly rolloutTimeoutMs: number | null

@@ -1,4 +1,4 @@
-import type { AnswerKey, Task } from '@aworld-train/protocol'
+import type { AnswerKey, TrainingTask } from '@aworld-train/protocol'
 
 export type DatasetRow = Readonly<Record<string, unknown>>
 
@@ -27,7 +27,7 @@ export interface DatasetProblem {
 }
 
 export interface LoadedDataset {
-  readonly tasks: Task[]
+  readonly tasks: TrainingTask[]
   /** By task id. */
   readonly answers: Map<string, AnswerKey>
   readonly problems: readonly DatasetProblem[]

@@ -2,7 +2,7 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, wri
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { Task } from '@aworld-train/protocol'
+import { TrainingTask } from '@aworld-train/protocol'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { datasetOverlap, loadDataset, requireDataset } from './load-dataset.ts'
 
@@ -40,7 +40,7 @@ describe('loadDataset reads', () => {
     const { tasks, answers, problems } = await loadDataset(file(name, content))
     expect(problems).toEqual([])
     expect(tasks.map(({ id, input }) => ({ input, answer: answers.get(id)!.groundTruth }))).toEqual(expected)
-    for (const task of tasks) expect(Task.parse(task)).toEqual(task)
+    for (const task of tasks) expect(TrainingTask.parse(task)).toEqual(task)
   })
 
   it('rows and async iterables', async () => {
@@ -87,7 +87,7 @@ describe('loadDataset reads', () => {
       extraInfo: { split: 'train', index: 3, ability: 'geography' },
       data: {},
     })
-    expect(Task.parse(tasks[0])).toEqual(tasks[0])
+    expect(TrainingTask.parse(tasks[0])).toEqual(tasks[0])
     expect(answers.get(tasks[0]!.id)!.groundTruth).toBe('Paris')
   })
 
@@ -130,7 +130,7 @@ describe('loadDataset reads', () => {
     ]
     const { tasks, answers, problems, notes } = await loadDataset(rows, { split: 'test', answers: 'optional' })
     expect(problems).toEqual([])
-    const [{ extraInfo, ...declared }, unanswered] = tasks as [Task, Task]
+    const [{ extraInfo, ...declared }, unanswered] = tasks as [TrainingTask, TrainingTask]
     expect(JSON.stringify(declared)).not.toMatch(/egalitarian|Steps/)
     expect(declared).toMatchObject({ id: 'c61d22de', input: 'Which word is on the sign?', data: {}, files: ['sign.png'] })
     expect(extraInfo).toEqual({ Level: 2, 'Annotator Metadata': rows[0]?.['Annotator Metadata'] })

@@ -1,5 +1,5 @@
 import { didYouMean, stableHash, suggest } from '@aworld-train/core'
-import { type AnswerKey, type Task, TrainError } from '@aworld-train/protocol'
+import { type AnswerKey, TrainError, type TrainingTask } from '@aworld-train/protocol'
 import type { DatasetSource, LoadDatasetOptions, LoadedDataset } from './dataset-types.ts'
 import { createProblemList } from './problem-list.ts'
 import { readRows } from './read-rows.ts'
@@ -15,7 +15,7 @@ export async function loadDataset(source: DatasetSource, options: LoadDatasetOpt
     if (!optionNames.includes(name as keyof LoadDatasetOptions))
       throw new TrainError('CONFIG_INVALID', `loadDataset has no option "${name}".${didYouMean(name, optionNames)}`)
   const problems = createProblemList(typeof source === 'string' ? source : `the ${split} rows`, maxProblems)
-  const tasks: Task[] = []
+  const tasks: TrainingTask[] = []
   const answers = new Map<string, AnswerKey>()
   const rowOfId = new Map<string, number>()
   const unnamed = new Set<string>()
@@ -59,14 +59,14 @@ function unnamedNote(file: string, columns: readonly string[]): string {
 }
 
 /** Tasks of `test` that are in `train` too: of equal prompt, files and data, equal answer and equal extra information, but for where a row stood. */
-export function datasetOverlap(train: TasksAndAnswers, test: TasksAndAnswers): Task[] {
+export function datasetOverlap(train: TasksAndAnswers, test: TasksAndAnswers): TrainingTask[] {
   const contents = new Set(train.tasks.map((task) => contentOf(task, train)))
   return test.tasks.filter((task) => contents.has(contentOf(task, test)))
 }
 
 type TasksAndAnswers = Pick<LoadedDataset, 'tasks' | 'answers'>
 
-function contentOf({ id, hash, extraInfo }: Task, { answers }: TasksAndAnswers): string {
+function contentOf({ id, hash, extraInfo }: TrainingTask, { answers }: TasksAndAnswers): string {
   const { split: _split, index: _index, ...rest } = extraInfo
   return stableHash({ hash, answer: answers.get(id)?.groundTruth, extraInfo: rest })
 }

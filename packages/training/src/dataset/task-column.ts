@@ -1,13 +1,13 @@
 import { didYouMean } from '@aworld-train/core'
-import { type Task, TrainError } from '@aworld-train/protocol'
+import { TrainError, type TrainingTask } from '@aworld-train/protocol'
 
 /** What a task has in a column of its row: of `extra_info`, of its own, or of `data`; `undefined` where it has none. */
-export function taskColumn({ extraInfo, data, dataSource }: Task, column: string): unknown {
+export function taskColumn({ extraInfo, data, dataSource }: TrainingTask, column: string): unknown {
   return extraInfo[column] ?? data[column] ?? (column === 'data_source' || column === 'dataSource' ? dataSource : undefined)
 }
 
 /** Throws CONFIG_INVALID where a key of the configuration names a column that none of the tasks has. */
-export function requireColumn(tasks: readonly Task[], column: string, key: string): void {
+export function requireColumn(tasks: readonly TrainingTask[], column: string, key: string): void {
   if (tasks.length === 0 || tasks.some((task) => taskColumn(task, column) !== undefined)) return
   const columns = new Set(tasks.flatMap(({ extraInfo, data }) => [...Object.keys(extraInfo), ...Object.keys(data), 'data_source']))
   throw new TrainError(

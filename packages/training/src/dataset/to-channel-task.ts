@@ -1,4 +1,4 @@
-import { type AnswerKey, type ChannelRow, type ChannelSubmit, Task, TrainError } from '@aworld-train/protocol'
+import { type AnswerKey, type ChannelRow, type ChannelSubmit, TrainError, TrainingTask } from '@aworld-train/protocol'
 import { createProblemList } from './problem-list.ts'
 import { toTask } from './to-task.ts'
 
@@ -9,7 +9,7 @@ const ofTrainers: ReadonlySet<string> = new Set(['uid', 'session_id', 'global_st
  * A row of a driving trainer as a task and its answer. Rows of the files that a run writes carry the task whole in
  * `extra_info.task_json`; others are read like those of any dataset. Throws ROLLOUT_INVALID, naming the column.
  */
-export function toChannelTask(row: ChannelRow, { partition }: Pick<ChannelSubmit, 'partition'>): { task: Task; answer: AnswerKey } {
+export function toChannelTask(row: ChannelRow, { partition }: Pick<ChannelSubmit, 'partition'>): { task: TrainingTask; answer: AnswerKey } {
   const problems = createProblemList('The row', 5)
   const { prompt, dataSource, rewardModel, extraInfo, index } = row
   const columns = Object.entries(row.columns ?? {}).filter(([name]) => !ofTrainers.has(name))
@@ -29,14 +29,14 @@ export function toChannelTask(row: ChannelRow, { partition }: Pick<ChannelSubmit
   return { task, answer: { version: 1, taskId: task.id, groundTruth: read.answer?.groundTruth ?? null } }
 }
 
-function readTask(text: string): Task {
+function readTask(text: string): TrainingTask {
   let json: unknown
   try {
     json = JSON.parse(text)
   } catch (cause) {
     throw invalid([`extra_info.task_json is not JSON: ${cause instanceof Error ? cause.message : cause}.`])
   }
-  const task = Task.safeParse(json)
+  const task = TrainingTask.safeParse(json)
   if (task.success) return task.data
   throw invalid(task.error.issues.slice(0, 3).map(({ path, message }) => `extra_info.task_json, ${path.join('.')}: ${message}.`))
 }

@@ -1,5 +1,5 @@
 import { didYouMean, taskHash } from '@aworld-train/core'
-import type { AnswerKey, Message, Task } from '@aworld-train/protocol'
+import type { AnswerKey, Message, TrainingTask } from '@aworld-train/protocol'
 import type { LoadDatasetOptions } from './dataset-types.ts'
 import type { ProblemList } from './problem-list.ts'
 import { isRecord, parseMaybeJson, toMessages } from './to-messages.ts'
@@ -32,7 +32,7 @@ export interface ToTaskOptions {
  * The task and answer of a row in any of the named columns; `null` when it has a problem. The agent sees the prompt, the files and
  * what stands in `data`; whatever else a row has may give the answer away, and is extra information for the reward.
  */
-export function toTask(row: unknown, options: ToTaskOptions): { task: Task; answer: AnswerKey | null } | null {
+export function toTask(row: unknown, options: ToTaskOptions): { task: TrainingTask; answer: AnswerKey | null } | null {
   const { number, split, problems, promptKey } = options
   if (!isRecord(row)) {
     problems.add(`the row is ${nameOf(row)}, not an object with columns.`, { row: number })
@@ -58,7 +58,7 @@ export function toTask(row: unknown, options: ToTaskOptions): { task: Task; answ
   if (failed || input === null) return null
   const content = { input, data, ...(files.length > 0 ? { files } : {}) }
   const hash = taskHash(content)
-  const task: Task = {
+  const task: TrainingTask = {
     version: 1,
     id: id ?? `${split}-${number}-${hash.slice(0, 6)}`,
     hash,

@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { taskHash } from '@aworld-train/core'
-import type { AnswerKey, Message, Task } from '@aworld-train/protocol'
+import type { AnswerKey, Message, TrainingTask } from '@aworld-train/protocol'
 import fc from 'fast-check'
 import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects } from 'hyparquet'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -45,7 +45,7 @@ describe('writeParquet', () => {
     const path = join(directory, 'tasks.parquet')
     await fc.assert(
       fc.asyncProperty(rows, async (drawn) => {
-        const tasks = drawn.map(({ input, dataSource, extraInfo }, i): Task => {
+        const tasks = drawn.map(({ input, dataSource, extraInfo }, i): TrainingTask => {
           const hash = taskHash({ input, data: {} })
           return { version: 1, id: `task-${i}`, hash, input, data: {}, dataSource, extraInfo }
         })

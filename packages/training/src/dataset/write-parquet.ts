@@ -1,13 +1,13 @@
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import type { AnswerKey, Message, Task } from '@aworld-train/protocol'
+import type { AnswerKey, Message, TrainingTask } from '@aworld-train/protocol'
 import { toNestedColumn } from './parquet-schema.ts'
 
 /**
  * Writes tasks as Parquet in the columns that training frameworks read: data_source, prompt (list of messages), ability, reward_model
  * (style, ground_truth), extra_info, and id; then files and data, where a task has any. The file appears whole or not at all.
  */
-export async function writeParquet(tasks: readonly Task[], answers: ReadonlyMap<string, AnswerKey>, path: string): Promise<void> {
+export async function writeParquet(tasks: readonly TrainingTask[], answers: ReadonlyMap<string, AnswerKey>, path: string): Promise<void> {
   await writeColumns(columnsOf(tasks, answers), path)
 }
 
@@ -37,7 +37,7 @@ async function writeColumns(values: Readonly<Record<string, unknown[]>>, path: s
   }
 }
 
-function columnsOf(tasks: readonly Task[], answers: ReadonlyMap<string, AnswerKey>): Record<string, unknown[]> {
+function columnsOf(tasks: readonly TrainingTask[], answers: ReadonlyMap<string, AnswerKey>): Record<string, unknown[]> {
   const own: Record<string, unknown[]> = {
     id: tasks.map(({ id }) => id),
     data_source: tasks.map(({ dataSource }) => dataSource),

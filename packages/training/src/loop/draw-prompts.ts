@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Task } from '@aworld-train/protocol'
+import type { TrainingTask } from '@aworld-train/protocol'
 import type { Stratify } from '../config/local-config.ts'
 import { taskColumn } from '../dataset/task-column.ts'
 
@@ -15,7 +15,7 @@ export interface DrawRequest {
  * The tasks of a step, a function of seed and step alone: every kind goes through a shuffled order of
  * its tasks and shuffles again when all were drawn. With `stratify` each kind gives its count.
  */
-export function drawPrompts(tasks: readonly Task[], { seed, step, promptsPerStep, stratify }: DrawRequest): Task[] {
+export function drawPrompts(tasks: readonly TrainingTask[], { seed, step, promptsPerStep, stratify }: DrawRequest): TrainingTask[] {
   if (stratify === null) return take(tasks, promptsPerStep, { seed, step, stream: '' })
   return Object.entries(stratify.counts).flatMap(([kind, count]) => {
     const ofKind = tasks.filter((task) => String(taskColumn(task, stratify.key)) === kind)
@@ -24,7 +24,7 @@ export function drawPrompts(tasks: readonly Task[], { seed, step, promptsPerStep
 }
 
 /** Kinds that `stratify` counts but no task has. */
-export function missingKinds(tasks: readonly Task[], { key, counts }: Stratify): string[] {
+export function missingKinds(tasks: readonly TrainingTask[], { key, counts }: Stratify): string[] {
   const present = new Set(tasks.map((task) => String(taskColumn(task, key))))
   return Object.entries(counts).flatMap(([kind, count]) => (count > 0 && !present.has(kind) ? [kind] : []))
 }
@@ -35,7 +35,7 @@ interface Stream {
   readonly stream: string
 }
 
-function take(tasks: readonly Task[], count: number, { seed, step, stream }: Stream): Task[] {
+function take(tasks: readonly TrainingTask[], count: number, { seed, step, stream }: Stream): TrainingTask[] {
   const first = (step - 1) * count
   let epoch = -1
   let order: number[] = []

@@ -1,5 +1,5 @@
 import { meanWithInterval } from '@aworld-train/core'
-import type { Episode, EvaluationResult, RolloutLimits, RolloutRequest, Sampling, Task } from '@aworld-train/protocol'
+import type { Episode, EvaluationResult, RolloutLimits, RolloutRequest, Sampling, TrainingTask } from '@aworld-train/protocol'
 import { taskColumn } from '../dataset/task-column.ts'
 import { isFailed } from './assemble-batch.ts'
 
@@ -8,7 +8,7 @@ export interface EvaluationPlan {
   readonly name: string
   readonly split: string
   readonly step: number
-  readonly tasks: readonly Task[]
+  readonly tasks: readonly TrainingTask[]
   readonly sampling: Sampling
   readonly samplesPerPrompt: number
   readonly policy: string
@@ -51,7 +51,7 @@ export function evaluationMetrics({ reward, interval, tasks, rollouts, failed }:
 
 /** A task, and its rollouts in an evaluation; `null` is one that came to no result. */
 export interface EvaluatedTask {
-  readonly task: Task
+  readonly task: TrainingTask
   readonly episodes: readonly (Episode | null)[]
 }
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { type Learner, type RolloutRunner, taskHash, toTrainingSamples } from '@aworld-train/core'
-import type { Episode, RolloutRequest, Task, TrainingSample } from '@aworld-train/protocol'
+import type { Episode, RolloutRequest, TrainingSample, TrainingTask } from '@aworld-train/protocol'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { parseLocalConfig } from '../config/parse-local-config.ts'
 import { createBigramPolicy } from '../testing/bigram-policy.ts'
@@ -21,7 +21,7 @@ afterEach(() => rmSync(directory, { recursive: true, force: true }))
 const vocabulary = 9
 
 /** Tasks 1 … 8: the right completion of token n is token n + 1 (8 wraps to 1). */
-const tasks: Task[] = Array.from({ length: 8 }, (_, i) => {
+const tasks: TrainingTask[] = Array.from({ length: 8 }, (_, i) => {
   const data = { token: i + 1 }
   const input = `after ${i + 1}`
   return { version: 1 as const, id: `task-${i + 1}`, hash: taskHash({ input, data }), input, data, dataSource: 'count', extraInfo: {} }

@@ -1,5 +1,5 @@
 import { type Learner, toTrainingSamples, totalCount, type UpdateMetrics, type UpdateRequest } from '@aworld-train/core'
-import { type Episode, type EvaluationResult, type RolloutRequest, type Task, TrainError } from '@aworld-train/protocol'
+import { type Episode, type EvaluationResult, type RolloutRequest, TrainError, type TrainingTask } from '@aworld-train/protocol'
 import { isFailed } from './assemble-batch.ts'
 import { checkLogprobs } from './check-logprobs.ts'
 import { sampledTokensOf } from './loop-state.ts'
@@ -31,9 +31,9 @@ export interface RolloutOptions {
 export interface OpenLoop {
   readonly learner: Learner
   /** Rejects with TRAINER_EMPTY_BATCH where all failed; the next process of the run then tries them anew. */
-  rollout(tasks: readonly Task[], options?: RolloutOptions): Promise<Episode[]>
+  rollout(tasks: readonly TrainingTask[], options?: RolloutOptions): Promise<Episode[]>
   /** ROLLOUT_CONFLICT for a name that this process has used. */
-  evaluate(tasks: readonly Task[], name: string): Promise<EvaluationResult>
+  evaluate(tasks: readonly TrainingTask[], name: string): Promise<EvaluationResult>
   /** Loads the newest checkpoint and resolves to its step; 0 where there is none. */
   restore(): Promise<number>
   result(status: SelfDrivenResult['status']): SelfDrivenResult
@@ -92,7 +92,7 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
   }
 
   async function rollout(
-    tasks: readonly Task[],
+    tasks: readonly TrainingTask[],
     { samples = training.samplesPerPrompt, split = 'train' }: RolloutOptions,
   ): Promise<Episode[]> {
     const own = step()
@@ -231,7 +231,7 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
     return weightVersion
   }
 
-  async function evaluate(tasks: readonly Task[], name: string): Promise<EvaluationResult> {
+  async function evaluate(tasks: readonly TrainingTask[], name: string): Promise<EvaluationResult> {
     const earlier = state.evaluations[name]
     if (earlier) return earlier
     if (tasks.length === 0)

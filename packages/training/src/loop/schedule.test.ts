@@ -1,10 +1,10 @@
-import type { Task } from '@aworld-train/protocol'
+import type { TrainingTask } from '@aworld-train/protocol'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { drawPrompts } from './draw-prompts.ts'
 import { learningRateAt } from './learning-rate.ts'
 
-const makeTasks = (count: number): Task[] =>
+const makeTasks = (count: number): TrainingTask[] =>
   Array.from({ length: count }, (_, i) => ({
     version: 1,
     id: `${i}`,

@@ -1,12 +1,12 @@
 import type { EpisodeReader, Learner, PolicyGateway, RolloutRunner, RunProgress, TokenEngine } from '@aworld-train/core'
-import type { EvaluationResult, RunEvent, RunReport, Task, TokenLedger } from '@aworld-train/protocol'
+import type { EvaluationResult, RunEvent, RunReport, TokenLedger, TrainingTask } from '@aworld-train/protocol'
 import type { LocalConfig } from '../config/local-config.ts'
 
 export interface EvaluationTasks {
   /** Held out: evaluated before the first and after the last step, with the same sampling. */
-  readonly test?: readonly Task[] | undefined
+  readonly test?: readonly TrainingTask[] | undefined
   /** Evaluated every `evaluateEvery` steps; chooses the best checkpoint. */
-  readonly validation?: readonly Task[] | undefined
+  readonly validation?: readonly TrainingTask[] | undefined
 }
 
 export interface SelfDrivenOptions {
@@ -18,7 +18,7 @@ export interface SelfDrivenOptions {
   readonly gateway?: Pick<PolicyGateway, 'pause' | 'resume'> | undefined
   readonly runner: RolloutRunner
   readonly store: RunProgress & Pick<EpisodeReader, 'episode'>
-  readonly tasks: readonly Task[]
+  readonly tasks: readonly TrainingTask[]
   readonly evaluation?: EvaluationTasks | undefined
   readonly config: Pick<LocalConfig, 'training' | 'sampling' | 'limits' | 'evaluation'>
   readonly seed: number

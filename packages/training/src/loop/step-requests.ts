@@ -1,9 +1,9 @@
-import type { RolloutLimits, RolloutRequest, Task } from '@aworld-train/protocol'
+import type { RolloutLimits, RolloutRequest, TrainingTask } from '@aworld-train/protocol'
 import type { LocalConfig, SamplingSettings, TrainingSettings } from '../config/local-config.ts'
 import { drawPrompts } from './draw-prompts.ts'
 
 export interface StepRequestsInput {
-  readonly tasks: readonly Task[]
+  readonly tasks: readonly TrainingTask[]
   readonly seed: number
   readonly step: number
   readonly training: TrainingSettings

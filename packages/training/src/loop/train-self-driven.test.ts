@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type RolloutRunner, taskHash } from '@aworld-train/core'
-import type { Episode, RolloutRequest, RunEvent, Task } from '@aworld-train/protocol'
+import type { Episode, RolloutRequest, RunEvent, TrainingTask } from '@aworld-train/protocol'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { parseLocalConfig } from '../config/parse-local-config.ts'
 import { createBigramPolicy } from '../testing/bigram-policy.ts'
@@ -20,7 +20,7 @@ afterEach(() => rmSync(directory, { recursive: true, force: true }))
 const vocabulary = 9
 
 /** Tasks 1 … 8: the right completion of token n is token n + 1 (8 wraps to 1). */
-function makeTasks(from: number, to: number): Task[] {
+function makeTasks(from: number, to: number): TrainingTask[] {
   return Array.from({ length: to - from + 1 }, (_, i) => {
     const data = { token: from + i }
     const input = `after ${from + i}`
