@@ -14,7 +14,7 @@ export { didYouMean, suggest } from './text/suggest.ts'
 export { toBranches } from './trajectory/branches.ts'
 export { messageModels } from './trajectory/message-models.ts'
 export { plainTrajectory } from './trajectory/plain-trajectory.ts'
-export { type RowAssembly, type RowOptions, selectRows, type TrainerRow } from './trajectory/select-rows.ts'
+export { type DriverRow, type RowAssembly, type RowOptions, selectRows } from './trajectory/select-rows.ts'
 export {
   type BranchCandidate,
   type SampleAssembly,

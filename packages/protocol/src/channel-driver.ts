@@ -47,7 +47,7 @@ export const ChannelFiles = z.strictObject({
 export type ChannelFiles = z.infer<typeof ChannelFiles>
 
 /** A row of the driver's dataset as plain JSON. Columns without a name here stand in `columns`. */
-export const ChannelRow = z.strictObject({
+export const ChannelDatasetRow = z.strictObject({
   prompt: z.array(RowMessage),
   dataSource: z.string().nullish(),
   rewardModel: json.nullish(),
@@ -55,7 +55,7 @@ export const ChannelRow = z.strictObject({
   index: json.nullish(),
   columns: z.record(z.string(), json).nullish(),
 })
-export type ChannelRow = z.infer<typeof ChannelRow>
+export type ChannelDatasetRow = z.infer<typeof ChannelDatasetRow>
 
 /** How the driver samples. `topK` of 0 or -1 keeps every token. */
 export const ChannelSampling = z.strictObject({
@@ -76,7 +76,7 @@ export const ChannelSubmit = z.strictObject({
   /** Names the group: rollouts of one task that are compared. */
   uid: name,
   sample: count,
-  row: ChannelRow,
+  row: ChannelDatasetRow,
   sampling: ChannelSampling,
   /** Milliseconds that an attempt of the agent may take, counted from its start and never while it is queued. */
   deadlineMs: z.int().min(1).nullable(),

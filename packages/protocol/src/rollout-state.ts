@@ -16,7 +16,7 @@ export const RolloutState = z.strictObject({
   status: RolloutStatus,
   /** Only of a rollout that is `done`, and where it was asked for. */
   episode: Episode.nullable(),
-  /** Training rows of the episode; their advantage is the trainer's to compute. */
+  /** Training samples of the episode; their advantage is the trainer's to compute. */
   samples: z.array(TrainingSample),
   /** Why a rollout is `failed` or `cancelled`, or why the episode of one that is `done` gives no samples. */
   error: ErrorRecord.nullable(),

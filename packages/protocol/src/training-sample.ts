@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { Logprobs, LossMask, TokenIds, WeightVersionSpan } from './tokens.ts'
 
 /**
- * The token-level row for a trainer. All arrays have the length of `tokenIds`;
- * `rolloutLogprobs` is 0 where the policy did not sample. `advantage: null` is
- * "not computed here", `0` is "no gradient".
+ * One branch of an episode, token by token: what a learner of ours trains on and what `export` writes. A driver gets
+ * the same branch over the channel as a `DriverRow`. All arrays have the length of `tokenIds`; `rolloutLogprobs` is 0 where the
+ * policy did not sample. `advantage: null` is "not computed here", `0` is "no gradient".
  */
 export const TrainingSample = z.strictObject({
   version: z.literal(1),

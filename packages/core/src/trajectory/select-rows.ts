@@ -1,4 +1,12 @@
-import { type Episode, type ErrorRecord, type RowSelection, TrainError, type Turn, type UntrainedReason } from '@aworld-train/protocol'
+import {
+  type Episode,
+  type ErrorRecord,
+  type RowSelection,
+  TrainError,
+  type TrainingSample,
+  type Turn,
+  type UntrainedReason,
+} from '@aworld-train/protocol'
 import { addCount, type TokenCounts } from '../ledger/token-counts.ts'
 import { type BranchCandidate, type SampleAssembly, toTrainingSamples } from './to-training-samples.ts'
 import { type UntrainedEpisodeOptions, untrainedEpisode } from './untrained-episode.ts'
@@ -15,12 +23,11 @@ export interface RowOptions {
   readonly incompleteEpisodes?: UntrainedEpisodeOptions['incompleteEpisodes']
 }
 
-/** One row for a trainer: `promptLength` tokens, then the response, which begins with the first sampled token of its branch. */
-export interface TrainerRow {
-  readonly agent: string
-  readonly tokenIds: Int32Array
-  readonly lossMask: Uint8Array
-  readonly rolloutLogprobs: Float32Array
+/**
+ * What a driver, a trainer at the far end of the channel, gets of one branch: a TrainingSample cut into prompt and response, whose
+ * advantage that trainer computes. The response begins with the first sampled token of the branch.
+ */
+export interface DriverRow extends Readonly<Pick<TrainingSample, 'agent' | 'tokenIds' | 'lossMask' | 'rolloutLogprobs'>> {
   readonly promptLength: number
   /** Lowest and highest version of the weights that may have sampled its mask-1 tokens. */
   readonly minVersion: number
@@ -36,7 +43,7 @@ export interface RowAssembly {
   /** `failed`: nothing of it may be trained. */
   readonly status: 'done' | 'failed'
   /** The primary one last: its branch ended last. */
-  readonly rows: readonly TrainerRow[]
+  readonly rows: readonly DriverRow[]
   readonly omitted: TokenCounts
   /** Tokens sampled in this episode. */
   readonly sampled: number
@@ -64,7 +71,7 @@ const selections: Readonly<Record<RowSelection, (branches: readonly BranchCandid
 const holdsTokens = ({ path }: BranchCandidate) => path.some(({ completionTokenIds }) => completionTokenIds.length > 0)
 
 /**
- * The rows that a trainer gets of an episode: one a branch, of all agents that are trained (`all`), that of the branch that
+ * The rows that a driver gets of an episode: one a branch, of all agents that are trained (`all`), that of the branch that
  * ended last (`last`) or has the most tokens (`longest`). A branch that is too long is left out whole: its reward is for all of it.
  */
 export function selectRows(episode: Episode, options: RowOptions): RowAssembly {
@@ -93,7 +100,7 @@ export function selectRows(episode: Episode, options: RowOptions): RowAssembly {
   }
   const { samples, untrained, sampled } = assembly
   const trained = samples.filter(({ lossMask }) => lossMask.includes(1))
-  const rows = trained.map((sample): TrainerRow & { readonly isPrimary: boolean } => {
+  const rows = trained.map((sample): DriverRow & { readonly isPrimary: boolean } => {
     const { agent, tokenIds, lossMask, rolloutLogprobs, provenance } = sample
     const turns = turnsOf(episode, agent, provenance.turns)
     return {

@@ -43,7 +43,7 @@ export interface SampleAssembly {
 }
 
 /**
- * The training rows of an episode, one a branch: prompt and completions along the path, with mask 1
+ * The training samples of an episode, one a branch: prompt and completions along the path, with mask 1
  * on what the policy sampled. A turn shared by branches has mask 1 in the first row that trains it.
  */
 export function toTrainingSamples(episode: Episode, options: TrainingSampleOptions = {}): SampleAssembly {

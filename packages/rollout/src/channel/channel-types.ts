@@ -5,11 +5,11 @@ import type { RowOptions, RunProgress, TokenEngine } from '@aworld-train/core'
 import type {
   AnswerKey,
   ChannelArrays,
+  ChannelDatasetRow,
   ChannelGenerated,
   ChannelGenerateFailed,
   ChannelHello,
   ChannelPartition,
-  ChannelRow,
   ChannelSubmit,
   Episode,
   RowSelection,
@@ -82,7 +82,7 @@ export interface RowTask {
 }
 
 /** Throws ROLLOUT_INVALID for a row that is none. */
-export type ToTask = (row: ChannelRow, submit: ChannelSubmit) => RowTask
+export type ToTask = (row: ChannelDatasetRow, submit: ChannelSubmit) => RowTask
 
 /** Answers of the rows that are under way, for the evaluator only: nothing else is given this object. */
 export interface ChannelAnswers {

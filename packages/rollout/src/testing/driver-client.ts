@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import {
   type ChannelArrays,
+  type ChannelDatasetRow,
   type ChannelGenerate,
   type ChannelHello,
   type ChannelPartition,
   type ChannelResult,
-  type ChannelRow,
   type ChannelSubmit,
   type ChannelWelcome,
   channelKey,
@@ -54,7 +54,7 @@ export interface DriverSubmission {
   readonly sample?: number
   readonly step?: number
   readonly partition?: ChannelPartition
-  readonly row?: Partial<ChannelRow>
+  readonly row?: Partial<ChannelDatasetRow>
   readonly temperature?: number
   readonly topP?: number
   readonly deadlineMs?: number | null

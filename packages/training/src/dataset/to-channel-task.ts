@@ -1,4 +1,4 @@
-import { type AnswerKey, type ChannelRow, type ChannelSubmit, TrainError, TrainingTask } from '@aworld-train/protocol'
+import { type AnswerKey, type ChannelDatasetRow, type ChannelSubmit, TrainError, TrainingTask } from '@aworld-train/protocol'
 import { createProblemList } from './problem-list.ts'
 import { toTask } from './to-task.ts'
 
@@ -9,7 +9,10 @@ const ofTrainers: ReadonlySet<string> = new Set(['uid', 'session_id', 'global_st
  * A row of a driving trainer as a task and its answer. Rows of the files that a run writes carry the task whole in
  * `extra_info.task_json`; others are read like those of any dataset. Throws ROLLOUT_INVALID, naming the column.
  */
-export function toChannelTask(row: ChannelRow, { partition }: Pick<ChannelSubmit, 'partition'>): { task: TrainingTask; answer: AnswerKey } {
+export function toChannelTask(
+  row: ChannelDatasetRow,
+  { partition }: Pick<ChannelSubmit, 'partition'>,
+): { task: TrainingTask; answer: AnswerKey } {
   const problems = createProblemList('The row', 5)
   const { prompt, dataSource, rewardModel, extraInfo, index } = row
   const columns = Object.entries(row.columns ?? {}).filter(([name]) => !ofTrainers.has(name))
