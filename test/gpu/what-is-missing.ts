@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { findPython, probeDriver } from '@aworld-train/trainer-verl'
+import { findPython, probeGpuDriver } from '@aworld-train/trainer-verl'
 
 export interface GpuMachine {
   readonly model: string
@@ -10,7 +10,7 @@ export interface GpuMachine {
 
 /** What training on GPUs needs, or the first thing that this machine lacks and how to give it. */
 export async function findGpuMachine(projectDirectory: string, env: NodeJS.ProcessEnv = process.env): Promise<GpuMachine | string> {
-  const driver = await probeDriver({ env })
+  const driver = await probeGpuDriver({ env })
   if (driver === null) return 'there is no NVIDIA driver (nvidia-smi is not on PATH)'
   if (driver.gpus.length === 0) return 'the NVIDIA driver names no GPU'
   const model = env['AWORLD_TRAIN_GPU_MODEL']

@@ -19,7 +19,7 @@ export { type IncarnationRecord, lastStandingSteps, standingBatches } from './le
 export { type TokenLedgerInput, toTokenLedger, type VerlTokenLedger } from './ledger/to-token-ledger.ts'
 export { type FindPythonOptions, type FoundPython, findPython, type PythonCandidate } from './python/find-python.ts'
 export { type InspectPythonOptions, inspectPython, type PythonReport } from './python/inspect-python.ts'
-export { type Driver, type Gpu, probeDriver } from './python/probe-driver.ts'
+export { type Gpu, type GpuDriver, probeGpuDriver } from './python/probe-gpu-driver.ts'
 export { type SetupVerlOptions, setupVerl, type VerlSetup } from './python/setup-verl.ts'
 export type { PythonProblem } from './python/version-policy.ts'
 export { writeVerlDataset } from './render/dataset-files.ts'

@@ -3,7 +3,7 @@ import { TrainError } from '@aworld-train/protocol'
 import type { VerlConfigSource } from '../config/verl-config.ts'
 import { type FoundPython, findPython } from '../python/find-python.ts'
 import { inspectPython } from '../python/inspect-python.ts'
-import { type Driver, probeDriver } from '../python/probe-driver.ts'
+import { type GpuDriver, probeGpuDriver } from '../python/probe-gpu-driver.ts'
 import { diagnoseConfig } from './diagnose-config.ts'
 import { judgeGpus, judgeMachine, type MachineNeeds } from './judge-machine.ts'
 import { readMachine } from './read-machine.ts'
@@ -35,9 +35,9 @@ export async function* diagnoseVerl({ env, projectDirectory, config, signal }: D
     yield* diagnosis.checks
     needs = diagnosis.needs
   }
-  let driver: Driver | null = null
+  let driver: GpuDriver | null = null
   try {
-    driver = await probeDriver({ env, signal })
+    driver = await probeGpuDriver({ env, signal })
   } catch (error) {
     yield toProblem('driver', error, signal)
   }

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import type { Driver } from '../python/probe-driver.ts'
+import type { GpuDriver } from '../python/probe-gpu-driver.ts'
 import { judgeGpus, judgeMachine } from './judge-machine.ts'
 import type { MachineFacts } from './read-machine.ts'
 
 const gib = 2 ** 30
 const gpu = { name: 'NVIDIA H100', memoryBytes: 80 * gib, freeBytes: 79 * gib, capability: '9.0' }
-const driver = (changes: Partial<Driver> = {}): Driver => ({ version: '580.65.06', cuda: '13.0', gpus: [gpu, gpu], ...changes })
+const driver = (changes: Partial<GpuDriver> = {}): GpuDriver => ({ version: '580.65.06', cuda: '13.0', gpus: [gpu, gpu], ...changes })
 const torch = (changes: object = {}) => ({
   version: '2.11.0+cu130',
   cuda: '13.0',

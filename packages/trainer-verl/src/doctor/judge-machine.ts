@@ -1,5 +1,5 @@
 import type { PythonReport } from '../python/inspect-python.ts'
-import { type Driver, oldestDriver, runsOn } from '../python/probe-driver.ts'
+import { type GpuDriver, oldestGpuDriver, runsOn } from '../python/probe-gpu-driver.ts'
 import type { MachineFacts } from './read-machine.ts'
 import { toCheck, type VerlCheck } from './verl-check.ts'
 
@@ -14,7 +14,7 @@ export interface MachineNeeds {
 type Finding = { readonly level: 'error' | 'warning'; readonly message: string }
 
 /** Driver, GPUs and the torch that is to use them. */
-export function judgeGpus(driver: Driver | null, torch: PythonReport['torch'], needs: MachineNeeds | null): VerlCheck[] {
+export function judgeGpus(driver: GpuDriver | null, torch: PythonReport['torch'], needs: MachineNeeds | null): VerlCheck[] {
   const findings: Finding[] = []
   const wantsGpus = needs !== null && needs.device !== 'cpu'
   if (!driver) {
@@ -52,7 +52,7 @@ export function judgeGpus(driver: Driver | null, torch: PythonReport['torch'], n
   ]
 }
 
-function judgeTorch(driver: Driver | null, torch: PythonReport['torch']): VerlCheck[] {
+function judgeTorch(driver: GpuDriver | null, torch: PythonReport['torch']): VerlCheck[] {
   if (torch === null) return []
   const { version, cuda, available, devices, error } = torch
   if (error !== null)
@@ -66,7 +66,7 @@ function judgeTorch(driver: Driver | null, torch: PythonReport['torch']): VerlCh
   else if (driver && cuda !== null && runsOn(driver.version, cuda) === false)
     findings.push({
       level: 'error',
-      message: `torch ${version} is built for CUDA ${cuda}, which needs driver ${oldestDriver(cuda)} or newer; this one is ${driver.version}. Update the driver, or set up an older CUDA: "aworld-train setup verl --torch 12.9".`,
+      message: `torch ${version} is built for CUDA ${cuda}, which needs driver ${oldestGpuDriver(cuda)} or newer; this one is ${driver.version}. Update the driver, or set up an older CUDA: "aworld-train setup verl --torch 12.9".`,
     })
   else if (driver && !available)
     findings.push({

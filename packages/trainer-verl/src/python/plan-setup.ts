@@ -1,5 +1,5 @@
 import { TrainError } from '@aworld-train/protocol'
-import { type Driver, oldestDriver, runsOn } from './probe-driver.ts'
+import { type GpuDriver, oldestGpuDriver, runsOn } from './probe-gpu-driver.ts'
 
 export interface SetupPlan {
   /** File of `requirements/` that is installed. */
@@ -14,7 +14,7 @@ export interface SetupPlan {
 const pinnedCuda = '13.0'
 
 /** Which packages suit a machine. `torch` is `auto`, `cpu` or a version of CUDA such as `13.0`, `cu129`. */
-export function planSetup({ torch, driver }: { readonly torch: string; readonly driver: Driver | null }): SetupPlan {
+export function planSetup({ torch, driver }: { readonly torch: string; readonly driver: GpuDriver | null }): SetupPlan {
   const onCpu = (reason: string): SetupPlan => ({
     requirements: 'verl-0.9.1.txt',
     arguments: ['--no-deps'],
@@ -32,7 +32,7 @@ export function planSetup({ torch, driver }: { readonly torch: string; readonly 
     if (runsOn(driver.version, pinnedCuda) !== false) return onGpu(gpus)
     throw new TrainError(
       'TRAINER_ENVIRONMENT',
-      `The NVIDIA driver ${driver.version} is too old for CUDA ${pinnedCuda}, which verl 0.9.1's vLLM and torch are built for: update it to ${oldestDriver(pinnedCuda)} or newer, ask for builds of an older CUDA with --torch 12.9, or train on the processor with --torch cpu.`,
+      `The NVIDIA driver ${driver.version} is too old for CUDA ${pinnedCuda}, which verl 0.9.1's vLLM and torch are built for: update it to ${oldestGpuDriver(pinnedCuda)} or newer, ask for builds of an older CUDA with --torch 12.9, or train on the processor with --torch cpu.`,
     )
   }
   const version = /^(?:cu)?(?<major>1\d)\.?(?<minor>\d)$/.exec(torch)?.groups
@@ -41,7 +41,7 @@ export function planSetup({ torch, driver }: { readonly torch: string; readonly 
   if (driver && runsOn(driver.version, cuda) === false)
     throw new TrainError(
       'TRAINER_ENVIRONMENT',
-      `CUDA ${cuda} needs an NVIDIA driver ${oldestDriver(cuda)} or newer; this machine has ${driver.version}. Update it, or give a lower --torch.`,
+      `CUDA ${cuda} needs an NVIDIA driver ${oldestGpuDriver(cuda)} or newer; this machine has ${driver.version}. Update it, or give a lower --torch.`,
     )
   if (cuda === pinnedCuda) return onGpu('as asked')
   return {

@@ -6,7 +6,7 @@ import { TrainError } from '@aworld-train/protocol'
 import { inspectPython, type PythonReport } from './inspect-python.ts'
 import { makeEnvironment } from './make-environment.ts'
 import { planSetup } from './plan-setup.ts'
-import { probeDriver } from './probe-driver.ts'
+import { probeGpuDriver } from './probe-gpu-driver.ts'
 
 export interface SetupVerlOptions {
   /** Folder of the environment, usually `.aworld-train/python/verl` of a project. */
@@ -31,7 +31,7 @@ export interface VerlSetup {
 /** Makes the environment that verl trains in, of pinned packages; doing it again changes nothing. Throws TRAINER_ENVIRONMENT. */
 export async function setupVerl(options: SetupVerlOptions): Promise<VerlSetup> {
   const { directory, python = '>=3.11,<3.13', torch = 'auto', env = process.env, onProgress, signal } = options
-  const driver = torch === 'cpu' ? null : await probeDriver({ env, signal })
+  const driver = torch === 'cpu' ? null : await probeGpuDriver({ env, signal })
   const plan = planSetup({ torch, driver })
   const requirements = fileURLToPath(new URL(join('../../requirements', plan.requirements), import.meta.url))
   const stamp = createHash('sha256')

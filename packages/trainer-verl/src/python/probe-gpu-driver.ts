@@ -9,13 +9,13 @@ export interface Gpu {
 }
 
 /** What `nvidia-smi` says; versions such as `580.65.06` and `13.0`, the latter the newest CUDA that the driver takes. */
-export interface Driver {
+export interface GpuDriver {
   readonly version: string
   readonly cuda: string | null
   readonly gpus: readonly Gpu[]
 }
 
-export interface ProbeDriverOptions {
+export interface ProbeGpuDriverOptions {
   readonly env?: NodeJS.ProcessEnv | undefined
   readonly signal?: AbortSignal | undefined
 }
@@ -23,7 +23,7 @@ export interface ProbeDriverOptions {
 const query = 'driver_version,name,memory.total,memory.free,compute_cap'
 
 /** The driver and its GPUs, null where there is no `nvidia-smi`; throws when it is there and fails. */
-export async function probeDriver({ env = process.env, signal }: ProbeDriverOptions = {}): Promise<Driver | null> {
+export async function probeGpuDriver({ env = process.env, signal }: ProbeGpuDriverOptions = {}): Promise<GpuDriver | null> {
   const ask = (args: readonly string[]) => runProcess('nvidia-smi', args, { env, signal, timeoutMs: 30_000 })
   let answer: Awaited<ReturnType<typeof ask>>
   try {
@@ -34,11 +34,11 @@ export async function probeDriver({ env = process.env, signal }: ProbeDriverOpti
   }
   if (answer.code !== 0) throw new Error(`nvidia-smi ended with ${answer.code}: ${(answer.stdout + answer.stderr).trim().slice(0, 300)}`)
   const { stdout } = await ask([])
-  return parseDriver(answer.stdout, stdout)
+  return parseGpuDriver(answer.stdout, stdout)
 }
 
 /** Reads the rows of `--query-gpu` (memory in MiB) and the banner of a plain call. */
-export function parseDriver(rows: string, banner: string): Driver | null {
+export function parseGpuDriver(rows: string, banner: string): GpuDriver | null {
   const gpus: Gpu[] = []
   let version: string | undefined
   for (const row of rows.split('\n')) {
@@ -68,6 +68,6 @@ export function runsOn(driver: string, cuda: string): boolean | undefined {
 }
 
 /** The oldest driver for `cuda`, as a person reads it. */
-export function oldestDriver(cuda: string): number | undefined {
+export function oldestGpuDriver(cuda: string): number | undefined {
   return oldestDrivers[Number.parseInt(cuda, 10)]
 }

@@ -3,16 +3,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { planSetup } from './plan-setup.ts'
-import { parseDriver, probeDriver, runsOn } from './probe-driver.ts'
+import { parseGpuDriver, probeGpuDriver, runsOn } from './probe-gpu-driver.ts'
 
 const banner = (cuda: string) => `+---------------------------------------+
 | NVIDIA-SMI 580.65.06    Driver Version: 580.65.06    CUDA Version: ${cuda}  |
 |-----------------------------------------+`
 
-describe('parseDriver', () => {
+describe('parseGpuDriver', () => {
   it('reads GPUs with memory in bytes, and the newest CUDA of the driver', () => {
     const rows = '580.65.06, NVIDIA H100 80GB HBM3, 81559, 81000, 9.0\n580.65.06, NVIDIA H100 80GB HBM3, 81559, 1024, 9.0\n'
-    expect(parseDriver(rows, banner('13.0'))).toEqual({
+    expect(parseGpuDriver(rows, banner('13.0'))).toEqual({
       version: '580.65.06',
       cuda: '13.0',
       gpus: [
@@ -23,25 +23,25 @@ describe('parseDriver', () => {
   })
 
   it('is null without a GPU, and has no memory where the device tells none', () => {
-    expect(parseDriver('No devices were found\n', '')).toBeNull()
-    expect(parseDriver('580.95, NVIDIA GB10, [N/A], [N/A], 12.1', '')?.gpus).toEqual([
+    expect(parseGpuDriver('No devices were found\n', '')).toBeNull()
+    expect(parseGpuDriver('580.95, NVIDIA GB10, [N/A], [N/A], 12.1', '')?.gpus).toEqual([
       { name: 'NVIDIA GB10', memoryBytes: 0, freeBytes: 0, capability: '12.1' },
     ])
   })
 })
 
-describe('probeDriver', () => {
+describe('probeGpuDriver', () => {
   it('runs nvidia-smi of PATH; a missing one is no driver, a failing one throws what it says', async () => {
     const bin = await mkdtemp(join(tmpdir(), 'aworld-train-smi-'))
     const env = { PATH: `${bin}:/usr/bin:/bin` }
     try {
-      expect(await probeDriver({ env: { PATH: bin } })).toBeNull()
+      expect(await probeGpuDriver({ env: { PATH: bin } })).toBeNull()
       const row = '570.124.06, NVIDIA A100-SXM4-80GB, 81920, 81400, 8.0'
       const body = `if [ $# = 0 ]; then echo "${banner('12.8').replaceAll('\n', ' ')}"; else echo "${row}"; fi`
       await writeFile(join(bin, 'nvidia-smi'), `#!/bin/sh\n${body}\n`, { mode: 0o755 })
-      expect(await probeDriver({ env })).toMatchObject({ version: '570.124.06', cuda: '12.8', gpus: [{ capability: '8.0' }] })
+      expect(await probeGpuDriver({ env })).toMatchObject({ version: '570.124.06', cuda: '12.8', gpus: [{ capability: '8.0' }] })
       await writeFile(join(bin, 'nvidia-smi'), '#!/bin/sh\necho "Failed to initialize NVML: Driver/library version mismatch"; exit 18\n')
-      await expect(probeDriver({ env })).rejects.toThrow(/ended with 18: Failed to initialize NVML: Driver\/library version mismatch/)
+      await expect(probeGpuDriver({ env })).rejects.toThrow(/ended with 18: Failed to initialize NVML: Driver\/library version mismatch/)
     } finally {
       await rm(bin, { recursive: true, force: true })
     }
