@@ -1,4 +1,7 @@
 export { type Cassette, type CassetteOptions, openCassette, type RecordedResponse } from './outward/cassette.ts'
+export { type OpenOutward, openOutward } from './outward/open-outward.ts'
+export type { OutwardCassette, OutwardOptions, OutwardService, WebOptions } from './outward/outward-options.ts'
+export type { RateLimits } from './outward/rate.ts'
 export { createRedact, type Redact } from './outward/redact.ts'
 export { createBearerCheck, createSecretCheck } from './serve/bearer.ts'
 export { checkExposure, type Exposure, isLoopback } from './serve/exposure.ts'

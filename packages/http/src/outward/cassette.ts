@@ -6,6 +6,10 @@ export interface RecordedResponse {
   readonly status: number
   readonly contentType: string
   readonly text: string
+  /** How `text` stands for bytes that are no UTF-8. */
+  readonly encoding?: 'base64' | undefined
+  /** The address that answered, where redirects led elsewhere. */
+  readonly url?: string | undefined
 }
 
 /**
@@ -23,6 +27,8 @@ export interface Cassette {
    * Rejects with STORE_FAILED, and then the file is as it was.
    */
   add(key: string, response: RecordedResponse): Promise<void>
+  /** Every key with an answer when the file was opened. */
+  keys(): Iterable<string>
   close(): Promise<void>
 }
 
@@ -122,11 +128,11 @@ export async function openCassette({ path, mode, repeats }: CassetteOptions): Pr
       const added = new Map<string, number>()
       const addedPlaces: [string, Place][] = []
       let end = length
-      const lines = batch.flatMap(({ key, response: { status, contentType, text } }) => {
+      const lines = batch.flatMap(({ key, response }) => {
         const occurrence = added.get(key) ?? counts.get(key) ?? 0
         if (repeats === 'first' && occurrence > 0) return []
         added.set(key, occurrence + 1)
-        const line: Line = { version: 1, key, occurrence, status, contentType, text }
+        const line: Line = { version: 1, key, occurrence, ...response }
         const bytes = Buffer.from(`${JSON.stringify(line)}\n`)
         addedPlaces.push([`${key} ${occurrence}`, { offset: end, length: bytes.length - 1 }])
         end += bytes.length
@@ -165,8 +171,8 @@ export async function openCassette({ path, mode, repeats }: CassetteOptions): Pr
       if (!place) return null
       const bytes = Buffer.alloc(place.length)
       await file.read(bytes, 0, place.length, place.offset)
-      const { status, contentType, text } = JSON.parse(bytes.toString('utf8')) as Line
-      return { status, contentType, text }
+      const { version: _, key: __, occurrence: ___, ...response } = JSON.parse(bytes.toString('utf8')) as Line
+      return response
     },
     add(key, response) {
       return new Promise((resolve, reject) => {
@@ -174,6 +180,7 @@ export async function openCassette({ path, mode, repeats }: CassetteOptions): Pr
         writing ??= write()
       })
     },
+    keys: () => recorded.keys(),
     async close() {
       await writing
       await file.close()

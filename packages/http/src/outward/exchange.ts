@@ -1,0 +1,88 @@
+import { PassThrough, type Transform } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { createBrotliDecompress, createGunzip } from 'node:zlib'
+import { type Dispatcher, request } from 'undici'
+
+/** One request to one address, without redirects or repetition. */
+export interface Exchange {
+  readonly dispatcher: Dispatcher
+  readonly url: URL
+  readonly method: 'GET' | 'HEAD' | 'POST'
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: string | undefined
+  /** Largest answer taken, unpacked. */
+  readonly maxBytes: number
+}
+
+export interface ExchangeAnswer {
+  readonly status: number
+  /** A header, the first where there are several; empty where it is absent. */
+  header(name: string): string
+  readonly bytes: Buffer
+}
+
+/** The answer is larger than the request takes. */
+export class AnswerTooLarge extends Error {
+  override readonly name = 'AnswerTooLarge'
+}
+
+/** The answer is packed in a way that was not asked for. */
+export class UnknownPacking extends Error {
+  override readonly name = 'UnknownPacking'
+}
+
+const unpackers: Readonly<Record<string, () => Transform>> = {
+  '': () => new PassThrough(),
+  identity: () => new PassThrough(),
+  gzip: createGunzip,
+  'x-gzip': createGunzip,
+  br: createBrotliDecompress,
+}
+
+/** A page that is moved says so in a few words, which nobody reads. */
+const maxRedirectBytes = 64 * 1024
+
+export const isRedirect = (status: number) => [301, 302, 303, 307, 308].includes(status)
+
+/** Bytes are counted as they are unpacked: what a header says of their number may be wrong. */
+export async function exchange(
+  { dispatcher, url, method, headers, body, maxBytes }: Exchange,
+  signal: AbortSignal,
+): Promise<ExchangeAnswer> {
+  const answer = await request(url, {
+    dispatcher,
+    method,
+    headers: { ...headers, 'accept-encoding': 'gzip, br' },
+    body: body ?? null,
+    signal,
+    // The caller's signal is the time limit.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  })
+  const status = answer.statusCode
+  const header = (name: string) => {
+    const value = answer.headers[name]
+    return (Array.isArray(value) ? value[0] : value) ?? ''
+  }
+  if (method === 'HEAD' || (isRedirect(status) && header('location') !== '')) {
+    await answer.body.dump({ limit: maxRedirectBytes, signal })
+    return { status, header, bytes: Buffer.alloc(0) }
+  }
+  const packing = header('content-encoding').trim().toLowerCase()
+  const unpack = unpackers[packing]
+  if (!unpack) {
+    answer.body.on('error', () => {}).destroy()
+    throw new UnknownPacking(packing)
+  }
+  const chunks: Buffer[] = []
+  let size = 0
+  const collect = async (source: AsyncIterable<Buffer>) => {
+    for await (const chunk of source) {
+      size += chunk.length
+      if (size > maxBytes) throw new AnswerTooLarge()
+      chunks.push(chunk)
+    }
+  }
+  await pipeline(answer.body, unpack(), collect, { signal })
+  return { status, header, bytes: Buffer.concat(chunks) }
+}

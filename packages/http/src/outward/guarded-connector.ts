@@ -1,0 +1,42 @@
+import { type LookupAddress, type LookupAllOptions, lookup as systemLookup } from 'node:dns'
+import { isIP, type LookupFunction } from 'node:net'
+import { buildConnector } from 'undici'
+import { isPublicAddress } from './public-address.ts'
+
+/** A host that is, or has, an address outside the public network. */
+export class AddressRefused extends Error {
+  override readonly name = 'AddressRefused'
+}
+
+/** Finds all addresses of a name, as `dns.lookup` does. */
+export type LookupAll = (
+  host: string,
+  options: LookupAllOptions,
+  callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
+) => void
+
+/** A lookup that refuses a name when any of its addresses is not public: which of them is connected to is not for the name to choose. */
+function guardLookup(lookup: LookupAll): LookupFunction {
+  return (host, options, callback) =>
+    lookup(host, { ...options, all: true }, (error, addresses) => {
+      if (error) return callback(error, [])
+      const [first] = addresses
+      const refused = addresses.find(({ address }) => !isPublicAddress(address))
+      if (!first || refused) callback(new AddressRefused(`${host} has the address ${refused?.address}`), [])
+      else if (options.all) callback(null, addresses)
+      else callback(null, first.address, first.family)
+    })
+}
+
+/**
+ * Connects undici to public addresses alone. The address is judged as the socket is opened, never before: a name that answers
+ * otherwise the second time, and every spelling of an address, come to nothing.
+ */
+export function guardedConnector(lookup: LookupAll = systemLookup): buildConnector.connector {
+  const connect = buildConnector({ allowH2: false, timeout: 10_000, lookup: guardLookup(lookup) })
+  return (options, callback) => {
+    const host = options.hostname.replace(/^\[|\]$/g, '')
+    if (isIP(host) && !isPublicAddress(host)) callback(new AddressRefused(`${host} is not public`), null)
+    else connect(options, callback)
+  }
+}

@@ -1,0 +1,50 @@
+import { ToolError } from '@aworld-train/core'
+import { AnswerTooLarge, UnknownPacking } from './exchange.ts'
+import { AddressRefused } from './guarded-connector.ts'
+
+/** Why there is no answer, for a model to read. */
+export class OutwardError extends ToolError {
+  /** It belongs to the world as an answer does: asking again would end the same, so it is recorded and not repeated. */
+  readonly lasting: boolean
+
+  constructor(message: string, lasting: boolean, options?: ErrorOptions) {
+    super(message, options)
+    this.lasting = lasting
+  }
+}
+
+/** The connection was never made, so that a request may be sent again. */
+const unsent: ReadonlySet<string> = new Set(['ECONNREFUSED', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT'])
+export const isUnsent = (error: unknown) => unsent.has((error as NodeJS.ErrnoException).code ?? '')
+
+export const refusedAddress = (host: string) =>
+  new OutwardError(`${host} is not on the public web, and only addresses there can be read; use another source.`, true)
+
+/** Limits of a request, and what it is called before a model. */
+export interface RequestWords {
+  readonly label: string
+  readonly maxBytes: number
+  readonly timeoutMs: number
+}
+
+/** Says what came between a request and its answer from `host`. The system's own words stay out of it: they differ from time to time. */
+export function toOutwardError(cause: unknown, host: string, { label, maxBytes, timeoutMs }: RequestWords): OutwardError {
+  const error = (message: string, lasting: boolean) => new OutwardError(message, lasting, { cause })
+  if (cause instanceof OutwardError) return cause
+  if (cause instanceof AddressRefused) return refusedAddress(host)
+  if (cause instanceof AnswerTooLarge) return tooLarge(label, maxBytes)
+  if (cause instanceof UnknownPacking)
+    return error(`The answer of ${label} is packed as "${cause.message}", which cannot be unpacked; use another source.`, true)
+  const { code = '', name } = cause as NodeJS.ErrnoException
+  if (code === 'ENOTFOUND') return error(`There is no host "${host}"; check the address, or search for the page.`, true)
+  if (name === 'TimeoutError' || code === 'UND_ERR_CONNECT_TIMEOUT')
+    return error(`${label} did not answer in full within ${timeoutMs / 1000} s; try again, or use another source.`, false)
+  if (code.startsWith('Z_') || code.startsWith('ERR_BROTLI') || code.startsWith('ERR__ERROR'))
+    return error(`The answer of ${label} is damaged: it cannot be unpacked; use another source.`, true)
+  if (/CERT|SELF_SIGNED|UNABLE_TO/.test(code))
+    return error(`The certificate of ${label} is not valid (${code}); use another source.`, false)
+  return error(`The connection to ${label} failed (${code || name}); try again, or use another source.`, false)
+}
+
+export const tooLarge = (label: string, maxBytes: number) =>
+  new OutwardError(`The answer of ${label} is larger than ${maxBytes} bytes, the most that is taken.`, false)

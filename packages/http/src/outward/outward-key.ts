@@ -1,0 +1,24 @@
+import { stableHash } from '@aworld-train/core'
+
+const json = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
+
+/**
+ * Name of a request in a recording: who is asked for what, whatever the order of a query's parameters or of a JSON body's members. It holds
+ * neither the rollout nor headers, keys and the base URL of a service.
+ */
+export function outwardKey(service: string, method: string, target: string, body: string | undefined): string {
+  const [address = '', query = ''] = target.split('#', 1)[0]!.split(/\?(.*)/s)
+  const parameters = new URLSearchParams(query)
+  parameters.sort()
+  const sorted = parameters.size > 0 ? `${address}?${parameters}` : address
+  return `${service} ${method} ${sorted}${body === undefined ? '' : ` ${stableHash(json(body))}`}`
+}
+
+/** The service that a recorded request went to. */
+export const serviceOfKey = (key: string) => key.slice(0, key.indexOf(' '))

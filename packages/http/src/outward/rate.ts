@@ -1,0 +1,68 @@
+import { createWaitingLine } from '@aworld-train/core'
+
+/** How often somebody may be asked. */
+export interface RateLimits {
+  /** Requests at one time. */
+  readonly concurrent: number
+  /** Requests begun within a span of time; as many as come where absent. */
+  readonly span?: { readonly requests: number; readonly ms: number } | undefined
+}
+
+/** Lets callers through in the order of their arrival, as the limits allow. */
+export interface Rate {
+  run<Value>(work: () => Promise<Value>, signal: AbortSignal): Promise<Value>
+  /** Begins nothing for a while. */
+  pause(ms: number): void
+  /** Nothing runs or waits, and nothing would have to. */
+  isIdle(): boolean
+}
+
+export function createRate({ concurrent, span }: RateLimits): Rate {
+  const line = createWaitingLine<null, void>(() => {
+    if (line.size() === 0) clearTimer()
+  })
+  /** When the latest requests began, as many as the span allows. */
+  const begun: number[] = []
+  let pausedUntil = 0
+  let running = 0
+  let timer: NodeJS.Timeout | null = null
+  const clearTimer = () => {
+    if (timer) clearTimeout(timer)
+    timer = null
+  }
+
+  const freeAt = () => Math.max(pausedUntil, span && begun.length === span.requests ? begun[0]! + span.ms : 0)
+
+  function admit(): void {
+    while (line.size() > 0 && running < concurrent) {
+      const waitMs = freeAt() - performance.now()
+      if (waitMs > 0) {
+        clearTimer()
+        timer = setTimeout(admit, Math.ceil(waitMs))
+        return
+      }
+      if (span) begun.push(performance.now())
+      if (span && begun.length > span.requests) begun.shift()
+      running++
+      line.admit()
+    }
+  }
+
+  return {
+    async run(work, signal) {
+      const turn = line.wait(null, signal)
+      admit()
+      await turn
+      try {
+        return await work()
+      } finally {
+        running--
+        admit()
+      }
+    },
+    pause(ms) {
+      pausedUntil = Math.max(pausedUntil, performance.now() + ms)
+    },
+    isIdle: () => running === 0 && line.size() === 0 && freeAt() <= performance.now(),
+  }
+}
