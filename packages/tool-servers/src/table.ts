@@ -1,9 +1,11 @@
+import { csvServer } from './servers/csv/server.ts'
 import { guardServer } from './servers/guard/server.ts'
 import { thinkServer } from './servers/think/server.ts'
+import { txtServer } from './servers/txt/server.ts'
 import type { ToolServer } from './tool-server.ts'
 
 /** Every server of the environment, in the order in which their tools are listed. */
-export const toolServers: readonly ToolServer[] = [thinkServer, guardServer]
+export const toolServers: readonly ToolServer[] = [csvServer, txtServer, thinkServer, guardServer]
 
 /** Other names that a server answers to. */
 export const serverAliases: Readonly<Record<string, string>> = { 'browseruse-server': 'browser-server' }

@@ -1,0 +1,76 @@
+import { z } from 'zod'
+import { defineTool, type ServerTool, type ServerToolContext } from '../tool-server.ts'
+
+/** The largest document that is read. */
+const maxBytes = 50 * 2 ** 20
+
+export const filePath = z
+  .string()
+  .min(1)
+  .max(4_096)
+  .describe('Path of the file in the workspace, such as "report.pdf" or "/workspace/report.pdf".')
+
+export const outputFormat = z
+  .enum(['markdown', 'json', 'text'])
+  .default('markdown')
+  .describe('"json" answers with everything that was read as one JSON object.')
+
+export const offsetOf = (unit: string) =>
+  z.int().min(0).default(0).describe(`How many ${unit} to skip. An answer that is not the end says with which offset to continue.`)
+
+/** What every answer about a document says of its place in the whole. */
+export const placeFields = {
+  format: z.enum(['markdown', 'json', 'text']),
+  offset: z.int(),
+  total: z.int(),
+  nextOffset: z.int().nullable(),
+  notices: z.array(z.string()),
+}
+
+interface Place {
+  readonly format: 'markdown' | 'json' | 'text'
+  readonly offset: number
+  readonly total: number
+  readonly nextOffset: number | null
+  readonly notices: readonly string[]
+}
+
+/** Reads a file of the workspace with the parser `./parse` beside the module at `moduleUrl`, in the parser jail. */
+export async function readDocument(
+  path: string,
+  moduleUrl: string,
+  options: object,
+  context: ServerToolContext,
+): Promise<Record<string, unknown>> {
+  const bytes = await context.workspace.get(path, maxBytes, context.signal)
+  const parser = new URL(moduleUrl.endsWith('.ts') ? './parse.ts' : './parse.js', moduleUrl)
+  const file = JSON.stringify(path.slice(0, 200))
+  return (await context.parsers.parse(parser, bytes, { file, ...options }, context.signal)) as Record<string, unknown>
+}
+
+/** The text of an answer: its content, what is odd about it, and how to continue. As JSON it is the whole output. */
+export function toAnswer(output: Place, unit: string, content: string): string {
+  if (output.format === 'json') {
+    const { format: _, ...facts } = output
+    return JSON.stringify(facts)
+  }
+  const lines = [...output.notices]
+  if (output.total === 0) lines.push(`There are no ${unit}.`)
+  else if (output.nextOffset !== null) {
+    lines.push(`${unit} ${output.offset + 1} to ${output.nextOffset} of ${output.total}; continue with offset ${output.nextOffset}.`)
+  }
+  return [content, ...lines.map((line) => `[${line}]`)].filter((part) => part !== '').join('\n\n')
+}
+
+/** The tool that says what a server reads. */
+export function listSupportedFormats(formats: Readonly<Record<string, string>>): ServerTool {
+  const output = z.object({ formats: z.array(z.object({ extension: z.string(), description: z.string() })) })
+  return defineTool({
+    name: 'list_supported_formats',
+    description: 'Lists the file formats that this server reads. The content of a file decides, not its extension.',
+    input: z.object({}),
+    output,
+    call: async () => ({ formats: Object.entries(formats).map(([extension, description]) => ({ extension, description })) }),
+    toText: (answer) => answer.formats.map(({ extension, description }) => `${extension}: ${description}`).join('\n'),
+  })
+}

@@ -1,0 +1,49 @@
+import { Unreadable } from './unreadable.ts'
+
+export type FileKind = 'text' | 'pdf' | 'docx' | 'pptx' | 'xlsx' | 'archive' | 'office97' | 'encrypted' | 'image' | 'binary'
+
+const signatures: readonly (readonly [FileKind, string])[] = [
+  ['image', '\x89PNG'],
+  ['image', '\xff\xd8\xff'],
+  ['image', 'GIF8'],
+  ['binary', '\x1f\x8b'],
+  ['binary', '\x7fELF'],
+  ['binary', 'RIFF'],
+  ['binary', 'OggS'],
+  ['binary', 'ID3'],
+  ['binary', 'SQLite format 3'],
+]
+
+/** What a file is by its bytes; its name may say something else. */
+export function fileKind(bytes: Buffer): FileKind {
+  const start = bytes.toString('latin1', 0, 1024)
+  if (start.startsWith('PK\x03\x04') || start.startsWith('PK\x05\x06')) {
+    if (bytes.includes('word/document')) return 'docx'
+    if (bytes.includes('ppt/presentation')) return 'pptx'
+    return bytes.includes('xl/workbook') ? 'xlsx' : 'archive'
+  }
+  if (start.startsWith('\xd0\xcf\x11\xe0')) return bytes.includes(Buffer.from('EncryptedPackage', 'utf16le')) ? 'encrypted' : 'office97'
+  if (start.includes('%PDF-')) return 'pdf'
+  return signatures.find(([, signature]) => start.startsWith(signature))?.[0] ?? 'text'
+}
+
+const remedies: Readonly<Record<FileKind, string>> = {
+  text: 'is plain text: read it with extract_text_content',
+  pdf: 'is a PDF: read it with convert_document_to_markdown',
+  docx: 'is a Word document: read it with extract_docx_content',
+  pptx: 'is a PowerPoint presentation: read it with extract_pptx_content',
+  xlsx: 'is an Excel workbook: read it with extract_csv_content',
+  archive: 'is a ZIP archive that is no Office file: unpack it in the terminal',
+  office97: 'is in the format of Office 97 to 2003, which is not read here: convert it to .docx, .pptx or .xlsx',
+  encrypted: 'is encrypted with a password: ask for a copy without one',
+  image: 'is an image, not a document',
+  binary: 'is a binary file, not a document',
+}
+
+/** Refuses an empty file, and one that is of none of these kinds. Returns the kind. */
+export function expectKind(file: string, bytes: Buffer, kinds: readonly FileKind[]): FileKind {
+  if (bytes.length === 0) throw new Unreadable(`${file} is empty: it has 0 bytes.`)
+  const kind = fileKind(bytes)
+  if (!kinds.includes(kind)) throw new Unreadable(`${file} ${remedies[kind]}.`)
+  return kind
+}

@@ -1,0 +1,22 @@
+/** A document that cannot be read as asked. Its message is a whole sentence for the model, with what to do instead. */
+export class Unreadable extends Error {
+  override readonly name = 'Unreadable'
+}
+
+/** Calls a foreign reader. What it throws at a damaged file becomes a sentence that names the file. */
+export async function readWith<Value>(file: string, format: string, reader: () => Value | Promise<Value>): Promise<Value> {
+  try {
+    return await reader()
+  } catch (error) {
+    if (error instanceof Unreadable) throw error
+    const reason = error instanceof RangeError ? 'its parts are nested too deeply or are too large' : firstLine(error)
+    throw new Unreadable(
+      `${file} could not be read as ${format}: ${reason}. It is damaged; try another copy, or look at its bytes in the terminal.`,
+    )
+  }
+}
+
+function firstLine(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error)
+  return message.split('\n', 1)[0]!.trim().replace(/\.$/, '').slice(0, 200) || 'its structure is not valid'
+}

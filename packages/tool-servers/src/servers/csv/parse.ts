@@ -1,0 +1,124 @@
+import { type CellObject, read, type WorkSheet } from '@e965/xlsx'
+import { parse as parseCsv } from 'csv-parse/sync'
+import { openArchive, toStoredArchive } from '../../documents/archive.ts'
+import { decodeText } from '../../documents/decode-text.ts'
+import { expectKind } from '../../documents/file-kind.ts'
+import { readWith, Unreadable } from '../../documents/unreadable.ts'
+import { TableCollector, type TablePage, type TablePageOptions } from './table-page.ts'
+
+export interface CsvOptions extends TablePageOptions {
+  /** The file as messages name it. */
+  readonly file: string
+  readonly encoding: string | null
+  readonly delimiter: string | null
+  /** Of a workbook; the first where null. */
+  readonly sheet: string | null
+}
+
+export interface CsvDocument extends TablePage {
+  readonly encoding: string | null
+  readonly delimiter: string | null
+  readonly sheet: string | null
+  readonly sheets: readonly string[]
+  readonly notices: readonly string[]
+}
+
+/** One page of a delimited text or of a workbook's sheet. */
+export default async function parse(input: Uint8Array, options: CsvOptions): Promise<CsvDocument> {
+  const bytes = Buffer.from(input.buffer, input.byteOffset, input.byteLength)
+  const kind = expectKind(options.file, bytes, ['text', 'xlsx'])
+  return kind === 'xlsx' ? parseWorkbook(bytes, options) : parseText(bytes, options)
+}
+
+async function parseText(bytes: Buffer, options: CsvOptions): Promise<CsvDocument> {
+  const { text, encoding, notices } = decodeText(options.file, bytes, options.encoding)
+  const delimiter = options.delimiter === '\\t' ? '\t' : (options.delimiter ?? detectDelimiter(text))
+  const facts = { encoding, delimiter, sheet: null, sheets: [] }
+  try {
+    return { ...collectRecords(text, delimiter, '"', options), ...facts, notices }
+  } catch (error) {
+    if ((error as { code?: string }).code !== 'CSV_QUOTE_NOT_CLOSED') throw error
+    const unquoted = collectRecords(text, delimiter, false, options)
+    return { ...unquoted, ...facts, notices: [...notices, 'A quotation mark is never closed, so quotation marks are read as text.'] }
+  }
+}
+
+function collectRecords(text: string, delimiter: string, quote: string | false, options: CsvOptions): TablePage {
+  const collector = new TableCollector(options)
+  parseCsv(text, {
+    delimiter,
+    quote,
+    relax_column_count: true,
+    relax_quotes: true,
+    skip_empty_lines: true,
+    on_record: (record: string[]) => {
+      collector.add(record)
+      return null
+    },
+  })
+  return collector.page(options.file)
+}
+
+const delimiters = [',', '\t', ';', '|'] as const
+
+/** The delimiter that splits most of the first lines into equally many cells. */
+function detectDelimiter(text: string): string {
+  const sample = text.slice(0, 64 * 1024).replace(/"[^"]*"/g, '')
+  const lines = sample.split(/\r\n|\r|\n/, 50).filter((line) => line !== '')
+  const agreement = (delimiter: string) => {
+    const counts = lines.map((line) => line.split(delimiter).length - 1)
+    return counts[0] === 0 ? 0 : counts.filter((count) => count === counts[0]).length + Math.min(0.9, counts[0]! / 100)
+  }
+  return delimiters.reduce((best, one) => (agreement(one) > agreement(best) ? one : best))
+}
+
+async function parseWorkbook(bytes: Buffer, options: CsvOptions): Promise<CsvDocument> {
+  const { parts } = openArchive(options.file, bytes)
+  const workbook = await readWith(options.file, 'XLSX', () =>
+    read(toStoredArchive(parts), { type: 'buffer', dense: true, nodim: true, cellDates: true, UTC: true, sheets: options.sheet ?? 0 }),
+  )
+  const sheet = options.sheet ?? workbook.SheetNames[0]
+  if (sheet === undefined) throw new Unreadable(`${options.file} has no sheets.`)
+  if (!workbook.SheetNames.includes(sheet)) {
+    throw new Unreadable(
+      `${options.file} has no sheet "${sheet.slice(0, 100)}"; it has ${workbook.SheetNames.map((name) => `"${name}"`)
+        .join(', ')
+        .slice(0, 1_000)}.`,
+    )
+  }
+  const collector = new TableCollector(options)
+  const worksheet = workbook.Sheets[sheet]
+  for (const row of worksheet === undefined ? [] : rowsOf(worksheet)) collector.add(row)
+  return {
+    ...collector.page(options.file),
+    encoding: null,
+    delimiter: null,
+    sheet,
+    sheets: workbook.SheetNames,
+    notices: worksheet === undefined ? [`Sheet "${sheet}" is a chart or is damaged; it has no cells.`] : [],
+  }
+}
+
+/** Rows that have a cell. A sheet may claim a million rows and have cells in two. */
+function* rowsOf(worksheet: WorkSheet): Generator<string[]> {
+  const rows = (worksheet['!data'] ?? []) as (CellObject | undefined)[][]
+  for (const index of Object.keys(rows)) {
+    const row = rows[Number(index)]
+    if (row !== undefined && row.length > 0) yield Array.from(row, toText)
+  }
+}
+
+/** The value that the workbook's program saved; formulas are not computed here. */
+function toText(cell: CellObject | undefined): string {
+  if (cell === undefined) return ''
+  if (cell.t === 'e') return String(cell.w ?? '#ERROR')
+  if (cell.v === undefined || cell.v === '') return cell.f === undefined ? '' : `=${cell.f}`
+  if (cell.v instanceof Date) {
+    if (Number.isNaN(cell.v.getTime())) return String(cell.w ?? '')
+    return cell.v
+      .toISOString()
+      .replace(/(T00:00:00)?\.\d+Z$/, '')
+      .replace('T', ' ')
+  }
+  return String(cell.v)
+}

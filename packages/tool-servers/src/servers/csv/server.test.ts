@@ -1,0 +1,145 @@
+import { utils, write } from '@e965/xlsx'
+import { expect, test } from 'vitest'
+import { buildZip } from '../../testing/build-zip.ts'
+import { readFile } from '../../testing/read-file.ts'
+import { csvServer } from './server.ts'
+
+const read = (bytes: Uint8Array | string, settings = {}, path?: string) => readFile(csvServer, bytes, settings, path)
+const plain = { include_statistics: false }
+
+test('a table becomes Markdown with statistics of its columns', async () => {
+  const { text } = await read('city,people\nUlm,126000\n"Bonn, on Rhine",336000\nUlm,\n')
+  expect(text).toBe(
+    [
+      '| city | people |\n| --- | --- |\n| Ulm | 126000 |\n| Bonn, on Rhine | 336000 |\n| Ulm |  |',
+      'Statistics:\n- city: 3 filled, 0 empty; 2 different, most often "Ulm" (2 times)\n- people: 2 filled, 1 empty; mean 231000, standard deviation 148492.424049, minimum 126000, quartiles 178500, 231000, 283500, maximum 336000',
+    ].join('\n\n'),
+  )
+})
+
+test.each([
+  ['a;b\n1,5;2\n3,5;4', ';'],
+  ['a\tb\n1\t2', '\t'],
+  ['a|b|c\n1|2|3', '|'],
+  ['only\none\ncolumn', ','],
+])('the delimiter of %j is detected', async (text, delimiter) => {
+  expect((await read(text, plain)).output).toMatchObject({ delimiter })
+})
+
+test('encoding and delimiter can be named', async () => {
+  expect((await read(Buffer.from('n\xe4me#x\n\xfc#1', 'latin1'), { ...plain, encoding: 'latin-1', delimiter: '#' })).output).toMatchObject({
+    columns: ['näme', 'x'],
+    rows: [['ü', '1']],
+  })
+  expect((await read(Buffer.from('\ufeffa,b\n1,2', 'utf16le'), plain)).output).toMatchObject({ encoding: 'utf-16le', rows: [['1', '2']] })
+})
+
+test('rows come in pages, and statistics are over all of them', async () => {
+  const text = `n\n${Array.from({ length: 25 }, (_, index) => index).join('\n')}`
+  const page = await read(text, { max_rows: 10, offset: 10 })
+  expect(page.output).toMatchObject({ offset: 10, total: 25, nextOffset: 20, rows: expect.arrayContaining([['10'], ['19']]) })
+  expect(page.text).toContain('[Rows 11 to 20 of 25; continue with offset 20.]')
+  expect(page.text).toContain('Statistics of all 25 rows:\n- n: 25 filled, 0 empty; mean 12,')
+  await expect(read(text, { offset: 25 })).rejects.toThrow('Offset 25 is behind the end of "file", which has 25 rows.')
+})
+
+test('131,072 columns come in pages of columns', async () => {
+  const wide = `${Array.from({ length: 131_072 }, (_, index) => `c${index}`).join(',')}\n${'1,'.repeat(131_071)}2`
+  const { text, output } = await read(wide, { column_offset: 131_000 })
+  expect(output).toMatchObject({ totalColumns: 131_072, nextColumnOffset: null, rows: [[...Array(71).fill('1'), '2']] })
+  expect(text).toContain('[Columns 131001 to 131072 of 131072.]')
+  expect((await read(wide, plain)).text).toContain('[Columns 1 to 100 of 131072; continue with column_offset 100.]')
+})
+
+test('a page ends before it is too long, and a long cell is cut', async () => {
+  const text = `n\n${Array.from({ length: 100 }, () => 'x'.repeat(5_000)).join('\n')}`
+  const page = await read(text, plain)
+  expect(page.text.length).toBeLessThan(45_000)
+  expect(page.text).toContain('… (3000 more characters)')
+  expect(page.output['nextOffset']).toBeGreaterThan(0)
+})
+
+test('histograms are drawn as text on demand', async () => {
+  const { text } = await read('n\n1\n1\n1\n11', { generate_visualizations: true, include_statistics: false })
+  expect(text).toContain(`  1 to 2: ${'#'.repeat(40)} 3\n`)
+  expect(text).toContain('  10 to 11: ############## 1')
+})
+
+test('ragged rows, empty lines, loose quotes and a quote that never ends are read', async () => {
+  expect((await read('a,b\n1\n\n1,2,3\nx "y" z,2', plain)).output).toMatchObject({
+    columns: ['a', 'b', 'column 3'],
+    rows: [['1'], ['1', '2', '3'], ['x "y" z', '2']],
+  })
+  const unclosed = await read('a,b\n1,"open\n2,3', plain)
+  expect(unclosed.output).toMatchObject({
+    rows: [
+      ['1', '"open'],
+      ['2', '3'],
+    ],
+  })
+  expect(unclosed.text).toContain('[A quotation mark is never closed')
+})
+
+test('a header alone, and NUL bytes, are a table too', async () => {
+  expect((await read('a,b\n')).text).toBe('| a | b |\n| --- | --- |\n\n[There are no Rows.]')
+  expect((await read('a,b\n1,\0\n', plain)).output).toMatchObject({ rows: [['1', '\ufffd']] })
+})
+
+test('a workbook is read sheet by sheet, formulas with the value that was saved', async () => {
+  const one = utils.aoa_to_sheet(
+    [
+      ['name', 'score', 'day'],
+      ['Ann', 3.5, new Date(Date.UTC(2024, 1, 29))],
+      ['Bob', null, true],
+    ],
+    { UTC: true },
+  )
+  one['B3'] = { t: 'n', f: 'SUM(B2:B2)', v: 3.5 }
+  one['D2'] = { t: 'e', v: 0x07, w: '#DIV/0!' }
+  one['!ref'] = 'A1:D3'
+  const two = utils.aoa_to_sheet([['x'], [1]])
+  const bytes = write(
+    { SheetNames: ['One', 'Two'], Sheets: { One: one, Two: two } },
+    { type: 'buffer', bookType: 'xlsx', compression: true },
+  )
+  const first = await read(bytes, plain)
+  expect(first.output).toMatchObject({
+    columns: ['name', 'score', 'day', 'column 4'],
+    rows: [
+      ['Ann', '3.5', '2024-02-29', '#DIV/0!'],
+      ['Bob', '3.5', 'true'],
+    ],
+  })
+  expect(first.text).toContain('[Sheet "One" of "One", "Two".]')
+  expect((await read(bytes, { ...plain, sheet: 'Two' })).output).toMatchObject({ columns: ['x'], rows: [['1']] })
+  await expect(read(bytes, { sheet: 'Three' })).rejects.toThrow('has no sheet "Three"; it has "One", "Two".')
+})
+
+test('a sheet that claims all cells of Excel costs only the cells that it has', async () => {
+  const bytes = workbook(
+    '<dimension ref="A1:XFD1048576"/><sheetData><row r="1"><c r="A1"><v>1</v></c></row><row r="1048576"><c r="XFD1048576"><v>2</v></c></row></sheetData>',
+  )
+  expect((await read(bytes, plain)).output).toMatchObject({ total: 1, totalColumns: 16_384 })
+})
+
+test('what is no table is named for what it is', async () => {
+  await expect(read('')).rejects.toThrow('is empty')
+  await expect(read('%PDF-1.7', {}, 'a.csv')).rejects.toThrow('"a.csv" is a PDF: read it with convert_document_to_markdown.')
+  await expect(read(buildZip({ 'a.xml': '<a/>' }), {}, 'a.xlsx')).rejects.toThrow('is a ZIP archive that is no Office file')
+  await expect(read(buildZip({ 'xl/workbook.xml': Buffer.alloc(2 ** 24) }))).rejects.toThrow('100 times its size')
+})
+
+function workbook(sheet: string): Buffer {
+  const main = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+  const relations = 'http://schemas.openxmlformats.org/officeDocument/2006/relationships'
+  const rels = (target: string, type: string) =>
+    `<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="rId1" Type="${relations}/${type}" Target="${target}"/></Relationships>`
+  return buildZip({
+    '[Content_Types].xml':
+      '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Override PartName="/xl/workbook.xml" ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"/><Override PartName="/xl/worksheets/sheet1.xml" ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"/></Types>',
+    '_rels/.rels': rels('xl/workbook.xml', 'officeDocument'),
+    'xl/workbook.xml': `<workbook ${main} xmlns:r="${relations}"><sheets><sheet name="One" sheetId="1" r:id="rId1"/></sheets></workbook>`,
+    'xl/_rels/workbook.xml.rels': rels('worksheets/sheet1.xml', 'worksheet'),
+    'xl/worksheets/sheet1.xml': `<worksheet ${main}>${sheet}</worksheet>`,
+  })
+}

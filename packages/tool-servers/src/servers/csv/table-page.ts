@@ -1,0 +1,183 @@
+import { refuseBehindEnd } from '../../documents/page.ts'
+
+export interface TablePageOptions {
+  readonly offset: number
+  readonly maxRows: number
+  readonly columnOffset: number
+  readonly includeStatistics: boolean
+  readonly histograms: boolean
+}
+
+export interface ColumnStatistics {
+  readonly column: string
+  readonly filled: number
+  readonly empty: number
+  /** Of a column in which every filled cell is a number. */
+  readonly numbers: {
+    readonly mean: number
+    readonly standardDeviation: number | null
+    readonly minimum: number
+    readonly quartile1: number
+    readonly median: number
+    readonly quartile3: number
+    readonly maximum: number
+    readonly histogram: readonly { readonly from: number; readonly to: number; readonly rows: number }[]
+  } | null
+  /** Of another column. */
+  readonly texts: { readonly distinct: number; readonly mostFrequent: string; readonly occurrences: number } | null
+}
+
+export interface TablePage {
+  readonly columns: readonly string[]
+  readonly columnOffset: number
+  readonly totalColumns: number
+  readonly nextColumnOffset: number | null
+  readonly rows: readonly (readonly string[])[]
+  readonly offset: number
+  readonly total: number
+  readonly nextOffset: number | null
+  readonly statistics: readonly ColumnStatistics[]
+}
+
+/** Columns, characters of a page and characters of a cell that one answer shows. */
+export const tableLimits = { columns: 100, characters: 40_000, cell: 2_000, distinct: 10_000, bins: 10 } as const
+
+/** Collects one page of a table, and statistics over all its rows, while rows come by. The first row names the columns. */
+export class TableCollector {
+  readonly #options: TablePageOptions
+  #columns: string[] | null = null
+  #totalColumns = 0
+  #total = 0
+  #characters = 0
+  #isPageFull = false
+  readonly #rows: string[][] = []
+  readonly #collectors: ColumnCollector[] = []
+
+  constructor(options: TablePageOptions) {
+    this.#options = options
+  }
+
+  add(row: readonly string[]): void {
+    this.#totalColumns = Math.max(this.#totalColumns, row.length)
+    const start = this.#options.columnOffset
+    const cells = row.slice(start, start + tableLimits.columns)
+    if (this.#columns === null) {
+      this.#columns = cells.map(shorten)
+      return
+    }
+    const index = this.#total
+    this.#total += 1
+    if (this.#options.includeStatistics || this.#options.histograms) this.#count(cells)
+    if (index < this.#options.offset || this.#isPageFull) return
+    const shown = cells.map(shorten)
+    this.#characters += shown.reduce((sum, cell) => sum + cell.length + 3, 0)
+    if (this.#rows.length > 0 && this.#characters > tableLimits.characters) this.#isPageFull = true
+    else this.#rows.push(shown)
+    if (this.#rows.length >= this.#options.maxRows) this.#isPageFull = true
+  }
+
+  page(file: string): TablePage {
+    const { offset, columnOffset } = this.#options
+    refuseBehindEnd(file, offset, this.#total, 'rows')
+    refuseBehindEnd(file, columnOffset, this.#totalColumns, 'columns')
+    const width = Math.min(tableLimits.columns, this.#totalColumns - columnOffset)
+    const columns = Array.from({ length: width }, (_, index) => this.#columns?.[index] || `column ${columnOffset + index + 1}`)
+    const nextColumn = columnOffset + width
+    const nextRow = offset + this.#rows.length
+    return {
+      columns,
+      columnOffset,
+      totalColumns: this.#totalColumns,
+      nextColumnOffset: nextColumn < this.#totalColumns ? nextColumn : null,
+      rows: this.#rows,
+      offset,
+      total: this.#total,
+      nextOffset: nextRow < this.#total ? nextRow : null,
+      statistics: this.#collectors
+        .slice(0, width)
+        .map((one, index) => one.statistics(columns[index]!, this.#total, this.#options.histograms)),
+    }
+  }
+
+  #count(cells: readonly string[]): void {
+    for (const [index, cell] of cells.entries()) {
+      this.#collectors[index] ??= new ColumnCollector()
+      this.#collectors[index].add(cell.trim())
+    }
+  }
+}
+
+function shorten(cell: string): string {
+  if (cell.length <= tableLimits.cell) return cell
+  return `${cell.slice(0, tableLimits.cell)}… (${cell.length - tableLimits.cell} more characters)`
+}
+
+class ColumnCollector {
+  #filled = 0
+  #isNumeric = true
+  #numbers: number[] = []
+  readonly #texts = new Map<string, number>()
+
+  add(cell: string): void {
+    if (cell === '') return
+    this.#filled += 1
+    if (this.#isNumeric && isNumber(cell)) this.#numbers.push(Number(cell))
+    else {
+      this.#isNumeric = false
+      this.#numbers = []
+    }
+    const key = cell.slice(0, 200)
+    const count = this.#texts.get(key)
+    if (count !== undefined || this.#texts.size < tableLimits.distinct) this.#texts.set(key, (count ?? 0) + 1)
+  }
+
+  statistics(column: string, total: number, histograms: boolean): ColumnStatistics {
+    const facts = { column, filled: this.#filled, empty: total - this.#filled }
+    if (this.#filled === 0) return { ...facts, numbers: null, texts: null }
+    if (this.#isNumeric) return { ...facts, numbers: describeNumbers(this.#numbers, histograms), texts: null }
+    const [mostFrequent, occurrences] = [...this.#texts].reduce((best, one) => (one[1] > best[1] ? one : best))
+    return { ...facts, numbers: null, texts: { distinct: this.#texts.size, mostFrequent, occurrences } }
+  }
+}
+
+function isNumber(cell: string): boolean {
+  return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?$/i.test(cell) && Number.isFinite(Number(cell))
+}
+
+function describeNumbers(numbers: readonly number[], histograms: boolean): NonNullable<ColumnStatistics['numbers']> {
+  const sorted = Float64Array.from(numbers).sort()
+  const minimum = sorted[0]!
+  const maximum = sorted.at(-1)!
+  const mean = sorted.reduce((sum, value) => sum + value / sorted.length, 0)
+  const squares = sorted.reduce((sum, value) => sum + (value - mean) ** 2, 0)
+  return {
+    mean: round(mean),
+    standardDeviation: sorted.length < 2 ? null : round(Math.sqrt(squares / (sorted.length - 1))),
+    minimum,
+    quartile1: round(quantile(sorted, 0.25)),
+    median: round(quantile(sorted, 0.5)),
+    quartile3: round(quantile(sorted, 0.75)),
+    maximum,
+    histogram: histograms ? histogram(sorted, minimum, maximum) : [],
+  }
+}
+
+function quantile(sorted: Float64Array, share: number): number {
+  const position = (sorted.length - 1) * share
+  const below = sorted[Math.floor(position)]!
+  return below + (sorted[Math.ceil(position)]! - below) * (position - Math.floor(position))
+}
+
+function histogram(sorted: Float64Array, minimum: number, maximum: number) {
+  if (minimum === maximum) return [{ from: minimum, to: maximum, rows: sorted.length }]
+  const width = (maximum - minimum) / tableLimits.bins
+  if (!Number.isFinite(width)) return []
+  const counts = Array<number>(tableLimits.bins).fill(0)
+  for (const value of sorted) counts[Math.min(tableLimits.bins - 1, Math.floor((value - minimum) / width))]! += 1
+  return counts.map((rows, bin) => ({ from: round(minimum + bin * width), to: round(minimum + (bin + 1) * width), rows }))
+}
+
+/** Twelve digits, so that sums of decimal fractions read as they were written. A number too large for JSON becomes the largest. */
+function round(value: number): number {
+  return Math.max(-Number.MAX_VALUE, Math.min(Number.MAX_VALUE, Number(value.toPrecision(12))))
+}

@@ -1,0 +1,26 @@
+import { decodeText } from '../../documents/decode-text.ts'
+import { expectKind } from '../../documents/file-kind.ts'
+import { type Page, pageOfText } from '../../documents/page.ts'
+
+export interface TextOptions {
+  /** The file as messages name it. */
+  readonly file: string
+  readonly encoding: string | null
+  readonly offset: number
+  readonly limit: number
+}
+
+export interface TextDocument extends Page {
+  readonly encoding: string
+  readonly lines: number
+  readonly notices: readonly string[]
+}
+
+/** One page of a text in any encoding. */
+export default function parse(input: Uint8Array, { file, encoding, ...place }: TextOptions): TextDocument {
+  const bytes = Buffer.from(input.buffer, input.byteOffset, input.byteLength)
+  expectKind(file, bytes, ['text'])
+  const { text, ...facts } = decodeText(file, bytes, encoding)
+  const lines = text.split(/\r\n|\r|\n/).length - (/[\r\n]$/.test(text) ? 1 : 0)
+  return { ...pageOfText(file, text, place), ...facts, lines }
+}
