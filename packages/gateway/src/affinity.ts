@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { SessionRequest } from '@aworld-train/core'
-import { scanArrayMember } from './json/scan-members.ts'
+import { parseObject } from './json/parse-object.ts'
 
 const hashedCharacters = 4096
 
@@ -17,12 +17,9 @@ export function affinityOf({ rollout, attempt, maxKeptTurns }: SessionRequest, q
   return `${whole}.${digest.slice(0, 16)}`
 }
 
-/** The first message of the user in a body of Chat Completions, as it was written; '' where there is none. */
+/** The first message of the user in a body of Chat Completions; '' where there is none. */
 export function firstQuestion(body: Buffer): string {
-  const text = body.toString('latin1')
-  for (const [start, end] of scanArrayMember(text, 'messages') ?? []) {
-    const message = text.slice(start, end)
-    if (/"role"\s*:\s*"user"/.test(message)) return message
-  }
-  return ''
+  const { messages } = parseObject(body.toString('utf8'))
+  const question = Array.isArray(messages) && messages.find((message) => message?.role === 'user')
+  return question ? JSON.stringify(question) : ''
 }

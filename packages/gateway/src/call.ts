@@ -3,7 +3,6 @@ import type { Constraint, FinishReason, Message, ToolDefinition, Usage } from '@
 import type { Oddity } from './dialects/history-oddities.ts'
 import type { ResponseMemory } from './dialects/responses/memory.ts'
 import type { HttpFailure } from './failure.ts'
-import type { ItemText } from './stages/read-json-body.ts'
 
 /** Which tools a client wants called. The prompt names all tools whatever it says, or the next turn could not continue this one. */
 export interface ToolChoice {
@@ -133,16 +132,13 @@ export interface Dialect {
   readonly name: string
   /** Path behind `/v1`. */
   readonly path: string
-  /** The list of a request that holds the conversation so far. */
-  readonly historyField: string
   /** Header of every answer that names the request. */
   readonly requestIdHeader: string
   /**
    * Throws GATEWAY_BAD_REQUEST or GATEWAY_INPUT_UNSUPPORTED naming the field. `json` is the text that `body` was parsed
-   * from, and `memory` holds earlier answers that the request may refer to. Items of the history may be missing in `json`;
-   * `itemText` then gives the text of each.
+   * from, and `memory` holds earlier answers that the request may refer to.
    */
-  decode(body: unknown, json: string, memory: ResponseMemory, itemText?: ItemText): ModelCall
+  decode(body: unknown, json: string, memory: ResponseMemory): ModelCall
   encode(head: AnswerHead, completion: Completion): string
   createStream(head: AnswerHead): StreamEncoder
   /** An event that clients skip. */

@@ -19,7 +19,7 @@ export async function serveTokenCall({ options, active, progress }: ServedCall, 
   const { counters, gate, limits, models, pacer } = parts
   if (given && limits.maxBodyBytes === null && body.length > maxBodyBytes(given)) throw bodyTooLarge(maxBodyBytes(given))
   const run: RunWork = (work) => (body.length > largeBodyBytes ? pacer.run(session, active.signal, work) : work())
-  const call = await run(() => decode(dialect, body, agent.memory, agent.bodies))
+  const call = await run(() => decode(dialect, body, agent.memory))
   // Where only such models are served, the name is read here, with all the rest.
   const model = given ?? (chooseModel(models, agent, call.model ?? undefined) as TokenModel)
   observed.routed(model.name)

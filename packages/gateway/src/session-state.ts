@@ -10,7 +10,6 @@ import type { Model, ModelTable, TokenModel } from './models/model-table.ts'
 import { maxPromptBytes } from './models/size-limits.ts'
 import { createRecordTokens, type RecordTokens } from './pass-through/record-tokens.ts'
 import type { Recorder } from './pass-through/recorder.ts'
-import type { BodyMemory } from './stages/read-json-body.ts'
 
 /** What is known of one agent in one attempt. */
 export interface AgentState {
@@ -37,8 +36,6 @@ export interface AgentState {
   frozenCalls: number
   /** Answers that its later calls may refer to. */
   readonly memory: ResponseMemory
-  /** Its last request, of which the next one repeats the most. */
-  readonly bodies: BodyMemory
 }
 
 /** The answers of a chat engine in one record. */
@@ -116,7 +113,6 @@ export function createSessionState(request: SessionRequest, models: ModelTable):
       arrivals: 0,
       frozenCalls: 0,
       memory: createResponseMemory(),
-      bodies: { last: null },
     })
   }
   const { maxTokens = none, maxFrozenTokens = none, maxCost = none } = request

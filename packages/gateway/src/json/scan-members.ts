@@ -20,30 +20,16 @@ export function endOfString(text: string, start: number): number {
   return text.length
 }
 
-/** Where an array stands in a text, its brackets included, and its elements. */
-export interface ArraySpan {
-  readonly start: number
-  readonly end: number
-  readonly elements: readonly (readonly [number, number])[]
-}
-
 /**
- * The members of the object in `text`, without reading their values: strings are jumped over, so that a body costs as much as
- * it has strings, and so is the value `known`, whose end is known. Text that is no JSON object yields what looks like members,
+ * The members of the object in `text`, without reading their values. Text that is no JSON object yields what looks like members,
  * or nothing; it never throws. `text` may be bytes read as Latin-1: positions are those of the bytes then.
  */
-export function scanMembers(
-  text: string,
-  wanted: (name: string) => boolean,
-  known?: Pick<ArraySpan, 'start' | 'end'> | null,
-): MemberSpan[] {
+export function scanMembers(text: string, wanted: (name: string) => boolean): MemberSpan[] {
   const found: MemberSpan[] = []
-  const knownStart = known?.start ?? -1
   let depth = 0
   let name: string | null = null
   let start = -1
   for (let index = 0; index < text.length; index++) {
-    if (index === knownStart) index = known!.end
     const code = text.charCodeAt(index)
     if (code === quote) {
       const end = endOfString(text, index)
@@ -65,52 +51,4 @@ export function scanMembers(
     }
   }
   return found
-}
-
-/** The array that opens at `start`; `null` where it does not close. */
-function scanElements(text: string, start: number): ArraySpan | null {
-  const elements: [number, number][] = []
-  let depth = 0
-  let from = start + 1
-  let empty = true
-  for (let index = start; index < text.length; index++) {
-    const code = text.charCodeAt(index)
-    if (code === quote) {
-      index = endOfString(text, index) - 1
-      empty = false
-    } else if (code === 0x7b || code === 0x5b) {
-      if (depth++ > 0) empty = false
-    } else if (code === 0x2c && depth === 1) {
-      elements.push([from, index])
-      from = index + 1
-    } else if (code === 0x7d || code === 0x5d) {
-      if (--depth > 0) continue
-      if (!empty) elements.push([from, index])
-      return { start, elements, end: index + 1 }
-    } else if (depth === 1 && code > 0x20) empty = false
-  }
-  return null
-}
-
-/** As `findArrayMember`, of the array only its elements. */
-export function scanArrayMember(text: string, name: string): ArraySpan['elements'] | null {
-  return findArrayMember(text, name)?.elements ?? null
-}
-
-/** Where the last member `name` of an object stands, if that is an array; `null` where it is missing or another value. */
-export function findArrayMember(text: string, name: string): ArraySpan | null {
-  const key = JSON.stringify(name)
-  // The first place is most often the only one; where it is not the member, or not the last, every member is looked at.
-  const first = text.indexOf(key)
-  if (first < 0) return null
-  const only = text.slice(0, first).trimEnd()
-  if (only === '{' || (only.endsWith(',') && !/[{[]/.test(only.slice(only.indexOf('{') + 1)))) {
-    const colon = text.slice(first + key.length, first + key.length + 16).match(/^\s*:\s*\[/)
-    const found = colon && scanElements(text, first + key.length + colon[0].length - 1)
-    if (found && !text.includes(key, found.end)) return found
-  }
-  const span = scanMembers(text, (each) => each === name).at(-1)
-  if (!span) return null
-  const open = span.start + text.slice(span.start, span.end).search(/\S/)
-  return text[open] === '[' ? scanElements(text, open) : null
 }

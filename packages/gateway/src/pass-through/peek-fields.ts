@@ -1,4 +1,4 @@
-import { scanMembers } from '../json/scan-members.ts'
+import { parseObject } from '../json/parse-object.ts'
 
 /** Fields of a request that decide how it is passed on; `undefined` where one is missing or of another type. */
 export interface PeekedFields {
@@ -18,28 +18,7 @@ export interface PeekedFields {
 
 /** Fields by which vLLM 0.32 and SGLang 0.5 constrain decoding, whatever their value but null. */
 const grammars: ReadonlySet<string> = new Set(['structured_outputs', 'json_schema', 'regex', 'ebnf', 'structural_tag'])
-const names: ReadonlySet<string> = new Set([
-  'model',
-  'stream',
-  'max_tokens',
-  'max_completion_tokens',
-  'top_logprobs',
-  'n',
-  'tool_choice',
-  'response_format',
-])
-const isNamed = (name: string) => names.has(name) || isGrammar(name)
 const isGrammar = (name: string) => grammars.has(name) || name.startsWith('guided_')
-const none = Number.POSITIVE_INFINITY
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
 const member = (value: unknown, name: string): unknown => (value as Readonly<Record<string, unknown>> | null | undefined)?.[name]
 const isAmong = (choice: unknown) => member(choice, 'type') === 'allowed_tools'
 
@@ -53,34 +32,20 @@ function constrains(name: string, value: unknown): boolean {
   return isGrammar(name)
 }
 
-const limit = (value: unknown) => (typeof value === 'number' && value >= 1 ? Math.floor(value) : none)
+const limit = (value: unknown) => (typeof value === 'number' && value >= 1 ? Math.floor(value) : Number.POSITIVE_INFINITY)
 
-/** Reads a few scalars of a JSON body and parses nothing else; the last of equal names counts. */
+/** Reads the fields of a JSON body; none where it holds no object, which its server will say. */
 export function peekFields(body: Buffer): PeekedFields {
-  const fields: { -readonly [Name in keyof PeekedFields]: PeekedFields[Name] } = {}
-  let either = none
-  let other = none
-  let top = 0
-  let among = false
-  let constraints: Set<string> | null = null
-  for (const { name, start, end } of scanMembers(body.toString('latin1'), isNamed)) {
-    const value = parse(body.toString('utf8', start, end))
-    if (name === 'model') fields.model = typeof value === 'string' && value !== '' ? value : undefined
-    else if (name === 'stream') fields.stream = typeof value === 'boolean' ? value : undefined
-    else if (name === 'n') fields.n = typeof value === 'number' ? value : undefined
-    else if (name === 'top_logprobs') top = value === null ? 0 : Number.isFinite(value) ? (value as number) : Number.NaN
-    else if (name === 'max_tokens') either = limit(value)
-    else if (name === 'max_completion_tokens') other = limit(value)
-    else {
-      if (name === 'tool_choice') among = isAmong(value)
-      if (constrains(name, value)) constraints = (constraints ?? new Set()).add(name)
-      else constraints?.delete(name)
-    }
+  const fields = parseObject(body.toString('utf8'))
+  const { model, stream, n, top_logprobs: top = null, max_tokens, max_completion_tokens, tool_choice } = fields
+  const maxTokens = Math.min(limit(max_tokens), limit(max_completion_tokens))
+  return {
+    model: typeof model === 'string' && model !== '' ? model : undefined,
+    stream: typeof stream === 'boolean' ? stream : undefined,
+    n: typeof n === 'number' ? n : undefined,
+    ...(Number.isFinite(maxTokens) && { maxTokens }),
+    ...(top !== null && top !== 0 && { topLogprobs: Number.isFinite(top) ? (top as number) : Number.NaN }),
+    ...(isAmong(tool_choice) && { choosesAmong: true }),
+    ...(Object.entries(fields).some(([name, value]) => constrains(name, value)) && { constrained: true }),
   }
-  const maxTokens = Math.min(either, other)
-  if (maxTokens !== none) fields.maxTokens = maxTokens
-  if (top !== 0) fields.topLogprobs = top
-  if (among) fields.choosesAmong = true
-  if (constraints && constraints.size > 0) fields.constrained = true
-  return fields
 }

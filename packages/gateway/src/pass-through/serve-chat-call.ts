@@ -160,7 +160,7 @@ async function recordBroken(served: ServedCall, options: RecordAnswerOptions): P
   }
 }
 
-/** A call to an engine that renders on its own side. Chat Completions pass through unparsed; other dialects are translated. */
+/** A call to an engine that renders on its own side. Chat Completions pass through as they are; other dialects are translated. */
 export async function serveChatCall(served: ServedCall, model: ChatModelRoute, fields: PeekedFields): Promise<void> {
   const { dialect, body, response } = served.options
   if (dialect !== chatCompletions) return askEngine(served, model, translateCall(served, model))

@@ -8,7 +8,6 @@ import { createStream, encodeStreamFailure } from './encode-stream.ts'
 export const chatCompletions: Dialect = {
   name: 'chat-completions',
   path: '/chat/completions',
-  historyField: 'messages',
   requestIdHeader: 'x-request-id',
   decode: decodeRequest,
   encode: encodeResponse,

@@ -1,6 +1,5 @@
 import type { Message, ToolDefinition } from '@aworld-train/protocol'
 import { badRequest } from '../../failure.ts'
-import type { ItemText } from '../../stages/read-json-body.ts'
 import { historyOddities } from '../history-oddities.ts'
 import { itemTexts, memberText } from '../member-text.ts'
 import { holdsOnly, readFormat } from '../read-constraint.ts'
@@ -72,7 +71,7 @@ function decodeStop(stop: unknown): string[] {
 }
 
 /** The texts of the messages that `json` holds, looked up when one is needed. */
-function messageTexts(json: string): ItemText {
+function messageTexts(json: string): (index: number) => string {
   let texts: readonly string[] | undefined
   return (index) => {
     texts ??= itemTexts(memberText(json, 'messages') ?? '[]')
@@ -81,14 +80,15 @@ function messageTexts(json: string): ItemText {
 }
 
 /** A Messages request as a model call. Fields it does not know have no effect and break nothing; `max_tokens` may be missing. */
-export function decodeRequest(value: unknown, json: string, memory: ResponseMemory, itemText = messageTexts(json)): MessagesCall {
+export function decodeRequest(value: unknown, json: string, memory: ResponseMemory): MessagesCall {
   const body = readObject(value, 'body')
   const given = readArray(body['messages'], 'messages')
   if (given.length === 0) throw badRequest('"messages" is empty; send at least one message.', 'messages')
   const thread = openThread(body, json, memory)
   const { system: givenSystem, tools: givenTools } = thread?.fields ?? body
   const system = decodeText(givenSystem, 'system')
-  const added = given.flatMap((message, index) => decodeMessage(message, `messages[${index}]`, () => itemText(index)))
+  const textOf = messageTexts(json)
+  const added = given.flatMap((message, index) => decodeMessage(message, `messages[${index}]`, () => textOf(index)))
   const messages = thread ? [...thread.messages, ...added] : added
   const tools = (givenTools === undefined || givenTools === null ? [] : readArray(givenTools, 'tools')).map((tool, index) =>
     decodeTool(tool, `tools[${index}]`),

@@ -8,7 +8,6 @@ import { createStream, encodeStreamFailure, pingEvent } from './encode-stream.ts
 export const messages: Dialect = {
   name: 'messages',
   path: '/messages',
-  historyField: 'messages',
   requestIdHeader: 'request-id',
   decode: decodeRequest,
   encode: encodeResponse,

@@ -54,7 +54,6 @@ test('the input of a call of another conversation is told to the policy as it wa
   const long = `{"role":"user","content":"${'x'.repeat(20_000)}"}`
   const history = [long, use('toolu_1', exotic), result('toolu_1')]
   await send(endpoint, body(history))
-  // The second request repeats what the first held, which is then not parsed again.
   await send(endpoint, body([...history, '{"role":"assistant","content":"Done."}', question]))
   const [first, second] = (await session.close())[0]!.turns
   expect(first!.messagesDelta[2]!.toolCalls![0]!.arguments).toBe(exotic)

@@ -13,7 +13,6 @@ const inOwnWords = (failure: HttpFailure): HttpFailure => (failure.param === 'me
 export const responses: Dialect = {
   name: 'responses',
   path: '/responses',
-  historyField: 'input',
   requestIdHeader: 'x-request-id',
   decode: decodeRequest,
   encode: encodeResponse,
