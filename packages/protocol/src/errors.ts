@@ -24,6 +24,10 @@ export const errorCatalogue = {
   TOOL_TIMEOUT: row('environment', true, 'Raise the timeout of the server, or make the tool answer sooner.'),
   TOOL_SERVER_DIED: row('environment', true, 'Read the stderr of the server; it has been replaced.'),
   TOOL_RESULT_INVALID: row('environment', false, 'Make the tool answer valid UTF-8 within the size limit.'),
+  LEASE_INVALID: row('environment', false, 'Correct the request; the field is named.'),
+  LEASE_UNKNOWN: row('environment', false, 'Open a lease for a new attempt; what the old one held is gone.'),
+  LEASE_CONFLICT: row('environment', false, 'Count attempts up, and ask for an attempt in the same words each time.'),
+  LEASE_LIMIT: row('environment', true, 'Close leases that have ended, or raise the number of leases of the server.'),
   GATEWAY_BAD_REQUEST: row('gateway', false, 'Correct the request.'),
   GATEWAY_UNAUTHORIZED: row(
     'gateway',

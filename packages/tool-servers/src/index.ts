@@ -1,3 +1,4 @@
+export { type EnvironmentServer, type EnvironmentServerOptions, openEnvironmentServer } from './host/open-environment-server.ts'
 export { type SettingKey, settingKeys, settingsTemplate } from './settings/keys.ts'
 export { type ModelSettings, modelService, modelSettings, openToolModel } from './settings/models.ts'
 export { readSettings, type Settings, type SettingsSource } from './settings/read-settings.ts'

@@ -1,0 +1,76 @@
+import { createPublicKey, type KeyObject } from 'node:crypto'
+import { type AuthInfo, OAuthError, OAuthErrorCode, type OAuthTokenVerifier } from '@modelcontextprotocol/server'
+import { jwtVerify, SignJWT } from 'jose'
+import { z } from 'zod'
+
+const issuer = 'aworld-train-environment'
+const skewSeconds = 30
+const longestToken = 4_096
+
+/** May open leases, and call tools without one. A rollout's token never has it. */
+export const leasesScope = 'leases'
+
+/** A rollout's token lives no longer. */
+export const longestLeaseMs = 3_600_000
+
+export interface TokenClaims {
+  /** Whose it is: rollout and attempt. */
+  readonly subject: string
+  /** The lease that it opens. */
+  readonly id: string
+  /** Families of tools, and `leases`. */
+  readonly scopes: readonly string[]
+  readonly lifetimeMs: number
+}
+
+export interface Tokens extends OAuthTokenVerifier {
+  mint(claims: TokenClaims): Promise<string>
+}
+
+/** Tokens of one server: Ed25519 signatures over claims, for `audience`, its URL, alone. */
+export function createTokens(key: KeyObject, audience: string): Tokens {
+  const publicKey = createPublicKey(key)
+  const Claims = z
+    .strictObject({
+      iss: z.literal(issuer),
+      aud: z.literal(audience),
+      sub: z.string().min(1),
+      jti: z.string().min(1),
+      scope: z.string(),
+      iat: z.int(),
+      exp: z.int(),
+      nbf: z.int().optional(),
+    })
+    .refine(({ iat }) => iat <= Date.now() / 1_000 + skewSeconds)
+    .refine(({ scope, iat, exp }) => scope.split(' ').includes(leasesScope) || (exp - iat) * 1_000 <= longestLeaseMs)
+
+  async function verify(token: string): Promise<AuthInfo> {
+    if (token.length > longestToken) throw new Error('too long')
+    const { payload } = await jwtVerify(token, publicKey, { algorithms: ['EdDSA'], issuer, audience, clockTolerance: skewSeconds })
+    // Claims that stand twice would be read in one of two ways.
+    const text = Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()
+    if (JSON.stringify(payload) !== text) throw new Error('not the JSON of what it says')
+    const { sub, jti, scope, exp } = Claims.parse(payload)
+    return { token, clientId: sub, scopes: scope.split(' '), expiresAt: exp, resource: new URL(audience), extra: { lease: jti } }
+  }
+
+  return {
+    mint: ({ subject, id, scopes, lifetimeMs }) =>
+      new SignJWT({ scope: scopes.join(' ') })
+        .setProtectedHeader({ alg: 'EdDSA' })
+        .setIssuer(issuer)
+        .setAudience(audience)
+        .setSubject(subject)
+        .setJti(id)
+        .setIssuedAt()
+        .setExpirationTime(new Date(Date.now() + lifetimeMs))
+        .sign(key),
+    // One answer for whatever is wrong; an error of another class would be answered with 500.
+    verifyAccessToken: (token) => verify(token).catch(() => Promise.reject(invalidToken())),
+  }
+}
+
+/** The answer to a token that opens nothing, whatever the reason. */
+export function invalidToken(): OAuthError {
+  return new OAuthError(OAuthErrorCode.InvalidToken, 'The token opens nothing here, or no longer.')
+}

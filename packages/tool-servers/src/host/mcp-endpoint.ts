@@ -1,0 +1,86 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { didYouMean } from '@aworld-train/core'
+import { toNodeHandler } from '@modelcontextprotocol/node'
+import { type AuthInfo, createMcpHandler, ProtocolError, ProtocolErrorCode, Server } from '@modelcontextprotocol/server'
+import type { Lease } from '../leases/lease.ts'
+import type { OfferedTool } from './offered-tools.ts'
+import { runTool, type ToolWorld } from './run-tool.ts'
+
+/** Who calls, and what may be called. */
+export interface Caller {
+  readonly auth: AuthInfo
+  readonly tools: readonly OfferedTool[]
+  /** Names a shell within the lease. */
+  readonly session: string
+  /** Opens the lease of a client that came without one, at its first call of a tool. */
+  lease(): Lease
+}
+
+export interface McpEndpoint {
+  handle(request: IncomingMessage, response: ServerResponse, caller: Caller): void
+  readonly calls: { readonly total: number; readonly errors: number }
+  close(): Promise<void>
+}
+
+export interface McpEndpointOptions {
+  readonly world: ToolWorld
+  /** Longest request, in bytes. */
+  readonly maxBodyBytes: number
+}
+
+/** MCP over streamable HTTP in both eras of the protocol; every request has a server of its own, and state only in its lease. */
+export function createMcpEndpoint({ world, maxBodyBytes }: McpEndpointOptions): McpEndpoint {
+  const calls = { total: 0, errors: 0 }
+  /** In the older era another request cancels a call, by the id that its client gave it. */
+  const running = new Map<string, AbortController>()
+
+  function createServer(caller: Caller): Server {
+    const server = new Server({ name: 'aworld-train-environment', version: '0.1.0' }, { capabilities: { tools: {} } })
+    server.setRequestHandler('tools/list', () => ({ tools: caller.tools.map(({ listing }) => listing) }))
+    server.setRequestHandler('tools/call', async ({ params }, { mcpReq }) => {
+      const offered = caller.tools.find(({ listing }) => listing.name === params.name)
+      if (!offered) {
+        const names = caller.tools.map(({ listing }) => listing.name)
+        const name = params.name.slice(0, 200)
+        throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool "${name}".${didYouMean(name, names)}`)
+      }
+      const lease = caller.lease()
+      const key = callKey(caller, mcpReq.id)
+      const cancel = new AbortController()
+      running.set(key, cancel)
+      calls.total++
+      try {
+        const signal = AbortSignal.any([mcpReq.signal, cancel.signal])
+        const result = await runTool({ offered, input: params.arguments, lease, session: caller.session, signal }, world)
+        if (result.isError) calls.errors++
+        return result
+      } catch (error) {
+        calls.errors++
+        throw error
+      } finally {
+        if (running.get(key) === cancel) running.delete(key)
+      }
+    })
+    server.setNotificationHandler('notifications/cancelled', ({ params }) => {
+      if (params.requestId !== undefined) running.get(callKey(caller, params.requestId))?.abort(new Error('The caller cancelled.'))
+    })
+    return server
+  }
+
+  const handler = createMcpHandler(({ authInfo }) => createServer(authInfo?.extra?.['caller'] as Caller), {
+    maxRequestBodySize: maxBodyBytes,
+  })
+  const serve = toNodeHandler(handler, { onerror: world.onError, maxRequestBodySize: maxBodyBytes })
+  return {
+    calls,
+    handle(request, response, caller) {
+      const auth = { ...caller.auth, extra: { ...caller.auth.extra, caller } }
+      void serve(Object.assign(request, { auth }), response)
+    },
+    close: () => handler.close(),
+  }
+}
+
+function callKey({ auth, session }: Caller, id: string | number): string {
+  return JSON.stringify([auth.extra?.['lease'], session, id])
+}

@@ -1,0 +1,237 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Outward, ParserJail, Sandbox, WorkspaceLimits } from '@aworld-train/core'
+import { discardBody, type HttpLimits, openHttpServer, type TlsIdentity } from '@aworld-train/http'
+import { type EnvironmentStatus, type LeaseAnswer, TrainError, toTrainError } from '@aworld-train/protocol'
+import {
+  type AuthInfo,
+  bearerAuthChallengeResponse,
+  localhostAllowedOrigins,
+  OAuthError,
+  OAuthErrorCode,
+  validateOriginHeader,
+  verifyBearerToken,
+} from '@modelcontextprotocol/server'
+import { readSigningKey } from '../access/signing-key.ts'
+import { createTokens, invalidToken, leasesScope, longestLeaseMs } from '../access/tokens.ts'
+import type { Lease } from '../leases/lease.ts'
+import { createLeaseRoutes, sendError, sendJson } from '../leases/lease-routes.ts'
+import { createLeaseTable } from '../leases/lease-table.ts'
+import type { ModelSettings } from '../settings/models.ts'
+import { serverAliases, toolServers } from '../table.ts'
+import { type ModelRole, type ToolServer, toolScopes } from '../tool-server.ts'
+import { type Caller, createMcpEndpoint } from './mcp-endpoint.ts'
+import { createOffer } from './offered-tools.ts'
+
+export interface EnvironmentServerOptions {
+  /** Defaults to loopback. */
+  readonly host?: string | undefined
+  /** 0 (the default) takes any free port. */
+  readonly port?: number | undefined
+  readonly tls?: TlsIdentity | undefined
+  /** Plain HTTP beyond loopback was asked for. */
+  readonly insecure?: boolean | undefined
+  /** Names beside those of loopback that requests may have in `Host` and pages in `Origin`. */
+  readonly allowedHosts?: readonly string[] | undefined
+  /** Where clients reach the MCP endpoint, behind a proxy for instance; tokens are for this address alone. Its own address and `/mcp` by default. */
+  readonly publicUrl?: string | undefined
+  /** Sandbox, parsers and outward calls stay the caller's to close. */
+  readonly sandbox: Sandbox
+  readonly parsers: ParserJail
+  readonly outward: Outward
+  readonly models?: Readonly<Partial<Record<ModelRole, ModelSettings>>> | undefined
+  /** Every server of the table by default. */
+  readonly servers?: readonly ToolServer[] | undefined
+  /** What a workspace has where its lease asks for nothing, and the most that one may ask for. */
+  readonly quota?: Partial<WorkspaceLimits> | undefined
+  /** PEM file of the key that signs tokens, made where there is none. Without it every token ends with the server. */
+  readonly keyFile?: string | undefined
+  /** How long the connection token lives; 30 days by default. */
+  readonly connectionTtlMs?: number | undefined
+  /** How long a rollout's token lives, and a lease that nobody calls; 30 minutes by default, an hour at most. */
+  readonly leaseTtlMs?: number | undefined
+  /** Open leases at one time; 1,024 by default. */
+  readonly maxLeases?: number | undefined
+  /** Longest time of one call; 600,000 by default. */
+  readonly callTimeoutMs?: number | undefined
+  /** Longest MCP request, in bytes; 4 MiB by default. */
+  readonly maxBodyBytes?: number | undefined
+  /** Largest file that may be put into a workspace; 64 MiB by default. */
+  readonly maxFileBytes?: number | undefined
+  /** Told of what no tool should throw. */
+  readonly onError?: ((error: Error) => void) | undefined
+}
+
+export interface EnvironmentServer {
+  /** Address of the MCP endpoint. */
+  readonly url: string
+  /** May open leases, and call tools without one. */
+  readonly connectionToken: string
+  status(): EnvironmentStatus
+  /** Frees the port, then ends every lease; resolves when their processes and files are gone. */
+  close(): Promise<void>
+}
+
+const limits: HttpLimits = {
+  maxSockets: 16_384,
+  maxHeaderBytes: 16 * 1024,
+  headersTimeoutMs: 30_000,
+  requestTimeoutMs: 300_000,
+  keepAliveTimeoutMs: 75_000,
+}
+
+const dayMs = 86_400_000
+/** What a client may call its session. */
+const longestSession = 1_024
+
+/**
+ * Serves tools over MCP at `/mcp`, each lease with a workspace of its own, and the leases at `/v1/leases`. Rejects with
+ * CONFIG_INVALID, as for an address beyond loopback without TLS, and with GATEWAY_PORT_IN_USE.
+ */
+export async function openEnvironmentServer(options: EnvironmentServerOptions): Promise<EnvironmentServer> {
+  const { sandbox, outward, models = {}, servers = toolServers, allowedHosts = [], leaseTtlMs = longestLeaseMs / 2 } = options
+  if (!(leaseTtlMs > 0 && leaseTtlMs <= longestLeaseMs))
+    throw new TrainError('CONFIG_INVALID', `leaseTtlMs is ${leaseTtlMs}; a rollout's token lives an hour at most.`)
+  const offer = createOffer(servers, serverAliases)
+  const leases = createLeaseTable({ sandbox, quota: options.quota ?? {}, ttlMs: leaseTtlMs, maxLeases: options.maxLeases ?? 1_024 })
+  const { onError = () => {}, callTimeoutMs = 600_000, maxBodyBytes = 4 * 2 ** 20, maxFileBytes = 64 * 2 ** 20 } = options
+  const world = { outward, parsers: options.parsers, models, callTimeoutMs, maxCalls: 256, onError }
+  const endpoint = createMcpEndpoint({ world, maxBodyBytes })
+  const key = readSigningKey(options.keyFile)
+  const listening = await openHttpServer({
+    what: 'The environment server',
+    host: options.host ?? '127.0.0.1',
+    port: options.port ?? 0,
+    tls: options.tls,
+    insecure: options.insecure,
+    allowedHosts,
+    limits,
+    portError: 'GATEWAY_PORT_IN_USE',
+    handle: (request, response) => void answer(request, response),
+  })
+  const url = options.publicUrl ?? `${listening.url}/mcp`
+  const tokens = createTokens(key, url)
+  const origins = [...localhostAllowedOrigins(), ...allowedHosts, new URL(url).hostname]
+  const scopesOf = (names: readonly string[] | undefined): string[] => {
+    const families = new Set(offer.tools(names).map(({ server }) => server.scope))
+    return toolScopes.filter((scope) => families.has(scope))
+  }
+  const connectionToken = await tokens.mint({
+    subject: 'connection',
+    id: 'connection',
+    scopes: [leasesScope, ...toolScopes],
+    lifetimeMs: options.connectionTtlMs ?? 30 * dayMs,
+  })
+  const routes = createLeaseRoutes({
+    leases,
+    maxFileBytes,
+    checkServers: offer.resolve,
+    async toAnswer(lease): Promise<LeaseAnswer> {
+      const { id, rollout, attempt } = lease
+      lease.use()()
+      const scopes = scopesOf(lease.servers && offer.resolve(lease.servers))
+      const token = await tokens.mint({ subject: `${rollout}.${attempt}`, id, scopes, lifetimeMs: leaseTtlMs })
+      const { tier, notices } = sandbox
+      return { version: 1, id, url, token, tier, notices: [...notices], expiresAt: lease.expiresAt }
+    },
+  })
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      const path = new URL(request.url ?? '/', 'http://environment').pathname.split('/').slice(1)
+      if (path[0] === 'health' && path.length === 1) return sendJson(response, 200, { status: 'ok' })
+      const origin = validateOriginHeader(request.headers.origin, origins)
+      if (!origin.ok) throw new TrainError('HOST_REFUSED', `${origin.message}; add its host to allowedHosts if that page may call tools.`)
+      const auth = await verifyBearerToken(request.headers.authorization, { verifier: tokens })
+      if (path[0] === 'mcp' && path.length === 1) return endpoint.handle(request, response, toCaller(request, auth))
+      if (!auth.scopes.includes(leasesScope)) throw new ScopeError(leasesScope)
+      if (path[0] === 'v1' && path[1] === 'leases') return await routes(request, response, path.slice(2))
+      if (path.join('/') === 'v1/status') return sendJson(response, 200, status())
+      throw new TrainError('LEASE_UNKNOWN', 'Served are /mcp, /v1/leases, /v1/status and /health.')
+    } catch (error) {
+      await refuse(request, response, error)
+    }
+  }
+
+  /** Throws for a lease that there is not, for servers that there are not, and for those that the token does not open. */
+  function toCaller(request: IncomingMessage, auth: AuthInfo): Caller {
+    const { mcp_servers: selection, session_id: session = '' } = request.headers
+    if (typeof session !== 'string' || session.length > longestSession)
+      throw new TrainError('LEASE_INVALID', `SESSION_ID is given twice, or is longer than ${longestSession} characters.`)
+    const lease = auth.scopes.includes(leasesScope) ? undefined : leases.find(String(auth.extra?.['lease']))
+    if (!lease && !auth.scopes.includes(leasesScope)) throw invalidToken()
+    const wanted = String(selection ?? '')
+      .split(',')
+      .map((name) => name.trim())
+      .filter(Boolean)
+    const names = wanted.length > 0 ? wanted : lease?.servers
+    const resolved = names && offer.resolve(names)
+    const closed = scopesOf(resolved).find((scope) => !auth.scopes.includes(scope))
+    if (wanted.length > 0 && closed !== undefined) throw new ScopeError(closed)
+    const tools = offer.tools(resolved).filter(({ server }) => auth.scopes.includes(server.scope))
+    return { auth, tools, session, lease: (): Lease => lease ?? leases.session(session) }
+  }
+
+  function status(): EnvironmentStatus {
+    return {
+      version: 1,
+      url,
+      tier: sandbox.tier,
+      notices: [...sandbox.notices],
+      servers: servers.map(({ name, tools, needs }) => ({
+        name,
+        tools: tools.map((tool) => tool.name),
+        missing: needs.filter(({ anyOf }) => !anyOf.some((name) => outward.hasService(name))).map(({ remedy }) => remedy),
+      })),
+      leases: leases.list().map(({ id, rollout, attempt, task, openedAt, expiresAt, running }) => ({
+        id,
+        rollout,
+        attempt,
+        task,
+        openedAt,
+        expiresAt,
+        running,
+      })),
+      calls: { ...endpoint.calls },
+    }
+  }
+
+  const reaper = setInterval(() => void leases.sweep().catch(onError), Math.min(leaseTtlMs / 4, 30_000))
+  reaper.unref()
+  return {
+    url,
+    connectionToken,
+    status,
+    async close() {
+      clearInterval(reaper)
+      const closed = listening.close()
+      await leases.close()
+      await endpoint.close()
+      listening.server.closeAllConnections()
+      await closed
+    },
+  }
+}
+
+/** A token that is right, and does not open what was asked for. */
+class ScopeError extends OAuthError {
+  readonly scope: string
+
+  constructor(scope: string) {
+    super(OAuthErrorCode.InsufficientScope, `The token does not open "${scope}".`)
+    this.scope = scope
+  }
+}
+
+/** Answers a request that is not served: a token by the challenge of OAuth, the rest by an ErrorRecord, which MCP clients read as an error of JSON-RPC. */
+async function refuse(request: IncomingMessage, response: ServerResponse, cause: unknown): Promise<void> {
+  if (cause instanceof OAuthError) {
+    const challenge = bearerAuthChallengeResponse(cause, cause instanceof ScopeError ? { requiredScopes: [cause.scope] } : {})
+    sendJson(response, challenge.status, await challenge.json(), {
+      'www-authenticate': challenge.headers.get('www-authenticate') ?? 'Bearer',
+    })
+  } else {
+    const error = toTrainError(cause, 'ENVIRONMENT_START_FAILED')
+    sendError(response, error, { jsonrpc: '2.0', id: null, error: { code: -32_602, message: error.message, data: error.toRecord() } })
+  }
+  if (!request.complete) discardBody(request)
+}

@@ -1,0 +1,87 @@
+import { type Outward, orAborted, type ParserJail, ToolError } from '@aworld-train/core'
+import { TrainError } from '@aworld-train/protocol'
+import { type CallToolResult, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
+import type { Lease } from '../leases/lease.ts'
+import { type ModelSettings, openToolModel } from '../settings/models.ts'
+import type { ModelRole, ServerToolContext } from '../tool-server.ts'
+import type { OfferedTool } from './offered-tools.ts'
+
+/** What tools use beside the workspace of their lease. */
+export interface ToolWorld {
+  readonly outward: Outward
+  readonly parsers: ParserJail
+  readonly models: Readonly<Partial<Record<ModelRole, ModelSettings>>>
+  /** Longest time of one call. */
+  readonly callTimeoutMs: number
+  /** Calls of one lease at one time. */
+  readonly maxCalls: number
+  /** Told of what no tool should throw. */
+  readonly onError: (error: Error) => void
+}
+
+export interface ToolRun {
+  readonly offered: OfferedTool
+  readonly input: unknown
+  readonly lease: Lease
+  /** Whose shell it is. */
+  readonly session: string
+  /** Aborts when the caller cancels. */
+  readonly signal: AbortSignal
+}
+
+/** Cuts at the number of parts, so that many errors are not many kilobytes for a model to read. */
+const shownProblems = 5
+
+/**
+ * Runs a tool. What the model can do something about is a result with `isError`; a workspace that is gone, or that cannot be had,
+ * rejects with a ProtocolError whose data is an ErrorRecord. One that is gone ends the lease.
+ */
+export async function runTool({ offered, input, lease, session, signal }: ToolRun, world: ToolWorld): Promise<CallToolResult> {
+  if (lease.ended) throw toProtocolError(lease.ended)
+  const parsed = offered.tool.input.safeParse(input ?? {})
+  if (!parsed.success) {
+    const problems = parsed.error.issues
+      .slice(0, shownProblems)
+      .map(({ path, message }) => (path.length > 0 ? `"${path.join('.')}": ${message}` : message))
+    return toolError(`The arguments do not fit. ${problems.join('; ')}.`)
+  }
+  if (lease.running >= world.maxCalls) return toolError(`${lease.running} calls are running already; wait for one of them to end.`)
+  const late = AbortSignal.timeout(world.callTimeoutMs)
+  const either = AbortSignal.any([signal, lease.signal, late])
+  const release = lease.use()
+  try {
+    const workspace = await orAborted(lease.workspace(), either)
+    const context: ServerToolContext = {
+      workspace,
+      shell: () => lease.shell(session),
+      outward: world.outward,
+      parsers: world.parsers,
+      model: (role) => openToolModel(role, world.models[role] ?? null, world.outward, either),
+      signal: either,
+    }
+    const output = await orAborted(offered.tool.call(parsed.data, context), either)
+    return { content: [{ type: 'text', text: offered.tool.toText(output) }], structuredContent: output }
+  } catch (error) {
+    if (lease.ended) throw toProtocolError(lease.ended)
+    signal.throwIfAborted()
+    if (late.aborted) return toolError(`The call was ended after ${world.callTimeoutMs / 1_000} s; ask for less at a time.`)
+    if (error instanceof ToolError) return toolError(error.message)
+    if (error instanceof TrainError) {
+      // No blank workspace takes the place of one that died.
+      if (error.code === 'TOOL_SERVER_DIED') void lease.end(error)
+      throw toProtocolError(error)
+    }
+    world.onError(error instanceof Error ? error : new Error(String(error)))
+    throw new ProtocolError(ProtocolErrorCode.InternalError, `The tool "${offered.listing.name}" failed; the log of the server says why.`)
+  } finally {
+    release()
+  }
+}
+
+function toolError(text: string): CallToolResult {
+  return { content: [{ type: 'text', text }], isError: true }
+}
+
+function toProtocolError(error: TrainError): ProtocolError {
+  return new ProtocolError(ProtocolErrorCode.InternalError, error.message, error.toRecord())
+}

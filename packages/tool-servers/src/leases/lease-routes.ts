@@ -1,0 +1,147 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { ToolError } from '@aworld-train/core'
+import { BodyError, readBody } from '@aworld-train/http'
+import { type ErrorCode, type LeaseAnswer, LeaseOpen, TrainError, toTrainError } from '@aworld-train/protocol'
+import type { Lease } from './lease.ts'
+import type { LeaseTable } from './lease-table.ts'
+
+const statuses: Partial<Record<ErrorCode, number>> = {
+  LEASE_INVALID: 400,
+  HOST_REFUSED: 403,
+  LEASE_UNKNOWN: 404,
+  LEASE_CONFLICT: 409,
+  TOOL_SERVER_DIED: 410,
+  LEASE_LIMIT: 503,
+  ENVIRONMENT_START_FAILED: 503,
+}
+
+/** A request for a lease is small; a file may not be. */
+const maxOpenBytes = 65_536
+
+/** Cuts at the number of parts, so that a body of many errors is not many kilobytes of answer. */
+const shownProblems = 5
+
+export interface LeaseRoutesOptions {
+  readonly leases: LeaseTable
+  /** Largest file that may be put into a workspace. */
+  readonly maxFileBytes: number
+  /** Throws LEASE_INVALID for a server that is not there. */
+  readonly checkServers: (names: readonly string[]) => void
+  /** With a new token, and from now on with its whole time. */
+  readonly toAnswer: (lease: Lease) => Promise<LeaseAnswer>
+}
+
+/** What answers `/v1/leases` and the paths below, for a request that may: its path without query, split. */
+export type LeaseRoutes = (request: IncomingMessage, response: ServerResponse, path: readonly string[]) => Promise<void>
+
+/** `POST /v1/leases`, `GET` and `DELETE /v1/leases/{id}`, `PUT /v1/leases/{id}/files/{name}`. */
+export function createLeaseRoutes({ leases, maxFileBytes, checkServers, toAnswer }: LeaseRoutesOptions): LeaseRoutes {
+  async function open(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = await readWhole(request, response, maxOpenBytes)
+    let json: unknown
+    try {
+      json = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body))
+    } catch {
+      throw invalid('The body is not JSON in UTF-8; send a LeaseOpen.')
+    }
+    const parsed = LeaseOpen.safeParse(json)
+    if (!parsed.success) {
+      const problems = parsed.error.issues.slice(0, shownProblems).map(({ path, message }) => `${path.join('.') || 'the body'}: ${message}`)
+      throw invalid(`The body is no LeaseOpen. ${problems.join('; ')}.`)
+    }
+    checkServers(parsed.data.servers ?? [])
+    sendJson(response, 200, await toAnswer(await leases.open(parsed.data)))
+  }
+
+  function find(id: string): Lease {
+    const lease = leases.find(id)
+    if (!lease) throw new TrainError('LEASE_UNKNOWN', 'There is no lease of that id; open one for a new attempt.')
+    if (lease.ended) throw lease.ended
+    return lease
+  }
+
+  async function put(request: IncomingMessage, response: ServerResponse, id: string, name: string): Promise<void> {
+    const lease = find(id)
+    const release = lease.use()
+    try {
+      const bytes = await readWhole(request, response, maxFileBytes)
+      await (await lease.workspace()).put(name, bytes, lease.signal)
+    } catch (cause) {
+      if (cause instanceof ToolError) throw invalid(cause.message)
+      if (cause instanceof TrainError && cause.code === 'TOOL_SERVER_DIED') void lease.end(cause)
+      throw cause
+    } finally {
+      release()
+    }
+    response.writeHead(204).end()
+  }
+
+  async function end(response: ServerResponse, id: string): Promise<void> {
+    await leases.find(id)?.end(new TrainError('TOOL_SERVER_DIED', 'The lease was closed.'))
+    response.writeHead(204).end()
+  }
+
+  async function route(request: IncomingMessage, response: ServerResponse, [id, files, ...name]: readonly string[]): Promise<void> {
+    const { method } = request
+    if (id === undefined) {
+      checkMethod(method, ['POST'])
+      await open(request, response)
+    } else if (files === undefined) {
+      checkMethod(method, ['GET', 'DELETE'])
+      if (method === 'DELETE') await end(response, id)
+      else sendJson(response, 200, await toAnswer(find(id)))
+    } else if (files === 'files' && name.length > 0) {
+      checkMethod(method, ['PUT'])
+      await put(request, response, id, decode(name.join('/')))
+    } else throw invalid('Served are POST /v1/leases, GET and DELETE /v1/leases/{id}, PUT /v1/leases/{id}/files/{name}.', { status: 404 })
+  }
+
+  return async (request, response, path) => {
+    try {
+      await route(request, response, path)
+    } catch (cause) {
+      sendError(response, toTrainError(cause, 'ENVIRONMENT_START_FAILED'))
+    }
+  }
+}
+
+function invalid(message: string, details?: Record<string, unknown>): TrainError {
+  return new TrainError('LEASE_INVALID', message, details ? { details } : {})
+}
+
+function checkMethod(method: string | undefined, methods: readonly string[]): void {
+  if (method !== undefined && methods.includes(method)) return
+  const allow = methods.join(', ')
+  throw invalid(`That path answers ${allow}, not ${method}.`, { status: 405, allow })
+}
+
+function decode(name: string): string {
+  try {
+    return decodeURIComponent(name)
+  } catch {
+    throw invalid('The name of the file is not percent-encoded UTF-8.')
+  }
+}
+
+async function readWhole(request: IncomingMessage, response: ServerResponse, maxBytes: number): Promise<Buffer> {
+  try {
+    return await readBody(request, response, maxBytes)
+  } catch (cause) {
+    if (!(cause instanceof BodyError)) throw cause
+    throw invalid(`${cause.message}.`, cause.reason === 'too-large' ? { status: 413 } : {})
+  }
+}
+
+export function sendJson(response: ServerResponse, status: number, value: unknown, headers: Record<string, string> = {}): void {
+  if (response.headersSent || response.destroyed) return
+  const text = JSON.stringify(value)
+  response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text), ...headers })
+  response.end(text)
+}
+
+/** Answers with `{"error": …}` as an ErrorRecord, or with another body. */
+export function sendError(response: ServerResponse, error: TrainError, body?: unknown): void {
+  const { details, ...record } = error.toRecord()
+  const status = typeof details?.['status'] === 'number' ? details['status'] : (statuses[error.code] ?? 500)
+  sendJson(response, status, body ?? { error: record }, typeof details?.['allow'] === 'string' ? { allow: details['allow'] } : {})
+}

@@ -1,0 +1,135 @@
+import { randomUUID } from 'node:crypto'
+import { type Sandbox, stableStringify, type WorkspaceLimits } from '@aworld-train/core'
+import { type LeaseOpen, type LeaseQuota, TrainError, toTrainError } from '@aworld-train/protocol'
+import { createLease, type Lease } from './lease.ts'
+
+export interface LeaseTableOptions {
+  readonly sandbox: Sandbox
+  /** What a workspace has where its lease asks for nothing, and the most that one may ask for. */
+  readonly quota: Partial<WorkspaceLimits>
+  /** A lease that nobody calls ends after this. */
+  readonly ttlMs: number
+  /** Open leases at one time. */
+  readonly maxLeases: number
+}
+
+/** The leases of a server, and those that have ended not long ago. */
+export interface LeaseTable {
+  /** The lease of an attempt. An older attempt of the rollout ends first; one that has ended is never opened again. */
+  open(request: LeaseOpen): Promise<Lease>
+  /** The lease of a client that came without one, by the name of its session. A session without a name begins anew when it has ended. */
+  session(name: string): Lease
+  find(id: string): Lease | undefined
+  /** Ends what nobody has called for too long. */
+  sweep(): Promise<void>
+  /** Those that have not ended. */
+  list(): readonly Lease[]
+  close(): Promise<void>
+}
+
+/** How many leases are remembered that have ended, so that none of them is opened again. */
+const rememberedLeases = 10_000
+
+export function createLeaseTable({ sandbox, quota, ttlMs, maxLeases }: LeaseTableOptions): LeaseTable {
+  const byId = new Map<string, Lease>()
+  const byKey = new Map<string, { readonly lease: Lease; readonly request: string }>()
+  /** Keys of leases that have ended, oldest first. */
+  const endedKeys: string[] = []
+  const list = () => [...byId.values()].filter(({ ended }) => ended === null)
+
+  function forget(key: string): void {
+    const entry = byKey.get(key)
+    if (entry) byId.delete(entry.lease.id)
+    byKey.delete(key)
+  }
+
+  function add(key: string, request: string, options: Pick<Lease, 'rollout' | 'attempt' | 'task' | 'servers'>, asked: LeaseQuota): Lease {
+    const open = list().length
+    if (open >= maxLeases)
+      throw new TrainError('LEASE_LIMIT', `${open} leases are open already; close those whose rollouts have ended, or raise maxLeases.`)
+    const lease = createLease({ ...options, id: randomUUID(), limits: { ...quota, ...asked }, sandbox, ttlMs })
+    forget(key)
+    byId.set(lease.id, lease)
+    byKey.set(key, { lease, request })
+    lease.signal.addEventListener('abort', () => {
+      if (endedKeys.push(key) <= rememberedLeases) return
+      const oldest = endedKeys.shift()
+      if (oldest !== undefined && byKey.get(oldest)?.lease.ended) forget(oldest)
+    })
+    return lease
+  }
+
+  function checkQuota(asked: LeaseQuota): void {
+    for (const [name, amount] of Object.entries(asked)) {
+      const most = quota[name as keyof LeaseQuota]
+      if (most !== undefined && amount > most)
+        throw new TrainError('LEASE_INVALID', `quota.${name} is ${amount}; this server grants at most ${most}.`)
+    }
+  }
+
+  async function begin(request: LeaseOpen, older: Lease | undefined): Promise<Lease> {
+    const { rollout, attempt, task, servers, quota: asked = {} } = request
+    checkQuota(asked)
+    const key = rolloutKey(rollout)
+    const ending = older?.end(lost(`Attempt ${attempt} of rollout "${rollout}" has begun; attempt ${older.attempt} is over.`))
+    const lease = add(key, stableStringify(request), { rollout, attempt, task, servers }, asked)
+    try {
+      await ending
+      await lease.workspace()
+      return lease
+    } catch (cause) {
+      // Nothing was in it yet, so the same attempt may ask again.
+      if (byKey.get(key)?.lease === lease) forget(key)
+      const error = toTrainError(cause, 'ENVIRONMENT_START_FAILED')
+      await lease.end(error)
+      throw error
+    }
+  }
+
+  return {
+    async open(request) {
+      const { rollout, attempt } = request
+      const current = byKey.get(rolloutKey(rollout))
+      if (!current || current.lease.attempt < attempt) return await begin(request, current?.lease)
+      const { lease } = current
+      if (lease.attempt > attempt) {
+        const message = `Rollout "${rollout}" is at attempt ${lease.attempt}, and attempt ${attempt} is over; count attempts up.`
+        throw new TrainError('LEASE_CONFLICT', message)
+      }
+      if (current.request !== stableStringify(request)) {
+        const message = `Attempt ${attempt} of rollout "${rollout}" has a lease that was asked for in other words; ask in the same, or count attempts up.`
+        throw new TrainError('LEASE_CONFLICT', message)
+      }
+      if (lease.ended) throw lease.ended
+      lease.use()()
+      await lease.workspace()
+      return lease
+    },
+    session(name) {
+      const key = `session ${name}`
+      const current = byKey.get(key)?.lease
+      if (current && !(name === '' && current.ended)) return current
+      return add(key, '', { rollout: name, attempt: 0, task: null, servers: undefined }, {})
+    },
+    find: (id) => byId.get(id),
+    async sweep() {
+      const now = Date.now()
+      const idle = list().filter(({ running, expiresAt }) => running === 0 && expiresAt <= now)
+      const minutes = Math.round(ttlMs / 6_000) / 10
+      await Promise.all(
+        idle.map((lease) => lease.end(lost(`Nobody called for ${minutes} minutes, so the workspace was removed; begin another attempt.`))),
+      )
+    },
+    list,
+    async close() {
+      await Promise.all([...byId.values()].map((lease) => lease.end(lost('The environment server was stopped.'))))
+    },
+  }
+}
+
+const rolloutKey = (rollout: string) => `rollout ${rollout}`
+
+/** What calls of a lease are answered with once its workspace is gone. */
+function lost(message: string): TrainError {
+  return new TrainError('TOOL_SERVER_DIED', message)
+}

@@ -1,0 +1,101 @@
+import type { Sandbox, Shell, Workspace, WorkspaceLimits } from '@aworld-train/core'
+import type { TrainError } from '@aworld-train/protocol'
+
+export interface LeaseOptions {
+  readonly id: string
+  readonly rollout: string
+  readonly attempt: number
+  /** `null` for a client that came without a lease. */
+  readonly task: string | null
+  /** Tool servers that may be used, by their names; all of them when absent. */
+  readonly servers?: readonly string[] | undefined
+  readonly limits: Partial<WorkspaceLimits>
+  readonly sandbox: Sandbox
+  readonly ttlMs: number
+}
+
+/** Files and shells of one attempt. Each is made at its first use, and none is made anew once the lease has ended. */
+export interface Lease extends Pick<LeaseOptions, 'id' | 'rollout' | 'attempt' | 'task' | 'servers'> {
+  readonly openedAt: number
+  readonly expiresAt: number
+  /** Calls that run now. */
+  readonly running: number
+  /** Why it has ended; aborts its signal. */
+  readonly ended: TrainError | null
+  readonly signal: AbortSignal
+  workspace(): Promise<Workspace>
+  /** The shell of one agent's run. */
+  shell(session: string): Promise<Shell>
+  /** Begins a call: the lease lives at least its time from now on, and from the end of the call, which the returned function says. */
+  use(): () => void
+  /** Ends calls and processes, and removes files; resolves when they are gone. The first reason stays. */
+  end(reason: TrainError): Promise<void>
+}
+
+export function createLease({ id, rollout, attempt, task, servers, limits, sandbox, ttlMs }: LeaseOptions): Lease {
+  const openedAt = Date.now()
+  let expiresAt = openedAt + ttlMs
+  let running = 0
+  let ended: TrainError | null = null
+  let gone: Promise<void> | null = null
+  const ending = new AbortController()
+  let opened: Promise<Workspace> | null = null
+  const shells = new Map<string, Promise<Shell>>()
+
+  function workspace(): Promise<Workspace> {
+    if (ended) return Promise.reject(ended)
+    if (!opened) {
+      opened = sandbox.workspace({ limits }, ending.signal)
+      // One that did not open may open at the next call.
+      opened.catch(() => {
+        opened = null
+      })
+    }
+    return opened
+  }
+
+  return {
+    id,
+    rollout,
+    attempt,
+    task,
+    servers,
+    openedAt,
+    get expiresAt() {
+      return expiresAt
+    },
+    get running() {
+      return running
+    },
+    get ended() {
+      return ended
+    },
+    signal: ending.signal,
+    workspace,
+    shell(session) {
+      const open = shells.get(session) ?? workspace().then((files) => files.shell(ending.signal))
+      shells.set(session, open)
+      open.catch(() => shells.delete(session))
+      return open
+    },
+    use() {
+      running++
+      expiresAt = Date.now() + ttlMs
+      return () => {
+        running--
+        expiresAt = Date.now() + ttlMs
+      }
+    },
+    end(reason) {
+      gone ??= (async () => {
+        ended = reason
+        ending.abort(reason)
+        const files = await opened?.catch(() => null)
+        opened = null
+        shells.clear()
+        await files?.close()
+      })()
+      return gone
+    },
+  }
+}
