@@ -19,7 +19,10 @@ export const RolloutLimits = z.strictObject({
 })
 export type RolloutLimits = z.infer<typeof RolloutLimits>
 
-/** The job: run the agent once on a task. `key` is unique within a run and makes submitting idempotent. */
+/**
+ * The job: run the agent once on a task. `key` is its name, unique within a run: the same key again is the same rollout. Records
+ * and events of the rollout have the key as `rollout`, its RolloutState as `id`.
+ */
 export const RolloutRequest = z.strictObject({
   version: z.literal(1),
   key: z.string().min(1),

@@ -30,8 +30,8 @@ export interface RolloutClientOptions {
 export interface RolloutClient extends RolloutRunner {
   submit(request: RolloutRequest, signal?: AbortSignal): Promise<RolloutState>
   /** Where a rollout stands, at once or when it has ended within `waitMs`. Rejects with ROLLOUT_UNKNOWN. */
-  get(id: string, options?: { waitMs?: number | undefined; signal?: AbortSignal | undefined }): Promise<RolloutState>
-  cancel(id: string): Promise<RolloutState>
+  get(key: string, options?: { waitMs?: number | undefined; signal?: AbortSignal | undefined }): Promise<RolloutState>
+  cancel(key: string): Promise<RolloutState>
   /** Events of one rollout until it has ended, or of all until the signal aborts. */
   events(options: { rollout?: string | undefined; after?: string | undefined; signal: AbortSignal }): AsyncGenerator<RunEvent, void, void>
   close(): Promise<void>
@@ -104,7 +104,7 @@ export function createRolloutClient({ url, token, connections = 4_096, retries =
     }
   }
 
-  const pathOf = (id: string) => `/v1/rollouts/${encodeURIComponent(id)}`
+  const pathOf = (key: string) => `/v1/rollouts/${encodeURIComponent(key)}`
 
   async function run(request: RolloutRequest, signal: AbortSignal): Promise<Episode> {
     const { key } = request
@@ -127,8 +127,8 @@ export function createRolloutClient({ url, token, connections = 4_096, retries =
 
   return {
     submit: (request, signal) => send('POST', '/v1/rollouts', { body: JSON.stringify(request), signal }),
-    get: (id, { waitMs = 0, signal } = {}) => send('GET', `${pathOf(id)}${waitMs > 0 ? `?wait=${waitMs}ms` : ''}`, { waitMs, signal }),
-    cancel: (id) => send('DELETE', pathOf(id)),
+    get: (key, { waitMs = 0, signal } = {}) => send('GET', `${pathOf(key)}${waitMs > 0 ? `?wait=${waitMs}ms` : ''}`, { waitMs, signal }),
+    cancel: (key) => send('DELETE', pathOf(key)),
     async *events({ rollout, after, signal }) {
       const path = rollout === undefined ? '/v1/events' : `${pathOf(rollout)}/events`
       const answer = await pool.request({

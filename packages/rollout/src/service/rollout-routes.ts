@@ -68,20 +68,20 @@ export function createRoutes({ service, limits, metrics }: RoutesOptions): (requ
     send(response, state, everything, state.status === 'queued' ? 202 : 200, { location })
   }
 
-  async function get({ response, whileWaiting }: ServiceRequest, id: string, query: URLSearchParams): Promise<void> {
+  async function get({ response, whileWaiting }: ServiceRequest, key: string, query: URLSearchParams): Promise<void> {
     const parts = readParts(query.get('include'))
     const wait = query.get('wait')
     const timeoutMs = wait === null ? 0 : readDuration(wait)
     if (timeoutMs === null) throw invalidRequest(`"wait" is "${wait}"; write a duration such as 30s, 500ms or 2m.`)
-    if (timeoutMs === 0) send(response, service.get(id), parts)
+    if (timeoutMs === 0) send(response, service.get(key), parts)
     else
       await whileWaiting(async (signal) => {
-        send(response, await service.wait(id, { timeoutMs: Math.min(timeoutMs, limits.maxWaitMs), signal }), parts)
+        send(response, await service.wait(key, { timeoutMs: Math.min(timeoutMs, limits.maxWaitMs), signal }), parts)
       })
   }
 
-  async function cancel({ response, whileWaiting }: ServiceRequest, id: string): Promise<void> {
-    await whileWaiting(async () => send(response, await service.cancel(id), { episode: false, samples: false }))
+  async function cancel({ response, whileWaiting }: ServiceRequest, key: string): Promise<void> {
+    await whileWaiting(async () => send(response, await service.cancel(key), { episode: false, samples: false }))
   }
 
   async function events({ request, response, whileWaiting }: ServiceRequest, rollout: string | undefined): Promise<void> {
@@ -112,7 +112,7 @@ export function createRoutes({ service, limits, metrics }: RoutesOptions): (requ
   return async (each) => {
     const { request, response } = each
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://service')
-    const [version, collection, id, rest, more] = pathname.slice(1).split('/')
+    const [version, collection, encodedKey, rest, more] = pathname.slice(1).split('/')
     const { method } = request
     const state = states[pathname]
     if (state) {
@@ -120,16 +120,16 @@ export function createRoutes({ service, limits, metrics }: RoutesOptions): (requ
       return await state(response)
     }
     if (version !== 'v1' || more !== undefined) throw unknownPath(pathname)
-    if (collection === 'events' && id === undefined) {
+    if (collection === 'events' && encodedKey === undefined) {
       checkMethod(pathname, method, ['GET'])
       return await events(each, undefined)
     }
     if (collection !== 'rollouts') throw unknownPath(pathname)
-    if (id === undefined) {
+    if (encodedKey === undefined) {
       checkMethod(pathname, method, ['POST'])
       return await submit(each)
     }
-    const key = decodeId(id)
+    const key = decodeKey(encodedKey)
     if (rest === 'events') {
       checkMethod(pathname, method, ['GET'])
       return await events(each, key)
@@ -142,14 +142,14 @@ export function createRoutes({ service, limits, metrics }: RoutesOptions): (requ
 }
 
 function unknownPath(path: string): TrainError {
-  const paths = 'POST /v1/rollouts, GET and DELETE /v1/rollouts/{id}, GET /v1/rollouts/{id}/events, GET /v1/events'
+  const paths = 'POST /v1/rollouts, GET and DELETE /v1/rollouts/{key}, GET /v1/rollouts/{key}/events, GET /v1/events'
   return invalidRequest(`${path.slice(0, 200)} is not served; known are ${paths}.`, 404)
 }
 
-function decodeId(id: string): string {
+function decodeKey(text: string): string {
   try {
-    return decodeURIComponent(id)
+    return decodeURIComponent(text)
   } catch {
-    throw new TrainError('ROLLOUT_UNKNOWN', 'The id in the path is not percent-encoded UTF-8; encode the key of the request.')
+    throw new TrainError('ROLLOUT_UNKNOWN', 'The key in the path is not percent-encoded UTF-8; encode the key of the request.')
   }
 }

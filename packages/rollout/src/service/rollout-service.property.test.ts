@@ -19,8 +19,8 @@ const command: fc.Arbitrary<Command> = fc.record({
   variant: fc.integer({ min: 0, max: 1 }),
 })
 
-const requestOf = (id: string, variant: number) => rolloutRequest(id, { sample: variant })
-const bytesOf = (id: string, variant: number) => Buffer.byteLength(JSON.stringify(requestOf(id, variant)))
+const requestOf = (key: string, variant: number) => rolloutRequest(key, { sample: variant })
+const bytesOf = (key: string, variant: number) => Buffer.byteLength(JSON.stringify(requestOf(key, variant)))
 
 test('whatever is submitted, cancelled, finished and restarted: one request and at most one result a key, and counts that add up', async () => {
   await fc.assert(
@@ -40,38 +40,38 @@ test('whatever is submitted, cancelled, finished and restarted: one request and 
       let service = start()
       let ended = { done: 0, cancelled: 0 }
 
-      for (const { kind, key: id, variant } of commands) {
-        const before = rollouts.get(id)
+      for (const { kind, key, variant } of commands) {
+        const before = rollouts.get(key)
         if (kind === 'submit') {
           if (before && before.variant !== variant)
-            expect(() => service.submit(requestOf(id, variant))).toThrow(expect.objectContaining({ code: 'ROLLOUT_CONFLICT' }))
+            expect(() => service.submit(requestOf(key, variant))).toThrow(expect.objectContaining({ code: 'ROLLOUT_CONFLICT' }))
           else {
-            const { status } = service.submit(requestOf(id, variant))
+            const { status } = service.submit(requestOf(key, variant))
             const stands = before?.status === 'running' || before?.status === 'done'
             expect(status).toBe(stands ? before.status : 'queued')
             if (!stands) {
-              rollouts.set(id, { variant, status: 'running' })
-              await expect.poll(() => holds.has(`task-${id}`), { interval: 1 }).toBe(true)
+              rollouts.set(key, { variant, status: 'running' })
+              await expect.poll(() => holds.has(`task-${key}`), { interval: 1 }).toBe(true)
             }
           }
         } else if (kind === 'cancel') {
-          if (!before) await expect(service.cancel(id)).rejects.toMatchObject({ code: 'ROLLOUT_UNKNOWN' })
+          if (!before) await expect(service.cancel(key)).rejects.toMatchObject({ code: 'ROLLOUT_UNKNOWN' })
           else {
-            const { status } = await service.cancel(id)
+            const { status } = await service.cancel(key)
             if (before.status === 'running') {
               before.status = 'cancelled'
               ended.cancelled++
-              holds.delete(`task-${id}`)
+              holds.delete(`task-${key}`)
             }
             expect(status).toBe(before.status)
           }
         } else if (kind === 'finish' && before?.status === 'running') {
-          holds.get(`task-${id}`)!()
-          holds.delete(`task-${id}`)
-          const { status, episode } = await service.wait(id, { timeoutMs: 10_000 })
-          expect([status, episode?.rollout]).toEqual(['done', id])
+          holds.get(`task-${key}`)!()
+          holds.delete(`task-${key}`)
+          const { status, episode } = await service.wait(key, { timeoutMs: 10_000 })
+          expect([status, episode?.rollout]).toEqual(['done', key])
           before.status = 'done'
-          results.set(id, episode!.attempt)
+          results.set(key, episode!.attempt)
           ended.done++
         } else if (kind === 'restart') {
           await service.close()

@@ -58,14 +58,14 @@ export interface RolloutService {
    */
   submit(request: RolloutRequest): RolloutState
   /** Throws ROLLOUT_UNKNOWN. */
-  get(id: string): RolloutState
+  get(key: string): RolloutState
   /**
    * Resolves when the rollout has ended, after `timeoutMs`, or when the signal aborts, to where it stands then; with `samples: false`
    * none are built. Throws ROLLOUT_UNKNOWN.
    */
-  wait(id: string, options?: { timeoutMs?: number; signal?: AbortSignal; samples?: boolean }): Promise<RolloutState>
+  wait(key: string, options?: { timeoutMs?: number; signal?: AbortSignal; samples?: boolean }): Promise<RolloutState>
   /** Resolves when nothing of the rollout runs any more. One that has ended stays as it is. Throws ROLLOUT_UNKNOWN. */
-  cancel(id: string): Promise<RolloutState>
+  cancel(key: string): Promise<RolloutState>
   events(query: EventQuery, signal: AbortSignal): AsyncGenerator<EventEntry, void, void>
   /** Calls `listener` with every event at once, before what the rollout does next; the function that it returns ends that. */
   listen(listener: (event: RunEvent) => void): () => void
@@ -88,8 +88,8 @@ interface Entry {
 }
 
 /** Where a rollout stands, without what it led to. */
-function receipt(id: string, status: RolloutState['status']): RolloutState {
-  return { version: 1, id, status, episode: null, samples: [], error: null }
+function receipt(key: string, status: RolloutState['status']): RolloutState {
+  return { version: 1, id: key, status, episode: null, samples: [], error: null }
 }
 
 type Samples = Pick<RolloutState, 'samples' | 'error'>
@@ -145,7 +145,7 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
     for (const listener of listeners) listener(event)
   })
 
-  function settle(id: string, entry: Entry, result: Episode | TrainError): Episode | null {
+  function settle(key: string, entry: Entry, result: Episode | TrainError): Episode | null {
     const error = result instanceof TrainError ? result : null
     const status = error === null ? 'done' : error.code === 'ROLLOUT_CANCELLED' ? 'cancelled' : 'failed'
     if (entry.status === 'queued' || entry.status === 'running') count[entry.status]--
@@ -154,26 +154,26 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
     entry.status = status
     entry.error = error
     entry.ended = null
-    ended.push(id)
+    ended.push(key)
     const oldest = ended.length > limits.maxRemembered && ended.shift()
     if (oldest && entries.get(oldest)?.ended === null) entries.delete(oldest)
     return result instanceof TrainError ? null : result
   }
 
   function start(request: RolloutRequest, hash: string, bytes: number): Entry {
-    const id = request.key
+    const { key } = request
     const controller = new AbortController()
     const entry: Entry = { hash, bytes, submittedAt: Date.now(), controller, status: 'queued', error: null, ended: null }
     // Deleted first, so that entries stand in the order of their submission.
-    entries.delete(id)
-    entries.set(id, entry)
+    entries.delete(key)
+    entries.set(key, entry)
     count.queued++
     count.queuedBytes += bytes
-    feed.append({ type: 'rollout-queued', at: Date.now(), rollout: id, split: request.split })
+    feed.append({ type: 'rollout-queued', at: Date.now(), rollout: key, split: request.split })
     entry.ended = runner
       .run(request, controller.signal)
       .catch((cause: unknown) => toTrainError(cause, 'STORE_FAILED'))
-      .then((result) => settle(id, entry, result))
+      .then((result) => settle(key, entry, result))
     return entry
   }
 
@@ -183,18 +183,18 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
     return samples
   }
 
-  function done(id: string, episode: Episode, samples = true): RolloutState {
-    return { ...receipt(id, 'done'), episode, ...(samples && samplesOf(episode)) }
+  function done(key: string, episode: Episode, samples = true): RolloutState {
+    return { ...receipt(key, 'done'), episode, ...(samples && samplesOf(episode)) }
   }
 
-  function get(id: string, samples?: boolean): RolloutState {
-    const entry = entries.get(id)
-    const record = entry ?? store.rollout(id)
-    if (!record) throw new TrainError('ROLLOUT_UNKNOWN', `There is no rollout "${id}"; submit it, or correct the id.`)
-    const episode = record.status === 'done' ? store.episode(id) : null
-    if (episode) return done(id, episode, samples)
+  function get(key: string, samples?: boolean): RolloutState {
+    const entry = entries.get(key)
+    const record = entry ?? store.rollout(key)
+    if (!record) throw new TrainError('ROLLOUT_UNKNOWN', `There is no rollout "${key}"; submit it, or correct the key.`)
+    const episode = record.status === 'done' ? store.episode(key) : null
+    if (episode) return done(key, episode, samples)
     const status = entry || record.status === 'done' ? record.status : 'interrupted'
-    return { ...receipt(id, status), error: entry?.error?.toRecord() ?? null }
+    return { ...receipt(key, status), error: entry?.error?.toRecord() ?? null }
   }
 
   function submit(request: RolloutRequest): RolloutState {
@@ -232,16 +232,16 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
   return {
     submit,
     get,
-    async wait(id, { timeoutMs, signal, samples } = {}) {
-      const ended = entries.get(id)?.ended
+    async wait(key, { timeoutMs, signal, samples } = {}) {
+      const ended = entries.get(key)?.ended
       const episode = ended && (await within(ended, timeoutMs, signal))
-      return episode ? done(id, episode, samples) : get(id, samples)
+      return episode ? done(key, episode, samples) : get(key, samples)
     },
-    async cancel(id) {
-      const entry = entries.get(id)
-      entry?.controller.abort(new TrainError('ROLLOUT_CANCELLED', `Rollout "${id}" was cancelled; submit it again to run it.`))
+    async cancel(key) {
+      const entry = entries.get(key)
+      entry?.controller.abort(new TrainError('ROLLOUT_CANCELLED', `Rollout "${key}" was cancelled; submit it again to run it.`))
       await entry?.ended
-      return get(id)
+      return get(key)
     },
     events: (query, signal) => feed.read(query, signal),
     listen(listener) {
@@ -257,9 +257,9 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
     },
     async close() {
       stopping = true
-      for (const [id, { ended, controller }] of entries) {
+      for (const [key, { ended, controller }] of entries) {
         if (ended)
-          controller.abort(new TrainError('ROLLOUT_CANCELLED', `The service stopped before rollout "${id}" ended; submit it again.`))
+          controller.abort(new TrainError('ROLLOUT_CANCELLED', `The service stopped before rollout "${key}" ended; submit it again.`))
       }
       await runner.close?.()
       await idle()
