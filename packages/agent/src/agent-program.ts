@@ -10,7 +10,7 @@ import type { AgentFunction, AgentFunctionContext, AgentProgramOptions, AgentSou
 import { runAgent } from './run-agent.ts'
 import { Swarm } from './swarm.ts'
 
-/** An agent, a swarm or a function as what the executor runs. Anything else throws AGENT_INVALID. */
+/** An agent, a swarm or a function as what the rollout runner runs. Anything else throws AGENT_INVALID. */
 export function toAgentProgram(source: AgentSource, options: AgentProgramOptions = {}): ClosableAgentProgram {
   if (source instanceof Agent) return programOf([source], [], options)
   if (source instanceof Swarm) return programOf(source.agents, source.registered, options)

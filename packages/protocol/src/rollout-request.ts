@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { Sampling } from './sampling.ts'
 import { TrainingTask } from './task.ts'
 
-/** What one rollout may use. Absent is unlimited, but for the defaults of the executor. Queue time never counts. */
+/** What one rollout may use. Absent is unlimited, but for the defaults of the rollout runner. Queue time never counts. */
 export const RolloutLimits = z.strictObject({
   maxTurns: z.int().min(1).optional(),
   /** Tokens sampled over all turns. */

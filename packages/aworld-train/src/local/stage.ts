@@ -22,7 +22,7 @@ export interface StageOptions {
   readonly onEvent: (event: RunEvent) => void
 }
 
-/** Everything between an agent and the policy in the box, in one process: engine, gateway, environment, executor. */
+/** Everything between an agent and the policy in the box, in one process: engine, gateway, environment, rollout runner. */
 export interface Stage {
   readonly local: LocalEngine
   readonly chat: ChatModel

@@ -32,7 +32,7 @@ export interface VerlStageOptions {
   readonly onRefused: (error: TrainError) => void
 }
 
-/** Everything between an agent and verl, in this process: gateway, environment, executor, and the channel that verl connects to. */
+/** Everything between an agent and verl, in this process: gateway, environment, rollout runner, and the channel that verl connects to. */
 export interface VerlStage {
   readonly engine: ChannelEngine
   readonly gateway: Gateway

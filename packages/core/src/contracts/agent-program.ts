@@ -8,7 +8,7 @@ export interface PolicyEndpoint {
   readonly model: string
 }
 
-/** One agent of a program, as the executor must know it before a rollout starts. */
+/** One agent of a program, as the rollout runner must know it before a rollout starts. */
 export interface AgentDeclaration {
   readonly name: string
   /** Its calls go to the policy in training. Others go where they say, and are not recorded. */

@@ -103,7 +103,7 @@ export async function openHttpServer(options: HttpServerOptions): Promise<OpenHt
   server.on('request', handle)
   server.on('checkContinue', handle)
   server.maxConnections = limits.maxSockets
-  // A completion may take as long as it takes; deadlines are the executor's.
+  // A completion may take as long as it takes; deadlines are the rollout runner's.
   server.timeout = 0
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     if (error.code === 'ECONNRESET') {
