@@ -58,14 +58,16 @@ it.each([
   const url = await listen(answer)
   const environment = createEnvironment()
   onTestFinished(() => environment.close())
-  const open = (rollout: string, attempt: number) =>
-    environment.lease({ rollout, attempt, agent: 'agent', mcpConfig: { mcpServers: { counter: { url } } } }, never)
+  const open = async (rollout: string, attempt: number) => {
+    const lease = environment.lease({ rollout, attempt, sample: 0, task: { id: 'task' } })
+    return { lease, tools: await lease.tools({ agent: 'agent', mcpConfig: { mcpServers: { counter: { url } } } }, never) }
+  }
   const leases = await Promise.all([open('a', 0), open('b', 0), open('a', 1)])
-  const next = async (lease: (typeof leases)[number]) => (await lease.tools.call({ name: 'next', arguments: {} }, never)).content
+  const next = async ({ tools }: (typeof leases)[number]) => (await tools.call({ name: 'next', arguments: {} }, never)).content
   expect(await Promise.all(leases.map(next))).toEqual(['1', '1', '1'])
   expect(await next(leases[0]!)).toBe('2')
   expect(await next(leases[2]!)).toBe('2')
-  for (const lease of leases) await lease.close()
+  for (const { lease } of leases) await lease.close()
 })
 
 it('is the code that the guide shows', async () => {

@@ -113,11 +113,10 @@ export const environmentRows: readonly ParityRow[] = [
     async check() {
       const environment = createEnvironment()
       try {
-        const lease = await environment.lease(
-          { rollout: 'r', attempt: 0, agent: 'a', mcpConfig: { mcpServers: { off: { command: 'nothing', disabled: true } } } },
-          AbortSignal.timeout(10_000),
-        )
-        assert.deepEqual(await lease.tools.list(), [])
+        const lease = environment.lease({ rollout: 'r', attempt: 0, sample: 0, task: { id: 't' } })
+        const mcpConfig = { mcpServers: { off: { command: 'nothing', disabled: true } } }
+        const tools = await lease.tools({ agent: 'a', mcpConfig }, AbortSignal.timeout(10_000))
+        assert.deepEqual(await tools.list(), [])
         await lease.close()
       } finally {
         await environment.close()
@@ -140,14 +139,8 @@ async function leaseHeaders(agent: Agent, variables: Record<string, string>): Pr
   const environment = createEnvironment({ variables })
   const { mcpConfig, mcpServers } = agent
   try {
-    const lease = environment.lease(
-      { rollout: 'r', attempt: 0, agent: 'a', mcpConfig: mcpConfig!, mcpServers },
-      AbortSignal.timeout(10_000),
-    )
-    await assert.rejects(
-      lease.then((each) => each.tools.list()),
-      TrainError,
-    )
+    const lease = environment.lease({ rollout: 'r', attempt: 0, sample: 0, task: { id: 't' } })
+    await assert.rejects(lease.tools({ agent: 'a', mcpConfig: mcpConfig!, mcpServers }, AbortSignal.timeout(10_000)), TrainError)
   } finally {
     await environment.close()
   }

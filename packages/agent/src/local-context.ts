@@ -40,7 +40,8 @@ export interface LocalContext {
 export function createLocalContext({ task, graph, signal, limits, environment, policy }: LocalContextOptions): LocalContext {
   const edges: AgentEdge[] = []
   const toolCalls: ToolCallRecord[] = []
-  const leases = new Map<string, Promise<EnvironmentLease>>()
+  let lease: EnvironmentLease | null = null
+  const opened = new Map<string, Promise<Tools>>()
   const attempt = { rollout: task.id, attempt: 0, task, signal }
   const states = createAttemptStates({ attempt, timeoutMs: stateTimeoutMs, graceMs: stateGraceMs })
   let started = 0
@@ -68,7 +69,7 @@ export function createLocalContext({ task, graph, signal, limits, environment, p
     }
   }
 
-  const lease = (agent: Agent, name: string): Promise<EnvironmentLease> => {
+  const openTools = (agent: Agent, name: string): Promise<Tools> => {
     const { mcpConfig, mcpServers, blackToolActions: hiddenTools } = agent
     if (!environment || !mcpConfig) {
       throw new TrainError(
@@ -76,7 +77,8 @@ export function createLocalContext({ task, graph, signal, limits, environment, p
         `Agent "${name}" has an mcpConfig, but these Runners have no environment; use the Runners of "aworld-train", or createRunners({ environment }).`,
       )
     }
-    return environment.lease({ rollout: task.id, attempt: 0, agent: name, mcpConfig, mcpServers, hiddenTools }, signal)
+    lease ??= environment.lease({ rollout: task.id, attempt: 0, sample: 0, task: { id: task.id, files: task.files } })
+    return lease.tools({ agent: name, mcpConfig, mcpServers, hiddenTools }, signal)
   }
 
   const context: RolloutContext = {
@@ -93,9 +95,9 @@ export function createLocalContext({ task, graph, signal, limits, environment, p
       const agent = graph.agents.find((entry) => graph.nameOf(entry) === name)
       if (!agent?.mcpConfig)
         return { list: async () => [], call: async ({ name: tool }) => ({ content: `Error: there is no tool "${tool}".`, isError: true }) }
-      const pending = leases.get(name) ?? lease(agent, name)
-      leases.set(name, pending)
-      const { tools } = await pending
+      const pending = opened.get(name) ?? openTools(agent, name)
+      opened.set(name, pending)
+      const tools = await pending
       return {
         list: () => tools.list(),
         call: (request, limit) => {
@@ -115,8 +117,7 @@ export function createLocalContext({ task, graph, signal, limits, environment, p
     edges,
     toolCalls,
     async close() {
-      const [settled] = await Promise.all([Promise.allSettled(leases.values()), states.close()])
-      await Promise.allSettled(settled.map((entry) => (entry.status === 'fulfilled' ? entry.value.close() : undefined)))
+      await Promise.allSettled([lease?.close(), states.close()])
     },
   }
 }

@@ -49,10 +49,10 @@ export function inProcessEnvironment(tools: Tools): Environment & { readonly lea
   const leases = { opened: 0, closed: 0 }
   return {
     leases,
-    async lease() {
+    lease() {
       leases.opened += 1
       return {
-        tools,
+        tools: async () => tools,
         directory: '/',
         close: async () => {
           leases.closed += 1

@@ -6,10 +6,11 @@ import { type AddressInfo, connect, createServer as createTcpServer } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Environment, EnvironmentLease } from '@aworld-train/core'
+import type { Environment } from '@aworld-train/core'
 import type { McpServerConfig } from '@aworld-train/protocol'
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { createEnvironment } from './create-environment.ts'
+import { type AgentLease, leaseTools } from './testing/agent-lease.ts'
 
 const script = fileURLToPath(new URL('./testing/tool-server.ts', import.meta.url))
 const never = new AbortController().signal
@@ -37,9 +38,9 @@ function environment(): Environment {
   cleanups.push(() => created.close())
   return created
 }
-const lease = (from: Environment, rollout: string, config: McpServerConfig): Promise<EnvironmentLease> =>
-  from.lease({ rollout, attempt: 1, agent: 'agent', mcpConfig: { mcpServers: { remote: config } } }, never)
-const call = (held: EnvironmentLease, name: string, input: Record<string, unknown> = {}, signal = never) =>
+const lease = (from: Environment, rollout: string, config: McpServerConfig): Promise<AgentLease> =>
+  leaseTools(from, { mcpConfig: { mcpServers: { remote: config } } }, { rollout, attempt: 1 })
+const call = (held: AgentLease, name: string, input: Record<string, unknown> = {}, signal = never) =>
   held.tools.call({ name, arguments: input }, signal)
 
 describe.each(['modern', 'sessions'])('a server over HTTP, %s', (mode) => {

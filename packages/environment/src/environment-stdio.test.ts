@@ -2,11 +2,12 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Environment, EnvironmentLease } from '@aworld-train/core'
+import type { Environment } from '@aworld-train/core'
 import type { McpServerConfig } from '@aworld-train/protocol'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createEnvironment } from './create-environment.ts'
 import type { EnvironmentOptions } from './environment-options.ts'
+import { type AgentLease, leaseTools } from './testing/agent-lease.ts'
 import { isAlive, within } from './testing/process-state.ts'
 
 const script = fileURLToPath(new URL('./testing/tool-server.ts', import.meta.url))
@@ -34,11 +35,11 @@ const scratchDirectory = () => {
   return path
 }
 let leases = 0
-const lease = (environment: Environment, mcpServers: Record<string, McpServerConfig>): Promise<EnvironmentLease> =>
-  environment.lease({ rollout: `rollout-${leases++}`, attempt: 0, agent: 'agent', mcpConfig: { mcpServers } }, never)
-const call = (held: EnvironmentLease, name: string, input: Record<string, unknown> = {}, signal = never) =>
+const lease = (environment: Environment, mcpServers: Record<string, McpServerConfig>): Promise<AgentLease> =>
+  leaseTools(environment, { mcpConfig: { mcpServers } }, { rollout: `rollout-${leases++}` })
+const call = (held: AgentLease, name: string, input: Record<string, unknown> = {}, signal = never) =>
   held.tools.call({ name, arguments: input }, signal)
-const where = async (held: EnvironmentLease) => JSON.parse((await call(held, 'where')).content)
+const where = async (held: AgentLease) => JSON.parse((await call(held, 'where')).content)
 
 describe('a lease', () => {
   it.each([
@@ -395,8 +396,8 @@ describe('a cancelled call', () => {
 
   it('does not hold up a lease that is asked for meanwhile', async () => {
     const aborted = AbortSignal.abort(new Error('stopped'))
-    const request = { rollout: 'r', attempt: 0, agent: 'agent', mcpConfig: { mcpServers: { test: server() } } }
-    await expect(environmentWith().lease(request, aborted)).rejects.toThrow('stopped')
-    await expect(environmentWith().lease(request, AbortSignal.timeout(20))).rejects.toThrow('timeout')
+    const selection = { mcpConfig: { mcpServers: { test: server() } } }
+    await expect(leaseTools(environmentWith(), selection, {}, aborted)).rejects.toThrow('stopped')
+    await expect(leaseTools(environmentWith(), selection, {}, AbortSignal.timeout(20))).rejects.toThrow('timeout')
   })
 })

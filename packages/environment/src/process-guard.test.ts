@@ -11,8 +11,9 @@ const program = (ending: string) => `
   import { createEnvironment } from ${JSON.stringify(index.href)}
   const environment = createEnvironment()
   const mcpConfig = { mcpServers: { test: { command: 'node', args: [${JSON.stringify(script)}, '--stubborn'] } } }
-  const lease = await environment.lease({ rollout: 'r', attempt: 0, agent: 'a', mcpConfig }, new AbortController().signal)
-  const { content } = await lease.tools.call({ name: 'where', arguments: {} }, new AbortController().signal)
+  const lease = environment.lease({ rollout: 'r', attempt: 0, sample: 0, task: { id: 't' } })
+  const tools = await lease.tools({ agent: 'a', mcpConfig }, new AbortController().signal)
+  const { content } = await tools.call({ name: 'where', arguments: {} }, new AbortController().signal)
   console.log(JSON.stringify({ pid: JSON.parse(content).pid, directory: lease.directory }))
   ${ending}
 `

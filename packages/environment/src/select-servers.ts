@@ -1,4 +1,4 @@
-import type { LeaseRequest } from '@aworld-train/core'
+import type { ToolSelection } from '@aworld-train/core'
 import type { McpServerConfig } from '@aworld-train/protocol'
 import { TrainError } from '@aworld-train/protocol'
 import { suggestion } from './closest-name.ts'
@@ -11,7 +11,7 @@ export interface SelectedServer {
   readonly hidden: ReadonlySet<string>
 }
 
-type Selection = Pick<LeaseRequest, 'mcpConfig' | 'mcpServers' | 'hiddenTools'>
+type Selection = Pick<ToolSelection, 'mcpConfig' | 'mcpServers' | 'hiddenTools'>
 
 /**
  * The servers of a lease in the order of the configuration, without the disabled ones.

@@ -1,6 +1,13 @@
 import { z } from 'zod'
 import { Message } from './message.ts'
 
+/** What makes the workspace of a rollout before its agent starts: files by path, and commands that run there one after the other. */
+export const TaskSetup = z.strictObject({
+  files: z.record(z.string().min(1), z.string()).optional(),
+  commands: z.array(z.string().min(1)).optional(),
+})
+export type TaskSetup = z.infer<typeof TaskSetup>
+
 /**
  * One problem, immutable, whether it is trained on or evaluated. `hash` is over everything that the row declares for the
  * agent. The `Task` of the agent package is what `Runners` take: an input with the agent that works on it.
@@ -12,7 +19,10 @@ export const TrainingTask = z.strictObject({
   input: z.union([z.string(), z.array(Message)]),
   /** What the row declares for the agent and its tools, beside the prompt. */
   data: z.record(z.string(), z.unknown()),
+  /** Paths of files that the environment lays into the rollout's workspace, each under its last name. */
   files: z.array(z.string()).optional(),
+  /** For the environment, never for the agent. */
+  setup: TaskSetup.optional(),
   dataSource: z.string(),
   /** What else the row has, which may give the answer away: for the evaluator, never for the agent. */
   extraInfo: z.record(z.string(), z.unknown()),
@@ -20,7 +30,7 @@ export const TrainingTask = z.strictObject({
 export type TrainingTask = z.infer<typeof TrainingTask>
 
 /** A task as its agent and its tools see it. */
-export type AgentTask = Omit<TrainingTask, 'extraInfo'>
+export type AgentTask = Omit<TrainingTask, 'extraInfo' | 'setup'>
 
 /** The reference answer of a task; only the evaluator reads it. */
 export const AnswerKey = z.strictObject({

@@ -1,12 +1,11 @@
-import type { AgentDeclaration, Environment, EnvironmentLease, Tools } from '@aworld-train/core'
+import type { AgentDeclaration, Environment, EnvironmentLease, LeaseRequest, Tools } from '@aworld-train/core'
 import { TrainError, toTrainError } from '@aworld-train/protocol'
 import type { TimeBudget } from './time-budget.ts'
 import type { ToolJournal } from './tool-journal.ts'
 import { withDeadline } from './with-deadline.ts'
 
 export interface AttemptToolsOptions {
-  readonly rollout: string
-  readonly attempt: number
+  readonly request: LeaseRequest
   readonly environment: Environment
   readonly journal: ToolJournal
   readonly budget: TimeBudget
@@ -14,13 +13,13 @@ export interface AttemptToolsOptions {
   readonly leaseTimeoutMs: number
 }
 
-/** The tools of one attempt: leased on first use, journalled, given back at the end. */
+/** The tools of one attempt: one lease for all its agents, taken on first use, journalled, given back at the end. */
 export interface AttemptTools {
   tools(agent: AgentDeclaration): Promise<Tools>
   /** The first lease or server that was lost. */
   failure(): TrainError | null
-  /** Gives back every lease; resolves to what went wrong with that. */
-  close(): Promise<Error[]>
+  /** Gives the lease back; resolves to what went wrong with that. */
+  close(): Promise<Error | null>
 }
 
 const noTools: Tools = {
@@ -29,22 +28,22 @@ const noTools: Tools = {
 }
 
 export function createAttemptTools(options: AttemptToolsOptions): AttemptTools {
-  const { rollout, attempt, environment, journal, budget, signal, leaseTimeoutMs } = options
-  const leases = new Map<string, Promise<EnvironmentLease>>()
+  const { request, environment, journal, budget, signal, leaseTimeoutMs } = options
+  let lease: EnvironmentLease | null = null
   const opened = new Map<string, Promise<Tools>>()
   let failure: TrainError | null = null
 
   const late = (what: string) => () =>
-    new TrainError('ENVIRONMENT_START_FAILED', `The tools of rollout "${rollout}" took more than ${leaseTimeoutMs} ms to ${what}.`)
+    new TrainError('ENVIRONMENT_START_FAILED', `The tools of rollout "${request.rollout}" took more than ${leaseTimeoutMs} ms to ${what}.`)
 
   async function open({ name, mcpConfig, mcpServers, hiddenTools }: AgentDeclaration): Promise<Tools> {
     if (!mcpConfig) return noTools
     signal.throwIfAborted()
     const release = budget.hold()
     try {
-      const lease = environment.lease({ rollout, attempt, agent: name, mcpConfig, mcpServers, hiddenTools }, signal)
-      leases.set(name, lease)
-      return journalled(name, (await withDeadline(lease, leaseTimeoutMs, late('start'))).tools)
+      lease ??= environment.lease(request)
+      const tools = lease.tools({ agent: name, mcpConfig, mcpServers, hiddenTools }, signal)
+      return journalled(name, await withDeadline(tools, leaseTimeoutMs, late('start')))
     } catch (error) {
       signal.throwIfAborted()
       failure ??= toTrainError(error, 'ENVIRONMENT_START_FAILED')
@@ -69,17 +68,6 @@ export function createAttemptTools(options: AttemptToolsOptions): AttemptTools {
     }
   }
 
-  async function giveBack(lease: Promise<EnvironmentLease>): Promise<Error | null> {
-    const got = await lease.catch(() => null)
-    if (!got) return null
-    try {
-      await got.close()
-      return null
-    } catch (error) {
-      return toTrainError(error, 'ENVIRONMENT_START_FAILED')
-    }
-  }
-
   return {
     tools(agent) {
       const existing = opened.get(agent.name)
@@ -89,11 +77,10 @@ export function createAttemptTools(options: AttemptToolsOptions): AttemptTools {
       return tools
     },
     failure: () => failure,
-    async close() {
-      const closing = Array.from(leases.values(), (lease) =>
-        withDeadline(giveBack(lease), leaseTimeoutMs, late('stop')).catch((error: Error) => error),
-      )
-      return (await Promise.all(closing)).filter((error) => error !== null)
-    },
+    close: () =>
+      withDeadline(Promise.resolve(lease?.close()), leaseTimeoutMs, late('stop')).then(
+        () => null,
+        (error: unknown) => toTrainError(error, 'ENVIRONMENT_START_FAILED'),
+      ),
   }
 }

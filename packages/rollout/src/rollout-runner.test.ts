@@ -317,7 +317,7 @@ test('waiting in the queue or for tools costs no time', async () => {
       await sleep(20)
       return (await ask()).content
     },
-    environment: memoryEnvironment({ beforeLease: () => sleep(400) }),
+    environment: memoryEnvironment({ beforeTools: () => sleep(400) }),
     concurrency: 1,
     limits: { timeoutMs: 350 },
   })
@@ -369,7 +369,8 @@ test('leases tools once an agent, on first use, and gives all of them back', asy
     }, agents),
   })
   const episode = await swarm.runner.run(rolloutRequest('a'), never)
-  expect(environment.requests.map(({ agent }) => agent)).toEqual(['planner', 'worker'])
+  expect(environment.requests).toHaveLength(1)
+  expect(environment.selections.map(({ agent }) => agent)).toEqual(['planner', 'worker'])
   expect(environment.openLeases()).toBe(0)
   expect(episode.edges).toEqual([{ from: 'planner', to: 'worker', kind: 'handoff' }])
   expect(gateway.openSessions()).toBe(0)
@@ -398,7 +399,7 @@ test('a retryable failure gets a new attempt; the old one keeps its turns, witho
 })
 
 test('gives up after its retries, and never retries what will not pass', async () => {
-  const fail = (error: Error) => memoryEnvironment({ beforeLease: () => Promise.reject(error) })
+  const fail = (error: Error) => memoryEnvironment({ beforeTools: () => Promise.reject(error) })
   const agent: Setup['agent'] = async (context) => {
     await context.tools()
     return 'yes'

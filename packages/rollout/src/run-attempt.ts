@@ -59,7 +59,7 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
   const { request, attempt, limits, program, gateway, environment, signal } = options
   const { key } = request
   // What else a row has is for who scores the episode: it may hold the answer.
-  const { extraInfo: _, ...task } = request.task
+  const { extraInfo: _, setup, ...task } = request.task
   const startedAt = Date.now()
   const stop = new AbortController()
   const session = gateway.open({
@@ -86,8 +86,7 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
   const edges: AgentEdge[] = []
   const journal = createToolJournal({ rollout: key, maxToolCalls, signal: stop.signal, onLimit: (error) => stop.abort(error) })
   const tools = createAttemptTools({
-    rollout: key,
-    attempt,
+    request: { rollout: key, attempt, sample: request.sample, task: { id: task.id, files: task.files, setup } },
     environment,
     journal,
     budget,
@@ -116,8 +115,8 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
   budget.stop()
   signal.removeEventListener('abort', cancel)
   stop.abort(rolloutEnded(key))
-  const [trajectories, ...problems] = await Promise.all([session.close(), tools.close(), states.close()])
-  for (const problem of problems.flat()) options.onWarning(problem)
+  const [trajectories, leaseProblem, stateProblems] = await Promise.all([session.close(), tools.close(), states.close()])
+  for (const problem of leaseProblem ? [leaseProblem, ...stateProblems] : stateProblems) options.onWarning(problem)
 
   const { stopReason, error } = decideStop({
     outcome,

@@ -74,9 +74,10 @@ export async function preflight(
 export async function listTools(environment: Environment, agent: AgentDeclaration, signal: AbortSignal): Promise<string[]> {
   const { name, mcpConfig, mcpServers, hiddenTools } = agent
   if (!mcpConfig) return []
-  const lease = await environment.lease({ rollout: 'preflight', attempt: 0, agent: name, mcpConfig, mcpServers, hiddenTools }, signal)
+  const lease = environment.lease({ rollout: 'preflight', attempt: 0, sample: 0, task: { id: 'preflight' } })
   try {
-    return (await lease.tools.list()).map((tool) => tool.name)
+    const tools = await lease.tools({ agent: name, mcpConfig, mcpServers, hiddenTools }, signal)
+    return (await tools.list()).map((tool) => tool.name)
   } finally {
     await lease.close()
   }

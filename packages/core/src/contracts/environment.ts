@@ -1,4 +1,4 @@
-import type { McpConfig, ToolDefinition, ToolResult } from '@aworld-train/protocol'
+import type { McpConfig, ToolDefinition, ToolResult, TrainingTask } from '@aworld-train/protocol'
 
 export interface ToolCallRequest {
   /** The model's id for this call, for the record of the episode; absent when the agent calls on its own. */
@@ -14,9 +14,20 @@ export interface Tools {
   call(request: ToolCallRequest, signal: AbortSignal): Promise<ToolResult>
 }
 
+/** Whom a lease is for. */
 export interface LeaseRequest {
   readonly rollout: string
   readonly attempt: number
+  /** Number of the rollout among those of its task, from 0. */
+  readonly sample: number
+  readonly task: LeaseTask
+}
+
+/** What of its task a rollout's environment is made from. */
+export type LeaseTask = Pick<TrainingTask, 'id' | 'files' | 'setup'>
+
+/** The servers and tools that one agent of a rollout may use. */
+export interface ToolSelection {
   readonly agent: string
   readonly mcpConfig: McpConfig
   /** Servers of the configuration to use; all when absent. */
@@ -25,11 +36,15 @@ export interface LeaseRequest {
   readonly hiddenTools?: Readonly<Record<string, readonly string[]>> | undefined
 }
 
-/** What a rollout holds of the environment until it ends. */
+/** What a rollout holds of the environment until it ends: one directory for all its agents, and one process for equal servers of theirs. */
 export interface EnvironmentLease {
-  readonly tools: Tools
   /** A directory of this lease alone, removed when it closes. */
   readonly directory: string
+  /**
+   * The tools of one agent, whose servers are started now unless another agent's are equal. Before the first resolves, the task's files
+   * and set-up are done. What fails rejects with an error of the boundary `environment`, and the lease is of no use any more.
+   */
+  tools(selection: ToolSelection, signal: AbortSignal): Promise<Tools>
   close(): Promise<void>
 }
 
@@ -43,7 +58,8 @@ export interface EnvironmentCounts {
 }
 
 export interface Environment {
-  lease(request: LeaseRequest, signal: AbortSignal): Promise<EnvironmentLease>
+  /** Takes no time: servers start when an agent asks for its tools. */
+  lease(request: LeaseRequest): EnvironmentLease
   counts(): Promise<EnvironmentCounts>
   close(): Promise<void>
 }

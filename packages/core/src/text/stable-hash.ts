@@ -17,12 +17,13 @@ export function stableHash(value: unknown): string {
   return createHash('sha256').update(stableStringify(value)).digest('hex')
 }
 
-/** The hash of a task: over everything that the agent can see of it. A text is the same as one message of the user. */
+/** The hash of a task: over everything that the agent and its tools can see of it. A text is the same as one message of the user. */
 export function taskHash(task: {
   readonly input: unknown
   readonly data: unknown
   readonly files?: readonly string[] | undefined
+  readonly setup?: unknown
 }): string {
   const input = typeof task.input === 'string' ? [{ role: 'user', content: task.input }] : task.input
-  return stableHash({ input, data: task.data, files: task.files?.length ? task.files : undefined })
+  return stableHash({ input, data: task.data, files: task.files?.length ? task.files : undefined, setup: task.setup })
 }

@@ -1,41 +1,50 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Environment, LeaseRequest, Tools } from '@aworld-train/core'
+import type { Environment, LeaseRequest, ToolSelection, Tools } from '@aworld-train/core'
 
 export interface MemoryEnvironment extends Environment {
   openLeases(): number
   /** Every lease that was asked for. */
   readonly requests: readonly LeaseRequest[]
+  /** Every agent's tools that were asked for. */
+  readonly selections: readonly ToolSelection[]
 }
 
 export interface MemoryEnvironmentOptions {
   readonly call?: Tools['call'] | undefined
-  /** Awaited before a lease is given, with how many were asked for before. */
-  readonly beforeLease?: ((earlier: number, signal: AbortSignal) => Promise<void>) | undefined
+  /** Awaited before an agent gets its tools, with how many were asked for before. */
+  readonly beforeTools?: ((earlier: number, signal: AbortSignal) => Promise<void>) | undefined
   readonly closeDelayMs?: number | undefined
 }
 
 /** An Environment with one tool, `echo` unless `call` says otherwise, and no process. */
-export function memoryEnvironment({ call, beforeLease, closeDelayMs = 0 }: MemoryEnvironmentOptions = {}): MemoryEnvironment {
+export function memoryEnvironment({ call, beforeTools, closeDelayMs = 0 }: MemoryEnvironmentOptions = {}): MemoryEnvironment {
   const requests: LeaseRequest[] = []
+  const selections: ToolSelection[] = []
   let open = 0
   let toolCalls = 0
 
+  const tools: Tools = {
+    list: async () => [{ name: 'echo', parameters: { type: 'object' } }],
+    async call(toolRequest, toolSignal) {
+      toolCalls++
+      toolSignal.throwIfAborted()
+      return call ? await call(toolRequest, toolSignal) : { content: JSON.stringify(toolRequest.arguments), isError: false }
+    },
+  }
+
   return {
     requests,
-    async lease(request, signal) {
+    selections,
+    lease(request) {
       requests.push(request)
-      await beforeLease?.(requests.length - 1, signal)
-      signal.throwIfAborted()
       open++
       return {
         directory: '/nowhere',
-        tools: {
-          list: async () => [{ name: 'echo', parameters: { type: 'object' } }],
-          async call(toolRequest, toolSignal) {
-            toolCalls++
-            toolSignal.throwIfAborted()
-            return call ? await call(toolRequest, toolSignal) : { content: JSON.stringify(toolRequest.arguments), isError: false }
-          },
+        async tools(selection, signal) {
+          selections.push(selection)
+          await beforeTools?.(selections.length - 1, signal)
+          signal.throwIfAborted()
+          return tools
         },
         async close() {
           if (closeDelayMs > 0) await sleep(closeDelayMs)

@@ -1,6 +1,6 @@
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { TrainingTask } from '@aworld-train/protocol'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -114,6 +114,31 @@ describe('loadDataset reads', () => {
     expect(tasks[0]).toMatchObject({ input: 'yes', data: { unit: 'kg' }, files: ['a.pdf'], extraInfo: { level: 2 } })
     const csv = file('data.csv', 'prompt,answer,data\na,1,"{""unit"": ""kg""}"\nb,2,\n')
     expect((await requireDataset(csv)).tasks.map(({ data }) => data)).toEqual([{ unit: 'kg' }, {}])
+  })
+
+  it('files that lie beside the dataset, wherever it is read from, with the hash of what the row says', async () => {
+    const path = file(
+      'gaia.jsonl',
+      '{"prompt": "a", "answer": 1, "file_name": "sign.png"}\n{"prompt": "b", "answer": 1, "file_name": "gone.png"}\n',
+    )
+    file('sign.png', 'image')
+    const { tasks } = await requireDataset(path)
+    expect(tasks.map(({ files }) => files)).toEqual([[join(dirname(path), 'sign.png')], ['gone.png']])
+    const { tasks: inMemory } = await requireDataset([{ prompt: 'a', answer: 1, file_name: 'sign.png' }])
+    expect(tasks[0]?.hash).toBe(inMemory[0]?.hash)
+  })
+
+  it('the set-up of a workspace, which makes another task', async () => {
+    const setup = { files: { 'src/main.py': 'print(1)' }, commands: ['git init'] }
+    const { tasks } = await requireDataset([
+      { prompt: 'a', answer: 1, setup },
+      { prompt: 'a', answer: 1, setup: JSON.stringify(setup) },
+      { prompt: 'a', answer: 1 },
+    ])
+    expect(tasks.map((task) => task.setup)).toEqual([setup, setup, undefined])
+    expect(new Set(tasks.map(({ hash }) => hash)).size).toBe(2)
+    const { problems } = await loadDataset([{ prompt: 'a', answer: 1, setup: { command: 'git init' } }])
+    expect(problems).toMatchObject([{ column: 'setup', message: expect.stringContaining('"commands": [command]') }])
   })
 
   it("GAIA's rows: nothing but question and file reaches the task of the agent, and an answer `?` is none", async () => {

@@ -1,3 +1,5 @@
+import { statSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { didYouMean, stableHash, suggest } from '@aworld-train/core'
 import { type AnswerKey, TrainError, type TrainingTask } from '@aworld-train/protocol'
 import type { DatasetSource, LoadDatasetOptions, LoadedDataset } from './dataset-types.ts'
@@ -15,6 +17,7 @@ export async function loadDataset(source: DatasetSource, options: LoadDatasetOpt
     if (!optionNames.includes(name as keyof LoadDatasetOptions))
       throw new TrainError('CONFIG_INVALID', `loadDataset has no option "${name}".${didYouMean(name, optionNames)}`)
   const problems = createProblemList(typeof source === 'string' ? source : `the ${split} rows`, maxProblems)
+  const folder = typeof source === 'string' ? folderOf(source) : null
   const tasks: TrainingTask[] = []
   const answers = new Map<string, AnswerKey>()
   const rowOfId = new Map<string, number>()
@@ -24,7 +27,7 @@ export async function loadDataset(source: DatasetSource, options: LoadDatasetOpt
     signal?.throwIfAborted()
     rows++
     if (isRecord(row)) for (const column of Object.keys(row)) if (!namedColumns.has(column) && column !== promptKey) unnamed.add(column)
-    const read = toTask(row, { number, split, promptKey, answers: answersNeeded, problems })
+    const read = toTask(row, { number, split, folder, promptKey, answers: answersNeeded, problems })
     if (!read) continue
     const { task, answer } = read
     const earlier = rowOfId.get(task.id)
@@ -48,6 +51,8 @@ export async function requireDataset(source: DatasetSource, options: LoadDataset
     details: { problems: loaded.problems },
   })
 }
+
+const folderOf = (path: string) => (statSync(path, { throwIfNoEntry: false })?.isDirectory() ? path : dirname(path))
 
 function unnamedNote(file: string, columns: readonly string[]): string {
   const meant = columns.flatMap((column) => {

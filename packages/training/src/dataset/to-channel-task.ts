@@ -22,6 +22,7 @@ export function toChannelTask(
     {
       number: typeof index === 'number' ? index : 0,
       split: partition === 'val' ? 'test' : 'train',
+      folder: null,
       promptKey: undefined,
       answers: 'optional',
       problems,

@@ -1,5 +1,7 @@
+import { existsSync } from 'node:fs'
+import { isAbsolute, join } from 'node:path'
 import { didYouMean, taskHash } from '@aworld-train/core'
-import type { AnswerKey, Message, TrainingTask } from '@aworld-train/protocol'
+import { type AnswerKey, type Message, TaskSetup, type TrainingTask } from '@aworld-train/protocol'
 import type { LoadDatasetOptions } from './dataset-types.ts'
 import type { ProblemList } from './problem-list.ts'
 import { isRecord, parseMaybeJson, toMessages } from './to-messages.ts'
@@ -15,7 +17,7 @@ export const namedColumns: ReadonlySet<string> = new Set([
   ...answerColumns,
   ...idColumns,
   ...fileColumns,
-  ...['data', 'data_source', 'dataSource', 'ability', 'reward_model', 'extra_info', 'extraInfo'],
+  ...['setup', 'data', 'data_source', 'dataSource', 'ability', 'reward_model', 'extra_info', 'extraInfo'],
   // For the agent loops of a trainer in Python: they say nothing of the task.
   ...['agent_name', 'tools_kwargs', 'interaction_kwargs'],
 ])
@@ -23,6 +25,8 @@ export const namedColumns: ReadonlySet<string> = new Set([
 export interface ToTaskOptions {
   readonly number: number
   readonly split: string
+  /** Folder of the dataset, where its files may lie; `null` for rows in memory. */
+  readonly folder: string | null
   readonly promptKey: string | undefined
   readonly answers: NonNullable<LoadDatasetOptions['answers']>
   readonly problems: ProblemList
@@ -55,14 +59,16 @@ export function toTask(row: unknown, options: ToTaskOptions): { task: TrainingTa
   const files = readFiles(row, problem)
   const id = readId(row, problem)
   const data = readData(row, problem)
+  const setup = readSetup(row, problem)
   if (failed || input === null) return null
-  const content = { input, data, ...(files.length > 0 ? { files } : {}) }
+  const content = { input, data, ...(files.length > 0 && { files }), ...(setup && { setup }) }
   const hash = taskHash(content)
   const task: TrainingTask = {
     version: 1,
     id: id ?? `${split}-${number}-${hash.slice(0, 6)}`,
     hash,
     ...content,
+    ...(files.length > 0 && { files: files.map((file) => findFile(file, options.folder)) }),
     dataSource: dataSource as string,
     extraInfo,
   }
@@ -129,6 +135,24 @@ function readFiles(row: Readonly<Record<string, unknown>>, problem: AddProblem):
   if (Array.isArray(value) && value.every((file) => typeof file === 'string')) return value
   problem(`it is ${nameOf(value)}, not a path or a list of paths.`, column)
   return []
+}
+
+/** A path that is relative to the dataset leads to the file from anywhere; every other stays as it is. */
+function findFile(file: string, folder: string | null): string {
+  const beside = folder === null || isAbsolute(file) ? null : join(folder, file)
+  return beside !== null && existsSync(beside) ? beside : file
+}
+
+function readSetup(row: Readonly<Record<string, unknown>>, problem: AddProblem): TaskSetup | null {
+  const value = parseMaybeJson(row['setup'])
+  if (value === undefined || value === null || value === '') return null
+  const parsed = TaskSetup.safeParse(isRecord(value) ? withoutNulls(value) : value)
+  if (parsed.success) return parsed.data
+  problem(
+    'it is no set-up of a workspace; give { "files": { path: text }, "commands": [command] }, either of which may be left out.',
+    'setup',
+  )
+  return null
 }
 
 /** What the row declares for the agent. */

@@ -5,7 +5,7 @@ import { toNestedColumn } from './parquet-schema.ts'
 
 /**
  * Writes tasks as Parquet in the columns that training frameworks read: data_source, prompt (list of messages), ability, reward_model
- * (style, ground_truth), extra_info, and id; then files and data, where a task has any. The file appears whole or not at all.
+ * (style, ground_truth), extra_info, and id; then files, setup and data, where a task has any. The file appears whole or not at all.
  */
 export async function writeParquet(tasks: readonly TrainingTask[], answers: ReadonlyMap<string, AnswerKey>, path: string): Promise<void> {
   await writeColumns(columnsOf(tasks, answers), path)
@@ -48,6 +48,8 @@ function columnsOf(tasks: readonly TrainingTask[], answers: ReadonlyMap<string, 
     extra_info: tasks.map(({ extraInfo }, index) => (Object.keys(extraInfo).length > 0 ? extraInfo : { index })),
   }
   if (tasks.some(({ files }) => files)) own['files'] = tasks.map(({ files }) => files ?? [])
+  // As text: a file's columns are named by its paths, which differ from row to row.
+  if (tasks.some(({ setup }) => setup)) own['setup'] = tasks.map(({ setup }) => (setup ? JSON.stringify(setup) : null))
   if (tasks.some(({ data }) => Object.keys(data).length > 0)) own['data'] = tasks.map(({ data }) => data)
   return own
 }

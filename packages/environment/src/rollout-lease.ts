@@ -1,0 +1,150 @@
+import { rm } from 'node:fs/promises'
+import type { EnvironmentLease, LeaseRequest, Tools } from '@aworld-train/core'
+import { TrainError } from '@aworld-train/protocol'
+import { suggestion } from './closest-name.ts'
+import type { ResolvedOptions } from './environment-options.ts'
+import { type NamedTool, nameTools } from './name-tools.ts'
+import { prepareWorkspace } from './prepare-workspace.ts'
+import { type SelectedServer, selectServers } from './select-servers.ts'
+import type { ServerDefinition, StdioDefinition } from './server-definition.ts'
+import { allOrNone, type ServerKit, type ServerPool } from './server-pool.ts'
+import { ownSlot, type ServerSlot, sharedSlot } from './server-slot.ts'
+
+export interface RolloutLeaseOptions {
+  readonly request: LeaseRequest
+  readonly pool: ServerPool
+  readonly options: ResolvedOptions
+  /** Called once, when the lease closes. */
+  readonly onClose: () => void
+}
+
+/** One lease: a directory, and one process for each stdio server that its agents configure, equal ones together. */
+export function openRolloutLease({ request, pool, options, onClose }: RolloutLeaseOptions): EnvironmentLease {
+  let directory: string | null = null
+  /** By identity; for a server that is reached over HTTP, by agent too, since its requests say for whom they are. */
+  const slots = new Map<string, ServerSlot>()
+  let prepared: Promise<void> | null = null
+  let closing: Promise<void> | null = null
+  /** Agents that ask at the same time are served one after the other: the second finds what the first started. */
+  let queue: Promise<unknown> = Promise.resolve()
+  const closed = new AbortController()
+
+  const makeDirectory = () => {
+    directory ??= pool.makeDirectory()
+    return directory
+  }
+  const place = (definition: ServerDefinition, agent: string) => ({
+    directory: definition.kind === 'stdio' ? makeDirectory() : options.baseDirectory,
+    // Remote servers key what they keep by it; AWorld's read it too.
+    identity: { SESSION_ID: encodeURIComponent(`${request.rollout}.${request.attempt}.${agent}`) },
+  })
+  const slotKey = ({ kind, identity }: ServerDefinition, agent: string) => (kind === 'stdio' ? identity : `${identity}\n${agent}`)
+
+  async function openSlots(selected: readonly SelectedServer[], agent: string, signal: AbortSignal): Promise<ServerSlot[]> {
+    const missing = new Map(
+      selected.flatMap(({ definition }) => {
+        const key = slotKey(definition, agent)
+        return slots.has(key) ? [] : [[key, definition] as const]
+      }),
+    )
+    const processes = [...missing.values()].filter(
+      (definition) => definition.kind === 'stdio' && !definition.stateless,
+    ) as StdioDefinition[]
+    const isFirst = directory === null
+    let kit: Promise<ServerKit> | undefined
+    /** The processes of the first agent may be ready; what another agent adds is started in the same directory. */
+    const takeKit = (together: AbortSignal) => {
+      kit ??= pool.takeKit(processes, together).then((ready) => {
+        directory = ready.directory
+        return ready
+      })
+      return kit
+    }
+    const openSlot = async (key: string, definition: ServerDefinition, together: AbortSignal): Promise<void> => {
+      const reopen = (reopenSignal: AbortSignal) => pool.open(definition, place(definition, agent), reopenSignal)
+      const connect = async () => {
+        const ready = isFirst && definition.kind === 'stdio' ? (await takeKit(together)).connections.get(definition.identity) : undefined
+        return ready ?? (await reopen(together))
+      }
+      const slot = definition.stateless
+        ? await sharedSlot(pool, definition, together)
+        : ownSlot(pool, await connect(), reopen, options.graceMs)
+      slots.set(key, slot)
+    }
+    const starts = [...missing].map(
+      ([key, definition]) =>
+        (together: AbortSignal) =>
+          openSlot(key, definition, together),
+    )
+    // What had started is ended when the lease closes, as after every failure.
+    await allOrNone(starts, async () => {}, signal)
+    return selected.map(({ definition }) => slots.get(slotKey(definition, agent))!)
+  }
+
+  const open = async (selection: Parameters<EnvironmentLease['tools']>[0], signal: AbortSignal): Promise<Tools> => {
+    signal.throwIfAborted()
+    const selected = selectServers(selection, options)
+    const opened = await openSlots(selected, selection.agent, signal)
+    if (selected.some(({ definition }) => definition.kind === 'stdio' && !definition.stateless)) {
+      prepared ??= prepareWorkspace(request.task, makeDirectory(), options, signal)
+      await prepared
+    }
+    signal.throwIfAborted()
+    const named = nameTools(
+      selected.map(({ definition, hidden }, index) => ({ server: definition.name, tools: opened[index]!.connection.tools, hidden })),
+    )
+    return leaseTools(named, opened, pool.counter, () => closing !== null)
+  }
+  const close = async () => {
+    closed.abort(new TrainError('ENVIRONMENT_START_FAILED', 'The lease was closed while its servers started.'))
+    await queue
+    await Promise.all([...slots.values()].map((slot) => slot.close()))
+    if (directory !== null) await rm(directory, { recursive: true, force: true, maxRetries: 3 })
+    onClose()
+  }
+
+  return {
+    get directory() {
+      return makeDirectory()
+    },
+    tools(selection, signal) {
+      const tools = queue.then(() => open(selection, AbortSignal.any([signal, closed.signal])))
+      queue = tools.catch(() => {})
+      return tools
+    },
+    close() {
+      closing ??= close()
+      return closing
+    },
+  }
+}
+
+function leaseTools(
+  named: ReadonlyMap<string, NamedTool>,
+  slots: readonly ServerSlot[],
+  counter: { toolCalls: number; toolErrors: number },
+  isClosed: () => boolean,
+): Tools {
+  const definitions = [...named.values()].map(({ definition }) => definition)
+  return {
+    list: async () => definitions,
+    async call({ name, arguments: input }, signal) {
+      signal.throwIfAborted()
+      if (isClosed()) throw new TrainError('TOOL_SERVER_DIED', `The tool "${name}" was called after its lease was closed.`)
+      const route = named.get(name)
+      if (!route) {
+        counter.toolErrors++
+        return { content: `There is no tool "${name}"${suggestion(name, [...named.keys()])}`, isError: true }
+      }
+      counter.toolCalls++
+      try {
+        const result = await slots[route.owner]!.call(route.tool, input, signal)
+        if (result.isError) counter.toolErrors++
+        return result
+      } catch (error) {
+        counter.toolErrors++
+        throw error
+      }
+    },
+  }
+}

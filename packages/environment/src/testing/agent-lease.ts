@@ -1,0 +1,31 @@
+import type { Environment, LeaseRequest, ToolSelection, Tools } from '@aworld-train/core'
+
+/** A lease with the tools of its only agent. */
+export interface AgentLease {
+  readonly tools: Tools
+  readonly directory: string
+  close(): Promise<void>
+}
+
+/** Leases for one agent; a lease whose tools fail is given back. */
+export async function leaseTools(
+  environment: Environment,
+  selection: Pick<ToolSelection, 'mcpConfig' | 'mcpServers'>,
+  request: Partial<LeaseRequest> = {},
+  signal: AbortSignal = new AbortController().signal,
+): Promise<AgentLease> {
+  const lease = environment.lease({ rollout: 'rollout', attempt: 0, sample: 0, task: { id: 'task' }, ...request })
+  try {
+    const tools = await lease.tools({ agent: 'agent', ...selection }, signal)
+    return {
+      tools,
+      get directory() {
+        return lease.directory
+      },
+      close: () => lease.close(),
+    }
+  } catch (error) {
+    await lease.close()
+    throw error
+  }
+}
