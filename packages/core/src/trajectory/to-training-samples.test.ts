@@ -17,7 +17,7 @@ const turn = (parent: number, override: Partial<TurnShape> = {}): TurnShape => (
 
 const arbitraryOptions: fc.Arbitrary<TrainingSampleOptions> = fc.record(
   {
-    maxTokens: fc.integer({ min: 2, max: 30 }),
+    maxSampleTokens: fc.integer({ min: 2, max: 30 }),
     mixedWeights: fc.constantFrom('train', 'exclude'),
     incompleteEpisodes: fc.constantFrom('train', 'exclude'),
   },
@@ -124,7 +124,7 @@ describe('toTrainingSamples', () => {
 
   it('trains a shared turn in the next branch when the first is too long', () => {
     const { samples, untrained } = toTrainingSamples(makeEpisode([makeTrajectory([turn(-1), turn(0, { added: 9 }), turn(0)])]), {
-      maxTokens: 6,
+      maxSampleTokens: 6,
     })
     expect(samples.map(({ provenance }) => provenance.turns)).toEqual([[0, 2]])
     expect(samples[0]!.lossMask.reduce((sum, bit) => sum + bit)).toBe(4)

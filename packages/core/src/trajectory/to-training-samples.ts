@@ -20,8 +20,8 @@ export interface BranchCandidate {
 export interface TrainingSampleOptions extends UntrainedEpisodeOptions {
   /** Only trajectories of this policy are trained; all trainable ones when absent. */
   readonly policy?: string | undefined
-  /** Longest row in tokens; a longer branch is left out as `too-long`. */
-  readonly maxTokens?: number | undefined
+  /** Longest sample in tokens, prompt included; a longer branch is left out as `too-long`. */
+  readonly maxSampleTokens?: number | undefined
   /** Tokens before the first sampled one; a branch with more is left out as `too-long`. */
   readonly maxPromptTokens?: number | undefined
   /** Tokens from the first sampled one on; a branch with more is left out as `too-long`. */
@@ -118,11 +118,11 @@ function usedTurns(turns: readonly Turn[]): Turn[] {
 
 function untrainedBranch(path: readonly Turn[], options: TrainingSampleOptions): UntrainedReason | null {
   const unbounded = Number.POSITIVE_INFINITY
-  const { maxTokens = unbounded, maxPromptTokens = unbounded, maxResponseTokens = unbounded, mixedWeights = 'train' } = options
+  const { maxSampleTokens = unbounded, maxPromptTokens = unbounded, maxResponseTokens = unbounded, mixedWeights = 'train' } = options
   const leaf = path.at(-1)!
   const length = leaf.promptTokenIds.length + leaf.completionTokenIds.length
   const promptLength = path[0]!.promptTokenIds.length
-  if (length > maxTokens || promptLength > maxPromptTokens || length - promptLength > maxResponseTokens) return 'too-long'
+  if (length > maxSampleTokens || promptLength > maxPromptTokens || length - promptLength > maxResponseTokens) return 'too-long'
   if (mixedWeights === 'exclude') {
     const versions = new Set(path.flatMap((turn) => turn.weightVersions.map((span) => span.version)))
     if (versions.size > 1 || path.some((turn) => turn.mixedVersions !== undefined)) return 'mixed-weights'

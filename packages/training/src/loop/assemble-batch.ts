@@ -36,7 +36,7 @@ export function assembleBatch(episodeGroups: readonly (readonly Episode[])[], se
     const assemblies = episodes.map((episode) =>
       toTrainingSamples(episode, {
         policy,
-        maxTokens: settings.maxSampleTokens ?? undefined,
+        maxSampleTokens: settings.maxSampleTokens ?? undefined,
         incompleteEpisodes: settings.incompleteEpisodes,
       }),
     )
