@@ -26,10 +26,10 @@ test('parallel calls do not pass maxTurns', async () => {
   expect((await session.close())[0]!.turns.length).toBe(3)
 })
 
-test('the call that would pass maxTokens is cut, later ones are refused', async () => {
+test('the call that would pass maxSessionTokens is cut, later ones are refused', async () => {
   // In one piece: an engine that was not told of the budget would pass it.
   await using started = await startGateway({ say: () => ({ text: 'abcdef', pieceSize: 100 }) })
-  const session = started.gateway.open(sessionRequest({ maxTokens: 10 }))
+  const session = started.gateway.open(sessionRequest({ maxSessionTokens: 10 }))
   const client = openaiClient(session.endpoint('agent'))
   const first = await client.chat.completions.create({ model: 'any', messages })
   expect(first.choices[0]!.finish_reason).toBe('stop')
@@ -41,9 +41,9 @@ test('the call that would pass maxTokens is cut, later ones are refused', async 
   expect(started.engine.sampledTokens()).toBe(10)
 })
 
-test('parallel calls are cut together when their sum reaches maxTokens', async () => {
+test('parallel calls are cut together when their sum reaches maxSessionTokens', async () => {
   await using started = await startGateway({ say: () => ({ text: 'abcdefghijklmnopqrstuvwxyz', pieceDelayMs: 1 }) })
-  const session = started.gateway.open(sessionRequest({ maxTokens: 20 }))
+  const session = started.gateway.open(sessionRequest({ maxSessionTokens: 20 }))
   await Promise.all(Array.from({ length: 4 }, () => post(session.endpoint('agent'), { messages })))
   const turns = (await session.close())[0]!.turns
   expect(turns.reduce((sum, turn) => sum + turn.completionTokenIds.length, 0)).toBe(started.engine.sampledTokens())
@@ -57,7 +57,7 @@ test('a call that is cut before its first token is refused, and is no turn', asy
   await using started = await startGateway({
     say: (_, call) => (call === 0 ? { text: 'x', beforeToken: () => hold.promise } : 'abcdef'),
   })
-  const session = started.gateway.open(sessionRequest({ maxTokens: 4, maxTurns: 2 }))
+  const session = started.gateway.open(sessionRequest({ maxSessionTokens: 4, maxTurns: 2 }))
   const held = post(session.endpoint('agent'), { messages })
   await until(() => started.gateway.counts().inFlight === 1)
   expect((await post(session.endpoint('agent'), { messages })).status).toBe(200)
@@ -74,7 +74,7 @@ test('a call that is held while others spend the tokens is refused', async () =>
     say: () => ({ text: 'abcdef', beforeToken: (index) => (index === 1 ? hold.promise : undefined) }),
   })
   const { gateway, engine } = started
-  const session = gateway.open(sessionRequest({ maxTokens: 4 }))
+  const session = gateway.open(sessionRequest({ maxSessionTokens: 4 }))
   const first = post(session.endpoint('agent'), { messages })
   await until(() => engine.sampledTokens() === 1)
   await gateway.pause({ drain: false })

@@ -31,7 +31,7 @@ function createPieceHandler(
   answer: Answer,
   limit: number,
 ) {
-  const budget = session.request.maxTokens ?? Number.POSITIVE_INFINITY
+  const budget = session.request.maxSessionTokens ?? Number.POSITIVE_INFINITY
   let count = 0
   return (tokenIds: Int32Array, logprobs: Float32Array) => {
     if (count === 0) observed.firstToken()
@@ -80,7 +80,7 @@ export async function sampleTurn(options: ServeCallOptions, admitted: AdmittedCa
     stop: call.stop,
     contextRoom: engine.model.contextLength - prepared.promptTokenIds.length,
     responseRoom: responseRoom(held.turns, prepared, request),
-    budgetRoom: (request.maxTokens ?? Number.POSITIVE_INFINITY) - session.sampledTokens,
+    budgetRoom: (request.maxSessionTokens ?? Number.POSITIVE_INFINITY) - session.sampledTokens,
   })
   const mintToolCallId = (index: number) => `call_${agent.idPrefix}_${arrival}_${index}`
   const reader = createCompletionReader({ chat, call, prepared, stop: sampling.stop, mintToolCallId })
@@ -126,7 +126,7 @@ export async function sampleTurn(options: ServeCallOptions, admitted: AdmittedCa
   const turn = record({ held, model, call, attempt: request.attempt, prepared, generation, parsed, sampling, constraint, abandoned })
   progress.turn = turn
   options.observed.recorded(turn)
-  if (unified === 'length' && session.sampledTokens >= (request.maxTokens ?? Number.POSITIVE_INFINITY))
+  if (unified === 'length' && session.sampledTokens >= (request.maxSessionTokens ?? Number.POSITIVE_INFINITY))
     session.failure ??= tokenLimit(session)
   try {
     await request.onTurn?.(agent.name, turn)

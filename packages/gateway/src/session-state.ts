@@ -115,14 +115,14 @@ export function createSessionState(request: SessionRequest, models: ModelTable):
       memory: createResponseMemory(),
     })
   }
-  const { maxTokens = none, maxFrozenTokens = none, maxCost = none } = request
+  const { maxSessionTokens = none, maxFrozenTokens = none, maxCost = none } = request
   const state: SessionState = {
     request,
     agents,
     calls: new Set(),
     turnsTaken: 0,
     sampledTokens: 0,
-    tokenBudget: createBudget(maxTokens, () => state.sampledTokens),
+    tokenBudget: createBudget(maxSessionTokens, () => state.sampledTokens),
     frozenTokens: 0,
     cost: 0,
     frozenTokenBudget: createBudget(maxFrozenTokens, () => state.frozenTokens),
@@ -199,15 +199,15 @@ export function turnLimit({ request }: SessionState): TrainError {
 }
 
 export function tokenLimit({ request }: SessionState): TrainError {
-  const message = `Rollout "${request.rollout}" has sampled its ${request.maxTokens} tokens; raise maxTokens, or make the agent stop earlier.`
+  const message = `Rollout "${request.rollout}" has sampled its ${request.maxSessionTokens} tokens; raise maxTokens, or make the agent stop earlier.`
   return new TrainError('AGENT_LIMIT', message, { details: { stopReason: 'token-limit' } })
 }
 
 /** Throws AGENT_LIMIT where the budget allows no further call. */
 export function checkBudget(session: SessionState): void {
-  const { maxTurns = Number.POSITIVE_INFINITY, maxTokens = Number.POSITIVE_INFINITY } = session.request
+  const { maxTurns = Number.POSITIVE_INFINITY, maxSessionTokens = Number.POSITIVE_INFINITY } = session.request
   if (session.turnsTaken >= maxTurns) throw turnLimit(session)
-  if (session.sampledTokens >= maxTokens) throw tokenLimit(session)
+  if (session.sampledTokens >= maxSessionTokens) throw tokenLimit(session)
 }
 
 /** Throws AGENT_LIMIT where what third parties may be asked for is spent. */

@@ -21,6 +21,7 @@ export const SessionOpening = z.strictObject({
     .max(256)
     .default([{ name: 'agent', trainable: true }]),
   maxTurns: z.int().min(1).optional(),
+  /** Tokens sampled over all turns. */
   maxTokens: z.int().min(1).optional(),
   /** US dollars spent on frozen models. */
   maxCost: z.number().min(0).optional(),

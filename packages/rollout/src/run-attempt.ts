@@ -70,7 +70,7 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
     policy: request.policy,
     sampling: request.sampling,
     agents: program.agents.map(({ name, trainable, model }) => ({ name, trainable, model })),
-    maxTokens: limits.maxTokens,
+    maxSessionTokens: limits.maxTokens,
     maxTurns: limits.maxTurns,
     maxResponseTokens: limits.maxResponseTokens,
     maxCost: limits.maxCost,

@@ -18,8 +18,8 @@ export interface SessionRequest {
   readonly sampling: Sampling
   /** `model` names one of the gateway's models for this agent; `policy` when absent. */
   readonly agents: readonly { readonly name: string; readonly trainable: boolean; readonly model?: string | undefined }[]
-  /** Tokens that may be sampled in all; the call that would pass it is cut, later calls are refused. */
-  readonly maxTokens?: number | undefined
+  /** Tokens that all calls together may sample, where `sampling.maxTokens` is what one may; the call that would pass it is cut, later calls are refused. */
+  readonly maxSessionTokens?: number | undefined
   readonly maxTurns?: number | undefined
   /** Tokens that a conversation may have from its first sampled one on; the call that would pass it is cut, later ones are refused as beyond the context. */
   readonly maxResponseTokens?: number | undefined

@@ -51,6 +51,16 @@ test('a program in any language opens a session, runs its agent, and takes the r
   expect((await post(session.agents['planner']!, { messages })).status).toBe(404)
 })
 
+test('maxTokens of a session is what all its calls together may sample', async () => {
+  await using started = await startGateway({ say: () => 'A long answer.', admin: { token } })
+  const { open, close } = api(started.gateway.url)
+  const session = await open({ maxTokens: 3 })
+  expect((await post(session.agents['agent']!, { messages })).status).toBe(200)
+  expect(started.engine.sampledTokens()).toBe(3)
+  expect((await post(session.agents['agent']!, { messages })).status).toBe(400)
+  expect(await close(session.id)).toMatchObject({ failure: { code: 'AGENT_LIMIT', details: { stopReason: 'token-limit' } } })
+})
+
 test('a session that nobody closes ends by itself, and its record stays for a while', async () => {
   await using started = await startGateway({ say: () => 'Fine.', admin: { token, keptMs: 1_500 } })
   const { open, ask } = api(started.gateway.url)

@@ -78,6 +78,7 @@ export function createSessionsApi(
       rollout = randomUUID(),
       taskId = rollout,
       policy = defaultPolicy,
+      maxTokens: maxSessionTokens,
       ...opening
     } = await readJson({
       request,
@@ -92,6 +93,7 @@ export function createSessionsApi(
       rollout,
       taskId,
       policy,
+      maxSessionTokens,
       ...(onTurn && { onTurn: (agent, turn) => onTurn({ rollout, attempt: opening.attempt, agent, turn }) }),
     }
     const session = open(sessionRequest)

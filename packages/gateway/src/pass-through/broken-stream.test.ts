@@ -34,7 +34,7 @@ test('what had come of a stream whose client left is an abandoned turn, which co
   const { gateway, server, engine } = started
   for (const dialect of ['chat-completions', 'responses', 'messages'] as const) {
     const before = server.calls.length
-    const session = gateway.open(sessionRequest({ rollout: dialect, maxTokens: 12, maxTurns: 2 }))
+    const session = gateway.open(sessionRequest({ rollout: dialect, maxSessionTokens: 12, maxTurns: 2 }))
     await askAndLeave(session.endpoint('agent').baseUrl, /" "/, dialect)
     await until(() => gateway.counts().inFlight === 0 && server.calls[before]!.aborted)
     await until(() => session.trajectories()[0]!.turns.length === 1)
@@ -97,7 +97,7 @@ test('a stream that had no token yet, and an answer that is none, are no turns a
   await using started = await startChatGateway((_, index) =>
     index === 0 ? halfWay('79', 0) : index === 1 ? new Promise<never>(() => {}) : '79',
   )
-  const session = started.gateway.open(sessionRequest({ maxTokens: 12, maxTurns: 1 }))
+  const session = started.gateway.open(sessionRequest({ maxSessionTokens: 12, maxTurns: 1 }))
   await askAndLeave(session.endpoint('agent').baseUrl, /data:/)
   await until(() => started.gateway.counts().inFlight === 0)
   const abort = new AbortController()

@@ -135,7 +135,7 @@ test('versions: one is a span, several are mixed from the lowest', async () => {
 
 test('a budget of tokens counts what the engine reported: the call that would pass it is cut, later ones are refused', async () => {
   await using started = await startChatGateway(() => '12345')
-  const session = started.gateway.open(sessionRequest({ maxTokens: 10 }))
+  const session = started.gateway.open(sessionRequest({ maxSessionTokens: 10 }))
   const statuses: number[] = []
   for (let call = 0; call < 3; call++) statuses.push((await post(session.endpoint('agent'), { messages: [question] })).status)
   expect(statuses).toEqual([200, 200, 400])

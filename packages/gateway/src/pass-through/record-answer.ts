@@ -109,6 +109,6 @@ function addTurn({ options, progress }: ServedCall, { turns, indexes }: AnswerRe
   if (read.branchReason) add(counters.branches, read.branchReason)
   else counters.continuations++
   observed.recorded(turn)
-  const budget = session.request.maxTokens ?? Number.POSITIVE_INFINITY
+  const budget = session.request.maxSessionTokens ?? Number.POSITIVE_INFINITY
   if (turn.finishReason.unified === 'length' && session.sampledTokens >= budget) session.failure ??= tokenLimit(session)
 }

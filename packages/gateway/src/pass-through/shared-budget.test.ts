@@ -22,10 +22,10 @@ function heldServer(length = Number.POSITIVE_INFINITY) {
 const sum = (turns: Trajectory['turns']) => turns.reduce((total, turn) => total + turn.completionTokenIds.length, 0)
 
 for (const stream of [false, true]) {
-  test(`parallel calls that sample all they may do not pass maxTokens (stream: ${stream})`, async () => {
+  test(`parallel calls that sample all they may do not pass maxSessionTokens (stream: ${stream})`, async () => {
     const { say, held, asked } = heldServer()
     await using started = await startChatGateway(say)
-    const session = started.gateway.open(sessionRequest({ sampling, maxTokens: 250 }))
+    const session = started.gateway.open(sessionRequest({ sampling, maxSessionTokens: 250 }))
     const calls = Array.from({ length: 12 }, () => post(session.endpoint('agent'), { messages, stream }))
     await until(() => held.length === 2)
     await new Promise((resolve) => setTimeout(resolve, 30))
@@ -51,7 +51,7 @@ for (const stream of [false, true]) {
 test('what a call held and did not use is there for those that wait, in the order of their asking', async () => {
   const { say, held, asked } = heldServer(10)
   await using started = await startChatGateway(say)
-  const session = started.gateway.open(sessionRequest({ sampling, maxTokens: 125 }))
+  const session = started.gateway.open(sessionRequest({ sampling, maxSessionTokens: 125 }))
   const ask = (more: object) => post(session.endpoint('agent'), { messages, ...more })
   const calls = [ask({})]
   await until(() => held.length === 1)
@@ -75,7 +75,7 @@ test('what a call held and did not use is there for those that wait, in the orde
 test('calls that all find room wait for none', async () => {
   const { say, held } = heldServer(10)
   await using started = await startChatGateway(say)
-  const session = started.gateway.open(sessionRequest({ sampling, maxTokens: 1000 }))
+  const session = started.gateway.open(sessionRequest({ sampling, maxSessionTokens: 1000 }))
   const calls = Array.from({ length: 10 }, () => post(session.endpoint('agent'), { messages }))
   await until(() => held.length === 10)
   for (const { answer } of held) answer()
@@ -86,7 +86,7 @@ test('calls that all find room wait for none', async () => {
 test('a call that waits ends with its client or its session, and one that fails gives back what it held', async () => {
   const { say, held, asked } = heldServer(10)
   await using started = await startChatGateway((call, index) => (index === 0 ? { status: 500, body: 'oops' } : say(call)))
-  const session = started.gateway.open(sessionRequest({ sampling, maxTokens: 100 }))
+  const session = started.gateway.open(sessionRequest({ sampling, maxSessionTokens: 100 }))
   const endpoint = session.endpoint('agent')
   expect((await post(endpoint, { messages })).status).toBe(503)
   const first = post(endpoint, { messages })
@@ -108,7 +108,7 @@ test('a call that waits ends with its client or its session, and one that fails 
 test('a pause holds no call back that waits for tokens of one before it', async () => {
   const { say, held } = heldServer(10)
   await using started = await startChatGateway(say)
-  const session = started.gateway.open(sessionRequest({ sampling, maxTokens: 100 }))
+  const session = started.gateway.open(sessionRequest({ sampling, maxSessionTokens: 100 }))
   const calls = [post(session.endpoint('agent'), { messages })]
   await until(() => held.length === 1)
   calls.push(post(session.endpoint('agent'), { messages }))

@@ -85,7 +85,7 @@ export function memoryGateway(say: (messages: readonly Message[], session: Sessi
     const stopReason =
       all.length >= (session.request.maxTurns ?? Number.POSITIVE_INFINITY)
         ? 'turn-limit'
-        : sampled >= (session.request.maxTokens ?? Number.POSITIVE_INFINITY)
+        : sampled >= (session.request.maxSessionTokens ?? Number.POSITIVE_INFINITY)
           ? 'token-limit'
           : null
     if (stopReason) throw new TrainError('AGENT_LIMIT', `The ${stopReason} is reached.`, { details: { stopReason } })
