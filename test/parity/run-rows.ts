@@ -197,7 +197,7 @@ export const commandRows: readonly ParityRow[] = [
         await using stack = new AsyncDisposableStack()
         const fleet = stack.adopt(await createVllmFleet({ replicas: inference.map(urlOf) }), (each) => each.close())
         const ask = async (conversation: string) => {
-          const call = { path: '/v1/completions', body: () => [Buffer.from('{}')], stream: false, affinity: conversation }
+          const call = { path: '/v1/completions', body: () => '{}', stream: false, affinity: conversation }
           const { replica } = await fleet.send(call, { onHead() {}, onData: () => true }, AbortSignal.timeout(10_000))
           return replica
         }

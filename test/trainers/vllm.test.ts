@@ -219,7 +219,7 @@ describe('chat engine over vLLM', () => {
     const spliced = `${JSON.stringify(body).slice(0, -1)},${engine.splice(sampling({ maxTokens, temperature: sure }))}}`
     try {
       const outcome = await engine.send(
-        { body: [Buffer.from(spliced.slice(0, 20)), Buffer.from(spliced.slice(20))], stream, affinity: 'chat.0' },
+        { body: Buffer.from(spliced), stream, affinity: 'chat.0' },
         {
           onHead: (head) => {
             type = head.contentType

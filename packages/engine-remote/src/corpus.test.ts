@@ -49,8 +49,8 @@ async function converse(engine: ChatEngine, read: ReadAnswer, stream: boolean, c
     },
   }
   try {
-    const pieces = [Buffer.from(body.slice(0, -1)), Buffer.from(`,${engine.splice(sampling)}}\n`)]
-    const outcome = await engine.send({ body: pieces, stream, affinity: 'a' }, handler, signal)
+    const spliced = Buffer.from(`${body.slice(0, -1)},${engine.splice(sampling)}}\n`)
+    const outcome = await engine.send({ body: spliced, stream, affinity: 'a' }, handler, signal)
     return { outcome, type, text: Buffer.concat(chunks).toString('utf8'), answer: () => read(Buffer.concat(chunks), stream, type) }
   } finally {
     await engine.close()

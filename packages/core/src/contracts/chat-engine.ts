@@ -4,8 +4,8 @@ import type { TraceHeaders } from './trace-headers.ts'
 
 /** One Chat Completions call, as bytes. */
 export interface ChatCall {
-  /** The JSON body in pieces, sent as they are; nothing of it is parsed on the way. */
-  readonly body: readonly Uint8Array[]
+  /** The JSON body, sent as it is; nothing of it is parsed on the way. */
+  readonly body: Buffer
   /** The client wants server-sent events. */
   readonly stream: boolean
   /** Same value for all calls of a rollout: they stay with one replica while it is well. */

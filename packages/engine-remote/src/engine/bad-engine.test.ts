@@ -171,20 +171,20 @@ describe('a chat engine whose server answers', () => {
 
   test.each(refused)('%s', async (_name, answer, code, says) => {
     const engine = await open(answer)
-    const call = engine.send({ body: [Buffer.from('{"messages":[]}')], stream: true, affinity: 'a' }, quiet, signal)
+    const call = engine.send({ body: Buffer.from('{"messages":[]}'), stream: true, affinity: 'a' }, quiet, signal)
     await expect(call).rejects.toMatchObject({ code, message: expect.stringContaining(says) })
     expect(engine.fleet.counts()).toMatchObject({ inFlight: 0, waiting: 0 })
   })
 
   test('429 with when to come again', async () => {
     const engine = await open(refuse(429, {}, { 'retry-after': '7' }))
-    const call = engine.send({ body: [Buffer.from('{}')], stream: false, affinity: 'a' }, quiet, signal)
+    const call = engine.send({ body: Buffer.from('{}'), stream: false, affinity: 'a' }, quiet, signal)
     await expect(call).rejects.toMatchObject({ code: 'POLICY_RATE_LIMITED', details: { retryAfterSeconds: 7 } })
   })
 
   test.each(['', '   ', '[1', '{"a":1', '{}x'])('is not asked where the body is %j', async (text) => {
     const engine = await open(refuse(200, {}))
-    const call = engine.send({ body: [Buffer.from(text)], stream: false, affinity: 'a' }, quiet, signal)
+    const call = engine.send({ body: Buffer.from(text), stream: false, affinity: 'a' }, quiet, signal)
     await expect(call).rejects.toMatchObject({ code: 'GATEWAY_BAD_REQUEST' })
     expect(engine.fleet.counts()).toMatchObject({ inFlight: 0, waiting: 0 })
   })

@@ -1,7 +1,7 @@
 import type { ReportedCompletion } from '@aworld-train/core'
 import type { FinishReason, WeightVersionSpan } from '@aworld-train/protocol'
 import { eventData } from '../http/event-stream.ts'
-import { invalidAnswer, toStreamError } from '../http/server-error.ts'
+import { invalidAnswer, parseAnswer, toStreamError } from '../http/server-error.ts'
 import { toFinishReason } from './finish-reason.ts'
 import { createMessage, type WireMessage } from './join-message.ts'
 
@@ -33,16 +33,6 @@ export interface ReportedTokens {
 
 /** Where a server puts token ids and logprobs in its Chat Completions answers. */
 export type ReadTokens = (answer: WireAnswer, choice: WireChoice | undefined) => ReportedTokens
-
-function parse(server: string, text: string): WireAnswer {
-  try {
-    const value: unknown = JSON.parse(text)
-    if (typeof value === 'object' && value !== null) return value
-  } catch (cause) {
-    throw invalidAnswer(server, `answered what is not JSON: "${text.slice(0, 80)}"`, cause)
-  }
-  throw invalidAnswer(server, `answered ${text.slice(0, 80)} in place of an object`)
-}
 
 /** What of a stream is whole events: the last line may have been cut anywhere, also within a character. */
 const wholeEvents = (body: Uint8Array): Uint8Array => body.subarray(0, body.lastIndexOf(0x0a) + 1)
@@ -97,9 +87,9 @@ export function readChatAnswer({ server, body, stream, readTokens, broken: why =
   if (stream) {
     for (const data of eventData(text)) {
       if (data === '[DONE]') done = true
-      else add(parse(server, data))
+      else add(parseAnswer(server, data))
     }
-  } else add(parse(server, text))
+  } else add(parseAnswer(server, text))
 
   if (choices === 0) throw invalidAnswer(server, 'answered no choice')
   if (broken && tokenIds.length === 0) throw invalidAnswer(server, 'ended before its first token')

@@ -75,7 +75,7 @@ test('a chat engine sends the trace along', async () => {
     () => server.close(),
   )
   const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-00`
-  const call = { body: [Buffer.from('{"messages":[]}')], stream: false, affinity: 'one', traceHeaders: { traceparent } }
+  const call = { body: Buffer.from('{"messages":[]}'), stream: false, affinity: 'one', traceHeaders: { traceparent } }
   await engine.send(call, { onHead() {}, onData: () => true }, signal).catch(() => {})
   const asked = server.seen.filter(({ path }) => path === '/v1/chat/completions')
   expect(asked.map(({ headers }) => headers['traceparent'])).toEqual([traceparent])

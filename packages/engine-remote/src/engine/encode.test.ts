@@ -1,20 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createEventReader } from '../http/event-stream.ts'
-import { withMember } from './chat-engine.ts'
-import { encodeIds } from './encode-ids.ts'
 import { toSeed } from './to-seed.ts'
 import { toSpans } from './to-spans.ts'
-
-test('ids are written as JSON writes them', () => {
-  fc.assert(
-    fc.property(fc.array(fc.integer({ min: 0, max: 2 ** 31 - 1 })), fc.string(), (ids, text) => {
-      const after = `,${JSON.stringify({ text }).slice(1)}`
-      const bytes = encodeIds('{"ids":', Int32Array.from(ids), after)
-      expect(JSON.parse(bytes.toString('utf8'))).toEqual({ ids, text })
-    }),
-  )
-})
 
 test('events come out whole, however their bytes are cut', () => {
   const event = fc.record({ text: fc.string({ unit: 'binary' }), count: fc.integer() })
@@ -36,18 +24,6 @@ test('events come out whole, however their bytes are cut', () => {
         expect(reader.rest()).toBe('')
       },
     ),
-  )
-})
-
-test('a member is added to an object in pieces', () => {
-  const space = fc.constantFrom('', ' ', '\n\t ')
-  fc.assert(
-    fc.property(fc.dictionary(fc.string(), fc.jsonValue()), fc.nat(50), space, space, (object, cut, inner, outer) => {
-      const json = JSON.stringify(object)
-      const text = Buffer.from(json.slice(0, -1) + inner + json.slice(-1) + outer)
-      const whole = withMember([text.subarray(0, cut), text.subarray(cut, cut + 3), text.subarray(cut + 3)], '"salt":"7"')
-      expect(JSON.parse(Buffer.concat(whole).toString('utf8'))).toEqual(JSON.parse(JSON.stringify({ ...object, salt: '7' })))
-    }),
   )
 })
 

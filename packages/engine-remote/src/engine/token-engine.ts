@@ -95,7 +95,7 @@ export function createTokenEngine({ fleet, ownsFleet, model, served, protocol, s
     const outcome = await send(
       {
         path: protocol.path,
-        body: ({ salt }) => [protocol.encode(request, { ...context, salt })],
+        body: ({ salt }) => protocol.encode(request, { ...context, salt }),
         stream: true,
         affinity: request.affinity,
         policy,

@@ -29,7 +29,7 @@ export interface TokenProtocol {
   readonly constraints: ReadonlySet<Constraint['kind']>
   /** Says more of an error that the route answered with; `undefined` where it says it all. */
   explain?(cause: unknown): Error | undefined
-  encode(request: GenerateRequest, context: TokenCallContext): Buffer
+  encode(request: GenerateRequest, context: TokenCallContext): string
   /** Reads the events of one answer, in order; `null` for one that brings nothing. Throws POLICY_RESPONSE_INVALID and what the server itself reports. */
   createDecoder(server: string): (data: string) => Piece | null
 }

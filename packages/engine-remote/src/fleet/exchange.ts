@@ -5,7 +5,7 @@ import type { Connections } from '../http/connections.ts'
 export interface ExchangeRequest {
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
-  readonly body: readonly Uint8Array[]
+  readonly body: Buffer | string
   /** Over a connection of its own. */
   readonly fresh: boolean
 }
@@ -58,7 +58,7 @@ export function exchange(
     signal.addEventListener('abort', abort, { once: true })
 
     connections.dispatch(
-      { method: 'POST', path, headers, body: body.length === 1 ? body[0]! : Buffer.concat(body) },
+      { method: 'POST', path, headers, body },
       {
         onRequestStart(started) {
           if (signal.aborted) return started.abort(new Error('aborted before it was sent'))

@@ -27,7 +27,7 @@ export interface FleetOptions extends Partial<FleetLimits> {
 export interface FleetCall {
   readonly path: string
   /** Made when the replica is known; `version` is the one that samples there, `salt` names it for prefix caches. */
-  readonly body: (chosen: { readonly version: number; readonly salt: string }) => readonly Uint8Array[]
+  readonly body: (chosen: { readonly version: number; readonly salt: string }) => Buffer | string
   readonly stream: boolean
   readonly affinity: string
   readonly policy?: string | undefined

@@ -74,3 +74,15 @@ export function invalidAnswer(server: string, problem: string, cause?: unknown):
     details: { server },
   })
 }
+
+/** An object that a server answered. Throws POLICY_RESPONSE_INVALID. */
+export function parseAnswer<T extends object>(server: string, text: string): T {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (cause) {
+    throw invalidAnswer(server, `answered what is not JSON: "${text.slice(0, 80)}"`, cause)
+  }
+  if (typeof value === 'object' && value !== null) return value as T
+  throw invalidAnswer(server, `answered ${text.slice(0, 80)} in place of an object`)
+}

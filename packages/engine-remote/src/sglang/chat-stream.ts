@@ -1,5 +1,5 @@
 import type { ChatAnswerHandler } from '@aworld-train/core'
-import { invalidAnswer } from '../http/server-error.ts'
+import { parseAnswer } from '../http/server-error.ts'
 
 interface WholeAnswer {
   readonly choices?: readonly { readonly message?: Record<string, unknown>; readonly [name: string]: unknown }[]
@@ -11,12 +11,7 @@ interface WholeAnswer {
  * the answer is in the event, so the reader of its bytes finds ids and logprobs in it.
  */
 export function toSingleEventStream(body: Buffer): Buffer {
-  let answer: WholeAnswer
-  try {
-    answer = JSON.parse(body.toString('utf8'))
-  } catch (cause) {
-    throw invalidAnswer('sglang', `answered what is not JSON: "${body.toString('utf8', 0, 80)}"`, cause)
-  }
+  const answer = parseAnswer<WholeAnswer>('sglang', body.toString('utf8'))
   const choices = (answer.choices ?? []).map(({ message, ...choice }) => ({
     ...choice,
     delta: { ...message, ...(Array.isArray(message?.['tool_calls']) && { tool_calls: withIndexes(message['tool_calls']) }) },

@@ -1,7 +1,6 @@
 import { allConstraints } from '../engine/all-constraints.ts'
-import { encodeIds } from '../engine/encode-ids.ts'
 import type { TokenProtocol } from '../engine/token-protocol.ts'
-import { invalidAnswer, toStreamError } from '../http/server-error.ts'
+import { invalidAnswer, parseAnswer, toStreamError } from '../http/server-error.ts'
 import { toGrammarParams } from './grammar-params.ts'
 import type { SglangMeta } from './sglang-meta.ts'
 
@@ -16,7 +15,8 @@ export const sglangGenerate: TokenProtocol = {
   constraints: allConstraints,
   encode({ promptTokenIds, sampling, constraint, policy }, { maxTokens, stopTokenIds, seed, streamInterval, salt }) {
     const { temperature, topP, topK, stop } = sampling
-    const rest = {
+    return JSON.stringify({
+      input_ids: Array.from(promptTokenIds),
       sampling_params: {
         temperature,
         top_p: topP,
@@ -36,19 +36,12 @@ export const sglangGenerate: TokenProtocol = {
       stream: true,
       cache_salt: salt,
       ...(policy !== undefined && { lora_path: policy }),
-    }
-    return encodeIds('{"input_ids":', promptTokenIds, `,${JSON.stringify(rest).slice(1)}`)
+    })
   },
   createDecoder(server) {
     let seen = 0
     return (data) => {
-      let event: WireEvent
-      try {
-        event = JSON.parse(data)
-      } catch (cause) {
-        throw invalidAnswer(server, `answered what is not JSON: "${data.slice(0, 80)}"`, cause)
-      }
-      if (typeof event !== 'object' || event === null) throw invalidAnswer(server, `answered ${data.slice(0, 80)} in place of an object`)
+      const event = parseAnswer<WireEvent>(server, data)
       if (event.error) throw toStreamError(server, event.error)
       const { meta_info: meta } = event
       const finish = meta?.finish_reason

@@ -18,7 +18,7 @@ export async function send(
   { affinity = 'one', path = '/answer', signal = new AbortController().signal }: Partial<FleetCall> & { signal?: AbortSignal } = {},
 ): Promise<Heard> {
   const chunks: Buffer[] = []
-  const call: FleetCall = { path, affinity, stream: false, body: ({ salt }) => [Buffer.from(JSON.stringify({ salt }))] }
+  const call: FleetCall = { path, affinity, stream: false, body: ({ salt }) => JSON.stringify({ salt }) }
   const handler = {
     onHead() {},
     onData(chunk: Buffer) {

@@ -1,10 +1,9 @@
 import type { GenerateRequest } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { allConstraints } from '../engine/all-constraints.ts'
-import { encodeIds } from '../engine/encode-ids.ts'
 import type { LabelledSpan } from '../engine/to-spans.ts'
 import type { TokenCallContext, TokenProtocol } from '../engine/token-protocol.ts'
-import { invalidAnswer, toStreamError } from '../http/server-error.ts'
+import { invalidAnswer, parseAnswer, toStreamError } from '../http/server-error.ts'
 import { toStructuredOutputs } from './structured-outputs.ts'
 
 interface WireSpan {
@@ -46,13 +45,7 @@ function samplingOf({ sampling, constraint }: GenerateRequest, { maxTokens, seed
 }
 
 function parseEvent<Choice>(server: string, data: string): { event: WireEvent<Choice>; choice: Choice | undefined } {
-  let event: WireEvent<Choice>
-  try {
-    event = JSON.parse(data)
-  } catch (cause) {
-    throw invalidAnswer(server, `answered what is not JSON: "${data.slice(0, 80)}"`, cause)
-  }
-  if (typeof event !== 'object' || event === null) throw invalidAnswer(server, `answered ${data.slice(0, 80)} in place of an object`)
+  const event = parseAnswer<WireEvent<Choice>>(server, data)
   if (event.error) throw toStreamError(server, event.error)
   return { event, choice: event.choices?.[0] }
 }
@@ -78,14 +71,14 @@ export const vllmGenerate: TokenProtocol = {
   explain: explainMissingRoute,
   encode(request, context) {
     const { served, salt, streamInterval } = context
-    const rest = {
+    return JSON.stringify({
+      token_ids: Array.from(request.promptTokenIds),
       model: served,
       stream: true,
       stream_options: { include_usage: true },
       cache_salt: salt,
       sampling_params: { ...samplingOf(request, context), logprobs: 0, stream_interval: streamInterval },
-    }
-    return encodeIds('{"token_ids":', request.promptTokenIds, `,${JSON.stringify(rest).slice(1)}`)
+    })
   },
   createDecoder: (server) => (data) => {
     const { event, choice } = parseEvent<GenerateChoice>(server, data)
@@ -107,7 +100,8 @@ export const vllmCompletions: TokenProtocol = {
   constraints: allConstraints,
   encode(request, context) {
     const { served, salt, streamInterval } = context
-    const rest = {
+    return JSON.stringify({
+      prompt: Array.from(request.promptTokenIds),
       model: served,
       stream: true,
       stream_options: { include_usage: true },
@@ -117,8 +111,7 @@ export const vllmCompletions: TokenProtocol = {
       logprobs: 0,
       return_token_ids: true,
       skip_special_tokens: false,
-    }
-    return encodeIds('{"prompt":', request.promptTokenIds, `,${JSON.stringify(rest).slice(1)}`)
+    })
   },
   createDecoder: (server) => (data) => {
     const { event, choice } = parseEvent<CompletionChoice>(server, data)

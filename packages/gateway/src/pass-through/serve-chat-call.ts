@@ -1,4 +1,4 @@
-import type { ChatCallOutcome, ChatEngine } from '@aworld-train/core'
+import { type ChatCallOutcome, type ChatEngine, spliceMembers } from '@aworld-train/core'
 import { type FinishReason, type Sampling, toTrainError } from '@aworld-train/protocol'
 import { CallAborted } from '../active-call.ts'
 import { affinityOf, firstQuestion } from '../affinity.ts'
@@ -15,7 +15,6 @@ import { narrowTools } from './narrow-tools.ts'
 import { type AnswerSink, isStream, PassedAnswer } from './pass-on.ts'
 import type { PeekedFields } from './peek-fields.ts'
 import { type RecordAnswerOptions, recordAnswer } from './record-answer.ts'
-import { spliceBody } from './splice-body.ts'
 import { translateCall } from './translate-call.ts'
 
 /** How a completion ended that broke off, in the words that token engines' turns have. */
@@ -76,7 +75,7 @@ async function pass({ options, active }: ServedCall, engine: ChatEngine, call: E
     observed.admitted()
     sink.watch = observed
     const chatCall = {
-      body: spliceBody(request, membersOf(engine, sampling, fields)),
+      body: spliceMembers(request, membersOf(engine, sampling, fields)),
       stream: fields.stream === true,
       affinity: affinityOf(session.request, () => firstQuestion(request)),
       traceHeaders: observed.traceHeaders(),

@@ -1,5 +1,5 @@
+import { spliceMembers } from '@aworld-train/core'
 import { scanMembers } from '../json/scan-members.ts'
-import { spliceBody } from './splice-body.ts'
 
 /** `body` with these members in place of those of the same names; all other bytes stay. */
 export function setMembers(body: Buffer, members: Readonly<Record<string, string>>): Buffer {
@@ -13,5 +13,5 @@ export function setMembers(body: Buffer, members: Readonly<Record<string, string
   const found = new Set(spans.map(({ name }) => name))
   const missing = Object.entries(members).filter(([name]) => !found.has(name))
   const text = missing.map(([name, value]) => `${JSON.stringify(name)}:${value}`).join(',')
-  return Buffer.concat([...pieces, ...spliceBody(body.subarray(at), text)])
+  return Buffer.concat([...pieces, spliceMembers(body.subarray(at), text)])
 }

@@ -22,9 +22,8 @@ export function httpChatEngine(url: string): HttpChatEngine {
     const sent = new Promise<ChatCallOutcome>((resolve, reject) => {
       let abort = () => {}
       signal.addEventListener('abort', () => abort(), { once: true })
-      const bytes = Buffer.concat(body)
       pool.dispatch(
-        { method: 'POST', path: '/v1/chat/completions', headers: { 'content-type': 'application/json', ...traceHeaders }, body: bytes },
+        { method: 'POST', path: '/v1/chat/completions', headers: { 'content-type': 'application/json', ...traceHeaders }, body },
         {
           onRequestStart(controller) {
             abort = () => controller.abort(signal.reason)
