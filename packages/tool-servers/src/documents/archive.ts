@@ -1,8 +1,11 @@
 import { crc32, inflateRawSync } from 'node:zlib'
 import { Unreadable } from './unreadable.ts'
 
-/** Bounds of a ZIP archive. They count bytes that come out, whatever sizes its headers claim. */
-export const archiveLimits = { entries: 2_000, bytes: 200 * 2 ** 20, expansion: 100, freeBytes: 100 * 2 ** 10 } as const
+/**
+ * Bounds of a ZIP archive. They count bytes that come out, whatever sizes its headers claim. Parts of up to `freeBytes` may
+ * grow by more than `expansion`: a short document that repeats itself does.
+ */
+export const archiveLimits = { entries: 2_000, bytes: 200 * 2 ** 20, expansion: 100, freeBytes: 2 ** 20 } as const
 
 export interface Archive {
   /** Contents of the XML parts, by name. */

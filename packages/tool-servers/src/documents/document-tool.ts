@@ -62,6 +62,13 @@ export function toAnswer(output: Place, unit: string, content: string): string {
   return [content, ...lines.map((line) => `[${line}]`)].filter((part) => part !== '').join('\n\n')
 }
 
+/** Images in an Office file. They are named only: a command in the terminal unpacks them. */
+export const imageFiles = z.array(z.object({ name: z.string(), bytes: z.int() }))
+
+export function describeImages(images: z.output<typeof imageFiles>): string {
+  return images.length === 0 ? '' : `Images in the file: ${images.map(({ name, bytes }) => `${name} (${bytes} bytes)`).join(', ')}`
+}
+
 /** The tool that says what a server reads. */
 export function listSupportedFormats(formats: Readonly<Record<string, string>>): ServerTool {
   const output = z.object({ formats: z.array(z.object({ extension: z.string(), description: z.string() })) })

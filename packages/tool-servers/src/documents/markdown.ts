@@ -7,6 +7,11 @@ export function toTable(rows: readonly (readonly string[])[]): string {
   return [line(heading!), `|${' --- |'.repeat(columns)}`, ...others.map(line)].join('\n')
 }
 
+/** A table as lines of cells with tabs between them. */
+export function toTabbed(rows: readonly (readonly string[])[]): string {
+  return rows.map((row) => row.map((cell) => cell.replace(/[\t\r\n]+/g, ' ')).join('\t')).join('\n')
+}
+
 function toCell(text: string): string {
   return text
     .trim()
@@ -27,8 +32,14 @@ interface Frame {
 /** How often a spanning cell is repeated as an empty one, whatever the document claims. */
 const maxSpan = 100
 
+export interface MarkdownOptions {
+  /** Leaves out the marks of headings, emphasis and links. */
+  readonly plain?: boolean | undefined
+  readonly withoutTables?: boolean | undefined
+}
+
 /** Markdown of HTML that a converter of Office files wrote: headings, paragraphs, lists, tables, links, emphasis. Other tags are left out. */
-export function htmlToMarkdown(html: string): string {
+export function htmlToMarkdown(html: string, { plain = false, withoutTables = false }: MarkdownOptions = {}): string {
   const frames: Frame[] = [frame('', '')]
   const lists: { ordered: boolean; items: number }[] = []
   const top = () => frames.at(-1)!
@@ -72,15 +83,16 @@ export function htmlToMarkdown(html: string): string {
 
   function wrap({ tag, text, href, rows, span }: Frame): string {
     const inner = text.trim()
-    if (tag === 'table') return `\n\n${toTable(rows)}\n\n`
+    if (tag === 'table') return withoutTables ? '' : `\n\n${plain ? toTabbed(rows) : toTable(rows)}\n\n`
     if (tag === 'td' || tag === 'th') {
       const row = tableOf()?.rows.at(-1)
       row?.push(inner, ...Array<string>(span - 1).fill(''))
       return row === undefined ? ` ${inner} ` : ''
     }
     if (inner === '') return text
-    if (/^h[1-6]$/.test(tag)) return `\n\n${'#'.repeat(Number(tag[1]))} ${inner.replace(/\s+/g, ' ')}\n\n`
+    if (/^h[1-6]$/.test(tag)) return `\n\n${plain ? '' : `${'#'.repeat(Number(tag[1]))} `}${inner.replace(/\s+/g, ' ')}\n\n`
     if (tag === 'li') return item(inner)
+    if (plain) return text
     if (tag === 'a') return href === null ? text : `[${inner}](${href})`
     const mark = tag === 'em' || tag === 'i' ? '*' : '**'
     return text.replace(inner, () => `${mark}${inner}${mark}`)

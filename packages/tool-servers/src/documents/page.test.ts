@@ -4,17 +4,21 @@ import { pageOfParts, pageOfText } from './page.ts'
 
 test('pages of a text, read one after the other, are the text, and split no character', () => {
   fc.assert(
-    fc.property(fc.string({ unit: 'binary', maxLength: 200 }), fc.integer({ min: 1, max: 50 }), (text, limit) => {
-      let offset: number | null = 0
-      let whole = ''
-      while (offset !== null) {
-        const page = pageOfText('"a"', text, { offset, limit })
-        if (!page.content.isWellFormed()) return false
-        whole += page.content
-        offset = page.nextOffset
-      }
-      return whole === text
-    }),
+    fc.property(
+      fc.string({ unit: fc.constantFrom('a', '\n', 'é', '🚀'), maxLength: 200 }),
+      fc.integer({ min: 1, max: 50 }),
+      (text, limit) => {
+        let offset: number | null = 0
+        let whole = ''
+        while (offset !== null) {
+          const page = pageOfText('"a"', text, { offset, limit })
+          if (!page.content.isWellFormed()) return false
+          whole += page.content
+          offset = page.nextOffset
+        }
+        return whole === text
+      },
+    ),
   )
 })
 

@@ -8,7 +8,7 @@ import {
   readDocument,
   toAnswer,
 } from '../../documents/document-tool.ts'
-import { toTable } from '../../documents/markdown.ts'
+import { toTabbed, toTable } from '../../documents/markdown.ts'
 import { defineTool, type ToolServer } from '../../tool-server.ts'
 
 const statistics = z.object({
@@ -91,8 +91,7 @@ function columnPlace({ columnOffset, columns, totalColumns, nextColumnOffset }: 
 }
 
 function table({ format, columns, rows }: Output): string {
-  if (format === 'markdown') return toTable([columns, ...rows])
-  return [columns, ...rows].map((row) => row.map((cell) => cell.replace(/[\t\r\n]+/g, ' ')).join('\t')).join('\n')
+  return (format === 'markdown' ? toTable : toTabbed)([columns, ...rows])
 }
 
 function describeStatistics({ statistics, nextOffset, offset, total }: Output): string {

@@ -1,0 +1,47 @@
+import { getDocumentProxy } from 'unpdf'
+import { expectKind } from '../../documents/file-kind.ts'
+import { type PageOfParts, pageOfParts } from '../../documents/page.ts'
+import { readWith, Unreadable } from '../../documents/unreadable.ts'
+import { type PdfText, toMarkdown } from './page-to-markdown.ts'
+
+export interface PdfOptions {
+  /** The file as messages name it. */
+  readonly file: string
+  readonly offset: number
+  readonly limit: number
+  readonly maxCharacters: number
+}
+
+/** Some pages of a PDF as Markdown. */
+export default async function parse(input: Uint8Array, options: PdfOptions): Promise<PageOfParts> {
+  expectKind(options.file, Buffer.from(input.buffer, input.byteOffset, input.byteLength), ['pdf'])
+  return await readWith(options.file, 'PDF', async () => {
+    // The reader takes the bytes away from whoever passes them, hence the copy.
+    const document = await getDocumentProxy(new Uint8Array(input), { verbosity: 0 }).catch((error) => {
+      if (error.name !== 'PasswordException') throw error
+      throw new Unreadable(`${options.file} is encrypted with a password. Ask for a copy without one.`)
+    })
+    const unreadable: string[] = []
+    const empty: number[] = []
+    const part = async (index: number) => {
+      try {
+        const page = await document.getPage(index + 1)
+        const { items } = await page.getTextContent()
+        const text = toMarkdown(items.filter((item) => 'str' in item) as PdfText[])
+        if (text === '') empty.push(index + 1)
+        return text
+      } catch (error) {
+        unreadable.push(`Page ${index + 1} could not be read: ${String((error as Error).message).slice(0, 200)}`)
+        return ''
+      }
+    }
+    const page = await pageOfParts(options.file, { unit: 'pages', total: document.numPages, part }, options)
+    return { ...page, notices: [...page.notices, ...unreadable, ...describeEmpty(empty)] }
+  })
+}
+
+function describeEmpty(pages: readonly number[]): string[] {
+  if (pages.length === 0) return []
+  const names = `${pages.length === 1 ? 'Page' : 'Pages'} ${pages.join(', ')}`
+  return [`${names}: no text. A scan has only an image; read that with a tool for images.`]
+}

@@ -1,0 +1,58 @@
+import { expect, test } from 'vitest'
+import { buildPdf } from '../../testing/build-pdf.ts'
+import { readFile } from '../../testing/read-file.ts'
+import { pdfServer } from './server.ts'
+
+const read = (bytes: Uint8Array, settings = {}, path?: string) => readFile(pdfServer, bytes, settings, path)
+const line = (text: string, y: number, x = 72, size = 12) => ({ text, x, y, size })
+
+test('headings, paragraphs and columns of a page become Markdown', async () => {
+  const pdf = buildPdf([
+    [
+      line('Annual report', 780, 72, 24),
+      line('Results', 740, 72, 16),
+      line('The quick brown fox jumps', 720),
+      line('over the lazy dog.', 706),
+      line('A new paragraph.', 670),
+      line('Column A', 630),
+      line('Column B', 630, 300),
+    ],
+  ])
+  expect((await read(pdf)).text).toBe(
+    '# Annual report\n\n## Results\n\nThe quick brown fox jumps\nover the lazy dog.\n\nA new paragraph.\n\nColumn A\tColumn B',
+  )
+})
+
+test('pages come in pages, with their numbers on demand', async () => {
+  const pdf = buildPdf(Array.from({ length: 5 }, (_, index) => [line(`Page ${index + 1}`, 700)]))
+  expect((await read(pdf, { limit: 2, paginate: true })).text).toBe(
+    '--- page 1 ---\n\nPage 1\n\n--- page 2 ---\n\nPage 2\n\n[Pages 1 to 2 of 5; continue with offset 2.]',
+  )
+  expect((await read(pdf, { offset: 4 })).text).toBe('Page 5')
+  await expect(read(pdf, { offset: 5 }, 'a.pdf')).rejects.toThrow('Offset 5 is behind the end of "a.pdf", which has 5 pages.')
+})
+
+test('a page without text is named, for it may be a scan', async () => {
+  expect((await read(buildPdf([[], [line('words', 700)]]))).text).toBe(
+    'words\n\n[Page 1: no text. A scan has only an image; read that with a tool for images.]',
+  )
+})
+
+test('what cannot be read says why, and what to do', async () => {
+  await expect(read(Buffer.alloc(0))).rejects.toThrow('is empty')
+  await expect(read(Buffer.from('words'), {}, 'a.pdf')).rejects.toThrow('"a.pdf" is plain text: read it with extract_text_content.')
+  await expect(read(buildPdf([[line('x', 700)]], { encrypted: true }))).rejects.toThrow(
+    'is encrypted with a password. Ask for a copy without one.',
+  )
+  await expect(read(Buffer.from('%PDF-1.7\nnothing'))).rejects.toThrow(/could not be read as PDF: .+ It is damaged/)
+})
+
+test('a PDF that claims a million pages costs only those that it has', async () => {
+  const pdf = Buffer.from(
+    buildPdf([[line('words', 700)]])
+      .toString('latin1')
+      .replace('/Count 1 ', '/Count 1000000 '),
+    'latin1',
+  )
+  expect((await read(pdf)).text).toContain('words')
+})

@@ -1,0 +1,148 @@
+import { type Chart, type CommonChart, type Element, parse as parsePptx, type ScatterChart, type Slide } from 'pptxtojson/dist/index.js'
+import { type Archive, openArchive, toStoredArchive } from '../../documents/archive.ts'
+import { expectKind } from '../../documents/file-kind.ts'
+import { htmlToMarkdown, toTabbed, toTable } from '../../documents/markdown.ts'
+import { type PageOfParts, pageOfParts } from '../../documents/page.ts'
+import { readWith } from '../../documents/unreadable.ts'
+
+export interface PptxOptions {
+  /** The file as messages name it. */
+  readonly file: string
+  readonly plain: boolean
+  readonly images: boolean
+  readonly notes: boolean
+  readonly outline: boolean
+  readonly offset: number
+  readonly limit: number
+  readonly maxCharacters: number
+}
+
+export interface PptxDocument extends PageOfParts {
+  /** Titles of all slides, in their order. */
+  readonly outline: readonly string[]
+  readonly images: readonly { readonly name: string; readonly bytes: number }[]
+}
+
+/** How many titles and images an answer names. */
+const maxNames = 500
+
+/** Some slides of a presentation as Markdown. */
+export default async function parse(input: Uint8Array, options: PptxOptions): Promise<PptxDocument> {
+  const bytes = Buffer.from(input.buffer, input.byteOffset, input.byteLength)
+  expectKind(options.file, bytes, ['pptx'])
+  const archive = openArchive(options.file, bytes)
+  const slides = await readWith(options.file, 'PPTX', async () => inOrder(archive, await readSlides(archive)))
+  const part = (index: number) => slideText(slides[index]!, index, options)
+  const page = await readWith(options.file, 'PPTX', () =>
+    pageOfParts(options.file, { unit: 'slides', total: slides.length, part }, options),
+  )
+  return {
+    ...page,
+    outline: options.outline ? slides.slice(0, maxNames).map((slide) => titleOf(slide).slice(0, 200)) : [],
+    images: options.images ? archive.media.filter(({ name }) => name.startsWith('ppt/media/')).slice(0, maxNames) : [],
+  }
+}
+
+async function readSlides({ parts }: Archive): Promise<readonly Slide[]> {
+  const stored = toStoredArchive(parts)
+  const file = new ArrayBuffer(stored.length)
+  stored.copy(new Uint8Array(file))
+  return (await parsePptx(file, { imageMode: 'none', videoMode: 'none', audioMode: 'none' })).slides
+}
+
+/** The reader sorts slides by the numbers of their files; a presentation lists them in the order in which they are shown. */
+function inOrder({ parts }: Archive, slides: readonly Slide[]): readonly Slide[] {
+  const text = (name: string) => parts.get(name)?.toString() ?? ''
+  const slideType = 'application/vnd.openxmlformats-officedocument.presentationml.slide+xml'
+  const files = tags(text('[Content_Types].xml'), 'Override')
+    .filter((tag) => tag.includes(`"${slideType}"`))
+    .map((tag) => attribute(tag, 'PartName').replace(/^\//, ''))
+    .toSorted((a, b) => fileNumber(a) - fileNumber(b))
+  const targets = new Map(
+    tags(text('ppt/_rels/presentation.xml.rels'), 'Relationship').map((tag) => [attribute(tag, 'Id'), attribute(tag, 'Target')]),
+  )
+  const shown = tags(text('ppt/presentation.xml'), 'p:sldId').flatMap((tag) => {
+    const target = targets.get(attribute(tag, 'r:id'))
+    const index = target === undefined ? -1 : files.indexOf(target.startsWith('/') ? target.slice(1) : `ppt/${target}`)
+    return slides[index] ?? []
+  })
+  return shown.length === 0 ? slides : shown
+}
+
+function tags(xml: string, name: string): string[] {
+  return Array.from(xml.matchAll(new RegExp(`<${name}\\s[^>]*>`, 'g')), ([tag]) => tag)
+}
+
+function attribute(tag: string, name: string): string {
+  return new RegExp(`\\s${name}="([^"]*)"`).exec(tag)?.[1] ?? ''
+}
+
+function fileNumber(name: string): number {
+  return Number(/(\d+)\.xml/.exec(name)?.[1] ?? 0)
+}
+
+function slideText(slide: Slide, index: number, { plain, images, notes }: PptxOptions): string {
+  const title = titleElement(slide)
+  const heading = `${plain ? '' : '# '}Slide ${index + 1}${title === undefined ? '' : `: ${titleOf(slide)}`}`
+  const body = slide.elements.filter((element) => element !== title).map((element) => elementText(element, plain, images))
+  const note = notes ? htmlToMarkdown(slide.note ?? '', { plain: true }) : ''
+  return [heading, ...body, note === '' ? '' : `Notes: ${note}`].filter((part) => part !== '').join('\n\n')
+}
+
+function titleElement({ elements }: Slide): Element | undefined {
+  return elements.find((element) => element.type === 'text' && /title/i.test(element.name) && htmlToMarkdown(element.content) !== '')
+}
+
+function titleOf(slide: Slide): string {
+  const title = titleElement(slide)
+  return title?.type === 'text' ? htmlToMarkdown(title.content, { plain: true }).replace(/\s+/g, ' ') : ''
+}
+
+function elementText(element: Element, plain: boolean, images: boolean): string {
+  const nested = (elements: readonly Element[]) =>
+    elements
+      .map((one) => elementText(one, plain, images))
+      .filter((part) => part !== '')
+      .join('\n\n')
+  const table = plain ? toTabbed : toTable
+  switch (element.type) {
+    case 'text':
+    case 'shape':
+      return htmlToMarkdown(element.content ?? '', { plain })
+    case 'group':
+      return nested(element.elements)
+    case 'table':
+      return table(element.data.map((row) => row.map((cell) => htmlToMarkdown(cell.text ?? '', { plain }))))
+    case 'chart':
+      return `Chart (${element.chartType}):\n${table(chartRows(element))}`
+    case 'diagram':
+      return element.textList?.length > 0 ? element.textList.map((text) => `- ${text}`).join('\n') : nested(element.elements)
+    case 'math':
+      return `$${element.latex}$`
+    case 'image':
+      return images ? `![image](${element.ref})` : ''
+    default:
+      return `[${element.type}]`
+  }
+}
+
+/** A chart's numbers: a column for each series, a row for each label. */
+function chartRows(chart: Chart): string[][] {
+  return isScatter(chart) ? scatterRows(chart) : seriesRows(chart)
+}
+
+function isScatter(chart: Chart): chart is ScatterChart {
+  return chart.chartType === 'scatterChart' || chart.chartType === 'bubbleChart'
+}
+
+function scatterRows({ data: [xs = [], ...series] }: ScatterChart): string[][] {
+  const heading = ['x', ...series.map((_, index) => `y${series.length === 1 ? '' : index + 1}`)]
+  return [heading, ...xs.map((x, row) => [String(x), ...series.map((ys) => String(ys[row] ?? ''))])]
+}
+
+function seriesRows({ data }: CommonChart): string[][] {
+  const [first] = data
+  const columns = data.map(({ values }) => new Map(values.map(({ x, y }) => [x, String(y)])))
+  const rows = first?.values.map(({ x }) => [first.xlabels[x as never] ?? x, ...columns.map((column) => column.get(x) ?? '')])
+  return [['', ...data.map(({ key }) => String(key))], ...((rows as string[][] | undefined) ?? [])]
+}

@@ -1,0 +1,71 @@
+import { z } from 'zod'
+import {
+  describeImages,
+  filePath,
+  imageFiles,
+  listSupportedFormats,
+  offsetOf,
+  outputFormat,
+  placeFields,
+  readDocument,
+  toAnswer,
+} from '../../documents/document-tool.ts'
+import { defineTool, type ToolServer } from '../../tool-server.ts'
+
+const output = z.object({
+  ...placeFields,
+  parts: z.array(z.string()),
+  outline: z.array(z.string()),
+  images: imageFiles,
+})
+type Output = z.output<typeof output>
+
+const extractPptxContent = defineTool({
+  name: 'extract_pptx_content',
+  description:
+    'Reads a PowerPoint presentation (.pptx) as Markdown: titles, text, tables, numbers of charts, groups and speaker notes, slide by slide.',
+  input: z.object({
+    file_path: filePath,
+    output_format: outputFormat,
+    extract_images: z
+      .boolean()
+      .default(true)
+      .describe('Marks where images stand and lists them; unpack the file in the terminal to get them.'),
+    extract_notes: z.boolean().default(true).describe('Includes the notes of the speaker.'),
+    include_structure: z.boolean().default(true).describe('Lists the titles of a presentation that does not fit one answer.'),
+    offset: offsetOf('slides'),
+    limit: z.int().min(1).max(500).default(50).describe('At most this many slides; a page also ends at 40,000 characters.'),
+  }),
+  output,
+  async call(input, context) {
+    const options = {
+      plain: input.output_format === 'text',
+      images: input.extract_images,
+      notes: input.extract_notes,
+      outline: input.include_structure,
+      offset: input.offset,
+      limit: input.limit,
+      maxCharacters: 40_000,
+    }
+    const document = await readDocument(input.file_path, import.meta.url, options, context)
+    return output.parse({ ...document, format: input.output_format })
+  },
+  toText(answer) {
+    const isFirst = answer.offset === 0
+    const outline = isFirst && answer.nextOffset !== null ? outlineText(answer) : ''
+    const parts = [outline, ...answer.parts, isFirst ? describeImages(answer.images) : ''].filter((part) => part !== '')
+    return toAnswer(answer, 'Slides', parts.join('\n\n'))
+  },
+})
+
+function outlineText({ outline }: Output): string {
+  return outline.length === 0 ? '' : `Outline:\n${outline.map((title, index) => `${index + 1}. ${title}`).join('\n')}`
+}
+
+export const pptxServer: ToolServer = {
+  name: 'documents-pptx-server',
+  scope: 'files',
+  description: 'Reads PowerPoint presentations, with notes, tables and charts.',
+  needs: [],
+  tools: [extractPptxContent, listSupportedFormats({ '.pptx': 'PowerPoint presentations since 2007; .pptm and .ppsx too' })],
+}
