@@ -55,16 +55,18 @@ export function createTokens(key: KeyObject, audience: string): Tokens {
   }
 
   return {
-    mint: ({ subject, id, scopes, lifetimeMs }) =>
-      new SignJWT({ scope: scopes.join(' ') })
+    mint({ subject, id, scopes, lifetimeMs }) {
+      const issuedAt = Math.floor(Date.now() / 1_000)
+      return new SignJWT({ scope: scopes.join(' ') })
         .setProtectedHeader({ alg: 'EdDSA' })
         .setIssuer(issuer)
         .setAudience(audience)
         .setSubject(subject)
         .setJti(id)
-        .setIssuedAt()
-        .setExpirationTime(new Date(Date.now() + lifetimeMs))
-        .sign(key),
+        .setIssuedAt(issuedAt)
+        .setExpirationTime(issuedAt + Math.ceil(lifetimeMs / 1_000))
+        .sign(key)
+    },
     // One answer for whatever is wrong; an error of another class would be answered with 500.
     verifyAccessToken: (token) => verify(token).catch(() => Promise.reject(invalidToken())),
   }

@@ -57,7 +57,7 @@ export interface EnvironmentServerOptions {
   readonly maxBodyBytes?: number | undefined
   /** Largest file that may be put into a workspace; 64 MiB by default. */
   readonly maxFileBytes?: number | undefined
-  /** Told of what no tool should throw. */
+  /** Told of what no tool should throw, and of workspaces that could not be removed. */
   readonly onError?: ((error: Error) => void) | undefined
 }
 
@@ -92,8 +92,9 @@ export async function openEnvironmentServer(options: EnvironmentServerOptions): 
   if (!(leaseTtlMs > 0 && leaseTtlMs <= longestLeaseMs))
     throw new TrainError('CONFIG_INVALID', `leaseTtlMs is ${leaseTtlMs}; a rollout's token lives an hour at most.`)
   const offer = createOffer(servers, serverAliases)
-  const leases = createLeaseTable({ sandbox, quota: options.quota ?? {}, ttlMs: leaseTtlMs, maxLeases: options.maxLeases ?? 1_024 })
   const { onError = () => {}, callTimeoutMs = 600_000, maxBodyBytes = 4 * 2 ** 20, maxFileBytes = 64 * 2 ** 20 } = options
+  const { quota = {}, maxLeases = 1_024 } = options
+  const leases = createLeaseTable({ sandbox, quota, ttlMs: leaseTtlMs, maxLeases, onError })
   const world = { outward, parsers: options.parsers, models, callTimeoutMs, maxCalls: 256, onError }
   const endpoint = createMcpEndpoint({ world, maxBodyBytes })
   const key = readSigningKey(options.keyFile)
@@ -195,7 +196,7 @@ export async function openEnvironmentServer(options: EnvironmentServerOptions): 
     }
   }
 
-  const reaper = setInterval(() => void leases.sweep().catch(onError), Math.min(leaseTtlMs / 4, 30_000))
+  const reaper = setInterval(() => void leases.sweep(), Math.min(leaseTtlMs / 4, 30_000))
   reaper.unref()
   return {
     url,

@@ -11,6 +11,8 @@ export interface LeaseTableOptions {
   readonly ttlMs: number
   /** Open leases at one time. */
   readonly maxLeases: number
+  /** Told of a workspace that could not be removed. */
+  readonly onError: (error: Error) => void
 }
 
 /** The leases of a server, and those that have ended not long ago. */
@@ -30,31 +32,27 @@ export interface LeaseTable {
 /** How many leases are remembered that have ended, so that none of them is opened again. */
 const rememberedLeases = 10_000
 
-export function createLeaseTable({ sandbox, quota, ttlMs, maxLeases }: LeaseTableOptions): LeaseTable {
+export function createLeaseTable({ sandbox, quota, ttlMs, maxLeases, onError }: LeaseTableOptions): LeaseTable {
   const byId = new Map<string, Lease>()
   const byKey = new Map<string, { readonly lease: Lease; readonly request: string }>()
-  /** Keys of leases that have ended, oldest first. */
-  const endedKeys: string[] = []
-  const list = () => [...byId.values()].filter(({ ended }) => ended === null)
+  /** Those that have ended, oldest first, by their keys. */
+  const ended: (readonly [string, Lease])[] = []
+  const list = () => [...byId.values()].filter((lease) => lease.ended === null)
 
-  function forget(key: string): void {
-    const entry = byKey.get(key)
-    if (entry) byId.delete(entry.lease.id)
-    byKey.delete(key)
+  function forget(key: string, lease: Lease): void {
+    byId.delete(lease.id)
+    if (byKey.get(key)?.lease === lease) byKey.delete(key)
   }
 
   function add(key: string, request: string, options: Pick<Lease, 'rollout' | 'attempt' | 'task' | 'servers'>, asked: LeaseQuota): Lease {
     const open = list().length
     if (open >= maxLeases)
       throw new TrainError('LEASE_LIMIT', `${open} leases are open already; close those whose rollouts have ended, or raise maxLeases.`)
-    const lease = createLease({ ...options, id: randomUUID(), limits: { ...quota, ...asked }, sandbox, ttlMs })
-    forget(key)
+    const lease = createLease({ ...options, id: randomUUID(), limits: { ...quota, ...asked }, sandbox, ttlMs, onError })
     byId.set(lease.id, lease)
     byKey.set(key, { lease, request })
     lease.signal.addEventListener('abort', () => {
-      if (endedKeys.push(key) <= rememberedLeases) return
-      const oldest = endedKeys.shift()
-      if (oldest !== undefined && byKey.get(oldest)?.lease.ended) forget(oldest)
+      if (ended.push([key, lease]) > rememberedLeases) forget(...ended.shift()!)
     })
     return lease
   }
@@ -79,10 +77,9 @@ export function createLeaseTable({ sandbox, quota, ttlMs, maxLeases }: LeaseTabl
       return lease
     } catch (cause) {
       // Nothing was in it yet, so the same attempt may ask again.
-      if (byKey.get(key)?.lease === lease) forget(key)
-      const error = toTrainError(cause, 'ENVIRONMENT_START_FAILED')
-      await lease.end(error)
-      throw error
+      forget(key, lease)
+      await lease.end(toTrainError(cause, 'ENVIRONMENT_START_FAILED'))
+      throw cause
     }
   }
 
@@ -115,10 +112,8 @@ export function createLeaseTable({ sandbox, quota, ttlMs, maxLeases }: LeaseTabl
     async sweep() {
       const now = Date.now()
       const idle = list().filter(({ running, expiresAt }) => running === 0 && expiresAt <= now)
-      const minutes = Math.round(ttlMs / 6_000) / 10
-      await Promise.all(
-        idle.map((lease) => lease.end(lost(`Nobody called for ${minutes} minutes, so the workspace was removed; begin another attempt.`))),
-      )
+      const message = `Nobody called for ${ttlMs / 1_000} s, so the workspace was removed; begin another attempt.`
+      await Promise.all(idle.map((lease) => lease.end(lost(message))))
     },
     list,
     async close() {

@@ -1,5 +1,5 @@
 import type { Sandbox, Shell, Workspace, WorkspaceLimits } from '@aworld-train/core'
-import type { TrainError } from '@aworld-train/protocol'
+import { type TrainError, toTrainError } from '@aworld-train/protocol'
 
 export interface LeaseOptions {
   readonly id: string
@@ -12,6 +12,7 @@ export interface LeaseOptions {
   readonly limits: Partial<WorkspaceLimits>
   readonly sandbox: Sandbox
   readonly ttlMs: number
+  readonly onError: (error: Error) => void
 }
 
 /** Files and shells of one attempt. Each is made at its first use, and none is made anew once the lease has ended. */
@@ -32,7 +33,7 @@ export interface Lease extends Pick<LeaseOptions, 'id' | 'rollout' | 'attempt' |
   end(reason: TrainError): Promise<void>
 }
 
-export function createLease({ id, rollout, attempt, task, servers, limits, sandbox, ttlMs }: LeaseOptions): Lease {
+export function createLease({ id, rollout, attempt, task, servers, limits, sandbox, ttlMs, onError }: LeaseOptions): Lease {
   const openedAt = Date.now()
   let expiresAt = openedAt + ttlMs
   let running = 0
@@ -45,10 +46,10 @@ export function createLease({ id, rollout, attempt, task, servers, limits, sandb
   function workspace(): Promise<Workspace> {
     if (ended) return Promise.reject(ended)
     if (!opened) {
-      opened = sandbox.workspace({ limits }, ending.signal)
-      // One that did not open may open at the next call.
-      opened.catch(() => {
+      opened = sandbox.workspace({ limits }, ending.signal).catch((cause: unknown) => {
+        // One that did not open may open at the next call.
         opened = null
+        throw toTrainError(cause, 'ENVIRONMENT_START_FAILED')
       })
     }
     return opened
@@ -93,7 +94,7 @@ export function createLease({ id, rollout, attempt, task, servers, limits, sandb
         const files = await opened?.catch(() => null)
         opened = null
         shells.clear()
-        await files?.close()
+        await files?.close().catch(onError)
       })()
       return gone
     },

@@ -1,5 +1,5 @@
 import { posix } from 'node:path'
-import { type CommandResult, type Sandbox, type Shell, ToolError, type Workspace } from '@aworld-train/core'
+import { type CommandResult, type Sandbox, type Shell, ToolError, type Workspace, type WorkspaceOptions } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 
 /** A sandbox whose workspaces are maps of files, and whose shells know `cd FOLDER`, `pwd` and `sleep`. */
@@ -11,6 +11,7 @@ export interface MemorySandbox extends Sandbox {
 }
 
 export interface MemoryWorkspace extends Workspace {
+  readonly options: WorkspaceOptions
   readonly files: ReadonlyMap<string, Buffer>
   readonly shells: number
   /** Ends it as a jail that dies. */
@@ -27,9 +28,9 @@ export function memorySandbox(): MemorySandbox {
     refuse(error) {
       refusal = error
     },
-    async workspace() {
+    async workspace(options) {
       if (refusal) throw refusal
-      const workspace = memoryWorkspace(() => open.splice(open.indexOf(workspace), 1))
+      const workspace = memoryWorkspace(options, () => open.splice(open.indexOf(workspace), 1))
       open.push(workspace)
       return workspace
     },
@@ -39,7 +40,7 @@ export function memorySandbox(): MemorySandbox {
   }
 }
 
-function memoryWorkspace(onClose: () => void): MemoryWorkspace {
+function memoryWorkspace(options: WorkspaceOptions, onClose: () => void): MemoryWorkspace {
   const files = new Map<string, Buffer>()
   let shells = 0
   let closed = false
@@ -71,6 +72,7 @@ function memoryWorkspace(onClose: () => void): MemoryWorkspace {
   }
 
   return {
+    options,
     files,
     get shells() {
       return shells
