@@ -19,8 +19,8 @@ export interface AgentsResult {
   readonly failed: number
 }
 
-const [upstream, given] = process.argv.slice(2)
-const count = Number(given)
+const [upstream, countText] = process.argv.slice(2)
+const count = Number(countText)
 await using stack = new AsyncDisposableStack()
 const directory = stack.adopt(await mkdtemp(join(tmpdir(), 'bench-agents-')), (each) => rm(each, { recursive: true, force: true }))
 const store = stack.adopt(await openRunStore({ path: join(directory, 'run') }), (each) => each.close())

@@ -51,14 +51,14 @@ export function conversationBodies(bodyBytes: number, stream: boolean, model: st
       parameters: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] },
     },
   }
-  const said = { role: 'assistant', content: answer }
-  const replied = { role: 'user', content: text(growth - JSON.stringify([said, { role: 'user', content: '' }]).length + 1) }
+  const answerMessage = { role: 'assistant', content: answer }
+  const replied = { role: 'user', content: text(growth - JSON.stringify([answerMessage, { role: 'user', content: '' }]).length + 1) }
   const build = (first: number, turn: number) => {
     const messages = [
       { role: 'system', content: 'Answer with the help of the tools.' },
       { role: 'user', content: text(first) },
     ]
-    for (let index = 0; index < turn; index++) messages.push(said, replied)
+    for (let index = 0; index < turn; index++) messages.push(answerMessage, replied)
     return Buffer.from(JSON.stringify({ model, messages, tools: [tool], temperature: 1, ...(stream && { stream: true }) }))
   }
   const first = bodyBytes - (growth * (turns - 1)) / 2 - build(0, 0).length

@@ -24,9 +24,9 @@ function forward(request: IncomingMessage, response: ServerResponse, body: Buffe
         abort = () => controller.abort(new Error('the client hung up'))
         if (response.destroyed) abort()
       },
-      onResponseStart(controller, status, given) {
+      onResponseStart(controller, status, headers) {
         const kept: Record<string, string | string[] | undefined> = {}
-        for (const name in given) if (!hop.has(name)) kept[name] = given[name]
+        for (const name in headers) if (!hop.has(name)) kept[name] = headers[name]
         response.writeHead(status, kept)
         response.on('drain', () => controller.resume())
       },

@@ -26,8 +26,8 @@ interface Rates {
  * `npm run bench -- engine [python with torch] [rounds]`; without one, `uv` fetches torch from PyPI.
  */
 export const engine: BenchSuite = {
-  async run([python, given = '3']) {
-    const rounds = Number(given)
+  async run([python, roundsText = '3']) {
+    const rounds = Number(roundsText)
     const measured: BenchRow[] = []
     const notes: string[] = [`${threads} threads each, ${rows} rows of ${length} tokens, ${rounds} rounds of ${seconds} s in turns.`]
     for (const name of ['1.1M', '6.4M']) {

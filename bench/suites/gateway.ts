@@ -99,8 +99,8 @@ async function measureCells(
     }
     const directAt = (round: number): { readonly p50: number; readonly p99: number } => results['direct']?.[round] ?? { p50: 0, p99: 0 }
     const spread = (name: string, pick: Pick): Spread | undefined => {
-      const given = results[name]
-      return given && given.length > 0 ? spreadOf(given.map(pick)) : undefined
+      const runs = results[name]
+      return runs && runs.length > 0 ? spreadOf(runs.map(pick)) : undefined
     }
     const row = (measure: string, unit: string, ours: string, names: readonly string[], pick: Pick, atMost?: number) => {
       const spreadOfOurs = spread(ours, pick)
@@ -301,8 +301,8 @@ async function measureResident(rounds: number, rows: BenchRow[]): Promise<void> 
  * cells, rollouts and memory beside the relay alone, which nothing has to be installed for.
  */
 export const gateway: BenchSuite = {
-  async run([given = '3', ...parts]) {
-    const rounds = Number(given)
+  async run([roundsText = '3', ...parts]) {
+    const rounds = Number(roundsText)
     const wants = (part: string) => parts.length === 0 || parts.includes(part)
     const rows: BenchRow[] = []
     const notes: string[] = [

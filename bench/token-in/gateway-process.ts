@@ -65,8 +65,8 @@ async function serveGateway(context: number): Promise<Served> {
   const directory = await mkdtemp(join(tmpdir(), 'aworld-train-token-in-'))
   const model = await writeWordModel(directory, chatMlTemplate, context)
   const chat = await loadChatModel({ directory, stopTokenIds: model.stopTokenIds })
-  const said = Array.from({ length: turns + 1 }, (_, turn) => Int32Array.of(...chat.encode(callText(turn)), ...model.stopTokenIds))
-  const engine = sayingEngine(model, (turn) => said[(turn + 1) % said.length]!)
+  const completions = Array.from({ length: turns + 1 }, (_, turn) => Int32Array.of(...chat.encode(callText(turn)), ...model.stopTokenIds))
+  const engine = sayingEngine(model, (turn) => completions[(turn + 1) % completions.length]!)
   const gateway = await createGateway({ models: { policy: { kind: 'token', engine, chat } }, seed: 1 })
   let sessions: ReturnType<typeof gateway.open>[] = []
   return {
