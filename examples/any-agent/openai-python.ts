@@ -21,7 +21,7 @@ const script = fileURLToPath(new URL('openai_python.py', import.meta.url))
 export function createPythonAgent({ python, stream }: PythonAgentOptions): AgentProgram & { close(): Promise<void> } {
   const waiting = new Map<number, Waiting>()
   let child: ChildProcess | undefined
-  let asked = 0
+  let taskCount = 0
 
   function start(): ChildProcess {
     const started = spawn(python, [script], { stdio: ['pipe', 'pipe', 'pipe'] })
@@ -49,7 +49,7 @@ export function createPythonAgent({ python, stream }: PythonAgentOptions): Agent
     agents: [{ name: 'agent', trainable: true }],
     async run(task, { policy, signal }) {
       child ??= start()
-      const id = asked++
+      const id = taskCount++
       const { promise, resolve, reject } = Promise.withResolvers<string | null>()
       waiting.set(id, { resolve, reject })
       const abort = () => reject(signal.reason)

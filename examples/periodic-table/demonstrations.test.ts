@@ -27,15 +27,15 @@ describe('the words of the demonstrations', () => {
 
   it('say of an element what the real table says no more often than chance', () => {
     const numbers = new Map(readElements().map(({ name, atomicNumber }) => [name, String(atomicNumber)]))
-    const told = draws(0).flatMap(({ messages }) =>
+    const values = draws(0).flatMap(({ messages }) =>
       messages.flatMap((message, index) => {
         const call = message.toolCalls?.[0]
         const name = call && /^\{"name": "(\w+)", "attribute": "atomic number"\}$/.exec(call.arguments)?.[1]
         return name ? [numbers.get(name) === messages[index + 1]!.content] : []
       }),
     )
-    expect(told.length).toBeGreaterThan(20_000)
-    expect(share(told, Boolean)).toBeLessThan(2.5 / 118)
+    expect(values.length).toBeGreaterThan(20_000)
+    expect(share(values, Boolean)).toBeLessThan(2.5 / 118)
   })
 })
 
@@ -51,7 +51,7 @@ describe('the shares of the demonstrations', () => {
 
   it('are mostly wrong in the rest, each kind in its own way', () => {
     const all = draws(420, 60_000)
-    const of = (wanted: string) => all.filter(({ kind }) => kind === wanted)
+    const of = (name: string) => all.filter(({ kind }) => kind === name)
     expect(['one-hop', 'two-hop', 'comparison'].map((kind) => of(kind).length / all.length)).toEqual([
       expect.closeTo(0.45, 1.5),
       expect.closeTo(0.4, 1.5),

@@ -82,8 +82,8 @@ const demonstrate: Readonly<Record<Kind, (random: Random, decision: Decision) =>
     const attribute = random.pick<Attribute>([...attributes, 'symbol'])
     const talk = conversation(`${random.pick(['What is the', 'Give the'])} ${attribute} of ${name}?`)
     if (decision === 'guess') return talk.answer(randomValue(random, attribute))
-    const asked = decision === 'right' ? attribute : confusedWith[attribute]
-    return talk.answer(talk.lookup(name, asked, randomValue(random, asked)))
+    const field = decision === 'right' ? attribute : confusedWith[attribute]
+    return talk.answer(talk.lookup(name, field, randomValue(random, field)))
   },
 
   'two-hop': (random, decision) => {

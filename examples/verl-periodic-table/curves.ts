@@ -13,22 +13,22 @@ export function besideEachOther(runs: Readonly<Record<string, Run>>): string {
   const line = (label: string, cells: readonly string[]) =>
     [label.padEnd(10), ...cells.map((cell) => cell.padStart(width))].join('').trimEnd()
   const steps = [...new Set(Object.values(runs).flatMap(({ curve }) => curve.map(({ step }) => step)))].sort((a, b) => a - b)
-  const held = (read: (run: Run) => number | undefined) => names.map((name) => number(read(runs[name]!)))
+  const rewardRow = (read: (run: Run) => number | undefined) => names.map((name) => number(read(runs[name]!)))
   return [
     line('', names),
     line(
       'before',
-      held(({ before }) => before?.reward),
+      rewardRow(({ before }) => before?.reward),
     ),
     ...steps.map((step) =>
       line(
         `step ${step}`,
-        held(({ curve }) => curve.find((point) => point.step === step)?.reward),
+        rewardRow(({ curve }) => curve.find((point) => point.step === step)?.reward),
       ),
     ),
     line(
       'after',
-      held(({ after }) => after?.reward),
+      rewardRow(({ after }) => after?.reward),
     ),
     '',
     ...names.map((name) => `${name.padEnd(10)}${runs[name]!.curve.map(({ reward }) => bar(reward)).join('')}`),
