@@ -99,7 +99,7 @@ export async function diagnose(definition: TrainingDefinition, signal: AbortSign
       () => checkPrompts(plan, model),
       (length) => `every prompt fits into the context of ${length} tokens`,
     )
-    const models = askedModels(plan)
+    const models = modelsWithSideEffects(plan)
     if (models.length > 0) checks.push({ name: 'rollout', ok: true, message: leftOut(models) })
     else await attempt('rollout', () => tryRollout({ plan, model, parts, path: join(folder, 'run'), task }, signal), describeRollout)
     return checks
@@ -143,7 +143,7 @@ async function checkPrompts({ train, validation, test, config }: LocalPlan, dire
 }
 
 /** Frozen models that a rollout might pay for, or whose recorded answers it might add to. */
-function askedModels({ config }: LocalPlan): string[] {
+function modelsWithSideEffects({ config }: LocalPlan): string[] {
   return Object.entries(config.models).flatMap(([name, { mode }]) => (mode === 'replay' ? [] : [`models.${name} (${mode})`]))
 }
 

@@ -68,11 +68,11 @@ export async function serveAgentSide(stack: AsyncDisposableStack, options: Serve
         throw new TrainError('ROLLOUT_INVALID', message)
       },
       openRunner(tell) {
-        const told = (event: RunEvent) => {
+        const onRolloutEvent = (event: RunEvent) => {
           onEvent(event)
           tell(event)
         }
-        const runner = createRunner({ ...options, onEvent: told }, rowAnswers.answerKey)
+        const runner = createRunner({ ...options, onEvent: onRolloutEvent }, rowAnswers.answerKey)
         opened.resolve(runner)
         return runner
       },

@@ -6,7 +6,7 @@ import type { RunEvent } from '@aworld-train/protocol'
  */
 export function watchTruncation(emit: (event: RunEvent) => void, remedy: string): (event: RunEvent) => void {
   const ended = { rollouts: 0, truncated: 0 }
-  let isSaid = false
+  let isReported = false
   return (event) => {
     emit(event)
     if (event.type === 'rollout-end' && event.split === 'train') {
@@ -16,8 +16,8 @@ export function watchTruncation(emit: (event: RunEvent) => void, remedy: string)
     if (event.type !== 'step-end') return
     const { rollouts, truncated } = ended
     Object.assign(ended, { rollouts: 0, truncated: 0 })
-    if (isSaid || truncated * 2 <= rollouts) return
-    isSaid = true
+    if (isReported || truncated * 2 <= rollouts) return
+    isReported = true
     const message = `${truncated} of ${rollouts} rollouts of step ${event.step} were cut by length before their answer was complete, so there is little to learn from their rewards. ${remedy}`
     emit({ type: 'warning-raised', at: Date.now(), code: 'ROLLOUTS_TRUNCATED', message })
   }
