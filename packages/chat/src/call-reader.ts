@@ -35,7 +35,7 @@ class CallReader implements CompletionReader {
   #state: State = 'begin'
   #call: OpenCall | null = null
   /** Plain text at the end that may become a marker. */
-  #held = ''
+  #pending = ''
   /** Pieces to read, the next one last. */
   readonly #stack: TextPiece[] = []
   #patience = patience
@@ -74,7 +74,7 @@ class CallReader implements CompletionReader {
   #drain(): void {
     for (let piece = this.#stack.pop(); piece; piece = this.#stack.pop()) {
       if (!piece.special) this.#readText(this.#takeHeld() + piece.text)
-      else if (this.#held === '') this.#readSpecial(piece)
+      else if (this.#pending === '') this.#readSpecial(piece)
       else {
         this.#stack.push(piece)
         this.#readHeld()
@@ -219,20 +219,20 @@ class CallReader implements CompletionReader {
   }
 
   #hold(text: string, at: number): number {
-    this.#held = text.slice(at)
+    this.#pending = text.slice(at)
     return text.length
   }
 
   #takeHeld(): string {
-    const held = this.#held
-    this.#held = ''
-    return held
+    const rest = this.#pending
+    this.#pending = ''
+    return rest
   }
 
   /** Nothing follows that could make a marker of what was held back. */
   #flush(): void {
     this.#drain()
-    while (this.#held !== '') {
+    while (this.#pending !== '') {
       this.#readHeld()
       this.#drain()
     }

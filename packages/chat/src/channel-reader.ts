@@ -32,7 +32,7 @@ class ChannelReader implements CompletionReader {
   #body = ''
   /** Of the body of a call; `null` elsewhere. */
   #scan: BodyScan | null = null
-  #held = ''
+  #pending = ''
 
   constructor(options: ChannelReaderOptions) {
     this.#options = options
@@ -56,7 +56,7 @@ class ChannelReader implements CompletionReader {
     }
     const end = this.#finder.heldFrom(whole, at)
     this.#text(whole.slice(at, end))
-    this.#held = whole.slice(end)
+    this.#pending = whole.slice(end)
   }
 
   finish(reallyStopped: boolean): void {
@@ -67,9 +67,9 @@ class ChannelReader implements CompletionReader {
   }
 
   #takeHeld(): string {
-    const held = this.#held
-    this.#held = ''
-    return held
+    const rest = this.#pending
+    this.#pending = ''
+    return rest
   }
 
   #text(text: string): void {

@@ -112,16 +112,16 @@ test('what nobody waits for any more is not encoded; what others wait for is', a
   const { source: tokenizer } = await tokenizerOf()
   const encoder = started()
   const gone = new AbortController()
-  const asked = (text: string, signal?: AbortSignal) => encoder.encode({ tokenizer, texts: [text], owner, signal })
-  const running = asked('running')
-  const left = Array.from({ length: 20 }, (_, index) => asked(`left ${index}`, gone.signal))
-  const shared = [asked('shared', gone.signal), asked('shared')]
+  const encode = (text: string, signal?: AbortSignal) => encoder.encode({ tokenizer, texts: [text], owner, signal })
+  const running = encode('running')
+  const left = Array.from({ length: 20 }, (_, index) => encode(`left ${index}`, gone.signal))
+  const shared = [encode('shared', gone.signal), encode('shared')]
   gone.abort(new Error('the client hung up'))
   for (const each of [...left, shared[0]]) await expect(each).rejects.toThrow('the client hung up')
-  const after = asked('after')
+  const after = encode('after')
   expect((await Promise.all([running, shared[1], after])).map((ids) => ids?.length)).toEqual([1, 1, 1])
   expect(threads[0]?.answers).toBe(3)
-  await expect(asked('late', gone.signal)).rejects.toThrow('the client hung up')
+  await expect(encode('late', gone.signal)).rejects.toThrow('the client hung up')
 })
 
 test('a text whose asker leaves while it is encoded delays none that follow', async () => {

@@ -17,10 +17,10 @@ export interface FormatVariant {
 /** Every format, plain and with each set of template arguments it knows. */
 export const formatVariants: readonly FormatVariant[] = formatNames.flatMap((format) => {
   const { variants }: FormatFixture = formatFixtures[format]
-  return [{}, ...variants].map((given) => ({
-    name: Object.keys(given).length === 0 ? format : `${format} ${JSON.stringify(given)}`,
+  return [{}, ...variants].map((templateArguments) => ({
+    name: Object.keys(templateArguments).length === 0 ? format : `${format} ${JSON.stringify(templateArguments)}`,
     format,
-    arguments: given,
+    arguments: templateArguments,
   }))
 })
 
@@ -36,11 +36,14 @@ function membersOf(node: JsonNode): [string, string][] {
 }
 
 /** Compiles the templates of a variant; renders what a conversation's JSON says, `null` where the template refuses it. */
-export function variantRenderer({ format, arguments: given }: FormatVariant): (conversation: string, prompt: boolean) => string | null {
+export function variantRenderer({
+  format,
+  arguments: templateArguments,
+}: FormatVariant): (conversation: string, prompt: boolean) => string | null {
   const { bosToken, eosToken, toolUse }: FormatFixture = formatFixtures[format]
   const tokens = { ...(bosToken !== null && { bos_token: bosToken }), eos_token: eosToken }
-  const plain = compileTemplate(formatTemplate(format), tokens, given)
-  const withTools = toolUse ? compileTemplate(formatTemplate(format, true), tokens, given) : plain
+  const plain = compileTemplate(formatTemplate(format), tokens, templateArguments)
+  const withTools = toolUse ? compileTemplate(formatTemplate(format, true), tokens, templateArguments) : plain
   return (conversation, addGenerationPrompt) => renderText({ plain, withTools }, conversation, addGenerationPrompt)
 }
 
@@ -49,9 +52,9 @@ function renderText(
   conversation: string,
   addGenerationPrompt: boolean,
 ): string | null {
-  const given = fromJson(readJson(conversation)) as Dictionary
-  const messages = (given.get('messages') as Value[]).map(asGiven)
-  const tools = given.get('tools') ?? null
+  const fields = fromJson(readJson(conversation)) as Dictionary
+  const messages = (fields.get('messages') as Value[]).map(toTransformersMessage)
+  const tools = fields.get('tools') ?? null
   if (messages.length === 0) return null
   try {
     return (tools ? templates.withTools : templates.plain).render({ messages, tools, addGenerationPrompt, now: renderingClock })
@@ -61,7 +64,7 @@ function renderText(
 }
 
 /** What `apply_chat_template` of transformers 5.23 does first: fields that are None are left out, reasoning stands under both its names. */
-function asGiven(message: Value): Value {
+function toTransformersMessage(message: Value): Value {
   if (!(message instanceof Dictionary)) return message
   const fields = new Dictionary([...message].filter(([, value]) => value !== null))
   const reasoning = fields.get('reasoning_content') ?? fields.get('thinking')

@@ -12,7 +12,7 @@ const conversations = fixtureConversations()
 
 test('every variant and conversation has its golden rendering', () => {
   expect(Object.keys(goldens)).toEqual(formatVariants.map(({ name }) => name))
-  for (const known of Object.values(goldens)) expect(Object.keys(known)).toEqual([...conversations.keys()])
+  for (const golden of Object.values(goldens)) expect(Object.keys(golden)).toEqual([...conversations.keys()])
 })
 
 test.each(formatVariants)('text and ids are those of transformers: $name', async (variant) => {
@@ -20,7 +20,7 @@ test.each(formatVariants)('text and ids are those of transformers: $name', async
   const { tokenizerText, tokenizerConfig } = await readModelFolder(folder.directory)
   const tokenizer = createTokenizer(tokenizerText, tokenizerConfig)
   const render = variantRenderer(variant)
-  const given = Object.fromEntries(
+  const renderings = Object.fromEntries(
     Array.from(conversations, ([name, conversation]) => [
       name,
       [true, false].map((prompt) => {
@@ -29,5 +29,5 @@ test.each(formatVariants)('text and ids are those of transformers: $name', async
       }),
     ]),
   )
-  expect(given).toEqual(goldens[variant.name])
+  expect(renderings).toEqual(goldens[variant.name])
 })

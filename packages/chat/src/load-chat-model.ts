@@ -62,10 +62,10 @@ export function openModel(folder: ModelFolder, { stopTokenIds, now, templateArgu
   const endId = endOfText === undefined ? null : tokenizer.tokenId(endOfText)
   const ids = new Set([...(stopTokenIds ?? []), ...folder.endIds, ...(endId === null ? [] : [endId])])
   const textsOf = (some: Iterable<number>) => new Map([...some].map((id) => [id, tokenizer.tokenText(id)] as const).filter(hasText))
-  const known = textsOf(ids)
-  const probe = probeTemplate({ templates, stops: known, specials: textsOf(tokenizer.specialIds), now })
+  const engineStops = textsOf(ids)
+  const probe = probeTemplate({ templates, stops: engineStops, specials: textsOf(tokenizer.specialIds), now })
   const closerId = probe.stops.plain === null ? null : tokenizer.tokenId(probe.stops.plain)
-  const stops = closerId === null ? known : textsOf([...ids, closerId])
+  const stops = closerId === null ? engineStops : textsOf([...ids, closerId])
   const reasoning = reasoningTagsOf(templates.default.source + (templates.toolUse?.source ?? ''))
   const engineStopIds = new Set(stopTokenIds ?? (folder.endIds.length > 0 ? folder.endIds : stops.keys()))
   return { directory, tokenizer, templates, probe, reasoning, stops, engineStopIds }

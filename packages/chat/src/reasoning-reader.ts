@@ -26,7 +26,7 @@ class ReasoningReader implements CompletionReader {
   readonly #finder: MarkerFinder
   #state: 'before' | 'inside' | 'behind' = 'before'
   /** Plain text at the end that may become a marker. */
-  #held = ''
+  #pending = ''
   /** Text due behind the opening tag. */
   #label = ''
   #sawCall = false
@@ -66,8 +66,8 @@ class ReasoningReader implements CompletionReader {
   }
 
   #readText(piece: string): void {
-    const text = this.#held + piece
-    this.#held = ''
+    const text = this.#pending + piece
+    this.#pending = ''
     let at = 0
     if (this.#state === 'before') at = this.#readBefore(text)
     if (this.#state === 'inside') at = this.#readInside(text, at)
@@ -122,14 +122,14 @@ class ReasoningReader implements CompletionReader {
   }
 
   #hold(text: string, at: number): number {
-    this.#held = text.slice(at)
+    this.#pending = text.slice(at)
     return text.length
   }
 
   /** Nothing follows that could make a marker of what was held back. */
   #flush(): void {
-    const text = this.#held
-    this.#held = ''
+    const text = this.#pending
+    this.#pending = ''
     if (text === '') return
     if (this.#state === 'inside') this.#options.output.text('reasoning', text)
     else {

@@ -10,7 +10,7 @@ export interface StopStrings {
 
 export function createStopStrings(stop: readonly string[]): StopStrings {
   const finder = new MarkerFinder(stop.filter((text) => text !== ''))
-  let held: TextPiece[] = []
+  let pending: TextPiece[] = []
   let stopped = false
   return {
     get stopped() {
@@ -18,21 +18,21 @@ export function createStopStrings(stop: readonly string[]): StopStrings {
     },
     push(piece) {
       if (stopped) return []
-      const text = held.reduce((before, { text: part }) => before + part, '') + piece.text
+      const text = pending.reduce((before, { text: part }) => before + part, '') + piece.text
       const found = finder.find(text, 0)
-      const all = [...held, piece]
+      const all = [...pending, piece]
       if (found) {
         stopped = true
-        held = []
+        pending = []
         return cut(all, found.at)[0]
       }
       const [out, rest] = cut(all, finder.heldFrom(text, 0))
-      held = rest
+      pending = rest
       return out
     },
     flush() {
-      const rest = held
-      held = []
+      const rest = pending
+      pending = []
       return rest
     },
   }

@@ -13,11 +13,11 @@ export class TextCache<T> {
   }
 
   get(key: string, compute: (key: string) => T): T {
-    const known = this.#entries.get(key)
-    if (known !== undefined) {
+    const entry = this.#entries.get(key)
+    if (entry !== undefined) {
       this.#entries.delete(key)
-      this.#entries.set(key, known)
-      return known
+      this.#entries.set(key, entry)
+      return entry
     }
     const value = compute(key)
     if (key.length > this.#maxCharacters / 8) return value

@@ -57,15 +57,15 @@ export function createTokenizer(tokenizerText: string, config: object): TextToke
   const tokenBytes = json.decoder?.type === 'ByteLevel' ? byteTable(tokenText, new Set(added.map((token) => token.id))) : null
   const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
   const hash = createHash('sha256').update(tokenizerText).digest('hex')
-  let wanted: { readonly ready: ReadonlyMap<string, Int32Array>; readonly limit: number } | null = null
+  let request: { readonly ready: ReadonlyMap<string, Int32Array>; readonly limit: number } | null = null
   const compute = (text: string) => Int32Array.from(tokenizer.encode(text, { add_special_tokens: false }).ids)
   const encodeAll = (texts: readonly string[]): Int32Array[] => {
-    if (wanted) {
-      const { ready, limit } = wanted
+    if (request) {
+      const { ready, limit } = request
       const missing = texts.filter((text) => !ready.has(text) && !cache.has(text))
       if (missing.reduce((sum, { length }) => sum + length, 0) > limit) throw new NotReady(missing)
     }
-    return texts.map((text) => cache.get(text, (key) => wanted?.ready.get(key) ?? compute(key)))
+    return texts.map((text) => cache.get(text, (key) => request?.ready.get(key) ?? compute(key)))
   }
   return {
     source: { hash, tokenizerText, config },
@@ -77,14 +77,14 @@ export function createTokenizer(tokenizerText: string, config: object): TextToke
     encodeAll,
     remembers: (text) => cache.has(text),
     withReady(ready, limit, work) {
-      wanted = { ready, limit }
+      request = { ready, limit }
       try {
         return { value: work() }
       } catch (error) {
         if (error instanceof NotReady) return { missing: error.texts }
         throw error
       } finally {
-        wanted = null
+        request = null
       }
     },
     decode(ids, skipSpecialTokens) {
@@ -112,8 +112,8 @@ function byteTable(tokenText: (id: number) => string | null, addedIds: ReadonlyS
   const byteOf = byteAlphabet()
   const table: Uint8Array[] = []
   return (id) => {
-    const known = table[id]
-    if (known) return known
+    const cached = table[id]
+    if (cached) return cached
     const text = tokenText(id)
     const bytes = text === null ? new Uint8Array() : addedIds.has(id) ? Buffer.from(text) : toBytes(text, byteOf)
     table[id] = bytes

@@ -131,7 +131,7 @@ export interface Divergence {
   readonly role: Message['role']
   /** The differing texts, from a little before the first difference, at most 80 characters each. */
   readonly recorded: string
-  readonly given: string
+  readonly received: string
 }
 
 export interface PreparedPrompt {

@@ -23,15 +23,15 @@ test('a conversation is one row: the prompts of the gateway, and a loss mask on 
   // A policy that said so was asked with these ids: the first prompt, then what continues it.
   const conversation = chat.createConversation()
   const first = conversation.prepare({ messages: messages.slice(0, 1), tools })
-  const said = chat.encode('<tool_call>\n{"name": "lookup", "arguments": {"name": "iron"}}\n</tool_call><|im_end|>')
-  conversation.record(0, first, { tokenIds: said, message: calling })
+  const sampledIds = chat.encode('<tool_call>\n{"name": "lookup", "arguments": {"name": "iron"}}\n</tool_call><|im_end|>')
+  conversation.record(0, first, { tokenIds: sampledIds, message: calling })
   const second = conversation.prepare({ messages: messages.slice(0, 3), tools })
   expect(second.parent).toBe(0)
   expect([...row.tokenIds]).toEqual([...second.promptTokenIds, ...chat.encode('It is 26.<|im_end|>')])
   expect([...row.lossMask]).toEqual([
     ...first.promptTokenIds.map(() => 0),
-    ...said.map(() => 1),
-    ...second.promptTokenIds.slice(first.promptTokenIds.length + said.length).map(() => 0),
+    ...sampledIds.map(() => 1),
+    ...second.promptTokenIds.slice(first.promptTokenIds.length + sampledIds.length).map(() => 0),
     ...chat.encode('It is 26.<|im_end|>').map(() => 1),
   ])
   expect(row.rolloutLogprobs).toHaveLength(row.tokenIds.length)

@@ -94,13 +94,13 @@ interface Request {
 /** Plays a script against a model; what a template cannot take is left out of it. */
 function play(opened: OpenedModel, chat: ChatModel, script: readonly Step[], vary = ''): Request[] {
   const withCalls = opened.probe.syntax !== null
-  const given = withCalls ? tools : []
+  const offeredTools = withCalls ? tools : []
   const conversation = chat.createConversation({ now })
   const messages: Message[] = [{ role: 'user', content: 'Start' }]
   const requests: Request[] = []
   let own = true
   const ask = (): PreparedPrompt => {
-    const prepared = conversation.prepare({ messages: [...messages], tools: given })
+    const prepared = conversation.prepare({ messages: [...messages], tools: offeredTools })
     requests.push({ prepared, messages: [...messages], own })
     return prepared
   }

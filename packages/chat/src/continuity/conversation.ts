@@ -28,16 +28,16 @@ export interface ConversationSettings extends RuleSettings {
 }
 
 /** What a request asks for, read once. */
-interface Asked {
+interface RequestParts {
   /** Without prefill, as given. */
-  readonly given: readonly Message[]
+  readonly received: readonly Message[]
   readonly prefill: Prefill | null
   readonly tools: ToolSet
   readonly forced: ForcedCall | undefined
 }
 
 /** What the turns that are recorded with a prompt need of it. */
-interface Memory extends Pick<Asked, 'prefill' | 'tools'> {
+interface Memory extends Pick<RequestParts, 'prefill' | 'tools'> {
   readonly tokens: GrowingTokens
 }
 
@@ -74,21 +74,21 @@ class ConversationTree implements Conversation {
   }
 
   prepare(request: PrepareRequest): PreparedPrompt {
-    const asked = this.#read(request)
+    const parts = this.#read(request)
     const options = { roots: this.#roots, calls: this.#calls, isAbandoned: request.isAbandoned ?? (() => false) }
-    const match = matchHistory(asked.given, { ...options, withoutEmptyTurns: false })
+    const match = matchHistory(parts.received, { ...options, withoutEmptyTurns: false })
     const reasons: string[] = []
     if (this.#hasEmptyTurns) {
-      const deeper = matchHistory(asked.given, { ...options, withoutEmptyTurns: true })
+      const deeper = matchHistory(parts.received, { ...options, withoutEmptyTurns: true })
       if (deeper && deeper.turn.depth > (match?.turn.depth ?? 0)) {
-        const outcome = this.#continue(deeper, asked)
-        if ('decision' in outcome) return this.#continued(outcome, asked)
+        const outcome = this.#continue(deeper, parts)
+        if ('decision' in outcome) return this.#continued(outcome, parts)
         if (outcome.reasons.includes('empty-turn')) reasons.push(...outcome.reasons)
       }
     }
-    if (!match) return this.#branch(null, asked, reasons.length > 0 ? reasons : [this.#turns.size === 0 ? 'root' : 'no-match'])
-    const outcome = this.#continue(match, asked)
-    return 'decision' in outcome ? this.#continued(outcome, asked) : this.#branch(match, asked, outcome.reasons)
+    if (!match) return this.#branch(null, parts, reasons.length > 0 ? reasons : [this.#turns.size === 0 ? 'root' : 'no-match'])
+    const outcome = this.#continue(match, parts)
+    return 'decision' in outcome ? this.#continued(outcome, parts) : this.#branch(match, parts, outcome.reasons)
   }
 
   record(turnIndex: number, prepared: PreparedPrompt, { tokenIds, message, promptCallIds = [] }: RecordedResult): void {
@@ -122,29 +122,29 @@ class ConversationTree implements Conversation {
     siblings.push(turn)
   }
 
-  #read({ messages, tools, toolsJson, forced }: PrepareRequest): Asked {
-    const { given, prefill } = splitPrefill(messages)
+  #read({ messages, tools, toolsJson, forced }: PrepareRequest): RequestParts {
+    const { messages: received, prefill } = splitPrefill(messages)
     // Tools are read before they are rendered, which takes longer; a template prints about as much as there is of them.
     if (toolsJson !== undefined) checkPromptSize([toolsJson], this.#settings.maxPromptBytes)
     const toolSet = this.#settings.renderer.toolSet(tools, toolsJson)
     if (toolSet.value) requireCalls(this.#settings)
-    return { given, prefill, tools: toolSet, forced }
+    return { received, prefill, tools: toolSet, forced }
   }
 
   /** The continuation of a match, or the reasons for which there is none. */
-  #continue(match: HistoryMatch, asked: Asked): Continued | { readonly reasons: readonly string[] } {
+  #continue(match: HistoryMatch, parts: RequestParts): Continued | { readonly reasons: readonly string[] } {
     const { turn, tolerated, rest } = match
-    const sameTools = turn.tools.key === asked.tools.key
-    if (!sameTools && !areReordered(turn.tools.parts, asked.tools.parts)) return { reasons: ['tools'] }
+    const sameTools = turn.tools.key === parts.tools.key
+    if (!sameTools && !areReordered(turn.tools.parts, parts.tools.parts)) return { reasons: ['tools'] }
     const path = pathTo(turn)
     const messages = [...path.flatMap((each) => each.messages), ...rest]
     const marked = [...path.flatMap(withMarks), ...rest]
-    const rendered = unlessRaised(() => this.#render(marked, asked.prefill, turn.tools))
+    const rendered = unlessRaised(() => this.#render(marked, parts.prefill, turn.tools))
     if (rendered === null) return { reasons: ['raise'] }
     const compared = compareSkeletons(turn.skeleton, rendered)
     const { skeleton: pieces } = compared
-    const skeleton = (asked.prefill && this.#beforePrefill(marked, asked.prefill, turn.tools)) ?? pieces
-    const opening = this.#opening(pieces, asked)
+    const skeleton = (parts.prefill && this.#beforePrefill(marked, parts.prefill, turn.tools)) ?? pieces
+    const opening = this.#opening(pieces, parts)
     const decision = continuation(
       {
         turn,
@@ -160,7 +160,7 @@ class ConversationTree implements Conversation {
     return decision.continues ? { match, messages, tools: turn.tools, pieces, skeleton, decision, opening } : decision
   }
 
-  #continued({ match, messages, tools, pieces, skeleton, decision, opening }: Continued, { prefill }: Asked): PreparedPrompt {
+  #continued({ match, messages, tools, pieces, skeleton, decision, opening }: Continued, { prefill }: RequestParts): PreparedPrompt {
     const { turn, tolerated } = match
     const prepared: PreparedPrompt = {
       ...this.#common({ messages, tools, prefill, opening, pieces }),
@@ -181,14 +181,14 @@ class ConversationTree implements Conversation {
   }
 
   /** A prompt of its own, rendered whole: what was recorded stands in it as it was delivered. */
-  #branch(match: HistoryMatch | null, asked: Asked, reasons: readonly string[]): PreparedPrompt {
-    const { given, prefill, tools } = asked
+  #branch(match: HistoryMatch | null, parts: RequestParts, reasons: readonly string[]): PreparedPrompt {
+    const { received, prefill, tools } = parts
     const ids = new CallIds(this.#calls)
-    const messages = match ? [...historyOf(match.turn), ...match.rest] : given.map((message) => ids.translate(message))
+    const messages = match ? [...historyOf(match.turn), ...match.rest] : received.map((message) => ids.translate(message))
     const marked = match ? [...pathTo(match.turn).flatMap(withMarks), ...match.rest] : messages
     const pieces = this.#render(messages, prefill, tools)
     const skeleton = prefill ? this.#beforePrefill(marked, prefill, tools) : match && unlessRaised(() => this.#render(marked, null, tools))
-    const opening = this.#opening(pieces, asked)
+    const opening = this.#opening(pieces, parts)
     const { tokenizer, stops } = this.#settings
     const promptTokenIds = encodeByTurns(pieces.join('') + opening, tokenizer, stops)
     const prepared: PreparedPrompt = {
@@ -200,12 +200,18 @@ class ConversationTree implements Conversation {
       tolerated: tally(match?.tolerated ?? []),
       messagesDelta: withPrefill(messages, prefill),
       skeleton: skeleton ?? pieces,
-      divergence: match || this.#turns.size === 0 ? null : findDivergence(given, this.#turns.values(), this.#calls),
+      divergence: match || this.#turns.size === 0 ? null : findDivergence(received, this.#turns.values(), this.#calls),
     }
     return this.#remember(prepared, { tokens: new GrowingTokens(promptTokenIds), tools, prefill })
   }
 
-  #common({ messages, tools, prefill, opening, pieces }: Omit<Continued, 'match' | 'decision' | 'skeleton'> & Pick<Asked, 'prefill'>) {
+  #common({
+    messages,
+    tools,
+    prefill,
+    opening,
+    pieces,
+  }: Omit<Continued, 'match' | 'decision' | 'skeleton'> & Pick<RequestParts, 'prefill'>) {
     return {
       messages,
       toolsKey: tools.key,
@@ -221,7 +227,7 @@ class ConversationTree implements Conversation {
   }
 
   /** Text that opens the call which has to come; empty where none has to. */
-  #opening(pieces: Skeleton, { forced }: Asked): string {
+  #opening(pieces: Skeleton, { forced }: RequestParts): string {
     if (forced === undefined) return ''
     const { syntax, reasoning } = this.#settings
     const inReasoning = endsInReasoning(endOf(pieces), reasoning)
@@ -281,9 +287,9 @@ function requireCalls({ probe }: ConversationSettings): void {
 
 const withMarks = ({ messages, marked }: ConversationTurn): Message[] => [...messages.slice(0, -1), marked]
 
-function areReordered(recorded: readonly string[], given: readonly string[]): boolean {
-  const sorted = given.toSorted()
-  return recorded.length === given.length && recorded.toSorted().every((part, index) => part === sorted[index])
+function areReordered(recorded: readonly string[], received: readonly string[]): boolean {
+  const sorted = received.toSorted()
+  return recorded.length === received.length && recorded.toSorted().every((part, index) => part === sorted[index])
 }
 
 function tally(kinds: readonly string[]): Record<string, number> {

@@ -37,10 +37,10 @@ export interface PlayedScenario {
 }
 
 /** Plays a conversation whose assistant turns are sampled and closed as the template closes them. */
-export function playScenario(model: BranchMeasurement, policy: HistoryPolicy, given: readonly Message[]): PlayedScenario {
+export function playScenario(model: BranchMeasurement, policy: HistoryPolicy, scenario: readonly Message[]): PlayedScenario {
   const conversation = model.createConversation(policy)
-  const tools = given.some(({ role, toolCalls }) => role === 'system' || toolCalls) && model.probe.syntax !== null ? probeTools : []
-  const messages = model.probe.systemRole ? given : given.filter(({ role }) => role !== 'system')
+  const tools = scenario.some(({ role, toolCalls }) => role === 'system' || toolCalls) && model.probe.syntax !== null ? probeTools : []
+  const messages = model.probe.systemRole ? scenario : scenario.filter(({ role }) => role !== 'system')
   let calls = 0
   let branches = 0
   const ask = (history: readonly Message[]) => {

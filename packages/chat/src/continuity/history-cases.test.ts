@@ -127,7 +127,7 @@ test('an edited system prompt, an added tool and an edited question each begin a
   const conversation = model.createConversation({ now })
   turn(model, conversation, 0, [system, user('q')], { text: `x${end}`, message, tools })
   const after = [message, result('c1', '26')]
-  const ask = (messages: readonly Message[], given = tools) => conversation.prepare({ messages, tools: given }).branchReasons
+  const ask = (messages: readonly Message[], offeredTools = tools) => conversation.prepare({ messages, tools: offeredTools }).branchReasons
   expect(ask([{ ...system, content: 't' }, user('q'), ...after])).toEqual(['no-match'])
   expect(ask([system, user('Q'), ...after])).toEqual(['no-match'])
   expect(ask([system, user('q'), ...after], [lookup, { ...lookup, name: 'other' }])).toEqual(['tools'])

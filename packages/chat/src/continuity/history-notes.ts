@@ -26,10 +26,10 @@ function episodes(withCalls: boolean, withReasoning: boolean): { where: string; 
       ]
     : [{ when: '', more: {} }]
   return kinds.flatMap(({ when, more }) => {
-    const said = { ...answer, ...more }
+    const reply = { ...answer, ...more }
     const third: Message = { role: 'user', content: `${words.nextUser}2` }
     return [
-      { where: `each new user message${when}`, messages: [question, said, next, said, third] },
+      { where: `each new user message${when}`, messages: [question, reply, next, reply, third] },
       ...(withCalls
         ? [{ where: `each tool result${when}`, messages: [question, { ...call, ...more }, result, { ...again, ...more }, secondResult] }]
         : []),

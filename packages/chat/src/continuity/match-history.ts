@@ -49,7 +49,7 @@ export function matchHistory(messages: readonly Message[], options: MatchOptions
 
 function matchTurn(
   turn: ConversationTurn,
-  given: readonly Message[],
+  received: readonly Message[],
   from: number,
   ids: CallIds,
   { withoutEmptyTurns }: MatchOptions,
@@ -57,7 +57,7 @@ function matchTurn(
   const tolerated: Tolerance[] = []
   const last = turn.messages.length - 1
   for (const [index, message] of turn.messages.entries()) {
-    const other = given[from + index]
+    const other = received[from + index]
     const found = other && matchMessage(message, other, ids, index === last)
     if (found) {
       for (const kind of found) tolerated.push(kind)
@@ -84,8 +84,8 @@ export const isEmpty = ({ content, toolCalls = [] }: Message): boolean => (conte
 export function findDivergence(messages: readonly Message[], turns: Iterable<ConversationTurn>, calls: DeliveredCalls): Divergence | null {
   let found: ConversationTurn | null = null
   for (const turn of turns) {
-    const given = messages[turn.depth - 1]
-    if (isEmpty(turn.delivered) || !given || !matchMessage(turn.delivered, given, new CallIds(calls), true)) continue
+    const counterpart = messages[turn.depth - 1]
+    if (isEmpty(turn.delivered) || !counterpart || !matchMessage(turn.delivered, counterpart, new CallIds(calls), true)) continue
     if (found === null || turn.depth >= found.depth) found = turn
   }
   if (found === null) return null
@@ -113,11 +113,11 @@ export function pathTo(turn: ConversationTurn): readonly ConversationTurn[] {
 const shownBefore = 20
 const shown = 80
 
-function differingTexts(recorded: string, given: string): Pick<Divergence, 'recorded' | 'given'> {
-  const limit = Math.min(recorded.length, given.length)
+function differingTexts(recorded: string, received: string): Pick<Divergence, 'recorded' | 'received'> {
+  const limit = Math.min(recorded.length, received.length)
   let at = 0
-  while (at < limit && recorded.charCodeAt(at) === given.charCodeAt(at)) at += 1
+  while (at < limit && recorded.charCodeAt(at) === received.charCodeAt(at)) at += 1
   const from = Math.max(0, at - shownBefore)
   const excerpt = (text: string) => text.slice(from, from + shown).toWellFormed()
-  return { recorded: excerpt(recorded), given: excerpt(given) }
+  return { recorded: excerpt(recorded), received: excerpt(received) }
 }

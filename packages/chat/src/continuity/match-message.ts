@@ -33,10 +33,10 @@ export class CallIds {
   }
 
   /** From here on results of the given calls answer the recorded ones. */
-  map(given: readonly ToolCall[], recorded: readonly ToolCall[]): void {
-    if (this.#ours === null && given.every(({ id }, index) => id === recorded[index]?.id)) return
+  map(received: readonly ToolCall[], recorded: readonly ToolCall[]): void {
+    if (this.#ours === null && received.every(({ id }, index) => id === recorded[index]?.id)) return
     this.#ours ??= new Map()
-    const grouped = Map.groupBy(recorded, (_, index) => given[index]?.id ?? '')
+    const grouped = Map.groupBy(recorded, (_, index) => received[index]?.id ?? '')
     for (const [id, calls] of grouped)
       this.#ours.set(
         id,
@@ -73,32 +73,33 @@ export class CallIds {
  * Whether a message of a request is the recorded one: the differences that do not matter, or `null` where it is another. White space
  * around a text may change only where the policy `sampled` it: clients trim what they are answered, and what it was told is theirs.
  */
-export function matchMessage(recorded: Message, given: Message, ids: CallIds, sampled: boolean): readonly Tolerance[] | null {
-  if (recorded === given) return none
+export function matchMessage(recorded: Message, received: Message, ids: CallIds, sampled: boolean): readonly Tolerance[] | null {
+  if (recorded === received) return none
   let tolerated: Tolerance[] | undefined
   const tolerate = (kind: Tolerance) => {
     tolerated ??= []
     tolerated.push(kind)
   }
-  if (recorded.role !== given.role) {
-    if (plainRole(recorded) !== plainRole(given)) return null
+  if (recorded.role !== received.role) {
+    if (plainRole(recorded) !== plainRole(received)) return null
     tolerate('role')
   }
-  if (recorded.content !== given.content) {
+  if (recorded.content !== received.content) {
     const text = ({ content }: Message) => (sampled ? (content ?? '').trim() : (content ?? ''))
     const left = text(recorded)
-    if (left !== text(given)) return null
+    if (left !== text(received)) return null
     tolerate(left === '' ? 'empty-content' : 'white-space')
   }
   if (recorded.role === 'tool') {
-    if (ids.ofResult(given) !== (recorded.toolCallId ?? '')) {
-      if (recorded.toolCallId && given.toolCallId) return null
+    if (ids.ofResult(received) !== (recorded.toolCallId ?? '')) {
+      if (recorded.toolCallId && received.toolCallId) return null
       tolerate('ids')
-    } else if (recorded.toolCallId !== given.toolCallId) tolerate('ids')
+    } else if (recorded.toolCallId !== received.toolCallId) tolerate('ids')
   }
-  const calls = matchCalls(recorded.toolCalls, given.toolCalls, ids)
+  const calls = matchCalls(recorded.toolCalls, received.toolCalls, ids)
   if (calls === null) return null
-  if (recorded.reasoning !== given.reasoning && (recorded.reasoning ?? '').trim() !== (given.reasoning ?? '').trim()) tolerate('reasoning')
+  if (recorded.reasoning !== received.reasoning && (recorded.reasoning ?? '').trim() !== (received.reasoning ?? '').trim())
+    tolerate('reasoning')
   if (calls.length === 0) return tolerated ?? none
   return tolerated ? [...tolerated, ...calls] : calls
 }
@@ -106,14 +107,14 @@ export function matchMessage(recorded: Message, given: Message, ids: CallIds, sa
 /** Ids decide: ours must stand with their call. Only where a client made its own, the arguments must be equal as JSON. */
 function matchCalls(
   recorded: readonly ToolCall[] | undefined,
-  given: readonly ToolCall[] | undefined,
+  received: readonly ToolCall[] | undefined,
   ids: CallIds,
 ): readonly Tolerance[] | null {
-  if (!recorded?.length || !given?.length) return (recorded?.length ?? 0) === (given?.length ?? 0) ? none : null
-  if (recorded.length !== given.length) return null
+  if (!recorded?.length || !received?.length) return (recorded?.length ?? 0) === (received?.length ?? 0) ? none : null
+  if (recorded.length !== received.length) return null
   const tolerated: Tolerance[] = []
   for (const [index, call] of recorded.entries()) {
-    const other = given[index]
+    const other = received[index]
     if (other === undefined || call.name !== other.name) return null
     if (call.id !== other.id) {
       if (ids.isOurs(other.id) || !equalJson(call.arguments, other.arguments)) return null
@@ -121,7 +122,7 @@ function matchCalls(
     }
     if (call.arguments !== other.arguments) tolerated.push('arguments')
   }
-  ids.map(given, recorded)
+  ids.map(received, recorded)
   return tolerated
 }
 

@@ -217,17 +217,17 @@ describe('named cases: what happens between two calls', () => {
 
   test('white space trimmed from what the policy was told: an edit like any other', async () => {
     const model = await shape('chat-ml', 'as-sampled')
-    const told: readonly Message[] = [
+    const prompts: readonly Message[] = [
       { role: 'system', content: 'Be brief. ' },
       user('  q\n'),
       assistant(' from another model '),
       assistant(null, { toolCalls: [call('c0')] }),
       result('c0', '26\n'),
     ]
-    for (const [index, message] of told.entries()) {
+    for (const [index, message] of prompts.entries()) {
       const conversation = model.createConversation({ now })
-      turn(model, conversation, 0, told, { text: `a${end}`, message: assistant('a'), tools })
-      const edited = told.with(index, { ...message, content: (message.content ?? ' ').trim() })
+      turn(model, conversation, 0, prompts, { text: `a${end}`, message: assistant('a'), tools })
+      const edited = prompts.with(index, { ...message, content: (message.content ?? ' ').trim() })
       const second = conversation.prepare({ messages: [...edited, assistant('a'), user('r')], tools })
       if (message.toolCalls) {
         expect(second).toMatchObject({ parent: 0, tolerated: { 'empty-content': 1 } })
@@ -303,7 +303,7 @@ describe('named cases: what happens between two calls', () => {
       index: 0,
       role: 'system',
       recorded: ' The time is 12:00:01. Be brief.',
-      given: ' The time is 12:00:07. Be brief.',
+      received: ' The time is 12:00:07. Be brief.',
     })
     expect(conversation.prepare({ messages: [at('13:00:00'), user('something else')], tools: [] }).divergence).toBeNull()
   })

@@ -7,16 +7,16 @@ export interface Prefill extends Message {
 }
 
 /** Messages without their prefill, where they have one. */
-export function splitPrefill(messages: readonly Message[]): { readonly given: readonly Message[]; readonly prefill: Prefill | null } {
+export function splitPrefill(messages: readonly Message[]): { readonly messages: readonly Message[]; readonly prefill: Prefill | null } {
   const last = messages.at(-1)
   if (!last) throw new TrainError('GATEWAY_BAD_REQUEST', 'The request has no messages; send at least one.')
-  if (last.role !== 'assistant') return { given: messages, prefill: null }
+  if (last.role !== 'assistant') return { messages, prefill: null }
   if (last.toolCalls?.length) {
     const what = `The conversation ends with a call of ${last.toolCalls[0]!.name} that has no result`
     throw new TrainError('GATEWAY_BAD_REQUEST', `${what}; send its result as a tool message.`)
   }
   if (messages.length === 1) throw new TrainError('GATEWAY_BAD_REQUEST', 'The only message is of the assistant; send a user message first.')
-  return { given: messages.slice(0, -1), prefill: { ...last, content: last.content ?? '' } }
+  return { messages: messages.slice(0, -1), prefill: { ...last, content: last.content ?? '' } }
 }
 
 export const withPrefill = (messages: readonly Message[], prefill: Prefill | null): readonly Message[] =>

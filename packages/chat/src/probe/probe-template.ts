@@ -75,8 +75,8 @@ export function probeTemplate({ templates, stops, specials, now }: ProbeInput): 
   raised = null
   const callText = attempt(called, true) ?? ''
   const callError = printsCalls ? null : raised
-  const known = { stops, specials: specials ?? stops }
-  const { closers, stops: closing } = probeClosers((messages, withTools) => attempt(messages, withTools), known, form, printsCalls)
+  const tokens = { stops, specials: specials ?? stops }
+  const { closers, stops: closing } = probeClosers((messages, withTools) => attempt(messages, withTools), tokens, form, printsCalls)
   const prompt = attempt([question], false, {}, true) ?? ''
   return {
     arguments: printsCalls ? form.arguments : 'none',
@@ -146,7 +146,7 @@ function parallelCalls(attempt: (messages: readonly Message[]) => string | null,
 /** What the template prints between the last sampled text of a turn and the first stop token. */
 function probeClosers(
   attempt: (messages: readonly Message[], withTools: boolean) => string | null,
-  known: { readonly stops: ReadonlyMap<number, string>; readonly specials: ReadonlyMap<number, string> },
+  tokens: { readonly stops: ReadonlyMap<number, string>; readonly specials: ReadonlyMap<number, string> },
   form: MessageForm,
   printsCalls: boolean,
 ): Pick<TemplateProbe, 'closers' | 'stops'> {
@@ -166,7 +166,7 @@ function probeClosers(
     const { marked, marks } = markMessage('Q', turn)
     const messages = [question, marked, ...rest]
     const text = withTools && !printsCalls ? null : attempt(messages, withTools)
-    const found = closerIn(text, marks, known.stops) ?? (kind === 'plain' ? closerIn(text, marks, known.specials) : null)
+    const found = closerIn(text, marks, tokens.stops) ?? (kind === 'plain' ? closerIn(text, marks, tokens.specials) : null)
     if (!found) continue
     closers[kind] = maskedGap(found.gap, promptIdTexts(messages, form.idForm))
     closing[kind] = found.stop.text

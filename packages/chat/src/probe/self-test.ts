@@ -21,11 +21,11 @@ export function selfTest(model: OpenedModel): string[] {
     }
   }
   const closing = new Set(Object.values(probe.stops).filter((text) => text !== null))
-  const known = new Set([...engineStopIds].map((id) => stops.get(id)))
+  const stopTexts = new Set([...engineStopIds].map((id) => stops.get(id)))
   const { finalStop } = probe
   for (const text of closing) {
     const ends = text === probe.stops.plain && finalStop !== null ? finalStop : text
-    if (known.has(text) || known.has(ends)) continue
+    if (stopTexts.has(text) || stopTexts.has(ends)) continue
     problems.push(
       `The template of ${directory} closes a turn with ${ends}, where the engine does not stop; add ${ends} to its stop tokens.`,
     )

@@ -35,12 +35,12 @@ function attempt(work: () => string): string | null {
 
 test.each(Object.entries(renderings.templates))('renders as jinja2: %s', async (name, expected) => {
   const [file, conversation, mode] = name.split(' / ') as [string, string, string]
-  const given = member(conversations, conversation)!
+  const fields = member(conversations, conversation)!
   const template = compileTemplate(await fixture(`templates/${file}.jinja`), tokens)
-  const tools = member(given, 'tools')
+  const tools = member(fields, 'tools')
   const text = attempt(() =>
     template.render({
-      messages: fromJson(member(given, 'messages')!),
+      messages: fromJson(member(fields, 'messages')!),
       tools: tools ? fromJson(tools) : null,
       addGenerationPrompt: mode === 'prompt',
       now,

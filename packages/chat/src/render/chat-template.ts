@@ -82,9 +82,9 @@ function fields([first]: readonly Value[]): [string, Value][] {
 function range(first: Value, second: Value, third: Value): Value[] {
   const number = (value: Value, fallback: number) => {
     if (value === undefined) return fallback
-    const given = numeric(value)
-    if (given === null) throw new TypeError('range() needs integers')
-    return given
+    const integer = numeric(value)
+    if (integer === null) throw new TypeError('range() needs integers')
+    return integer
   }
   const [start, stop] = second === undefined ? [0, number(first, 0)] : [number(first, 0), number(second, 0)]
   const step = number(third, 1)

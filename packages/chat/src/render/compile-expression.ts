@@ -245,9 +245,9 @@ const takesTest: Readonly<Record<string, number>> = { select: 0, reject: 0, sele
 function checkNames(filter: Tree.Call): void {
   const name = filterName(filter)
   const at = name === 'map' ? 0 : takesTest[name]
-  const given = at === undefined ? undefined : filter.args[at]
-  if (given?.type !== 'StringLiteral') return
-  const { value } = given as Tree.Literal<string>
+  const argument = at === undefined ? undefined : filter.args[at]
+  if (argument?.type !== 'StringLiteral') return
+  const { value } = argument as Tree.Literal<string>
   if (name === 'map') filterNamed(value)
   else testNamed(value)
 }

@@ -271,9 +271,9 @@ function compileMacro({ name, args, body }: Tree.Macro, outer: Scope): Execute {
   return (frame) => {
     bind(
       frame,
-      new Callable((given, keywords) => {
+      new Callable((positional, keywords) => {
         const inside = new Frame(scope.names.size, frame, frame.run)
-        fill(inside, given, keywords, `macro '${name.value}'`)
+        fill(inside, positional, keywords, `macro '${name.value}'`)
         return execute(inside)
       }),
     )
@@ -286,9 +286,9 @@ function compileCallBlock({ call, callerArgs, body }: Tree.CallBlock, outer: Sco
   const values = compileArguments(call.args, outer)
   const { scope, execute, fill } = compileParameters(callerArgs ?? [], body, outer)
   return (frame) => {
-    const caller = new Callable((given, keywords) => {
+    const caller = new Callable((positional, keywords) => {
       const inside = new Frame(scope.names.size, frame, frame.run)
-      fill(inside, given, keywords, 'caller')
+      fill(inside, positional, keywords, 'caller')
       return execute(inside)
     })
     const { args, keywords } = values(frame)

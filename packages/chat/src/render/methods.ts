@@ -85,9 +85,9 @@ export function capitalize(owner: string): string {
   return owner.charAt(0).toUpperCase() + owner.slice(1).toLowerCase()
 }
 
-function some(given: Value, test: (part: string) => boolean): boolean {
-  if (given instanceof Tuple) return given.items.some((item) => test(text(item, 'item of the tuple')))
-  return test(text(given, 'first argument'))
+function some(argument: Value, test: (part: string) => boolean): boolean {
+  if (argument instanceof Tuple) return argument.items.some((item) => test(text(item, 'item of the tuple')))
+  return test(text(argument, 'first argument'))
 }
 
 function pointIndex(owner: string, at: number): number {

@@ -45,8 +45,8 @@ export class Scope {
   }
 
   slot(name: string): number {
-    const known = this.names.get(name)
-    if (known !== undefined) return known
+    const value = this.names.get(name)
+    if (value !== undefined) return value
     this.names.set(name, this.names.size)
     return this.names.size - 1
   }

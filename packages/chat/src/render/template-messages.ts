@@ -68,8 +68,8 @@ function fieldsOf(...entries: (readonly [string, Value])[]): Dictionary {
 }
 
 function templateCall(call: ToolCall, form: MessageForm, promptId: string): Value {
-  const given = form.arguments === 'object' ? argumentsObject(call) : call.arguments
-  return fieldsOf(['id', promptId], ['type', 'function'], ['function', fieldsOf(['name', call.name], ['arguments', given])])
+  const callArguments = form.arguments === 'object' ? argumentsObject(call) : call.arguments
+  return fieldsOf(['id', promptId], ['type', 'function'], ['function', fieldsOf(['name', call.name], ['arguments', callArguments])])
 }
 
 function argumentsObject(call: ToolCall): Value {

@@ -28,7 +28,7 @@ class BracketScan implements BodyScan {
   #state: BodyState = 'open'
   #quote: string | null = null
   #inHead = true
-  #held = ''
+  #pending = ''
 
   constructor(options: BracketScanOptions) {
     this.#options = options
@@ -41,14 +41,14 @@ class BracketScan implements BodyScan {
 
   read(text: string): void {
     if (this.#stopped) return
-    const whole = this.#held + text
+    const whole = this.#pending + text
     let at = this.#inHead ? this.#headLength(whole) : 0
     while (!this.#inHead && at < whole.length && !this.#stopped) {
       const length = this.#quote === null ? this.#outside(whole, at) : this.#inString(whole, at, this.#quote)
       if (length === 0) break
       at += length
     }
-    this.#held = whole.slice(at)
+    this.#pending = whole.slice(at)
   }
 
   get #stopped(): boolean {

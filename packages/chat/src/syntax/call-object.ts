@@ -42,9 +42,9 @@ function callOf(node: JsonNode, rule: 'needs-arguments' | 'any'): ParsedCall | n
   const { members } = wrapped?.kind === 'object' ? wrapped : node
   const name = (members.get('name') ?? members.get('tool_name'))?.node
   if (name?.kind !== 'string' || name.value === '') return null
-  const given = members.get('arguments') ?? members.get('parameters')
-  if (given === undefined && rule === 'needs-arguments') return null
-  const argumentsText = given === undefined ? '{}' : argumentsOf(given)
+  const argumentsValue = members.get('arguments') ?? members.get('parameters')
+  if (argumentsValue === undefined && rule === 'needs-arguments') return null
+  const argumentsText = argumentsValue === undefined ? '{}' : argumentsOf(argumentsValue)
   if (argumentsText === null) return null
   const id = (node.members.get('id') ?? node.members.get('tool_call_id'))?.node
   return { name: name.value, arguments: argumentsText, ...(id?.kind === 'string' && id.value !== '' && { promptId: id.value }) }

@@ -37,7 +37,7 @@ class TagScan implements BodyScan {
   #place: Place = 'head'
   #broken = false
   /** Text that was not decided on. */
-  #held = ''
+  #pending = ''
 
   constructor(tags: ValueTags, finders: Finders) {
     this.#tags = tags
@@ -52,14 +52,14 @@ class TagScan implements BodyScan {
   }
 
   read(text: string): void {
-    let rest = this.#held + text
-    this.#held = ''
+    let rest = this.#pending + text
+    this.#pending = ''
     while (rest !== '' && !this.#broken) {
       const place = this.#place
       const before = rest.length
       rest = this.#step(rest)
       if (rest.length !== before || this.#place !== place) continue
-      this.#held = rest
+      this.#pending = rest
       return
     }
   }

@@ -42,7 +42,7 @@ interface ListMarkers {
   readonly open: string
   readonly close: string | null
   /** Names of the members, where they are not `name` and `arguments`. */
-  readonly keys?: readonly [name: string, given: string]
+  readonly keys?: readonly [name: string, argumentsText: string]
 }
 
 /** A marker and one JSON array of calls, to the closing marker or the end of the message. */

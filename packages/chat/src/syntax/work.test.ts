@@ -42,14 +42,14 @@ function work(row: ToolCallSyntax, text: string, piece: number, reasoning = fals
     count += (found ? found.index + found[0].length : this.sticky ? from + 1 : input.length) - from
     return found
   }
-  String.prototype.indexOf = function (this: string, ...given) {
-    const at = indexOf.apply(this, given)
-    count += (at < 0 ? this.length : at) - (given[1] ?? 0)
+  String.prototype.indexOf = function (this: string, ...args) {
+    const at = indexOf.apply(this, args)
+    count += (at < 0 ? this.length : at) - (args[1] ?? 0)
     return at
   }
-  String.prototype.includes = function (this: string, ...given) {
+  String.prototype.includes = function (this: string, ...args) {
     count += this.length
-    return includes.apply(this, given)
+    return includes.apply(this, args)
   }
   String.prototype.trimStart = function (this: string) {
     const trimmed = trimStart.call(this)
