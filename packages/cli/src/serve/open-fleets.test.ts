@@ -41,7 +41,7 @@ async function serve(models: object) {
     const answer = await fetch(`${baseUrl}/chat/completions`, { method: 'POST', body })
     const answerText = await answer.text()
     const [trajectory] = await session.close()
-    return { status: answer.status, said: answerText, turn: trajectory?.turns[0] }
+    return { status: answer.status, text: answerText, turn: trajectory?.turns[0] }
   }
   return { opened, gateway, publish, turnOf, directory }
 }
