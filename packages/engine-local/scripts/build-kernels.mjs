@@ -29,10 +29,10 @@ for (const [name, features] of Object.entries(variants)) {
     ],
     { stdout: asc.createMemoryStream(), stderr: asc.createMemoryStream() },
   )
-  const said = `${stdout}${stderr}`
-  if (error || /WARNING|ERROR/.test(said)) {
+  const output = `${stdout}${stderr}`
+  if (error || /WARNING|ERROR/.test(output)) {
     rmSync(fresh, { force: true })
-    fail(`The ${name} kernels did not compile${error ? ` (${error.message})` : ''}:\n${said}`)
+    fail(`The ${name} kernels did not compile${error ? ` (${error.message})` : ''}:\n${output}`)
   }
   renameSync(fresh, join(out, `${name}.wasm`))
 }

@@ -17,25 +17,25 @@ const options: LayoutOptions = {
 
 /** Named pieces of memory with the bytes that their users touch. */
 function pieces(layout: Layout): { name: string; start: number; end: number }[] {
-  const { batch, parameterBytes, options: given } = layout
-  const tokens = 4 * given.batchTokens
+  const { batch, parameterBytes, options: layoutOptions } = layout
+  const tokens = 4 * layoutOptions.batchTokens
   const all: [string, number, number][] = [
     ['control', layout.control, 256],
     ['settings', layout.settings, 256],
-    ['shardResults', layout.shardResults, given.shards * 64],
+    ['shardResults', layout.shardResults, layoutOptions.shards * 64],
     ['chunkSums', layout.chunkSums, layout.chunks * 8],
     ['parameters', layout.parameters, parameterBytes],
     ['firstMoment', layout.firstMoment, parameterBytes],
     ['secondMoment', layout.secondMoment, parameterBytes],
-    ['gradients', layout.gradients, parameterBytes * given.shards],
+    ['gradients', layout.gradients, parameterBytes * layoutOptions.shards],
     ['packed', layout.packed.address, layout.packed.bytes],
-    ['cosines', layout.cosines, given.model.contextLength * given.model.headDim * 2],
-    ['sines', layout.sines, given.model.contextLength * given.model.headDim * 2],
-    ['rowStarts', batch.rowStarts, 4 * (given.batchRows + 1)],
+    ['cosines', layout.cosines, layoutOptions.model.contextLength * layoutOptions.model.headDim * 2],
+    ['sines', layout.sines, layoutOptions.model.contextLength * layoutOptions.model.headDim * 2],
+    ['rowStarts', batch.rowStarts, 4 * (layoutOptions.batchRows + 1)],
     ...(['tokens', 'weights', 'rolloutLogprobs', 'advantages', 'referenceLogprobs', 'logprobs'] as const).map(
       (name): [string, number, number] => [name, batch[name], tokens],
     ),
-    ['scratch', layout.scratch, layout.scratchBytes * given.threads],
+    ['scratch', layout.scratch, layout.scratchBytes * layoutOptions.threads],
   ]
   return all.map(([name, start, bytes]) => ({ name, start, end: start + bytes })).sort((a, b) => a.start - b.start)
 }

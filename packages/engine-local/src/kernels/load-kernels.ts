@@ -26,19 +26,19 @@ export function supportsRelaxedSimd(): boolean {
 }
 
 /** The tier to use: what was asked for, else AWORLD_TRAIN_SIMD, else the best that runs here. Throws CONFIG_INVALID. */
-export function chooseTier(asked?: SimdTier): SimdTier {
-  const wanted = asked ?? process.env['AWORLD_TRAIN_SIMD']
-  if (wanted === undefined || wanted === '') return supportsRelaxedSimd() ? 'relaxed' : 'plain'
-  if (wanted !== 'plain' && wanted !== 'relaxed') {
+export function chooseTier(tier?: SimdTier): SimdTier {
+  const choice = tier ?? process.env['AWORLD_TRAIN_SIMD']
+  if (choice === undefined || choice === '') return supportsRelaxedSimd() ? 'relaxed' : 'plain'
+  if (choice !== 'plain' && choice !== 'relaxed') {
     throw new TrainError(
       'CONFIG_INVALID',
-      `The SIMD tier "${wanted}" is unknown; set AWORLD_TRAIN_SIMD to plain or relaxed, or leave it out.`,
+      `The SIMD tier "${choice}" is unknown; set AWORLD_TRAIN_SIMD to plain or relaxed, or leave it out.`,
     )
   }
-  if (wanted === 'relaxed' && !supportsRelaxedSimd()) {
+  if (choice === 'relaxed' && !supportsRelaxedSimd()) {
     throw new TrainError('CONFIG_INVALID', `Node ${process.version} does not run relaxed SIMD; set the tier to plain, or leave it out.`)
   }
-  return wanted
+  return choice
 }
 
 /** Where the compiled kernels of a tier lie, from the sources and from the built package alike. */

@@ -72,7 +72,7 @@ class DecodeSession {
 
   /** Finds this thread's rows, starts the given ones and ends the cancelled ones. */
   #takeRows(): void {
-    const known = new Set(this.#rows)
+    const queuedRows = new Set(this.#rows)
     const { rows: count } = this.#context.layout.options.sampling
     for (let row = 0; row < count; row++) {
       const at = this.#row(row)
@@ -83,8 +83,8 @@ class DecodeSession {
         this.#finish(at, rowFinish.cancelled)
         continue
       }
-      if (state === rowState.given) this.#start(at)
-      if (state !== rowState.waiting && !known.has(row)) this.#rows.push(row)
+      if (state === rowState.assigned) this.#start(at)
+      if (state !== rowState.waiting && !queuedRows.has(row)) this.#rows.push(row)
     }
   }
 

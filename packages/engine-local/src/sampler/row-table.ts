@@ -85,7 +85,7 @@ export class RowTable {
     words[at + rowWord.topK] = sampling.topK
     words[at + rowWord.randomHigh] = high
     words[at + rowWord.randomLow] = low
-    this.write(row, 'state', rowState.given)
+    this.write(row, 'state', rowState.assigned)
   }
 
   /** Tokens drawn so far. */

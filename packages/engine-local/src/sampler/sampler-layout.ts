@@ -117,7 +117,7 @@ export const rowWord = {
 } as const
 export const rowWords = 16
 
-export const rowState = { free: 0, given: 1, running: 2, waiting: 3, finished: 4 } as const
+export const rowState = { free: 0, assigned: 1, running: 2, waiting: 3, finished: 4 } as const
 
 /** Why a row finished. */
 export const rowFinish = { stop: 1, length: 2, cancelled: 3, invalid: 4 } as const
