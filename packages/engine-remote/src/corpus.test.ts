@@ -17,12 +17,12 @@ const signal = new AbortController().signal
 function serving(corpus: Corpus) {
   const recordings = readCorpus(corpus)
   const chosen = { name: '' }
-  const held: { server: TestServer | null } = { server: null }
+  const running: { server: TestServer | null } = { server: null }
   beforeAll(async () => {
-    held.server = await createTestServer(replay(recordings, () => chosen.name))
+    running.server = await createTestServer(replay(recordings, () => chosen.name))
   })
-  afterAll(() => held.server?.close())
-  return { recordings, chosen, replicas: () => [(held.server as TestServer).url], seen: () => (held.server as TestServer).seen }
+  afterAll(() => running.server?.close())
+  return { recordings, chosen, replicas: () => [(running.server as TestServer).url], seen: () => (running.server as TestServer).seen }
 }
 
 async function generate(engine: TokenEngine) {
@@ -57,7 +57,7 @@ async function converse(engine: ChatEngine, read: ReadAnswer, stream: boolean, c
   }
 }
 
-const said = [73, 116, 32, 105, 115, 32, 52, 44, 32, 111, 114, 32, 53, 46, 268]
+const tokenIds = [73, 116, 32, 105, 115, 32, 52, 44, 32, 111, 114, 32, 53, 46, 268]
 
 describe('answers recorded from vLLM 0.32', () => {
   const { recordings, chosen, replicas, seen } = serving('vllm-0.32')
@@ -72,10 +72,10 @@ describe('answers recorded from vLLM 0.32', () => {
   ] as const)('are tokens, route %s', async (route, name) => {
     use(name)
     const result = await generate(await createVllmTokenEngine({ replicas: replicas(), model, route }))
-    expect(result).toMatchObject({ tokenIds: said, finishReason: { unified: 'stop', raw: 'stop' } })
+    expect(result).toMatchObject({ tokenIds, finishReason: { unified: 'stop', raw: 'stop' } })
     expect(result.weightVersions).toEqual([{ fromToken: 0, version: 0 }])
     expect(result.logprobs[0]).toBeCloseTo(JSON.parse(recordings.get('generate')!.body).choices[0].logprobs.content[0].logprob, 6)
-    expect(result.pieces.reduce((sum, size) => sum + size, 0)).toBe(said.length)
+    expect(result.pieces.reduce((sum, size) => sum + size, 0)).toBe(tokenIds.length)
     expect(result.pieces.length).toBeGreaterThan(2)
   })
 
@@ -98,7 +98,7 @@ describe('answers recorded from vLLM 0.32', () => {
     use(name)
     const { answer, outcome } = await converse(await createVllmChatEngine({ replicas: replicas(), model }), readVllm, stream)
     const { completionTokenIds, promptTokenIds, message, finishReason, usage, rolloutLogprobs } = answer()
-    expect(Array.from(completionTokenIds)).toEqual(said)
+    expect(Array.from(completionTokenIds)).toEqual(tokenIds)
     expect(promptTokenIds.length).toBe(22)
     expect(message).toEqual({ role: 'assistant', content: 'It is 4, or 5.' })
     expect(finishReason).toEqual({ unified: 'stop', raw: 'stop' })

@@ -46,8 +46,8 @@ for (const kind of kinds) {
     expect(engine.constraints).toEqual(new Set(forms.map(([{ kind: form }]) => form)))
     for (const [constraint, vllm, sglang] of forms) {
       await engine.generate(toyCall({ constraint }), signal)
-      const said = Object.fromEntries(Object.entries(params()).filter(([name]) => names.includes(name)))
-      expect(said).toEqual(kind === 'sglang' ? sglang : { structured_outputs: vllm })
+      const constraintFields = Object.fromEntries(Object.entries(params()).filter(([name]) => names.includes(name)))
+      expect(constraintFields).toEqual(kind === 'sglang' ? sglang : { structured_outputs: vllm })
     }
     await engine.generate(toyCall(), signal)
     expect(Object.keys(params()).filter((name) => names.includes(name))).toEqual([])
@@ -77,8 +77,8 @@ test('a chat engine sends the trace along', async () => {
   const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-00`
   const call = { body: Buffer.from('{"messages":[]}'), stream: false, affinity: 'one', traceHeaders: { traceparent } }
   await engine.send(call, { onHead() {}, onData: () => true }, signal).catch(() => {})
-  const asked = server.seen.filter(({ path }) => path === '/v1/chat/completions')
-  expect(asked.map(({ headers }) => headers['traceparent'])).toEqual([traceparent])
+  const chatCalls = server.seen.filter(({ path }) => path === '/v1/chat/completions')
+  expect(chatCalls.map(({ headers }) => headers['traceparent'])).toEqual([traceparent])
 })
 
 test('every character of a choice is meant', () => {

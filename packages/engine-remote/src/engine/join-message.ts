@@ -27,10 +27,10 @@ export function createMessage() {
       for (const [position, call] of (piece.tool_calls ?? []).entries()) {
         const index = call.index ?? position
         calls[index] ??= { id: '', name: '', arguments: '' }
-        const known = calls[index]
-        if (call.id) known.id = call.id
-        if (call.function?.name) known.name += call.function.name
-        if (call.function?.arguments) known.arguments += call.function.arguments
+        const joined = calls[index]
+        if (call.id) joined.id = call.id
+        if (call.function?.name) joined.name += call.function.name
+        if (call.function?.arguments) joined.arguments += call.function.arguments
       }
     },
     finish(): Message {

@@ -25,7 +25,7 @@ export interface Admission {
   expire(since: number): void
   rejectAll(error: unknown): void
   readonly sessions: SessionTable
-  held(): boolean
+  isHeld(): boolean
   waiting(): number
   /** Unix milliseconds since which the oldest call waits, `null` where none does. */
   waitingSince(): number | null
@@ -173,7 +173,7 @@ export function createAdmission(replicas: readonly Replica[], limits: FleetLimit
         queue.clear()
       }
     },
-    held: () => holds > 0,
+    isHeld: () => holds > 0,
     waiting,
     waitingSince: () =>
       queues.reduce<number | null>((oldest, queue) => {

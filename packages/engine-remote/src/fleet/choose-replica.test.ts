@@ -5,12 +5,12 @@ import { type Failure, mayRetry } from './retry.ts'
 import { createSessionTable } from './session-table.ts'
 
 const limits = { maxInFlight: 10, repinExcess: 4, repinRatio: 1.5 }
-const at = (inFlight: number, given: Partial<ReplicaLoad> = {}): ReplicaLoad => ({
+const at = (inFlight: number, load: Partial<ReplicaLoad> = {}): ReplicaLoad => ({
   usable: true,
   inFlight,
   waiting: 0,
   sessions: 0,
-  ...given,
+  ...load,
 })
 const out = at(0, { usable: false })
 

@@ -9,7 +9,7 @@ export type FleetEvent =
   | { readonly type: 'replica-out'; readonly server: string; readonly reason: OutOfService }
   | { readonly type: 'replica-back'; readonly server: string }
   /** The server started again, with the weights it starts with. */
-  | { readonly type: 'replica-restarted'; readonly server: string; readonly said: string | null }
+  | { readonly type: 'replica-restarted'; readonly server: string; readonly label: string | null }
   | { readonly type: 'call-retried'; readonly server: string; readonly why: string }
   | { readonly type: 'weights-published'; readonly server: string; readonly version: number; readonly policy: string | undefined }
   | { readonly type: 'weights-failed'; readonly server: string; readonly version: number; readonly error: Error }

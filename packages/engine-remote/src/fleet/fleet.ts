@@ -137,10 +137,10 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
       admission.expire(Date.now() - limits.unavailableMs)
       for (const replica of members) if (replica.stale && replica.health.healthy) parts.onRestart?.(replica)
     },
-    onRestart(replica, said) {
-      onEvent({ type: 'replica-restarted', server: replica.url, said })
+    onRestart(replica, label) {
+      onEvent({ type: 'replica-restarted', server: replica.url, label })
       const initial = [...published].every(([policy, version]) => policy === '' && version === startVersion)
-      if (initial && said === replica.firstLabel) return
+      if (initial && label === replica.firstLabel) return
       replica.restarts++
       change(replica, () => {
         replica.stale = true
@@ -156,7 +156,7 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
     async send(call, handler, signal) {
       assertOpen()
       for (let before: readonly Failure[] = []; ; ) {
-        if (members.every(({ stale }) => stale) && !admission.held()) throw noReplica(members)
+        if (members.every(({ stale }) => stale) && !admission.isHeld()) throw noReplica(members)
         const replica = await admission.enter(call.affinity, signal)
         let result: Judged
         try {

@@ -7,14 +7,14 @@ import { createToyVllm } from '../testing/vllm-server.ts'
 /** A server that closes each socket under its second call, `afterMs` after that has come, as uvicorn does with one that was idle. */
 async function closing(afterMs: number, close: (socket: Socket) => unknown = (socket) => socket.destroy()) {
   const server = await createToyVllm()
-  const known = new WeakSet<Socket>()
+  const sockets = new WeakSet<Socket>()
   let calls = 0
   server.answer((request, response) => {
     if (request.path !== '/answer') return server.route(request, response)
     calls++
     const socket = response.socket!
-    if (!known.has(socket)) {
-      known.add(socket)
+    if (!sockets.has(socket)) {
+      sockets.add(socket)
       return sendJson(response, 200, { fine: true })
     }
     if (afterMs === 0) close(socket)

@@ -10,9 +10,9 @@ afterAll(() => void vi.useRealTimers())
 
 test('an answer may take longer than the 300 s after which the client library gives up by itself', async () => {
   const server = await createToyVllm()
-  const held: { response: ServerResponse | null } = { response: null }
+  const pending: { response: ServerResponse | null } = { response: null }
   server.answer((request, response) => {
-    if (request.path === '/answer') held.response = response
+    if (request.path === '/answer') pending.response = response
     else return server.route(request, response)
   })
   const fleet = await quickFleet([server.url], { probeIntervalMs: 3_600_000 })
@@ -23,10 +23,10 @@ test('an answer may take longer than the 300 s after which the client library gi
   const turns = async (count: number) => {
     for (let turn = 0; turn < count; turn++) await new Promise((resolve) => setImmediate(resolve))
   }
-  while (held.response === null) await turns(1)
+  while (pending.response === null) await turns(1)
   await vi.advanceTimersByTimeAsync(400_000)
   await turns(20)
-  sendJson(held.response, 200, { fine: true })
+  sendJson(pending.response, 200, { fine: true })
   expect(await outcome).toContain('fine')
   await fleet.close()
   await server.close()

@@ -9,7 +9,7 @@ export interface ProbesOptions {
   readonly limits: FleetLimits
   observe(replica: Replica, observation: Observation): void
   /** The server's identity is another than before; `said` is what it calls its weights now. */
-  onRestart(replica: Replica, said: string | null): void
+  onRestart(replica: Replica, label: string | null): void
   onTick(): void
 }
 
@@ -35,17 +35,17 @@ export function createProbes({ kind, members, limits, observe, onRestart, onTick
   let epoch = 0
   let timer: NodeJS.Timeout | undefined
   let round: Promise<unknown> = Promise.resolve()
-  const asked = new Set<Replica>()
+  const probing = new Set<Replica>()
 
   /** Compares what a server says of itself with what is known; the first answer is what is known. */
-  async function identify(replica: Replica, known: boolean): Promise<void> {
+  async function identify(replica: Replica, isKnown: boolean): Promise<void> {
     const before = epoch
     const { weights, boot } = await kind.identify(replica.admin, ended.signal)
     if (pauses > 0 || epoch !== before) return
-    const restarted = known && ((boot !== null && replica.boot !== null && boot !== replica.boot) || weights !== replica.label)
+    const restarted = isKnown && ((boot !== null && replica.boot !== null && boot !== replica.boot) || weights !== replica.label)
     replica.boot = boot ?? replica.boot
     replica.label = weights
-    if (!known) replica.firstLabel = weights
+    if (!isKnown) replica.firstLabel = weights
     if (restarted) onRestart(replica, weights)
   }
 
@@ -55,8 +55,8 @@ export function createProbes({ kind, members, limits, observe, onRestart, onTick
       if (pauses > 0 && !first) return
       const well = status >= 200 && status < 300
       if (well) {
-        const known = replica.label !== null || replica.boot !== null
-        await identify(replica, known)
+        const isKnown = replica.label !== null || replica.boot !== null
+        await identify(replica, isKnown)
       }
       if (ended.signal.aborted) return
       observe(replica, well ? 'probe-ok' : 'probe-failed')
@@ -85,9 +85,9 @@ export function createProbes({ kind, members, limits, observe, onRestart, onTick
       schedule()
     },
     soon(replica) {
-      if (asked.has(replica) || ended.signal.aborted || pauses > 0) return
-      asked.add(replica)
-      round = Promise.all([round, probe(replica, false).finally(() => asked.delete(replica))])
+      if (probing.has(replica) || ended.signal.aborted || pauses > 0) return
+      probing.add(replica)
+      round = Promise.all([round, probe(replica, false).finally(() => probing.delete(replica))])
     },
     pause() {
       pauses++

@@ -10,8 +10,8 @@ export function readFleetOptions({ replicas, ...options }: FleetOptions): {
   readonly urls: readonly string[]
   readonly limits: FleetLimits
 } {
-  const given = Object.entries(options).filter(([name, value]) => name in defaultFleetLimits && value !== undefined)
-  const limits: FleetLimits = { ...defaultFleetLimits, ...Object.fromEntries(given) }
+  const limitOptions = Object.entries(options).filter(([name, value]) => name in defaultFleetLimits && value !== undefined)
+  const limits: FleetLimits = { ...defaultFleetLimits, ...Object.fromEntries(limitOptions) }
   for (const [name, value] of Object.entries(limits) as [keyof FleetLimits, number][]) {
     const least = mayBeZero.has(name) ? 0 : 1
     if (!(value >= least)) throw new TrainError('CONFIG_INVALID', `${name} of a fleet is ${value}; it must be at least ${least}.`)

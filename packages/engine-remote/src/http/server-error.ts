@@ -28,11 +28,11 @@ export function messageOf(body: string): string {
 
 /** An answer that is not 2xx, as the typed error that stands for it. */
 export function toServerError({ server, status, body, retryAfter }: ServerAnswer): TrainError {
-  const said = messageOf(body)
+  const serverMessage = messageOf(body)
   const seconds = Number(retryAfter ?? Number.NaN)
   const details = { server, status, ...(Number.isFinite(seconds) && { retryAfterSeconds: seconds }) }
-  const says = said === '' ? 'without a word' : `with "${said}"`
-  if (status === 400 && overflow.test(said))
+  const says = serverMessage === '' ? 'without a word' : `with "${serverMessage}"`
+  if (status === 400 && overflow.test(serverMessage))
     return new TrainError('POLICY_CONTEXT_OVERFLOW', `${server} refused a prompt that leaves no room in its context ${says}.`, {
       details: { ...details, stopReason: 'context-overflow' },
     })
@@ -45,7 +45,7 @@ export function toServerError({ server, status, body, retryAfter }: ServerAnswer
         details,
       },
     )
-  if (status === 404 && said === unknownRoute)
+  if (status === 404 && serverMessage === unknownRoute)
     return new TrainError(
       'CONFIG_INVALID',
       `${server} does not serve this route: 404 ${says}; check that its URL ends before /v1, its version, and the flags it was started with, such as --enable-scale-out of vLLM.`,

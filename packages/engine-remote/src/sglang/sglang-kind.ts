@@ -10,8 +10,8 @@ const modes: Readonly<Record<InFlightPolicy, string>> = { drain: 'retract', keep
 async function succeed(admin: Admin, path: string, body: unknown, signal: AbortSignal, attempts = 1): Promise<void> {
   const { json, status } = await admin.expect(path, { body, timeoutMs: 600_000, attempts, signal })
   if (!isRecord(json) || json['success'] !== false) return
-  const said = json['error_message'] ?? json['message']
-  throw new TrainError('POLICY_UNAVAILABLE', `${admin.server} refused ${path}: ${String(said).slice(0, 300)}; see its log.`, {
+  const serverMessage = json['error_message'] ?? json['message']
+  throw new TrainError('POLICY_UNAVAILABLE', `${admin.server} refused ${path}: ${String(serverMessage).slice(0, 300)}; see its log.`, {
     details: { server: admin.server, path, status },
   })
 }

@@ -63,10 +63,10 @@ export const sglangGenerate: TokenProtocol = {
 /** An event carries the whole output so far, or with `--incremental-streaming-output` what is new; the total length tells which. */
 function newPairs(
   server: string,
-  { output_token_logprobs: given, output_token_logprobs_length: total, completion_tokens: counted }: SglangMeta,
+  { output_token_logprobs: tokenLogprobs, output_token_logprobs_length: total, completion_tokens: counted }: SglangMeta,
   seen: number,
 ) {
-  const pairs = given ?? []
+  const pairs = tokenLogprobs ?? []
   const length = total ?? counted ?? pairs.length
   if (pairs.length === length && length >= seen) return pairs.slice(seen)
   if (seen + pairs.length === length) return pairs

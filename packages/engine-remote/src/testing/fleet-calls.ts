@@ -30,10 +30,10 @@ export async function send(
   return { outcome, text: Buffer.concat(chunks).toString('utf8') }
 }
 
-export const toyCall = (given: Partial<GenerateRequest> = {}): GenerateRequest => ({
+export const toyCall = (overrides: Partial<GenerateRequest> = {}): GenerateRequest => ({
   promptTokenIds: Int32Array.of(1, 2, 3),
   sampling: { temperature: 1, topP: 1, topK: 0, maxTokens: 16, stop: [], seed: 0 },
   random: { seed: 3, task: 'toy', sample: 0, turn: 0 },
   affinity: 'toy.0',
-  ...given,
+  ...overrides,
 })

@@ -70,8 +70,8 @@ export function vllmKind({ loadMethod = 'sync_from_dir' }: VllmKindOptions = {})
   }
 }
 
-function refused(server: string, what: string, status: number, said: string): TrainError {
-  return new TrainError('POLICY_UNAVAILABLE', `${server} could not ${what}: ${said.slice(0, 300)}; see its log.`, {
+function refused(server: string, what: string, status: number, body: string): TrainError {
+  return new TrainError('POLICY_UNAVAILABLE', `${server} could not ${what}: ${body.slice(0, 300)}; see its log.`, {
     details: { server, status },
   })
 }

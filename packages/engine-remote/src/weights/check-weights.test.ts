@@ -31,13 +31,13 @@ test.each([
 })
 
 test('rows are prompt and completion, at the temperature that was sampled at', async () => {
-  const asked: unknown[] = []
+  const requests: unknown[] = []
   await compareLogprobs([row('a', -1)], {
     temperature: 0.5,
     async recompute(rows, temperature) {
-      asked.push(rows, temperature)
+      requests.push(rows, temperature)
       return [Float32Array.of(0, 0, -1)]
     },
   })
-  expect(asked).toEqual([[Int32Array.of(7, 8, 0)], 0.5])
+  expect(requests).toEqual([[Int32Array.of(7, 8, 0)], 0.5])
 })

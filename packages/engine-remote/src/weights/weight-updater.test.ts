@@ -170,7 +170,7 @@ describe.each<Kind>(['vllm', 'vllm-completions', 'sglang'])('an update of %s', (
     await updater.publish({ version: 2, directory: '/weights-2' })
     const [first] = servers as [ToyServer, ToyServer]
     await first.restart()
-    await vi.waitFor(() => expect(events).toContainEqual({ type: 'replica-restarted', server: first.url, said: 'default' }), {
+    await vi.waitFor(() => expect(events).toContainEqual({ type: 'replica-restarted', server: first.url, label: 'default' }), {
       timeout: 3000,
     })
     await vi.waitFor(() => expect(engine.fleet.replicas()[0]!.out).toBeNull(), { timeout: 3000 })
@@ -255,10 +255,10 @@ describe('an update', () => {
     const update = createWeightUpdater({ fleet: engine.fleet, timeoutMs: 150 }).publish({ version: 1, directory: '/weights-1' })
     const failed = expect(update).rejects.toMatchObject({ code: 'POLICY_UNAVAILABLE', message: expect.stringContaining('150 ms') })
     await sleep(20)
-    const held = expect(engine.generate(toyCall(), signal)).rejects.toMatchObject({ code: 'POLICY_STALE_WEIGHTS' })
+    const call = expect(engine.generate(toyCall(), signal)).rejects.toMatchObject({ code: 'POLICY_STALE_WEIGHTS' })
     await failed
     expect(server.state.paused).toBe(false)
-    await held
+    await call
     idle(engine)
   })
 
