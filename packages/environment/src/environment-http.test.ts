@@ -38,16 +38,16 @@ function environment(): Environment {
   cleanups.push(() => created.close())
   return created
 }
-const lease = (from: Environment, rollout: string, config: McpServerConfig): Promise<AgentLease> =>
+const openLease = (from: Environment, rollout: string, config: McpServerConfig): Promise<AgentLease> =>
   leaseTools(from, { mcpConfig: { mcpServers: { remote: config } } }, { rollout, attempt: 1 })
-const call = (held: AgentLease, name: string, input: Record<string, unknown> = {}, signal = never) =>
-  held.tools.call({ name, arguments: input }, signal)
+const call = (lease: AgentLease, name: string, input: Record<string, unknown> = {}, signal = never) =>
+  lease.tools.call({ name, arguments: input }, signal)
 
 describe.each(['modern', 'sessions'])('a server over HTTP, %s', (mode) => {
   it('lists its tools and answers many calls at once', async () => {
     const { url } = await startServer(['--http', mode])
     const from = environment()
-    const [own, shared] = await Promise.all([lease(from, 'a', { url }), lease(from, 'b', { url, stateless: true })])
+    const [own, shared] = await Promise.all([openLease(from, 'a', { url }), openLease(from, 'b', { url, stateless: true })])
     expect((await own.tools.list()).map(({ name }) => name)).toContain('echo')
     const answers = await Promise.all(
       Array.from({ length: 60 }, (_, index) => call(index % 2 ? own : shared, 'echo', { text: String(index) })),
@@ -60,28 +60,28 @@ describe.each(['modern', 'sessions'])('a server over HTTP, %s', (mode) => {
 
   it('gives up a slow call at the deadline of its configuration, and goes on', async () => {
     const { url } = await startServer(['--http', mode])
-    const held = await lease(environment(), 'a', { url, timeout: 0.3 })
-    await expect(call(held, 'hang')).rejects.toMatchObject({ code: 'TOOL_TIMEOUT' })
-    expect((await call(held, 'echo', { text: 'on' })).content).toBe('on')
-    await expect(call(held, 'hang', {}, AbortSignal.timeout(50))).rejects.toThrow('timeout')
+    const lease = await openLease(environment(), 'a', { url, timeout: 0.3 })
+    await expect(call(lease, 'hang')).rejects.toMatchObject({ code: 'TOOL_TIMEOUT' })
+    expect((await call(lease, 'echo', { text: 'on' })).content).toBe('on')
+    await expect(call(lease, 'hang', {}, AbortSignal.timeout(50))).rejects.toThrow('timeout')
   })
 
   it('refuses an answer that is too long, and goes on', async () => {
     const { url } = await startServer(['--http', mode])
-    const held = await lease(environment(), 'a', { url, timeout: 5 })
+    const lease = await openLease(environment(), 'a', { url, timeout: 5 })
     for (const bytes of [2_000_000, 100_000_000]) {
-      expect(await call(held, 'big', { bytes })).toEqual({ content: expect.stringContaining('TOOL_RESULT_INVALID'), isError: true })
+      expect(await call(lease, 'big', { bytes })).toEqual({ content: expect.stringContaining('TOOL_RESULT_INVALID'), isError: true })
     }
-    expect((await call(held, 'echo', { text: 'on' })).content).toBe('on')
+    expect((await call(lease, 'echo', { text: 'on' })).content).toBe('on')
   })
 
   it('fails with a typed error when the server dies, and when it was never there', async () => {
     const { url, child } = await startServer(['--http', mode])
-    const held = await lease(environment(), 'a', { url })
+    const lease = await openLease(environment(), 'a', { url })
     child.kill('SIGKILL')
     await once(child, 'exit')
-    await expect(call(held, 'echo')).rejects.toMatchObject({ code: 'TOOL_SERVER_DIED', message: expect.stringContaining('"remote"') })
-    await expect(lease(environment(), 'b', { url })).rejects.toMatchObject({
+    await expect(call(lease, 'echo')).rejects.toMatchObject({ code: 'TOOL_SERVER_DIED', message: expect.stringContaining('"remote"') })
+    await expect(openLease(environment(), 'b', { url })).rejects.toMatchObject({
       code: 'ENVIRONMENT_START_FAILED',
       message: expect.stringMatching(/"remote" \(http:.*ECONNREFUSED.*Check its url/s),
     })
@@ -93,9 +93,9 @@ describe('a request to a remote server', () => {
     const log = join(scratch, 'log')
     const { url } = await startServer(['--http', 'sessions', '--log', log])
     const from = environment()
-    const held = await lease(from, 'run/1', { url })
-    await call(held, 'echo')
-    await held.close()
+    const lease = await openLease(from, 'run/1', { url })
+    await call(lease, 'echo')
+    await lease.close()
     const lines = readFileSync(log, 'utf8').trim().split('\n')
     expect(lines).toContain('POST run%2F1.1.agent')
     expect(lines.at(-1)).toBe('DELETE run%2F1.1.agent')
@@ -110,7 +110,7 @@ describe('a request to a remote server', () => {
     cleanups.push(() => http.close())
     await once(http, 'listening')
     const url = `http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`
-    const refused = lease(environment(), 'a', { url, headers: { Authorization: 'Bearer abc' } })
+    const refused = openLease(environment(), 'a', { url, headers: { Authorization: 'Bearer abc' } })
     await expect(refused).rejects.toMatchObject({
       code: 'ENVIRONMENT_START_FAILED',
       message: expect.stringMatching(/"remote".*401.*Check the token in its headers/),
@@ -123,7 +123,7 @@ describe('a request to a remote server', () => {
     cleanups.push(() => http.close())
     await once(http, 'listening')
     const url = `http://127.0.0.1:${(http.address() as AddressInfo).port}/mpc`
-    await expect(lease(environment(), 'a', { url })).rejects.toMatchObject({
+    await expect(openLease(environment(), 'a', { url })).rejects.toMatchObject({
       message: expect.stringMatching(/"remote".*no such page \(HTTP 404\).*Check its url/),
     })
   })
@@ -140,7 +140,7 @@ describe('a request to a remote server', () => {
     const url = `http://127.0.0.1:${(slow.address() as AddressInfo).port}/mcp`
     const impatient = createEnvironment({ startTimeoutMs: 300, graceMs: 300 })
     cleanups.push(() => impatient.close())
-    await expect(lease(impatient, 'a', { url })).rejects.toMatchObject({ message: expect.stringContaining('within 0.3 s') })
-    expect((await (await lease(impatient, 'b', { url, timeout: 20 })).tools.list()).length).toBeGreaterThan(0)
+    await expect(openLease(impatient, 'a', { url })).rejects.toMatchObject({ message: expect.stringContaining('within 0.3 s') })
+    expect((await (await openLease(impatient, 'b', { url, timeout: 20 })).tools.list()).length).toBeGreaterThan(0)
   })
 })

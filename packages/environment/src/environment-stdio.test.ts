@@ -34,30 +34,30 @@ const scratchDirectory = () => {
   scratch.push(path)
   return path
 }
-let leases = 0
-const lease = (environment: Environment, mcpServers: Record<string, McpServerConfig>): Promise<AgentLease> =>
-  leaseTools(environment, { mcpConfig: { mcpServers } }, { rollout: `rollout-${leases++}` })
-const call = (held: AgentLease, name: string, input: Record<string, unknown> = {}, signal = never) =>
-  held.tools.call({ name, arguments: input }, signal)
-const where = async (held: AgentLease) => JSON.parse((await call(held, 'where')).content)
+let leaseCount = 0
+const openLease = (environment: Environment, mcpServers: Record<string, McpServerConfig>): Promise<AgentLease> =>
+  leaseTools(environment, { mcpConfig: { mcpServers } }, { rollout: `rollout-${leaseCount++}` })
+const call = (lease: AgentLease, name: string, input: Record<string, unknown> = {}, signal = never) =>
+  lease.tools.call({ name, arguments: input }, signal)
+const where = async (lease: AgentLease) => JSON.parse((await call(lease, 'where')).content)
 
 describe('a lease', () => {
   it.each([
     ['both eras', []],
     ['the older protocol only', ['--old']],
   ])('lists and calls the tools of a server that speaks %s', async (_, flags) => {
-    const held = await lease(environmentWith(), { test: server(flags) })
-    expect((await held.tools.list()).slice(0, 2)).toEqual([
+    const lease = await openLease(environmentWith(), { test: server(flags) })
+    expect((await lease.tools.list()).slice(0, 2)).toEqual([
       { name: 'echo', description: 'Does echo.', parameters: { type: 'object' } },
       { name: 'where', description: 'Does where.', parameters: { type: 'object' } },
     ])
-    expect(await call(held, 'echo', { text: 'größer' })).toEqual({ content: 'größer', isError: false })
-    expect(await call(held, 'image')).toEqual({ content: '[image image/png, 3 bytes]', isError: false })
+    expect(await call(lease, 'echo', { text: 'größer' })).toEqual({ content: 'größer', isError: false })
+    expect(await call(lease, 'image')).toEqual({ content: '[image image/png, 3 bytes]', isError: false })
   })
 
   it('has a process and a directory of its own, and no memory of the one before', async () => {
     const environment = environmentWith()
-    const [first, second] = await Promise.all([lease(environment, { test: server() }), lease(environment, { test: server() })])
+    const [first, second] = await Promise.all([openLease(environment, { test: server() }), openLease(environment, { test: server() })])
     await call(first, 'remember', { value: 'secret' })
     expect((await call(second, 'recall')).content).toBe('')
     const [one, other] = [await where(first), await where(second)]
@@ -68,7 +68,7 @@ describe('a lease', () => {
     await first.close()
     expect(isAlive(one.pid)).toBe(false)
     expect(existsSync(first.directory)).toBe(false)
-    expect((await call(await lease(environment, { test: server() }), 'recall')).content).toBe('')
+    expect((await call(await openLease(environment, { test: server() }), 'recall')).content).toBe('')
     await expect(call(first, 'recall')).rejects.toMatchObject({ code: 'TOOL_SERVER_DIED', message: expect.stringContaining('closed') })
   })
 
@@ -76,24 +76,24 @@ describe('a lease', () => {
     const log = join(scratchDirectory(), 'log')
     const environment = environmentWith({ warmProcesses: 1 })
     const config = { test: server(['--log', log]) }
-    const first = await lease(environment, config)
+    const first = await openLease(environment, config)
     expect(await within(5000, () => readFileSync(log, 'utf8').split('\n').length > 2)).toBe(true)
     await new Promise((resolve) => setTimeout(resolve, 100))
     const warm = Number(readFileSync(log, 'utf8').split('\n')[1])
-    expect((await where(await lease(environment, config))).pid).toBe(warm)
+    expect((await where(await openLease(environment, config))).pid).toBe(warm)
     expect((await where(first)).pid).not.toBe(warm)
   })
 
   it('shares one process of a stateless server with every other lease', async () => {
     const environment = environmentWith()
     const config = { test: server(['--count'], { stateless: true }) }
-    const held = await Promise.all(Array.from({ length: 8 }, () => lease(environment, config)))
+    const leases = await Promise.all(Array.from({ length: 8 }, () => openLease(environment, config)))
     const answers = await Promise.all(
-      Array.from({ length: 200 }, (_, index) => call(held[index % 8]!, 'echo', { text: String(index) }).then(({ content }) => content)),
+      Array.from({ length: 200 }, (_, index) => call(leases[index % 8]!, 'echo', { text: String(index) }).then(({ content }) => content)),
     )
     expect(answers).toEqual(Array.from({ length: 200 }, (_, index) => String(index)))
-    expect(new Set(await Promise.all(held.map(async (one) => (await where(one)).pid))).size).toBe(1)
-    await Promise.all(held.map((one) => one.close()))
+    expect(new Set(await Promise.all(leases.map(async (one) => (await where(one)).pid))).size).toBe(1)
+    await Promise.all(leases.map((one) => one.close()))
     expect(await environment.counts()).toEqual({
       toolCalls: 208,
       toolErrors: 0,
@@ -108,9 +108,9 @@ describe('a lease', () => {
   it('adds up what the processes counted before they were replaced', async () => {
     const environment = environmentWith()
     for (let round = 1; round <= 3; round++) {
-      const held = await lease(environment, { test: server(['--count']) })
-      for (let index = 0; index < round; index++) await call(held, 'fail')
-      if (round < 3) await held.close()
+      const lease = await openLease(environment, { test: server(['--count']) })
+      for (let index = 0; index < round; index++) await call(lease, 'fail')
+      if (round < 3) await lease.close()
     }
     expect(await environment.counts()).toEqual({ toolCalls: 6, toolErrors: 6, serverToolCalls: 6, serversStarted: 3, serversReplaced: 0 })
   })
@@ -119,8 +119,8 @@ describe('a lease', () => {
     const environment = environmentWith()
     expect((await environment.counts()).serverToolCalls).toBeNull()
     const [counting, silent] = await Promise.all([
-      lease(environment, { test: server(['--count']) }),
-      lease(environment, { test: server() }),
+      openLease(environment, { test: server(['--count']) }),
+      openLease(environment, { test: server() }),
     ])
     await call(counting, 'recall')
     expect((await environment.counts()).serverToolCalls).toBe(1)
@@ -130,8 +130,8 @@ describe('a lease', () => {
 
   it('gives a server a clean environment and the declared variables', async () => {
     const environment = environmentWith({ variables: { ...process.env, API_TOKEN: 'secret', PAGES: '7' } })
-    const held = await lease(environment, { test: server(['--count'], { env: { LIMIT: `${'$'}{PAGES} pages` } }) })
-    const { env } = await where(held)
+    const lease = await openLease(environment, { test: server(['--count'], { env: { LIMIT: `${'$'}{PAGES} pages` } }) })
+    const { env } = await where(lease)
     expect(env).toMatchObject({ LIMIT: '7 pages', PATH: process.env['PATH'], NODE_OPTIONS: process.env['NODE_OPTIONS'] })
     expect(env).not.toHaveProperty('API_TOKEN')
     expect(env).not.toHaveProperty('PAGES')
@@ -139,18 +139,18 @@ describe('a lease', () => {
 
   it('starts a script beside the configuration', async () => {
     const environment = environmentWith({ baseDirectory: fileURLToPath(new URL('./testing', import.meta.url)) })
-    const held = await lease(environment, {
+    const lease = await openLease(environment, {
       plain: { command: 'node', args: ['tool-server.ts'] },
       dotted: { command: 'node', args: ['./tool-server.ts'], cwd: '..' },
     })
-    expect((await call(held, 'plain__echo', { text: 'a' })).content).toBe('a')
-    expect(JSON.parse((await call(held, 'dotted__where')).content).cwd).toBe(fileURLToPath(new URL('.', import.meta.url)).slice(0, -1))
+    expect((await call(lease, 'plain__echo', { text: 'a' })).content).toBe('a')
+    expect(JSON.parse((await call(lease, 'dotted__where')).content).cwd).toBe(fileURLToPath(new URL('.', import.meta.url)).slice(0, -1))
   })
 
   it('that is still starting when the environment closes is ended with it', async () => {
     const log = join(scratchDirectory(), 'log')
     const environment = environmentWith()
-    const starting = lease(environment, { own: server(['--log', log]), shared: server(['--log', log], { stateless: true }) })
+    const starting = openLease(environment, { own: server(['--log', log]), shared: server(['--log', log], { stateless: true }) })
     const outcome = starting.catch((error) => error.code)
     await within(2000, () => existsSync(log))
     await environment.close()
@@ -161,24 +161,24 @@ describe('a lease', () => {
 
   it('leaves no process and no directory behind', async () => {
     const environment = createEnvironment({ graceMs: 300 })
-    const held = await lease(environment, { polite: server(), stubborn: server(['--stubborn']), shared: server([], { stateless: true }) })
+    const lease = await openLease(environment, { polite: server(), stubborn: server(['--stubborn']), shared: server([], { stateless: true }) })
     const pids = [
       ...(await Promise.all(
-        ['polite', 'stubborn', 'shared'].map(async (name) => JSON.parse((await call(held, `${name}__where`)).content).pid),
+        ['polite', 'stubborn', 'shared'].map(async (name) => JSON.parse((await call(lease, `${name}__where`)).content).pid),
       )),
-      ...(await Promise.all(['polite', 'stubborn', 'shared'].map(async (name) => Number((await call(held, `${name}__child`)).content)))),
+      ...(await Promise.all(['polite', 'stubborn', 'shared'].map(async (name) => Number((await call(lease, `${name}__child`)).content)))),
     ]
     expect(pids.map(isAlive)).toEqual([true, true, true, true, true, true])
     await environment.close()
     expect(await within(1000, () => !pids.some(isAlive))).toBe(true)
-    expect(existsSync(dirname(held.directory))).toBe(false)
-    await expect(lease(environment, { test: server() })).rejects.toMatchObject({ code: 'ENVIRONMENT_START_FAILED' })
+    expect(existsSync(dirname(lease.directory))).toBe(false)
+    await expect(openLease(environment, { test: server() })).rejects.toMatchObject({ code: 'ENVIRONMENT_START_FAILED' })
   })
 })
 
 describe('a bad server', () => {
   it('that is absent is named, with the command', async () => {
-    const missing = lease(environmentWith(), { ghost: { command: 'no-such-command-here', args: ['--fast'] } })
+    const missing = openLease(environmentWith(), { ghost: { command: 'no-such-command-here', args: ['--fast'] } })
     await expect(missing).rejects.toMatchObject({
       code: 'ENVIRONMENT_START_FAILED',
       message: expect.stringMatching(/"ghost" \(no-such-command-here --fast\).*ENOENT/s),
@@ -186,7 +186,7 @@ describe('a bad server', () => {
   })
 
   it('that fails at the start is named, with what it wrote', async () => {
-    const broken = lease(environmentWith(), { broken: { command: 'node', args: ['-e', 'console.error("no database"); process.exit(4)'] } })
+    const broken = openLease(environmentWith(), { broken: { command: 'node', args: ['-e', 'console.error("no database"); process.exit(4)'] } })
     await expect(broken).rejects.toMatchObject({
       code: 'ENVIRONMENT_START_FAILED',
       message: expect.stringMatching(/"broken".*exited with code 4.*no database/s),
@@ -197,7 +197,7 @@ describe('a bad server', () => {
     const log = join(scratchDirectory(), 'log')
     const code = `require('fs').writeFileSync(${JSON.stringify(log)}, String(process.pid)); setInterval(() => {}, 1000)`
     const started = Date.now()
-    const silent = lease(environmentWith({ startTimeoutMs: 900 }), { silent: { command: 'node', args: ['-e', code] } })
+    const silent = openLease(environmentWith({ startTimeoutMs: 900 }), { silent: { command: 'node', args: ['-e', code] } })
     await expect(silent).rejects.toMatchObject({ code: 'ENVIRONMENT_START_FAILED', message: expect.stringContaining('within 0.9 s') })
     expect(Date.now() - started).toBeLessThan(5000)
     expect(isAlive(Number(readFileSync(log, 'utf8')))).toBe(false)
@@ -207,7 +207,7 @@ describe('a bad server', () => {
     const code = 'function load() { throw new Error("no database") }; load()'
     const python = 'import json\nraise RuntimeError(json.dumps("no key"))'
     const message = async (config: McpServerConfig) => {
-      const error = await lease(environmentWith(), { broken: config }).catch((each: Error) => each)
+      const error = await openLease(environmentWith(), { broken: config }).catch((each: Error) => each)
       return (error as Error).message
     }
     const node = await message({ command: 'node', args: ['-e', code] })
@@ -223,7 +223,7 @@ describe('a bad server', () => {
     for (const stateless of [false, true]) {
       const dead = { command: 'node', args: ['-e', 'process.exit(1)'], stateless }
       const started = Date.now()
-      await expect(lease(environmentWith(), { silent, dead })).rejects.toMatchObject({ details: { server: 'dead' } })
+      await expect(openLease(environmentWith(), { silent, dead })).rejects.toMatchObject({ details: { server: 'dead' } })
       // The silent one has 20 s.
       expect(Date.now() - started).toBeLessThan(10_000)
     }
@@ -232,16 +232,16 @@ describe('a bad server', () => {
   it('that is slow to start has the time that its configuration names, where that is longer', async () => {
     const slow = { command: 'node', args: ['-e', `setTimeout(() => import(${JSON.stringify(script)}), 1500)`] }
     const environment = environmentWith({ startTimeoutMs: 700 })
-    await expect(lease(environment, { slow })).rejects.toMatchObject({
+    await expect(openLease(environment, { slow })).rejects.toMatchObject({
       message: expect.stringMatching(/within 0\.7 s.*raise its "timeout"/),
     })
-    const held = await lease(environment, { slow: { ...slow, timeout: 20 } })
-    expect((await call(held, 'echo', { text: 'up' })).content).toBe('up')
+    const lease = await openLease(environment, { slow: { ...slow, timeout: 20 } })
+    expect((await call(lease, 'echo', { text: 'up' })).content).toBe('up')
   })
 
   it('that starts is not left behind when its neighbour does not', async () => {
     const log = join(scratchDirectory(), 'log')
-    const pair = lease(environmentWith(), { good: server(['--log', log]), bad: { command: 'node', args: ['-e', 'process.exit(1)'] } })
+    const pair = openLease(environmentWith(), { good: server(['--log', log]), bad: { command: 'node', args: ['-e', 'process.exit(1)'] } })
     await expect(pair).rejects.toMatchObject({ code: 'ENVIRONMENT_START_FAILED' })
     const pids = existsSync(log) ? readFileSync(log, 'utf8').trim().split('\n').map(Number) : []
     expect(await within(2000, () => !pids.some(isAlive))).toBe(true)
@@ -249,39 +249,39 @@ describe('a bad server', () => {
 
   it.each(['hang', 'block'])('whose tool runs into the deadline (%s) is ended and replaced', async (name) => {
     const environment = environmentWith()
-    const held = await lease(environment, { test: server([], { timeout: 1 }) })
-    const { pid } = await where(held)
-    await expect(call(held, name)).rejects.toMatchObject({ code: 'TOOL_TIMEOUT', details: { server: 'test', tool: name } })
+    const lease = await openLease(environment, { test: server([], { timeout: 1 }) })
+    const { pid } = await where(lease)
+    await expect(call(lease, name)).rejects.toMatchObject({ code: 'TOOL_TIMEOUT', details: { server: 'test', tool: name } })
     expect(isAlive(pid)).toBe(false)
-    const after = await where(held)
+    const after = await where(lease)
     expect(after.pid).not.toBe(pid)
-    expect(after.cwd).toBe(held.directory)
+    expect(after.cwd).toBe(lease.directory)
     expect(await environment.counts()).toMatchObject({ toolErrors: 1, serversReplaced: 1 })
   })
 
   it('that crashes fails its call with what it wrote, and is replaced', async () => {
-    const held = await lease(environmentWith(), { test: server() })
-    await expect(call(held, 'crash')).rejects.toMatchObject({
+    const lease = await openLease(environmentWith(), { test: server() })
+    await expect(call(lease, 'crash')).rejects.toMatchObject({
       code: 'TOOL_SERVER_DIED',
       message: expect.stringMatching(/"test".*"crash".*exited with code 3.*out of luck/s),
     })
-    expect((await call(held, 'echo', { text: 'again' })).content).toBe('again')
+    expect((await call(lease, 'echo', { text: 'again' })).content).toBe('again')
   })
 
   it('that dies between two calls says so once: what it kept is gone', async () => {
-    const held = await lease(environmentWith(), { test: server() })
-    const { pid } = await where(held)
+    const lease = await openLease(environmentWith(), { test: server() })
+    const { pid } = await where(lease)
     process.kill(pid, 'SIGKILL')
     await within(1000, () => !isAlive(pid))
     await new Promise((resolve) => setTimeout(resolve, 50))
-    await expect(call(held, 'recall')).rejects.toMatchObject({ code: 'TOOL_SERVER_DIED' })
-    expect((await call(held, 'recall')).content).toBe('')
+    await expect(call(lease, 'recall')).rejects.toMatchObject({ code: 'TOOL_SERVER_DIED' })
+    expect((await call(lease, 'recall')).content).toBe('')
   })
 
   it('that is shared costs only the calls under way when it dies', async () => {
     const environment = environmentWith()
     const config = { test: server([], { stateless: true }) }
-    const [one, other] = await Promise.all([lease(environment, config), lease(environment, config)])
+    const [one, other] = await Promise.all([openLease(environment, config), openLease(environment, config)])
     const waiting = call(other, 'hang').catch((error) => error.code)
     await expect(call(one, 'crash')).rejects.toMatchObject({ code: 'TOOL_SERVER_DIED' })
     expect(await waiting).toBe('TOOL_SERVER_DIED')
@@ -292,7 +292,7 @@ describe('a bad server', () => {
   it('that is shared survives one slow call, but not a hang', async () => {
     const environment = environmentWith()
     const config = { test: server([], { stateless: true, timeout: 1 }) }
-    const [one, other] = await Promise.all([lease(environment, config), lease(environment, config)])
+    const [one, other] = await Promise.all([openLease(environment, config), openLease(environment, config)])
     const { pid } = await where(one)
     await expect(call(one, 'hang')).rejects.toMatchObject({ code: 'TOOL_TIMEOUT' })
     expect((await where(other)).pid).toBe(pid)
@@ -303,37 +303,37 @@ describe('a bad server', () => {
 
   it.each([2_000_000, 100_000_000])('that answers %i bytes is told so, and goes on', async (bytes) => {
     const environment = environmentWith()
-    const held = await lease(environment, { test: server() })
-    const { pid } = await where(held)
+    const lease = await openLease(environment, { test: server() })
+    const { pid } = await where(lease)
     const before = process.memoryUsage().rss
-    const result = await call(held, 'big', { bytes })
+    const result = await call(lease, 'big', { bytes })
     expect(result).toEqual({
       content: expect.stringMatching(/^TOOL_RESULT_INVALID: The answer.* bytes long; at most \d+ are/),
       isError: true,
     })
     expect(process.memoryUsage().rss - before).toBeLessThan(80_000_000)
-    expect((await where(held)).pid).toBe(pid)
+    expect((await where(lease)).pid).toBe(pid)
     expect(await environment.counts()).toMatchObject({ toolCalls: 3, toolErrors: 1, serversReplaced: 0 })
   })
 
   it('that answers invalid UTF-8 is told so, and goes on', async () => {
-    const held = await lease(environmentWith(), { test: server() })
-    expect(await call(held, 'invalid')).toEqual({ content: 'TOOL_RESULT_INVALID: The answer is not valid UTF-8.', isError: true })
-    expect((await call(held, 'echo', { text: 'fine' })).content).toBe('fine')
+    const lease = await openLease(environmentWith(), { test: server() })
+    expect(await call(lease, 'invalid')).toEqual({ content: 'TOOL_RESULT_INVALID: The answer is not valid UTF-8.', isError: true })
+    expect((await call(lease, 'echo', { text: 'fine' })).content).toBe('fine')
   })
 
   it('whose tool fails, or refuses, gives the policy its words', async () => {
-    const held = await lease(environmentWith(), { test: server() })
-    expect(await call(held, 'fail')).toEqual({ content: 'no such page', isError: true })
-    expect(await call(held, 'refuse')).toEqual({ content: expect.stringContaining('not like this'), isError: true })
-    expect(await call(held, 'ecko')).toEqual({ content: 'There is no tool "ecko"; did you mean "echo"?', isError: true })
+    const lease = await openLease(environmentWith(), { test: server() })
+    expect(await call(lease, 'fail')).toEqual({ content: 'no such page', isError: true })
+    expect(await call(lease, 'refuse')).toEqual({ content: expect.stringContaining('not like this'), isError: true })
+    expect(await call(lease, 'ecko')).toEqual({ content: 'There is no tool "ecko"; did you mean "echo"?', isError: true })
   })
 
   it('that changes its tools during a lease stops the run', async () => {
-    const held = await lease(environmentWith(), { test: server() })
-    await call(held, 'change')
+    const lease = await openLease(environmentWith(), { test: server() })
+    await call(lease, 'change')
     await new Promise((resolve) => setTimeout(resolve, 300))
-    await expect(call(held, 'echo', { text: 'a' })).rejects.toMatchObject({
+    await expect(call(lease, 'echo', { text: 'a' })).rejects.toMatchObject({
       code: 'ENVIRONMENT_TOOLS_CHANGED',
       message: expect.stringContaining('"test"'),
     })
@@ -341,11 +341,11 @@ describe('a bad server', () => {
 
   it('that changes its tools stops the run in every lease, not only in the first', async () => {
     const environment = environmentWith()
-    await (await lease(environment, { test: server() })).close()
-    const held = await lease(environment, { test: server() })
-    await call(held, 'change')
+    await (await openLease(environment, { test: server() })).close()
+    const lease = await openLease(environment, { test: server() })
+    await call(lease, 'change')
     await expect
-      .poll(() => call(held, 'echo', { text: 'a' }).catch(({ code }) => code), { timeout: 5000 })
+      .poll(() => call(lease, 'echo', { text: 'a' }).catch(({ code }) => code), { timeout: 5000 })
       .toBe('ENVIRONMENT_TOOLS_CHANGED')
   })
 
@@ -354,18 +354,18 @@ describe('a bad server', () => {
     writeFileSync(extra, '')
     const environment = environmentWith()
     const config = { test: server(['--extra', extra]) }
-    await (await lease(environment, config)).close()
+    await (await openLease(environment, config)).close()
     writeFileSync(extra, 'yes')
-    await expect(lease(environment, config)).rejects.toMatchObject({ code: 'ENVIRONMENT_TOOLS_CHANGED' })
+    await expect(openLease(environment, config)).rejects.toMatchObject({ code: 'ENVIRONMENT_TOOLS_CHANGED' })
   })
 })
 
 describe('a cancelled call', () => {
   it('rejects at once with the reason, and its process is ended after the grace', async () => {
-    const held = await lease(environmentWith(), { test: server() })
-    const { pid } = await where(held)
+    const lease = await openLease(environmentWith(), { test: server() })
+    const { pid } = await where(lease)
     const controller = new AbortController()
-    const hanging = call(held, 'block', {}, controller.signal)
+    const hanging = call(lease, 'block', {}, controller.signal)
     await new Promise((resolve) => setTimeout(resolve, 100))
     const cancelled = Date.now()
     controller.abort(new Error('enough'))
@@ -373,7 +373,7 @@ describe('a cancelled call', () => {
     expect(Date.now() - cancelled).toBeLessThan(400)
     expect(isAlive(pid)).toBe(true)
     expect(await within(2000, () => !isAlive(pid))).toBe(true)
-    await expect(call(held, 'echo', {}, controller.signal)).rejects.toThrow('enough')
+    await expect(call(lease, 'echo', {}, controller.signal)).rejects.toThrow('enough')
   })
 
   it.each([
@@ -381,17 +381,17 @@ describe('a cancelled call', () => {
     ['the older protocol only', ['--old']],
   ])('is cancelled in the server too, %s', async (_, flags) => {
     const log = join(scratchDirectory(), 'log')
-    const held = await lease(environmentWith(), { test: server([...flags, '--log', log], { stateless: true }) })
-    await expect(call(held, 'hang', {}, AbortSignal.timeout(50))).rejects.toThrow('timeout')
+    const lease = await openLease(environmentWith(), { test: server([...flags, '--log', log], { stateless: true }) })
+    await expect(call(lease, 'hang', {}, AbortSignal.timeout(50))).rejects.toThrow('timeout')
     expect(await within(2000, () => readFileSync(log, 'utf8').includes('cancelled'))).toBe(true)
   })
 
   it('leaves a shared server alone', async () => {
-    const held = await lease(environmentWith(), { test: server([], { stateless: true }) })
-    const { pid } = await where(held)
-    await expect(call(held, 'hang', {}, AbortSignal.timeout(50))).rejects.toThrow('timeout')
+    const lease = await openLease(environmentWith(), { test: server([], { stateless: true }) })
+    const { pid } = await where(lease)
+    await expect(call(lease, 'hang', {}, AbortSignal.timeout(50))).rejects.toThrow('timeout')
     await new Promise((resolve) => setTimeout(resolve, 700))
-    expect((await where(held)).pid).toBe(pid)
+    expect((await where(lease)).pid).toBe(pid)
   })
 
   it('does not hold up a lease that is asked for meanwhile', async () => {
