@@ -31,7 +31,7 @@ test('in a session that many share, a conversation stays with its server, and ot
   }
   const gateway = await createGateway({ models: { policy: { kind: 'chat', engine: noting } }, seed: 1 })
   try {
-    const given = (from: number) => started.engine.requests.slice(from).map(({ affinity }) => affinity)
+    const affinities = (from: number) => started.engine.requests.slice(from).map(({ affinity }) => affinity)
     for (const [rollout, limits, expected] of [
       ['shared', { maxKeptTurns: 100 }, [true, false]],
       ['own', {}, [true, true]],
@@ -41,7 +41,7 @@ test('in a session that many share, a conversation stays with its server, and ot
         const session = at.open(sessionRequest({ rollout, ...limits }))
         for (const messages of conversations) expect((await post(session.endpoint('agent'), { messages })).status).toBe(200)
       }
-      expect(together(given(seen))).toEqual(expected)
+      expect(together(affinities(seen))).toEqual(expected)
       expect(together(passed.slice(before))).toEqual(expected)
     }
   } finally {

@@ -11,9 +11,9 @@ const hashedCharacters = 4096
 export function affinityOf({ rollout, attempt, maxKeptTurns }: SessionRequest, question: () => string): string {
   const whole = `${rollout}.${attempt}`
   if (maxKeptTurns === undefined) return whole
-  const asked = question()
+  const text = question()
   // Of a long one the beginning and the length: a hash of 100 KB costs more than passing them on.
-  const digest = hash('sha256', `${asked.length} ${asked.slice(0, hashedCharacters)}`, 'hex')
+  const digest = hash('sha256', `${text.length} ${text.slice(0, hashedCharacters)}`, 'hex')
   return `${whole}.${digest.slice(0, 16)}`
 }
 

@@ -35,7 +35,7 @@ test('those that wait are served in their order, and who leaves makes place for 
   const leaving = new AbortController()
   const ask = (name: string, most: number, signal = never) =>
     budget.hold(most, signal).then(
-      (held) => order.push(`${name} ${held}`),
+      (amount) => order.push(`${name} ${amount}`),
       (reason) => order.push(`${name} ${reason}`),
     )
   const all = [ask('large', 9, leaving.signal), ask('small', 2), ask('late', 9)]
@@ -57,9 +57,9 @@ test('those that wait are served in their order, and who leaves makes place for 
 test('sums of dollars that are not exact leave no call waiting', async () => {
   let spent = 0
   const budget = createBudget(1, () => spent)
-  const held = [0.1, 0.2, 0.3].map((most) => budget.tryHold(most)!)
+  const amounts = [0.1, 0.2, 0.3].map((most) => budget.tryHold(most)!)
   const waiting = budget.hold(5, never)
-  for (const each of held) budget.release(each)
+  for (const each of amounts) budget.release(each)
   expect(await waiting).toBe(1)
   spent = 0.5
   budget.release(1)
@@ -80,15 +80,15 @@ test('calls that use no more than they hold never pass the limit, and every call
       await Promise.all(
         calls.map(async ({ most, used, ticks, leaves }) => {
           const abort = new AbortController()
-          const asked = budget.tryHold(most) ?? budget.hold(most, abort.signal)
+          const request = budget.tryHold(most) ?? budget.hold(most, abort.signal)
           if (leaves) abort.abort()
-          const held = await Promise.resolve(asked).catch(() => null)
-          if (held === null) return
-          expect(held).toBeLessThanOrEqual(limit - spent)
-          if (held < most) expect(held === 0 ? spent : held + spent).toBe(limit)
+          const amount = await Promise.resolve(request).catch(() => null)
+          if (amount === null) return
+          expect(amount).toBeLessThanOrEqual(limit - spent)
+          if (amount < most) expect(amount === 0 ? spent : amount + spent).toBe(limit)
           for (let tick = 0; tick < ticks; tick++) await null
-          spent += Math.floor(used * held)
-          budget.release(held)
+          spent += Math.floor(used * amount)
+          budget.release(amount)
         }),
       )
       expect(spent).toBeLessThanOrEqual(limit)

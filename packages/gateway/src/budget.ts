@@ -10,7 +10,7 @@ export interface Budget {
   /** As `tryHold`, when it is this call's turn: who asked first holds first. Rejects with the signal's reason. */
   hold(most: number, signal: AbortSignal): Promise<number>
   /** The call has ended: what it used is spent, and what was held for it is free. */
-  release(held: number): void
+  release(amount: number): void
   /** How many calls wait. */
   waiting(): number
 }
@@ -26,31 +26,31 @@ export function createBudget(limit: number, spent: () => number): Budget {
     const used = spent()
     const left = limit - used - sum
     if (holders > 0 && most > left && used < limit) return null
-    const held = Math.max(0, Math.min(most, left))
+    const amount = Math.max(0, Math.min(most, left))
     holders++
-    sum += held
-    return held
+    sum += amount
+    return amount
   }
 
   function wake(): void {
     for (let most = line.first(); most !== undefined; most = line.first()) {
-      const held = take(most)
-      if (held === null) return
-      line.admit(held)
+      const amount = take(most)
+      if (amount === null) return
+      line.admit(amount)
     }
   }
 
   return {
     tryHold: (most) => (line.size() > 0 ? null : take(most)),
     hold(most, signal) {
-      const held = line.wait(most, signal)
+      const grant = line.wait(most, signal)
       wake()
-      return held
+      return grant
     },
-    release(held) {
+    release(amount) {
       holders--
       // Sums of dollars are not exact.
-      sum = holders === 0 ? 0 : sum - held
+      sum = holders === 0 ? 0 : sum - amount
       wake()
     },
     waiting: () => line.size(),

@@ -17,7 +17,7 @@ export interface ToolChoice {
 }
 
 /** How the agent asks to be sampled; the trainer decides unless the run lets the agent. Values of a wrong type are left out. */
-export interface AskedSampling {
+export interface RequestedSampling {
   readonly temperature?: number
   readonly topP?: number
   readonly topK?: number
@@ -25,7 +25,7 @@ export interface AskedSampling {
 }
 
 /** A form that a request asks for. */
-export interface AskedConstraint {
+export interface RequestedConstraint {
   readonly form: Constraint
   /** The field that asks. */
   readonly param: string
@@ -34,7 +34,7 @@ export interface AskedConstraint {
 }
 
 /** Logprobs that a request asks for. */
-export interface AskedLogprobs {
+export interface RequestedLogprobs {
   /** The field that asks. */
   readonly param: string
   /** Alternatives to each sampled token, with their logprobs. */
@@ -57,16 +57,16 @@ export interface ModelCall {
   readonly maxTokens: number | null
   readonly stop: readonly string[]
   /** The form of the answer's text; a tool call has its own. */
-  readonly constraint?: AskedConstraint | undefined
+  readonly constraint?: RequestedConstraint | undefined
   /** What is odd in the history and is served as it stands: counted by kind. */
   readonly oddities: readonly Oddity[]
-  readonly asked: AskedSampling
+  readonly requestedSampling: RequestedSampling
   /** Names of fields that have no effect here, from a closed list; all others are `other`. */
   readonly ignored: readonly string[]
   /** The same fields under their own names, each with its JSON as it was written: kept for the record. */
   readonly unusedFields: Readonly<Record<string, string>>
   readonly wants: {
-    readonly logprobs: AskedLogprobs | null
+    readonly logprobs: RequestedLogprobs | null
     readonly tokenIds: boolean
     /** A last event with the usage of a stream. */
     readonly streamUsage: boolean

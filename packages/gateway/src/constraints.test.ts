@@ -6,7 +6,7 @@ import { lookupCall, lookupTool, openaiClient, post, sessionRequest, startGatewa
 
 const user = { role: 'user', content: 'Gold?' } as const
 const schema = { type: 'object', properties: { number: { type: 'integer' } }, required: ['number'], additionalProperties: false }
-const said = '{"number": 79}'
+const jsonText = '{"number": 79}'
 const every: ReadonlySet<Constraint['kind']> = new Set(['json-object', 'json-schema', 'regex', 'choice', 'grammar'] as const)
 
 /** The same wish by each client; resolves to the text of the answer. */
@@ -33,9 +33,9 @@ const clients: Readonly<Record<string, (endpoint: PolicyEndpoint) => Promise<str
 
 for (const [name, ask] of Object.entries(clients)) {
   test(`an engine is told the form that ${name} asks for, and the turn is refused by training`, async () => {
-    await using started = await startGateway({ say: () => said, constraints: every })
+    await using started = await startGateway({ say: () => jsonText, constraints: every })
     const session = started.gateway.open(sessionRequest())
-    expect(await ask(session.endpoint('agent'))).toBe(said)
+    expect(await ask(session.endpoint('agent'))).toBe(jsonText)
     const constraint = { kind: 'json-schema', schema: JSON.stringify(schema) }
     expect(started.engine.requests).toMatchObject([{ constraint }])
     const trajectories = await session.close()
@@ -47,7 +47,7 @@ for (const [name, ask] of Object.entries(clients)) {
   })
 
   test(`an engine that cannot is not asked, and ${name} hears why`, async () => {
-    await using started = await startGateway({ say: () => said, constraints: new Set(['regex'] as const) })
+    await using started = await startGateway({ say: () => jsonText, constraints: new Set(['regex'] as const) })
     const session = started.gateway.open(sessionRequest())
     const error = await ask(session.endpoint('agent')).then(
       () => null,
@@ -62,7 +62,7 @@ for (const [name, ask] of Object.entries(clients)) {
 }
 
 test('engines enforce nothing unless they say so', async () => {
-  await using started = await startGateway({ say: () => said })
+  await using started = await startGateway({ say: () => jsonText })
   const endpoint = started.gateway.open(sessionRequest()).endpoint('agent')
   const { status, json } = await post(endpoint, { messages: [user], response_format: { type: 'json_object' }, stream: true })
   expect(status).toBe(400)
@@ -72,17 +72,17 @@ test('engines enforce nothing unless they say so', async () => {
 
 test('a form and tools that may be called exclude each other; a forced call has a form of its own', async () => {
   await using started = await startGateway({
-    say: [said, ' {"name": "gold"}}\n</tool_call>', lookupCall('gold')],
+    say: [jsonText, ' {"name": "gold"}}\n</tool_call>', lookupCall('gold')],
     constraints: every,
   })
   const session = started.gateway.open(sessionRequest())
   const endpoint = session.endpoint('agent')
-  const asked = { messages: [user], tools: [lookupTool], response_format: { type: 'json_object' } }
-  const refused = await post(endpoint, asked)
+  const request = { messages: [user], tools: [lookupTool], response_format: { type: 'json_object' } }
+  const refused = await post(endpoint, request)
   expect(refused.status).toBe(400)
   expect(refused.json().error).toMatchObject({ code: 'constraint_unsupported', message: expect.stringContaining('no tool can be called') })
-  expect((await post(endpoint, { ...asked, tool_choice: 'none' })).json().choices[0].message.content).toBe(said)
-  const forced = await post(endpoint, { ...asked, tool_choice: { type: 'function', function: { name: 'lookup' } } })
+  expect((await post(endpoint, { ...request, tool_choice: 'none' })).json().choices[0].message.content).toBe(jsonText)
+  const forced = await post(endpoint, { ...request, tool_choice: { type: 'function', function: { name: 'lookup' } } })
   expect(forced.json().choices[0].finish_reason).toBe('tool_calls')
   await post(endpoint, { messages: [user], tools: [lookupTool] })
   expect(started.engine.requests.map(({ constraint }) => constraint)).toEqual([{ kind: 'json-object' }, undefined, undefined])

@@ -78,9 +78,9 @@ describe('a turn that was cut', () => {
       const [first, second] = (await session.close())[0]!.turns
       expect(Array.from(first!.completionTokenIds)).toEqual([...chat.encode('Au 🥇!').subarray(0, 5)])
       expect(second).toMatchObject({ parent: 0, branchReasons: [] })
-      const known = [...first!.promptTokenIds, ...first!.completionTokenIds]
-      expect(Array.from(second!.promptTokenIds.subarray(0, known.length))).toEqual(known)
-      expect(chat.decode(second!.promptTokenIds.subarray(known.length))).toMatch(/^<\|im_end\|>\n<\|im_start\|>user\nGo on\./)
+      const prefix = [...first!.promptTokenIds, ...first!.completionTokenIds]
+      expect(Array.from(second!.promptTokenIds.subarray(0, prefix.length))).toEqual(prefix)
+      expect(chat.decode(second!.promptTokenIds.subarray(prefix.length))).toMatch(/^<\|im_end\|>\n<\|im_start\|>user\nGo on\./)
     },
   )
 
@@ -158,15 +158,15 @@ describe('what makes every call a branch is said once', () => {
 
   test('a template that rewrites earlier turns, before the run', async () => {
     const template = `{%- for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content }}{% if loop.last %}!{% endif %}{{ '<|im_end|>\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}`
-    const told = async (history: 'template' | 'as-sampled') => {
+    const warningsOf = async (history: 'template' | 'as-sampled') => {
       const warnings: GatewayWarning[] = []
       await using _ = await startGateway({ say: [], template, history, onWarning: (warning) => warnings.push(warning) })
       return warnings
     }
-    expect(await told('template')).toMatchObject([
+    expect(await warningsOf('template')).toMatchObject([
       { code: 'TEMPLATE_REWRITES', message: expect.stringContaining('at each new user message') },
     ])
-    expect(await told('as-sampled')).toEqual([])
+    expect(await warningsOf('as-sampled')).toEqual([])
   })
 })
 

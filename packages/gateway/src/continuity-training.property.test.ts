@@ -169,9 +169,9 @@ function checkTurns(turns: readonly Turn[]): void {
     expect(turn.index).toBe(index)
     if (turn.parent === null) continue
     const parent = turns[turn.parent]!
-    const known = [...parent.promptTokenIds, ...parent.completionTokenIds]
-    expect(Array.from(turn.promptTokenIds.subarray(0, known.length))).toEqual(known)
-    expect(turn.promptTokenIds.length).toBeGreaterThan(known.length)
+    const prefix = [...parent.promptTokenIds, ...parent.completionTokenIds]
+    expect(Array.from(turn.promptTokenIds.subarray(0, prefix.length))).toEqual(prefix)
+    expect(turn.promptTokenIds.length).toBeGreaterThan(prefix.length)
     expect(parent.delivered).toBe('delivered')
   }
 }

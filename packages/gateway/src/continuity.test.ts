@@ -60,9 +60,9 @@ function checkRecord({ turns }: Trajectory, sampled: ReadonlyMap<Int32Array, { i
     expect(turn.parent).toBeLessThan(index)
     const parent = turns[turn.parent]!
     expect(parent.delivered).toBe('delivered')
-    const known = [...parent.promptTokenIds, ...parent.completionTokenIds]
-    expect(Array.from(turn.promptTokenIds.subarray(0, known.length))).toEqual(known)
-    expect(turn.promptTokenIds.length).toBeGreaterThan(known.length)
+    const prefix = [...parent.promptTokenIds, ...parent.completionTokenIds]
+    expect(Array.from(turn.promptTokenIds.subarray(0, prefix.length))).toEqual(prefix)
+    expect(turn.promptTokenIds.length).toBeGreaterThan(prefix.length)
   }
 }
 

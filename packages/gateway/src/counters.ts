@@ -59,8 +59,8 @@ export function createCounters(): Counters {
 const maxNames = 256
 
 export function add(counts: Tally, name: string, amount = 1): void {
-  const known = counts[name]
-  if (known !== undefined) counts[name] = known + amount
+  const count = counts[name]
+  if (count !== undefined) counts[name] = count + amount
   else if (Object.keys(counts).length < maxNames) counts[name] = amount
   else counts['other'] = (counts['other'] ?? 0) + amount
 }

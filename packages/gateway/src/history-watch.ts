@@ -15,7 +15,7 @@ export function createHistoryWatch(warn: (warning: GatewayWarning) => void): His
   const counts = new Map<string, number>()
   let warned = false
   return {
-    diverged({ rollout, agent }, { index, role, recorded, given }) {
+    diverged({ rollout, agent }, { index, role, recorded, received }) {
       if (warned) return
       const place = `${agent}:${role}:${index}`
       const count = (counts.get(place) ?? 0) + 1
@@ -23,10 +23,14 @@ export function createHistoryWatch(warn: (warning: GatewayWarning) => void): His
       if (count < threshold) return
       warned = true
       counts.clear()
-      const what = `Agent "${agent}" rewrites message ${index} (${role}) between its calls: ${JSON.stringify(given)} was ${JSON.stringify(recorded)}`
+      const what = `Agent "${agent}" rewrites message ${index} (${role}) between its calls: ${JSON.stringify(received)} was ${JSON.stringify(recorded)}`
       const cost = `Each such call begins a new branch, which is rendered whole and trained as a sample of its own (${count} so far, last in rollout "${rollout}")`
       const remedy = 'Put what changes, such as the time, into the newest message, and leave earlier ones as they were.'
-      warn({ code: 'BRANCH_EXPLOSION', message: `${what}. ${cost}. ${remedy}`, details: { rollout, agent, index, role, recorded, given } })
+      warn({
+        code: 'BRANCH_EXPLOSION',
+        message: `${what}. ${cost}. ${remedy}`,
+        details: { rollout, agent, index, role, recorded, given: received },
+      })
     },
   }
 }

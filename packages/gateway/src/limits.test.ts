@@ -58,11 +58,11 @@ test('a call that is cut before its first token is refused, and is no turn', asy
     say: (_, call) => (call === 0 ? { text: 'x', beforeToken: () => hold.promise } : 'abcdef'),
   })
   const session = started.gateway.open(sessionRequest({ maxSessionTokens: 4, maxTurns: 2 }))
-  const held = post(session.endpoint('agent'), { messages })
+  const waiting = post(session.endpoint('agent'), { messages })
   await until(() => started.gateway.counts().inFlight === 1)
   expect((await post(session.endpoint('agent'), { messages })).status).toBe(200)
   hold.resolve()
-  const refused = await held
+  const refused = await waiting
   expect([refused.status, refused.json().error.code]).toEqual([400, 'limit_reached'])
   const [trajectory] = await session.close()
   expect(trajectory!.turns.map(({ completionTokenIds }) => completionTokenIds.length)).toEqual([4])
@@ -78,11 +78,11 @@ test('a call that is held while others spend the tokens is refused', async () =>
   const first = post(session.endpoint('agent'), { messages })
   await until(() => engine.sampledTokens() === 1)
   await gateway.pause({ drain: false })
-  const held = post(session.endpoint('agent'), { messages })
+  const waiting = post(session.endpoint('agent'), { messages })
   await until(() => gateway.counts().calls === 2)
   hold.resolve()
   expect((await first).json().choices[0].finish_reason).toBe('length')
-  const refused = await held
+  const refused = await waiting
   expect([refused.status, refused.json().error.code]).toEqual([400, 'limit_reached'])
   gateway.resume()
   expect(engine.requests.length).toBe(1)

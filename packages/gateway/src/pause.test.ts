@@ -17,10 +17,10 @@ test('a drain waits for calls in flight and holds new ones; resume lets them go 
   const pause = gateway.pause({ drain: true }).then(() => {
     drained = true
   })
-  const held = []
+  const waiting = []
   for (const text of ['one', 'two', 'three']) {
     const { calls } = gateway.counts()
-    held.push(post(session.endpoint('agent'), { messages: [{ role: 'user', content: text }] }))
+    waiting.push(post(session.endpoint('agent'), { messages: [{ role: 'user', content: text }] }))
     await until(() => gateway.counts().calls === calls + 1)
   }
   expect(await (await fetch(`${gateway.url}/health`)).json()).toEqual({ status: 'paused', inFlight: 1, waiting: 3, weightVersion: 0 })
@@ -33,7 +33,7 @@ test('a drain waits for calls in flight and holds new ones; resume lets them go 
 
   engine.publish(1)
   gateway.resume()
-  await Promise.all(held)
+  await Promise.all(waiting)
   const prompts = engine.requests.slice(1).map(({ promptTokenIds }) => started.chat.decode(promptTokenIds))
   expect(prompts.map((prompt) => /one|two|three/.exec(prompt)![0])).toEqual(['one', 'two', 'three'])
   const turns = (await session.close())[0]!.turns
@@ -113,12 +113,12 @@ test('a pause that nobody ends ends itself, and says so; one that is ended in ti
 })
 
 test('a drain that takes longer than a pause may is given up', async () => {
-  const held = Promise.withResolvers<string>()
-  await using started = await startGateway({ say: () => held.promise, maxPauseMs: 40, onWarning: () => {} })
+  const gate = Promise.withResolvers<string>()
+  await using started = await startGateway({ say: () => gate.promise, maxPauseMs: 40, onWarning: () => {} })
   const session = started.gateway.open(sessionRequest())
   const answer = post(session.endpoint('agent'), { messages })
   await until(() => started.gateway.counts().inFlight === 1)
   await expect(started.gateway.pause({ drain: true })).rejects.toMatchObject({ code: 'GATEWAY_FAILED' })
-  held.resolve('late')
+  gate.resolve('late')
   expect((await answer).status).toBe(200)
 })

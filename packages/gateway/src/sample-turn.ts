@@ -70,8 +70,8 @@ export async function sampleTurn(options: ServeCallOptions, admitted: AdmittedCa
   checkBudget(session)
   session.turnsTaken++
   const { agent } = options
-  const held = holdRecord(agent, session, model)
-  const prepared = await prepare({ held, call, model, parts, session, run, signal: active.signal }).catch((cause) => {
+  const agentRecord = holdRecord(agent, session, model)
+  const prepared = await prepare({ agentRecord, call, model, parts, session, run, signal: active.signal }).catch((cause) => {
     session.turnsTaken--
     throw cause
   })
@@ -79,7 +79,7 @@ export async function sampleTurn(options: ServeCallOptions, admitted: AdmittedCa
     maxTokens: call.maxTokens,
     stop: call.stop,
     contextRoom: engine.model.contextLength - prepared.promptTokenIds.length,
-    responseRoom: responseRoom(held.turns, prepared, request),
+    responseRoom: responseRoom(agentRecord.turns, prepared, request),
     budgetRoom: (request.maxSessionTokens ?? Number.POSITIVE_INFINITY) - session.sampledTokens,
   })
   const mintToolCallId = (index: number) => `call_${agent.idPrefix}_${arrival}_${index}`
@@ -123,7 +123,7 @@ export async function sampleTurn(options: ServeCallOptions, admitted: AdmittedCa
   const parsed = reader.finish(generation.tokenIds, generation.finishReason)
   for (const issue of parsed.issues) add(counters.parseIssues, issue)
   const abandoned = failed || active.lost() !== null
-  const turn = record({ held, model, call, attempt: request.attempt, prepared, generation, parsed, sampling, constraint, abandoned })
+  const turn = record({ agentRecord, model, call, attempt: request.attempt, prepared, generation, parsed, sampling, constraint, abandoned })
   progress.turn = turn
   options.observed.recorded(turn)
   if (unified === 'length' && session.sampledTokens >= (request.maxSessionTokens ?? Number.POSITIVE_INFINITY))

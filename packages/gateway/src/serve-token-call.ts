@@ -14,14 +14,14 @@ import { decode } from './stages/decode.ts'
 import { sendNothing } from './stages/encode.ts'
 
 /** A call to a model that is given token ids: it is decoded, rendered, sampled, parsed and recorded before its answer ends. */
-export async function serveTokenCall({ options, active, progress }: ServedCall, given: TokenModel | null): Promise<void> {
+export async function serveTokenCall({ options, active, progress }: ServedCall, tokenModel: TokenModel | null): Promise<void> {
   const { parts, session, agent, dialect, body, response, observed } = options
   const { counters, gate, limits, models, pacer } = parts
-  if (given && limits.maxBodyBytes === null && body.length > maxBodyBytes(given)) throw bodyTooLarge(maxBodyBytes(given))
+  if (tokenModel && limits.maxBodyBytes === null && body.length > maxBodyBytes(tokenModel)) throw bodyTooLarge(maxBodyBytes(tokenModel))
   const run: RunWork = (work) => (body.length > largeBodyBytes ? pacer.run(session, active.signal, work) : work())
   const call = await run(() => decode(dialect, body, agent.memory))
   // Where only such models are served, the name is read here, with all the rest.
-  const model = given ?? (chooseModel(models, agent, call.model ?? undefined) as TokenModel)
+  const model = tokenModel ?? (chooseModel(models, agent, call.model ?? undefined) as TokenModel)
   observed.routed(model.name)
   const constraint = constrain(call, model)
   refuseAlternatives(call.wants.logprobs)

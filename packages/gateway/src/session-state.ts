@@ -138,7 +138,7 @@ export function createSessionState(request: SessionRequest, models: ModelTable):
 }
 
 /** What a call goes on from and ends in, also where a later call begins a new record. */
-export interface HeldRecord {
+export interface AgentRecord {
   readonly agent: AgentState
   readonly turns: Turn[]
   readonly conversation: Conversation
@@ -156,7 +156,7 @@ export function holdTurns(agent: AgentState, { request }: SessionState): Turn[] 
   return agent.turns
 }
 
-export function holdRecord(agent: AgentState, session: SessionState, model: TokenModel): HeldRecord {
+export function holdRecord(agent: AgentState, session: SessionState, model: TokenModel): AgentRecord {
   const { name, chat } = model
   const turns = holdTurns(agent, session)
   let conversation = agent.conversations.get(name)

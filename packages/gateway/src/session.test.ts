@@ -54,11 +54,11 @@ test('the same attempt opened again has another URL', async () => {
 })
 
 test('rollouts, attempts and agents never share a record, whatever their names', async () => {
-  const said: string[] = []
+  const texts: string[] = []
   await using started = await startGateway({
     say(_, call) {
-      said.push(`answer ${call}`)
-      return said[call]!
+      texts.push(`answer ${call}`)
+      return texts[call]!
     },
   })
   const names = ['a', 'a.0', 'a/0', 'ä ö', '', '~YQ', '%2e%2e', '..', 'a'.repeat(200)]

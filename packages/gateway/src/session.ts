@@ -56,8 +56,8 @@ export function createSession(options: SessionOptions): PolicySession {
     endpoint(agent) {
       const endpoint = endpoints.get(agent)
       if (!endpoint) {
-        const known = [...endpoints.keys()].join(', ')
-        throw new TrainError('AGENT_INVALID', `Agent "${agent}" is not declared in this rollout; declared are: ${known}.`)
+        const names = [...endpoints.keys()].join(', ')
+        throw new TrainError('AGENT_INVALID', `Agent "${agent}" is not declared in this rollout; declared are: ${names}.`)
       }
       return { ...endpoint, model: state.agents.get(agent)!.home.name }
     },

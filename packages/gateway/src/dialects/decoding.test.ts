@@ -60,9 +60,9 @@ test('Chat Completions: a tool with plain text stands among the others in its pl
     { type: 'custom', custom: { name: 'shell', description: 'Runs it.', format: { type: 'grammar' } } },
     { type: 'function', function: { name: 'f', parameters: { type: 'object' }, strict: true } },
   ]
-  const { toolsJson, customTools, tools: told } = decode(chatCompletions, { messages: [user], tools })
+  const { toolsJson, customTools, tools: decodedTools } = decode(chatCompletions, { messages: [user], tools })
   expect([...customTools]).toEqual(['shell'])
-  expect(told.map(({ name }) => name)).toEqual(['shell', 'f'])
+  expect(decodedTools.map(({ name }) => name)).toEqual(['shell', 'f'])
   expect(JSON.parse(toolsJson!)).toEqual([
     {
       type: 'function',

@@ -62,9 +62,9 @@ test('the logprobs of a streamed text stand on it also where a call follows', as
   const tools = [{ type: 'function' as const, name, description, parameters, strict: false }]
   const answer = await client.responses.stream({ model: 'any', input: 'Hi.', include, tools }).finalResponse()
   expect(answer.output.map(({ type }) => type)).toEqual(['message', 'function_call'])
-  const said = sampled(textOf(answer)?.logprobs)
-  expect(said.length).toBeGreaterThan(4)
-  expect(said.map(([token]) => token).join('')).toBe(text.slice(0, said.length))
+  const tokens = sampled(textOf(answer)?.logprobs)
+  expect(tokens.length).toBeGreaterThan(4)
+  expect(tokens.map(([token]) => token).join('')).toBe(text.slice(0, tokens.length))
 })
 
 test('what a server gives is given on: alternatives in its own dialect and in Responses', async () => {

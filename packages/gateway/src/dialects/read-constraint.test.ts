@@ -46,8 +46,8 @@ test.each<[object, object]>([
   [{ regex: '[0-9]+' }, { kind: 'regex', pattern: '[0-9]+' }],
   [{ choice: ['a', 'b'] }, { kind: 'choice', choices: ['a', 'b'] }],
   [{ grammar: 'root ::= "a"' }, { kind: 'grammar', grammar: 'root ::= "a"' }],
-])('structured_outputs %j', (given, form) => {
-  expect(decode(chatCompletions, { structured_outputs: given }).constraint).toEqual({ form, param: 'structured_outputs', strict: true })
+])('structured_outputs %j', (input, form) => {
+  expect(decode(chatCompletions, { structured_outputs: input }).constraint).toEqual({ form, param: 'structured_outputs', strict: true })
 })
 
 const deep = (levels: number): object => (levels === 0 ? {} : { items: deep(levels - 1) })
@@ -90,9 +90,9 @@ test('whatever stands in the field, a form is read or refused', () => {
   const leaf = fc.oneof(fc.constantFrom('text', 'json_object', 'json_schema', ''), fc.jsonValue())
   const value = fc.dictionary(fc.constantFrom(...names), fc.oneof(leaf, fc.dictionary(fc.constantFrom(...names), leaf)))
   fc.assert(
-    fc.property(value, fc.constantFrom('response_format', 'structured_outputs'), (given, field) => {
+    fc.property(value, fc.constantFrom('response_format', 'structured_outputs'), (input, field) => {
       try {
-        const { constraint } = decode(chatCompletions, { [field]: given })
+        const { constraint } = decode(chatCompletions, { [field]: input })
         if (constraint?.form.kind === 'json-schema') JSON.stringify(constraint.form.schema)
       } catch (error) {
         expect(error).toMatchObject({ code: 'GATEWAY_BAD_REQUEST' })

@@ -1,5 +1,5 @@
 import type { Constraint } from '@aworld-train/protocol'
-import type { AskedConstraint } from '../call.ts'
+import type { RequestedConstraint } from '../call.ts'
 import { badRequest } from '../failure.ts'
 import { nestedText } from './member-text.ts'
 import { checkDepth, type Fields, readArray, readObject, readString, wrongType } from './read-fields.ts'
@@ -38,7 +38,7 @@ export interface FormatPlace {
  * The form that a `{type: 'text' | 'json_object' | 'json_schema'}` asks for; `undefined` for text. Throws GATEWAY_BAD_REQUEST for
  * another type, and for a schema that is none.
  */
-export function readFormat(value: unknown, { json, path, inner }: FormatPlace): AskedConstraint | undefined {
+export function readFormat(value: unknown, { json, path, inner }: FormatPlace): RequestedConstraint | undefined {
   if (value === undefined || value === null) return undefined
   const param = path.join('.')
   const format = readObject(value, param)
@@ -75,22 +75,22 @@ const readers: Readonly<Record<string, (value: unknown, json: string) => Constra
 }
 
 /** The form in vLLM's `structured_outputs` (sampling_params.py of vLLM 0.32, StructuredOutputsParams), which holds one of them. */
-export function readStructuredOutputs(value: unknown, json: string): AskedConstraint | undefined {
+export function readStructuredOutputs(value: unknown, json: string): RequestedConstraint | undefined {
   if (value === undefined || value === null) return undefined
-  const given = readObject(value, outputs)
-  const known = Object.keys(readers)
+  const members = readObject(value, outputs)
+  const names = Object.keys(readers)
   const found: Constraint[] = []
-  for (const name in given) {
-    const asked = given[name]
-    if (asked === null || asked === undefined) continue
+  for (const name in members) {
+    const member = members[name]
+    if (member === null || member === undefined) continue
     const read = Object.hasOwn(readers, name) ? readers[name] : undefined
-    if (!read) throw badRequest(`"${outputs}.${name}" is not served; known are: ${known.join(', ')}.`, `${outputs}.${name}`)
-    const form = read(asked, json)
+    if (!read) throw badRequest(`"${outputs}.${name}" is not served; known are: ${names.join(', ')}.`, `${outputs}.${name}`)
+    const form = read(member, json)
     if (form) found.push(form)
   }
   const [form] = found
   if (!form || found.length > 1)
-    throw badRequest(`"${outputs}" asks for ${found.length} forms; ask for one of ${known.join(', ')}.`, outputs)
+    throw badRequest(`"${outputs}" asks for ${found.length} forms; ask for one of ${names.join(', ')}.`, outputs)
   return { form, param: outputs, strict: true }
 }
 

@@ -28,9 +28,9 @@ export function createEventReader(): EventReader {
     line = ''
   }
 
-  function read(given: string, last: boolean): string[] {
+  function read(chunk: string, last: boolean): string[] {
     const events: string[] = []
-    const text = heldReturn ? `\r${given}` : given
+    const text = heldReturn ? `\r${chunk}` : chunk
     // A CR at the end may be the first half of a CR LF.
     heldReturn = !last && text.endsWith('\r')
     const end = heldReturn ? text.length - 1 : text.length

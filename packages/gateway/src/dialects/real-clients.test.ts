@@ -34,13 +34,13 @@ async function serve(dialect: Dialect): Promise<Served> {
       tokenText: String,
       memory: createResponseMemory(),
     }
-    const said = completion as Completion
-    if (!call.stream) return response.writeHead(200, { 'content-type': 'application/json' }).end(dialect.encode(head, said))
+    const answer = completion as Completion
+    if (!call.stream) return response.writeHead(200, { 'content-type': 'application/json' }).end(dialect.encode(head, answer))
     const encoder = dialect.createStream(head)
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     response.write(dialect.streamComment + encoder.start())
-    for (const piece of toPieces(said, 4)) response.write(encoder.piece(piece))
-    response.end(encoder.end(said))
+    for (const piece of toPieces(answer, 4)) response.write(encoder.piece(piece))
+    response.end(encoder.end(answer))
     return undefined
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

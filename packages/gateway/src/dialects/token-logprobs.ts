@@ -1,4 +1,4 @@
-import type { AnswerHead, AskedLogprobs, StreamPiece } from '../call.ts'
+import type { AnswerHead, RequestedLogprobs, StreamPiece } from '../call.ts'
 import { badRequest } from '../failure.ts'
 import { shown } from './read-fields.ts'
 
@@ -13,9 +13,9 @@ export function readTopLogprobs(value: unknown): number {
 }
 
 /** Throws GATEWAY_BAD_REQUEST where more is asked for than the logprobs of the tokens that were sampled. */
-export function refuseAlternatives(asked: AskedLogprobs | null): void {
-  if (!asked || asked.top === 0) return
-  const message = `"top_logprobs" is ${asked.top}; this model's engine reports the logprobs of sampled tokens alone. Send 0, or leave it out.`
+export function refuseAlternatives(logprobs: RequestedLogprobs | null): void {
+  if (!logprobs || logprobs.top === 0) return
+  const message = `"top_logprobs" is ${logprobs.top}; this model's engine reports the logprobs of sampled tokens alone. Send 0, or leave it out.`
   throw badRequest(message, 'top_logprobs')
 }
 

@@ -3,22 +3,27 @@ import type { ToolChoice } from '../call.ts'
 import { badRequest } from '../failure.ts'
 
 /** What a request says of its choice, before it is compared with the tools. */
-export interface AskedChoice {
+export interface RequestedChoice {
   readonly kind: ToolChoice['kind']
   readonly name?: string | undefined
   readonly allowed?: readonly string[] | undefined
 }
 
 /** `asked` as a choice among `tools`. Throws GATEWAY_BAD_REQUEST for one that no tool can meet. */
-export function checkToolChoice(asked: AskedChoice, tools: readonly ToolDefinition[], parallel: boolean, path = 'tool_choice'): ToolChoice {
-  const { kind, name, allowed } = asked
-  const known = new Set(tools.map((tool) => tool.name))
+export function checkToolChoice(
+  choice: RequestedChoice,
+  tools: readonly ToolDefinition[],
+  parallel: boolean,
+  path = 'tool_choice',
+): ToolChoice {
+  const { kind, name, allowed } = choice
+  const toolNames = new Set(tools.map((tool) => tool.name))
   if ((kind === 'required' || kind === 'named') && tools.length === 0) {
     throw badRequest(`"${path}" asks for a call, but "tools" is empty; send the tools, or leave "${path}" out.`, path)
   }
-  for (const wanted of name === undefined ? (allowed ?? []) : [name]) {
-    if (!known.has(wanted)) {
-      throw badRequest(`"${path}" names "${wanted}", which "tools" does not hold; known are: ${[...known].join(', ')}.`, path)
+  for (const toolName of name === undefined ? (allowed ?? []) : [name]) {
+    if (!toolNames.has(toolName)) {
+      throw badRequest(`"${path}" names "${toolName}", which "tools" does not hold; known are: ${[...toolNames].join(', ')}.`, path)
     }
   }
   if (allowed === undefined) return name === undefined ? { kind, parallel } : { kind, name, parallel }

@@ -1,4 +1,4 @@
-import type { AskedSampling } from '../call.ts'
+import type { RequestedSampling } from '../call.ts'
 import { memberTexts } from './member-text.ts'
 import type { Fields } from './read-fields.ts'
 
@@ -43,7 +43,7 @@ export function unusedFields(body: Fields, json: string, used: ReadonlySet<strin
 }
 
 /** The sampling that a request asks for, in names that the dialects share. */
-export function askedSampling({ temperature, top_p: topP, top_k: topK, seed }: Fields): AskedSampling {
+export function requestedSampling({ temperature, top_p: topP, top_k: topK, seed }: Fields): RequestedSampling {
   return {
     ...(typeof temperature === 'number' && { temperature }),
     ...(typeof topP === 'number' && { topP }),

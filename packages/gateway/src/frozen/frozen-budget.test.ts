@@ -8,13 +8,13 @@ const messages = [{ role: 'user', content: 'Is 79 right?' }]
 
 /** A third party whose answers wait until they are let go; each uses 100 prompt and 10 completion tokens, as it says. */
 async function openJudge(limits: Partial<SessionRequest>, dialect: FrozenRoute['dialect'] = 'chat-completions') {
-  const held: (() => void)[] = []
-  const party = await startThirdParty((call, response) => void held.push(() => say(call, response, 'ok')))
+  const pending: (() => void)[] = []
+  const party = await startThirdParty((call, response) => void pending.push(() => say(call, response, 'ok')))
   const judge: FrozenRoute = { kind: 'frozen', baseUrl: party.url, dialect, model: 'large', price: { input: 10, output: 1000 } }
   const gateway = await createGateway({ models: { judge }, seed: 1 })
   const session = gateway.open(sessionRequest({ agents: [{ name: 'agent', trainable: false, model: 'judge' }], ...limits }))
   return {
-    held,
+    pending,
     session,
     ask: (more: object = {}) => post(session.endpoint('agent'), { messages, ...more }),
     async [Symbol.asyncDispose]() {
@@ -31,19 +31,19 @@ test('parallel calls do not pass maxCost: each holds the price of its prompt and
   // A call costs 0.011; one with max_tokens 20 holds a little more than 0.02.
   await using judge = await openJudge({ maxCost: 0.05 })
   const calls = Array.from({ length: 10 }, () => judge.ask({ max_tokens: 20 }))
-  const letThrough = async (asked: number) => {
-    await until(() => judge.held.length === asked)
+  const letThrough = async (count: number) => {
+    await until(() => judge.pending.length === count)
     await settled()
-    expect(judge.held).toHaveLength(asked)
+    expect(judge.pending).toHaveLength(count)
   }
   await letThrough(2)
-  for (const answer of judge.held) answer()
+  for (const answer of judge.pending) answer()
   await letThrough(3)
-  judge.held[2]!()
+  judge.pending[2]!()
   await letThrough(4)
-  judge.held[3]!()
+  judge.pending[3]!()
   await letThrough(5)
-  judge.held[4]!()
+  judge.pending[4]!()
   const statuses = (await Promise.all(calls)).map(({ status }) => status)
   expect(statuses.filter((status) => status === 200)).toHaveLength(5)
   expect(statuses.filter((status) => status === 400)).toHaveLength(5)
@@ -55,16 +55,16 @@ test('parallel calls do not pass maxCost: each holds the price of its prompt and
 test('parallel calls do not pass maxFrozenTokens; one without a limit of its own is reckoned with 4,096 tokens', async () => {
   await using judge = await openJudge({ maxFrozenTokens: 5_000 })
   const calls = [judge.ask(), judge.ask(), judge.ask({ max_completion_tokens: 500, n: 2 })]
-  await until(() => judge.held.length === 1)
+  await until(() => judge.pending.length === 1)
   await settled()
-  expect(judge.held).toHaveLength(1)
-  judge.held[0]!()
-  await until(() => judge.held.length === 2)
+  expect(judge.pending).toHaveLength(1)
+  judge.pending[0]!()
+  await until(() => judge.pending.length === 2)
   await settled()
-  expect(judge.held).toHaveLength(2)
-  judge.held[1]!()
-  await until(() => judge.held.length === 3)
-  judge.held[2]!()
+  expect(judge.pending).toHaveLength(2)
+  judge.pending[1]!()
+  await until(() => judge.pending.length === 3)
+  judge.pending[2]!()
   expect((await Promise.all(calls)).map(({ status }) => status)).toEqual([200, 200, 200])
   expect(judge.session.failure()).toBeNull()
 })
@@ -72,17 +72,17 @@ test('parallel calls do not pass maxFrozenTokens; one without a limit of its own
 test('a call that waits ends with its client, which pays nothing, and one that fails gives back what it held', async () => {
   await using judge = await openJudge({ maxCost: 0.02 })
   const first = judge.ask({ max_tokens: 20 })
-  await until(() => judge.held.length === 1)
+  await until(() => judge.pending.length === 1)
   const abort = new AbortController()
   const left = post(judge.session.endpoint('agent'), { messages }, { signal: abort.signal })
   await settled()
   abort.abort()
   await expect(left).rejects.toThrow()
-  judge.held[0]!()
+  judge.pending[0]!()
   expect((await first).status).toBe(200)
   const second = judge.ask({ max_tokens: 20 })
-  await until(() => judge.held.length === 2)
-  judge.held[1]!()
+  await until(() => judge.pending.length === 2)
+  judge.pending[1]!()
   expect((await second).status).toBe(200)
   expect((await judge.ask()).status).toBe(400)
   const [trajectory] = await judge.session.close()
@@ -117,17 +117,17 @@ test('what a stream had said is paid for where its client leaves in the middle',
 test('without a budget no call waits', async () => {
   await using judge = await openJudge({})
   const calls = Array.from({ length: 20 }, () => judge.ask())
-  await until(() => judge.held.length === 20)
-  for (const answer of judge.held) answer()
+  await until(() => judge.pending.length === 20)
+  for (const answer of judge.pending) answer()
   expect((await Promise.all(calls)).map(({ status }) => status)).toEqual(Array(20).fill(200))
 })
 
 test('fields that a third party had stand in the turn as they were written', async () => {
   await using judge = await openJudge({})
-  const asked = [judge.ask({ x_new: { b: [1.5] }, seed: 4 }), judge.ask()]
-  await until(() => judge.held.length === 2)
-  for (const answer of judge.held) answer()
-  await Promise.all(asked)
+  const calls = [judge.ask({ x_new: { b: [1.5] }, seed: 4 }), judge.ask()]
+  await until(() => judge.pending.length === 2)
+  for (const answer of judge.pending) answer()
+  await Promise.all(calls)
   const [trajectory] = await judge.session.close()
   expect(trajectory!.turns.map(({ unusedFields }) => unusedFields)).toEqual(
     expect.arrayContaining([{ x_new: '{"b":[1.5]}', seed: '4' }, undefined]),

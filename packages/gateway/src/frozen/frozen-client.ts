@@ -89,15 +89,23 @@ export async function openFrozenClient(
   model: FrozenModel,
   cassettes: (path: string, mode: 'record' | 'replay') => Promise<Cassette>,
 ): Promise<FrozenClient> {
-  const { name, dialect, baseUrl, headers: given = {}, retries = 2, timeoutMs = 600_000, maxInFlight = Number.POSITIVE_INFINITY } = model
+  const {
+    name,
+    dialect,
+    baseUrl,
+    headers: modelHeaders = {},
+    retries = 2,
+    timeoutMs = 600_000,
+    maxInFlight = Number.POSITIVE_INFINITY,
+  } = model
   const cassette = model.cassette ? await cassettes(model.cassette.path, model.cassette.mode) : null
   // A repetition needs no key, since it asks nobody.
   const key = cassette?.mode === 'replay' ? undefined : keyOf(model)
-  const redact = createRedact([key, ...secretsOf(given)])
+  const redact = createRedact([key, ...secretsOf(modelHeaders)])
   const url = new URL(baseUrl)
   const { path, headers } = frozenApis[dialect]
   const target = `${url.pathname.replace(/\/$/, '')}${path}${url.search}`
-  const allHeaders = { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...headers(key), ...given }
+  const allHeaders = { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...headers(key), ...modelHeaders }
   const pool = new Pool(url.origin, { headersTimeout: timeoutMs, bodyTimeout: timeoutMs, connections: 1024, pipelining: 1 })
   const slots = createSlots(maxInFlight)
 
@@ -208,13 +216,13 @@ export async function openFrozenClients(models: readonly FrozenModel[]): Promise
   const files = new Map<string, { readonly mode: 'record' | 'replay'; readonly cassette: Promise<Cassette> }>()
   const clients = new Map<string, FrozenClient>()
   const cassettes = (path: string, mode: 'record' | 'replay'): Promise<Cassette> => {
-    const known = files.get(path)
-    if (!known) {
+    const existing = files.get(path)
+    if (!existing) {
       const cassette = openCassette({ path, mode, repeats: 'in-order' })
       files.set(path, { mode, cassette })
       return cassette
     }
-    if (known.mode === mode) return known.cassette
+    if (existing.mode === mode) return existing.cassette
     throw new TrainError('CONFIG_INVALID', `The file ${path} is to be recorded and replayed at once; give each its own.`)
   }
   async function close(): Promise<void> {

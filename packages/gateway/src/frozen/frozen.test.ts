@@ -54,8 +54,8 @@ for (const spoken of dialects) {
         await using started = await open(route(party, { dialect: served }))
         const { status, text } = await started.ask(spoken, { model: 'whatever', stream, temperature: 0.25 })
         expect(status).toBe(200)
-        const said = stream ? [...text.matchAll(/"(?:content|delta|text)":"([^"]*)"/g)].map(([, piece]) => piece).join('') : text
-        expect(said).toContain('Yes: 79 ✓')
+        const answer = stream ? [...text.matchAll(/"(?:content|delta|text)":"([^"]*)"/g)].map(([, piece]) => piece).join('') : text
+        expect(answer).toContain('Yes: 79 ✓')
         const [call] = party.calls
         expect(call).toMatchObject({ path: `/v1${requests[served].path}`, body: { model: 'judge-large-2026' } })
         expect(call!.headers).toMatchObject(served === 'messages' ? { 'x-api-key': key } : { authorization: `Bearer ${key}` })
@@ -167,15 +167,15 @@ test('the key is in no answer, error, turn, log or metric, also where the third 
 
 test('a key in a header of the configuration is hidden too, and the query of the base URL is sent', async () => {
   const secret = 'azure-secret-1234'
-  let asked = ''
+  let request = ''
   await using party = await startThirdParty((call, response) => {
-    asked = `${call.path} ${call.headers['api-key']}`
+    request = `${call.path} ${call.headers['api-key']}`
     say({ ...call, path: call.path.split('?')[0]! }, response, `your key is ${secret}`)
   })
   const headers = { 'api-key': secret }
   await using started = await open({ ...route(party, { headers }), baseUrl: `${party.url}?api-version=2026-01-01` })
   const { text } = await started.ask('chat-completions')
-  expect(asked).toContain('/chat/completions?api-version=2026-01-01 azure-secret-1234')
+  expect(request).toContain('/chat/completions?api-version=2026-01-01 azure-secret-1234')
   expect(text).toContain('[redacted]')
   expect(text + JSON.stringify(await started.session.close())).not.toContain(secret)
 })
@@ -226,9 +226,9 @@ test('what is not reported is charged by its length: answers without usage, and 
     const { baseUrl } = started.session.endpoint('agent')
     const statuses: (number | string)[] = []
     for (let call = 0; call < 3; call++) {
-      const asked = fetch(`${baseUrl}/chat/completions`, { method: 'POST', body, ...(silent && { signal: AbortSignal.timeout(100) }) })
+      const answering = fetch(`${baseUrl}/chat/completions`, { method: 'POST', body, ...(silent && { signal: AbortSignal.timeout(100) }) })
       statuses.push(
-        await asked.then(
+        await answering.then(
           ({ status }) => status,
           () => 'gone',
         ),

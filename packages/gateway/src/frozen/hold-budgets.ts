@@ -11,8 +11,8 @@ const limits = ['max_tokens', 'max_completion_tokens', 'max_output_tokens']
 
 function mostOf(session: SessionState, { call, json }: FrozenRequest) {
   const body = json as Readonly<Record<string, unknown>>
-  const asked = limits.map((name) => body[name]).filter((value) => typeof value === 'number' && value > 0) as number[]
-  const each = call?.maxTokens ?? (asked.length > 0 ? Math.min(...asked) : Math.max(assumedTokens, session.longestFrozenAnswer))
+  const bodyLimits = limits.map((name) => body[name]).filter((value) => typeof value === 'number' && value > 0) as number[]
+  const each = call?.maxTokens ?? (bodyLimits.length > 0 ? Math.min(...bodyLimits) : Math.max(assumedTokens, session.longestFrozenAnswer))
   const answers = typeof body['n'] === 'number' && body['n'] > 1 ? body['n'] : 1
   return { ...estimatedUsage(call, []), completionTokens: each * answers }
 }

@@ -30,8 +30,8 @@ function translated({ options }: ServedCall, { name }: FrozenModel, call: ModelC
 }
 
 /** What is known of how the third party was asked to sample; it is not the trainer's to say. */
-function askedSampling(call: ModelCall | null, { maxTokens }: Sampling): Sampling {
-  const { temperature = 1, topP = 1, topK = 0, seed = 0 } = call?.asked ?? {}
+function requestedSampling(call: ModelCall | null, { maxTokens }: Sampling): Sampling {
+  const { temperature = 1, topP = 1, topK = 0, seed = 0 } = call?.requestedSampling ?? {}
   return { temperature, topP, topK, seed, stop: [...(call?.stop ?? [])], maxTokens: call?.maxTokens ?? maxTokens }
 }
 
@@ -71,7 +71,7 @@ function record({ options }: ServedCall, model: FrozenModel, { request, answer, 
     messagesDelta: request.call ? [...request.call.messages] : [{ role: 'user', content: request.body.toString('utf8') }],
     message,
     toolCalls: message.toolCalls ?? [],
-    sampling: askedSampling(request.call, session.request.sampling),
+    sampling: requestedSampling(request.call, session.request.sampling),
     usage,
     timing: { startedAt, endedAt: Date.now() },
     capture: { tokens: 'none', logprobs: 'raw' },

@@ -70,7 +70,7 @@ async function readCallBody(
 }
 
 /** A request on its way. */
-interface Asked {
+interface Exchange {
   readonly id: string
   readonly route: Route
   /** What it is answered in. */
@@ -79,7 +79,7 @@ interface Asked {
   readonly response: ServerResponse
 }
 
-async function serveSide(parts: GatewayParts, { session, agent }: Grant, { route: { path }, request, response }: Asked): Promise<void> {
+async function serveSide(parts: GatewayParts, { session, agent }: Grant, { route: { path }, request, response }: Exchange): Promise<void> {
   const { method = '' } = request
   const side = sideRequest(path)
   if (!side) {
@@ -105,8 +105,8 @@ async function serveSide(parts: GatewayParts, { session, agent }: Grant, { route
   sendText(response, 200, 'application/json', json)
 }
 
-async function serveAgent(parts: GatewayParts, { session, agent }: Grant, asked: Asked): Promise<void> {
-  const { id: requestId, dialect, request, response } = asked
+async function serveAgent(parts: GatewayParts, { session, agent }: Grant, exchange: Exchange): Promise<void> {
+  const { id: requestId, dialect, request, response } = exchange
   const { counters, observer } = parts
   checkRoom(session, counters)
   const body = await readCallBody(request, response, parts)
@@ -129,8 +129,8 @@ function findGrant({ capabilities, addresses }: HttpParts, route: Route): Grant 
   return byKey ?? addresses.find(address, key) ?? null
 }
 
-async function answer(parts: HttpParts, asked: Asked): Promise<void> {
-  const { route, dialect, request, response } = asked
+async function answer(parts: HttpParts, exchange: Exchange): Promise<void> {
+  const { route, dialect, request, response } = exchange
   const { kind, path } = route
   const grant = findGrant(parts, route)
   const isAgent = kind === 'agent' || kind === 'address'
@@ -144,8 +144,8 @@ async function answer(parts: HttpParts, asked: Asked): Promise<void> {
     await sendState(kind, parts.state, response)
   } else if (grant && dialects.has(path)) {
     checkMethod(path, request.method, ['POST'])
-    await serveAgent(parts.gateway, grant, asked)
-  } else if (grant) await serveSide(parts.gateway, grant, asked)
+    await serveAgent(parts.gateway, grant, exchange)
+  } else if (grant) await serveSide(parts.gateway, grant, exchange)
 }
 
 /** Answers HTTP requests; errors have the shape of the dialect that is asked, and every answer the id of its request. */

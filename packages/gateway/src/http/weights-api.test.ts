@@ -16,9 +16,9 @@ const failure = async (answer: Response) => {
 }
 
 test('a trainer updates the weights of a model by its name', async () => {
-  const asked: WeightPublication[] = []
+  const publications: WeightPublication[] = []
   const publish: PublishWeights = async (publication) => {
-    asked.push(publication)
+    publications.push(publication)
     const { version, policy = null } = publication
     const error = new TrainError('POLICY_UNAVAILABLE', 'no room').toRecord()
     return { version, policy, durationMs: 1.5, replicas: [{ server: 'http://gpu-1', difference: null, error }] }
@@ -34,7 +34,7 @@ test('a trainer updates the weights of a model by its name', async () => {
     replicas: [{ error: { code: 'POLICY_UNAVAILABLE', message: 'no room' } }],
   })
   expect((await ask(url, 'a%2Fb%20c', { version: 4 })).status).toBe(200)
-  expect(asked).toEqual([body, { version: 4 }])
+  expect(publications).toEqual([body, { version: 4 }])
 })
 
 test('only the admin token does it, and only for models that can', async () => {

@@ -24,7 +24,7 @@ export function endOfString(text: string, start: number): number {
  * The members of the object in `text`, without reading their values. Text that is no JSON object yields what looks like members,
  * or nothing; it never throws. `text` may be bytes read as Latin-1: positions are those of the bytes then.
  */
-export function scanMembers(text: string, wanted: (name: string) => boolean): MemberSpan[] {
+export function scanMembers(text: string, isWanted: (name: string) => boolean): MemberSpan[] {
   const found: MemberSpan[] = []
   let depth = 0
   let name: string | null = null
@@ -42,7 +42,7 @@ export function scanMembers(text: string, wanted: (name: string) => boolean): Me
       start = index + 1
     } else if ((code === 0x2c && depth === 1) || code === 0x7d || code === 0x5d) {
       if (depth === 1 && start >= 0) {
-        if (name !== null && wanted(name)) found.push({ name, start, end: index })
+        if (name !== null && isWanted(name)) found.push({ name, start, end: index })
         name = null
         start = -1
       }

@@ -73,11 +73,11 @@ function unknownModel(message: string): TrainError {
 /** Throws CONFIG_INVALID where there is no model, or a default or an alias that names none. */
 export function createModelTable({ models, defaultModel, aliases = {} }: ModelTableOptions): ModelTable {
   const byName = new Map(Object.entries(models).map(([name, route]) => [name, toModel(name, route)]))
-  const known = () => Array.from(byName.keys(), (name) => `"${name}"`).join(', ')
+  const modelNames = () => Array.from(byName.keys(), (name) => `"${name}"`).join(', ')
   const require = (name: string, what: string): Model => {
     const model = byName.get(name)
     if (!model)
-      throw new TrainError('CONFIG_INVALID', `${what} is "${name}", which is no model of this gateway; its models are ${known()}.`)
+      throw new TrainError('CONFIG_INVALID', `${what} is "${name}", which is no model of this gateway; its models are ${modelNames()}.`)
     return model
   }
   const first = byName.values().next().value
@@ -93,13 +93,13 @@ export function createModelTable({ models, defaultModel, aliases = {} }: ModelTa
     const model = named(name) ?? wildcard
     if (model) return model
     const remedy = `${didYouMean(name, byName.keys())} Ask for one of them, or map the name in "aliases" ("*" for any name).`
-    throw unknownModel(`There is no model "${name}" here; the models are ${known()}.${remedy}`)
+    throw unknownModel(`There is no model "${name}" here; the models are ${modelNames()}.${remedy}`)
   }
 
   const listed = (name: string): Model => {
     const model = named(name)
     if (model) return model
-    throw unknownModel(`There is no model "${name}" here; the models are ${known()}.${didYouMean(name, byName.keys())}`)
+    throw unknownModel(`There is no model "${name}" here; the models are ${modelNames()}.${didYouMean(name, byName.keys())}`)
   }
 
   // "*" is for names that agents bring along; a name that the session gives is meant.
@@ -107,7 +107,7 @@ export function createModelTable({ models, defaultModel, aliases = {} }: ModelTa
     const model = named(name)
     if (model) return model
     const remedy = `${didYouMean(name, byName.keys())} Correct its name, or add it to the gateway's models.`
-    throw unknownModel(`Agent "${agent}" is declared with model "${name}", which is none of ${known()}.${remedy}`)
+    throw unknownModel(`Agent "${agent}" is declared with model "${name}", which is none of ${modelNames()}.${remedy}`)
   }
 
   return {

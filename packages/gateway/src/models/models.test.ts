@@ -68,9 +68,9 @@ test('a request is served by the model that it names, else by the default', asyn
   await using started = await start({ aliases: { 'gpt-4o': 'adapter' } })
   const { ask, endpoint, session } = started.open()
   expect(endpoint.model).toBe('base')
-  const said: (string | undefined)[] = []
-  for (const name of ['base', 'adapter', 'gpt-4o', 'remote', 'judge', undefined, null, '']) said.push((await ask(name)).content)
-  expect(said).toEqual(['base', 'lora-1', 'lora-1', 'served', 'judged', 'base', 'base', 'base'])
+  const answers: (string | undefined)[] = []
+  for (const name of ['base', 'adapter', 'gpt-4o', 'remote', 'judge', undefined, null, '']) answers.push((await ask(name)).content)
+  expect(answers).toEqual(['base', 'lora-1', 'lora-1', 'served', 'judged', 'base', 'base', 'base'])
   expect(started.requests.map(({ policy }) => policy)).toEqual([undefined, 'lora-1', 'lora-1', undefined, undefined, undefined])
   const [trajectory] = await session.close()
   expect(trajectory).toMatchObject({ policy: 'local', trainable: true })

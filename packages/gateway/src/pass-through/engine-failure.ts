@@ -27,18 +27,18 @@ export function errorText(text: string): string {
 
 /** An error answer of engine `name` as an error of the catalogue. */
 export function engineFailure(name: string, { status, text, retryAfter }: ErrorAnswer): TrainError {
-  const said = errorText(text)
-  if (status < 500 && overflow.test(said)) {
-    const message = `The conversation does not fit the context of engine "${name}": ${said}`
+  const engineMessage = errorText(text)
+  if (status < 500 && overflow.test(engineMessage)) {
+    const message = `The conversation does not fit the context of engine "${name}": ${engineMessage}`
     return new TrainError('POLICY_CONTEXT_OVERFLOW', message, { details: { stopReason: 'context-overflow', param: 'messages' } })
   }
   if (status === 429) {
     const seconds = Number(retryAfter ?? Number.NaN)
     const details = Number.isFinite(seconds) ? { retryAfterSeconds: seconds } : {}
-    return new TrainError('POLICY_RATE_LIMITED', `Engine "${name}" refused the call for load: ${said}`, { details })
+    return new TrainError('POLICY_RATE_LIMITED', `Engine "${name}" refused the call for load: ${engineMessage}`, { details })
   }
   if (status >= 400 && status < 500 && status !== 401 && status !== 403 && status !== 404) {
-    return badRequest(`Engine "${name}" refused the request: ${said}`, null, status)
+    return badRequest(`Engine "${name}" refused the request: ${engineMessage}`, null, status)
   }
-  return new TrainError('POLICY_UNAVAILABLE', `Engine "${name}" answered ${status}: ${said}`)
+  return new TrainError('POLICY_UNAVAILABLE', `Engine "${name}" answered ${status}: ${engineMessage}`)
 }

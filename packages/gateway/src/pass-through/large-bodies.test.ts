@@ -23,7 +23,7 @@ test('requests whose memory is used again and again are recorded as each of them
     }),
   )
   const [{ turns }] = (await session.close()) as [Trajectory]
-  const asked = turns.map(({ messagesDelta }) => messagesDelta[0]!.content)
-  expect(asked.toSorted()).toEqual(lanes.flatMap((lane) => Array.from({ length: calls }, (_, call) => textOf(lane, call))).toSorted())
-  expect(turns.map(({ message }) => message.content)).toEqual(asked.map((content) => `${content!.length}.`))
+  const questions = turns.map(({ messagesDelta }) => messagesDelta[0]!.content)
+  expect(questions.toSorted()).toEqual(lanes.flatMap((lane) => Array.from({ length: calls }, (_, call) => textOf(lane, call))).toSorted())
+  expect(turns.map(({ message }) => message.content)).toEqual(questions.map((content) => `${content!.length}.`))
 }, 20_000)

@@ -26,12 +26,12 @@ function checkLengths({ completionTokenIds, rolloutLogprobs }: ReportedCompletio
 }
 
 /** Reads one answer and finds its place among the turns of its record, to which it is added. Throws what the reader throws, and for a request that is no JSON. */
-export function readTurn(given: AnswerToRead, readAnswer: ReadAnswer, prefixes: TokenPrefixes): ReadTurn {
-  const { call, contentType, answer, broken } = given
+export function readTurn(input: AnswerToRead, readAnswer: ReadAnswer, prefixes: TokenPrefixes): ReadTurn {
+  const { call, contentType, answer, broken } = input
   const completion = readAnswer(answer, isStream(contentType), contentType, broken)
   checkLengths(completion)
   const { promptTokenIds, completionTokenIds, rolloutLogprobs, message, finishReason, usage, weightVersions = [] } = completion
-  const { buffer, byteOffset, length } = given.request
+  const { buffer, byteOffset, length } = input.request
   const json = Buffer.from(buffer, byteOffset, length).toString('utf8')
   const request = JSON.parse(json) as Fields
   const messages = (request['messages'] ?? []) as readonly unknown[]

@@ -10,13 +10,13 @@ test('every call of a tree has its own ids, also when later ones have been added
     fc.property(fc.array(call, { maxLength: 20 }), (calls) => {
       const tokens = createRecordTokens()
       const expected: { prompt: number[]; completion: number[] }[] = []
-      const given = calls.map(({ parent: any, isLast, suffix, completion }, index) => {
+      const records = calls.map(({ parent: any, isLast, suffix, completion }, index) => {
         const parent = isLast ? index - 1 : any
-        const known = expected[parent]
-        expected.push({ prompt: [...(known ? [...known.prompt, ...known.completion] : []), ...suffix], completion })
-        return tokens.add(index, known ? parent : null, Int32Array.from(suffix), Int32Array.from(completion))
+        const previous = expected[parent]
+        expected.push({ prompt: [...(previous ? [...previous.prompt, ...previous.completion] : []), ...suffix], completion })
+        return tokens.add(index, previous ? parent : null, Int32Array.from(suffix), Int32Array.from(completion))
       })
-      expect(given.map((each) => [[...each.promptTokenIds], [...each.completionTokenIds]])).toEqual(
+      expect(records.map((each) => [[...each.promptTokenIds], [...each.completionTokenIds]])).toEqual(
         expected.map(({ prompt, completion }) => [prompt, completion]),
       )
     }),

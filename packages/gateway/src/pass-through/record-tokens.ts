@@ -5,7 +5,7 @@ interface Chain {
 }
 
 /** A call's prompt and completion are the first `end` ids of the chain. */
-interface Known {
+interface ChainEnd {
   readonly chain: Chain
   readonly end: number
 }
@@ -25,10 +25,10 @@ export interface RecordTokens {
 }
 
 export function createRecordTokens(): RecordTokens {
-  const calls = new Map<number, Known>()
+  const calls = new Map<number, ChainEnd>()
 
   /** A chain that ends behind `parent` and has room for `more` ids. */
-  function extend(parent: Known | undefined, more: number): Chain {
+  function extend(parent: ChainEnd | undefined, more: number): Chain {
     const length = parent?.end ?? 0
     if (parent?.chain.length === length) {
       const { chain } = parent

@@ -24,11 +24,11 @@ function prefixesOf(record: number): TokenPrefixes {
   return prefixes
 }
 
-async function read(given: AnswerToRead): Promise<AnswerReply> {
-  const { call, record, reader } = given
+async function read(input: AnswerToRead): Promise<AnswerReply> {
+  const { call, record, reader } = input
   try {
     const readAnswer = readers.get(reader) ?? (await loadReader(reader))
-    return { call, turn: readTurn(given, readAnswer, prefixesOf(record)) }
+    return { call, turn: readTurn(input, readAnswer, prefixesOf(record)) }
   } catch (cause) {
     // Nothing goes on from an answer that is no turn, and its record from whole prompts.
     records.delete(record)

@@ -27,15 +27,15 @@ function brokenBy(cause: unknown): FinishReason {
 async function holdTokens({ options, active }: ServedCall, { maxTokens = Number.POSITIVE_INFINITY }: PeekedFields): Promise<number> {
   const { tokenBudget, request } = options.session
   const most = Math.min(request.sampling.maxTokens, maxTokens)
-  const held = tokenBudget.tryHold(most)
-  if (held !== null) return held
+  const room = tokenBudget.tryHold(most)
+  if (room !== null) return room
   // What earlier calls sampled is known when their answers have been read.
   options.parts.recorder.flush()
   return await tokenBudget.hold(most, active.signal)
 }
 
 /** Waits for a place, and takes a turn of the budget, in which `held` tokens may be sampled. */
-async function admit({ options, active }: ServedCall, fields: PeekedFields, held: number): Promise<Sampling> {
+async function admit({ options, active }: ServedCall, fields: PeekedFields, budgetRoom: number): Promise<Sampling> {
   const { parts, session } = options
   await parts.gate.enter(active.signal)
   try {
@@ -53,7 +53,7 @@ async function admit({ options, active }: ServedCall, fields: PeekedFields, held
     maxTokens: fields.maxTokens ?? null,
     stop: [],
     contextRoom: Number.POSITIVE_INFINITY,
-    budgetRoom: held,
+    budgetRoom,
   })
 }
 
@@ -109,9 +109,9 @@ async function askEngine(served: ServedCall, model: ChatModelRoute, call: Engine
   active.keepAwake.begin(() => {
     if (sink.isBetweenEvents()) sendNothing(dialect, response, progress.stream)
   })
-  const held = await holdTokens(served, fields)
+  const budgetRoom = await holdTokens(served, fields)
   try {
-    const sampling = await admit(served, fields, held)
+    const sampling = await admit(served, fields, budgetRoom)
     const frame = { model, call, sampling, began: { at: Date.now(), version: engine.weightVersion() } }
     let outcome: ChatCallOutcome
     try {
@@ -136,7 +136,7 @@ async function askEngine(served: ServedCall, model: ChatModelRoute, call: Engine
     }
     if (loss) throw new CallAborted(loss)
   } finally {
-    session.tokenBudget.release(held)
+    session.tokenBudget.release(budgetRoom)
   }
   if (!(await active.sent())) throw new CallAborted('client-closed')
   if (progress.turn) settleDelivery(options, progress.turn, true)

@@ -10,17 +10,17 @@ test('the longest known conversation that begins the prompt is found, the latest
   fc.assert(
     fc.property(fc.array(call, { maxLength: 12 }), (calls) => {
       const prefixes = createTokenPrefixes()
-      const known: Int32Array[] = []
+      const conversations: Int32Array[] = []
       let last = new Int32Array(0)
-      for (const [index, { prompt: given, sampled, goesOn }] of calls.entries()) {
-        const prompt = goesOn ? Int32Array.from([...last, ...given]) : given
+      for (const [index, { prompt: promptIds, sampled, goesOn }] of calls.entries()) {
+        const prompt = goesOn ? Int32Array.from([...last, ...promptIds]) : promptIds
         let best: { call: number; length: number } | null = null
-        for (const [call, whole] of known.entries()) {
+        for (const [call, whole] of conversations.entries()) {
           if (whole.length > 0 && begins(prompt, whole) && whole.length >= (best?.length ?? 0)) best = { call, length: whole.length }
         }
         const parent = prefixes.place({ call: index, promptTokenIds: prompt, completionTokenIds: sampled, messages: index })
         expect(parent && { call: parent.call, length: parent.length }).toEqual(best)
-        known.push(Int32Array.from([...prompt, ...sampled]))
+        conversations.push(Int32Array.from([...prompt, ...sampled]))
         last = prompt
       }
     }),

@@ -1,5 +1,5 @@
 /** A call whose prompt and completion are `length` ids with this hash. */
-interface Known {
+interface HashedCall {
   readonly call: number
   readonly length: number
   readonly first: number
@@ -24,7 +24,7 @@ export interface PlacedCall {
 }
 
 /** An earlier call, its messages, and how many ids its prompt and completion are. */
-export type Parent = Pick<Known, 'call' | 'messages' | 'length'>
+export type Parent = Pick<HashedCall, 'call' | 'messages' | 'length'>
 
 /** Finds which earlier call a prompt goes on from, by its ids. */
 export interface TokenPrefixes {
@@ -38,22 +38,22 @@ const start = 0x811c9dc5 | 0
 
 export function createTokenPrefixes(): TokenPrefixes {
   /** By length, shortest first. */
-  const calls: Known[] = []
+  const calls: HashedCall[] = []
   return {
     place({ call, promptTokenIds, completionTokenIds, messages }) {
       let [first, second, length, passed] = [start, 0, 0, 0]
-      let parent: Known | null = null
+      let parent: HashedCall | null = null
       const take = (ids: Int32Array) => {
         for (const id of ids) {
           first = next(first, id)
           second = nextOther(second, id)
           length++
-          for (let known = calls[passed]; known && known.length <= length; known = calls[++passed])
-            if (known.length === length && known.first === first && known.second === second) parent = known
+          for (let candidate = calls[passed]; candidate && candidate.length <= length; candidate = calls[++passed])
+            if (candidate.length === length && candidate.first === first && candidate.second === second) parent = candidate
         }
       }
       take(promptTokenIds)
-      const found = parent as Known | null
+      const found = parent as HashedCall | null
       take(completionTokenIds)
       let place = calls.length
       while (place > 0 && calls[place - 1]!.length > length) place--

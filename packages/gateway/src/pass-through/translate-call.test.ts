@@ -85,12 +85,12 @@ test('calls and their results keep their ids on the way', async () => {
   const client = anthropic(session.endpoint('agent')).messages
   const tools: Anthropic.Tool[] = [{ name: 'lookup', input_schema: { type: 'object', properties: { name: { type: 'string' } } } }]
   const body = { model: 'policy', max_tokens: 64, tools }
-  const asked = [question]
-  const { content, stop_reason: reason } = await client.create({ ...body, messages: asked })
+  const questions = [question]
+  const { content, stop_reason: reason } = await client.create({ ...body, messages: questions })
   expect(content).toEqual([expect.objectContaining({ type: 'tool_use', id: 'call_theirs', name: 'lookup', input: { name: 'gold' } })])
   expect(reason).toBe('tool_use')
   const result = { type: 'tool_result' as const, tool_use_id: 'call_theirs', content: '79' }
-  await client.create({ ...body, messages: [...asked, { role: 'assistant', content }, { role: 'user', content: [result] }] })
+  await client.create({ ...body, messages: [...questions, { role: 'assistant', content }, { role: 'user', content: [result] }] })
   const { messages, tools: sent } = started.server.calls[1]!.body
   expect(messages.slice(1)).toMatchObject([
     { role: 'assistant', tool_calls: [{ id: 'call_theirs', function: { name: 'lookup' } }] },

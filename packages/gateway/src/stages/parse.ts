@@ -27,8 +27,8 @@ export interface CompletionReader {
 
 /** The string of `stop` that stands first in `text`. */
 function firstStop(text: string, stop: readonly string[]): string | undefined {
-  const found = stop.map((wanted) => ({ wanted, at: text.indexOf(wanted) })).filter(({ at }) => at >= 0)
-  return found.sort((left, right) => left.at - right.at)[0]?.wanted
+  const found = stop.map((stopText) => ({ stopText, at: text.indexOf(stopText) })).filter(({ at }) => at >= 0)
+  return found.sort((left, right) => left.at - right.at)[0]?.stopText
 }
 
 export function createCompletionReader({ chat, call, prepared, stop, mintToolCallId }: ParseOptions): CompletionReader {

@@ -5,10 +5,10 @@ import { add } from '../counters.ts'
 import type { TokenModel } from '../models/model-table.ts'
 import { responseRoom } from '../response-room.ts'
 import type { GatewayParts } from '../served-call.ts'
-import { type HeldRecord, markDelivered, type SessionState } from '../session-state.ts'
+import { type AgentRecord, markDelivered, type SessionState } from '../session-state.ts'
 
 export interface PrepareOptions {
-  readonly held: HeldRecord
+  readonly agentRecord: AgentRecord
   readonly call: ModelCall
   readonly model: TokenModel
   readonly parts: Pick<GatewayParts, 'counters' | 'history' | 'encoder'>
@@ -20,7 +20,7 @@ export interface PrepareOptions {
 
 /** Match and render: the prompt of a call, as the continuation of a recorded turn or as a branch. Rejects with POLICY_CONTEXT_OVERFLOW. */
 export async function prepare({
-  held,
+  agentRecord,
   call,
   model: { engine, chat },
   parts,
@@ -28,7 +28,7 @@ export async function prepare({
   run,
   signal,
 }: PrepareOptions): Promise<PreparedPrompt> {
-  const { turns, conversation, agent } = held
+  const { turns, conversation, agent } = agentRecord
   const { request: limits } = session
   const { messages, tools, toolsJson } = call
   const isAbandoned = (turn: number) => turns[turn]?.delivered === 'abandoned'

@@ -2,12 +2,12 @@ import type { ParsedCompletion, PreparedPrompt } from '@aworld-train/chat'
 import type { Constraint, Sampling, Turn } from '@aworld-train/protocol'
 import type { ModelCall } from '../call.ts'
 import type { TokenModel } from '../models/model-table.ts'
-import { type HeldRecord, turnModel } from '../session-state.ts'
+import { type AgentRecord, turnModel } from '../session-state.ts'
 import type { Generation } from './generate.ts'
 import { recordedFields } from './recorded-fields.ts'
 
 export interface RecordOptions {
-  readonly held: HeldRecord
+  readonly agentRecord: AgentRecord
   readonly model: TokenModel
   readonly call: ModelCall
   readonly attempt: number
@@ -24,8 +24,8 @@ export interface RecordOptions {
 
 /** Adds a turn to its agent's record and to the conversation that later prompts continue. */
 export function record(options: RecordOptions): Turn {
-  const { held, model, call, attempt, prepared, generation, parsed, sampling, constraint, abandoned } = options
-  const { agent, turns, conversation } = held
+  const { agentRecord, model, call, attempt, prepared, generation, parsed, sampling, constraint, abandoned } = options
+  const { agent, turns, conversation } = agentRecord
   const { tokenIds, logprobs, weightVersions, mixedVersions, finishReason, cachedTokens, startedAt, endedAt } = generation
   const { message, promptCallIds } = parsed
   const turn: Turn = {

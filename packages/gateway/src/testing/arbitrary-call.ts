@@ -53,9 +53,9 @@ function toHistory(system: string | null, rounds: readonly Round[], last: string
   const messages: Message[] = system === null ? [] : [{ role: 'system', content: system }]
   let minted = 0
   for (const { user, answers, results } of rounds) {
-    for (const [index, { content, reasoning, calls: wanted }] of answers.entries()) {
+    for (const [index, { content, reasoning, calls: callShapes }] of answers.entries()) {
       if (index === 0 || messages.at(-1)?.role === 'assistant') messages.push({ role: 'user', content: user })
-      const toolCalls = (wanted ?? []).map((call) => ({ id: `call_${minted++}`, ...call }))
+      const toolCalls = (callShapes ?? []).map((call) => ({ id: `call_${minted++}`, ...call }))
       messages.push(toMessage(content ?? (toolCalls.length > 0 ? null : 'ok'), reasoning, toolCalls))
       for (const [at, { id }] of toolCalls.entries()) messages.push({ role: 'tool', toolCallId: id, content: results[at] ?? '' })
     }
@@ -68,28 +68,28 @@ export const histories: fc.Arbitrary<Message[]> = fc
   .tuple(fc.option(words), fc.array(round, { maxLength: 3 }), text)
   .map(([system, rounds, last]) => toHistory(system, rounds, last))
 
-function choiceAmong(given: readonly ToolDefinition[]): fc.Arbitrary<ToolChoice> {
+function choiceAmong(definitions: readonly ToolDefinition[]): fc.Arbitrary<ToolChoice> {
   const parallel = fc.boolean()
   const plain = fc.record({ kind: fc.constantFrom('auto' as const, 'none' as const), parallel })
-  if (given.length === 0) return plain
-  const named = fc.record({ kind: fc.constant('named' as const), name: fc.constantFrom(...given.map(({ name }) => name)), parallel })
+  if (definitions.length === 0) return plain
+  const named = fc.record({ kind: fc.constant('named' as const), name: fc.constantFrom(...definitions.map(({ name }) => name)), parallel })
   return fc.oneof(plain, fc.record({ kind: fc.constant('required' as const), parallel }), named)
 }
 
 /** Calls in the neutral form, without what only one dialect has. */
-export const modelCalls: fc.Arbitrary<ModelCall> = tools.chain((given) =>
+export const modelCalls: fc.Arbitrary<ModelCall> = tools.chain((definitions) =>
   fc.record({
     model: fc.constantFrom('policy', 'another/model'),
     messages: histories,
-    tools: fc.constant(given),
+    tools: fc.constant(definitions),
     toolsJson: fc.constant(undefined),
     customTools: fc.constant<ReadonlySet<string>>(new Set()),
-    toolChoice: choiceAmong(given),
+    toolChoice: choiceAmong(definitions),
     stream: fc.boolean(),
     maxTokens: fc.integer({ min: 1, max: 4096 }),
     stop: fc.constant<readonly string[]>([]),
     oddities: fc.constant([]),
-    asked: fc.constantFrom({}, { temperature: 0.5 }, { temperature: 0, topP: 0.9 }),
+    requestedSampling: fc.constantFrom({}, { temperature: 0.5 }, { temperature: 0, topP: 0.9 }),
     ignored: fc.constant([]),
     unusedFields: fc.constant({}),
     wants: fc.constant({ logprobs: null, tokenIds: false, streamUsage: false }),
@@ -106,8 +106,8 @@ export const completions: fc.Arbitrary<Completion> = fc
     prompt: fc.nat(500),
     tokenIds: fc.array(fc.integer({ min: 0, max: 255 }), { maxLength: 12 }),
   })
-  .map(({ content, reasoning, calls: wanted, cut, prompt, tokenIds }) => {
-    const toolCalls = (cut ? [] : (wanted ?? [])).map((call, index) => ({ id: `call_new_${index}`, ...call }))
+  .map(({ content, reasoning, calls: callShapes, cut, prompt, tokenIds }) => {
+    const toolCalls = (cut ? [] : (callShapes ?? [])).map((call, index) => ({ id: `call_new_${index}`, ...call }))
     const unified = cut ? 'length' : toolCalls.length > 0 ? 'tool-calls' : 'stop'
     return {
       message: toMessage(content, reasoning, toolCalls),

@@ -103,13 +103,13 @@ function end(response: ServerResponse, type: string, text: string): void {
   response.writeHead(200, { 'content-type': type }).end(text)
 }
 
-async function answer(said: ServerSay, { body }: SeenCall, response: ServerResponse): Promise<void> {
-  if (said === 'nothing') return void response.destroy()
-  if (typeof said === 'object' && 'status' in said) {
-    return void response.writeHead(said.status, { 'content-type': 'application/json', ...said.headers }).end(said.body)
+async function answer(reply: ServerSay, { body }: SeenCall, response: ServerResponse): Promise<void> {
+  if (reply === 'nothing') return void response.destroy()
+  if (typeof reply === 'object' && 'status' in reply) {
+    return void response.writeHead(reply.status, { 'content-type': 'application/json', ...reply.headers }).end(reply.body)
   }
-  if (typeof said === 'object' && 'raw' in said) return end(response, said.type ?? 'application/json', said.raw)
-  const { text, choice, halfWay } = typeof said === 'string' ? { text: said, choice: undefined, halfWay: undefined } : said
+  if (typeof reply === 'object' && 'raw' in reply) return end(response, reply.type ?? 'application/json', reply.raw)
+  const { text, choice, halfWay } = typeof reply === 'string' ? { text: reply, choice: undefined, halfWay: undefined } : reply
   const prompt = promptOf(body.messages)
   const top = Number(body['top_logprobs'] ?? 0)
   if (body.stream !== true) return end(response, 'application/json', answerJson(prompt, text, top, choice))

@@ -138,8 +138,8 @@ export function describeDialect({ dialect, client, refused, unreadable, failureS
             call.tools.map(({ name, description }) => [name, description]),
           )
           expect(read.tools.map(({ parameters }) => parameters)).toEqual(call.tools.map(({ parameters }) => parameters))
-          const { model, stream, maxTokens, asked, oddities } = call
-          expect(read).toMatchObject({ model, stream, maxTokens, asked, oddities })
+          const { model, stream, maxTokens, requestedSampling, oddities } = call
+          expect(read).toMatchObject({ model, stream, maxTokens, requestedSampling, oddities })
         }),
         { numRuns: 50 },
       )
@@ -202,13 +202,13 @@ export function describeDialect({ dialect, client, refused, unreadable, failureS
     test('what was broken off or held back is never told as if it were complete', () => {
       const [whole] = fc.sample(completions, { numRuns: 1, seed: 5 })
       const complete = { ...whole!, message: { role: 'assistant' as const, content: 'Half' } }
-      const told = (unified: FinishReason['unified'], raw: string) => {
+      const finishFields = (unified: FinishReason['unified'], raw: string) => {
         const completion = { ...complete, finishReason: { unified, raw } }
         return client.readAnswer(dialect.encode(headOf(simple), completion)).completion.finishReason
       }
-      const stopped = told('stop', 'stop')
-      for (const unified of ['length', 'aborted', 'error'] as const) expect(told(unified, 'abort').unified).toBe('length')
-      expect(told('stop', 'content_filter').raw).not.toBe(stopped.raw)
+      const stopped = finishFields('stop', 'stop')
+      for (const unified of ['length', 'aborted', 'error'] as const) expect(finishFields(unified, 'abort').unified).toBe('length')
+      expect(finishFields('stop', 'content_filter').raw).not.toBe(stopped.raw)
     })
 
     test('an answer gives ids on request', () => {

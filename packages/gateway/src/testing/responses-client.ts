@@ -19,7 +19,7 @@ const toChoice = ({ kind, name }: ToolChoice) => (kind === 'named' ? { type: 'fu
 
 /** A client of Responses that sends its whole history. */
 export const responsesClient: DialectClient = {
-  writeCall: ({ model, messages, tools, toolChoice, stream, maxTokens, asked }: ModelCall) => ({
+  writeCall: ({ model, messages, tools, toolChoice, stream, maxTokens, requestedSampling }: ModelCall) => ({
     model,
     input: messages.flatMap(toItems),
     tools: tools.map(toTool),
@@ -27,8 +27,8 @@ export const responsesClient: DialectClient = {
     parallel_tool_calls: toolChoice.parallel,
     stream,
     max_output_tokens: maxTokens,
-    temperature: asked.temperature ?? null,
-    top_p: asked.topP ?? null,
+    temperature: requestedSampling.temperature ?? null,
+    top_p: requestedSampling.topP ?? null,
   }),
   nextBody: (body, answer, user) => ({
     ...body,

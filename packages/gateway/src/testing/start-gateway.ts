@@ -38,13 +38,13 @@ export interface Started extends AsyncDisposable {
 }
 
 /** A gateway on a real port before a scripted engine, with a real tokenizer and template; disposes of all of it. */
-export async function startGateway(given: StartOptions): Promise<Started> {
-  const { say, contextLength, maxPromptBytes, health, constraints, template = chatMlTemplate, history, seed = 1, ...options } = given
+export async function startGateway(startOptions: StartOptions): Promise<Started> {
+  const { say, contextLength, maxPromptBytes, health, constraints, template = chatMlTemplate, history, seed = 1, ...options } = startOptions
   const directory = await mkdtemp(join(tmpdir(), 'gateway-test-'))
   const model = await writeTinyModel({ directory, template, ...(contextLength !== undefined && { contextLength }) })
   const chat = await loadChatModel({ directory, stopTokenIds: model.stopTokenIds, history })
-  const toCompletion = (said: Say): ScriptedCompletion => {
-    const { text, stop = true, ...rest } = typeof said === 'string' ? { text: said } : said
+  const toCompletion = (reply: Say): ScriptedCompletion => {
+    const { text, stop = true, ...rest } = typeof reply === 'string' ? { text: reply } : reply
     return { tokenIds: [...chat.encode(text), ...(stop ? model.stopTokenIds : [])], ...rest }
   }
   const engine = scriptedEngine({

@@ -48,9 +48,9 @@ export async function startThirdParty(
   }
 }
 
-type Said = { readonly whole: object } | { readonly events: readonly object[]; readonly end?: string }
+type Reply = { readonly whole: object } | { readonly events: readonly object[]; readonly end?: string }
 
-function chatCompletion(model: unknown, stream: boolean, text: string): Said {
+function chatCompletion(model: unknown, stream: boolean, text: string): Reply {
   const usage = { prompt_tokens: 100, completion_tokens: 10, prompt_tokens_details: { cached_tokens: 40 } }
   const head = { id: 'c-1', created: 1, model }
   const message = { role: 'assistant', content: text }
@@ -61,7 +61,7 @@ function chatCompletion(model: unknown, stream: boolean, text: string): Said {
   return { events: [...deltas, end, chunk([], { usage })], end: 'data: [DONE]\n\n' }
 }
 
-function openResponse(model: unknown, stream: boolean, text: string): Said {
+function openResponse(model: unknown, stream: boolean, text: string): Reply {
   const content = [{ type: 'output_text', text, annotations: [] }]
   const whole = {
     id: 'resp_1',
@@ -82,7 +82,7 @@ function openResponse(model: unknown, stream: boolean, text: string): Said {
   }
 }
 
-function anthropicMessage(model: unknown, stream: boolean, text: string): Said {
+function anthropicMessage(model: unknown, stream: boolean, text: string): Reply {
   const usage = { input_tokens: 60, cache_read_input_tokens: 40, output_tokens: 10 }
   const head = { id: 'msg_1', type: 'message', role: 'assistant', model }
   if (!stream) return { whole: { ...head, content: [{ type: 'text', text }], stop_reason: 'end_turn', usage } }
@@ -101,12 +101,12 @@ function anthropicMessage(model: unknown, stream: boolean, text: string): Said {
 /** Answers in the dialect that the path names with `text`, having read 100 tokens, 40 of them from a cache, and written 10. */
 export function say({ path, body }: ThirdPartyCall, response: ServerResponse, text: string): void {
   const speak = path.endsWith('/chat/completions') ? chatCompletion : path.endsWith('/responses') ? openResponse : anthropicMessage
-  const said = speak(body['model'], body['stream'] === true, text)
-  if ('whole' in said) {
-    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(said.whole))
+  const reply = speak(body['model'], body['stream'] === true, text)
+  if ('whole' in reply) {
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(reply.whole))
     return
   }
   const named = (value: object) => ('type' in value ? `event: ${value.type}\n` : '')
-  const events = said.events.map((value) => `${named(value)}data: ${JSON.stringify(value)}\n\n`)
-  response.writeHead(200, { 'content-type': 'text/event-stream' }).end(events.join('') + (said.end ?? ''))
+  const events = reply.events.map((value) => `${named(value)}data: ${JSON.stringify(value)}\n\n`)
+  response.writeHead(200, { 'content-type': 'text/event-stream' }).end(events.join('') + (reply.end ?? ''))
 }

@@ -1,11 +1,11 @@
-import type { AskedConstraint, AskedLogprobs, ModelCall } from '../../call.ts'
+import type { ModelCall, RequestedConstraint, RequestedLogprobs } from '../../call.ts'
 import { badRequest, unsupportedInput } from '../../failure.ts'
 import { historyOddities } from '../history-oddities.ts'
 import { readFormat, readStructuredOutputs } from '../read-constraint.ts'
 import { type Fields, readArray, readFlag, readObject, readOptionalFlag, readPositiveInteger, readString, shown } from '../read-fields.ts'
 import { readTopLogprobs } from '../token-logprobs.ts'
 import { checkToolChoice } from '../tool-choice.ts'
-import { askedSampling, unusedFields } from '../unused-fields.ts'
+import { requestedSampling, unusedFields } from '../unused-fields.ts'
 import { decodeMessage } from './decode-message.ts'
 import { decodeToolChoice, decodeTools } from './decode-tools.ts'
 import { knownFields } from './known-fields.ts'
@@ -35,7 +35,7 @@ function decodeMaxTokens(body: Fields): number | null {
   return either.length === 0 ? null : Math.min(...either)
 }
 
-function decodeLogprobs(body: Fields): AskedLogprobs | null {
+function decodeLogprobs(body: Fields): RequestedLogprobs | null {
   const top = readTopLogprobs(body['top_logprobs'])
   if (readFlag(body['logprobs'], 'logprobs')) return { param: 'logprobs', top }
   if (top > 0) throw badRequest(`"top_logprobs" is ${top} without "logprobs"; send "logprobs": true with it.`, 'top_logprobs')
@@ -43,7 +43,7 @@ function decodeLogprobs(body: Fields): AskedLogprobs | null {
 }
 
 /** `response_format`, or vLLM's own `structured_outputs`. */
-function decodeConstraint(body: Fields, json: string): AskedConstraint | undefined {
+function decodeConstraint(body: Fields, json: string): RequestedConstraint | undefined {
   const format = readFormat(body['response_format'], { json, path: ['response_format'], inner: 'json_schema' })
   const outputs = readStructuredOutputs(body['structured_outputs'], json)
   if (format && outputs) throw badRequest('"response_format" and "structured_outputs" ask for two forms; send one.', 'structured_outputs')
@@ -53,15 +53,15 @@ function decodeConstraint(body: Fields, json: string): AskedConstraint | undefin
 /** A Chat Completions request as a model call. Fields it does not know have no effect and break nothing. */
 export function decodeRequest(value: unknown, json: string): ModelCall {
   const body = readObject(value, 'body')
-  const given = readArray(body['messages'], 'messages')
-  if (given.length === 0) throw badRequest('"messages" is empty; send at least one message.', 'messages')
+  const items = readArray(body['messages'], 'messages')
+  if (items.length === 0) throw badRequest('"messages" is empty; send at least one message.', 'messages')
   if ((body['n'] ?? 1) !== 1) throw badRequest(`"n" is ${shown(body['n'])}; a call samples one completion.`, 'n')
   for (const name of ['functions', 'function_call']) {
     if (body[name] !== undefined && body[name] !== null) throw badRequest(`"${name}" is no longer served; send "tools".`, name)
   }
   checkModalities(body['modalities'])
   const tools = decodeTools(body, json)
-  const messages = given.map((message, index) => decodeMessage(message, `messages[${index}]`))
+  const messages = items.map((message, index) => decodeMessage(message, `messages[${index}]`))
   const parallel = readOptionalFlag(body['parallel_tool_calls'], 'parallel_tool_calls') ?? true
   const streamOptions = readObject(body['stream_options'] ?? {}, 'stream_options')
   return {
@@ -74,7 +74,7 @@ export function decodeRequest(value: unknown, json: string): ModelCall {
     stop: decodeStop(body['stop']),
     constraint: decodeConstraint(body, json),
     oddities: historyOddities(messages),
-    asked: askedSampling(body),
+    requestedSampling: requestedSampling(body),
     ...unusedFields(body, json, used),
     wants: {
       logprobs: decodeLogprobs(body),

@@ -2,7 +2,7 @@ import type { ToolDefinition } from '@aworld-train/protocol'
 import { badRequest } from '../../failure.ts'
 import { memberText } from '../member-text.ts'
 import { checkDepth, type Fields, readArray, readObject, readOptionalString, readString } from '../read-fields.ts'
-import type { AskedChoice } from '../tool-choice.ts'
+import type { RequestedChoice } from '../tool-choice.ts'
 import { customToolSchema, wrapToolsJson } from '../tools-json.ts'
 
 /** The tools of a request, and their text for a lossless rendering. */
@@ -31,9 +31,9 @@ function decodeTool(value: unknown, path: string, customTools: Set<string>): Too
 /** `tools` of a request; a tool with plain text as its input becomes a function. */
 export function decodeTools(body: Fields, json: string): DecodedTools {
   const customTools = new Set<string>()
-  const given = body['tools'] === undefined || body['tools'] === null ? [] : readArray(body['tools'], 'tools')
-  if (given.length === 0) return { tools: [], toolsJson: undefined, customTools }
-  const tools = given.map((tool, index) => decodeTool(tool, `tools[${index}]`, customTools))
+  const items = body['tools'] === undefined || body['tools'] === null ? [] : readArray(body['tools'], 'tools')
+  if (items.length === 0) return { tools: [], toolsJson: undefined, customTools }
+  const tools = items.map((tool, index) => decodeTool(tool, `tools[${index}]`, customTools))
   const toolsJson = customTools.size > 0 ? wrapToolsJson(json, ['function', 'parameters'], tools, customTools) : memberText(json, 'tools')
   return { tools, toolsJson, customTools }
 }
@@ -49,7 +49,7 @@ function referredName(value: unknown, path: string): string {
 }
 
 /** `tool_choice` of a request. */
-export function decodeToolChoice(choice: unknown): AskedChoice {
+export function decodeToolChoice(choice: unknown): RequestedChoice {
   const path = 'tool_choice'
   if (choice === undefined || choice === null) return { kind: 'auto' }
   if (choice === 'auto' || choice === 'none' || choice === 'required') return { kind: choice }

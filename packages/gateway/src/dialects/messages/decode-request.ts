@@ -5,9 +5,9 @@ import { itemTexts, memberText } from '../member-text.ts'
 import { holdsOnly, readFormat } from '../read-constraint.ts'
 import { checkDepth, readArray, readFlag, readObject, readOptionalString, readPositiveInteger, readString } from '../read-fields.ts'
 import type { ResponseMemory } from '../responses/memory.ts'
-import { type AskedChoice, checkToolChoice } from '../tool-choice.ts'
+import { type RequestedChoice, checkToolChoice } from '../tool-choice.ts'
 import { wrapToolsJson } from '../tools-json.ts'
-import { askedSampling, unusedFields } from '../unused-fields.ts'
+import { requestedSampling, unusedFields } from '../unused-fields.ts'
 import { decodeAssistantContent, decodeText, decodeUserContent } from './decode-blocks.ts'
 import { type MessagesCall, openThread } from './thread.ts'
 
@@ -42,16 +42,16 @@ function decodeTool(value: unknown, path: string): ToolDefinition {
   return description === undefined ? { name, parameters } : { name, description, parameters }
 }
 
-const kinds: Readonly<Record<string, AskedChoice['kind']>> = { auto: 'auto', any: 'required', tool: 'named', none: 'none' }
+const kinds: Readonly<Record<string, RequestedChoice['kind']>> = { auto: 'auto', any: 'required', tool: 'named', none: 'none' }
 
-function decodeChoice(choice: unknown): { readonly asked: AskedChoice; readonly parallel: boolean } {
-  if (choice === undefined || choice === null) return { asked: { kind: 'auto' }, parallel: true }
+function decodeChoice(choice: unknown): { readonly choice: RequestedChoice; readonly parallel: boolean } {
+  if (choice === undefined || choice === null) return { choice: { kind: 'auto' }, parallel: true }
   const fields = readObject(choice, 'tool_choice')
   const type = readString(fields['type'], 'tool_choice.type')
   const kind = Object.hasOwn(kinds, type) ? kinds[type] : undefined
   if (!kind) throw badRequest(`"tool_choice.type" is "${type}"; it must be auto, any, tool or none.`, 'tool_choice.type')
   const parallel = !readFlag(fields['disable_parallel_tool_use'], 'tool_choice.disable_parallel_tool_use')
-  return { asked: kind === 'named' ? { kind, name: readString(fields['name'], 'tool_choice.name') } : { kind }, parallel }
+  return { choice: kind === 'named' ? { kind, name: readString(fields['name'], 'tool_choice.name') } : { kind }, parallel }
 }
 
 function decodeMessage(value: unknown, path: string, text: () => string): Message[] {
@@ -82,18 +82,18 @@ function messageTexts(json: string): (index: number) => string {
 /** A Messages request as a model call. Fields it does not know have no effect and break nothing; `max_tokens` may be missing. */
 export function decodeRequest(value: unknown, json: string, memory: ResponseMemory): MessagesCall {
   const body = readObject(value, 'body')
-  const given = readArray(body['messages'], 'messages')
-  if (given.length === 0) throw badRequest('"messages" is empty; send at least one message.', 'messages')
+  const items = readArray(body['messages'], 'messages')
+  if (items.length === 0) throw badRequest('"messages" is empty; send at least one message.', 'messages')
   const thread = openThread(body, json, memory)
   const { system: givenSystem, tools: givenTools } = thread?.fields ?? body
   const system = decodeText(givenSystem, 'system')
   const textOf = messageTexts(json)
-  const added = given.flatMap((message, index) => decodeMessage(message, `messages[${index}]`, () => textOf(index)))
+  const added = items.flatMap((message, index) => decodeMessage(message, `messages[${index}]`, () => textOf(index)))
   const messages = thread ? [...thread.messages, ...added] : added
   const tools = (givenTools === undefined || givenTools === null ? [] : readArray(givenTools, 'tools')).map((tool, index) =>
     decodeTool(tool, `tools[${index}]`),
   )
-  const { asked, parallel } = decodeChoice(body['tool_choice'])
+  const { choice, parallel } = decodeChoice(body['tool_choice'])
   const output = readObject(body['output_config'] ?? {}, 'output_config')
   const constraint = readFormat(output['format'], { json, path: ['output_config', 'format'] })
   return {
@@ -102,13 +102,13 @@ export function decodeRequest(value: unknown, json: string, memory: ResponseMemo
     tools,
     toolsJson: wrapToolsJson(thread?.json ?? json, ['input_schema'], tools, noTools),
     customTools: noTools,
-    toolChoice: checkToolChoice(asked, tools, parallel),
+    toolChoice: checkToolChoice(choice, tools, parallel),
     stream: readFlag(body['stream'], 'stream'),
     maxTokens: readPositiveInteger(body['max_tokens'], 'max_tokens'),
     stop: decodeStop(body['stop_sequences']),
     constraint: constraint && { ...constraint, strict: true },
     oddities: historyOddities(messages),
-    asked: askedSampling(body),
+    requestedSampling: requestedSampling(body),
     ...unusedFields(body, json, holdsOnly(output, 'format') ? usedWithOutput : used),
     thread: thread && { messages, json: thread.json },
     wants: { logprobs: null, tokenIds: readFlag(body['return_token_ids'], 'return_token_ids'), streamUsage: true },

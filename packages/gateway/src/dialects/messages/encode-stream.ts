@@ -67,9 +67,9 @@ class MessagesStream implements StreamEncoder {
     return text + this.#change(change)
   }
 
-  #call({ id, name, arguments: given }: ToolCall): string {
+  #call({ id, name, arguments: argumentsText }: ToolCall): string {
     const text = this.#close() + this.#start({ type: 'tool_use', id, name, input: {} })
-    return text + this.#change({ type: 'input_json_delta', partial_json: inputJson(given) }) + this.#stop()
+    return text + this.#change({ type: 'input_json_delta', partial_json: inputJson(argumentsText) }) + this.#stop()
   }
 
   #close(): string {

@@ -6,7 +6,7 @@ import { sessionRequest, startGateway } from '../../testing/start-gateway.ts'
 /** Arguments that no other spelling may stand for: numbers, keys that look like places, a key twice, escapes. */
 const exotic =
   '{"big": 12345678901234567890, "whole":2.0, "e": 1E5, "zero": -0, "9": 1, "1": 0.10000000000000000555, "__proto__": {"": [1.0]}, "9": 2, "s": "\\u00e9\\ud83d\\ude42"}'
-const said = `<tool_call>\n{"name": "lookup", "arguments": ${exotic}}\n</tool_call>`
+const callText = `<tool_call>\n{"name": "lookup", "arguments": ${exotic}}\n</tool_call>`
 const tools = '[{"name":"lookup","input_schema":{"type":"object"}}]'
 const question = '{"role":"user","content":"Gold?"}'
 
@@ -26,7 +26,7 @@ async function send({ baseUrl }: PolicyEndpoint, text: string): Promise<string> 
 const idIn = (answer: string) => /"id":"(call_[^"]+)"/.exec(answer)![1]!
 
 test('the input of a call reaches the client as the policy wrote it, and comes back the same', async () => {
-  await using started = await startGateway({ say: [said, 'Done.'] })
+  await using started = await startGateway({ say: [callText, 'Done.'] })
   const session = started.gateway.open(sessionRequest())
   const endpoint = session.endpoint('agent')
   const answer = await send(endpoint, body([question]))
@@ -40,7 +40,7 @@ test('the input of a call reaches the client as the policy wrote it, and comes b
 })
 
 test('a stream carries the input of a call as the policy wrote it', async () => {
-  await using started = await startGateway({ say: [{ text: said, pieceSize: 7 }] })
+  await using started = await startGateway({ say: [{ text: callText, pieceSize: 7 }] })
   const endpoint = started.gateway.open(sessionRequest()).endpoint('agent')
   const events = await readNamedEvents(endpoint, '/messages', JSON.parse(body([question])) as object)
   const pieces = events.map(({ delta }) => (delta as { partial_json?: string } | undefined)?.partial_json ?? '')
@@ -76,7 +76,7 @@ test('names of members may be written with escapes', async () => {
 })
 
 test('a branch shows a call as the policy wrote it, though the client wrote its numbers anew', async () => {
-  await using started = await startGateway({ say: [said, 'Done.'] })
+  await using started = await startGateway({ say: [callText, 'Done.'] })
   const session = started.gateway.open(sessionRequest())
   const endpoint = session.endpoint('agent')
   const id = idIn(await send(endpoint, body([question])))

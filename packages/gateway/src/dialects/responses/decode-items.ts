@@ -113,9 +113,9 @@ export function decodeItems(items: readonly unknown[], path: string, memory: Res
   const builder = new MessageBuilder()
   for (const [index, value] of items.entries()) {
     const at = `${path}[${index}]`
-    const given = readObject(value, at)
-    const isReference = given['type'] === 'item_reference' || (given['type'] === undefined && given['role'] === undefined)
-    const item = isReference ? readObject(findItem(readString(given['id'], `${at}.id`), `${at}.id`, memory), at) : given
+    const fields = readObject(value, at)
+    const isReference = fields['type'] === 'item_reference' || (fields['type'] === undefined && fields['role'] === undefined)
+    const item = isReference ? readObject(findItem(readString(fields['id'], `${at}.id`), `${at}.id`, memory), at) : fields
     const type = readOptionalString(item['type'], `${at}.type`) ?? 'message'
     const add = kinds[type]
     if (!Object.hasOwn(kinds, type) || !add) throw unsupportedInput(type, `${at}.type`)

@@ -15,9 +15,9 @@ import {
   readString,
 } from '../read-fields.ts'
 import { readTopLogprobs } from '../token-logprobs.ts'
-import { type AskedChoice, checkToolChoice } from '../tool-choice.ts'
+import { checkToolChoice, type RequestedChoice } from '../tool-choice.ts'
 import { customToolSchema, wrapToolsJson } from '../tools-json.ts'
-import { askedSampling, unusedFields } from '../unused-fields.ts'
+import { requestedSampling, unusedFields } from '../unused-fields.ts'
 import { decodeItems } from './decode-items.ts'
 import type { ResponseMemory } from './memory.ts'
 import type { ResponsesCall } from './responses-call.ts'
@@ -58,7 +58,7 @@ function decodeTool(value: unknown, path: string, customTools: Set<string>): Too
   return description === undefined ? { name, parameters } : { name, description, parameters }
 }
 
-function decodeChoice(choice: unknown): AskedChoice {
+function decodeChoice(choice: unknown): RequestedChoice {
   const path = 'tool_choice'
   if (choice === undefined || choice === null) return { kind: 'auto' }
   if (choice === 'auto' || choice === 'none' || choice === 'required') return { kind: choice }
@@ -138,8 +138,8 @@ export function decodeRequest(value: unknown, json: string, memory: ResponseMemo
   const instructions = readOptionalString(body['instructions'], 'instructions')
   if (messages.length === 0) throw badRequest('"input" is empty; send a text or at least one item.', 'input')
   const customTools = new Set<string>()
-  const given = body['tools'] === undefined || body['tools'] === null ? [] : readArray(body['tools'], 'tools')
-  const tools = given.map((tool, index) => decodeTool(tool, `tools[${index}]`, customTools))
+  const items = body['tools'] === undefined || body['tools'] === null ? [] : readArray(body['tools'], 'tools')
+  const tools = items.map((tool, index) => decodeTool(tool, `tools[${index}]`, customTools))
   const parallel = readOptionalFlag(body['parallel_tool_calls'], 'parallel_tool_calls') ?? true
   const store = readOptionalFlag(body['store'], 'store') ?? true
   const include = decodeInclude(body['include'])
@@ -160,7 +160,7 @@ export function decodeRequest(value: unknown, json: string, memory: ResponseMemo
     stop: [],
     constraint: readFormat(text['format'], { json, path: ['text', 'format'] }),
     oddities: historyOddities(messages),
-    asked: askedSampling(body),
+    requestedSampling: requestedSampling(body),
     ...unusedFields(body, json, holdsOnly(text, 'format') ? usedWithText : used),
     wants: {
       logprobs: include.has('message.output_text.logprobs') ? { param: 'include', top } : top > 0 ? { param: 'top_logprobs', top } : null,

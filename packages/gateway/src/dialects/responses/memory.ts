@@ -65,7 +65,7 @@ export function createResponseMemory(limits: ResponseMemoryLimits = {}): Respons
 
   return {
     get: (id) => entries.get(id)?.response,
-    set(id, given) {
+    set(id, entry) {
       remove(id)
       let added = 0
       const share = (text: string, before: string | undefined) => {
@@ -73,14 +73,14 @@ export function createResponseMemory(limits: ResponseMemoryLimits = {}): Respons
         added += text.length
         return text
       }
-      const messages = given.messages.map((message, index) => {
+      const messages = entry.messages.map((message, index) => {
         const before = newest.messages[index]
         if (before && equalMessages(before, message)) return before
         added += lengthOf(message)
         return message
       })
-      const json = share(given.json, newest.json)
-      newest = { messages, json, ...(given.echo !== undefined && { echo: share(given.echo, newest.echo) }) }
+      const json = share(entry.json, newest.json)
+      newest = { messages, json, ...(entry.echo !== undefined && { echo: share(entry.echo, newest.echo) }) }
       characters += added
       entries.set(id, { response: newest, characters: added })
       for (const oldest of entries.keys()) {

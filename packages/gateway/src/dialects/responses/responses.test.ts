@@ -150,13 +150,13 @@ test('tools with plain text are told as functions and answered as text', async (
     const session = started.gateway.open(sessionRequest())
     const client = openaiClient(session.endpoint('agent'))
     const request = { model: 'any', tools: [{ type: 'custom' as const, name: 'shell', description: 'Runs it.' }] }
-    const asked: Item = { role: 'user', content: 'List.' }
-    const body = { ...request, input: [asked] }
+    const question: Item = { role: 'user', content: 'List.' }
+    const body = { ...request, input: [question] }
     const response = stream ? await client.responses.stream(body).finalResponse() : await client.responses.create(body)
     expect(response.output).toMatchObject([{ type: 'custom_tool_call', name: 'shell', input: 'ls -l\n' }])
     const [item] = response.output as OpenAI.Responses.ResponseCustomToolCall[]
     const output: Item = { type: 'custom_tool_call_output', call_id: item!.call_id, output: 'empty' }
-    await client.responses.create({ ...request, input: [asked, item as Item, output] })
+    await client.responses.create({ ...request, input: [question, item as Item, output] })
     expect((await session.close())[0]!.turns.map(({ parent }) => parent)).toEqual([null, 0])
   }
 })

@@ -71,18 +71,18 @@ class ChatChunks {
       this.#text.reasoning += thought
       deltas.push({ type: 'reasoning', text: thought })
     }
-    const said = textOf(delta['content']) ?? textOf(delta['refusal'])
-    if (said) {
-      this.#text.content = (this.#text.content ?? '') + said
-      deltas.push({ type: 'content', text: said })
+    const content = textOf(delta['content']) ?? textOf(delta['refusal'])
+    if (content) {
+      this.#text.content = (this.#text.content ?? '') + content
+      deltas.push({ type: 'content', text: content })
     }
     if (Array.isArray(delta['tool_calls'])) for (const part of delta['tool_calls']) this.#readCall(fieldsOf(part), deltas)
   }
 
   #readCall(part: Fields, deltas: CompletionDelta[]): void {
     const { calls } = this.#text
-    const given = part['index']
-    const index = typeof given === 'number' ? given : Math.max(0, calls.length - 1)
+    const position = part['index']
+    const index = typeof position === 'number' ? position : Math.max(0, calls.length - 1)
     if (index > calls.length || !Number.isSafeInteger(index) || index < 0) {
       throw invalidAnswer(`has a part of call ${index}, but ${calls.length} calls have begun`)
     }

@@ -51,7 +51,7 @@ function toolsMember({ tools, toolsJson, toolChoice }: ModelCall): string {
 
 /** A model call of any dialect as the JSON body of a Chat Completions request. */
 export function encodeChatCall(call: ModelCall, { model, maxTokens, agentSampling = true }: EncodeCallOptions): string {
-  const { messages, tools, toolChoice, stream, stop, asked, wants } = call
+  const { messages, tools, toolChoice, stream, stop, requestedSampling, wants } = call
   const head = {
     model,
     messages: messages.map(toWire),
@@ -59,7 +59,12 @@ export function encodeChatCall(call: ModelCall, { model, maxTokens, agentSamplin
     ...(maxTokens !== undefined && { max_tokens: maxTokens }),
     ...(wants.logprobs && { logprobs: true, ...(wants.logprobs.top > 0 && { top_logprobs: wants.logprobs.top }) }),
     ...(stop.length > 0 && { stop }),
-    ...(agentSampling && { temperature: asked.temperature, top_p: asked.topP, top_k: asked.topK, seed: asked.seed }),
+    ...(agentSampling && {
+      temperature: requestedSampling.temperature,
+      top_p: requestedSampling.topP,
+      top_k: requestedSampling.topK,
+      seed: requestedSampling.seed,
+    }),
     ...(tools.length > 0 && {
       ...(toolChoice.kind !== 'auto' && { tool_choice: encodeToolChoice(toolChoice) }),
       ...(!toolChoice.parallel && { parallel_tool_calls: false }),

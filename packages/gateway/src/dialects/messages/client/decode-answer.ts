@@ -118,12 +118,12 @@ class MessagesEvents {
   }
 
   #delta(index: unknown, delta: Fields, deltas: CompletionDelta[]): void {
-    const said = textOf(delta['text'])
+    const content = textOf(delta['text'])
     const thought = textOf(delta['thinking'])
     const call = this.#open.get(index)
-    if (said) {
-      this.#text.content = (this.#text.content ?? '') + said
-      deltas.push({ type: 'content', text: said })
+    if (content) {
+      this.#text.content = (this.#text.content ?? '') + content
+      deltas.push({ type: 'content', text: content })
     } else if (thought) {
       this.#text.reasoning += thought
       deltas.push({ type: 'reasoning', text: thought })

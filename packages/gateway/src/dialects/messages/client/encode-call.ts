@@ -1,5 +1,5 @@
 import type { Message, ToolDefinition } from '@aworld-train/protocol'
-import type { AskedConstraint, ModelCall, ToolChoice } from '../../../call.ts'
+import type { ModelCall, RequestedConstraint, ToolChoice } from '../../../call.ts'
 import { badRequest } from '../../../failure.ts'
 import { keepAllowed } from '../../chat-completions/client/index.ts'
 import { itemTexts, nestedText } from '../../member-text.ts'
@@ -63,7 +63,7 @@ const toWireChoice = ({ kind, name, parallel }: ToolChoice) => ({
   ...(!parallel && kind !== 'none' && { disable_parallel_tool_use: true }),
 })
 
-function formatText({ form, param }: AskedConstraint): string {
+function formatText({ form, param }: RequestedConstraint): string {
   if (form.kind === 'json-schema') return `{"type":"json_schema","schema":${form.schema}}`
   throw badRequest(`"${param}" asks for a form (${form.kind}) that the model's API does not have; ask for it in words.`, param)
 }
@@ -72,7 +72,7 @@ const isInstruction = ({ role }: Message) => role === 'system' || role === 'deve
 
 /** A model call of any dialect as the JSON body of a Messages request; instructions stand in `system`, and only allowed tools are named. */
 export function encodeMessagesCall(call: ModelCall, { model, maxTokens }: EncodeMessagesCallOptions): string {
-  const { messages, tools, toolsJson, toolChoice, stream, stop, asked, constraint, wants } = call
+  const { messages, tools, toolsJson, toolChoice, stream, stop, requestedSampling, constraint, wants } = call
   if (wants.logprobs) {
     const { param } = wants.logprobs
     throw badRequest(`"${param}" asks for logprobs, which the model's API does not have; leave it out, or ask another model.`, param)
@@ -84,24 +84,24 @@ export function encodeMessagesCall(call: ModelCall, { model, maxTokens }: Encode
     ...(system.length > 0 && { system }),
     ...(stream && { stream }),
     ...(stop.length > 0 && { stop_sequences: stop }),
-    temperature: asked.temperature,
-    top_p: asked.topP,
-    top_k: asked.topK,
+    temperature: requestedSampling.temperature,
+    top_p: requestedSampling.topP,
+    top_k: requestedSampling.topK,
     ...(tools.length > 0 && (toolChoice.kind !== 'auto' || !toolChoice.parallel) && { tool_choice: toWireChoice(toolChoice) }),
   }
-  const told = toWire(messages.filter((message) => !isInstruction(message))).map(messageText)
+  const wireMessages = toWire(messages.filter((message) => !isInstruction(message))).map(messageText)
   const texts = itemTexts(toolsJson ?? '[]')
   const names = tools.map(({ name }) => name)
-  const known = keepAllowed(
+  const allowedTools = keepAllowed(
     toolChoice,
     names,
     tools.map((tool, index) => toolText(tool, texts[index])),
   )
   const members = [
     JSON.stringify(head).slice(0, -1),
-    `"messages":[${told.join(',')}]`,
+    `"messages":[${wireMessages.join(',')}]`,
     ...(constraint ? [`"output_config":{"format":${formatText(constraint)}}`] : []),
-    ...(tools.length > 0 ? [`"tools":[${known.join(',')}]`] : []),
+    ...(tools.length > 0 ? [`"tools":[${allowedTools.join(',')}]`] : []),
   ]
   return `${members.join(',')}}`
 }
