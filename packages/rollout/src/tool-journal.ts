@@ -73,7 +73,7 @@ export function createToolJournal({ rollout, maxToolCalls = Number.POSITIVE_INFI
       functions: entries.filter(({ call }) => call.isFunction).length,
     }),
     records(trajectories) {
-      const calls = askedCalls(trajectories)
+      const calls = sampledCalls(trajectories)
       return entries.map((entry, index) => {
         end(entry, 'The rollout ended before this call did.', true)
         const { call, startedAt, endedAt, content, isError } = entry
@@ -86,7 +86,7 @@ export function createToolJournal({ rollout, maxToolCalls = Number.POSITIVE_INFI
   }
 }
 
-interface AskedCall {
+interface SampledCall {
   readonly agent: string
   readonly turn: number
   readonly id: string
@@ -95,14 +95,14 @@ interface AskedCall {
   taken: boolean
 }
 
-function askedCalls(trajectories: readonly Trajectory[]): AskedCall[] {
+function sampledCalls(trajectories: readonly Trajectory[]): SampledCall[] {
   return trajectories.flatMap(({ agent, turns }) =>
     turns.flatMap(({ index, toolCalls }) => toolCalls.map((call) => ({ ...call, agent, turn: index, taken: false }))),
   )
 }
 
 /** A call by its id; without one, the first call of that name and those arguments which no other record took. */
-function takeMatch(calls: readonly AskedCall[], call: JournalledCall): AskedCall | undefined {
+function takeMatch(calls: readonly SampledCall[], call: JournalledCall): SampledCall | undefined {
   const match = calls.find(
     (other) =>
       !other.taken &&

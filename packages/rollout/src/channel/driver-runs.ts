@@ -8,7 +8,7 @@ export interface DriverRuns {
   enter(run: string, incarnation: string): Promise<boolean>
 }
 
-interface Known {
+interface RunStarts {
   readonly current: string
   readonly superseded: readonly string[]
 }
@@ -19,7 +19,7 @@ const stateKey = 'channel-runs'
 const remembered = 1_000
 
 export function createDriverRuns(store: Pick<RunProgress, 'getState' | 'setState'>): DriverRuns {
-  const runs = new Map(Object.entries((store.getState(stateKey) ?? {}) as Record<string, Known>))
+  const runs = new Map(Object.entries((store.getState(stateKey) ?? {}) as Record<string, RunStarts>))
 
   return {
     isSuperseded: (run, incarnation) => runs.get(run)?.superseded.includes(incarnation) ?? false,

@@ -68,13 +68,13 @@ export function createRolloutClient({ url, token, connections = 4_096, retries =
   const pool = new Pool(origin, { connections, ...(ca !== undefined && { connect: { ca } }) })
   const headers = { ...(token !== undefined && { authorization: `Bearer ${token}` }) }
 
-  interface Asked {
+  interface RequestParts {
     readonly body?: string | undefined
     readonly waitMs?: number | undefined
     readonly signal?: AbortSignal | undefined
   }
 
-  async function once(method: Dispatcher.HttpMethod, path: string, { body, waitMs = 0, signal }: Asked = {}): Promise<RolloutState> {
+  async function once(method: Dispatcher.HttpMethod, path: string, { body, waitMs = 0, signal }: RequestParts = {}): Promise<RolloutState> {
     const answer = await pool.request({
       method,
       path,
@@ -89,7 +89,7 @@ export function createRolloutClient({ url, token, connections = 4_096, retries =
     return fromWire(JSON.parse(text))
   }
 
-  async function send(method: Dispatcher.HttpMethod, path: string, parts: Asked = {}): Promise<RolloutState> {
+  async function send(method: Dispatcher.HttpMethod, path: string, parts: RequestParts = {}): Promise<RolloutState> {
     const { signal } = parts
     for (let retried = 0; ; retried++) {
       try {

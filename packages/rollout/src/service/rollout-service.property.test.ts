@@ -4,7 +4,7 @@ import { memoryStore } from '../testing/memory-store.ts'
 import { rolloutRequest } from '../testing/rollout-fixtures.ts'
 import { startService } from './start-service.test-support.ts'
 
-type Known = { variant: number; status: 'running' | 'done' | 'cancelled' | 'interrupted' }
+type ModelRollout = { variant: number; status: 'running' | 'done' | 'cancelled' | 'interrupted' }
 type Command = { readonly kind: 'submit' | 'cancel' | 'finish' | 'restart'; readonly key: string; readonly variant: number }
 
 const key = fc.constantFrom('a', 'b', 'c')
@@ -35,7 +35,7 @@ test('whatever is submitted, cancelled, finished and restarted: one request and 
         signal.throwIfAborted()
       }
       const start = () => startService({ store, concurrency: 10, before: hold }).service
-      const rollouts = new Map<string, Known>()
+      const rollouts = new Map<string, ModelRollout>()
       const results = new Map<string, number>()
       let service = start()
       let ended = { done: 0, cancelled: 0 }
