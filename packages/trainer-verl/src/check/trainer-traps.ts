@@ -17,11 +17,11 @@ export const trainerTraps: readonly Trap[] = [
     name: 'logger-needs-key',
     severity: 'warning',
     check: (context) => {
-      const wanted = [
+      const requirements = [
         ['wandb', 'WANDB_API_KEY'],
         ['swanlab', 'SWANLAB_API_KEY'],
       ] as const
-      const missing = wanted.filter(
+      const missing = requirements.filter(
         ([logger, variable]) => loggers(context).includes(logger) && !context.config.environment[variable] && !process.env[variable],
       )
       return missing.length > 0

@@ -15,7 +15,7 @@ export interface DerivationContext extends Derivation {
   readonly environment: Readonly<Record<string, string>>
   /** What the user set, else verl's default. */
   value(path: string): unknown
-  given(path: string): boolean
+  isSet(path: string): boolean
   /** Sets a key that the user left out. */
   fill(path: string, value: unknown, why: string): void
   /** Sets a key that is not the user's to set; another value of theirs is told. */

@@ -4,15 +4,15 @@ const actor = 'actor_rollout_ref.actor'
 const rollout = 'actor_rollout_ref.rollout'
 const sampler = 'trainer.v1.sampler'
 
-export function deriveBatch({ run, fill, value, given, config, keys }: DerivationContext): void {
+export function deriveBatch({ run, fill, value, isSet, config, keys }: DerivationContext): void {
   fill('algorithm.adv_estimator', 'grpo', 'rewards are relative to a group; there is no critic')
   fill(`${rollout}.n`, 8, 'a group of samples for each prompt')
   const separate = value('trainer.v1.trainer_mode') === 'separate_async'
   const syncs = Number(value('trainer.v1.separate_async.parameter_sync_step'))
   const mini = value(`${actor}.ppo_mini_batch_size`)
-  if (!given('data.train_batch_size')) {
+  if (!isSet('data.train_batch_size')) {
     const rows = run.train?.rows ?? 16
-    if (separate && given(`${actor}.ppo_mini_batch_size`))
+    if (separate && isSet(`${actor}.ppo_mini_batch_size`))
       fill('data.train_batch_size', syncs * Number(mini), `${syncs} weight syncs' updates of ppo_mini_batch_size`)
     else if (separate)
       fill(
@@ -38,9 +38,9 @@ export function deriveBatch({ run, fill, value, given, config, keys }: Derivatio
   fill('data.seed', config.settings.seed, 'seed: the order of prompts is the same in every start')
 }
 
-export function deriveMicroBatches({ fill, value, given, config }: DerivationContext): void {
+export function deriveMicroBatches({ fill, value, isSet, config }: DerivationContext): void {
   const explicit = `${actor}.ppo_micro_batch_size_per_gpu`
-  if (value(`${actor}.use_dynamic_bsz`) !== true && !given(explicit) && !given(`${actor}.ppo_micro_batch_size`) && !config.settings.smoke)
+  if (value(`${actor}.use_dynamic_bsz`) !== true && !isSet(explicit) && !isSet(`${actor}.ppo_micro_batch_size`) && !config.settings.smoke)
     fill(`${actor}.use_dynamic_bsz`, true, 'no micro batch size is set: micro batches are cut by tokens')
   if (value(`${actor}.use_dynamic_bsz`) === true) {
     const longest = Number(value('data.max_prompt_length')) + Number(value('data.max_response_length'))

@@ -31,24 +31,24 @@ export function deriveAbsolutePaths({ config, keys }: DerivationContext): void {
 
 const isLocalPath = (text: string) => text !== '' && !/^([a-z]+:\/\/|~|\$\{)/i.test(text)
 
-export function deriveFiles({ run, keys, value, fill, own, problems, given }: DerivationContext): void {
+export function deriveFiles({ run, keys, value, fill, own, problems, isSet }: DerivationContext): void {
   for (const [path, data, name] of [
     ['data.train_files', run.train, 'the training data'],
     ['data.val_files', run.test, 'the test data'],
   ] as const) {
     if (!data) continue
-    if (given(path)) own(path, data.path, `${name} as it was read: columns are checked, and the split is marked`)
+    if (isSet(path)) own(path, data.path, `${name} as it was read: columns are checked, and the split is marked`)
     else fill(path, data.path, `${name} of the run`)
   }
   for (const path of ['data.train_files', 'data.val_files']) {
     const unread = [value(path)].flat().find((file) => typeof file === 'string' && !['.parquet', '.json', '.jsonl'].includes(extname(file)))
-    if (given(path) && unread !== undefined)
+    if (isSet(path) && unread !== undefined)
       problems.push(
         `${path} names ${unread}, and verl reads .parquet, .json and .jsonl; pass it as the dataset of the trainer, which writes it as Parquet.`,
       )
   }
-  if (!given('data.train_files')) problems.push('There is no training data; pass trainDataset, or name files in data.train_files.')
-  if (!given('data.val_files') && given('data.train_files')) {
+  if (!isSet('data.train_files')) problems.push('There is no training data; pass trainDataset, or name files in data.train_files.')
+  if (!isSet('data.val_files') && isSet('data.train_files')) {
     const none = 'there is no test data'
     if (Number(keys.get('trainer.test_freq')?.value ?? -1) > 0)
       problems.push(

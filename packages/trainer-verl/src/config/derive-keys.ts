@@ -6,7 +6,7 @@ import { layoutKeys } from './layout-keys.ts'
 import { valueAt } from './omega.ts'
 import { clusterAddress, isOwnRayKey } from './own-ray.ts'
 import type { VerlConfig, VerlRun } from './verl-config.ts'
-import { givenVariables, workerEnvironment, workerVariables } from './worker-variables.ts'
+import { exportedVariables, workerEnvironment, workerVariables } from './worker-variables.ts'
 
 /** In this order: later ones read what earlier ones set. */
 const rules: readonly ((context: DerivationContext) => void)[] = [
@@ -46,7 +46,7 @@ export function deriveKeys(config: VerlConfig, run: VerlRun, { smoke, environmen
     run,
     environment,
     value: (path) => (keys.has(path) ? keys.get(path)!.value : valueAt(config.schema.defaults, path)),
-    given: (path) => keys.has(path),
+    isSet: (path) => keys.has(path),
     fill: (path, value, why) => {
       if (!keys.has(path)) set(path, value, why)
     },
@@ -80,18 +80,18 @@ function layout({ config, fill, problems, keys, notes }: DerivationContext): voi
 }
 
 function output({ run, fill, keys }: DerivationContext): void {
-  const given = keys.get('trainer.logger')?.value
-  const loggers = [given ?? 'console'].flat().filter((each): each is string => typeof each === 'string')
-  if (!loggers.includes('file') || !Array.isArray(given)) {
+  const logger = keys.get('trainer.logger')?.value
+  const loggers = [logger ?? 'console'].flat().filter((each): each is string => typeof each === 'string')
+  if (!loggers.includes('file') || !Array.isArray(logger)) {
     keys.delete('trainer.logger')
     keys.set('trainer.logger', {
       path: 'trainer.logger',
       value: [...new Set([...loggers, 'file'])],
       origin: 'derived',
       why:
-        given === undefined
+        logger === undefined
           ? 'progress is read from the file'
-          : `${JSON.stringify(given)} of the user, and the file that progress is read from`,
+          : `${JSON.stringify(logger)} of the user, and the file that progress is read from`,
     })
   }
   fill('trainer.project_name', 'aworld-train', 'the project')
@@ -100,13 +100,13 @@ function output({ run, fill, keys }: DerivationContext): void {
 }
 
 /** As with the engine in the box: a run leaves a model, and says what it came to on the test data. */
-function ends({ run, fill, value, given, notes }: DerivationContext): void {
+function ends({ run, fill, value, isSet, notes }: DerivationContext): void {
   const prompts = Number(value('data.train_batch_size'))
   const total = value('trainer.total_training_steps')
   const byEpochs = run.train ? Math.floor(run.train.rows / prompts) * Number(value('trainer.total_epochs')) : Number.POSITIVE_INFINITY
   const steps = typeof total === 'number' ? Math.min(total, byEpochs) : byEpochs
   if (!Number.isFinite(steps) || steps < 1) return
-  if (!given('trainer.save_freq') && steps > 20)
+  if (!isSet('trainer.save_freq') && steps > 20)
     notes.push(
       'trainer.save_freq is not set: only the last step leaves a checkpoint, and a run that ends before starts over. Set it to the steps between two, such as 20.',
     )
@@ -122,7 +122,7 @@ function workers({ keys, own, environment }: DerivationContext): void {
     keys.delete(path)
     own(path, value, why)
   }
-  for (const name of givenVariables(environment)) put(name, environment[name]!)
+  for (const name of exportedVariables(environment)) put(name, environment[name]!)
   for (const name of workerVariables) put(name, `\${oc.env:${name}}`)
 }
 

@@ -34,7 +34,7 @@ const terms: Readonly<Record<string, Render>> = {
   'training.passes': to(`${actor}.ppo_epochs`),
   'training.promptsPerUpdate': (value) => ({ keys: value === null ? [] : [[`${actor}.ppo_mini_batch_size`, value]] }),
   'training.advantage': (value, term) => {
-    const known: Record<string, Rendered['keys']> = {
+    const forms: Record<string, Rendered['keys']> = {
       'group-relative': [
         ['algorithm.adv_estimator', 'grpo'],
         ['algorithm.norm_adv_by_std_in_grpo', true],
@@ -45,10 +45,10 @@ const terms: Readonly<Record<string, Render>> = {
       ],
       'leave-one-out': [['algorithm.adv_estimator', 'rloo']],
     }
-    const keys = typeof value === 'string' && Object.hasOwn(known, value) ? known[value] : undefined
+    const keys = typeof value === 'string' && Object.hasOwn(forms, value) ? forms[value] : undefined
     return keys
       ? { keys }
-      : { keys: [], problem: `${term} is ${JSON.stringify(value)}, which verl does not have; use ${Object.keys(known).join(', ')}.` }
+      : { keys: [], problem: `${term} is ${JSON.stringify(value)}, which verl does not have; use ${Object.keys(forms).join(', ')}.` }
   },
   'training.dropZeroVariance': noEffect('a group whose rewards are all alike has advantage 0 and trains nothing'),
   'training.stratify': (value, term) => ({
@@ -124,7 +124,7 @@ export function renderGeneralTerms(own: KeyTree): {
   const keys: { path: string; value: unknown; term: string }[] = []
   const notes: string[] = []
   const problems: string[] = []
-  for (const [term, value] of given(own)) {
+  for (const [term, value] of entriesOf(own)) {
     const rendered = terms[term]!(value, term)
     keys.push(...rendered.keys.map(([path, each]) => ({ path, value: each, term })))
     if (rendered.note) notes.push(rendered.note)
@@ -133,7 +133,7 @@ export function renderGeneralTerms(own: KeyTree): {
   return { keys, notes, problems }
 }
 
-function* given(own: KeyTree): Generator<[string, unknown]> {
+function* entriesOf(own: KeyTree): Generator<[string, unknown]> {
   for (const term of Object.keys(terms)) {
     const value = term.split('.').reduce<unknown>((at, key) => (isTree(at) ? at[key] : undefined), own)
     if (value !== undefined) yield [term, value]

@@ -176,7 +176,9 @@ function translate(tree: KeyTree): TranslatedKeys {
       const parent = key.slice(0, key.lastIndexOf('.') + 1)
       const hint = didYouMean(
         key,
-        Object.keys(rows).filter((known) => known.startsWith(parent) && !values.has(known) && !known.slice(parent.length).includes('.')),
+        Object.keys(rows).filter(
+          (candidate) => candidate.startsWith(parent) && !values.has(candidate) && !candidate.slice(parent.length).includes('.'),
+        ),
       )
       if (hint && isTypo(key, hint)) warnings.push(`${key} has no effect.${hint}`)
     }

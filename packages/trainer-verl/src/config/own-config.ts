@@ -29,8 +29,8 @@ export interface SeparatedConfig {
 }
 
 /** Cuts a configuration into verl's keys and ours. */
-export function separateConfig(given: KeyTree): SeparatedConfig {
-  const tree = expandDots(given)
+export function separateConfig(configuration: KeyTree): SeparatedConfig {
+  const tree = expandDots(configuration)
   const verl: Record<string, unknown> = {}
   const own: Record<string, unknown> = {}
   for (const [key, value] of Object.entries(tree)) {
@@ -51,14 +51,14 @@ export function readOwnConfig(own: KeyTree): { readonly settings: VerlSettings; 
   if (!parsed.success)
     return { settings: VerlSettings.parse({}), problems: describeIssues(parsed.error, { schema: OwnConfig, value: own }) }
   const { training, sampling, engine: _, ...settings } = parsed.data as z.infer<typeof OwnConfig>
-  const given = (section: string, key: string) => isTree(own[section]) && own[section][key] !== undefined
+  const isSet = (section: string, key: string) => isTree(own[section]) && own[section][key] !== undefined
   return {
     problems: [],
     settings: {
       ...settings,
-      ...(given('sampling', 'maxTokens') ? { maxCompletionTokens: sampling.maxTokens } : {}),
-      ...(given('training', 'incompleteEpisodes') ? { incompleteEpisodes: training.incompleteEpisodes } : {}),
-      ...(given('training', 'logprobCheck') ? { logprobCheck: { tolerance: training.logprobCheck.tolerance } } : {}),
+      ...(isSet('sampling', 'maxTokens') ? { maxCompletionTokens: sampling.maxTokens } : {}),
+      ...(isSet('training', 'incompleteEpisodes') ? { incompleteEpisodes: training.incompleteEpisodes } : {}),
+      ...(isSet('training', 'logprobCheck') ? { logprobCheck: { tolerance: training.logprobCheck.tolerance } } : {}),
     },
   }
 }

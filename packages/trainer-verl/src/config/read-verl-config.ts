@@ -7,15 +7,15 @@ import { renderGeneralTerms } from './general-terms.ts'
 import { parseOverride } from './hydra-override.ts'
 import { ownBlock, readOwnConfig, separateConfig } from './own-config.ts'
 import { readScript } from './read-script.ts'
-import { type GivenKey, translateKeys } from './translate-keys.ts'
-import type { GivenConfig, ReadVerlConfigOptions, VerlConfig, VerlConfigSource, VerlKey } from './verl-config.ts'
+import { type ConfigKey, translateKeys } from './translate-keys.ts'
+import type { ConfigSource, ReadVerlConfigOptions, VerlConfig, VerlConfigSource, VerlKey } from './verl-config.ts'
 import { testedSchema } from './verl-schema.ts'
 import type { VerlSettings } from './verl-settings.ts'
 
 interface Gathered {
-  readonly given: GivenConfig
+  readonly source: ConfigSource
   readonly directory: string
-  readonly keys: GivenKey[]
+  readonly keys: ConfigKey[]
   readonly own: Record<string, unknown>
   readonly environment: Readonly<Record<string, string>>
   readonly notes: string[]
@@ -32,12 +32,12 @@ export function readVerlConfig(source: VerlConfigSource, options: ReadVerlConfig
   const spelled = new Set(gathered.keys.map(({ path }) => path))
   const fromTerms = terms.keys
     .filter(({ path }) => !spelled.has(path))
-    .map(({ path, value, term }): GivenKey => ({ path, value, where: term, added: true }))
+    .map(({ path, value, term }): ConfigKey => ({ path, value, where: term, added: true }))
   const translated = translateKeys([...fromTerms, ...gathered.keys], { schema })
   const obeyed = obeyTaken(read, translated.taken, gathered)
   const reward = obeyReward(obeyed.settings, translated.keys)
   return {
-    given: gathered.given,
+    source: gathered.source,
     directory: gathered.directory,
     keys: translated.keys,
     settings: { ...obeyed.settings, reward },
@@ -47,17 +47,17 @@ export function readVerlConfig(source: VerlConfigSource, options: ReadVerlConfig
     schema,
     notes: [...gathered.notes, ...terms.notes, ...translated.notes, ...obeyed.notes],
     problems: [...gathered.problems, ...ownProblems, ...terms.problems, ...translated.problems].map((problem) =>
-      placed(problem, gathered.given),
+      placed(problem, gathered.source),
     ),
   }
 }
 
-const placed = (problem: string, { file }: GivenConfig) => (file === null ? problem : `${file}: ${problem}`)
+const placed = (problem: string, { file }: ConfigSource) => (file === null ? problem : `${file}: ${problem}`)
 
 function gather(source: VerlConfigSource, options: ReadVerlConfigOptions): Gathered {
   const base = resolve(options.baseDirectory ?? '.')
   const empty = { keys: [], own: {}, environment: {}, notes: [], problems: [] }
-  if (source === undefined) return { ...empty, given: { kind: 'none', file: null, text: '' }, directory: base }
+  if (source === undefined) return { ...empty, source: { kind: 'none', file: null, text: '' }, directory: base }
   if (typeof source !== 'string') {
     if (isList(source)) {
       const gathered: Gathered = {
@@ -65,26 +65,30 @@ function gather(source: VerlConfigSource, options: ReadVerlConfigOptions): Gathe
         keys: [],
         own: {},
         problems: [],
-        given: { kind: 'overrides', file: null, text: `${source.join('\n')}\n` },
+        source: { kind: 'overrides', file: null, text: `${source.join('\n')}\n` },
         directory: base,
       }
       addOverrides(gathered, source, 'an override')
       return gathered
     }
-    return fromTree(source, { given: { kind: 'object', file: null, text: stringify(source) }, directory: base, where: 'the configuration' })
+    return fromTree(source, {
+      source: { kind: 'object', file: null, text: stringify(source) },
+      directory: base,
+      where: 'the configuration',
+    })
   }
   const file = resolve(base, source)
   const shown = relative(base, file).startsWith('..') ? file : relative(base, file)
   try {
     if (/\.(sh|bash)$/.test(file)) return fromScript(file, shown, base, options)
     const tree = readConfigFile(file) as KeyTree
-    const given: GivenConfig = { kind: 'file', file: shown, text: readFileSync(file, 'utf8') }
-    return fromTree(tree, { given, directory: dirname(file), where: shown })
+    const source: ConfigSource = { kind: 'file', file: shown, text: readFileSync(file, 'utf8') }
+    return fromTree(tree, { source, directory: dirname(file), where: shown })
   } catch (error) {
     const message = error instanceof TrainError ? error.message : `it cannot be read: ${(error as Error).message}; correct the path.`
     return {
       ...empty,
-      given: { kind: 'file', file: shown, text: '' },
+      source: { kind: 'file', file: shown, text: '' },
       directory: dirname(file),
       problems: [message.replace(`${file}: `, '')],
     }
@@ -93,12 +97,12 @@ function gather(source: VerlConfigSource, options: ReadVerlConfigOptions): Gathe
 
 const isList = (source: readonly string[] | Readonly<Record<string, unknown>>): source is readonly string[] => Array.isArray(source)
 
-function fromTree(tree: KeyTree, { given, directory, where }: { given: GivenConfig; directory: string; where: string }): Gathered {
+function fromTree(tree: KeyTree, { source, directory, where }: { source: ConfigSource; directory: string; where: string }): Gathered {
   const { verl, own } = separateConfig(tree)
   // Hydra's own list of files is no setting.
   const { defaults: _, hydra: __, ...keys } = verl
   return {
-    given,
+    source,
     directory,
     keys: [...leaves(keys)].map(([path, value]) => ({ path, value, where, added: false })),
     own: own as Record<string, unknown>,
@@ -120,7 +124,7 @@ function fromScript(file: string, shown: string, base: string, options: ReadVerl
     directory: base,
   })
   const gathered: Gathered = {
-    given: { kind: 'script', file: shown, text },
+    source: { kind: 'script', file: shown, text },
     directory: base,
     keys: [],
     own: {},

@@ -3,11 +3,11 @@ import { resolve } from 'node:path'
 import { NotReadable, type ShellState } from './shell-expand.ts'
 
 /** Whether `[ … ]` of a condition holds; throws NotReadable where only running the script can tell. */
-export function holds(given: readonly string[], state: ShellState): boolean {
-  const bracketed = given[0] === '[' || given[0] === '[['
-  const words = bracketed ? given.slice(1, -1) : given[0] === 'test' ? given.slice(1) : null
-  if (given[0] === '!' && words === null) return !holds(given.slice(1), state)
-  if (words === null) throw new NotReadable(`"if ${given.join(' ')}" is only known when it runs`)
+export function holds(command: readonly string[], state: ShellState): boolean {
+  const bracketed = command[0] === '[' || command[0] === '[['
+  const words = bracketed ? command.slice(1, -1) : command[0] === 'test' ? command.slice(1) : null
+  if (command[0] === '!' && words === null) return !holds(command.slice(1), state)
+  if (words === null) throw new NotReadable(`"if ${command.join(' ')}" is only known when it runs`)
   if (words[0] === '!') return !holds(['[', ...words.slice(1), ']'], state)
   const path = (name: string) => resolve(state.variables.get('PWD')!, name)
   const [a = '', b, c] = words
@@ -34,8 +34,8 @@ export function holds(given: readonly string[], state: ShellState): boolean {
       '-lt': (x, y) => Number(x) < Number(y),
       '-le': (x, y) => Number(x) <= Number(y),
     }
-    const known = compare[b!]
-    if (known) return known(a, c)
+    const comparison = compare[b!]
+    if (comparison) return comparison(a, c)
   }
-  throw new NotReadable(`"if ${given.join(' ')}" is only known when it runs`)
+  throw new NotReadable(`"if ${command.join(' ')}" is only known when it runs`)
 }

@@ -5,7 +5,7 @@ import type { VerlKey, VerlSchema } from './verl-config.ts'
 import { kindOfKey, suggestKey } from './verl-schema.ts'
 
 /** A key as it was given. */
-export interface GivenKey {
+export interface ConfigKey {
   readonly path: string
   readonly value: unknown
   /** Where it stands, such as `run.sh line 65`. */
@@ -47,12 +47,12 @@ const isBlank = (value: unknown) => value === null || value === '' || value === 
 const show = (value: unknown) => JSON.stringify(value)
 
 /** Brings keys of any verl since 0.5 to those of the schema; says what was renamed, has no effect or is unknown. */
-export function translateKeys(given: readonly GivenKey[], { schema }: { readonly schema: VerlSchema }): TranslatedKeys {
+export function translateKeys(configKeys: readonly ConfigKey[], { schema }: { readonly schema: VerlSchema }): TranslatedKeys {
   const keys = new Map<string, VerlKey>()
   const taken = new Map<string, unknown>()
   const notes: string[] = []
   const problems: string[] = []
-  const last = new Map(given.map((key) => [key.path, key]))
+  const last = new Map(configKeys.map((key) => [key.path, key]))
   const estimator = last.get('algorithm.adv_estimator')?.value ?? 'grpo'
   const state = {
     critic: estimator === 'gae' || last.get('critic.enable')?.value === true,

@@ -65,7 +65,7 @@ export function suggestKey(schema: VerlSchema, path: string): string {
   }
   const last = parts.at(-1)!
   const [same] = [...leaves(schema.defaults)]
-    .map(([known]) => known)
-    .filter((known) => known.endsWith(`.${last}`) && !known.startsWith('critic'))
+    .map(([path]) => path)
+    .filter((path) => path.endsWith(`.${last}`) && !path.startsWith('critic'))
   return same ? ` verl has ${same}.` : ''
 }

@@ -19,7 +19,7 @@ const ofLaunch: ReadonlySet<string> = new Set(workerVariables)
  * Of the variables that a run sets, those that its workers are given where a cluster, and not verl, started their node. Ray
  * shows what workers are given, so a name that sounds like a secret is left out; so is what Ray and Hydra read.
  */
-export function givenVariables(environment: Readonly<Record<string, string>>): string[] {
+export function exportedVariables(environment: Readonly<Record<string, string>>): string[] {
   return Object.entries(environment).flatMap(([name, value]) =>
     ofLaunch.has(name) || /^(RAY|HYDRA)_|KEY|TOKEN(?!IZERS)|SECRET|PASSWORD|CREDENTIAL/i.test(name) || /['\\\n]/.test(value) ? [] : [name],
   )

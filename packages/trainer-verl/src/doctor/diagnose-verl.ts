@@ -48,7 +48,7 @@ export async function* diagnoseVerl({ env, projectDirectory, config, signal }: D
 }
 
 function pythonChecks({ path, source, report, passedOver }: FoundPython): VerlCheck[] {
-  const held = ['verl', 'transformers', 'ray', 'transferqueue', 'vllm', 'sglang'].flatMap((name) =>
+  const versions = ['verl', 'transformers', 'ray', 'transferqueue', 'vllm', 'sglang'].flatMap((name) =>
     report.packages[name] ? [`${name} ${report.packages[name]}`] : [],
   )
   const of = (which: (about: string) => boolean) => report.problems.filter(({ about }) => which(about))
@@ -61,7 +61,7 @@ function pythonChecks({ path, source, report, passedOver }: FoundPython): VerlCh
     ),
     toCheck(
       'packages',
-      held.join(', '),
+      versions.join(', '),
       of((about) => about !== 'python'),
     ),
   ]

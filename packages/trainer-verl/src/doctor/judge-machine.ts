@@ -101,12 +101,12 @@ export function judgeMachine(machine: MachineFacts, needs: MachineNeeds | null):
       message: `Ray wants ${gigabytes(store)} for its object store and would keep it on disk, slowly; in Docker start with --shm-size=${Math.ceil((store * 1.1) / 2 ** 30)}g.`,
     })
   const space: Finding[] = []
-  const wanted = onCpu ? 5 * 2 ** 30 : 100 * 2 ** 30
-  if (disk.freeBytes < wanted)
+  const neededBytes = onCpu ? 5 * 2 ** 30 : 100 * 2 ** 30
+  if (disk.freeBytes < neededBytes)
     space.push({
       level: 'warning',
       message: onCpu
-        ? `checkpoints and logs may need ${gigabytes(wanted)}; free space.`
+        ? `checkpoints and logs may need ${gigabytes(neededBytes)}; free space.`
         : 'a checkpoint of a 4B model with its optimiser is 50 GiB and more; free space, or set trainer.default_local_dir elsewhere.',
     })
   if (1 - temporary.freeBytes / temporary.totalBytes > fullDisk)

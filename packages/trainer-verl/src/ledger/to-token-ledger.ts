@@ -57,7 +57,7 @@ export function toTokenLedger(input: TokenLedgerInput): VerlTokenLedger {
   const standing = lastStandingSteps(incarnations)
   const supersededTokens = new Map<string, number>()
   const groups = new Map<string, GroupTokens>()
-  const told = groupBy(
+  const reports = groupBy(
     ledgers.flatMap(({ undelivered }) => undelivered),
     ({ key }) => key,
   )
@@ -85,7 +85,7 @@ export function toTokenLedger(input: TokenLedgerInput): VerlTokenLedger {
     }
     const abandoned = unrecorded(answers.get(key) ?? [], calls)
     ledger.add('abandoned-turn', abandoned)
-    lostWithoutWord += Math.max(0, abandoned - sumOf(told.get(key) ?? []))
+    lostWithoutWord += Math.max(0, abandoned - sumOf(reports.get(key) ?? []))
     const last = result?.attempt ?? Number.POSITIVE_INFINITY
     ledger.add(result ? 'superseded-attempt' : 'cancelled-episode', sumOf(calls.filter(({ attempt }) => attempt !== last)))
     if (!result) continue
@@ -101,7 +101,7 @@ export function toTokenLedger(input: TokenLedgerInput): VerlTokenLedger {
     superseded: describeSuperseded(input, supersededTokens),
     trainedTwice: [...batchesOf].filter(([, count]) => count > 1).map(([key]) => key),
     undelivered: Object.fromEntries(
-      Map.groupBy([...told.values()].flat(), ({ reason }) => reason)
+      Map.groupBy([...reports.values()].flat(), ({ reason }) => reason)
         .entries()
         .map(([reason, lines]) => [reason, sumOf(lines)]),
     ),

@@ -85,10 +85,10 @@ export async function inspectPython(path: string, options: InspectPythonOptions 
   })
   const line = result.stdout.split('\n').findLast((each) => each.startsWith(mark))
   if (line === undefined) {
-    const said = (result.stderr.trim() || result.stdout.trim()).split('\n').slice(-3).join(' / ')
+    const output = (result.stderr.trim() || result.stdout.trim()).split('\n').slice(-3).join(' / ')
     throw new TrainError(
       'TRAINER_ENVIRONMENT',
-      `${path} cannot be used as Python: it ended with ${result.code}, saying: ${said || 'nothing'}.`,
+      `${path} cannot be used as Python: it ended with ${result.code}, saying: ${output || 'nothing'}.`,
     )
   }
   const facts = probeSchema.parse(JSON.parse(line.slice(mark.length)))

@@ -35,7 +35,7 @@ esac`
 const make = (more: Partial<MakeEnvironmentOptions> = {}) =>
   makeEnvironment({ directory, python: '3.11', installs: [['--requirement', 'pins.txt']], stamp: 'one', env: env(), ...more })
 const beside = () => readdir(join(folder, 'environments'))
-const asked = async () => (await readFile(join(folder, 'asked'), 'utf8')).trim().split('\n')
+const commands = async () => (await readFile(join(folder, 'asked'), 'utf8')).trim().split('\n')
 
 it('makes an environment, tells what is done, and does nothing the second time', async () => {
   const lines: string[] = []
@@ -43,11 +43,11 @@ it('makes an environment, tells what is done, and does nothing the second time',
   expect(first).toEqual({ python: join(directory, 'bin', 'python'), made: true })
   expect(existsSync(first.python)).toBe(true)
   expect(lines).toEqual(['Resolved 2 packages in 3ms'])
-  const [, venv, install] = await asked()
+  const [, venv, install] = await commands()
   expect(venv).toMatch(/^venv --relocatable --python 3\.11 .*verl\.\d+-[0-9a-f]{8}\.draft$/)
   expect(install).toMatch(/^pip install --python .*\.draft\/bin\/python --requirement pins\.txt$/)
   expect(await make()).toEqual({ ...first, made: false })
-  expect(await asked()).toHaveLength(3)
+  expect(await commands()).toHaveLength(3)
   expect(await beside()).toEqual(['verl'])
 })
 

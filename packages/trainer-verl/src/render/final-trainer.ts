@@ -8,7 +8,7 @@ export function renderFinalTrainer({ tree, keys, settings, config, run }: VerlPl
   const document = new Document({ ...tree, aworldTrain: withoutDefaults(settings) })
   document.commentBefore = [
     ` Configuration of verl ${config.schema.version} for "${run.name}", as it is started with run.sh.`,
-    ` Read from ${config.given.file ?? describeKind(config.given.kind)}. A key without a comment has verl's default.`,
+    ` Read from ${config.source.file ?? describeKind(config.source.kind)}. A key without a comment has verl's default.`,
     ' user: set there, at the place named. derived: filled in by AWorld Train, for the reason named.',
     ' aworldTrain: our side of the run.',
   ].join('\n')
@@ -39,9 +39,9 @@ function comment(node: unknown, path: readonly string[], text: string): void {
 }
 
 /** Text of a configuration as it was given, and the name that its copy has. */
-export function givenCopy({ config: { given } }: VerlPlan): { name: string; text: string } | null {
-  if (given.text === '' || given.kind === 'none') return null
+export function sourceCopy({ config: { source } }: VerlPlan): { name: string; text: string } | null {
+  if (source.text === '' || source.kind === 'none') return null
   const ending =
-    given.kind === 'script' ? 'sh' : given.kind === 'overrides' ? 'txt' : (/\.(json|ya?ml)$/.exec(given.file ?? '')?.[1] ?? 'yaml')
-  return { name: `config.source.${ending}`, text: given.text }
+    source.kind === 'script' ? 'sh' : source.kind === 'overrides' ? 'txt' : (/\.(json|ya?ml)$/.exec(source.file ?? '')?.[1] ?? 'yaml')
+  return { name: `config.source.${ending}`, text: source.text }
 }

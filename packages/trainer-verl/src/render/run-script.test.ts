@@ -170,19 +170,19 @@ describe('run.sh', () => {
 
   it('describes a Ray of its own, and to a cluster that it joins it says nothing of that', async () => {
     const { path } = await written('ray', {}, { 'ray_kwargs.ray_init.num_cpus': 32, '+ray_kwargs.ray_init.object_store_memory': 1e9 })
-    const asked = async (env: Record<string, string> = {}) => {
+    const rayArguments = async (env: Record<string, string> = {}) => {
       const { argv, code } = await run(path, { env })
       expect([code, argv.filter((each) => each.startsWith('hydra.run.dir='))]).toEqual([0, [`hydra.run.dir=${path}/hydra`]])
       return argv.filter((each) => /ray_init\.(num_cpus|object_store_memory)/.test(each)).map((each) => each.replace(/^\+*/, ''))
     }
     const own = ['ray_kwargs.ray_init.num_cpus=32', 'ray_kwargs.ray_init.object_store_memory=1000000000']
-    expect(await asked()).toEqual(own)
-    expect(await asked({ RAY_ADDRESS: 'local' })).toEqual(own)
-    expect(await asked({ RAY_ADDRESS: '10.0.0.1:6379' })).toEqual([])
+    expect(await rayArguments()).toEqual(own)
+    expect(await rayArguments({ RAY_ADDRESS: 'local' })).toEqual(own)
+    expect(await rayArguments({ RAY_ADDRESS: '10.0.0.1:6379' })).toEqual([])
     const started = mkdtempSync(join(directory, 'ray-'))
     mkdirSync(join(started, 'ray'))
     writeFileSync(join(started, 'ray', 'ray_current_cluster'), '10.0.0.1:6379')
-    expect(await asked({ RAY_TMPDIR: started })).toEqual([])
+    expect(await rayArguments({ RAY_TMPDIR: started })).toEqual([])
   })
 
   it('gives workers on nodes that others started what the run sets', async () => {
@@ -260,8 +260,8 @@ describe('run.sh', () => {
 })
 
 describe('the other files', () => {
-  const files = (parts: Parameters<typeof verlRun>[0] = {}, given: Record<string, unknown> = {}) =>
-    renderRunFiles(planVerl(readVerlConfig({ ...source, ...given }, { environment: {} }), verlRun(parts)))
+  const files = (parts: Parameters<typeof verlRun>[0] = {}, config: Record<string, unknown> = {}) =>
+    renderRunFiles(planVerl(readVerlConfig({ ...source, ...config }, { environment: {} }), verlRun(parts)))
 
   it('say of every key that is not a default where it comes from', () => {
     const text = files().get('final_trainer.yaml')!

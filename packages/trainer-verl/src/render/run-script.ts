@@ -3,7 +3,7 @@ import { valueAt } from '../config/omega.ts'
 import { isOwnRayKey } from '../config/own-ray.ts'
 import { formatKey } from '../config/plan-verl.ts'
 import type { VerlPlan } from '../config/verl-config.ts'
-import { givenVariables, workerEnvironment } from '../config/worker-variables.ts'
+import { exportedVariables, workerEnvironment } from '../config/worker-variables.ts'
 import { shellText } from './shell-text.ts'
 
 /** Port of the rollout service in serve.yaml. */
@@ -58,7 +58,7 @@ export function renderRunScript(plan: VerlPlan): string {
 
 function parameters(plan: VerlPlan): string[] {
   const { run, keys, tree, config, settings } = plan
-  const given = new Set(givenVariables(plan.environment))
+  const exported = new Set(exportedVariables(plan.environment))
   const inRun = (path: string, text: string) =>
     shellText(text.replaceAll(run.path, '\0'), { runPath: writtenKeys.has(path) ? 'kept_path' : 'run_path' })
   const all = new Map([...keys.values()].map(({ path, value }) => [path, value]))
@@ -74,7 +74,7 @@ function parameters(plan: VerlPlan): string[] {
     const [key, text] = cut(formatKey(config, { path, value }))
     // verl 0.9 hands Ray its runtime environment without resolving references in it: the shell does.
     const worker = path.startsWith(`${workerEnvironment}.`) ? path.slice(workerEnvironment.length + 1) : ''
-    const named = given.has(worker) || value === `\${oc.env:${worker}}`
+    const named = exported.has(worker) || value === `\${oc.env:${worker}}`
     if (named) list.push(`"${key}='$${worker}'"`)
     else if (variable === undefined) (isOwnRayKey(path) ? ownRay : list).push(inRun(path, `${key}=${text}`))
     if (named || variable === undefined) continue
@@ -153,10 +153,10 @@ timeout 5 bash -c 'exec 3<>"/dev/tcp/$0/$1"' "\${address%:*}" "$channel_port" 2>
 `
 
 function environmentOf({ run, environment, settings }: VerlPlan): string {
-  const given = Object.entries(environment).filter(
+  const assignments = Object.entries(environment).filter(
     ([name]) => name !== 'PYTHONPATH' && name !== 'VERL_USE_EXTERNAL_MODULES' && !scheduler[name],
   )
-  return `${given.map(([name, text]) => `export ${name}=\${${name}:-${shellText(text)}}\n`).join('')}bridge=\${AWORLD_TRAIN_BRIDGE:-${shellText(run.bridgeDirectory)}}
+  return `${assignments.map(([name, text]) => `export ${name}=\${${name}:-${shellText(text)}}\n`).join('')}bridge=\${AWORLD_TRAIN_BRIDGE:-${shellText(run.bridgeDirectory)}}
 [ -d "$bridge/aworld_train_bridge" ] || stop "$bridge does not hold the bridge; set AWORLD_TRAIN_BRIDGE to the folder python of the package @aworld-train/python-bridge."
 export PYTHONPATH="$bridge\${PYTHONPATH:+:$PYTHONPATH}"
 export VERL_USE_EXTERNAL_MODULES=${verlPluginModule}\${VERL_USE_EXTERNAL_MODULES:+,$VERL_USE_EXTERNAL_MODULES}

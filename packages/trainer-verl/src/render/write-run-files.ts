@@ -5,7 +5,7 @@ import type { LoadedDataset } from '@aworld-train/training'
 import type { VerlPlan } from '../config/verl-config.ts'
 import { renderAgentYaml } from './agent-yaml.ts'
 import { writeVerlDataset } from './dataset-files.ts'
-import { givenCopy, renderFinalTrainer } from './final-trainer.ts'
+import { renderFinalTrainer, sourceCopy } from './final-trainer.ts'
 import { renderRunScript } from './run-script.ts'
 import { renderServeYaml } from './serve-yaml.ts'
 
@@ -29,10 +29,10 @@ export const runFileNames = {
 export function renderRunFiles(plan: VerlPlan): Map<string, string> {
   const files = new Map<string, string>()
   const serve = renderServeYaml(plan, { isFolder: (path) => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true })
-  const given = givenCopy(plan)
+  const copy = sourceCopy(plan)
   if (plan.run.agent.source !== null) files.set(runFileNames.agentSource, plan.run.agent.source)
   files.set(runFileNames.agent, renderAgentYaml(plan.run))
-  if (given) files.set(given.name, given.text)
+  if (copy) files.set(copy.name, copy.text)
   files.set(runFileNames.trainer, renderFinalTrainer(plan))
   files.set(runFileNames.script, renderRunScript(plan))
   if (serve !== null) files.set(runFileNames.serve, serve)

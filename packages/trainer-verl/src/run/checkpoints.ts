@@ -23,13 +23,13 @@ export function checkpointSteps(directory: string): number[] {
 
 /** Folder of the actor's checkpoint of `step`, of the newest one by default. CHECKPOINT_CORRUPT where there is none. */
 export function actorCheckpoint(checkpoints: string, step?: number): { readonly step: number; readonly directory: string } {
-  const wanted = step ?? resumableStep(checkpoints)
-  const directory = join(checkpoints, `global_step_${wanted}`, 'actor')
-  if (wanted > 0 && existsSync(directory)) return { step: wanted, directory }
-  const known = checkpointSteps(checkpoints)
+  const chosenStep = step ?? resumableStep(checkpoints)
+  const directory = join(checkpoints, `global_step_${chosenStep}`, 'actor')
+  if (chosenStep > 0 && existsSync(directory)) return { step: chosenStep, directory }
+  const steps = checkpointSteps(checkpoints)
   const which = step === undefined ? 'no checkpoint' : `no checkpoint of step ${step}`
   throw new TrainError(
     'CHECKPOINT_CORRUPT',
-    `${checkpoints} has ${which}${known.length > 0 ? `; there are those of the steps ${known.join(', ')}` : ': set trainer.save_freq, and let the run reach it'}.`,
+    `${checkpoints} has ${which}${steps.length > 0 ? `; there are those of the steps ${steps.join(', ')}` : ': set trainer.save_freq, and let the run reach it'}.`,
   )
 }

@@ -87,8 +87,8 @@ async function merge({ python, args, bridgeDirectory, onLine, signal }: MergeReq
   const env = { ...inherited, PYTHONPATH: [bridgeDirectory, inherited['PYTHONPATH']].filter(Boolean).join(':'), CUDA_VISIBLE_DEVICES: '' }
   const { code, stderr, stdout } = await runProcess(python, args, { env, onLine, signal })
   if (code === 0) return
-  const said = (stderr.trim() || stdout.trim()).split('\n').at(-1) ?? ''
-  throw new TrainError('TRAINER_FAILED', `verl's merger ended with ${code ?? 'a signal'}: ${said}`, {
+  const lastLine = (stderr.trim() || stdout.trim()).split('\n').at(-1) ?? ''
+  throw new TrainError('TRAINER_FAILED', `verl's merger ended with ${code ?? 'a signal'}: ${lastLine}`, {
     details: { stderr: stderr.slice(-4_000) },
   })
 }

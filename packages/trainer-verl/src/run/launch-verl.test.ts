@@ -41,11 +41,11 @@ function prepare(steps: readonly string[], options: Partial<LaunchVerlOptions> =
     started.push(verl)
     return verl
   }
-  const said = async (pattern: RegExp) => {
+  const waitForLine = async (pattern: RegExp) => {
     await expect.poll(() => lines.some((line) => pattern.test(line)), { timeout: 5_000, interval: 20 }).toBe(true)
     return lines.map((line) => pattern.exec(line)).find((match) => match !== null) as RegExpExecArray
   }
-  return { path, lines, metrics, launch, said }
+  return { path, lines, metrics, launch, waitForLine }
 }
 
 function isRunning(pid: number): boolean {
@@ -66,12 +66,12 @@ it('hands over every line of the metrics, then how verl ended, and keeps its con
 })
 
 it('gives verl what it reads of the environment, and none of the keys of others', async () => {
-  const { launch, said } = prepare(['environment'], {
+  const { launch, waitForLine } = prepare(['environment'], {
     inherited: { PATH: process.env['PATH'], OPENAI_API_KEY: 'secret', CUDA_VISIBLE_DEVICES: '3', PYTHONPATH: '/mine', RAY_X: 'r' },
     environment: { MY_OWN: '1', VERL_USE_EXTERNAL_MODULES: 'mine' },
   })
   await (await launch()).ended
-  const environment = JSON.parse((await said(/^\{.*\}$/))[0])
+  const environment = JSON.parse((await waitForLine(/^\{.*\}$/))[0])
   expect(environment).toMatchObject({
     CUDA_VISIBLE_DEVICES: '3',
     MY_OWN: '1',
@@ -84,36 +84,36 @@ it('gives verl what it reads of the environment, and none of the keys of others'
 })
 
 it('ends a daemon of its own session together with verl, by whatever verl ended', async () => {
-  const { launch, said } = prepare(['child=1', 'exit=0'])
+  const { launch, waitForLine } = prepare(['child=1', 'exit=0'])
   const verl = await launch()
-  const daemon = Number((await said(/^child (\d+)/))[1])
+  const daemon = Number((await waitForLine(/^child (\d+)/))[1])
   await verl.ended
   expect(isRunning(daemon)).toBe(false)
 }, 15_000)
 
 it('stops verl that answers no signal, and what it started', async () => {
-  const { launch, said } = prepare(['child=1', 'deaf=1', 'hang=1'])
+  const { launch, waitForLine } = prepare(['child=1', 'deaf=1', 'hang=1'])
   const verl = await launch()
-  await said(/hanging/)
-  const daemon = Number((await said(/^child (\d+)/))[1])
+  await waitForLine(/hanging/)
+  const daemon = Number((await waitForLine(/^child (\d+)/))[1])
   const exit = await verl.stop()
   expect(exit).toMatchObject({ stopped: true, error: null, signal: 'SIGKILL' })
   expect(isRunning(daemon)).toBe(false)
 }, 20_000)
 
 it('lets verl end by itself on the first signal', async () => {
-  const { launch, said } = prepare(['hang=1'])
+  const { launch, waitForLine } = prepare(['hang=1'])
   const verl = await launch()
-  await said(/hanging/)
+  await waitForLine(/hanging/)
   const before = Date.now()
   expect(await verl.stop()).toMatchObject({ stopped: true, error: null })
   expect(Date.now() - before).toBeLessThan(2_000)
 })
 
 it('leaves nothing behind when its guard is killed', async () => {
-  const { launch, said } = prepare(['child=1', 'hang=1'])
+  const { launch, waitForLine } = prepare(['child=1', 'hang=1'])
   const verl = await launch()
-  const daemon = Number((await said(/^child (\d+)/))[1])
+  const daemon = Number((await waitForLine(/^child (\d+)/))[1])
   process.kill(verl.pid, 'SIGKILL')
   expect((await verl.ended).error?.code).toBe('TRAINER_PROCESS_DIED')
   expect(isRunning(daemon)).toBe(false)

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { TrainError } from '@aworld-train/protocol'
 import { z } from 'zod'
 import { formatOverride } from '../config/hydra-override.ts'
-import { givenVariables, workerEnvironment, workerVariables } from '../config/worker-variables.ts'
+import { exportedVariables, workerEnvironment, workerVariables } from '../config/worker-variables.ts'
 import { plainLine, readLines } from './console-line.ts'
 import { createConsoleLog } from './console-log.ts'
 import { createJsonLineFollower } from './follow-json-lines.ts'
@@ -113,9 +113,9 @@ export async function launchVerl(options: LaunchVerlOptions): Promise<VerlProces
 
   async function finish(): Promise<VerlExit> {
     await exited
-    const told = statusLine.safeParse(parseJson(status))
+    const parsedStatus = statusLine.safeParse(parseJson(status))
     // Without its word the guard was killed, and what it would have ended still runs and holds the console.
-    if (!told.success) {
+    if (!parsedStatus.success) {
       await sweepVerl({ python, bridgeDirectory, incarnations: [incarnation] })
       if (rayDirectory !== null) rmSync(rayDirectory, { recursive: true, force: true })
     }
@@ -128,7 +128,7 @@ export async function launchVerl(options: LaunchVerlOptions): Promise<VerlProces
     await metrics.poll().catch(() => {})
     await metrics.close()
     log.close()
-    const { code, signal } = told.success ? told.data : { code: null, signal: guard.signalCode }
+    const { code, signal } = parsedStatus.success ? parsedStatus.data : { code: null, signal: guard.signalCode }
     const failed = !stopped && code !== 0
     return { code, signal, stopped, error: failed ? toError({ code, signal, path, failures }) : null }
   }
@@ -170,7 +170,7 @@ export async function sweepVerl({ python, bridgeDirectory, incarnations }: Sweep
 
 /** As they are: verl 0.9 gives Ray its runtime environment without resolving references in it. */
 function workerOverrides(environment: Readonly<Record<string, string>>, own: Readonly<Record<string, string>> = {}): string[] {
-  return [...givenVariables(own), ...workerVariables].map((name) =>
+  return [...exportedVariables(own), ...workerVariables].map((name) =>
     formatOverride(`${workerEnvironment}.${name}`, environment[name] ?? '', '++'),
   )
 }

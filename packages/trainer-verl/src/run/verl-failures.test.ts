@@ -81,13 +81,13 @@ it.each([
   ['CHANNEL_LOST', 'CHANNEL_LOST', 'The connection to ws://h was lost (1006). Tried for 300 s.'],
   ['TEMPLATE_MISMATCH', 'TEMPLATE_MISMATCH', 'The first that differs is 7.'],
   ['CONFIG_INVALID', 'CONFIG_INVALID', '"x" is no WebSocket URL; set AWORLD_TRAIN_CHANNEL to ws://host:port/v1/channel.'],
-])('names %s, which ends the channel of a worker, before what follows from it', (said, code, message) => {
-  const line = `(AgentLoopWorkerTQ pid=7) aworld_train_bridge.errors.ChannelError: ${said}: ${message}`
+])('names %s, which ends the channel of a worker, before what follows from it', (channelCode, code, message) => {
+  const line = `(AgentLoopWorkerTQ pid=7) aworld_train_bridge.errors.ChannelError: ${channelCode}: ${message}`
   const failure = failureOf(
     line,
     'RuntimeError: [GROUPS_FAILED] 17 groups with a failed rollout were replaced in step 1, and the limit is 16',
   )
-  expect(failure).toMatchObject({ code, message: `The channel between verl and AWorld Train failed (${said}): ${message}` })
+  expect(failure).toMatchObject({ code, message: `The channel between verl and AWorld Train failed (${channelCode}): ${message}` })
 })
 
 it('says nothing of a console that names no error', () => {

@@ -45,8 +45,8 @@ const rows: readonly FailureRow[] = [
   {
     pattern: /(?:torch\.)?(?:cuda\.)?OutOfMemoryError: (.*CUDA out of memory.*)|CUDA out of memory[^\n]*/i,
     code: 'TRAINER_OUT_OF_MEMORY',
-    describe: ([line, said]) =>
-      `A GPU ran out of memory (${said ?? line}). Lower actor_rollout_ref.rollout.gpu_memory_utilization, the micro batch sizes or data.max_response_length, or switch on param_offload.`,
+    describe: ([line, detail]) =>
+      `A GPU ran out of memory (${detail ?? line}). Lower actor_rollout_ref.rollout.gpu_memory_utilization, the micro batch sizes or data.max_response_length, or switch on param_offload.`,
   },
   {
     pattern: /ray\.exceptions\.OutOfMemoryError|due to the node running low on memory/,
@@ -61,7 +61,7 @@ const rows: readonly FailureRow[] = [
   {
     pattern: /ChannelError: POLICY_WORKER_DIED: (.+)/,
     code: 'TRAINER_PROCESS_DIED',
-    describe: ([, said]) => `A rollout server died (${said}); run the same command again: the run resumes from its last checkpoint.`,
+    describe: ([, detail]) => `A rollout server died (${detail}); run the same command again: the run resumes from its last checkpoint.`,
   },
   {
     pattern: /no materializable trajectories/,
@@ -88,7 +88,7 @@ const rows: readonly FailureRow[] = [
   {
     pattern: /(?:AssertionError|ValueError): (.*(?:train_batch_size|mini_batch_size|micro_batch_size|batch size).*)/,
     code: 'CONFIG_INVALID',
-    describe: ([, said]) => `verl refuses the batch sizes: ${said}`,
+    describe: ([, detail]) => `verl refuses the batch sizes: ${detail}`,
   },
   {
     pattern: /Could not override '([^']+)'/,
@@ -98,13 +98,13 @@ const rows: readonly FailureRow[] = [
   {
     pattern: /(?:ConfigAttributeError|ConfigKeyError|InterpolationKeyError|MissingMandatoryValue|ValidationError): (.+)/,
     code: 'CONFIG_INVALID',
-    describe: ([, said]) => `verl's configuration does not hold: ${said}`,
+    describe: ([, detail]) => `verl's configuration does not hold: ${detail}`,
   },
   {
     pattern:
       /(?:ConfigCompositionException|MissingConfigException|OverrideParseException)(?:: (.+))?|no viable alternative at input '(.+)'/,
     code: 'CONFIG_INVALID',
-    describe: ([line, said, input]) => `Hydra cannot read verl's configuration: ${said ?? input ?? line}`,
+    describe: ([line, detail, input]) => `Hydra cannot read verl's configuration: ${detail ?? input ?? line}`,
   },
   {
     pattern: /Total available GPUs (\S+) is less than total desired GPUs (\d+)/,
@@ -116,8 +116,8 @@ const rows: readonly FailureRow[] = [
     pattern:
       /(?:No CUDA GPUs are available|NVIDIA driver on your system is too old|Found no NVIDIA driver|CUDA driver version is insufficient)/,
     code: 'TRAINER_ENVIRONMENT',
-    describe: ([said]) =>
-      `torch cannot use a GPU (${said}); run "aworld-train doctor --engine verl", or set aworldTrain.smoke for a run on CPU.`,
+    describe: ([detail]) =>
+      `torch cannot use a GPU (${detail}); run "aworld-train doctor --engine verl", or set aworldTrain.smoke for a run on CPU.`,
   },
   {
     pattern:

@@ -34,11 +34,11 @@ export function createWorkerStart({ graceMs = 30_000, now = Date.now }: WorkerSt
         running = true
         return
       }
-      const said = ofRaylet.exec(line)?.[1]
-      if (said === undefined) return
-      const isOver = died.test(said)
-      if (!isOver) reason = said
-      if (isOver || notExecuted.test(said)) complainedAt ??= now()
+      const complaint = ofRaylet.exec(line)?.[1]
+      if (complaint === undefined) return
+      const isOver = died.test(complaint)
+      if (!isOver) reason = complaint
+      if (isOver || notExecuted.test(complaint)) complainedAt ??= now()
     },
     failure() {
       if (running || complainedAt === null || now() - complainedAt < graceMs) return null
