@@ -250,7 +250,7 @@ async function holdingLock(work) {
   const removal = `${lock}.removal`
   mkdirSync(dirname(lock), { recursive: true })
   const deadline = Date.now() + installDeadlineMs
-  for (let said = false; !tryCreate(lock); ) {
+  for (let isAnnounced = false; !tryCreate(lock); ) {
     const holder = holderOf(lock)
     if (holder === undefined && tryCreate(removal)) {
       if (holderOf(lock) === undefined) rmSync(lock, { force: true })
@@ -258,8 +258,8 @@ async function holdingLock(work) {
       continue
     }
     if (Date.now() > deadline) fail(`Process ${holder} has been installing for long; wait for it or end it, then remove ${lock}*.`)
-    if (!said) process.stderr.write(`Waiting for another process (${holder}), which installs here …\n`)
-    said = true
+    if (!isAnnounced) process.stderr.write(`Waiting for another process (${holder}), which installs here …\n`)
+    isAnnounced = true
     await sleep(200)
   }
   try {
