@@ -120,7 +120,7 @@ describe('replay', () => {
     expect(code, stderr).toBe(0)
     const rescored = [...stdout.matchAll(/policy {2}(.*)\n(?:.*\n)*?rescored (\d+) {2}\(was (\d)\)/g)]
     expect(rescored.length).toBeGreaterThan(10)
-    for (const [, said, value] of rescored) expect(value).toBe(said?.trim() === 'no' ? '10' : '20')
+    for (const [, answer, value] of rescored) expect(value).toBe(answer?.trim() === 'no' ? '10' : '20')
   })
 
   it('names what is not there', async () => {

@@ -30,7 +30,7 @@ afterEach(() => cleanup.disposeAsync())
 
 /** Three services on loopback that answer with their name and what they were asked, and the variables that lead to them. */
 async function startServices(fail?: (typeof services)[number]) {
-  const asked: Record<string, readonly SeenRequest[]> = {}
+  const requests: Record<string, readonly SeenRequest[]> = {}
   for (const name of services) {
     const server = cleanup.use(
       await createScriptedServer(({ body }) =>
@@ -42,9 +42,9 @@ async function startServices(fail?: (typeof services)[number]) {
     vi.stubEnv(`${name}_LLM_BASE_URL`, server.baseUrl)
     vi.stubEnv(`${name}_LLM_MODEL_NAME`, `model-of-${name.toLowerCase()}`)
     vi.stubEnv(`${name}_LLM_API_KEY`, `key-of-${name.toLowerCase()}`)
-    asked[name] = server.requests
+    requests[name] = server.requests
   }
-  return asked
+  return requests
 }
 
 /** Rollouts of the agents that an agent.yaml names, one sample each, over a policy that says `<answer>79</answer>`. */
@@ -94,7 +94,7 @@ it.each([
   ['SwarmLoop', ['agent_to_be_train', 'plan_agent', 'exe_agent', 'sum_agent']],
   ['NamelessSwarmLoop', ['agent-1', 'agent-2', 'agent-3', 'agent-4']],
 ])('%s: one agent is trained, three with services of their own are frozen', async (loop, names) => {
-  const asked = await startServices()
+  const requests = await startServices()
   const { program, tokenIds, episodes } = await runSwarm(loop, 3)
   expect(program.agents.map(({ name, trainable }) => [name, trainable])).toEqual(names.map((name, index) => [name, index === 0]))
 
@@ -109,8 +109,8 @@ it.each([
   }
   const inputs = { PLAN: '<answer>79</answer>', EXE: 'plan(<answer>79</answer>)', SUM: 'exe(plan(<answer>79</answer>))' }
   for (const name of services) {
-    expect(asked[name]).toHaveLength(3)
-    for (const { headers, body } of asked[name]!) {
+    expect(requests[name]).toHaveLength(3)
+    for (const { headers, body } of requests[name]!) {
       expect(headers.authorization).toBe(`Bearer key-of-${name.toLowerCase()}`)
       expect(body.model).toBe(`model-of-${name.toLowerCase()}`)
       expect(body.messages.at(-1)).toMatchObject({ role: 'user', content: inputs[name] })

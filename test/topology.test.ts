@@ -113,6 +113,27 @@ describe('topology', () => {
     expect(problems).toEqual([])
   })
 
+  it('names what is declared by nouns, not by what somebody did with it', () => {
+    const word = '(?:asked|given|held|known|said|told|wanted)'
+    const declared = [
+      `(?:const|let|function\\*?|interface|type) ${word}\\b`,
+      // A parameter or a field with its type, and parameters of an arrow function without one.
+      `(?:^|[({,;]) *(?:readonly )?${word}\\??: (?:readonly|string|number|boolean|[A-Z({])`,
+      `\\(${word}(?:, \\w+)*\\) =>`,
+      `(?:const|let) [[{](?:[^=\\n]*[ [,])?${word}[,\\]} ][^=\\n]*=`,
+    ].join('|')
+    const problems = names.flatMap((name) =>
+      sources(join(packages, name, 'src')).flatMap((path) =>
+        [
+          ...readFileSync(path, 'utf8')
+            .replace(/^ *(?:\/\/|\/?\*).*$/gm, '')
+            .matchAll(new RegExp(declared, 'gm')),
+        ].map(([text]) => `${path.slice(packages.length + 1)} has "${text.trim()}"`),
+      ),
+    )
+    expect(problems).toEqual([])
+  })
+
   it.each(names)('no file of %s imports itself by way of others', (name) => {
     const files = new Map(sources(join(packages, name, 'src')).map((path) => [path, relativeImportsOf(path)]))
     const done = new Set<string>()

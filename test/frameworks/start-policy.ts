@@ -22,9 +22,9 @@ export async function startPolicy(texts: readonly (string | Error)[]): Promise<P
   const engine = scriptedEngine({
     model,
     script(_, call) {
-      const said = texts[call] ?? new Error(`The agent called ${call + 1} times; ${texts.length} were expected.`)
-      if (said instanceof Error) throw said
-      return { tokenIds: idsOf(said) }
+      const text = texts[call] ?? new Error(`The agent called ${call + 1} times; ${texts.length} were expected.`)
+      if (text instanceof Error) throw text
+      return { tokenIds: idsOf(text) }
     },
   })
   const gateway = await createGateway({ models: { policy: { kind: 'token', engine, chat } }, aliases: { '*': 'policy' }, seed: 1 })

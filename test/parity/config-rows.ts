@@ -69,8 +69,8 @@ async function readRunScript() {
 }
 
 const reads = (expected: (config: Awaited<ReturnType<typeof readRunScript>>['config']) => readonly [unknown, unknown]) => async () => {
-  const [actual, wanted] = expected((await readRunScript()).config)
-  assert.deepEqual(actual, wanted)
+  const [actual, target] = expected((await readRunScript()).config)
+  assert.deepEqual(actual, target)
 }
 
 const ignores = (keys: readonly string[]) => async () => {

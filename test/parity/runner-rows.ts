@@ -6,7 +6,7 @@ import type { ParityRow } from './parity-row.ts'
 /** An agent whose endpoint nobody listens on. */
 const unreachable = () => new Agent({ name: 'nobody', conf: { llmBaseUrl: 'http://127.0.0.1:9/v1', llmModelName: 'm', maxRetries: 0 } })
 
-async function asked(use: (agent: Agent) => Promise<void>): Promise<void> {
+async function withAgent(use: (agent: Agent) => Promise<void>): Promise<void> {
   await withModelServer(({ baseUrl }) => use(new Agent({ name: 'asked', conf: { llmBaseUrl: baseUrl, llmModelName: 'm' } })))
 }
 
@@ -17,7 +17,7 @@ export const runnerRows: readonly ParityRow[] = [
     ours: '`await Runners.run(input, agent)`, or `Runners.run({ input, agent })`',
     status: 'works',
     check: () =>
-      asked(async (agent) => {
+      withAgent(async (agent) => {
         assert.equal((await Runners.run('q', agent)).answer, 're: q')
         assert.equal((await Runners.run({ input: 'q', agent })).answer, 're: q')
       }),
@@ -28,7 +28,7 @@ export const runnerRows: readonly ParityRow[] = [
     status: 'differs',
     note: 'Nothing blocks in JavaScript: it is `run`, and returns a promise.',
     check: () =>
-      asked(async (agent) => {
+      withAgent(async (agent) => {
         const promise = Runners.syncRun('q', agent)
         assert(promise instanceof Promise)
         assert.equal((await promise).answer, 're: q')
@@ -39,7 +39,7 @@ export const runnerRows: readonly ParityRow[] = [
     ours: '`await Runners.runTask(task, { runConf })`',
     status: 'works',
     check: () =>
-      asked(async (agent) => {
+      withAgent(async (agent) => {
         const responses = await Runners.runTask([new Task({ id: 'a', input: '1', agent }), new Task({ id: 'b', input: '2', agent })], {
           runConf: { worker_num: 2 },
         })
@@ -52,7 +52,7 @@ export const runnerRows: readonly ParityRow[] = [
     status: 'works',
     note: 'One task that fails does not touch the others.',
     check: () =>
-      asked(async (agent) => {
+      withAgent(async (agent) => {
         const responses = await execTasks([
           { id: 'a', input: '1', agent },
           { id: 'b', input: '2', agent: unreachable() },
@@ -67,7 +67,7 @@ export const runnerRows: readonly ParityRow[] = [
     status: 'differs',
     note: 'After a failure the rest is not run; there the text of the error becomes the next input.',
     check: () =>
-      asked(async (agent) => {
+      withAgent(async (agent) => {
         const good = await serialExecTasks([
           { id: 'a', input: '1', agent },
           { id: 'b', input: 'unused', agent },
@@ -104,7 +104,7 @@ export const runnerRows: readonly ParityRow[] = [
     status: 'differs',
     note: '`messages` and `toolCalls` stand for the trajectory; `usage` has `promptTokens`, `completionTokens`.',
     check: () =>
-      asked(async (agent) => {
+      withAgent(async (agent) => {
         const response = await Runners.run({ id: 't', input: 'q', agent })
         const { timeCost, messages, ...rest } = response
         assert.deepEqual(rest, {
@@ -141,7 +141,7 @@ export const runnerRows: readonly ParityRow[] = [
     status: 'differs',
     note: '`serialExecTasks` hands answers on.',
     check: () =>
-      asked(async (agent) => {
+      withAgent(async (agent) => {
         const tasks = [
           { id: 'a', input: '1', agent },
           { id: 'b', input: '2', agent },

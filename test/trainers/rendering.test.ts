@@ -38,10 +38,10 @@ afterAll(() => rm(directory, { recursive: true, force: true }))
 
 /** Asks the oracle; `request` is JSON text, so that numbers keep their spelling. */
 async function ask(request: string): Promise<Rendering[]> {
-  const [asked, answered] = [join(directory, 'request.json'), join(directory, 'answer.json')]
-  await writeFile(asked, request)
-  await promisify(execFile)(python, [here('oracle.py'), asked, answered], { timeout: 300_000 })
-  return JSON.parse(await readFile(answered, 'utf8')) as Rendering[]
+  const [requestPath, answerPath] = [join(directory, 'request.json'), join(directory, 'answer.json')]
+  await writeFile(requestPath, request)
+  await promisify(execFile)(python, [here('oracle.py'), requestPath, answerPath], { timeout: 300_000 })
+  return JSON.parse(await readFile(answerPath, 'utf8')) as Rendering[]
 }
 
 const jsonObject = (members: Iterable<readonly [string, string]>) =>
@@ -60,7 +60,10 @@ interface Compared {
 async function compare(conversations: ReadonlyMap<string, string>): Promise<Compared[]> {
   const folders = await Promise.all(formatVariants.map(({ format }) => writeFormat(format)))
   try {
-    const models = formatVariants.map(({ arguments: given }, index) => ({ directory: folders[index]!.directory, arguments: given }))
+    const models = formatVariants.map(({ arguments: templateArguments }, index) => ({
+      directory: folders[index]!.directory,
+      arguments: templateArguments,
+    }))
     const parts: [string, string][] = [
       ['kind', '"transformers"'],
       ['models', JSON.stringify(models)],
@@ -119,8 +122,8 @@ test('the conversations of the fixtures are rendered and encoded as transformers
   const goldens: Record<string, Record<string, string[]>> = {}
   for (const { variant, conversation, expected } of compared) {
     goldens[variant.name] ??= {}
-    const known = goldens[variant.name]!
-    known[conversation] = [...(known[conversation] ?? []), renderingDigest(expected.text ?? null, expected.ids ?? [])]
+    const digests = goldens[variant.name]!
+    digests[conversation] = [...(digests[conversation] ?? []), renderingDigest(expected.text ?? null, expected.ids ?? [])]
   }
   const file = '../../packages/chat/fixtures/goldens/formats.json'
   await expect(`${JSON.stringify(goldens, null, 1)}\n`).toMatchFileSnapshot(file)

@@ -35,23 +35,23 @@ let chat: ChatModel
 let version = 0
 const folder = (name: string) => join(directory, name)
 
-const sampling = (given: Partial<Sampling> = {}): Sampling => ({
+const sampling = (overrides: Partial<Sampling> = {}): Sampling => ({
   temperature: 1,
   topP: 1,
   topK: 0,
   maxTokens: 24,
   stop: [],
   seed: 0,
-  ...given,
+  ...overrides,
 })
 /** A temperature at which the model says what it was taught: at 1 it says something else once in 70 calls. */
 const sure = 0.4
-const callOf = (given: Partial<GenerateRequest> = {}): GenerateRequest => ({
+const callOf = (overrides: Partial<GenerateRequest> = {}): GenerateRequest => ({
   promptTokenIds: prompt('sum'),
   sampling: sampling(),
   random: { seed: 1, task: 'vllm', sample: 0, turn: 0 },
   affinity: 'vllm.0',
-  ...given,
+  ...overrides,
 })
 const prompt = (text: string): Int32Array =>
   chat.createConversation().prepare({ messages: [{ role: 'user', content: text }], tools: [] }).promptTokenIds
@@ -73,8 +73,8 @@ async function largestDifference(weights: string, { promptTokenIds, completionTo
 type Tokens = Pick<ReportedCompletion, 'promptTokenIds' | 'completionTokenIds' | 'rolloutLogprobs'>
 
 /** Publishes a folder through an engine's fleet; what the servers sample then is compared with `checkedAgainst`. */
-async function publish(engine: RemoteTokenEngine, name: string, given: Partial<Publication> & { checkedAgainst?: string } = {}) {
-  const { checkedAgainst = name, ...publication } = given
+async function publish(engine: RemoteTokenEngine, name: string, options: Partial<Publication> & { checkedAgainst?: string } = {}) {
+  const { checkedAgainst = name, ...publication } = options
   const updater = createWeightUpdater({
     fleet: engine.fleet,
     check: {
@@ -162,8 +162,8 @@ describe('token engine over vLLM', () => {
     ])('%j', async (constraint, form) => {
       const engine = await tokenEngine(route)
       await publish(engine, 'base')
-      const asked = callOf({ sampling: sampling({ temperature: sure, maxTokens: 400 }), constraint })
-      const { tokenIds, logprobs, finishReason } = await engine.generate(asked, signal)
+      const request = callOf({ sampling: sampling({ temperature: sure, maxTokens: 400 }), constraint })
+      const { tokenIds, logprobs, finishReason } = await engine.generate(request, signal)
       const text = chat.decode(tokenIds).replace('<|im_end|>', '')
       expect(text).toMatch(form)
       if (constraint.kind !== 'json-object') expect(finishReason.unified).toBe('stop')
@@ -427,11 +427,11 @@ describe('a gateway over vLLM', () => {
     })
     const { baseUrl, apiKey } = session.endpoint('agent')
     const schema = { type: 'object', properties: { sum: { enum: [4, 5] } }, required: ['sum'], additionalProperties: false }
-    const ask = async (given: object) => {
+    const ask = async (fields: object) => {
       const { statusCode, body } = await request(`${baseUrl}/chat/completions`, {
         method: 'POST',
         headers: { 'content-type': 'application/json', authorization: `Bearer ${apiKey}` },
-        body: JSON.stringify({ model: 'policy', messages: [{ role: 'user', content: 'sum' }], ...given }),
+        body: JSON.stringify({ model: 'policy', messages: [{ role: 'user', content: 'sum' }], ...fields }),
       })
       return { statusCode, json: (await body.json()) as { choices?: { message: { content: string } }[]; error?: { message: string } } }
     }

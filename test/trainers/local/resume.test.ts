@@ -161,7 +161,7 @@ describe('a run that is killed', () => {
     const temporary = join(folder, 'temporary')
     await mkdir(temporary)
     const env = { TMPDIR: temporary }
-    const told = { rollouts: [] as string[], step: 0 }
+    const progress = { rollouts: [] as string[], step: 0 }
     let turns = 0
     for (let kills = 0; kills < 10; kills++) {
       const afterEvents = 1 + Math.floor(random() * 9)
@@ -176,17 +176,17 @@ describe('a run that is killed', () => {
       })
       expect(signal ?? code, `seed ${seed}, ${points.at(-1)}\n${stdout}${stderr}`).toBe('SIGKILL')
       for (const event of parseEvents(stdout.slice(0, stdout.lastIndexOf('\n') + 1))) {
-        if (event.type === 'rollout-end') told.rollouts.push(event.rollout)
-        if (event.type === 'step-end') told.step = event.step
+        if (event.type === 'rollout-end') progress.rollouts.push(event.rollout)
+        if (event.type === 'step-end') progress.step = event.step
       }
       const record = recordOf(project)
       const point = `seed ${seed}: ${points.join('; ')}`
       expect(record.turns, point).toBeGreaterThanOrEqual(turns)
-      expect(new Set(told.rollouts).difference(record.results), point).toEqual(new Set())
-      expect(record.step, point).toBeGreaterThanOrEqual(told.step)
+      expect(new Set(progress.rollouts).difference(record.results), point).toEqual(new Set())
+      expect(record.step, point).toBeGreaterThanOrEqual(progress.step)
       turns = record.turns
     }
-    expect(new Set(told.rollouts).size).toBe(told.rollouts.length)
+    expect(new Set(progress.rollouts).size).toBe(progress.rollouts.length)
     console.log(`killed at: ${points.join('; ')} (AWORLD_TRAIN_TEST_SEED=${seed})`)
     const last = await runCli(['train', project.folder, '--json'], { env })
     expect(last.code, last.stderr).toBe(0)

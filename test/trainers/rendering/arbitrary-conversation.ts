@@ -2,7 +2,7 @@ import fc from 'fast-check'
 
 /** A conversation without the form of any dialect. What is JSON is text: values would lose the spelling of numbers and the order of keys. */
 export interface AnyConversation {
-  readonly system: (ToldMessage & { readonly role: 'system' | 'developer' }) | null
+  readonly system: (SpelledMessage & { readonly role: 'system' | 'developer' }) | null
   readonly tools: readonly AnyTool[]
   readonly messages: readonly AnyMessage[]
   /** Strings are written with escapes wherever JSON allows them. */
@@ -17,7 +17,7 @@ export interface AnyTool {
   readonly strict: boolean | null
 }
 
-export type AnyMessage = ToldMessage | AssistantMessage | ResultMessage
+export type AnyMessage = SpelledMessage | AssistantMessage | ResultMessage
 
 interface Written {
   readonly content: string
@@ -25,7 +25,7 @@ interface Written {
   readonly way: number
 }
 
-export interface ToldMessage extends Written {
+export interface SpelledMessage extends Written {
   readonly role: 'user' | 'system' | 'developer'
   readonly name: string | null
 }
@@ -231,7 +231,7 @@ const parameters = fc
 const tool = fc.record({ description: fc.option(text, { freq: 6 }), parameters, strict: rarely(fc.boolean()) })
 const written = { content: text, way: fc.nat(7), name: rarely(fc.constantFrom('look_up', 'Ada')) }
 const call = fc.record({ name: fc.nat(2), arguments: anyObject, result: fc.record(written) })
-const said = fc.record({ content: text, reasoning: mostlyNone, way: fc.nat(7) })
+const answerText = fc.record({ content: text, reasoning: mostlyNone, way: fc.nat(7) })
 const step = fc.record({
   content: mostlyNone,
   reasoning: mostlyNone,
@@ -244,7 +244,7 @@ const round = fc.record({
   instructed: rarely(instructed),
   user: fc.record(written),
   steps: fc.array(step, { maxLength: 2 }),
-  answer: fc.option(said, { freq: 8 }),
+  answer: fc.option(answerText, { freq: 8 }),
 })
 
 /** Escapes what need not be escaped. */
@@ -289,8 +289,12 @@ export const conversations: fc.Arbitrary<AnyConversation> = fc
       if (answer && (!isLast || end === 'answer')) messages.push({ role: 'assistant', ...answer, calls: [] })
       else if (end === 'user' && messages.at(-1)?.role === 'tool') messages.push({ role: 'user', ...user })
     }
-    const told = tools.map(({ parameters: written, ...each }, index) => ({ ...each, name: names[index]!, parameters: written(spelling) }))
-    return { system, tools: told, messages, escaped }
+    const offeredTools = tools.map(({ parameters: written, ...each }, index) => ({
+      ...each,
+      name: names[index]!,
+      parameters: written(spelling),
+    }))
+    return { system, tools: offeredTools, messages, escaped }
   })
 
 /** JSON of a string, as `conversation` writes them. */

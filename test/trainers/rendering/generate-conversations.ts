@@ -126,8 +126,11 @@ function conversation(random: Random): string {
       const made = Array.from({ length: random() < 0.7 ? 1 : 2 }, () => {
         calls += 1
         const id = `abcde${String(calls).padStart(4, '0')}`
-        const given = random() < 0.2 ? JSON.stringify(object(random)) : object(random)
-        return { id, json: `{"id": "${id}", "type": "function", "function": {"name": "${pick(random, names)}", "arguments": ${given}}}` }
+        const argumentsJson = random() < 0.2 ? JSON.stringify(object(random)) : object(random)
+        return {
+          id,
+          json: `{"id": "${id}", "type": "function", "function": {"name": "${pick(random, names)}", "arguments": ${argumentsJson}}}`,
+        }
       })
       const content = pick(random, ['""', '""', 'null', JSON.stringify(text(random))])
       messages.push(`{"role": "assistant", "content": ${content}${thought()}, "tool_calls": [${made.map((call) => call.json).join(', ')}]}`)

@@ -22,10 +22,10 @@ const user = (content: string) => ({ role: 'user', content })
 const assistant = (content: string) => ({ role: 'assistant', content })
 const system = (content: string) => ({ role: 'system', content })
 
-const call = (index: number, name: string, given: object) => ({
+const call = (index: number, name: string, callArguments: object) => ({
   id: `abcdefgh${index}`,
   type: 'function',
-  function: { name, arguments: given },
+  function: { name, arguments: callArguments },
 })
 /** For Mistral results are JSON: mistral-common writes what parses again from its value. */
 const result = (index: number, name: string, content: string) => ({

@@ -132,10 +132,10 @@ function responsesItems(message: AnyMessage, s: Write): string[] {
     return [object({ type: way > 3 ? s('message') : null, role: s(role), content: content(message.content, way, 'input_text', s) })]
   }
   const { reasoning, calls } = message
-  const isSaid = message.content !== '' || calls.length === 0 || way > 3
+  const hasContent = message.content !== '' || calls.length === 0 || way > 3
   return [
     ...(reasoning === '' ? [] : [reasoningItem(reasoning, way, s)]),
-    ...(isSaid ? [object({ type: s('message'), role: s('assistant'), content: content(message.content, way, 'output_text', s) })] : []),
+    ...(hasContent ? [object({ type: s('message'), role: s('assistant'), content: content(message.content, way, 'output_text', s) })] : []),
     ...calls.map(({ id, name, arguments: text }) =>
       object({ type: s('function_call'), call_id: s(id), name: s(name), arguments: s(text) }),
     ),
@@ -210,11 +210,11 @@ function wireTurns(conversation: AnyConversation, s: Write): string[] {
 /** A system prompt that is empty is none; `developer` and `strict` have no place. */
 const messages: WireForm = {
   arriving(conversation) {
-    const { system, tools, messages: told } = withoutNames(conversation)
+    const { system, tools, messages: plainMessages } = withoutNames(conversation)
     return {
       ...conversation,
       system: system && system.content !== '' ? { ...system, role: 'system' } : null,
-      messages: told.map((message) => (message.role === 'developer' ? { ...message, role: 'system' } : message)),
+      messages: plainMessages.map((message) => (message.role === 'developer' ? { ...message, role: 'system' } : message)),
       tools: tools.map((tool) => ({ ...tool, strict: null })),
     }
   },

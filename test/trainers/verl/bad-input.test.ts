@@ -167,8 +167,8 @@ describe('agents that fail, and a rollout server that dies in the third step', (
 
   it('replaces whole groups: no member of one with a fault is trained, and none is made up', () => {
     const trained = outcome.trained.flatMap(({ keys }) => keys)
-    const known = new Set(outcome.episodes.map(({ rollout }) => rollout))
-    expect(trained.filter(({ key }) => !known.has(key))).toEqual([])
+    const rollouts = new Set(outcome.episodes.map(({ rollout }) => rollout))
+    expect(trained.filter(({ key }) => !rollouts.has(key))).toEqual([])
     const faulty = ['throws', 'hangs', 'silent', 'prompt', 'flood'].flatMap(of).map(({ rollout }) => rollout)
     expect(faulty).toHaveLength(10)
     expect(trained.filter(({ key }) => faulty.includes(key))).toEqual([])

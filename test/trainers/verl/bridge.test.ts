@@ -56,8 +56,8 @@ interface Stage {
 async function openStage(setting: Readonly<Record<string, unknown>> = {}): Promise<Stage> {
   const incarnation = `start-${incarnations++}`
   const path = join(folder, incarnation)
-  const given = { path: join(path, 'run'), port: 0, token, directory: model, turns: 3, ...setting }
-  let service = await startBridgeService(given)
+  const serviceOptions = { path: join(path, 'run'), port: 0, token, directory: model, turns: 3, ...setting }
+  let service = await startBridgeService(serviceOptions)
   const { url } = service
   const port = Number(new URL(url).port)
   return {
@@ -78,7 +78,7 @@ async function openStage(setting: Readonly<Record<string, unknown>> = {}): Promi
       }),
     async restart() {
       await service.kill()
-      service = await startBridgeService({ ...given, port })
+      service = await startBridgeService({ ...serviceOptions, port })
     },
     [Symbol.asyncDispose]: () => service.close(),
   }

@@ -53,7 +53,7 @@ export async function startRayCluster(python: string): Promise<RayCluster> {
     ],
     { env: { ...environment, TEST_CLUSTER: marker }, stdio: ['pipe', 'pipe', 'pipe', 'ignore'] },
   )
-  const said = collect(guard)
+  const output = collect(guard)
   const ended = new Promise<void>((resolve) => guard.once('close', () => resolve()))
   const read = async (path: string) => {
     const answer = await fetch(`${address}${path}`, { headers: { authorization: `Bearer ${token}` }, signal: AbortSignal.timeout(5_000) })
@@ -82,17 +82,17 @@ export async function startRayCluster(python: string): Promise<RayCluster> {
     if (typeof up === 'string') return cluster
     if (guard.exitCode !== null || Date.now() > deadline) {
       await cluster.close()
-      throw new Error(`Ray's job server is not up: ${up.message}\n${said.text}`)
+      throw new Error(`Ray's job server is not up: ${up.message}\n${output.text}`)
     }
     await sleep(250)
   }
 }
 
 function collect(child: ChildProcess): { text: string } {
-  const said = { text: '' }
+  const output = { text: '' }
   for (const stream of [child.stdout, child.stderr])
     stream?.setEncoding('utf8').on('data', (text: string) => {
-      said.text += text
+      output.text += text
     })
-  return said
+  return output
 }

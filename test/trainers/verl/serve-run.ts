@@ -30,14 +30,14 @@ export async function startServe(path: string, token: string, onOutput: (text: s
     { env: { ...process.env, AWORLD_TRAIN_CHANNEL_TOKEN: token }, stdio: ['ignore', 'pipe', 'pipe'] },
   )
   const { promise, resolve, reject } = Promise.withResolvers<void>()
-  let said = ''
+  let output = ''
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding('utf8').on('data', (text: string) => {
       onOutput(text)
-      said += text
-      if (said.includes('Ctrl-C ends')) resolve()
+      output += text
+      if (output.includes('Ctrl-C ends')) resolve()
     })
-  child.once('close', (code) => reject(new Error(`serve ended with ${code}:\n${said}`)))
+  child.once('close', (code) => reject(new Error(`serve ended with ${code}:\n${output}`)))
   await promise
   return child
 }

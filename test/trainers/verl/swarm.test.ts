@@ -16,7 +16,7 @@ const project = fileURLToPath(new URL('./swarm/', import.meta.url))
 
 let folder: string
 let helper: Server
-const asked: { readonly key: string | undefined; readonly roles: string[] }[] = []
+const requests: { readonly key: string | undefined; readonly roles: string[] }[] = []
 let firstError: unknown
 let report: RunReport
 const events: RunEvent[] = []
@@ -27,7 +27,7 @@ async function startHelper(): Promise<Server> {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk as Buffer)
     const body = JSON.parse(Buffer.concat(chunks).toString()) as { messages: { role: string }[] }
-    asked.push({ key: request.headers.authorization, roles: body.messages.map(({ role }) => role) })
+    requests.push({ key: request.headers.authorization, roles: body.messages.map(({ role }) => role) })
     response.setHeader('content-type', 'application/json')
     response.end(
       JSON.stringify({
@@ -149,6 +149,6 @@ it('trains one agent; the others keep their own addresses and keys', async () =>
   const episode = Array.from(run.episodes()).find(({ stopReason }) => stopReason === 'completed')!
   run.close()
   expect(episode.trajectories.filter(({ trainable }) => trainable).map(({ agent }) => agent)).toEqual(['agent_to_be_train'])
-  expect(new Set(asked.map(({ key }) => key))).toEqual(new Set(['Bearer helper-key']))
-  expect(asked.length).toBeGreaterThanOrEqual(3 * 4 * 4)
+  expect(new Set(requests.map(({ key }) => key))).toEqual(new Set(['Bearer helper-key']))
+  expect(requests.length).toBeGreaterThanOrEqual(3 * 4 * 4)
 })
