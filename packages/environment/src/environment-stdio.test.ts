@@ -161,7 +161,11 @@ describe('a lease', () => {
 
   it('leaves no process and no directory behind', async () => {
     const environment = createEnvironment({ graceMs: 300 })
-    const lease = await openLease(environment, { polite: server(), stubborn: server(['--stubborn']), shared: server([], { stateless: true }) })
+    const lease = await openLease(environment, {
+      polite: server(),
+      stubborn: server(['--stubborn']),
+      shared: server([], { stateless: true }),
+    })
     const pids = [
       ...(await Promise.all(
         ['polite', 'stubborn', 'shared'].map(async (name) => JSON.parse((await call(lease, `${name}__where`)).content).pid),
@@ -186,7 +190,9 @@ describe('a bad server', () => {
   })
 
   it('that fails at the start is named, with what it wrote', async () => {
-    const broken = openLease(environmentWith(), { broken: { command: 'node', args: ['-e', 'console.error("no database"); process.exit(4)'] } })
+    const broken = openLease(environmentWith(), {
+      broken: { command: 'node', args: ['-e', 'console.error("no database"); process.exit(4)'] },
+    })
     await expect(broken).rejects.toMatchObject({
       code: 'ENVIRONMENT_START_FAILED',
       message: expect.stringMatching(/"broken".*exited with code 4.*no database/s),
