@@ -14,8 +14,8 @@ function toMessage(value: unknown, index: number): Message {
     return decodeMessage(value, `messages[${index}]`)
   } catch {
     const { role } = (value ?? {}) as { role?: unknown }
-    const known = role === 'system' || role === 'developer' || role === 'assistant' || role === 'tool' ? role : 'user'
-    return { role: known, content: JSON.stringify(value) }
+    const messageRole = role === 'system' || role === 'developer' || role === 'assistant' || role === 'tool' ? role : 'user'
+    return { role: messageRole, content: JSON.stringify(value) }
   }
 }
 

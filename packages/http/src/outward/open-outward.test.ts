@@ -176,8 +176,10 @@ it('gives everybody the first answer, and one call to those who ask at the same 
   const path = newFile()
   const outward = await open({ services: [service(url)], cassette: { path, mode: 'record' } })
   const texts = async (world: OpenOutward) => {
-    const asked = await Promise.all(['/a?x=1&y=2', '/a?y=2&x=1', '/a?x=1&y=2'].map((target) => world.service('search', target, {}, signal)))
-    return asked.map(({ bytes }) => bytes.toString())
+    const responses = await Promise.all(
+      ['/a?x=1&y=2', '/a?y=2&x=1', '/a?x=1&y=2'].map((target) => world.service('search', target, {}, signal)),
+    )
+    return responses.map(({ bytes }) => bytes.toString())
   }
   expect(await texts(outward)).toEqual(['answer 1', 'answer 1', 'answer 1'])
   expect(await texts(outward)).toEqual(['answer 1', 'answer 1', 'answer 1'])

@@ -44,11 +44,11 @@ export function createLeaseTable({ sandbox, quota, ttlMs, maxLeases, onError }: 
     if (byKey.get(key)?.lease === lease) byKey.delete(key)
   }
 
-  function add(key: string, request: string, options: Pick<Lease, 'rollout' | 'attempt' | 'task' | 'servers'>, asked: LeaseQuota): Lease {
+  function add(key: string, request: string, options: Pick<Lease, 'rollout' | 'attempt' | 'task' | 'servers'>, limits: LeaseQuota): Lease {
     const open = list().length
     if (open >= maxLeases)
       throw new TrainError('LEASE_LIMIT', `${open} leases are open already; close those whose rollouts have ended, or raise maxLeases.`)
-    const lease = createLease({ ...options, id: randomUUID(), limits: { ...quota, ...asked }, sandbox, ttlMs, onError })
+    const lease = createLease({ ...options, id: randomUUID(), limits: { ...quota, ...limits }, sandbox, ttlMs, onError })
     byId.set(lease.id, lease)
     byKey.set(key, { lease, request })
     lease.signal.addEventListener('abort', () => {
@@ -57,8 +57,8 @@ export function createLeaseTable({ sandbox, quota, ttlMs, maxLeases, onError }: 
     return lease
   }
 
-  function checkQuota(asked: LeaseQuota): void {
-    for (const [name, amount] of Object.entries(asked)) {
+  function checkQuota(limits: LeaseQuota): void {
+    for (const [name, amount] of Object.entries(limits)) {
       const most = quota[name as keyof LeaseQuota]
       if (most !== undefined && amount > most)
         throw new TrainError('LEASE_INVALID', `quota.${name} is ${amount}; this server grants at most ${most}.`)
@@ -66,11 +66,11 @@ export function createLeaseTable({ sandbox, quota, ttlMs, maxLeases, onError }: 
   }
 
   async function begin(request: LeaseOpen, older: Lease | undefined): Promise<Lease> {
-    const { rollout, attempt, task, servers, quota: asked = {} } = request
-    checkQuota(asked)
+    const { rollout, attempt, task, servers, quota: limits = {} } = request
+    checkQuota(limits)
     const key = rolloutKey(rollout)
     const ending = older?.end(lost(`Attempt ${attempt} of rollout "${rollout}" has begun; attempt ${older.attempt} is over.`))
-    const lease = add(key, stableStringify(request), { rollout, attempt, task, servers }, asked)
+    const lease = add(key, stableStringify(request), { rollout, attempt, task, servers }, limits)
     try {
       await ending
       await lease.workspace()

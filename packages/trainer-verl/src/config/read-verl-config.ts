@@ -8,12 +8,12 @@ import { parseOverride } from './hydra-override.ts'
 import { ownBlock, readOwnConfig, separateConfig } from './own-config.ts'
 import { readScript } from './read-script.ts'
 import { type ConfigKey, translateKeys } from './translate-keys.ts'
-import type { ConfigSource, ReadVerlConfigOptions, VerlConfig, VerlConfigSource, VerlKey } from './verl-config.ts'
+import type { ConfigText, ReadVerlConfigOptions, VerlConfig, VerlConfigSource, VerlKey } from './verl-config.ts'
 import { testedSchema } from './verl-schema.ts'
 import type { VerlSettings } from './verl-settings.ts'
 
 interface Gathered {
-  readonly source: ConfigSource
+  readonly source: ConfigText
   readonly directory: string
   readonly keys: ConfigKey[]
   readonly own: Record<string, unknown>
@@ -52,7 +52,7 @@ export function readVerlConfig(source: VerlConfigSource, options: ReadVerlConfig
   }
 }
 
-const placed = (problem: string, { file }: ConfigSource) => (file === null ? problem : `${file}: ${problem}`)
+const placed = (problem: string, { file }: ConfigText) => (file === null ? problem : `${file}: ${problem}`)
 
 function gather(source: VerlConfigSource, options: ReadVerlConfigOptions): Gathered {
   const base = resolve(options.baseDirectory ?? '.')
@@ -82,7 +82,7 @@ function gather(source: VerlConfigSource, options: ReadVerlConfigOptions): Gathe
   try {
     if (/\.(sh|bash)$/.test(file)) return fromScript(file, shown, base, options)
     const tree = readConfigFile(file) as KeyTree
-    const source: ConfigSource = { kind: 'file', file: shown, text: readFileSync(file, 'utf8') }
+    const source: ConfigText = { kind: 'file', file: shown, text: readFileSync(file, 'utf8') }
     return fromTree(tree, { source, directory: dirname(file), where: shown })
   } catch (error) {
     const message = error instanceof TrainError ? error.message : `it cannot be read: ${(error as Error).message}; correct the path.`
@@ -97,7 +97,7 @@ function gather(source: VerlConfigSource, options: ReadVerlConfigOptions): Gathe
 
 const isList = (source: readonly string[] | Readonly<Record<string, unknown>>): source is readonly string[] => Array.isArray(source)
 
-function fromTree(tree: KeyTree, { source, directory, where }: { source: ConfigSource; directory: string; where: string }): Gathered {
+function fromTree(tree: KeyTree, { source, directory, where }: { source: ConfigText; directory: string; where: string }): Gathered {
   const { verl, own } = separateConfig(tree)
   // Hydra's own list of files is no setting.
   const { defaults: _, hydra: __, ...keys } = verl

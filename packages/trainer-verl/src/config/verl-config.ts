@@ -17,7 +17,7 @@ export interface VerlKey {
 export type VerlConfigSource = string | readonly string[] | Readonly<Record<string, unknown>> | undefined
 
 /** What was given, as it was given: kept in the run directory. */
-export interface ConfigSource {
+export interface ConfigText {
   readonly kind: 'file' | 'script' | 'overrides' | 'object' | 'none'
   readonly file: string | null
   readonly text: string
@@ -45,7 +45,7 @@ export interface VerlSchema {
 
 /** A configuration as it was read: verl's keys, and ours. */
 export interface VerlConfig {
-  readonly source: ConfigSource
+  readonly source: ConfigText
   /** Folder that relative paths in it are resolved from. */
   readonly directory: string
   /** By dotted path, in the order given; only what the user set. */
