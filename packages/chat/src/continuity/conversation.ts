@@ -1,3 +1,4 @@
+import { GrowingTokens } from '@aworld-train/core'
 import { type Message, type ToolCall, TrainError } from '@aworld-train/protocol'
 import { endsInReasoning, type ReasoningTags } from '../reasoning-tags.ts'
 import type { ChatRenderer, ToolSet } from '../render/chat-renderer.ts'
@@ -7,7 +8,6 @@ import { forcedPrefix } from '../syntax/forced-prefix.ts'
 import type { ToolCallSyntax } from '../syntax/syntax.ts'
 import type { Conversation, ForcedCall, HistoryPolicy, PreparedPrompt, PrepareRequest, RecordedResult } from '../types.ts'
 import { encodeByTurns } from './encode-by-turns.ts'
-import { GrowingTokens } from './growing-tokens.ts'
 import { createMarks, type Marks } from './marks.ts'
 import { findDivergence, type HistoryMatch, historyOf, isEmpty, matchHistory, pathTo } from './match-history.ts'
 import { CallIds } from './match-message.ts'
@@ -173,11 +173,8 @@ class ConversationTree implements Conversation {
       skeleton,
       divergence: null,
     }
-    const parts = [turn.sampledIds, decision.suffix]
-    const inPlace = turn.tokens.extend(turn.promptIds.length, parts)
-    const promptTokenIds = inPlace ?? concatenate(turn.promptIds, ...parts)
-    const tokens = inPlace ? turn.tokens : new GrowingTokens(promptTokenIds)
-    return this.#remember({ ...prepared, promptTokenIds }, { tokens, tools, prefill })
+    const { tokens, ids } = turn.tokens.extend(turn.promptIds.length, [turn.sampledIds, decision.suffix])
+    return this.#remember({ ...prepared, promptTokenIds: ids }, { tokens, tools, prefill })
   }
 
   /** A prompt of its own, rendered whole: what was recorded stands in it as it was delivered. */
@@ -190,11 +187,11 @@ class ConversationTree implements Conversation {
     const skeleton = prefill ? this.#beforePrefill(marked, prefill, tools) : match && unlessRaised(() => this.#render(marked, null, tools))
     const opening = this.#opening(pieces, parts)
     const { tokenizer, stops } = this.#settings
-    const promptTokenIds = encodeByTurns(pieces.join('') + opening, tokenizer, stops)
+    const prompt = new GrowingTokens().extend(0, [encodeByTurns(pieces.join('') + opening, tokenizer, stops)])
     const prepared: PreparedPrompt = {
       ...this.#common({ messages, tools, prefill, opening, pieces }),
       matched: match?.turn.index ?? null,
-      promptTokenIds,
+      promptTokenIds: prompt.ids,
       parent: null,
       branchReasons: reasons,
       tolerated: tally(match?.tolerated ?? []),
@@ -202,7 +199,7 @@ class ConversationTree implements Conversation {
       skeleton: skeleton ?? pieces,
       divergence: match || this.#turns.size === 0 ? null : findDivergence(received, this.#turns.values(), this.#calls),
     }
-    return this.#remember(prepared, { tokens: new GrowingTokens(promptTokenIds), tools, prefill })
+    return this.#remember(prepared, { tokens: prompt.tokens, tools, prefill })
   }
 
   #common({
@@ -296,14 +293,4 @@ function tally(kinds: readonly string[]): Record<string, number> {
   const counts: Record<string, number> = {}
   for (const kind of kinds) counts[kind] = (counts[kind] ?? 0) + 1
   return counts
-}
-
-function concatenate(...parts: readonly Int32Array[]): Int32Array {
-  const whole = new Int32Array(parts.reduce((length, part) => length + part.length, 0))
-  let at = 0
-  for (const part of parts) {
-    whole.set(part, at)
-    at += part.length
-  }
-  return whole
 }
