@@ -70,7 +70,11 @@ export function createMcpEndpoint({ world, maxBodyBytes }: McpEndpointOptions): 
   const handler = createMcpHandler(({ authInfo }) => createServer(authInfo?.extra?.['caller'] as Caller), {
     maxRequestBodySize: maxBodyBytes,
   })
-  const serve = toNodeHandler(handler, { onerror: world.onError, maxRequestBodySize: maxBodyBytes })
+  const serve = toNodeHandler(handler, {
+    maxRequestBodySize: maxBodyBytes,
+    // That a client leaves in the middle of its request is no defect.
+    onerror: (error) => (error as NodeJS.ErrnoException).code === 'ECONNRESET' || world.onError(error),
+  })
   return {
     calls,
     handle(request, response, caller) {
