@@ -1,10 +1,10 @@
 import type { DatasetSource, RewardSource } from '@aworld-train/training'
-import type { AgentSource } from './load/load-agent.ts'
+import type { TrainableAgent } from './load/load-agent.ts'
 import type { RunOptions } from './run-options.ts'
 
 /** The five modules of a training, and where it writes. Paths are relative to `baseDirectory`. */
 export interface AgentTrainerOptions extends RunOptions {
-  readonly agent: AgentSource
+  readonly agent: TrainableAgent
   readonly trainDataset?: DatasetSource | undefined
   readonly testDataset?: DatasetSource | undefined
   readonly rewardFunc?: RewardSource | undefined

@@ -11,7 +11,7 @@ import {
 } from '@aworld-train/training'
 import type { AgentTrainerOptions } from './agent-trainer-options.ts'
 import { type AworldTrainerOptions, readTrainerOptions } from './aworld/trainer-options.ts'
-import type { AgentSource } from './load/load-agent.ts'
+import type { TrainableAgent } from './load/load-agent.ts'
 import type { InferenceReport } from './local/inference.ts'
 import { LocalTrainer } from './local/local-trainer.ts'
 import { progressLines } from './progress-lines.ts'
@@ -27,7 +27,7 @@ const registry = createTrainerRegistry([
 
 /** Trains an agent: checks the five modules in order, then runs the trainer that `trainEngineName` names. */
 export class AgentTrainer {
-  readonly agent: AgentSource
+  readonly agent: TrainableAgent
   readonly trainDataset: DatasetSource | undefined
   readonly testDataset: DatasetSource | undefined
   readonly rewardFunc: RewardSource | undefined

@@ -2,11 +2,11 @@ import { didYouMean } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import type { DatasetSource, RewardSource } from '@aworld-train/training'
 import type { AgentTrainerOptions } from '../agent-trainer-options.ts'
-import type { AgentSource } from '../load/load-agent.ts'
+import type { TrainableAgent } from '../load/load-agent.ts'
 
 /** The options of AgentTrainer under AWorld's names. */
 export interface AworldTrainerOptions {
-  readonly agent: AgentSource
+  readonly agent: TrainableAgent
   readonly config?: string | object | null | undefined
   readonly reward_func?: RewardSource | null | undefined
   readonly train_dataset?: DatasetSource | null | undefined

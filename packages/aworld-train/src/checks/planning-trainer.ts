@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import type { AgentProgram } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { type DatasetSource, type RewardSource, TrainerProcessor } from '@aworld-train/training'
-import type { AgentSource, LoadedAgent } from '../load/load-agent.ts'
+import type { LoadedAgent, TrainableAgent } from '../load/load-agent.ts'
 import type { RunOptions, TakesRunOptions } from '../run-options.ts'
 import { loadTrainableAgent } from './trainable-agent.ts'
 
@@ -30,7 +30,7 @@ export abstract class PlanningTrainer<Plan> extends TrainerProcessor implements 
   }
 
   override async checkAgent(agent: unknown): Promise<AgentProgram> {
-    this.inputs.agent = await loadTrainableAgent(agent as AgentSource, this.baseDirectory)
+    this.inputs.agent = await loadTrainableAgent(agent as TrainableAgent, this.baseDirectory)
     return this.inputs.agent.program
   }
 

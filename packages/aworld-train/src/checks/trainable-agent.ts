@@ -1,8 +1,8 @@
 import { TrainError } from '@aworld-train/protocol'
-import { type AgentSource, type LoadedAgent, loadAgent } from '../load/load-agent.ts'
+import { type LoadedAgent, loadAgent, type TrainableAgent } from '../load/load-agent.ts'
 
 /** Loads an agent of which at least one part is trained; AGENT_INVALID where all of them are frozen. */
-export async function loadTrainableAgent(source: AgentSource, baseDirectory: string): Promise<LoadedAgent> {
+export async function loadTrainableAgent(source: TrainableAgent, baseDirectory: string): Promise<LoadedAgent> {
   const loaded = await loadAgent(source, baseDirectory)
   const { agents } = loaded.program
   if (agents.some(({ trainable }) => trainable)) return loaded

@@ -9,7 +9,7 @@ import { buildAgents, isAgentLoopClass } from '../aworld/build-agents.ts'
 import { loadExport, parseExportPath } from './load-export.ts'
 
 /** What `AgentTrainer` takes as its agent. A path is a module (`./agent.ts#name`) or an agent.yaml. */
-export type AgentSource = Agent | Swarm | AgentFunction | AgentProgram | AworldAgentLoop | (new () => AworldAgentLoop) | string
+export type TrainableAgent = Agent | Swarm | AgentFunction | AgentProgram | AworldAgentLoop | (new () => AworldAgentLoop) | string
 
 export interface LoadedAgent {
   readonly program: AgentProgram
@@ -22,7 +22,7 @@ export interface LoadedAgent {
 }
 
 /** Any agent source as a program; AGENT_INVALID or MODULE_INVALID say what is wrong with it. */
-export async function loadAgent(source: AgentSource, baseDirectory: string): Promise<LoadedAgent> {
+export async function loadAgent(source: TrainableAgent, baseDirectory: string): Promise<LoadedAgent> {
   if (typeof source !== 'string') return { program: await toProgram(source), directory: baseDirectory, module: null, files: [] }
   const file = resolve(baseDirectory, source.split('#')[0] as string)
   if (['.yaml', '.yml'].includes(extname(file))) return await loadYaml(file)

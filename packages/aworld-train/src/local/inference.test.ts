@@ -8,7 +8,7 @@ import { readRun } from '@aworld-train/store'
 import { loadDataset } from '@aworld-train/training'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { AgentTrainer } from '../agent-trainer.ts'
-import type { AgentSource as TrainableAgent } from '../load/load-agent.ts'
+import type { TrainableAgent } from '../load/load-agent.ts'
 
 const shipped = fileURLToPath(new URL('../../../../examples/periodic-table/model', import.meta.url))
 let folder: string
