@@ -12,7 +12,7 @@ import type { Progress, ServeCallOptions } from './served-call.ts'
 import { checkBudget, holdRecord, tokenLimit } from './session-state.ts'
 import { type Answer, createAnswer } from './stages/encode.ts'
 import { generate } from './stages/generate.ts'
-import { type CompletionReader, createCompletionReader } from './stages/parse.ts'
+import { createTurnParser, type TurnParser } from './stages/parse.ts'
 import { prepare } from './stages/prepare.ts'
 import { record } from './stages/record.ts'
 
@@ -27,7 +27,7 @@ function createPieceHandler(
   { parts, session, observed }: ServeCallOptions,
   { stopTokenIds }: TokenModel,
   active: ActiveCall,
-  reader: CompletionReader,
+  parser: TurnParser,
   answer: Answer,
   limit: number,
 ) {
@@ -38,9 +38,9 @@ function createPieceHandler(
     count += tokenIds.length
     session.sampledTokens += tokenIds.length
     parts.counters.sampledTokens += tokenIds.length
-    const deltas = reader.read(tokenIds)
+    const deltas = parser.read(tokenIds)
     if (active.lost() === null) answer.piece({ deltas, tokenIds, logprobs })
-    if (reader.stopped()) active.cut('stop-string')
+    if (parser.stopped()) active.cut('stop-string')
     if (session.sampledTokens < budget) return
     const endsHere = count >= limit || stopTokenIds.has(tokenIds.at(-1) ?? -1)
     for (const call of session.calls) if (call !== active || !endsHere) call.cut('token-limit')
@@ -83,7 +83,7 @@ export async function sampleTurn(options: ServeCallOptions, admitted: AdmittedCa
     budgetRoom: (request.maxSessionTokens ?? Number.POSITIVE_INFINITY) - session.sampledTokens,
   })
   const mintToolCallId = (index: number) => `call_${agent.idPrefix}_${arrival}_${index}`
-  const reader = createCompletionReader({ chat, call, prepared, stop: sampling.stop, mintToolCallId })
+  const parser = createTurnParser({ chat, call, prepared, stop: sampling.stop, mintToolCallId })
   const head: AnswerHead = {
     id: `${agent.idPrefix}-${arrival}`,
     created: Math.floor(Date.now() / 1000),
@@ -110,7 +110,7 @@ export async function sampleTurn(options: ServeCallOptions, admitted: AdmittedCa
     },
     call: active,
     graceMs: limits.abortGraceMs,
-    onPiece: createPieceHandler(options, model, active, reader, answer, sampling.maxTokens),
+    onPiece: createPieceHandler(options, model, active, parser, answer, sampling.maxTokens),
   })
   const { unified } = generation.finishReason
   const failed = unified === 'error' || unified === 'aborted'
@@ -120,7 +120,7 @@ export async function sampleTurn(options: ServeCallOptions, admitted: AdmittedCa
     throw generation.error ?? active.signal.reason
   }
 
-  const parsed = reader.finish(generation.tokenIds, generation.finishReason)
+  const parsed = parser.finish(generation.tokenIds, generation.finishReason)
   for (const issue of parsed.issues) add(counters.parseIssues, issue)
   const abandoned = failed || active.lost() !== null
   const turn = record({ agentRecord, model, call, attempt: request.attempt, prepared, generation, parsed, sampling, constraint, abandoned })

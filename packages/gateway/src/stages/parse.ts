@@ -17,7 +17,7 @@ export interface ReadCompletion extends ParsedCompletion {
 }
 
 /** The parser of one completion, fed piece by piece where somebody waits for the text, else at the end. */
-export interface CompletionReader {
+export interface TurnParser {
   /** What the piece lets go; nothing where nobody waits. */
   read(tokenIds: Int32Array): readonly CompletionDelta[]
   /** A stop string was met. */
@@ -31,7 +31,7 @@ function firstStop(text: string, stop: readonly string[]): string | undefined {
   return found.sort((left, right) => left.at - right.at)[0]?.stopText
 }
 
-export function createCompletionReader({ chat, call, prepared, stop, mintToolCallId }: ParseOptions): CompletionReader {
+export function createTurnParser({ chat, call, prepared, stop, mintToolCallId }: ParseOptions): TurnParser {
   const tools = call.toolChoice.kind === 'none' ? [] : call.tools
   const parser = chat.createCompletionParser({ tools, prompt: prepared, stop, mintToolCallId })
   const filter = createCallFilter(call.toolChoice)
