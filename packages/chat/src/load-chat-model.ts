@@ -14,7 +14,7 @@ import { compileTemplate, type TemplateArguments } from './render/chat-template.
 import { toolCallSyntaxes } from './syntax/table.ts'
 import { createToCompletion } from './to-completion.ts'
 import { createTokenizer, type TextTokenizer } from './tokenizer.ts'
-import type { ChatModel, Conversation, ConversationOptions, HistoryPolicy, LoadChatModelOptions } from './types.ts'
+import type { ChatModel, Conversation, ConversationOptions, HistoryMode, LoadChatModelOptions } from './types.ts'
 
 /** Tokenizer and template of a Hugging Face folder, probed and tested. Throws TEMPLATE_UNSUPPORTED where it cannot be rendered faithfully. */
 export async function loadChatModel({
@@ -74,23 +74,23 @@ export function openModel(folder: ModelFolder, { stopTokenIds, now, templateArgu
 /** What measuring the branches of opened parts needs. */
 export function branchMeasurement(model: OpenedModel): BranchMeasurement {
   const { tokenizer, probe, reasoning } = model
-  const createConversation = (policy: HistoryPolicy) => conversations(model, policy)({ now: new Date(0) })
+  const createConversation = (history: HistoryMode) => conversations(model, history)({ now: new Date(0) })
   return { tokenizer, probe, reasons: reasoning !== null || probe.reasoningField !== 'none', createConversation }
 }
 
 function conversations(
   { tokenizer, templates, probe, reasoning, stops }: OpenedModel,
-  policy: HistoryPolicy,
+  history: HistoryMode,
 ): (options: ConversationOptions) => Conversation {
   const renderer = createChatRenderer(templates, { ...probe, reasoningTags: reasoning })
   const syntax = toolCallSyntaxes.find(({ name }) => name === probe.syntax) ?? null
   const markup = [...stops.values(), ...(reasoning ? [reasoning.open, reasoning.close] : [])]
   return ({ now = new Date(), maxPromptBytes = Number.POSITIVE_INFINITY }) =>
-    createConversation({ tokenizer, stops, probe, markup, renderer, reasoning, syntax, policy, now, maxPromptBytes })
+    createConversation({ tokenizer, stops, probe, markup, renderer, reasoning, syntax, history, now, maxPromptBytes })
 }
 
 /** The model over opened parts. */
-export function assemble(model: OpenedModel, history: HistoryPolicy): ChatModel {
+export function assemble(model: OpenedModel, history: HistoryMode): ChatModel {
   const { tokenizer, templates, probe, reasoning, engineStopIds } = model
   const syntax = toolCallSyntaxes.find(({ name }) => name === probe.syntax) ?? null
   const open = conversations(model, history)

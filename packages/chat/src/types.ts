@@ -2,7 +2,7 @@ import type { FinishReason, Message, ToolCall, ToolDefinition } from '@aworld-tr
 import type { PrepareAsyncOptions } from './prepare-async.ts'
 
 /** When a request rewrites what was recorded: branch at every rewrite, only at a new user message, or never. */
-export type HistoryPolicy = 'template' | 'loop' | 'as-sampled'
+export type HistoryMode = 'template' | 'loop' | 'as-sampled'
 
 export interface LoadChatModelOptions {
   /** A Hugging Face folder: tokenizer.json, tokenizer_config.json, and the template there or in chat_template.jinja. */
@@ -10,7 +10,7 @@ export interface LoadChatModelOptions {
   /** Ids that end a completion of the engine; those that the folder names by default. */
   readonly stopTokenIds?: readonly number[] | undefined
   /** Default `loop`. */
-  readonly history?: HistoryPolicy | undefined
+  readonly history?: HistoryMode | undefined
   /** Arguments of the template, such as `{ enable_thinking: false }`, given to every rendering. */
   readonly templateArguments?: Readonly<Record<string, unknown>> | undefined
   /** Clock of the probe's renderings, a fixed day by default; conversations have their own. */
@@ -203,6 +203,6 @@ export interface TemplateCheck {
   /** Sentences naming what is wrong and what to do; empty when the folder can be used. */
   readonly problems: readonly string[]
   readonly probe: TemplateProbe | null
-  /** By scenario and history policy: the reasons for which a request branches; empty where it continues. */
-  readonly branches: Readonly<Record<string, Readonly<Record<HistoryPolicy, readonly string[]>>>>
+  /** By scenario and history mode: the reasons for which a request branches; empty where it continues. */
+  readonly branches: Readonly<Record<string, Readonly<Record<HistoryMode, readonly string[]>>>>
 }

@@ -7,7 +7,7 @@ import { readModelFolder } from '../model-folder.ts'
 import type { OpenedModel } from '../opened-model.ts'
 import { createChatRenderer } from '../render/chat-renderer.ts'
 import { shapeNames, writeShape } from '../template-shapes.test-support.ts'
-import type { HistoryPolicy, PreparedPrompt } from '../types.ts'
+import type { HistoryMode, PreparedPrompt } from '../types.ts'
 import type { ModelOnDisk } from '../write-model.test-support.ts'
 import { turnKind } from './marks.ts'
 
@@ -38,8 +38,8 @@ interface Played {
   readonly sampled: readonly number[]
 }
 
-function play(model: OpenedModel, policy: HistoryPolicy, steps: readonly Step[]): Played[] {
-  const conversation = assemble(model, policy).createConversation({ now })
+function play(model: OpenedModel, history: HistoryMode, steps: readonly Step[]): Played[] {
+  const conversation = assemble(model, history).createConversation({ now })
   const withCalls = model.probe.syntax !== null
   const tools = withCalls ? [lookup] : []
   const histories: (readonly Message[])[] = []
@@ -106,10 +106,10 @@ describe.each(folders)('%s', async (_, write) => {
 
   test.each(['template', 'loop', 'as-sampled'] as const)(
     'in a tree of conversations sampled ids stand as they were, with history: %s',
-    (policy) => {
+    (history) => {
       fc.assert(
         fc.property(fc.array(step, { minLength: 2, maxLength: 10 }), (steps) => {
-          const played = play(model, policy, steps)
+          const played = play(model, history, steps)
           for (const { prepared, promptIds } of played) {
             // Later turns share the memory of a prompt and must not change it.
             expect([...prepared.promptTokenIds]).toEqual(promptIds)

@@ -162,8 +162,8 @@ describe.each(models)('%s', async (_, write) => {
   const opened = await open(write)
   const runs = { numRuns: 10 }
 
-  test.each(['template', 'loop', 'as-sampled'] as const)('sampled ids are never changed, with history: %s', (policy) => {
-    const chat = assemble(opened, policy)
+  test.each(['template', 'loop', 'as-sampled'] as const)('sampled ids are never changed, with history: %s', (history) => {
+    const chat = assemble(opened, history)
     fc.assert(
       fc.property(steps, (script) => {
         const recorded = recordSampled(chat)
@@ -182,8 +182,8 @@ describe.each(models)('%s', async (_, write) => {
   })
 
   test('where the policy sampled what the template writes, prompts are those of the whole history', () => {
-    for (const policy of ['template', 'loop'] as const) {
-      const chat = assemble(opened, policy)
+    for (const history of ['template', 'loop'] as const) {
+      const chat = assemble(opened, history)
       fc.assert(
         fc.property(steps, (script) => {
           for (const { prepared, messages, own } of play(opened, chat, script)) {

@@ -1,7 +1,7 @@
 import type { Message, ToolDefinition } from '@aworld-train/protocol'
 import { loadChatModel } from '../load-chat-model.ts'
 import { type ShapeName, writeShape } from '../template-shapes.test-support.ts'
-import type { ChatModel, Conversation, HistoryPolicy, PreparedPrompt } from '../types.ts'
+import type { ChatModel, Conversation, HistoryMode, PreparedPrompt } from '../types.ts'
 import { type ModelFiles, writeModel } from '../write-model.test-support.ts'
 
 export const lookup: ToolDefinition = { name: 'lookup', parameters: { type: 'object', properties: { name: { type: 'string' } } } }
@@ -9,17 +9,13 @@ export const add: ToolDefinition = { name: 'add', parameters: { type: 'object', 
 export const now = new Date(2026, 6, 4)
 
 /** The model of a shape of template. */
-export async function shape(name: ShapeName, history: HistoryPolicy = 'loop'): Promise<ChatModel> {
+export async function shape(name: ShapeName, history: HistoryMode = 'loop'): Promise<ChatModel> {
   await using folder = await writeShape(name)
   return await loadChatModel({ directory: folder.directory, stopTokenIds: folder.stopTokenIds, history })
 }
 
 /** A model with a template of the test's own and the tokens of ChatML. */
-export async function chatMlLike(
-  template: string,
-  history: HistoryPolicy = 'template',
-  files: Partial<ModelFiles> = {},
-): Promise<ChatModel> {
+export async function chatMlLike(template: string, history: HistoryMode = 'template', files: Partial<ModelFiles> = {}): Promise<ChatModel> {
   const special = ['<|im_start|>', '<|im_end|>']
   await using folder = await writeModel({ template, special, eosToken: '<|im_end|>', ends: ['<|im_end|>'], ...files })
   return await loadChatModel({ directory: folder.directory, stopTokenIds: [folder.idOf('<|im_end|>')], history })

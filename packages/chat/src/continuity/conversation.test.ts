@@ -1,7 +1,7 @@
 import type { Message, ToolDefinition } from '@aworld-train/protocol'
 import { describe, expect, test } from 'vitest'
 import type { ShapeName } from '../template-shapes.test-support.ts'
-import type { HistoryPolicy } from '../types.ts'
+import type { HistoryMode } from '../types.ts'
 import { add, appended, assistant, call, chatMlLike, lookup, now, result, shape, turn, user } from './conversation.test-support.ts'
 
 describe('what a client may do to a history', () => {
@@ -202,7 +202,7 @@ describe('why a request branches', () => {
     template: ShapeName | string
     message: Message
     stop?: string
-    history?: HistoryPolicy
+    history?: HistoryMode
   }[] = [
     { reason: ['prefix'], template: 'think-open', message: assistant('a') },
     { reason: ['dropped:reasoning'], template: 'think-dropping', message: assistant('a', { reasoning: 'r' }) },

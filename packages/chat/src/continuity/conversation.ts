@@ -6,7 +6,7 @@ import { RenderingTooLong } from '../render/compile-template.ts'
 import { contentText } from '../render/template-messages.ts'
 import { forcedPrefix } from '../syntax/forced-prefix.ts'
 import type { ToolCallSyntax } from '../syntax/syntax.ts'
-import type { Conversation, ForcedCall, HistoryPolicy, PreparedPrompt, PrepareRequest, RecordedResult } from '../types.ts'
+import type { Conversation, ForcedCall, HistoryMode, PreparedPrompt, PrepareRequest, RecordedResult } from '../types.ts'
 import { encodeByTurns } from './encode-by-turns.ts'
 import { createMarks, type Marks } from './marks.ts'
 import { findDivergence, type HistoryMatch, historyOf, isEmpty, matchHistory, pathTo } from './match-history.ts'
@@ -21,7 +21,7 @@ export interface ConversationSettings extends RuleSettings {
   readonly reasoning: ReasoningTags | null
   /** How the policy writes calls; `null` where they are not understood. */
   readonly syntax: ToolCallSyntax | null
-  readonly policy: HistoryPolicy
+  readonly history: HistoryMode
   readonly now: Date
   /** Rendered text of more bytes is refused; sampled texts count as their marks. */
   readonly maxPromptBytes: number
@@ -153,7 +153,7 @@ class ConversationTree implements Conversation {
         rewrites: [...(sameTools ? [] : ['tools-order']), ...tolerated.filter((kind) => kind === 'empty-turn')],
         messages,
         sampledIds: this.#sampledIds,
-        policy: this.#settings.policy,
+        history: this.#settings.history,
       },
       this.#settings,
     )

@@ -1,27 +1,27 @@
 import { type Message, TrainError } from '@aworld-train/protocol'
 import { assistant, firstCall, probeTools, secondCall, toolResult, user, words } from '../probe/probe-conversations.ts'
 import type { TextTokenizer } from '../tokenizer.ts'
-import type { Conversation, HistoryPolicy, TemplateCheck, TemplateProbe } from '../types.ts'
+import type { Conversation, HistoryMode, TemplateCheck, TemplateProbe } from '../types.ts'
 import { turnKind } from './marks.ts'
 
-export const historyPolicies = ['template', 'loop', 'as-sampled'] as const satisfies readonly HistoryPolicy[]
+export const historyModes = ['template', 'loop', 'as-sampled'] as const satisfies readonly HistoryMode[]
 
 export interface BranchMeasurement {
   readonly tokenizer: TextTokenizer
   readonly probe: TemplateProbe
   /** The template speaks of reasoning. */
   readonly reasons: boolean
-  readonly createConversation: (policy: HistoryPolicy) => Conversation
+  readonly createConversation: (mode: HistoryMode) => Conversation
 }
 
-/** By scenario and policy, why the request after the last sampled turn would branch; `raise` where the template refuses it. */
+/** By scenario and history mode, why the request after the last sampled turn would branch; `raise` where the template refuses it. */
 export function expectedBranches(model: BranchMeasurement): TemplateCheck['branches'] {
   const usable = Object.entries(scenarios(model.probe.syntax !== null, model.reasons))
   return Object.fromEntries(
     usable.map(([name, messages]) => [
       name,
-      Object.fromEntries(historyPolicies.map((policy) => [policy, playScenario(model, policy, messages).last])) as Record<
-        HistoryPolicy,
+      Object.fromEntries(historyModes.map((mode) => [mode, playScenario(model, mode, messages).last])) as Record<
+        HistoryMode,
         readonly string[]
       >,
     ]),
@@ -37,8 +37,8 @@ export interface PlayedScenario {
 }
 
 /** Plays a conversation whose assistant turns are sampled and closed as the template closes them. */
-export function playScenario(model: BranchMeasurement, policy: HistoryPolicy, scenario: readonly Message[]): PlayedScenario {
-  const conversation = model.createConversation(policy)
+export function playScenario(model: BranchMeasurement, mode: HistoryMode, scenario: readonly Message[]): PlayedScenario {
+  const conversation = model.createConversation(mode)
   const tools = scenario.some(({ role, toolCalls }) => role === 'system' || toolCalls) && model.probe.syntax !== null ? probeTools : []
   const messages = model.probe.systemRole ? scenario : scenario.filter(({ role }) => role !== 'system')
   let calls = 0

@@ -1,6 +1,6 @@
 import type { Message, ToolDefinition } from '@aworld-train/protocol'
 import { describe, expect, test } from 'vitest'
-import type { ChatModel, HistoryPolicy, PreparedPrompt } from '../types.ts'
+import type { ChatModel, HistoryMode, PreparedPrompt } from '../types.ts'
 import { appended, assistant, call, lookup, now, result, shape, turn, user } from './conversation.test-support.ts'
 
 const tools = [lookup]
@@ -52,14 +52,14 @@ test('incomplete UTF-8 at the cut: the bytes stay in the prompt', async () => {
 })
 
 describe('another stop than the template’s', () => {
-  const outcome: Record<HistoryPolicy, object> = {
+  const outcome: Record<HistoryMode, object> = {
     template: { parent: null, branchReasons: ['closer'] },
     loop: { parent: 0, tolerated: { closer: 1 } },
     'as-sampled': { parent: 0, tolerated: { closer: 1 } },
   }
 
   test.each(Object.entries(outcome))('end of message for end of turn, with history: %s', async (history, expected) => {
-    const model = await shape('header', history as HistoryPolicy)
+    const model = await shape('header', history as HistoryMode)
     const conversation = model.createConversation({ now })
     const message = assistant(null, { toolCalls: [call('c1')] })
     const first = turn(model, conversation, 0, [user('q')], { text: 'x<|eom|>', message, tools })

@@ -1,18 +1,18 @@
 import type { Message } from '@aworld-train/protocol'
 import { words } from '../probe/probe-conversations.ts'
-import type { HistoryPolicy } from '../types.ts'
+import type { HistoryMode } from '../types.ts'
 import { type BranchMeasurement, playScenario, scenarioMessages } from './expected-branches.ts'
 
 /** Sentences to say once before a run, where the template rewrites turns that were sampled; empty where every call continues. */
-export function historyNotes(model: BranchMeasurement, policy: HistoryPolicy): string[] {
+export function historyNotes(model: BranchMeasurement, history: HistoryMode): string[] {
   const withCalls = model.probe.syntax !== null
-  const measured = episodes(withCalls, model.reasons).map(({ where, messages }) => ({ where, ...playScenario(model, policy, messages) }))
+  const measured = episodes(withCalls, model.reasons).map(({ where, messages }) => ({ where, ...playScenario(model, history, messages) }))
   const found = measured.filter(({ branches, last }) => branches > 1 && last[0] !== 'raise')
   if (found.length === 0) return []
   const places = found.map(({ where, last }) => (last.length === 0 ? where : `${where} (${last.join(', ')})`))
   const { calls, branches } = found.reduce((most, each) => (each.branches > most.branches ? each : most))
   const cost = `${calls} calls of one conversation then are ${branches} branches, each a training sample of its own`
-  const remedy = policy === 'as-sampled' ? '' : ' Set history to as-sampled to continue what was sampled instead.'
+  const remedy = history === 'as-sampled' ? '' : ' Set history to as-sampled to continue what was sampled instead.'
   return [`This template rewrites earlier turns at ${places.join('; ')}: ${cost}.${remedy}`]
 }
 

@@ -1,6 +1,6 @@
 import type { Message } from '@aworld-train/protocol'
 import { describe, expect, test } from 'vitest'
-import type { Conversation, HistoryPolicy, PreparedPrompt } from '../types.ts'
+import type { Conversation, HistoryMode, PreparedPrompt } from '../types.ts'
 import { add, appended, assistant, call, chatMlLike, lookup, now, result, shape, turn, user } from './conversation.test-support.ts'
 
 const tools = [lookup]
@@ -43,9 +43,9 @@ describe('named cases: results and calls', () => {
   })
 
   test('tools reordered between calls', async () => {
-    const reasons: Record<HistoryPolicy, readonly string[]> = { template: ['tools-order'], loop: [], 'as-sampled': [] }
+    const reasons: Record<HistoryMode, readonly string[]> = { template: ['tools-order'], loop: [], 'as-sampled': [] }
     for (const [history, branchReasons] of Object.entries(reasons)) {
-      const model = await shape('chat-ml', history as HistoryPolicy)
+      const model = await shape('chat-ml', history as HistoryMode)
       const conversation = model.createConversation({ now })
       const message = assistant(null, { toolCalls: [call('c1')] })
       turn(model, conversation, 0, [user('q')], { text: `x${end}`, message, tools: [lookup, add] })
@@ -164,13 +164,13 @@ describe('named cases: what happens between two calls', () => {
   })
 
   test('an empty turn dropped by the client', async () => {
-    const expected: Record<HistoryPolicy, object> = {
+    const expected: Record<HistoryMode, object> = {
       template: { parent: null, branchReasons: ['empty-turn'] },
       loop: { parent: null, branchReasons: ['empty-turn'] },
       'as-sampled': { parent: 0, branchReasons: [], tolerated: { 'empty-turn': 1 } },
     }
     for (const [history, outcome] of Object.entries(expected)) {
-      const model = await shape('chat-ml', history as HistoryPolicy)
+      const model = await shape('chat-ml', history as HistoryMode)
       const conversation = model.createConversation({ now })
       const first = turn(model, conversation, 0, [user('q')], { text: end, message: assistant('') })
       const messages = [user('q'), user('Say something.')]
@@ -313,7 +313,7 @@ describe('named cases: thinking removed at the next user turn', () => {
   const thought = assistant('a', { reasoning: 'hm' })
   const step = assistant(null, { reasoning: 'look', toolCalls: [call('c1')] })
   const sampled = `<think>\nhm\n</think>\n\na${end}`
-  const play = async (history: HistoryPolicy, prepare: (conversation: Conversation, first: PreparedPrompt) => PreparedPrompt) => {
+  const play = async (history: HistoryMode, prepare: (conversation: Conversation, first: PreparedPrompt) => PreparedPrompt) => {
     const model = await shape('think-dropping', history)
     const conversation = model.createConversation({ now })
     const first = turn(model, conversation, 0, [user('q')], { text: sampled, message: thought })
@@ -353,7 +353,7 @@ describe('named cases: thinking removed at the next user turn', () => {
   })
 
   test('the model says before a run what that will cost', async () => {
-    const notes = async (history: HistoryPolicy) => (await shape('think-dropping', history)).historyNotes
+    const notes = async (history: HistoryMode) => (await shape('think-dropping', history)).historyNotes
     for (const history of ['template', 'loop'] as const) {
       expect(await notes(history)).toEqual([
         'This template rewrites earlier turns at each new user message after reasoning (dropped:reasoning): 3 calls of one conversation then are 3 branches, each a training sample of its own. Set history to as-sampled to continue what was sampled instead.',

@@ -3,7 +3,7 @@ import type { Message } from '@aworld-train/protocol'
 import type { ToolSet } from '../render/chat-renderer.ts'
 import { promptIdTexts, type SampledIds } from '../render/template-messages.ts'
 import type { TextTokenizer } from '../tokenizer.ts'
-import type { HistoryPolicy, TemplateProbe } from '../types.ts'
+import type { HistoryMode, TemplateProbe } from '../types.ts'
 import { encodeByTurns } from './encode-by-turns.ts'
 import { type Mark, turnKind } from './marks.ts'
 import type { ComparedSkeleton, Skeleton } from './skeleton.ts'
@@ -49,12 +49,12 @@ export interface ContinuationInput {
   readonly compared: ComparedSkeleton
   /** Text that follows the skeleton as it stands: that of a trailing assistant message, and what opens a forced call. */
   readonly appended: string
-  /** Ways in which the request is another history, which a policy may overlook: `tools-order`, `empty-turn`. */
+  /** Ways in which the request is another history, which a history mode may overlook: `tools-order`, `empty-turn`. */
   readonly rewrites: readonly string[]
   /** The recorded ones, then what follows them. */
   readonly messages: readonly Message[]
   readonly sampledIds: SampledIds
-  readonly policy: HistoryPolicy
+  readonly history: HistoryMode
 }
 
 const tolerable = new Set(['prefix', 'dropped:reasoning', 'dropped:content', 'closer', 'markup', 'tools-order', 'empty-turn'])
@@ -107,9 +107,9 @@ function closesAsProbed({ turn, messages, sampledIds }: ContinuationInput, { pro
 }
 
 /** `template` tolerates nothing, `loop` only between a turn and its tool results. */
-function allows({ policy, turn, messages }: ContinuationInput, reason: string): boolean {
-  if (policy === 'template' || !tolerable.has(reason)) return false
-  return policy === 'as-sampled' || messages.slice(turn.depth).every(({ role }) => role === 'tool' || role === 'assistant')
+function allows({ history, turn, messages }: ContinuationInput, reason: string): boolean {
+  if (history === 'template' || !tolerable.has(reason)) return false
+  return history === 'as-sampled' || messages.slice(turn.depth).every(({ role }) => role === 'tool' || role === 'assistant')
 }
 
 function suffixIds(

@@ -1,7 +1,7 @@
-import type { HistoryPolicy, TemplateCheck, TemplateProbe } from '@aworld-train/chat'
+import type { HistoryMode, TemplateCheck, TemplateProbe } from '@aworld-train/chat'
 import type { DoctorCheck } from 'aworld-train'
 
-const policies = ['template', 'loop', 'as-sampled'] as const satisfies readonly HistoryPolicy[]
+const historyModes = ['template', 'loop', 'as-sampled'] as const satisfies readonly HistoryMode[]
 
 /** What a person wants to know of a model folder, line by line: problems first, then what the template wants, prints and loses. */
 export function templateChecks({ problems, probe, branches }: TemplateCheck): DoctorCheck[] {
@@ -20,7 +20,7 @@ export function templateChecks({ problems, probe, branches }: TemplateCheck): Do
     ['tool calls', toolText(probe)],
     ['reasoning', reasoningText(probe)],
     ['lost', lostText(probe)],
-    ...policies.map((policy) => ['history', historyText(policy, branches)] as const),
+    ...historyModes.map((history) => ['history', historyText(history, branches)] as const),
   ] as const
   return [...checks, ...facts.map(([name, message]) => ({ name, ok: true, message }))]
 }
@@ -84,11 +84,11 @@ const inWords: Readonly<Record<string, string>> = {
   raise: 'the template refuses it',
 }
 
-function historyText(policy: HistoryPolicy, branches: TemplateCheck['branches']): string {
+function historyText(history: HistoryMode, branches: TemplateCheck['branches']): string {
   const rewritten = Object.entries(branches).flatMap(([scenario, reasons]) =>
-    reasons[policy].length === 0 ? [] : [`\n  ${scenario}: ${reasons[policy].map((reason) => inWords[reason] ?? reason).join(', ')}`],
+    reasons[history].length === 0 ? [] : [`\n  ${scenario}: ${reasons[history].map((reason) => inWords[reason] ?? reason).join(', ')}`],
   )
   const total = Object.keys(branches).length
-  if (rewritten.length === 0) return `${policy}: in all ${total} situations that were tried a request continues the turn before`
-  return `${policy}: in ${rewritten.length} of ${total} situations a request begins a sample of its own${rewritten.join('')}`
+  if (rewritten.length === 0) return `${history}: in all ${total} situations that were tried a request continues the turn before`
+  return `${history}: in ${rewritten.length} of ${total} situations a request begins a sample of its own${rewritten.join('')}`
 }

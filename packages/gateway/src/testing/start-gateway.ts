@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type ChatModel, chatMlTemplate, type HistoryPolicy, loadChatModel } from '@aworld-train/chat'
+import { type ChatModel, chatMlTemplate, type HistoryMode, loadChatModel } from '@aworld-train/chat'
 import type { EngineHealth, GenerateRequest, PolicyEndpoint, SessionRequest, TokenEngine } from '@aworld-train/core'
 import { type ScriptedCompletion, type ScriptedEngine, scriptedEngine, writeTinyModel } from '@aworld-train/testing'
 import OpenAI from 'openai'
@@ -24,7 +24,7 @@ export interface StartOptions
   readonly maxPromptBytes?: number
   /** ChatML by default. */
   readonly template?: string
-  readonly history?: HistoryPolicy
+  readonly history?: HistoryMode
   /** Kinds of constraints that the engine says it enforces; none by default. */
   readonly constraints?: TokenEngine['constraints']
   /** What the engine says of itself. */

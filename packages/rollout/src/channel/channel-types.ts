@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
-import type { ChatModel, HistoryPolicy } from '@aworld-train/chat'
+import type { ChatModel, HistoryMode } from '@aworld-train/chat'
 import type { RowOptions, RunProgress, TokenEngine } from '@aworld-train/core'
 import type {
   AnswerKey,
@@ -28,7 +28,7 @@ export interface ChannelEngineOptions {
   /** Folder that files of drivers are kept in, each set in a folder named by its hash. Needed where `directory` is `null`. */
   readonly filesDirectory?: string | null | undefined
   /** Default `loop`. */
-  readonly history?: HistoryPolicy | undefined
+  readonly history?: HistoryMode | undefined
   /** Told once the model is ready, such as that its template rewrites earlier turns. */
   readonly onWarning?: ((warning: ChannelWarning) => void) | undefined
 }
