@@ -14,8 +14,8 @@ import {
   renderingDigest,
   variantRenderer,
 } from '../../packages/chat/src/format-renderings.test-support.ts'
-import { readModelFolder } from '../../packages/chat/src/model-folder.ts'
 import { createTokenizer } from '../../packages/chat/src/tokenizer.ts'
+import { readTokenizerFiles } from '../../packages/chat/src/tokenizer-files.ts'
 import { pythonEnvironment } from '../support/python-environment.ts'
 import { generateConversations } from './rendering/generate-conversations.ts'
 import { harmonyConversations, mistralConversations } from './rendering/vendor-conversations.ts'
@@ -72,7 +72,7 @@ async function compare(conversations: ReadonlyMap<string, string>): Promise<Comp
     const answers = (await ask(jsonObject(parts))).values()
     const compared: Compared[] = []
     for (const [index, variant] of formatVariants.entries()) {
-      const { tokenizerText, tokenizerConfig } = await readModelFolder(folders[index]!.directory)
+      const { tokenizerText, tokenizerConfig } = await readTokenizerFiles(folders[index]!.directory)
       const tokenizer = createTokenizer(tokenizerText, tokenizerConfig)
       const render = variantRenderer(variant)
       for (const [conversation, json] of conversations) {

@@ -1,10 +1,10 @@
 import { TrainError } from '@aworld-train/protocol'
 import { expectedBranches } from './continuity/expected-branches.ts'
 import { branchMeasurement, openModel, probeClock } from './load-chat-model.ts'
-import { readModelFolder } from './model-folder.ts'
 import type { OpenedModel } from './opened-model.ts'
 import { selfTest } from './probe/self-test.ts'
 import type { TemplateArguments } from './render/chat-template.ts'
+import { readTokenizerFiles } from './tokenizer-files.ts'
 import type { TemplateCheck } from './types.ts'
 
 export interface CheckTemplateOptions {
@@ -15,7 +15,7 @@ export interface CheckTemplateOptions {
 /** Says of any Hugging Face folder whether its template can be used, and where it would branch. Rejects only for errors that are not the folder's. */
 export async function checkTemplate(directory: string, { templateArguments = {} }: CheckTemplateOptions = {}): Promise<TemplateCheck> {
   try {
-    const model = openModel(await readModelFolder(directory), { now: probeClock(), templateArguments })
+    const model = openModel(await readTokenizerFiles(directory), { now: probeClock(), templateArguments })
     return {
       problems: [...selfTest(model), ...syntaxProblems(model)],
       probe: model.probe,

@@ -4,8 +4,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createEncoder, type Encoder, type EncoderReply } from './encoder.ts'
 import { writeFormat } from './format-fixtures.test-support.ts'
 import { loadChatModel } from './load-chat-model.ts'
-import { readModelFolder } from './model-folder.ts'
 import { createTokenizer, type TextTokenizer } from './tokenizer.ts'
+import { readTokenizerFiles } from './tokenizer-files.ts'
 
 /** Threads that were started in a test, and how many answers each gave. */
 const threads: { readonly worker: Worker; answers: number }[] = []
@@ -33,7 +33,7 @@ afterEach(async () => {
 async function tokenizerOf(): Promise<TextTokenizer> {
   const folder = await writeFormat('qwen3')
   open.push(folder)
-  const { tokenizerText, tokenizerConfig } = await readModelFolder(folder.directory)
+  const { tokenizerText, tokenizerConfig } = await readTokenizerFiles(folder.directory)
   return createTokenizer(tokenizerText, tokenizerConfig)
 }
 

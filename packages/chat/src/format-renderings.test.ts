@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { writeFormat } from './format-fixtures.test-support.ts'
 import { fixtureConversations, formatVariants, renderingDigest, variantRenderer } from './format-renderings.test-support.ts'
-import { readModelFolder } from './model-folder.ts'
 import { createTokenizer } from './tokenizer.ts'
+import { readTokenizerFiles } from './tokenizer-files.ts'
 
 /** By variant and conversation: digests of text and ids that transformers gives, with and without the generation prompt. */
 type Goldens = Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>
@@ -17,7 +17,7 @@ test('every variant and conversation has its golden rendering', () => {
 
 test.each(formatVariants)('text and ids are those of transformers: $name', async (variant) => {
   await using folder = await writeFormat(variant.format)
-  const { tokenizerText, tokenizerConfig } = await readModelFolder(folder.directory)
+  const { tokenizerText, tokenizerConfig } = await readTokenizerFiles(folder.directory)
   const tokenizer = createTokenizer(tokenizerText, tokenizerConfig)
   const render = variantRenderer(variant)
   const renderings = Object.fromEntries(

@@ -3,7 +3,6 @@ import { createCompletionParser } from './completion-parser.ts'
 import { createConversation } from './continuity/conversation.ts'
 import type { BranchMeasurement } from './continuity/expected-branches.ts'
 import { historyNotes } from './continuity/history-notes.ts'
-import { type ModelFolder, readModelFolder } from './model-folder.ts'
 import type { OpenedModel } from './opened-model.ts'
 import { prepareAsync } from './prepare-async.ts'
 import { probeTemplate } from './probe/probe-template.ts'
@@ -14,6 +13,7 @@ import { compileTemplate, type TemplateArguments } from './render/chat-template.
 import { toolCallSyntaxes } from './syntax/table.ts'
 import { createToCompletion } from './to-completion.ts'
 import { createTokenizer, type TextTokenizer } from './tokenizer.ts'
+import { readTokenizerFiles, type TokenizerFiles } from './tokenizer-files.ts'
 import type { ChatModel, Conversation, ConversationOptions, HistoryMode, LoadChatModelOptions } from './types.ts'
 
 /** Tokenizer and template of a Hugging Face folder, probed and tested. Throws TEMPLATE_UNSUPPORTED where it cannot be rendered faithfully. */
@@ -24,7 +24,7 @@ export async function loadChatModel({
   now = probeClock(),
   templateArguments = {},
 }: LoadChatModelOptions): Promise<ChatModel> {
-  const parts = openModel(await readModelFolder(directory), { stopTokenIds, now, templateArguments })
+  const parts = openModel(await readTokenizerFiles(directory), { stopTokenIds, now, templateArguments })
   const problems = selfTest(parts)
   if (problems.length > 0) throw new TrainError('TEMPLATE_UNSUPPORTED', problems.join(' '), { details: { directory } })
   return assemble(parts, history)
@@ -40,7 +40,7 @@ export interface OpenOptions {
   readonly templateArguments?: TemplateArguments | undefined
 }
 
-export function openModel(folder: ModelFolder, { stopTokenIds, now, templateArguments }: OpenOptions): OpenedModel {
+export function openModel(folder: TokenizerFiles, { stopTokenIds, now, templateArguments }: OpenOptions): OpenedModel {
   const { directory } = folder
   const compile = (source: string) => compileTemplate(source, folder.specialTokens, templateArguments)
   let tokenizer: TextTokenizer

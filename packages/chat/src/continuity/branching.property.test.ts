@@ -3,10 +3,10 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { formatNames, writeFormat } from '../format-fixtures.test-support.ts'
 import { assemble, openModel } from '../load-chat-model.ts'
-import { readModelFolder } from '../model-folder.ts'
 import type { OpenedModel } from '../opened-model.ts'
 import { createChatRenderer } from '../render/chat-renderer.ts'
 import { shapeNames, writeShape } from '../template-shapes.test-support.ts'
+import { readTokenizerFiles } from '../tokenizer-files.ts'
 import type { HistoryMode, PreparedPrompt } from '../types.ts'
 import type { ModelOnDisk } from '../write-model.test-support.ts'
 import { turnKind } from './marks.ts'
@@ -102,7 +102,7 @@ const folders: readonly (readonly [string, () => Promise<Folder>])[] = [
 
 describe.each(folders)('%s', async (_, write) => {
   await using folder = await write()
-  const model = openModel(await readModelFolder(folder.directory), { stopTokenIds: folder.stopTokenIds, now })
+  const model = openModel(await readTokenizerFiles(folder.directory), { stopTokenIds: folder.stopTokenIds, now })
 
   test.each(['template', 'loop', 'as-sampled'] as const)(
     'in a tree of conversations sampled ids stand as they were, with history: %s',

@@ -3,10 +3,10 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { formatNames, writeFormat } from '../format-fixtures.test-support.ts'
 import { assemble, openModel } from '../load-chat-model.ts'
-import { readModelFolder } from '../model-folder.ts'
 import type { OpenedModel } from '../opened-model.ts'
 import { createChatRenderer } from '../render/chat-renderer.ts'
 import { shapeNames, writeShape } from '../template-shapes.test-support.ts'
+import { readTokenizerFiles } from '../tokenizer-files.ts'
 import type { ChatModel, PreparedPrompt } from '../types.ts'
 import type { ModelOnDisk } from '../write-model.test-support.ts'
 import { markMessage } from './marks.ts'
@@ -23,7 +23,7 @@ type Folder = ModelOnDisk & { readonly stopTokenIds: readonly number[] }
 
 async function open(write: () => Promise<Folder>): Promise<OpenedModel> {
   await using folder = await write()
-  return openModel(await readModelFolder(folder.directory), { stopTokenIds: folder.stopTokenIds, now })
+  return openModel(await readTokenizerFiles(folder.directory), { stopTokenIds: folder.stopTokenIds, now })
 }
 
 /** What the template makes of whole messages, without any continuity. */

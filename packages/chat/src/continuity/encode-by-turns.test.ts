@@ -1,15 +1,15 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { readModelFolder } from '../model-folder.ts'
 import { writeShape } from '../template-shapes.test-support.ts'
 import { createTokenizer } from '../tokenizer.ts'
+import { readTokenizerFiles } from '../tokenizer-files.ts'
 import { encodeByTurns } from './encode-by-turns.ts'
 
 const kinds = [{}, { rstrip: true }, { tokenizer: 'metaspace' }] as const
 
 describe.each(kinds)('%j', async (how) => {
   await using folder = await writeShape('chat-ml', how)
-  const { tokenizerText, tokenizerConfig } = await readModelFolder(folder.directory)
+  const { tokenizerText, tokenizerConfig } = await readTokenizerFiles(folder.directory)
   const fresh = () => createTokenizer(tokenizerText, tokenizerConfig)
   const reference = fresh()
   const stops = new Map(folder.stopTokenIds.map((id) => [id, reference.tokenText(id)!]))

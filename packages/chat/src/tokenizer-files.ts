@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { TrainError } from '@aworld-train/protocol'
 
 /** The files of a Hugging Face folder that say how text becomes ids. */
-export interface ModelFolder {
+export interface TokenizerFiles {
   readonly directory: string
   readonly tokenizerText: string
   readonly tokenizerConfig: Readonly<Record<string, unknown>>
@@ -15,7 +15,7 @@ export interface ModelFolder {
 }
 
 /** Reads a Hugging Face folder. Throws TEMPLATE_UNSUPPORTED naming the file that is missing or not what it should be. */
-export async function readModelFolder(directory: string): Promise<ModelFolder> {
+export async function readTokenizerFiles(directory: string): Promise<TokenizerFiles> {
   const tokenizerText = await readText(directory, 'tokenizer.json')
   if (tokenizerText === null) throw missing(directory, 'tokenizer.json')
   const tokenizerConfig = (await readObject(directory, 'tokenizer_config.json')) ?? {}
