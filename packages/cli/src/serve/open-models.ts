@@ -21,7 +21,7 @@ export interface OpenedChannel {
   readonly settings: ChannelModel
 }
 
-export interface OpenedModel {
+export interface ServedModel {
   readonly name: string
   readonly route: ModelRoute
   /** One line for a person. */
@@ -46,7 +46,7 @@ async function openRemote(
   model: RemoteModel,
   { config, directory }: OpenModelsOptions,
   fleetOf: FleetOf,
-): Promise<OpenedModel> {
+): Promise<ServedModel> {
   const { kind, urls, mode, policy, served } = model
   const shared = await fleetOf(name, model)
   const { fleet } = shared
@@ -86,7 +86,7 @@ async function openRemote(
 const described = (name: string, folder: string, contextLength: number | null, directory: string) =>
   describeModel({ name, directory: resolve(directory, folder), contextLength })
 
-function openChannel(name: string, settings: ChannelModel, { config, directory, recording, stack }: OpenModelsOptions): OpenedModel {
+function openChannel(name: string, settings: ChannelModel, { config, directory, recording, stack }: OpenModelsOptions): ServedModel {
   const path = settings.path === null ? null : resolve(directory, settings.path)
   const engine = stack.adopt(
     createChannelEngine({
@@ -108,7 +108,7 @@ function openChannel(name: string, settings: ChannelModel, { config, directory, 
   }
 }
 
-async function openModel(name: string, model: ServeModel, options: OpenModelsOptions, fleetOf: FleetOf): Promise<OpenedModel> {
+async function openModel(name: string, model: ServeModel, options: OpenModelsOptions, fleetOf: FleetOf): Promise<ServedModel> {
   if (model.kind === 'local') {
     const path = resolve(options.directory, model.path)
     const local = options.stack.adopt(
@@ -143,8 +143,8 @@ async function openModel(name: string, model: ServeModel, options: OpenModelsOpt
 }
 
 /** Opens every model of a configuration, in its order. */
-export async function openModels(options: OpenModelsOptions): Promise<OpenedModel[]> {
-  const opened: OpenedModel[] = []
+export async function openModels(options: OpenModelsOptions): Promise<ServedModel[]> {
+  const opened: ServedModel[] = []
   const fleetOf = createFleets(options.stack, options.directory)
   for (const [name, model] of Object.entries(options.config.models)) opened.push(await openModel(name, model, options, fleetOf))
   return opened

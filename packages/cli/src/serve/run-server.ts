@@ -3,7 +3,7 @@ import type { FixedAddress, PolicySession } from '@aworld-train/core'
 import { createGateway, type Gateway } from '@aworld-train/gateway'
 import { channelPath, TrainError } from '@aworld-train/protocol'
 import { openTurnLog, type TurnLog } from '../commands/turn-log.ts'
-import { type OpenedModel, openModels } from './open-models.ts'
+import { openModels, type ServedModel } from './open-models.ts'
 import { type OpenedRollouts, openRollouts } from './open-rollouts.ts'
 import { ownRecording } from './own-recording.ts'
 import { limitRows, toTable } from './print-table.ts'
@@ -25,19 +25,19 @@ const allAddresses: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
 
 interface Running {
   readonly config: ServeConfig
-  readonly models: readonly OpenedModel[]
+  readonly models: readonly ServedModel[]
   readonly gateway: Gateway
   readonly adminToken: string
   readonly clients: PolicySession | null
   readonly rollouts: OpenedRollouts | null
 }
 
-const publishers = (models: readonly OpenedModel[]) =>
+const publishers = (models: readonly ServedModel[]) =>
   Object.fromEntries(models.flatMap(({ name, publish }) => (publish ? [[name, publish] as const] : [])))
 
 async function openGateway(
   config: ServeConfig,
-  models: readonly OpenedModel[],
+  models: readonly ServedModel[],
   directory: string,
   adminToken: string,
   turns: TurnLog | null,
@@ -77,7 +77,7 @@ function readAddress({ clients }: ServeConfig, adminToken: string, directory: st
 
 function openClients(
   { clients, sampling, defaultModel }: ServeConfig,
-  models: readonly OpenedModel[],
+  models: readonly ServedModel[],
   gateway: Gateway,
   turns: TurnLog | null,
   address: FixedAddress | null,
