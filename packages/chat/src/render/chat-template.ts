@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { parse, tokenize } from '@huggingface/jinja'
 import { formatTime } from './clock.ts'
-import { compileProgram } from './compile-template.ts'
+import { compileTemplateProgram } from './compile-template.ts'
 import { numeric } from './operators.ts'
 import { pythonString } from './python-text.ts'
 import { refuseChains } from './refuse-chains.ts'
@@ -45,7 +45,7 @@ export function compileTemplate(
   const tokens = tokenize(normalised, { lstrip_blocks: true, trim_blocks: true })
   refuseChains(tokens)
   const { body } = parse(tokens) as unknown as { body: readonly Node[] }
-  const program = compileProgram(body)
+  const program = compileTemplateProgram(body)
   const fixed = new Map<string, Value>(constants)
   for (const [name, value] of Object.entries({ ...specialTokens, ...templateArguments })) fixed.set(name, fromPlain(value))
   fixed.set('documents', null)

@@ -8,7 +8,7 @@ import { Callable, iterate, type Keywords, Loop, truthy, type Value } from './va
 /** Prints a statement's text. */
 type Execute = (frame: Frame) => string
 
-export interface Program {
+export interface TemplateProgram {
   /**
    * The text in pieces: one for each turn of a loop that is not in another, and what stands between them. Throws RenderingTooLong
    * when they have more than `maxCharacters`.
@@ -46,7 +46,7 @@ class Pieces {
 }
 
 /** Compiles the statements of a parsed template into functions, once. Throws SyntaxError naming a feature that is not supported. */
-export function compileProgram(body: readonly Tree.Node[]): Program {
+export function compileTemplateProgram(body: readonly Tree.Node[]): TemplateProgram {
   const scope = new Scope(null)
   const emit = compilePieces(body, scope)
   return {
