@@ -1,5 +1,6 @@
 import { LeaseAnswer } from '@aworld-train/protocol'
 import { afterEach, describe, expect, it } from 'vitest'
+import { toolServers } from '../table.ts'
 import { callTool, connectClient, type Era, leaseOpen, openTestServer, request, type TestServer } from '../testing/open-test-server.ts'
 
 const open: (() => Promise<void>)[] = []
@@ -90,6 +91,14 @@ describe.each<Era>(['modern', 'legacy'])('a client of the %s era', (era) => {
     )
     expect(sizes).toEqual(Array.from({ length: 100 }, (_, size) => String(size)))
   })
+})
+
+it('servers of AWorld that are not here give no tools, under their other names too, and the status says so', async () => {
+  const server = await start({ servers: toolServers })
+  const client = await connect(server, { headers: { MCP_SERVERS: 'browseruse-server,media-video-server' } })
+  expect((await client.listTools()).tools).toEqual([])
+  const { missing } = server.status().servers.find(({ name }) => name === 'browser-server')!
+  expect(missing).toEqual(['This version has no browser-server; configure an MCP server of your own for it.'])
 })
 
 describe('state', () => {

@@ -1,0 +1,17 @@
+import type { ToolScope, ToolServer } from '../tool-server.ts'
+
+const absent = (name: string, scope: ToolScope, description: string): ToolServer => ({
+  name,
+  scope,
+  description,
+  needs: [{ anyOf: [name], remedy: `This version has no ${name}; configure an MCP server of your own for it.` }],
+  tools: [],
+})
+
+/** Servers that AWorld's environment has and this one has not. An agent that asks for them beside others gets no tools of theirs. */
+export const absentServers: readonly ToolServer[] = [
+  absent('browser-server', 'web', 'Operates a browser.'),
+  absent('media-audio-server', 'files', 'Transcribes and trims audio.'),
+  absent('media-image-server', 'files', 'Reads text in images, and describes them.'),
+  absent('media-video-server', 'files', 'Describes videos, and takes pictures from them.'),
+]
