@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { Environment, EnvironmentLease } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { type EnvironmentOptions, resolveOptions } from './environment-options.ts'
@@ -11,13 +12,14 @@ import { createServerPool } from './server-pool.ts'
 export function createEnvironment(environmentOptions: EnvironmentOptions = {}): Environment {
   const options = resolveOptions(environmentOptions)
   const pool = createServerPool(options)
+  const run = randomUUID().slice(0, 8)
   const leases = new Set<EnvironmentLease>()
   let closed: Promise<void> | null = null
 
   return {
     lease(request) {
       if (closed) throw new TrainError('ENVIRONMENT_START_FAILED', 'The environment is closed; create another one.')
-      const lease = openRolloutLease({ request, pool, options, onClose: () => leases.delete(lease) })
+      const lease = openRolloutLease({ request, run, pool, options, onClose: () => leases.delete(lease) })
       leases.add(lease)
       return lease
     },

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type FetchLike, SSEClientTransport, StreamableHTTPClientTransport, type Transport } from '@modelcontextprotocol/client'
-import { Agent, type RequestInit, fetch as undiciFetch } from 'undici'
+import { Agent, Headers, type RequestInit, fetch as undiciFetch } from 'undici'
 import type { HttpDefinition } from './server-definition.ts'
 import { invalidAnswerCode } from './tool-result.ts'
 
@@ -13,24 +13,34 @@ export interface HttpTransport {
   close(): Promise<void>
 }
 
+/** Whose the requests are. */
+export interface RequestIdentity {
+  /** Headers that tell a remote server whose calls these are. */
+  readonly identity: Readonly<Record<string, string>>
+  /** `Authorization` of a lease on the server, in place of the configured one. */
+  readonly authorization?: (() => string) | undefined
+}
+
 /**
  * The SDK's HTTP transports over a pool of our own that never gives up on a slow answer: deadlines are the caller's.
  * An answer in JSON that is longer than `maxMessageBytes` or not UTF-8 fails with InvalidAnswerError.
  */
 export function createHttpTransport(
   { kind, url, headers }: HttpDefinition,
-  identity: Readonly<Record<string, string>>,
+  { identity, authorization }: RequestIdentity,
   maxMessageBytes: number,
 ): HttpTransport {
   const dispatcher = new Agent({ headersTimeout: 0, bodyTimeout: 0 })
   const fetch = (async (address: string | URL, init?: RequestInit) => {
-    const response = await undiciFetch(address, { ...init, dispatcher })
+    const headers = new Headers(init?.headers)
+    if (authorization) headers.set('authorization', authorization())
+    const response = await undiciFetch(address, { ...init, headers, dispatcher })
     const body = response.body as ReadableStream<Uint8Array> | null
     if (!body || init?.method !== 'POST') return response
-    const { status, statusText, headers } = response
-    const streamed = headers.get('content-type')?.startsWith('text/event-stream') === true
+    const { status, statusText } = response
+    const streamed = response.headers.get('content-type')?.startsWith('text/event-stream') === true
     const checked = body.pipeThrough(checkedBytes(maxMessageBytes, streamed ? String(init.body) : null))
-    return new Response(checked, { status, statusText, headers: [...headers] })
+    return new Response(checked, { status, statusText, headers: [...response.headers] })
   }) as FetchLike
   const options = { fetch, requestInit: { headers: { ...identity, ...headers } } }
   if (kind === 'sse') {

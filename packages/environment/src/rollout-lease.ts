@@ -5,13 +5,16 @@ import { suggestion } from './closest-name.ts'
 import type { ResolvedOptions } from './environment-options.ts'
 import { type NamedTool, nameTools } from './name-tools.ts'
 import { prepareWorkspace } from './prepare-workspace.ts'
+import { openRemoteLease, type RemoteLease } from './remote-lease.ts'
 import { type SelectedServer, selectServers } from './select-servers.ts'
-import type { ServerDefinition, StdioDefinition } from './server-definition.ts'
+import type { HttpDefinition, ServerDefinition, StdioDefinition } from './server-definition.ts'
 import { allOrNone, type ServerKit, type ServerPool } from './server-pool.ts'
 import { ownSlot, type ServerSlot, sharedSlot } from './server-slot.ts'
 
 export interface RolloutLeaseOptions {
   readonly request: LeaseRequest
+  /** Tells rollouts of this environment from those of equal names that another run has on the same environment server. */
+  readonly run: string
   readonly pool: ServerPool
   readonly options: ResolvedOptions
   /** Called once, when the lease closes. */
@@ -19,7 +22,7 @@ export interface RolloutLeaseOptions {
 }
 
 /** One lease: a directory, and one process for each stdio server that its agents configure, equal ones together. */
-export function openRolloutLease({ request, pool, options, onClose }: RolloutLeaseOptions): EnvironmentLease {
+export function openRolloutLease({ request, run, pool, options, onClose }: RolloutLeaseOptions): EnvironmentLease {
   let directory: string | null = null
   /** By identity; for a server that is reached over HTTP, by agent too, since its requests say for whom they are. */
   const slots = new Map<string, ServerSlot>()
@@ -33,7 +36,19 @@ export function openRolloutLease({ request, pool, options, onClose }: RolloutLea
     directory ??= pool.makeDirectory()
     return directory
   }
-  const place = (definition: ServerDefinition, agent: string) => ({
+  /** The leases on environment servers, by the address of each; `null` for a server that leases nothing. */
+  const remotes = new Map<string, Promise<RemoteLease | null>>()
+  const leaseRemotely = (definition: ServerDefinition, signal: AbortSignal): Promise<RemoteLease | null> => {
+    // Only a server that mounts others by this header may be one of environments.
+    if (definition.kind !== 'streamable-http' || !hasHeader(definition, 'MCP_SERVERS')) return Promise.resolve(null)
+    const { href } = definition.url
+    const remote =
+      remotes.get(href) ?? openRemoteLease(definition, { ...request, rollout: `${run}.${request.rollout}` }, options.baseDirectory, signal)
+    remotes.set(href, remote)
+    return remote
+  }
+  const place = async (definition: ServerDefinition, agent: string, signal: AbortSignal) => ({
+    authorization: (await leaseRemotely(definition, signal))?.authorization,
     directory: definition.kind === 'stdio' ? makeDirectory() : options.baseDirectory,
     // Remote servers key what they keep by it; AWorld's read it too.
     identity: { SESSION_ID: encodeURIComponent(`${request.rollout}.${request.attempt}.${agent}`) },
@@ -61,7 +76,8 @@ export function openRolloutLease({ request, pool, options, onClose }: RolloutLea
       return kit
     }
     const openSlot = async (key: string, definition: ServerDefinition, together: AbortSignal): Promise<void> => {
-      const reopen = (reopenSignal: AbortSignal) => pool.open(definition, place(definition, agent), reopenSignal)
+      const reopen = (reopenSignal: AbortSignal) =>
+        place(definition, agent, reopenSignal).then((where) => pool.open(definition, where, reopenSignal))
       const connect = async () => {
         const ready = isFirst && definition.kind === 'stdio' ? (await takeKit(together)).connections.get(definition.identity) : undefined
         return ready ?? (await reopen(together))
@@ -99,6 +115,7 @@ export function openRolloutLease({ request, pool, options, onClose }: RolloutLea
     closed.abort(new TrainError('ENVIRONMENT_START_FAILED', 'The lease was closed while its servers started.'))
     await queue
     await Promise.all([...slots.values()].map((slot) => slot.close()))
+    await Promise.all([...remotes.values()].map(async (remote) => (await remote.catch(() => null))?.close()))
     if (directory !== null) await rm(directory, { recursive: true, force: true, maxRetries: 3 })
     onClose()
   }
@@ -118,6 +135,8 @@ export function openRolloutLease({ request, pool, options, onClose }: RolloutLea
     },
   }
 }
+
+const hasHeader = ({ headers }: HttpDefinition, name: string) => Object.keys(headers).some((header) => header.toUpperCase() === name)
 
 function leaseTools(
   named: ReadonlyMap<string, NamedTool>,

@@ -1,9 +1,8 @@
-import type { ToolDefinition, ToolResult } from '@aworld-train/protocol'
-import { TrainError } from '@aworld-train/protocol'
+import { type ErrorCode, ErrorRecord, errorCatalogue, type ToolDefinition, type ToolResult, TrainError } from '@aworld-train/protocol'
 import { Client, type PriorDiscovery, ProtocolError, SdkError, SdkErrorCode, SdkHttpError, type Tool } from '@modelcontextprotocol/client'
 import { childEnvironment } from './child-environment.ts'
 import type { ResolvedOptions } from './environment-options.ts'
-import { createHttpTransport, InvalidAnswerError } from './http-transport.ts'
+import { createHttpTransport, InvalidAnswerError, type RequestIdentity } from './http-transport.ts'
 import type { ProcessGuard } from './process-guard.ts'
 import type { ServerDefinition } from './server-definition.ts'
 import { StdioTransport } from './stdio-transport.ts'
@@ -37,11 +36,9 @@ export interface ConnectionContext {
   readonly eras: Map<string, PriorDiscovery>
 }
 
-export interface ConnectionPlace {
+export interface ConnectionPlace extends RequestIdentity {
   /** Directory of the lease, or of the shared server. */
   readonly directory: string
-  /** Headers that tell a remote server whose calls these are. */
-  readonly identity: Readonly<Record<string, string>>
 }
 
 /** A server did not answer in the time that it has to start. */
@@ -86,11 +83,15 @@ interface Link {
   close(): Promise<void>
 }
 
-function createLink(definition: ServerDefinition, { directory, identity }: ConnectionPlace, { options, guard }: ConnectionContext): Link {
+function createLink(
+  definition: ServerDefinition,
+  { directory, identity, authorization }: ConnectionPlace,
+  { options, guard }: ConnectionContext,
+): Link {
   // JSON may write a byte of text in six; and the message holds more than the text.
   const maxMessageBytes = 6 * options.maxResultBytes + 65_536
   if (definition.kind !== 'stdio') {
-    const http = createHttpTransport(definition, identity, maxMessageBytes)
+    const http = createHttpTransport(definition, { identity, authorization }, maxMessageBytes)
     return { transport: http.transport, process: null, kill: () => http.close(), close: () => http.close() }
   }
   const env = childEnvironment({ AWORLD_TRAIN_DIRECTORY: directory, ...definition.env }, options.variables)
@@ -210,6 +211,10 @@ async function connect(
 
 /** The one translation of what the SDK rejects a call with: an answer to show, or a TrainError to throw. */
 function toAnswer(error: unknown, tool: string, definition: ServerDefinition, link: Link): ToolResult {
+  const record = error instanceof ProtocolError ? ErrorRecord.safeParse(error.data).data : undefined
+  // An environment server says which of its errors are faults of the environment, and no answers for the model.
+  if (record?.boundary === 'environment' && record.code in errorCatalogue)
+    throw new TrainError(record.code as ErrorCode, record.message, { cause: error, details: { server: definition.name, tool } })
   if (error instanceof ProtocolError) {
     return error.code === invalidAnswerCode ? invalidResult(error.message) : { content: error.message, isError: true }
   }

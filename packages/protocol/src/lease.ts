@@ -24,6 +24,10 @@ export const LeaseOpen = z.strictObject({
 })
 export type LeaseOpen = z.infer<typeof LeaseOpen>
 
+/** A command that sets a workspace up, run by its bash. */
+export const LeaseCommand = z.strictObject({ command: z.string().min(1) })
+export type LeaseCommand = z.infer<typeof LeaseCommand>
+
 /** How to reach an open lease. Asking for it again answers with a new token. */
 export const LeaseAnswer = z.strictObject({
   version: z.literal(1),

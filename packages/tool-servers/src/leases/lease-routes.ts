@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { ToolError } from '@aworld-train/core'
+import { ToolError, type Workspace } from '@aworld-train/core'
 import { BodyError, readBody } from '@aworld-train/http'
-import { type ErrorCode, type LeaseAnswer, LeaseOpen, TrainError, toTrainError } from '@aworld-train/protocol'
+import { type ErrorCode, type LeaseAnswer, LeaseCommand, LeaseOpen, TrainError, toTrainError } from '@aworld-train/protocol'
+import type { z } from 'zod'
 import type { Lease } from './lease.ts'
 import type { LeaseTable } from './lease-table.ts'
 
@@ -17,6 +18,11 @@ const statuses: Partial<Record<ErrorCode, number>> = {
 
 /** A request for a lease is small; a file may not be. */
 const maxOpenBytes = 65_536
+
+/** Longest time of a command that sets a workspace up. */
+const commandMs = 600_000
+/** What an error shows of a command's output, in characters. */
+const shownOutput = 2_000
 
 /** Cuts at the number of parts, so that a body of many errors is not many kilobytes of answer. */
 const shownProblems = 5
@@ -34,23 +40,12 @@ export interface LeaseRoutesOptions {
 /** What answers `/v1/leases` and the paths below, for a request that may: its path without query, split. */
 export type LeaseRoutes = (request: IncomingMessage, response: ServerResponse, path: readonly string[]) => Promise<void>
 
-/** `POST /v1/leases`, `GET` and `DELETE /v1/leases/{id}`, `PUT /v1/leases/{id}/files/{name}`. */
+/** `POST /v1/leases`, `GET` and `DELETE /v1/leases/{id}`, `PUT /v1/leases/{id}/files/{name}`, `POST /v1/leases/{id}/commands`. */
 export function createLeaseRoutes({ leases, maxFileBytes, checkServers, toAnswer }: LeaseRoutesOptions): LeaseRoutes {
   async function open(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const body = await readWhole(request, response, maxOpenBytes)
-    let json: unknown
-    try {
-      json = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body))
-    } catch {
-      throw invalid('The body is not JSON in UTF-8; send a LeaseOpen.')
-    }
-    const parsed = LeaseOpen.safeParse(json)
-    if (!parsed.success) {
-      const problems = parsed.error.issues.slice(0, shownProblems).map(({ path, message }) => `${path.join('.') || 'the body'}: ${message}`)
-      throw invalid(`The body is no LeaseOpen. ${problems.join('; ')}.`)
-    }
-    checkServers(parsed.data.servers ?? [])
-    sendJson(response, 200, await toAnswer(await leases.open(parsed.data)))
+    const opening = await readJson(request, response, 'LeaseOpen', LeaseOpen)
+    checkServers(opening.servers ?? [])
+    sendJson(response, 200, await toAnswer(await leases.open(opening)))
   }
 
   function find(id: string): Lease {
@@ -60,12 +55,41 @@ export function createLeaseRoutes({ leases, maxFileBytes, checkServers, toAnswer
     return lease
   }
 
-  async function put(request: IncomingMessage, response: ServerResponse, id: string, name: string): Promise<void> {
+  /** Reads JSON that fits a schema. */
+  async function readJson<Schema extends z.ZodType>(
+    request: IncomingMessage,
+    response: ServerResponse,
+    name: string,
+    schema: Schema,
+  ): Promise<z.output<Schema>> {
+    const body = await readWhole(request, response, maxOpenBytes)
+    let json: unknown
+    try {
+      json = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body))
+    } catch {
+      throw invalid(`The body is not JSON in UTF-8; send a ${name}.`)
+    }
+    const parsed = schema.safeParse(json)
+    if (parsed.success) return parsed.data
+    const problems = parsed.error.issues.slice(0, shownProblems).map(({ path, message }) => `${path.join('.') || 'the body'}: ${message}`)
+    throw invalid(`The body is no ${name}. ${problems.join('; ')}.`)
+  }
+
+  async function run(request: IncomingMessage, response: ServerResponse, id: string): Promise<void> {
     const lease = find(id)
+    const { command } = await readJson(request, response, 'LeaseCommand', LeaseCommand)
+    await inWorkspace(lease, async (workspace) => {
+      const { exitCode, output } = await workspace.run({ command: ['bash', '-c', command], timeoutMs: commandMs }, lease.signal)
+      if (exitCode !== 0) throw invalid(`It ended with exit code ${exitCode} and printed:\n${output.slice(-shownOutput).trim()}\n`)
+    })
+    response.writeHead(204).end()
+  }
+
+  /** What the caller can do something about is LEASE_INVALID; a workspace that is gone ends the lease. */
+  async function inWorkspace(lease: Lease, work: (workspace: Workspace) => Promise<void>): Promise<void> {
     const release = lease.use()
     try {
-      const bytes = await readWhole(request, response, maxFileBytes)
-      await (await lease.workspace()).put(name, bytes, lease.signal)
+      await work(await lease.workspace())
     } catch (cause) {
       if (cause instanceof ToolError) throw invalid(cause.message)
       if (cause instanceof TrainError && cause.code === 'TOOL_SERVER_DIED') void lease.end(cause)
@@ -73,6 +97,12 @@ export function createLeaseRoutes({ leases, maxFileBytes, checkServers, toAnswer
     } finally {
       release()
     }
+  }
+
+  async function put(request: IncomingMessage, response: ServerResponse, id: string, name: string): Promise<void> {
+    const lease = find(id)
+    const bytes = await readWhole(request, response, maxFileBytes)
+    await inWorkspace(lease, (workspace) => workspace.put(name, bytes, lease.signal))
     response.writeHead(204).end()
   }
 
@@ -93,7 +123,14 @@ export function createLeaseRoutes({ leases, maxFileBytes, checkServers, toAnswer
     } else if (files === 'files' && name.length > 0) {
       checkMethod(method, ['PUT'])
       await put(request, response, id, decode(name.join('/')))
-    } else throw invalid('Served are POST /v1/leases, GET and DELETE /v1/leases/{id}, PUT /v1/leases/{id}/files/{name}.', { status: 404 })
+    } else if (files === 'commands' && name.length === 0) {
+      checkMethod(method, ['POST'])
+      await run(request, response, id)
+    } else
+      throw invalid(
+        'Served are POST /v1/leases, GET and DELETE /v1/leases/{id}, PUT /v1/leases/{id}/files/{name}, POST /v1/leases/{id}/commands.',
+        { status: 404 },
+      )
   }
 
   return async (request, response, path) => {

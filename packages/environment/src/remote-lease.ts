@@ -1,0 +1,133 @@
+import { readFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import type { LeaseRequest } from '@aworld-train/core'
+import { LeaseAnswer, type LeaseOpen, TrainError } from '@aworld-train/protocol'
+import { fetch } from 'undici'
+import { filesByName } from './prepare-workspace.ts'
+import type { HttpDefinition } from './server-definition.ts'
+
+/** The lease of one attempt on an environment server. */
+export interface RemoteLease {
+  /** `Authorization` of its requests. */
+  authorization(): string
+  close(): Promise<void>
+}
+
+/** What a server answers that leases nothing: a path that it has not, or a token that is not for it. */
+const leasesNothing: ReadonlySet<number> = new Set([401, 403, 404, 405, 501])
+/** How long the server may take to forget a lease; it does so by itself later. */
+const closeMs = 10_000
+/** A token is renewed at this part of its time. */
+const renewAt = 0.5
+
+/**
+ * Leases a workspace from the environment server that `definition` leads to, lays the task's files and those of its set-up into it,
+ * and runs the commands of the set-up; `null` where that server leases nothing, as any other MCP server. The lease is renewed until it is
+ * closed. Rejects with ENVIRONMENT_START_FAILED.
+ */
+export async function openRemoteLease(
+  definition: HttpDefinition,
+  { rollout, attempt, sample, task }: LeaseRequest,
+  baseDirectory: string,
+  signal: AbortSignal,
+): Promise<RemoteLease | null> {
+  const { name, url, headers, startTimeoutMs } = definition
+  const connection = Object.entries(headers).find(([header]) => header.toLowerCase() === 'authorization')?.[1]
+  const root = new URL('/v1/leases', url)
+  const within = () => AbortSignal.any([signal, AbortSignal.timeout(startTimeoutMs)])
+  const send = (path: string, method: string, body?: string | Buffer, abort = within()) =>
+    fetch(`${root}${path}`, {
+      method,
+      headers: {
+        ...(connection !== undefined && { authorization: connection }),
+        ...(typeof body === 'string' && { 'content-type': 'application/json' }),
+      },
+      ...(body !== undefined && { body }),
+      signal: abort,
+    })
+  const fail = (what: string, cause?: unknown): never => {
+    signal.throwIfAborted()
+    const reason = cause instanceof Error ? `: ${cause.cause instanceof Error ? cause.cause.message : cause.message}` : ''
+    throw new TrainError(
+      'ENVIRONMENT_START_FAILED',
+      `The workspace of task "${task.id}" on the environment "${name}" (${url.origin}) is not ready: ${what}${reason}.`,
+      { cause, details: { server: name, task: task.id } },
+    )
+  }
+  const check = async (what: string, answer: ReturnType<typeof send>) => {
+    const response = await answer.catch((cause: unknown) => fail(what, cause))
+    if (!response.ok) fail(`${what}: ${await errorText(response)}`)
+    return response
+  }
+
+  const request: LeaseOpen = { version: 1, rollout, attempt, sample, task: task.id }
+  const opened = await send('', 'POST', JSON.stringify(request)).catch((cause: unknown) => fail('no lease was opened', cause))
+  if (leasesNothing.has(opened.status)) {
+    await opened.body?.cancel()
+    return null
+  }
+  if (!opened.ok) fail(`no lease was opened: ${await errorText(opened)}`)
+  const read = async (response: Awaited<ReturnType<typeof send>>) => {
+    const parsed = LeaseAnswer.safeParse(await response.json().catch(() => null))
+    return parsed.success ? parsed.data : fail('the server answered with something that is no lease; check its version')
+  }
+  let lease = await read(opened)
+  const path = `/${encodeURIComponent(lease.id)}`
+  const close = async () => {
+    clearTimeout(timer)
+    const response = await send(path, 'DELETE', undefined, AbortSignal.timeout(closeMs)).catch(() => null)
+    await response?.body?.cancel()
+  }
+  let timer: NodeJS.Timeout | undefined
+  const renewLater = () => {
+    timer = setTimeout(
+      async () => {
+        const response = await send(path, 'GET').catch(() => null)
+        if (response?.ok) lease = await read(response).catch(() => lease)
+        else await response?.body?.cancel()
+        if (timer !== undefined && lease.expiresAt > Date.now()) renewLater()
+      },
+      Math.max(1_000, renewAt * (lease.expiresAt - Date.now())),
+    )
+    timer.unref()
+  }
+
+  try {
+    const put = (file: string, bytes: Buffer) =>
+      check(`the file ${file} was not taken`, send(`${path}/files/${file.split('/').map(encodeURIComponent).join('/')}`, 'PUT', bytes))
+    for (const [file, local] of filesByName(task.files ?? [], fail)) {
+      const source = resolve(baseDirectory, local)
+      await put(file, await readFile(source).catch((cause: unknown) => fail(`its file ${source} cannot be read`, cause)))
+    }
+    for (const [file, text] of Object.entries(task.setup?.files ?? {})) await put(file, Buffer.from(text))
+    for (const command of task.setup?.commands ?? [])
+      await check(
+        `the command ${JSON.stringify(command)} of its set-up failed`,
+        send(`${path}/commands`, 'POST', JSON.stringify({ command })),
+      )
+  } catch (error) {
+    await close()
+    throw error
+  }
+  renewLater()
+  return {
+    authorization: () => `Bearer ${lease.token}`,
+    close: () => {
+      const closing = close()
+      timer = undefined
+      return closing
+    },
+  }
+}
+
+/** The message of an error record, or the status and the first words of another answer. */
+async function errorText(response: Awaited<ReturnType<typeof fetch>>): Promise<string> {
+  const text = await response.text().catch(() => '')
+  try {
+    const { message } = (JSON.parse(text) as { error: { message: string } }).error
+    if (typeof message === 'string') return message.replace(/\.$/, '')
+  } catch {
+    // The answer is not one of an environment server.
+  }
+  return `status ${response.status} ${text.slice(0, 200)}`.trim()
+}

@@ -1,0 +1,111 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Environment, LeaseTask } from '@aworld-train/core'
+import { createEnvironment } from '@aworld-train/environment'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { openTestServer, type TestServer } from '../testing/open-test-server.ts'
+
+const never = new AbortController().signal
+let folder = ''
+let server: TestServer
+let environment: Environment
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'leased-environment-'))
+  server = await openTestServer()
+  environment = createEnvironment({ baseDirectory: folder, startTimeoutMs: 5_000 })
+})
+afterEach(async () => {
+  await environment.close()
+  await server.close()
+  rmSync(folder, { recursive: true })
+})
+
+const selection = (agent = 'agent', token = server.connectionToken, url = server.url) => ({
+  agent,
+  mcpConfig: {
+    mcpServers: {
+      'aworld-mcp': {
+        type: 'streamable-http' as const,
+        url,
+        headers: { Authorization: `Bearer ${token}`, MCP_SERVERS: 'notes-server,desk-server' },
+      },
+    },
+  },
+})
+const leaseOf = (rollout: string, task: Partial<LeaseTask> = {}, attempt = 0) =>
+  environment.lease({ rollout, attempt, sample: 0, task: { id: 'task', ...task } })
+const append = async (lease: ReturnType<typeof leaseOf>, text: string, agent = 'agent') => {
+  const tools = await lease.tools(selection(agent), never)
+  return (await tools.call({ name: 'notes-server__append', arguments: { text } }, never)).content
+}
+
+describe('an environment on an environment server', () => {
+  it('has one lease for each rollout, which its agents share and which ends with it', async () => {
+    const [one, other] = [leaseOf('a'), leaseOf('b')]
+    expect(await append(one, '1', 'planner')).toBe('1')
+    expect(await append(other, '2')).toBe('2')
+    expect(await append(one, '3', 'worker')).toBe('1,3')
+    expect(server.status().leases.map(({ task }) => task)).toEqual(['task', 'task'])
+    await one.close()
+    expect(server.status().leases).toHaveLength(1)
+    await environment.close()
+    expect(server.status().leases).toEqual([])
+    expect(server.sandbox.open).toEqual([])
+  })
+
+  it('shares nothing with another run whose rollouts have the same names', async () => {
+    const another = createEnvironment()
+    await append(leaseOf('a'), '1')
+    const lease = another.lease({ rollout: 'a', attempt: 0, sample: 0, task: { id: 'task' } })
+    const tools = await lease.tools(selection(), never)
+    expect((await tools.call({ name: 'notes-server__append', arguments: { text: '2' } }, never)).content).toBe('2')
+    await another.close()
+  })
+
+  it('lays the files of the task and of its set-up into the workspace', async () => {
+    writeFileSync(join(folder, 'notes.txt'), 'from the task\n')
+    expect(await append(leaseOf('a', { files: ['notes.txt'] }), '2')).toBe('from the task,2')
+    expect(await append(leaseOf('b', { setup: { files: { 'notes.txt': 'from the set-up\n' } } }), '2')).toBe('from the set-up,2')
+  })
+
+  it('ends an older attempt with the newer one, as a fault of the environment', async () => {
+    const older = leaseOf('a')
+    const tools = await older.tools(selection(), never)
+    await append(leaseOf('a', {}, 1), 'new')
+    await expect(tools.call({ name: 'notes-server__append', arguments: { text: 'old' } }, never)).rejects.toMatchObject({
+      code: 'TOOL_SERVER_DIED',
+    })
+  })
+
+  it.each([
+    ['a file that is missing', { files: ['gone.pdf'] }, /gone\.pdf cannot be read/],
+    ['a file outside of it', { setup: { files: { '../x': 'x' } } }, /was not taken/],
+  ])('tells of a workspace that cannot be made, and leaves no lease: %s', async (_, task, message) => {
+    await expect(leaseOf('a', task).tools(selection(), never)).rejects.toMatchObject({
+      code: 'ENVIRONMENT_START_FAILED',
+      message: expect.stringMatching(message),
+    })
+    expect(server.status().leases).toEqual([])
+  })
+
+  it('tells of a token that opens nothing', async () => {
+    await expect(leaseOf('a').tools(selection('agent', 'wrong'), never)).rejects.toMatchObject({
+      code: 'ENVIRONMENT_START_FAILED',
+      message: expect.stringContaining('Check the token in its headers.'),
+    })
+  })
+
+  it('renews its token before it ends', async () => {
+    const brief = await openTestServer({ leaseTtlMs: 2_500 })
+    try {
+      const lease = leaseOf('a')
+      const tools = await lease.tools(selection('agent', brief.connectionToken, brief.url), never)
+      await new Promise((resolve) => setTimeout(resolve, 4_000))
+      expect((await tools.call({ name: 'notes-server__append', arguments: { text: '1' } }, never)).content).toBe('1')
+      await lease.close()
+    } finally {
+      await brief.close()
+    }
+  })
+})
