@@ -103,8 +103,8 @@ function createRunner({ answers, limits, ...options }: AgentSideOptions, answerO
   return createRolloutRunner({
     ...options,
     answerKey(taskId) {
-      const own = answerOf(taskId)
-      return own.groundTruth === null ? (answers?.byTask.get(taskId) ?? own) : own
+      const answer = answerOf(taskId)
+      return answer.groundTruth === null ? (answers?.byTask.get(taskId) ?? answer) : answer
     },
     limits: Object.fromEntries(set) as RolloutLimits,
   })

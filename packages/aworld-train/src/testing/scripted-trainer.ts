@@ -98,7 +98,7 @@ for (let step = first + 1; step <= steps; step++) {
   const keys = results.map(({ key, tokens }) => ({
     key,
     rows: tokens.length,
-    maskTokens: tokens.reduce((sum, { mask }) => sum + mask.reduce((own, bit) => own + bit, 0), 0),
+    maskTokens: tokens.reduce((sum, { mask }) => sum + mask.reduce((count, bit) => count + bit, 0), 0),
   }))
   if (faults.killInStep === step) {
     writeFileSync(faultsFile, '{}')

@@ -28,9 +28,9 @@ export function createIdleClock(now: () => number = () => performance.now()): Id
     },
     take() {
       pass()
-      const taken = idle
+      const idleMs = idle
       idle = 0
-      return taken
+      return idleMs
     },
   }
 }

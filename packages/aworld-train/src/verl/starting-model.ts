@@ -48,8 +48,8 @@ export async function checkModelTemplate(config: VerlConfig, model: string): Pro
  * POLICY_CONTEXT_OVERFLOW where it leaves out none, or all. What verl renders in a way of its own is not measured.
  */
 export async function checkModelPrompts(config: VerlConfig, directory: string, tasks: readonly TrainingTask[]): Promise<readonly string[]> {
-  const own = ['data.custom_cls.path', 'actor_rollout_ref.model.custom_chat_template']
-  if (own.some((key) => stringAt(config, key) !== null)) return []
+  const keys = ['data.custom_cls.path', 'actor_rollout_ref.model.custom_chat_template']
+  if (keys.some((key) => stringAt(config, key) !== null)) return []
   const longest = Number(resolveKey(config, 'data.max_prompt_length') ?? valueAt(config.schema.defaults, 'data.max_prompt_length'))
   const chat = await loadChatModel({ directory, templateArguments: config.settings.model.templateArguments })
   const long = findLongPrompts(tasks, { chat, contextLength: longest + 1 })

@@ -38,8 +38,8 @@ export function verlEvaluations({ episodes, validations, test, samples, sampling
     .sort(([a], [b]) => a - b)
     .map(([step, { byTask }]) => {
       const groups = test.tasks.map((task) => {
-        const own = byTask.get(task.id) ?? []
-        return { task, episodes: [...own, ...Array<null>(Math.max(0, samples - own.length)).fill(null)] }
+        const episodes = byTask.get(task.id) ?? []
+        return { task, episodes: [...episodes, ...Array<null>(Math.max(0, samples - episodes.length)).fill(null)] }
       })
       return summarizeTasks({ name: `test after step ${step}`, step, sampling, kindKey }, groups)
     })

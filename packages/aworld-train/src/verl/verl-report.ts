@@ -129,9 +129,9 @@ function evaluationsOf({ plan, verlPlan, store, history }: VerlReportRequest, te
 /** Of this process, and of the steps that earlier ones left. */
 function allPhases({ store, progress }: VerlReportRequest): Record<string, number> {
   const phases = { ...progress.phasesMs() }
-  const own = new Set(progress.steps().map(({ step }) => step))
+  const steps = new Set(progress.steps().map(({ step }) => step))
   for (const { step, metrics } of store.steps()) {
-    if (own.has(step)) continue
+    if (steps.has(step)) continue
     for (const [phase, ms] of Object.entries(phasesOf(metrics))) phases[phase] = (phases[phase] ?? 0) + ms
   }
   return phases
