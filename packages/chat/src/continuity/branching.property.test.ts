@@ -90,8 +90,8 @@ function sampledIds(
   const encode = (part: string) => [...tokenizer.encode(part)]
   const body = ids === 'encoded' ? encode(text) : ids === 'split' ? [...text].flatMap(encode) : encode('elsewhere')
   if (ending === 'cut') return Int32Array.from(body.length > 0 ? body : encode('x'))
-  const own = probe.stops[turnKind(message)] ?? [...stops.values()][0]!
-  return Int32Array.from([...body, ending === 'stop' ? tokenizer.tokenId(own)! : [...engineStopIds].at(-1)!])
+  const stopText = probe.stops[turnKind(message)] ?? [...stops.values()][0]!
+  return Int32Array.from([...body, ending === 'stop' ? tokenizer.tokenId(stopText)! : [...engineStopIds].at(-1)!])
 }
 
 type Folder = ModelOnDisk & { readonly stopTokenIds: readonly number[] }

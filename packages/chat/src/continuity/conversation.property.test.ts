@@ -88,7 +88,7 @@ interface Request {
   readonly prepared: PreparedPrompt
   readonly messages: readonly Message[]
   /** Every sampled turn so far was the template's own text, token for token. */
-  readonly own: boolean
+  readonly isOwn: boolean
 }
 
 /** Plays a script against a model; what a template cannot take is left out of it. */
@@ -98,10 +98,10 @@ function play(opened: OpenedModel, chat: ChatModel, script: readonly Step[], var
   const conversation = chat.createConversation({ now })
   const messages: Message[] = [{ role: 'user', content: 'Start' }]
   const requests: Request[] = []
-  let own = true
+  let isOwn = true
   const ask = (): PreparedPrompt => {
     const prepared = conversation.prepare({ messages: [...messages], tools: offeredTools })
-    requests.push({ prepared, messages: [...messages], own })
+    requests.push({ prepared, messages: [...messages], isOwn })
     return prepared
   }
   for (const [index, step] of script.entries()) {
@@ -116,7 +116,7 @@ function play(opened: OpenedModel, chat: ChatModel, script: readonly Step[], var
     conversation.record(index, prepared, { tokenIds: ids, message: turn, truncated: ending === 'cut' })
     const whole = opened.tokenizer.encode(renderWhole(opened, messages, withCalls, true) + template)
     const rebuilt = [...prepared.promptTokenIds, ...ids]
-    own &&= template !== null && ending === 'own' && whole.length === rebuilt.length && whole.every((id, at) => id === rebuilt[at])
+    isOwn &&= template !== null && ending === 'own' && whole.length === rebuilt.length && whole.every((id, at) => id === rebuilt[at])
     messages.push(turn, ...after)
   }
   ask()
@@ -186,9 +186,9 @@ describe.each(models)('%s', async (_, write) => {
       const chat = assemble(opened, history)
       fc.assert(
         fc.property(steps, (script) => {
-          for (const { prepared, messages, own } of play(opened, chat, script)) {
+          for (const { prepared, messages, isOwn } of play(opened, chat, script)) {
             const tolerated = Object.keys(prepared.tolerated)
-            if (prepared.parent !== null && (!own || tolerated.length > 0)) continue
+            if (prepared.parent !== null && (!isOwn || tolerated.length > 0)) continue
             expect(prepared.promptTokenIds).toEqual(
               opened.tokenizer.encode(renderWhole(opened, messages, opened.probe.syntax !== null, true)),
             )
