@@ -19,7 +19,7 @@ const here: TypedFrom = {
 
 /** What to type for a command with these arguments, where and as this one was started: by an npm script, `npx` or the launcher. */
 export function typedCommand(args: readonly string[], from: TypedFrom = here): string {
-  const words = (own: readonly string[]) => own.map((word) => quoted(word, from.platform)).join(' ')
+  const words = (args: readonly string[]) => args.map((word) => quoted(word, from.platform)).join(' ')
   const { npm_lifecycle_event: name, npm_lifecycle_script: script = '' } = from.env
   const scriptArguments = argumentsOfScript(script)
   if (name !== undefined && name !== 'npx' && scriptArguments?.every((word, index) => args[index] === word)) {
@@ -32,9 +32,9 @@ export function typedCommand(args: readonly string[], from: TypedFrom = here): s
 /** What the arguments of `train` become for going on with `run`, the folder of one that was begun; without one they stay. */
 export function resumeArguments(args: readonly string[], run: string | null, startsAnew: boolean): readonly string[] {
   if (run === null) return args
-  const kept = args.filter((arg) => arg !== '--new')
-  const isNamed = kept.some((arg) => arg === '--resume' || arg.startsWith('--resume='))
-  return startsAnew && !isNamed ? [...kept, '--resume', basename(run)] : kept
+  const rest = args.filter((arg) => arg !== '--new')
+  const isNamed = rest.some((arg) => arg === '--resume' || arg.startsWith('--resume='))
+  return startsAnew && !isNamed ? [...rest, '--resume', basename(run)] : rest
 }
 
 /** A path as it can be typed where the command was. */

@@ -48,8 +48,8 @@ function readCheckpoint(run: string, step: number | undefined) {
   const reader = readRun(run)
   try {
     const state = reader.getState(verlStateKey) as VerlRunState | undefined
-    const kept = reader.steps().filter(({ checkpoint }) => checkpoint !== null && existsSync(join(run, checkpoint, 'config.json')))
-    const chosen = step === undefined ? kept.at(-1) : kept.find((each) => each.step === step)
+    const steps = reader.steps().filter(({ checkpoint }) => checkpoint !== null && existsSync(join(run, checkpoint, 'config.json')))
+    const chosen = step === undefined ? steps.at(-1) : steps.find((each) => each.step === step)
     return { state, checkpoint: chosen ? { step: chosen.step, path: chosen.checkpoint as string } : null }
   } finally {
     reader.close()

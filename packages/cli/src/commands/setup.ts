@@ -21,12 +21,12 @@ export const setup = defineCommand({
     const say = (line: string) => void process.stdout.write(`${line}\n`)
     say(`verl in ${relative(process.cwd(), directory) || '.'}`)
     const { python, torch } = options
-    const { made, report, ...found } = await setupVerl({ directory, python, torch, signal, onProgress: (line) => say(`  ${line}`) })
+    const { isNew, report, ...found } = await setupVerl({ directory, python, torch, signal, onProgress: (line) => say(`  ${line}`) })
     const { version, packages } = report
     const versions = ['verl', 'torch', 'transformers', 'ray', 'vllm'].flatMap((name) =>
       packages[name] ? [`${name} ${packages[name]}`] : [],
     )
-    say(made ? `\nready after ${((performance.now() - started) / 1000).toFixed(0)} s` : '\nready: it stood already')
+    say(isNew ? `\nready after ${((performance.now() - started) / 1000).toFixed(0)} s` : '\nready: it stood already')
     say(`  Python ${version}, ${versions.join(', ')}\n  ${found.python}`)
     const elsewhere =
       options.directory === undefined

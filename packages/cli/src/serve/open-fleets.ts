@@ -44,9 +44,9 @@ export function createFleets(stack: AsyncDisposableStack, directory: string): Fl
   const fleets = new Map<string, First>()
 
   function check(name: string, model: RemoteModel, first: First): void {
-    const own = settingsOf(model)
+    const settings = settingsOf(model)
     for (const [key, value] of unset) {
-      if (isDeepStrictEqual(own[key], value) || isDeepStrictEqual(own[key], first.settings[key])) continue
+      if (isDeepStrictEqual(settings[key], value) || isDeepStrictEqual(settings[key], first.settings[key])) continue
       const message = `models.${name}.${key} differs from that of models.${first.name}, which has the same servers; set it there alone.`
       throw new TrainError('CONFIG_INVALID', message)
     }

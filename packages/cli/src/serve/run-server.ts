@@ -131,8 +131,8 @@ function describe({ config, models, gateway, adminToken, clients, rollouts }: Ru
   if (clientLimits) limits.push(`limits of clients\n${toTable(limitRows(clientLimits), '  ')}`)
   if (rolloutLimits) limits.push(`limits of rollouts\n${toTable(limitRows(rolloutLimits), '  ')}`)
   for (const [name, model] of Object.entries(config.models)) {
-    const own = { ...('maxPromptBytes' in model && { maxPromptBytes: model.maxPromptBytes }), ...('urls' in model && model.limits) }
-    if (Object.keys(own).length > 0) limits.push(`limits of ${name}\n${toTable(limitRows(own), '  ')}`)
+    const modelLimits = { ...('maxPromptBytes' in model && { maxPromptBytes: model.maxPromptBytes }), ...('urls' in model && model.limits) }
+    if (Object.keys(modelLimits).length > 0) limits.push(`limits of ${name}\n${toTable(limitRows(modelLimits), '  ')}`)
   }
   return `${toTable(rows)}limits of the gateway\n${limits.join('')}Ctrl-C ends\n`
 }
