@@ -106,8 +106,8 @@ describe('lengths', () => {
     ],
     [{ maxPromptTokens: 2, maxResponseTokens: 7 }, [[0, 2]], { 'too-long': 4 }],
     [{ maxPromptTokens: 2, maxResponseTokens: 5 }, [[0, 2]], { 'too-long': 4 }],
-  ])('%j leave out what is longer, whole, and its shared turns train in the other row', (own, rows, omitted) => {
-    const assembly = selectRows(ending(makeEpisode([makeTrajectory(forked())]), 1, 2, 3), options({ limits: own }))
+  ])('%j leave out what is longer, whole, and its shared turns train in the other row', (limits, rows, omitted) => {
+    const assembly = selectRows(ending(makeEpisode([makeTrajectory(forked())]), 1, 2, 3), options({ limits }))
     expect(turnsOf(assembly)).toEqual(rows)
     expect(assembly.omitted).toEqual(omitted)
     expect(assembly.status).toBe('done')
@@ -117,8 +117,8 @@ describe('lengths', () => {
   test.each([
     ['prompt', { maxPromptTokens: 1, maxResponseTokens: 100 }],
     ['response', { maxPromptTokens: 2, maxResponseTokens: 4 }],
-  ])('that no row keeps to (%s) fail the rollout, and say what was left out', (_name, own) => {
-    const assembly = selectRows(makeEpisode([makeTrajectory(forked())]), options({ limits: own }))
+  ])('that no row keeps to (%s) fail the rollout, and say what was left out', (_name, limits) => {
+    const assembly = selectRows(makeEpisode([makeTrajectory(forked())]), options({ limits }))
     expect(assembly).toMatchObject({ status: 'failed', rows: [], omitted: { 'too-long': 7 }, error: { code: 'ROLLOUT_WITHOUT_ROWS' } })
     expect(assembly.error!.message).toContain('7 tokens too-long')
   })

@@ -136,8 +136,8 @@ function everything(episode: Episode, reason: UntrainedReason): { omitted: Token
 
 function turnsOf({ trajectories, attempt }: Episode, agent: string, indices: readonly number[]): Turn[] {
   const indexSet = new Set(indices)
-  const own = trajectories.find((trajectory) => trajectory.agent === agent)!.turns
-  return own.filter((turn) => turn.attempt === attempt && indexSet.has(turn.index))
+  const turns = trajectories.find((trajectory) => trajectory.agent === agent)!.turns
+  return turns.filter((turn) => turn.attempt === attempt && indexSet.has(turn.index))
 }
 
 function versionsOf(turns: readonly Turn[]): { minVersion: number; maxVersion: number } {

@@ -75,8 +75,8 @@ function assemble(
   const candidates: BranchCandidate[] = []
   for (const trajectory of trajectories) {
     for (const turn of trajectory.turns) reasons.set(turn, untrainedTurn(episode, turn))
-    const own = trajectory.turns.filter((turn) => turn.attempt === episode.attempt && turn.model === undefined)
-    for (const path of toBranches(usedTurns(own))) {
+    const turns = trajectory.turns.filter((turn) => turn.attempt === episode.attempt && turn.model === undefined)
+    for (const path of toBranches(usedTurns(turns))) {
       const reason = untrainedBranch(path, options)
       if (reason) for (const turn of path) reasons.set(turn, reason)
       else candidates.push({ trajectory, path })
