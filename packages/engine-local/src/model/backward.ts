@@ -58,16 +58,16 @@ function feedForwardBackward({ kernels, layout, scratch }: PassContext, n: numbe
   const { model, table, parameters } = layout
   const { hiddenSize: d, intermediateSize: width, rmsNormEps: epsilon } = model
   const at = table.layers[layer]!
-  const own = scratch.layers[layer]!
+  const layerScratch = scratch.layers[layer]!
   const { normed, normedGradient, residualGradient, gateUpGradient, activated, activatedGradient, gemm } = scratch
   kernels.gemm(0, 0, n, width, d, residualGradient, d, parameters + at.down * 4, width, activatedGradient, width, 0, gemm)
-  kernels.swiGluBackward(n, width, own.gateUp, activatedGradient, gateUpGradient, activated)
+  kernels.swiGluBackward(n, width, layerScratch.gateUp, activatedGradient, gateUpGradient, activated)
   kernels.gemm(1, 0, d, width, n, residualGradient, d, activated, width, gradients + at.down * 4, width, 1, gemm)
-  kernels.rmsNorm(n, d, own.middle, parameters + at.postNorm * 4, normed, 0, epsilon)
+  kernels.rmsNorm(n, d, layerScratch.middle, parameters + at.postNorm * 4, normed, 0, epsilon)
   kernels.gemm(1, 0, 2 * width, d, n, gateUpGradient, 2 * width, normed, d, gradients + at.gateUp * 4, d, 1, gemm)
   kernels.gemm(0, 0, n, d, 2 * width, gateUpGradient, 2 * width, parameters + at.gateUp * 4, d, normedGradient, d, 0, gemm)
   const norm = at.postNorm * 4
-  kernels.rmsNormBackward(n, d, own.middle, parameters + norm, own.postScales, normedGradient, residualGradient, gradients + norm, 1)
+  kernels.rmsNormBackward(n, d, layerScratch.middle, parameters + norm, layerScratch.postScales, normedGradient, residualGradient, gradients + norm, 1)
 }
 
 function attentionBackward(context: PassContext, batch: MicroBatch, layer: number, gradients: number): void {
@@ -77,23 +77,23 @@ function attentionBackward(context: PassContext, batch: MicroBatch, layer: numbe
   const { query, fused } = widths
   const { tokens: n } = batch
   const at = table.layers[layer]!
-  const own = scratch.layers[layer]!
+  const layerScratch = scratch.layers[layer]!
   const { normed, normedGradient, residualGradient, attendedGradient, rotatedGradient, gemm } = scratch
   kernels.zero(rotatedGradient, n * fused)
   const norms = (base: number, offset: number): number => (model.qkNorm ? base + offset * 4 : 0)
   forEachRow(context, batch, (first, length) => {
     const q = first * fused * 4
     const dOut = attendedGradient + first * query * 4
-    kernels.attentionBackward(length, heads, kvHeads, headDim, own.rotated + q, dOut, rotatedGradient + q, scratch.attention)
+    kernels.attentionBackward(length, heads, kvHeads, headDim, layerScratch.rotated + q, dOut, rotatedGradient + q, scratch.attention)
     kernels.rotateHeadsBackward(
-      ...([length, 0, heads, kvHeads, headDim, own.projected + q, rotatedGradient + q] as const),
-      ...([norms(parameters, at.queryNorm), norms(parameters, at.keyNorm), own.headScales + first * (heads + kvHeads) * 4] as const),
+      ...([length, 0, heads, kvHeads, headDim, layerScratch.projected + q, rotatedGradient + q] as const),
+      ...([norms(parameters, at.queryNorm), norms(parameters, at.keyNorm), layerScratch.headScales + first * (heads + kvHeads) * 4] as const),
       ...([norms(gradients, at.queryNorm), norms(gradients, at.keyNorm), layout.cosines, layout.sines] as const),
     )
   })
   const norm = at.inputNorm * 4
-  kernels.rmsNorm(n, d, own.input, parameters + norm, normed, 0, epsilon)
+  kernels.rmsNorm(n, d, layerScratch.input, parameters + norm, normed, 0, epsilon)
   kernels.gemm(1, 0, fused, d, n, rotatedGradient, fused, normed, d, gradients + at.qkv * 4, d, 1, gemm)
   kernels.gemm(0, 0, n, d, fused, rotatedGradient, fused, parameters + at.qkv * 4, d, normedGradient, d, 0, gemm)
-  kernels.rmsNormBackward(n, d, own.input, parameters + norm, own.inputScales, normedGradient, residualGradient, gradients + norm, 1)
+  kernels.rmsNormBackward(n, d, layerScratch.input, parameters + norm, layerScratch.inputScales, normedGradient, residualGradient, gradients + norm, 1)
 }

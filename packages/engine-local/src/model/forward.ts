@@ -32,19 +32,19 @@ function attend(context: PassContext, batch: MicroBatch, layer: number): void {
   const { model, table, parameters, packed, cosines, sines } = layout
   const { hiddenSize: d, heads, kvHeads, headDim, rmsNormEps: epsilon } = model
   const at = table.layers[layer]!
-  const own = scratch.layers[layer]!
+  const layerScratch = scratch.layers[layer]!
   const queryNorm = model.qkNorm ? parameters + at.queryNorm * 4 : 0
   const keyNorm = model.qkNorm ? parameters + at.keyNorm * 4 : 0
-  kernels.rmsNorm(batch.tokens, d, own.input, parameters + at.inputNorm * 4, scratch.normed, own.inputScales, epsilon)
-  kernels.gemmPacked(batch.tokens, widths.fused, d, scratch.normed, d, packed.layers[layer]!.qkv, own.projected, widths.fused, 0, scratch.gemm)
+  kernels.rmsNorm(batch.tokens, d, layerScratch.input, parameters + at.inputNorm * 4, scratch.normed, layerScratch.inputScales, epsilon)
+  kernels.gemmPacked(batch.tokens, widths.fused, d, scratch.normed, d, packed.layers[layer]!.qkv, layerScratch.projected, widths.fused, 0, scratch.gemm)
   forEachRow(context, batch, (first, length) => {
     const q = first * widths.fused * 4
-    const scales = own.headScales + first * (heads + kvHeads) * 4
+    const scales = layerScratch.headScales + first * (heads + kvHeads) * 4
     kernels.rotateHeads(
-      ...([length, 0, heads, kvHeads, headDim, own.projected + q, own.rotated + q] as const),
+      ...([length, 0, heads, kvHeads, headDim, layerScratch.projected + q, layerScratch.rotated + q] as const),
       ...([queryNorm, keyNorm, scales, epsilon, cosines, sines] as const),
     )
-    kernels.attention(length, heads, kvHeads, headDim, own.rotated + q, own.attended + first * widths.query * 4, scratch.attention)
+    kernels.attention(length, heads, kvHeads, headDim, layerScratch.rotated + q, layerScratch.attended + first * widths.query * 4, scratch.attention)
   })
 }
 
@@ -62,11 +62,11 @@ function feedForward({ kernels, layout, scratch, widths }: PassContext, { layer,
   const { hiddenSize: d, intermediateSize: width } = model
   const at = table.layers[layer]!
   const pack = packed.layers[layer]!
-  const own = scratch.layers[layer]!
-  kernels.gemmPacked(rows, d, widths.query, attended, widths.query, pack.output, own.middle, d, 1, scratch.gemm)
-  kernels.rmsNorm(rows, d, own.middle, parameters + at.postNorm * 4, scratch.normed, own.postScales, model.rmsNormEps)
-  kernels.gemmPacked(rows, 2 * width, d, scratch.normed, d, pack.gateUp, own.gateUp, 2 * width, 0, scratch.gemm)
-  kernels.swiGlu(rows, width, own.gateUp, scratch.activated)
-  kernels.copy(out, own.middle, rows * d)
+  const layerScratch = scratch.layers[layer]!
+  kernels.gemmPacked(rows, d, widths.query, attended, widths.query, pack.output, layerScratch.middle, d, 1, scratch.gemm)
+  kernels.rmsNorm(rows, d, layerScratch.middle, parameters + at.postNorm * 4, scratch.normed, layerScratch.postScales, model.rmsNormEps)
+  kernels.gemmPacked(rows, 2 * width, d, scratch.normed, d, pack.gateUp, layerScratch.gateUp, 2 * width, 0, scratch.gemm)
+  kernels.swiGlu(rows, width, layerScratch.gateUp, scratch.activated)
+  kernels.copy(out, layerScratch.middle, rows * d)
   kernels.gemmPacked(rows, d, width, scratch.activated, width, pack.down, out, d, 1, scratch.gemm)
 }
