@@ -71,7 +71,7 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
     change(replica, () => {
       replica.health = nextHealth(replica.health, observation, limits)
     })
-  const left = (replica: Replica): void => {
+  const endCall = (replica: Replica): void => {
     admission.leave(replica)
     if (drains.size > 0) for (const check of drains) check()
   }
@@ -162,7 +162,7 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
         try {
           result = await once(replica, call, handler, signal, before.length > 0)
         } finally {
-          left(replica)
+          endCall(replica)
         }
         if ('outcome' in result) return result.outcome
         if (!triesAgain(replica, result, before)) throw result.error
@@ -247,7 +247,7 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
         if ('outcome' in result) return result.outcome
         throw result.error
       } finally {
-        left(replica)
+        endCall(replica)
       }
     },
     drained(replicas, signal) {

@@ -17,8 +17,8 @@ export function createSglangFleet(options: FleetOptions): Promise<Fleet> {
 /** Samples token ids on SGLang servers by `/generate`. Rejects with CONFIG_INVALID for an address that is none. */
 export async function createSglangTokenEngine(options: TokenEngineOptions): Promise<RemoteTokenEngine> {
   const { model, served = model.name, streamInterval = 8 } = options
-  const taken = await takeFleet(sglangKind, options)
-  return createTokenEngine({ ...taken, model, served, protocol: sglangGenerate, streamInterval })
+  const fleet = await takeFleet(sglangKind, options)
+  return createTokenEngine({ ...fleet, model, served, protocol: sglangGenerate, streamInterval })
 }
 
 /**
@@ -27,9 +27,9 @@ export async function createSglangTokenEngine(options: TokenEngineOptions): Prom
  */
 export async function createSglangChatEngine(options: ChatEngineOptions): Promise<RemoteChatEngine> {
   const { model, served = model.name, policy, logprobs = 'temperature' } = options
-  const taken = await takeFleet(sglangKind, options)
+  const fleet = await takeFleet(sglangKind, options)
   const engine = createChatEngine({
-    ...taken,
+    ...fleet,
     model,
     policy,
     logprobs,

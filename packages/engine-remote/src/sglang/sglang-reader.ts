@@ -4,13 +4,13 @@ import { type SglangMeta, toSpans } from './sglang-meta.ts'
 
 /** `choices[].meta_info` and `choices[].prompt_token_ids`, as SGLang's serving_chat.py writes them. */
 const readTokens: ReadTokens = (_answer, choice) => {
-  const own = choice as (WireChoice & { meta_info?: SglangMeta | null; prompt_token_ids?: readonly number[] | null }) | undefined
-  const pairs = own?.meta_info?.output_token_logprobs
+  const sglangChoice = choice as (WireChoice & { meta_info?: SglangMeta | null; prompt_token_ids?: readonly number[] | null }) | undefined
+  const pairs = sglangChoice?.meta_info?.output_token_logprobs
   return {
-    promptTokenIds: own?.prompt_token_ids,
+    promptTokenIds: sglangChoice?.prompt_token_ids,
     tokenIds: pairs?.map(([, id]) => id),
     logprobs: pairs?.map(([logprob]) => logprob),
-    weightVersions: own?.meta_info ? toSpans(own.meta_info) : undefined,
+    weightVersions: sglangChoice?.meta_info ? toSpans(sglangChoice.meta_info) : undefined,
   }
 }
 

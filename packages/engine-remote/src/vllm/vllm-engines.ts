@@ -29,17 +29,17 @@ export type VllmTokenEngineOptions = TokenEngineOptions &
  */
 export async function createVllmTokenEngine(options: VllmTokenEngineOptions): Promise<RemoteTokenEngine> {
   const { model, served = model.name, streamInterval = 8, route = 'generate' } = options
-  const taken = await takeFleet(vllmKind(options), options)
+  const fleet = await takeFleet(vllmKind(options), options)
   const protocol = route === 'generate' ? vllmGenerate : vllmCompletions
-  return createTokenEngine({ ...taken, model, served, protocol, streamInterval })
+  return createTokenEngine({ ...fleet, model, served, protocol, streamInterval })
 }
 
 /** Passes Chat Completions to vLLM servers, which render and parse on their own side and report ids and logprobs. */
 export async function createVllmChatEngine(options: ChatEngineOptions & VllmKindOptions): Promise<RemoteChatEngine> {
   const { model, policy, served = policy ?? model.name, logprobs = 'temperature' } = options
-  const taken = await takeFleet(vllmKind(options), options)
+  const fleet = await takeFleet(vllmKind(options), options)
   return createChatEngine({
-    ...taken,
+    ...fleet,
     model,
     policy,
     logprobs,

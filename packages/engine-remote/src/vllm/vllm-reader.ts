@@ -4,11 +4,13 @@ import { type ReadTokens, readChatAnswer, type WireChoice } from '../engine/chat
 /** Ids stand on the top level or in the choice: both were seen in vLLM 0.32. */
 const readTokens: ReadTokens = (answer, choice) => {
   const top = answer as { readonly prompt_token_ids?: readonly number[] | null }
-  const own = choice as (WireChoice & { token_ids?: readonly number[] | null; prompt_token_ids?: readonly number[] | null }) | undefined
+  const vllmChoice = choice as
+    | (WireChoice & { token_ids?: readonly number[] | null; prompt_token_ids?: readonly number[] | null })
+    | undefined
   return {
-    promptTokenIds: top.prompt_token_ids ?? own?.prompt_token_ids,
-    tokenIds: own?.token_ids,
-    logprobs: own?.logprobs?.content?.map(({ logprob }) => logprob),
+    promptTokenIds: top.prompt_token_ids ?? vllmChoice?.prompt_token_ids,
+    tokenIds: vllmChoice?.token_ids,
+    logprobs: vllmChoice?.logprobs?.content?.map(({ logprob }) => logprob),
   }
 }
 
