@@ -33,10 +33,10 @@ const inherited = new Set([
 /** The variables of a child process: a clean set from `own`, and what the configuration declares. */
 export function childEnvironment(
   declared: Readonly<Record<string, string>>,
-  own: Readonly<Record<string, string | undefined>>,
+  processEnvironment: Readonly<Record<string, string | undefined>>,
 ): Record<string, string> {
   const result: Record<string, string> = {}
-  for (const [name, value] of Object.entries(own)) {
+  for (const [name, value] of Object.entries(processEnvironment)) {
     if (value !== undefined && inherited.has(name.toUpperCase())) result[name] = value
   }
   return Object.assign(result, declared)

@@ -8,12 +8,12 @@ const prefix = 'aworld-train-environment-'
 /** Makes the folder that an environment's directories stand in; those of processes that were killed are removed first. */
 export function makeLeaseRoot(): string {
   const parent = tmpdir()
-  const own = `${prefix}${processSpace()}-`
+  const ownPrefix = `${prefix}${processSpace()}-`
   for (const name of readdirSync(parent)) {
-    const pid = name.startsWith(own) && Number(/^\d+(?=-)/.exec(name.slice(own.length))?.[0])
+    const pid = name.startsWith(ownPrefix) && Number(/^\d+(?=-)/.exec(name.slice(ownPrefix.length))?.[0])
     if (pid && !isRunning(pid)) removeIfPossible(join(parent, name))
   }
-  return mkdtempSync(join(parent, `${own}${process.pid}-`))
+  return mkdtempSync(join(parent, `${ownPrefix}${process.pid}-`))
 }
 
 /** Where this process's id means something, as eight hexadecimal digits: containers may share the folder, and each counts its processes itself. */

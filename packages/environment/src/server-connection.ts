@@ -63,8 +63,8 @@ export async function openConnection(
     await first.kill()
     signal.throwIfAborted()
     // A server that leaves at the first question of the newer protocol is one of the older.
-    const left = era === undefined && first.process?.describeEnd().includes('exited') && error instanceof SdkError
-    if (!left || error.code !== SdkErrorCode.EraNegotiationFailed) throw startError(definition, first, error)
+    const hasExited = era === undefined && first.process?.describeEnd().includes('exited') && error instanceof SdkError
+    if (!hasExited || error.code !== SdkErrorCode.EraNegotiationFailed) throw startError(definition, first, error)
   }
   const second = createLink(definition, place, context)
   try {
