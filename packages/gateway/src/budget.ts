@@ -24,9 +24,9 @@ export function createBudget(limit: number, spent: () => number): Budget {
 
   function take(most: number): number | null {
     const used = spent()
-    const left = limit - used - sum
-    if (holders > 0 && most > left && used < limit) return null
-    const amount = Math.max(0, Math.min(most, left))
+    const room = limit - used - sum
+    if (holders > 0 && most > room && used < limit) return null
+    const amount = Math.max(0, Math.min(most, room))
     holders++
     sum += amount
     return amount

@@ -11,14 +11,14 @@ export interface FixedAddresses<Value> {
 }
 
 /** What stands first in other paths of a gateway. */
-const taken: ReadonlySet<string> = new Set(['v1', 'r', 'health', 'ready', 'metrics'])
+const reservedPaths: ReadonlySet<string> = new Set(['v1', 'r', 'health', 'ready', 'metrics'])
 
 const minKeyLength = 16
 
 /** What is wrong with a path as one part of a URL; `null` where nothing is. */
 export function pathProblem(path: string): string | null {
   if (!/^[A-Za-z0-9_-]{0,128}$/.test(path)) return 'must be one part of a URL: at most 128 letters, digits, "_" and "-"'
-  return taken.has(path) ? `must be another than ${[...taken].join(', ')}, which the gateway has for itself` : null
+  return reservedPaths.has(path) ? `must be another than ${[...reservedPaths].join(', ')}, which the gateway has for itself` : null
 }
 
 /** What is wrong with a key as one that a header carries; `null` where nothing is. */

@@ -87,9 +87,9 @@ async function serveSide(parts: GatewayParts, { session, agent }: Grant, { route
     throw badRequest(`"${path.slice(0, 100)}" is not served; known are /models, ${[...dialects.keys()].join(', ')}.`, null, 404)
   }
   const { models, encoder, pacer } = parts
-  const left = new AbortController()
-  const { signal } = left
-  response.once('close', () => left.abort(badRequest('The client left before its tokens were counted.')))
+  const disconnection = new AbortController()
+  const { signal } = disconnection
+  response.once('close', () => disconnection.abort(badRequest('The client left before its tokens were counted.')))
   const run: RunWork = (work) => pacer.run(session, signal, work)
   const { memory } = agent
   const json = await side({

@@ -20,7 +20,7 @@ const maxGone = 10_000
 export function createKeptRecords({ maxBytes, keptMs }: KeptRecordsOptions): KeptRecords {
   /** A map keeps the order in which they ended. */
   const records = new Map<string, { readonly record: Buffer; readonly timer: NodeJS.Timeout }>()
-  const gone = new Map<string, string>()
+  const dropReasons = new Map<string, string>()
   let bytes = 0
 
   function drop(id: string, why: string): void {
@@ -28,8 +28,8 @@ export function createKeptRecords({ maxBytes, keptMs }: KeptRecordsOptions): Kep
     clearTimeout(dropped.timer)
     records.delete(id)
     bytes -= dropped.record.length
-    gone.set(id, why)
-    if (gone.size > maxGone) gone.delete(gone.keys().next().value!)
+    dropReasons.set(id, why)
+    if (dropReasons.size > maxGone) dropReasons.delete(dropReasons.keys().next().value!)
   }
 
   return {
@@ -47,7 +47,7 @@ export function createKeptRecords({ maxBytes, keptMs }: KeptRecordsOptions): Kep
     find(id) {
       const found = records.get(id)
       if (found) return found.record
-      const why = gone.get(id)
+      const why = dropReasons.get(id)
       const message = why
         ? `The record of this session is gone: ${why}. Take a record from the answer to DELETE.`
         : `There is no such session; it was never opened, or it ended long ago.`

@@ -89,9 +89,9 @@ class Observation implements CallObservation {
   }
 
   ended(error: TrainError | null, loss: Loss | null): void {
-    const own = this.#cell ?? this.#calls.cell(unrouted, this.#identity.dialect)
-    own.duration.observe(this.#duration ?? seconds(this.#startedAt))
-    countEnd(own, loss ?? (error ? 'failed' : 'ok'), error && loss === null ? error.code : '')
+    const cell = this.#cell ?? this.#calls.cell(unrouted, this.#identity.dialect)
+    cell.duration.observe(this.#duration ?? seconds(this.#startedAt))
+    countEnd(cell, loss ?? (error ? 'failed' : 'ok'), error && loss === null ? error.code : '')
     if (this.#span) endSpan(this.#span, loss ?? error)
   }
 }

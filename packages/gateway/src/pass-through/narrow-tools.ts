@@ -16,6 +16,6 @@ export function narrowTools(body: Buffer): Buffer {
   const { tools } = decodeTools(fields, json)
   const choice = checkToolChoice(decodeToolChoice(fields['tool_choice']), tools, true)
   const names = tools.map(({ name }) => name)
-  const kept = keepAllowed(choice, names, itemTexts(memberText(json, 'tools') ?? '[]'))
-  return setMembers(body, { tools: `[${kept.join(',')}]`, tool_choice: JSON.stringify(encodeToolChoice(choice)) })
+  const allowedTools = keepAllowed(choice, names, itemTexts(memberText(json, 'tools') ?? '[]'))
+  return setMembers(body, { tools: `[${allowedTools.join(',')}]`, tool_choice: JSON.stringify(encodeToolChoice(choice)) })
 }

@@ -43,8 +43,8 @@ function graceAfterAbort(signal: AbortSignal, graceMs: number) {
 }
 
 function finishReasonOf(call: ActiveCall, error: TrainError | null): FinishReason {
-  const lost = call.lost()
-  if (lost) return { unified: 'aborted', raw: lost }
+  const loss = call.lost()
+  if (loss) return { unified: 'aborted', raw: loss }
   const cut = call.wasCut()
   if (cut && !error) return cut === 'stop-string' ? { unified: 'stop', raw: cut } : { unified: 'length', raw: cut }
   return { unified: 'error', raw: error?.code ?? 'unknown' }

@@ -30,20 +30,20 @@ export function createCallFilter({ parallel, allowed }: ToolChoice): CallFilter 
     completion(parsed) {
       const { toolCalls = [], ...message } = parsed.message
       const issues: string[] = []
-      const kept: number[] = []
+      const indices: number[] = []
       for (const [index, call] of toolCalls.entries()) {
-        const issue = issueOf(call.name, kept.length)
-        if (issue === null) kept.push(index)
+        const issue = issueOf(call.name, indices.length)
+        if (issue === null) indices.push(index)
         else issues.push(issue)
       }
       if (issues.length === 0) return parsed
-      const calls = kept.map((index) => toolCalls[index]!)
+      const calls = indices.map((index) => toolCalls[index]!)
       return {
         ...parsed,
         message: calls.length > 0 ? { ...message, toolCalls: calls } : { ...message, content: message.content ?? '' },
         finishReason: parsed.finishReason === 'tool-calls' && calls.length === 0 ? 'stop' : parsed.finishReason,
         issues: [...parsed.issues, ...issues],
-        promptCallIds: kept.map((index) => parsed.promptCallIds[index] ?? null),
+        promptCallIds: indices.map((index) => parsed.promptCallIds[index] ?? null),
       }
     },
   }

@@ -6,13 +6,13 @@ export function recordedFields(fields: Readonly<Record<string, string>>): { unus
   const names = Object.keys(fields)
   if (names.length === 0) return {}
   const unusedFields: Record<string, string> = {}
-  let left = room
+  let remaining = room
   for (const name of names) {
     const text = fields[name] ?? 'null'
-    const value = name.length + text.length <= left ? text : JSON.stringify(`(${text.length} characters left out)`)
-    left -= name.length + value.length
+    const value = name.length + text.length <= remaining ? text : JSON.stringify(`(${text.length} characters left out)`)
+    remaining -= name.length + value.length
     Object.defineProperty(unusedFields, name, { value, enumerable: true, writable: true, configurable: true })
-    if (left < -room) break
+    if (remaining < -room) break
   }
   return { unusedFields }
 }
