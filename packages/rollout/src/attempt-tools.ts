@@ -56,10 +56,10 @@ export function createAttemptTools(options: AttemptToolsOptions): AttemptTools {
   function journalled(agent: string, tools: Tools): Tools {
     return {
       list: () => tools.list(),
-      call: (request, own) =>
+      call: (request, callSignal) =>
         journal.run({ agent, id: request.id, name: request.name, arguments: JSON.stringify(request.arguments) }, async (rolloutSignal) => {
           try {
-            return await tools.call(request, own === rolloutSignal ? own : AbortSignal.any([own, rolloutSignal]))
+            return await tools.call(request, callSignal === rolloutSignal ? callSignal : AbortSignal.any([callSignal, rolloutSignal]))
           } catch (error) {
             if (error instanceof TrainError && error.boundary === 'environment') failure ??= error
             throw error

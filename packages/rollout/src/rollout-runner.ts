@@ -160,7 +160,7 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
 }
 
 function sampledTokens(trajectories: readonly Trajectory[]): number {
-  return trajectories.reduce((sum, { turns }) => sum + turns.reduce((own, turn) => own + turn.completionTokenIds.length, 0), 0)
+  return trajectories.reduce((sum, { turns }) => sum + turns.reduce((count, turn) => count + turn.completionTokenIds.length, 0), 0)
 }
 
 /** An absent and an undefined limit are the same: the runner's own holds. */

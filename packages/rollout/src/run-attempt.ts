@@ -93,8 +93,8 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
     signal: stop.signal,
     leaseTimeoutMs: options.leaseTimeoutMs,
   })
-  const own = { rollout: key, attempt, task, signal: stop.signal }
-  const states = createAttemptStates({ attempt: own, timeoutMs: options.leaseTimeoutMs, graceMs: options.abandonAfterMs })
+  const attemptContext = { rollout: key, attempt, task, signal: stop.signal }
+  const states = createAttemptStates({ attempt: attemptContext, timeoutMs: options.leaseTimeoutMs, graceMs: options.abandonAfterMs })
   /** Without its state an attempt is void, whatever its agent makes of that. */
   const state = async <State>(definition: AttemptState<State>): Promise<State> => {
     const release = budget.hold()
@@ -107,7 +107,7 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
       release()
     }
   }
-  const context = createAttemptContext({ attempt: own, program, session, journal, tools, state, edges, maxTurns, maxToolCalls })
+  const context = createAttemptContext({ attempt: attemptContext, program, session, journal, tools, state, edges, maxTurns, maxToolCalls })
 
   const outcome = await outcomeOf(() => program.run(task, context), stop.signal, options.abandonAfterMs)
   const endedAt = Date.now()

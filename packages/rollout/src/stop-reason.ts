@@ -32,9 +32,9 @@ export function decideStop({ outcome, aborted, policyFailure, environmentFailure
   if (aborted) return { stopReason: 'failed', error: aborted }
   if (outcome.kind === 'abandoned') return { stopReason: 'failed', error: new TrainError('AGENT_FAILED', 'The agent did not return.') }
   if (outcome.kind === 'threw') {
-    const own = outcome.error instanceof TrainError ? outcome.error : agentFailed(outcome.error)
+    const agentError = outcome.error instanceof TrainError ? outcome.error : agentFailed(outcome.error)
     // What an agent throws after a failed call is mostly its client's word for that failure.
-    const error = own.code === 'AGENT_FAILED' ? (failure ?? environmentFailure ?? own) : own
+    const error = agentError.code === 'AGENT_FAILED' ? (failure ?? environmentFailure ?? agentError) : agentError
     const limited = limitOf(error)
     if (limited) return limited
     // Clients refuse a message that was cut: `openai` throws a LengthFinishReasonError, others fail to read its arguments.

@@ -7,18 +7,18 @@ export interface TimeBudget {
 
 /** Calls `onSpent` once `budgetMs` of unheld time have passed. */
 export function createTimeBudget(budgetMs: number, onSpent: () => void): TimeBudget {
-  let left = budgetMs
+  let remainingMs = budgetMs
   let since = performance.now()
   let holds = 0
   let stopped = false
-  let timer: NodeJS.Timeout | null = setTimeout(onSpent, left)
+  let timer: NodeJS.Timeout | null = setTimeout(onSpent, remainingMs)
 
   return {
     hold() {
       if (holds++ === 0 && timer) {
         clearTimeout(timer)
         timer = null
-        left -= performance.now() - since
+        remainingMs -= performance.now() - since
       }
       let released = false
       return () => {
@@ -26,7 +26,7 @@ export function createTimeBudget(budgetMs: number, onSpent: () => void): TimeBud
         released = true
         if (--holds > 0 || stopped) return
         since = performance.now()
-        timer = setTimeout(onSpent, Math.max(0, left))
+        timer = setTimeout(onSpent, Math.max(0, remainingMs))
       }
     },
     stop() {

@@ -65,12 +65,12 @@ function readFrame(data: RawData, isBinary: boolean): DriverFrame {
 const brief = ({ code, message, retryable }: TrainError) => ({ code, message, retryable })
 
 export function createChannelConnection({ socket, limits, onFrame, onClose, onWarning, tally }: ConnectionOptions): ChannelConnection {
-  let heard = performance.now()
+  let heardAt = performance.now()
   let open = true
   let queue: Promise<void> | null = null
 
   const hear = () => {
-    heard = performance.now()
+    heardAt = performance.now()
   }
 
   function close(code: number, reason: string): void {
@@ -130,7 +130,7 @@ export function createChannelConnection({ socket, limits, onFrame, onClose, onWa
     unreadable,
     close,
     beat(now) {
-      if (now - heard > limits.deadMs) cut('CHANNEL_LOST', `A trainer has said nothing for ${limits.deadMs} ms; its connection was cut.`)
+      if (now - heardAt > limits.deadMs) cut('CHANNEL_LOST', `A trainer has said nothing for ${limits.deadMs} ms; its connection was cut.`)
       else if (open) socket.ping()
     },
   }
@@ -147,9 +147,9 @@ export function createChannelConnection({ socket, limits, onFrame, onClose, onWa
       queue = next
       return
     }
-    const taken = take(data, isBinary)
-    if (!taken) return
-    const next = taken.finally(() => {
+    const taking = take(data, isBinary)
+    if (!taking) return
+    const next = taking.finally(() => {
       if (queue === next) queue = null
     })
     queue = next

@@ -82,7 +82,7 @@ export function createSubmissions(options: Options): Submissions {
   function sendResult(connection: ChannelConnection, { message, arrays, assembly }: ResultFrame): void {
     connection.send(message, arrays)
     const { key, status, omitted, error } = message
-    const maskTokens = assembly?.rows.reduce((sum, { lossMask }) => sum + lossMask.reduce((own, bit) => own + bit, 0), 0) ?? 0
+    const maskTokens = assembly?.rows.reduce((sum, { lossMask }) => sum + lossMask.reduce((count, bit) => count + bit, 0), 0) ?? 0
     report(key, 'sent', { rows: message.rows.length, maskTokens, omitted, ...(status === 'failed' && error && { error }) })
   }
 
@@ -198,19 +198,19 @@ export function createSubmissions(options: Options): Submissions {
       void end(submission, 'cancelled', new TrainError('ROLLOUT_CANCELLED', `The trainer cancelled rollout "${key}": ${reason}.`))
     },
     leave(connection) {
-      const left = [...submissions.values()].filter((submission) => submission.connection === connection)
-      for (const submission of left) submission.connection = null
-      if (left.length === 0) return 0
+      const abandoned = [...submissions.values()].filter((submission) => submission.connection === connection)
+      for (const submission of abandoned) submission.connection = null
+      if (abandoned.length === 0) return 0
       const grace = setTimeout(() => {
         graces.delete(grace)
-        for (const submission of left) {
+        for (const submission of abandoned) {
           if (submission.connection || submissions.get(submission.key) !== submission) continue
           const message = `The connection that submitted rollout "${submission.key}" was lost, and the trainer did not come back in ${graceMs} ms.`
           void end(submission, 'lost', new TrainError('CHANNEL_LOST', message))
         }
       }, graceMs)
       graces.add(grace)
-      return left.length
+      return abandoned.length
     },
     supersede(session) {
       for (const submission of submissions.values()) {

@@ -55,14 +55,14 @@ export function toResult(
     turns: turns.length,
     generateMs: duration(turns.map(({ timing }) => timing)),
     toolMs: duration(episode.toolCalls.map(({ timing }) => timing)),
-    rows: assembly.rows.map(({ agent, promptLength, tokenIds, minVersion, maxVersion, turns: path, reward: own }) => ({
+    rows: assembly.rows.map(({ agent, promptLength, tokenIds, minVersion, maxVersion, turns: path, reward: rowReward }) => ({
       agent,
       promptLength,
       length: tokenIds.length,
       minVersion,
       maxVersion,
       turns: [...path],
-      reward: own,
+      reward: rowReward,
     })),
     omitted: assembly.omitted,
     answer: episode.answer,

@@ -28,7 +28,7 @@ test('a reader gets what comes from now on, or all from the start, or all after 
 })
 
 test('a reader that is too slow, or comes from another feed, is told what it missed', async () => {
-  const feed = createEventFeed({ kept: 10 })
+  const feed = createEventFeed({ maxEvents: 10 })
   feed.append(event(0))
   const slow = feed.read({ after: '' }, signal)
   expect(await take(slow, 1)).toEqual([0])

@@ -27,7 +27,7 @@ export interface EventFeed {
   close(): void
 }
 
-export function createEventFeed({ kept = 10_000 }: { kept?: number | undefined } = {}): EventFeed {
+export function createEventFeed({ maxEvents = 10_000 }: { maxEvents?: number | undefined } = {}): EventFeed {
   const name = randomBytes(4).toString('hex')
   const events: FeedEvent[] = []
   /** Number of `events[0]`. */
@@ -56,7 +56,7 @@ export function createEventFeed({ kept = 10_000 }: { kept?: number | undefined }
     append(event) {
       events.push({ id: `${name}-${first + events.length}`, event })
       // In blocks: a shift for each event would move all of them.
-      if (events.length >= kept * 2) first += events.splice(0, events.length - kept).length
+      if (events.length >= maxEvents * 2) first += events.splice(0, events.length - maxEvents).length
       rouse()
     },
     async *read({ rollout, after, end }, signal) {

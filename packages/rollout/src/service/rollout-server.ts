@@ -88,11 +88,11 @@ export async function createRolloutServer(options: RolloutServerOptions): Promis
           const message = `${waiting} requests wait already; send this one again when one of them has been answered, or raise maxWaiting.`
           throw new TrainError('ROLLOUT_QUEUE_FULL', message)
         }
-        const gone = new AbortController()
-        response.once('close', () => gone.abort())
+        const disconnection = new AbortController()
+        response.once('close', () => disconnection.abort())
         waiting++
         try {
-          await work(AbortSignal.any([gone.signal, closing.signal]))
+          await work(AbortSignal.any([disconnection.signal, closing.signal]))
         } finally {
           waiting--
         }

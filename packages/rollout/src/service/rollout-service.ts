@@ -117,7 +117,7 @@ const again: ReadonlySet<RolloutState['status']> = new Set(['cancelled', 'failed
 
 export function createRolloutService({ openRunner, store, check, ...options }: RolloutServiceOptions): RolloutService {
   const limits = { ...defaultServiceLimits, ...options.limits }
-  const feed = createEventFeed({ kept: limits.maxKeptEvents })
+  const feed = createEventFeed({ maxEvents: limits.maxKeptEvents })
   const entries = new Map<string, Entry>()
   const ended: string[] = []
   /** Waiters for one rollout are handed one episode, whose samples are built once. */
