@@ -13,7 +13,7 @@ const [mode, path, count, threaded] = process.argv.slice(2) as [string, string, 
 try {
   if (mode === 'read') read()
   else if (mode === 'watch') watch()
-  else await own()
+  else await holdRun()
 } catch (error) {
   if (!(error instanceof TrainError)) throw error
   console.log(`error ${error.code} ${error.message}`)
@@ -38,7 +38,7 @@ function watch(): void {
   })
 }
 
-async function own(): Promise<void> {
+async function holdRun(): Promise<void> {
   const store = await openRunStore({ path, manifest: { name: 'worker', configurationHash: 'hash' }, thread: threaded !== undefined })
   console.log('open')
   if (mode === 'hold') setInterval(() => {}, 1000)
