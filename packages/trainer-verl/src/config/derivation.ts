@@ -19,5 +19,5 @@ export interface DerivationContext extends Derivation {
   /** Sets a key that the user left out. */
   fill(path: string, value: unknown, why: string): void
   /** Sets a key that is not the user's to set; another value of theirs is told. */
-  own(path: string, value: unknown, why: string): void
+  override(path: string, value: unknown, why: string): void
 }

@@ -70,13 +70,14 @@ export function deriveSampling({ fill, value, config }: DerivationContext): void
   fill(`${rollout}.calculate_log_probs`, true, 'every sampled token has its logprob')
 }
 
-export function deriveFailures({ config, fill, own, value }: DerivationContext): void {
+export function deriveFailures({ config, fill, override, value }: DerivationContext): void {
   const { replaceFailed, maxReplaced, pollSeconds } = config.settings.group
   if (value('trainer.use_v1') === false) return
   const why = replaceFailed ? 'group.replaceFailed: a group with a failed rollout is replaced whole' : 'counts what is trained'
   fill(`${sampler}.custom_sampler.path`, 'pkg://aworld_train_bridge.smoke.replay_buffer', why)
   fill(`${sampler}.custom_sampler.name`, 'WholeGroupReplayBuffer', why)
-  if (replaceFailed) own(`${sampler}.sync_refill_failed_groups`, true, 'makes the dataloader give single prompts, which replace a group')
+  if (replaceFailed)
+    override(`${sampler}.sync_refill_failed_groups`, true, 'makes the dataloader give single prompts, which replace a group')
   else fill(`${sampler}.sampler_kwargs.replace_failed`, false, 'group.replaceFailed: survivors of a group are trained')
   if (maxReplaced !== null) fill(`${sampler}.sampler_kwargs.max_refills`, maxReplaced, 'group.maxReplaced')
   fill(`${sampler}.sampler_kwargs.poll_interval`, config.settings.smoke ? 0.2 : pollSeconds, 'group.pollSeconds: verl polls every 2 s')

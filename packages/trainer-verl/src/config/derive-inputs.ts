@@ -31,13 +31,13 @@ export function deriveAbsolutePaths({ config, keys }: DerivationContext): void {
 
 const isLocalPath = (text: string) => text !== '' && !/^([a-z]+:\/\/|~|\$\{)/i.test(text)
 
-export function deriveFiles({ run, keys, value, fill, own, problems, isSet }: DerivationContext): void {
+export function deriveFiles({ run, keys, value, fill, override, problems, isSet }: DerivationContext): void {
   for (const [path, data, name] of [
     ['data.train_files', run.train, 'the training data'],
     ['data.val_files', run.test, 'the test data'],
   ] as const) {
     if (!data) continue
-    if (isSet(path)) own(path, data.path, `${name} as it was read: columns are checked, and the split is marked`)
+    if (isSet(path)) override(path, data.path, `${name} as it was read: columns are checked, and the split is marked`)
     else fill(path, data.path, `${name} of the run`)
   }
   for (const path of ['data.train_files', 'data.val_files']) {
@@ -55,16 +55,16 @@ export function deriveFiles({ run, keys, value, fill, own, problems, isSet }: De
         `trainer.test_freq is ${keys.get('trainer.test_freq')!.value}, and there is no test data; pass testDataset, or set it to -1. Training data never stands in for it.`,
       )
     fill('data.val_files', value('data.train_files'), `${none}: verl opens a file all the same and validates nothing`)
-    own('trainer.val_before_train', false, none)
+    override('trainer.val_before_train', false, none)
     fill('trainer.test_freq', -1, none)
   }
   if (value('data.prompt_key') !== 'prompt' && run.train && value('data.train_files') === run.train.path)
-    own('data.prompt_key', 'prompt', 'the column that is written')
+    override('data.prompt_key', 'prompt', 'the column that is written')
 }
 
-export function deriveAgent({ run, own, fill, config, value }: DerivationContext): void {
-  own(`${rollout}.agent.default_agent_loop`, run.agent.name, 'the agent in training')
-  own(
+export function deriveAgent({ run, override, fill, config, value }: DerivationContext): void {
+  override(`${rollout}.agent.default_agent_loop`, run.agent.name, 'the agent in training')
+  override(
     `${rollout}.agent.agent_loop_config_path`,
     join(run.path, 'agent.yaml'),
     config.agentFile ? `rendered from ${config.agentFile}` : 'rendered for the bridge',
@@ -76,7 +76,7 @@ export function deriveAgent({ run, own, fill, config, value }: DerivationContext
     fill('actor_rollout_ref.model.path', config.settings.model.path, 'model.path')
 }
 
-export function deriveReward({ config, run, fill, own, value, problems }: DerivationContext): void {
+export function deriveReward({ config, run, fill, override, value, problems }: DerivationContext): void {
   const { native } = config.settings.reward
   const at = 'reward.custom_reward_function'
   if (native) {
@@ -97,7 +97,7 @@ export function deriveReward({ config, run, fill, own, value, problems }: Deriva
   }
   fill('reward.num_workers', 0, 'every row comes with its reward')
   if (run.reward && extname(run.reward.path) === '.py' && value('reward.num_workers') === 0) {
-    own(`${at}.path`, run.reward.path, 'called by AWorld Train; verl loads it in reward workers, of which there are none')
-    if (run.reward.name !== null) own(`${at}.name`, run.reward.name, 'called by AWorld Train')
+    override(`${at}.path`, run.reward.path, 'called by AWorld Train; verl loads it in reward workers, of which there are none')
+    if (run.reward.name !== null) override(`${at}.name`, run.reward.name, 'called by AWorld Train')
   }
 }

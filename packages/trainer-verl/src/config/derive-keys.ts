@@ -50,7 +50,7 @@ export function deriveKeys(config: VerlConfig, run: VerlRun, { smoke, environmen
     fill: (path, value, why) => {
       if (!keys.has(path)) set(path, value, why)
     },
-    own: (path, value, why) => {
+    override: (path, value, why) => {
       const theirs = keys.get(path)
       if (theirs && JSON.stringify(theirs.value) !== JSON.stringify(value))
         notes.push(`${path} is ${JSON.stringify(value)} in place of ${JSON.stringify(theirs.value)} (${theirs.why}): ${why}.`)
@@ -114,13 +114,13 @@ function ends({ run, fill, value, isSet, notes }: DerivationContext): void {
   if (run.test) fill('trainer.test_freq', steps, 'the last step is validated')
 }
 
-function workers({ keys, own, environment }: DerivationContext): void {
+function workers({ keys, override, environment }: DerivationContext): void {
   const why = 'Ray gives it to the workers of every node'
   const put = (name: string, value: string) => {
     const path = `${workerEnvironment}.${name}`
     // Of another launch, where a script of ours is the configuration.
     keys.delete(path)
-    own(path, value, why)
+    override(path, value, why)
   }
   for (const name of exportedVariables(environment)) put(name, environment[name]!)
   for (const name of workerVariables) put(name, `\${oc.env:${name}}`)

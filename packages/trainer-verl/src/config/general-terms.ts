@@ -116,7 +116,7 @@ const terms: Readonly<Record<string, Render>> = {
 }
 
 /** Our general terms that are given, in verl's keys; each key with the term it comes from. */
-export function renderGeneralTerms(own: KeyTree): {
+export function renderGeneralTerms(ownKeys: KeyTree): {
   readonly keys: readonly { readonly path: string; readonly value: unknown; readonly term: string }[]
   readonly notes: readonly string[]
   readonly problems: readonly string[]
@@ -124,7 +124,7 @@ export function renderGeneralTerms(own: KeyTree): {
   const keys: { path: string; value: unknown; term: string }[] = []
   const notes: string[] = []
   const problems: string[] = []
-  for (const [term, value] of entriesOf(own)) {
+  for (const [term, value] of entriesOf(ownKeys)) {
     const rendered = terms[term]!(value, term)
     keys.push(...rendered.keys.map(([path, each]) => ({ path, value: each, term })))
     if (rendered.note) notes.push(rendered.note)
@@ -133,9 +133,9 @@ export function renderGeneralTerms(own: KeyTree): {
   return { keys, notes, problems }
 }
 
-function* entriesOf(own: KeyTree): Generator<[string, unknown]> {
+function* entriesOf(ownKeys: KeyTree): Generator<[string, unknown]> {
   for (const term of Object.keys(terms)) {
-    const value = term.split('.').reduce<unknown>((at, key) => (isTree(at) ? at[key] : undefined), own)
+    const value = term.split('.').reduce<unknown>((at, key) => (isTree(at) ? at[key] : undefined), ownKeys)
     if (value !== undefined) yield [term, value]
   }
 }

@@ -89,8 +89,8 @@ export function toTokenLedger(input: TokenLedgerInput): VerlTokenLedger {
     const last = result?.attempt ?? Number.POSITIVE_INFINITY
     ledger.add(result ? 'superseded-attempt' : 'cancelled-episode', sumOf(calls.filter(({ attempt }) => attempt !== last)))
     if (!result) continue
-    const { omitted, sampled: own } = selectRows(result, { ...input.rows, evaluation: false })
-    ledger.merge(isTrained ? omitted : untrainedOf(omitted, own))
+    const { omitted, sampled: sampledTokens } = selectRows(result, { ...input.rows, evaluation: false })
+    ledger.merge(isTrained ? omitted : untrainedOf(omitted, sampledTokens))
     if (parts) noteReward(groups, key.slice(0, key.lastIndexOf('/')), result, answered, trained.get(key) ?? 0)
   }
   for (const { rewards, ...tokens } of groups.values()) if (rewards.size > 1) ledger.addVarianceGroup(tokens)
@@ -142,8 +142,8 @@ function unrecorded(answers: readonly { readonly tokens: number }[], calls: read
   for (const { tokens } of calls) lengths.set(tokens, (lengths.get(tokens) ?? 0) + 1)
   let abandoned = 0
   for (const { tokens } of answers) {
-    const left = lengths.get(tokens) ?? 0
-    if (left > 0) lengths.set(tokens, left - 1)
+    const remaining = lengths.get(tokens) ?? 0
+    if (remaining > 0) lengths.set(tokens, remaining - 1)
     else abandoned += tokens
   }
   return abandoned

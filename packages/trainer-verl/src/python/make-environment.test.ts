@@ -40,13 +40,13 @@ const commands = async () => (await readFile(join(folder, 'asked'), 'utf8')).tri
 it('makes an environment, tells what is done, and does nothing the second time', async () => {
   const lines: string[] = []
   const first = await make({ onProgress: (line) => lines.push(line) })
-  expect(first).toEqual({ python: join(directory, 'bin', 'python'), made: true })
+  expect(first).toEqual({ python: join(directory, 'bin', 'python'), isNew: true })
   expect(existsSync(first.python)).toBe(true)
   expect(lines).toEqual(['Resolved 2 packages in 3ms'])
   const [, venv, install] = await commands()
   expect(venv).toMatch(/^venv --relocatable --python 3\.11 .*verl\.\d+-[0-9a-f]{8}\.draft$/)
   expect(install).toMatch(/^pip install --python .*\.draft\/bin\/python --requirement pins\.txt$/)
-  expect(await make()).toEqual({ ...first, made: false })
+  expect(await make()).toEqual({ ...first, isNew: false })
   expect(await commands()).toHaveLength(3)
   expect(await beside()).toEqual(['verl'])
 })
@@ -54,7 +54,7 @@ it('makes an environment, tells what is done, and does nothing the second time',
 it('makes it anew when its stamp is another', async () => {
   await make()
   await writeFile(join(directory, 'old'), '')
-  expect(await make({ stamp: 'two' })).toMatchObject({ made: true })
+  expect(await make({ stamp: 'two' })).toMatchObject({ isNew: true })
   expect(existsSync(join(directory, 'old'))).toBe(false)
   expect(await beside()).toEqual(['verl'])
 })
@@ -70,7 +70,7 @@ it('that fails leaves nothing, says what uv said, and keeps the one that stood',
   await make()
   await program(join(bin, 'uv'), uv('echo "failed to write: No space left on device (os error 28)" >&2; exit 2'))
   await expect(make({ stamp: 'two' })).rejects.toThrow(/The disk is full: free space, then run setup again\.$/)
-  expect(await make()).toMatchObject({ made: false })
+  expect(await make()).toMatchObject({ isNew: false })
 })
 
 it('that is stopped leaves nothing and runs no longer', async () => {
@@ -117,7 +117,7 @@ it('two at the same time end with one environment', async () => {
   const made = await Promise.all([make(), make()])
   expect(new Set(made.map(({ python }) => python)).size).toBe(1)
   expect(await beside()).toEqual(['verl'])
-  expect(await make()).toMatchObject({ made: false })
+  expect(await make()).toMatchObject({ isNew: false })
 })
 
 it('without uv on PATH lets pip put one beside the environments, and says so when it cannot', async () => {
@@ -130,6 +130,6 @@ it('without uv on PATH lets pip put one beside the environments, and says so whe
   const target = join(folder, 'environments', 'uv')
   await program(join(folder, 'uv'), `PATH=/usr/bin:/bin\n${uv()}`)
   await program(join(bin, 'python3'), `PATH=/usr/bin:/bin\nmkdir -p ${target}/bin; cp ${folder}/uv ${target}/bin/uv`)
-  expect(await make({ env: path })).toMatchObject({ made: true })
+  expect(await make({ env: path })).toMatchObject({ isNew: true })
   expect((await beside()).sort()).toEqual(['uv', 'verl'])
 })

@@ -27,7 +27,7 @@ export interface MadeEnvironment {
   /** Absolute path of its interpreter. */
   readonly python: string
   /** False where it stood already. */
-  readonly made: boolean
+  readonly isNew: boolean
 }
 
 const stampFile = 'aworld-train-stamp'
@@ -40,7 +40,7 @@ export async function makeEnvironment(options: MakeEnvironmentOptions): Promise<
   const { stamp, signal, onProgress, env = process.env } = options
   const directory = resolve(options.directory)
   const python = interpreterOf(directory)
-  if (await isMade(directory, stamp)) return { python, made: false }
+  if (await isMade(directory, stamp)) return { python, isNew: false }
   if (existsSync(directory) && !(await isReplaceable(directory)))
     throw new TrainError(
       'TRAINER_ENVIRONMENT',
@@ -57,7 +57,7 @@ export async function makeEnvironment(options: MakeEnvironmentOptions): Promise<
     await options.verify?.(interpreterOf(draft))
     await writeFile(join(draft, stampFile), stamp)
     await putInPlace(draft, directory, stamp)
-    return { python, made: true }
+    return { python, isNew: true }
   } finally {
     await rm(draft, { recursive: true, force: true })
   }
@@ -85,15 +85,15 @@ async function findUv(options: {
   if (await works(onPath)) return onPath
   signal?.throwIfAborted()
   const target = join(beside, 'uv')
-  const own = { command: join(target, 'bin', 'uv'), env: { ...env, PYTHONPATH: target } }
-  if (await works(own)) return own
+  const installedUv = { command: join(target, 'bin', 'uv'), env: { ...env, PYTHONPATH: target } }
+  if (await works(installedUv)) return installedUv
   onProgress?.('uv is not on PATH; pip installs it beside the environments')
   const args = ['-m', 'pip', 'install', '--quiet', '--target', target, 'uv']
   const { code, stderr } = await runProcess('python3', args, { env, signal }).catch((cause: unknown) => {
     signal?.throwIfAborted()
     return { code: 1, stderr: String(cause) }
   })
-  if (code === 0 && (await works(own))) return own
+  if (code === 0 && (await works(installedUv))) return installedUv
   throw new TrainError(
     'TRAINER_ENVIRONMENT',
     `There is no uv, and "python3 -m pip install uv" did not work: ${lastLines(stderr)}. Install uv (https://docs.astral.sh/uv) and run setup again.`,

@@ -24,7 +24,7 @@ export interface VerlSetup {
   /** Absolute path of the environment's interpreter. */
   readonly python: string
   /** False where the same environment stood already. */
-  readonly made: boolean
+  readonly isNew: boolean
   readonly report: PythonReport
 }
 
@@ -39,7 +39,7 @@ export async function setupVerl(options: SetupVerlOptions): Promise<VerlSetup> {
     .update(JSON.stringify([plan.arguments, python]))
     .digest('hex')
   onProgress?.(plan.says)
-  const { python: interpreter, made } = await makeEnvironment({
+  const { python: interpreter, isNew } = await makeEnvironment({
     directory,
     python,
     installs: [[...plan.arguments, '--requirement', requirements]],
@@ -55,7 +55,7 @@ export async function setupVerl(options: SetupVerlOptions): Promise<VerlSetup> {
       if (refusals.length > 0) throw new TrainError('TRAINER_ENVIRONMENT', `What was installed cannot train: ${refusals.join('\n')}`)
     },
   })
-  return { python: interpreter, made, report: await inspectPython(interpreter, { env: alone(env), signal }) }
+  return { python: interpreter, isNew, report: await inspectPython(interpreter, { env: alone(env), signal }) }
 }
 
 /** The environment by itself: without what PYTHONPATH would add to it. */

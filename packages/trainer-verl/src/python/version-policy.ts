@@ -16,21 +16,22 @@ export interface PythonFacts {
 /** The verl that everything here is tested with (verl 0.9.1 on the package index: Python >=3.10,<3.13). */
 export const testedVerl = '0.9.1'
 
-/** Packages that verl 0.9.1 imports at module top, as distribution names in normal form; those marked own are not required by its wheel. */
-const needed: readonly { readonly name: string; readonly own?: string; readonly test?: (version: string) => string | undefined }[] = [
-  { name: 'torch' },
-  { name: 'ray' },
-  { name: 'transformers', test: between('transformers', [5, 5, 3], [5, 11]) },
-  { name: 'tensordict', test: between('tensordict', [0, 10, 0], [0, 10, 1]) },
-  { name: 'numpy', test: between('numpy', [2, 0], [Number.POSITIVE_INFINITY]) },
-  { name: 'pyarrow' },
-  { name: 'hydra-core' },
-  { name: 'transferqueue', own: 'TransferQueue==0.1.11' },
-  { name: 'cachetools', own: 'cachetools' },
-  { name: 'fastapi', own: 'fastapi' },
-  { name: 'uvicorn', own: 'uvicorn' },
-  { name: 'aiohttp' },
-]
+/** Packages that verl 0.9.1 imports at module top, as distribution names in normal form; its wheel does not require those with a `requirement`. */
+const needed: readonly { readonly name: string; readonly requirement?: string; readonly test?: (version: string) => string | undefined }[] =
+  [
+    { name: 'torch' },
+    { name: 'ray' },
+    { name: 'transformers', test: between('transformers', [5, 5, 3], [5, 11]) },
+    { name: 'tensordict', test: between('tensordict', [0, 10, 0], [0, 10, 1]) },
+    { name: 'numpy', test: between('numpy', [2, 0], [Number.POSITIVE_INFINITY]) },
+    { name: 'pyarrow' },
+    { name: 'hydra-core' },
+    { name: 'transferqueue', requirement: 'TransferQueue==0.1.11' },
+    { name: 'cachetools', requirement: 'cachetools' },
+    { name: 'fastapi', requirement: 'fastapi' },
+    { name: 'uvicorn', requirement: 'uvicorn' },
+    { name: 'aiohttp' },
+  ]
 
 /** Distribution names whose versions an inspection reads. */
 export const inspectedPackages: readonly string[] = ['verl', ...needed.map(({ name }) => name), 'vllm', 'sglang', 'flash-attn']
@@ -51,10 +52,13 @@ export function judgePython({ version, packages }: PythonFacts): PythonProblem[]
     refuse('verl', `verl ${verl} is older than 0.9, whose agent loops and trainer differ; install verl==${testedVerl}, or ${setUp}.`)
   else if (!isBelow(verl, [0, 10]))
     warn('verl', `verl ${verl} is newer than 0.9, which is what is tested; if training fails, install verl==${testedVerl}.`)
-  for (const { name, own, test } of needed) {
+  for (const { name, requirement, test } of needed) {
     const found = packages[name] ?? null
-    if (found === null && own !== undefined)
-      refuse(name, `${own.split('==')[0]} is missing; verl imports it but does not require it: pip install "${own}", or ${setUp}.`)
+    if (found === null && requirement !== undefined)
+      refuse(
+        name,
+        `${requirement.split('==')[0]} is missing; verl imports it but does not require it: pip install "${requirement}", or ${setUp}.`,
+      )
     else if (found === null) refuse(name, `${name} is missing, which verl needs: pip install "${name}", or ${setUp}.`)
     else {
       const complaint = test?.(found)

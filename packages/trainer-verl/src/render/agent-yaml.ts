@@ -5,8 +5,8 @@ import type { VerlRun } from '../config/verl-config.ts'
 
 /** Text of `agent.yaml` for verl's agent loop registry (verl/experimental/agent_loop, 0.9.1): the bridge, with the module that runs in Node. */
 export function renderAgentYaml({ agent, name, path }: VerlRun): string {
-  const own = sourceEntry(agent)
-  const { name: _, _target_: __, ...rest } = own
+  const moduleEntry = sourceEntry(agent)
+  const { name: _, _target_: __, ...rest } = moduleEntry
   const entry = {
     name: agent.name,
     _target_: verlAgentLoopTarget,

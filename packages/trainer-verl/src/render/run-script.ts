@@ -172,9 +172,9 @@ command -v "$python" >/dev/null || stop "There is no $python; set AWORLD_TRAIN_P
 }
 
 /** What Ray is started with: a cluster that is joined is told nothing of that, or Ray refuses. */
-function rayOf(own: readonly string[]): string {
+function rayOf(rayKeys: readonly string[]): string {
   const hydra = 'hydra.run.dir="$kept_path/hydra"'
-  const list = [hydra, ...own].map((each) => `\n  ${each}`).join('')
+  const list = [hydra, ...rayKeys].map((each) => `\n  ${each}`).join('')
   return `launch=(${list}
 )
 prepare_ray() {

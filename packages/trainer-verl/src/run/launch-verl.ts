@@ -27,12 +27,12 @@ const closeMs = 5_000
 const temporaryOf = (rayDirectory: string) => join(rayDirectory, 'tmp')
 
 /** verl leaves a lock file for every part of a checkpoint in the folder of temporary files; what torch compiles stays for the next run. */
-function temporaryFiles(rayDirectory: string | null, own: Readonly<Record<string, string>>): Record<string, string> {
-  if (rayDirectory === null) return own
+function temporaryFiles(rayDirectory: string | null, environment: Readonly<Record<string, string>>): Record<string, string> {
+  if (rayDirectory === null) return environment
   const compiled = join(tmpdir(), `torchinductor_${userInfo().username.replace(/[\\/:*?"<>|]/g, '_')}`)
   const cache: Record<string, string> =
-    own['TORCH_COMPILE_DISABLE'] === '1' ? {} : { TORCHINDUCTOR_CACHE_DIR: process.env['TORCHINDUCTOR_CACHE_DIR'] ?? compiled }
-  return { TMPDIR: temporaryOf(rayDirectory), ...cache, ...own }
+    environment['TORCH_COMPILE_DISABLE'] === '1' ? {} : { TORCHINDUCTOR_CACHE_DIR: process.env['TORCHINDUCTOR_CACHE_DIR'] ?? compiled }
+  return { TMPDIR: temporaryOf(rayDirectory), ...cache, ...environment }
 }
 
 const guardScript = (bridgeDirectory: string) => join(bridgeDirectory, 'aworld_train_bridge', 'verl', 'launch.py')
@@ -169,8 +169,8 @@ export async function sweepVerl({ python, bridgeDirectory, incarnations }: Sweep
 }
 
 /** As they are: verl 0.9 gives Ray its runtime environment without resolving references in it. */
-function workerOverrides(environment: Readonly<Record<string, string>>, own: Readonly<Record<string, string>> = {}): string[] {
-  return [...exportedVariables(own), ...workerVariables].map((name) =>
+function workerOverrides(environment: Readonly<Record<string, string>>, ownVariables: Readonly<Record<string, string>> = {}): string[] {
+  return [...exportedVariables(ownVariables), ...workerVariables].map((name) =>
     formatOverride(`${workerEnvironment}.${name}`, environment[name] ?? '', '++'),
   )
 }

@@ -101,14 +101,14 @@ export interface BridgeVariables {
  */
 export function toVerlEnvironment(
   inherited: Readonly<Record<string, string | undefined>>,
-  own: Readonly<Record<string, string>>,
+  ownVariables: Readonly<Record<string, string>>,
   bridge: BridgeVariables,
 ): Record<string, string> {
   const environment: Record<string, string> = {}
   for (const [name, value] of Object.entries(inherited)) {
     if (value !== undefined && (names.has(name) || prefixes.some((prefix) => name.startsWith(prefix)))) environment[name] = value
   }
-  Object.assign(environment, own)
+  Object.assign(environment, ownVariables)
   const pythonPath = [bridge.bridgeDirectory, environment['PYTHONPATH']].filter((each) => each !== undefined && each !== '')
   const modules = ['aworld_train_bridge.verl.plugin', ...(environment['VERL_USE_EXTERNAL_MODULES'] ?? '').split(',')].filter(Boolean)
   return {
