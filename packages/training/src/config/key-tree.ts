@@ -25,13 +25,13 @@ export function* leaves(tree: KeyTree, prefix = ''): Generator<readonly [path: s
 /** Sets a value below `tree`, making mappings on the way; two mappings at one place are merged. */
 export function setAt(tree: Record<string, unknown>, path: readonly string[], value: unknown): void {
   const [key, ...rest] = path as [string, ...string[]]
-  const there = tree[key]
+  const existing = tree[key]
   if (rest.length > 0) {
-    const next = isTree(there) ? (there as Record<string, unknown>) : {}
+    const next = isTree(existing) ? (existing as Record<string, unknown>) : {}
     tree[key] = next
     setAt(next, rest, value)
-  } else if (isTree(there) && isTree(value)) {
-    for (const [name, member] of Object.entries(value)) setAt(there as Record<string, unknown>, [name], member)
+  } else if (isTree(existing) && isTree(value)) {
+    for (const [name, member] of Object.entries(value)) setAt(existing as Record<string, unknown>, [name], member)
   } else {
     tree[key] = value
   }

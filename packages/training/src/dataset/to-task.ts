@@ -99,9 +99,9 @@ function readExtraInfo(row: Readonly<Record<string, unknown>>, problem: AddProbl
   const column = row['extra_info'] === undefined ? 'extraInfo' : 'extra_info'
   const value = parseMaybeJson(row[column])
   const { ability } = row
-  const own = typeof ability === 'string' && ability !== row['data_source'] ? { ability } : {}
-  if (value === undefined || value === null || value === '') return own
-  if (isRecord(value)) return { ...own, ...withoutNulls(value) }
+  const extraAbility = typeof ability === 'string' && ability !== row['data_source'] ? { ability } : {}
+  if (value === undefined || value === null || value === '') return extraAbility
+  if (isRecord(value)) return { ...extraAbility, ...withoutNulls(value) }
   problem(`it is ${nameOf(value)}, not an object.`, column)
   return {}
 }

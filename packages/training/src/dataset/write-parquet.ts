@@ -38,7 +38,7 @@ async function writeColumns(values: Readonly<Record<string, unknown[]>>, path: s
 }
 
 function columnsOf(tasks: readonly TrainingTask[], answers: ReadonlyMap<string, AnswerKey>): Record<string, unknown[]> {
-  const own: Record<string, unknown[]> = {
+  const columns: Record<string, unknown[]> = {
     id: tasks.map(({ id }) => id),
     data_source: tasks.map(({ dataSource }) => dataSource),
     prompt: tasks.map(({ input }) => (typeof input === 'string' ? [{ role: 'user', content: input }] : input.map(toChatMessage))),
@@ -47,11 +47,11 @@ function columnsOf(tasks: readonly TrainingTask[], answers: ReadonlyMap<string, 
     // A group needs a field: rows without any get their position.
     extra_info: tasks.map(({ extraInfo }, index) => (Object.keys(extraInfo).length > 0 ? extraInfo : { index })),
   }
-  if (tasks.some(({ files }) => files)) own['files'] = tasks.map(({ files }) => files ?? [])
+  if (tasks.some(({ files }) => files)) columns['files'] = tasks.map(({ files }) => files ?? [])
   // As text: a file's columns are named by its paths, which differ from row to row.
-  if (tasks.some(({ setup }) => setup)) own['setup'] = tasks.map(({ setup }) => (setup ? JSON.stringify(setup) : null))
-  if (tasks.some(({ data }) => Object.keys(data).length > 0)) own['data'] = tasks.map(({ data }) => data)
-  return own
+  if (tasks.some(({ setup }) => setup)) columns['setup'] = tasks.map(({ setup }) => (setup ? JSON.stringify(setup) : null))
+  if (tasks.some(({ data }) => Object.keys(data).length > 0)) columns['data'] = tasks.map(({ data }) => data)
+  return columns
 }
 
 function toChatMessage({ role, content, name, toolCallId, toolCalls }: Message): Record<string, unknown> {

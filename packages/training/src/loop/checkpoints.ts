@@ -12,7 +12,7 @@ export interface Checkpoints {
   /** Keeps this step as the best so far instead of `previous`. */
   saveBest(step: number, previous: string | null): Promise<string>
   /** Checkpoints of steps, oldest first. */
-  kept(): string[]
+  keptPaths(): string[]
 }
 
 /** The checkpoints of a run, one folder a step; step 0 holds the weights that it started from. */
@@ -77,7 +77,7 @@ export function createCheckpoints({
       if (previous !== null && previous !== path) await rm(join(store.path, previous), { recursive: true, force: true })
       return path
     },
-    kept: () => steps().map((step) => `checkpoints/${stepName(step)}`),
+    keptPaths: () => steps().map((step) => `checkpoints/${stepName(step)}`),
   }
 }
 

@@ -95,10 +95,10 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
     tasks: readonly TrainingTask[],
     { samples = training.samplesPerPrompt, split = 'train' }: RolloutOptions,
   ): Promise<Episode[]> {
-    const own = step()
-    const call = own.calls++
-    const isRepeated = own.step <= committed
-    const place = call === 0 ? `rollout ${own.step}` : `rollout ${own.step}-${call + 1}`
+    const openStep = step()
+    const call = openStep.calls++
+    const isRepeated = openStep.step <= committed
+    const place = call === 0 ? `rollout ${openStep.step}` : `rollout ${openStep.step}-${call + 1}`
     const phaseOf = (attempts: number) => (attempts === 0 ? place : `${place}.${attempts}`)
     const requestsOf = (phase: string): RolloutRequest[] =>
       tasks.flatMap((task, position) =>
@@ -110,7 +110,7 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
           sample,
           split,
           policy,
-          sampling: { ...sampling, stop: [], seed: seed + own.step + call * seedsOfCall },
+          sampling: { ...sampling, stop: [], seed: seed + openStep.step + call * seedsOfCall },
           limits,
         })),
       )
@@ -119,20 +119,20 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
     const requests = requestsOf(phaseOf(attempts))
     const startedAt = performance.now()
     if (!isRepeated) options.onRollouts?.(phaseOf(attempts), requests.length)
-    const episodes = isRepeated ? recorded(own.step, requests) : await state.timed('rollout', () => record.rollOut(requests))
-    own.rolloutMs += performance.now() - startedAt
+    const episodes = isRepeated ? recorded(openStep.step, requests) : await state.timed('rollout', () => record.rollOut(requests))
+    openStep.rolloutMs += performance.now() - startedAt
     count(requests, episodes, isRepeated)
     if (!isRepeated) {
       try {
-        record.checkRollouts(own.step, episodes)
+        record.checkRollouts(openStep.step, episodes)
       } catch (error) {
         givenUp[place] = attempts + 1
         await store.setState(givenUpKey, givenUp)
         throw error
       }
     }
-    if (split === 'train') own.episodes.push(...episodes)
-    await check(own, episodes, isRepeated)
+    if (split === 'train') openStep.episodes.push(...episodes)
+    await check(openStep, episodes, isRepeated)
     return episodes
   }
 
@@ -176,35 +176,35 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
   }
 
   /** Recomputes some logprobs, where the weights of the learner are those that sampled. */
-  async function check(own: OpenStep, episodes: readonly Episode[], isRepeated: boolean): Promise<void> {
+  async function check(openStep: OpenStep, episodes: readonly Episode[], isRepeated: boolean): Promise<void> {
     if (isAhead) return
     const samples = episodes.flatMap((episode) => toTrainingSamples(episode, { policy, truncatedSampling: 'accept' }).samples)
     const { logprobCheck } = training
     try {
-      own.difference = await state.timed('check', () =>
+      openStep.difference = await state.timed('check', () =>
         checkLogprobs(learner, samples, { ...logprobCheck, temperature: sampling.temperature }),
       )
     } catch (error) {
       if (!isRepeated) throw error
       throw new TrainError(
         'POLICY_LOGPROB_MISMATCH',
-        `The updates before step ${own.step} of run ${store.path} come out otherwise than when they were first made. A trainer that is resumed does the same things in the same order; start a new run with --new.`,
+        `The updates before step ${openStep.step} of run ${store.path} come out otherwise than when they were first made. A trainer that is resumed does the same things in the same order; start a new run with --new.`,
         { cause: error },
       )
     }
   }
 
   async function update(request: UpdateRequest): Promise<UpdateMetrics> {
-    const own = step()
+    const openStep = step()
     isAhead = true
     const startedAt = performance.now()
     const metrics = await state.timed('update', () => learner.update(request))
     const { tokens, withVariance, others, rollouts } = rows.take(request.samples)
-    own.updateMs += performance.now() - startedAt
-    own.updates.push(metrics)
-    own.trainedTokens += metrics.trainedTokens - others
-    for (const rollout of rollouts) if (!trained.has(rollout)) own.rollouts.add(rollout)
-    if (own.step > committed) {
+    openStep.updateMs += performance.now() - startedAt
+    openStep.updates.push(metrics)
+    openStep.trainedTokens += metrics.trainedTokens - others
+    for (const rollout of rollouts) if (!trained.has(rollout)) openStep.rollouts.add(rollout)
+    if (openStep.step > committed) {
       state.trainedTokens += metrics.trainedTokens - others
       state.ledger.add('unselected-by-trainer', -tokens)
       state.ledger.addVarianceGroup({ sampled: 0, trained: withVariance })

@@ -148,7 +148,7 @@ export function createRunRecord(options: RunRecordOptions): RunRecord {
       ledger,
       episodesByStopReason,
       rollouts,
-      checkpoints: [...checkpoints.kept(), ...(best ? [best.checkpoint] : [])],
+      checkpoints: [...checkpoints.keptPaths(), ...(best ? [best.checkpoint] : [])],
       bestCheckpoint: best?.checkpoint ?? null,
       phasesMs: { ...state.phasesMs },
     }

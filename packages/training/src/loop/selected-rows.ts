@@ -27,23 +27,23 @@ export function createSelectedRows(): SelectedRows {
     },
     take(samples) {
       const rollouts = new Set<string>()
-      const taken = { tokens: 0, withVariance: 0, others: 0 }
+      const counts = { tokens: 0, withVariance: 0, others: 0 }
       for (const sample of samples) {
         const tokens = maskedTokens(sample)
         if (tokens === 0) continue
         const row = rows.get(keyOf(sample))
         if (!row) {
-          taken.others += tokens
+          counts.others += tokens
           continue
         }
         rows.delete(keyOf(sample))
         // A mask of the trainer's own may be smaller; what it adds was not sampled, and shows in the ledger.
-        const own = Math.min(tokens, row.tokens)
-        taken.tokens += own
-        if (row.withVariance) taken.withVariance += own
+        const trainedTokens = Math.min(tokens, row.tokens)
+        counts.tokens += trainedTokens
+        if (row.withVariance) counts.withVariance += trainedTokens
         rollouts.add(sample.provenance.rollout)
       }
-      return { ...taken, rollouts: [...rollouts] }
+      return { ...counts, rollouts: [...rollouts] }
     },
   }
 }

@@ -11,15 +11,17 @@ const parameters = '(data_source, solution_str, ground_truth, extra_info=None)'
  * lists what the file has, and says how a function must take its values.
  */
 export function choosePythonFunction(functions: readonly PythonFunction[], { path, exportName }: RewardReference): PythonFunction {
-  const own = functions.filter((each) => each.own)
+  const ownFunctions = functions.filter((each) => each.own)
   const find = (name: string) => functions.find((each) => each.name === name)
   const chosen =
     exportName === null
-      ? (find(basename(path, extname(path)).replaceAll('-', '_')) ?? find('compute_score') ?? (own.length === 1 ? own[0] : undefined))
+      ? (find(basename(path, extname(path)).replaceAll('-', '_')) ??
+        find('compute_score') ??
+        (ownFunctions.length === 1 ? ownFunctions[0] : undefined))
       : find(exportName)
-  const has = own.length === 0 ? 'no function' : own.map(({ name }) => `"${name}"`).join(', ')
+  const has = ownFunctions.length === 0 ? 'no function' : ownFunctions.map(({ name }) => `"${name}"`).join(', ')
   if (!chosen) {
-    const names = own.map(({ name }) => name)
+    const names = ownFunctions.map(({ name }) => name)
     throw new TrainError(
       'MODULE_INVALID',
       exportName === null

@@ -9,11 +9,11 @@ export function toWorkerInput(input: RewardInput, rich: boolean): RewardInput {
   const { task, episode, answer } = input
   const size = episode.messages.reduce((sum, { content }) => sum + (content?.length ?? 0), episode.answer?.length ?? 0)
   if (rich && size <= maxMessageCharacters) return { task, episode, answer }
-  let left = maxMessageCharacters
+  let remaining = maxMessageCharacters
   const cut = (text: string) => {
-    const kept = text.slice(0, left)
-    left -= kept.length
-    return kept
+    const head = text.slice(0, remaining)
+    remaining -= head.length
+    return head
   }
   const bounded: Episode = {
     ...episode,
