@@ -15,7 +15,7 @@ import { toFrozenRoutes } from 'aworld-train'
 import { createFleets, type FleetOf, publishTo } from './open-fleets.ts'
 import type { ChannelModel, RemoteModel, ServeConfig, ServeModel } from './serve-config.ts'
 
-/** A model that a driving trainer samples, with its settings. */
+/** A model that drivers sample, with its settings. */
 export interface OpenedChannel {
   readonly engine: ChannelEngine
   readonly settings: ChannelModel

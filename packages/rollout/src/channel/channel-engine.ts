@@ -8,8 +8,8 @@ import {
   errorCatalogue,
   TrainError,
 } from '@aworld-train/protocol'
-import { createChannelModel } from './channel-model.ts'
 import type { ChannelEngine, ChannelEngineOptions, EngineConnection, EngineLink } from './channel-types.ts'
+import { createDriverModel } from './driver-model.ts'
 
 /** A model call on its way to a driver and back. */
 interface Call {
@@ -44,7 +44,7 @@ function toEngineError({ code, message, retryable }: ChannelFailure): TrainError
  */
 export function createChannelEngine(options: ChannelEngineOptions): ChannelEngine {
   const { name } = options
-  const model = createChannelModel(options)
+  const model = createDriverModel(options)
   const routes = new Map<string, Route>()
   const lines = new Map<EngineConnection, Line>()
   let version = 0

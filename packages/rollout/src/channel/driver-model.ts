@@ -6,8 +6,8 @@ import type { ChannelEngineOptions, EngineLink } from './channel-types.ts'
 import { checkRendering } from './check-rendering.ts'
 import { filesHash, isFolder, writeModelFiles } from './model-files.ts'
 
-/** The model of a channel: unknown until a driver says hello, then the same for all that are there. */
-export interface ChannelModel extends Pick<EngineLink, 'needsFiles' | 'keepFiles' | 'check'> {
+/** The model that drivers train: unknown until one says hello, then the same for all that are there. */
+export interface DriverModel extends Pick<EngineLink, 'needsFiles' | 'keepFiles' | 'check'> {
   /** Zeros and no stop token before the first driver. */
   description(): ModelDescription
   /** Throws POLICY_UNAVAILABLE before the first driver. */
@@ -43,7 +43,7 @@ const labels: Readonly<Record<keyof Identity, string>> = {
   contextLength: 'its context length',
 }
 
-export function createChannelModel({ name, directory, filesDirectory = null, history, onWarning }: ChannelEngineOptions): ChannelModel {
+export function createDriverModel({ name, directory, filesDirectory = null, history, onWarning }: ChannelEngineOptions): DriverModel {
   if (directory === null && filesDirectory === null) {
     throw new TrainError(
       'CONFIG_INVALID',
