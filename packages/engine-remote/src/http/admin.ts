@@ -29,7 +29,7 @@ export interface Admin {
   close(): Promise<void>
 }
 
-export interface AdminOptions {
+export interface ServerAdminOptions {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly connectTimeoutMs: number
@@ -38,7 +38,7 @@ export interface AdminOptions {
 
 const backoffMs = 100
 
-export function createAdmin({ url, headers, connectTimeoutMs, keepAliveMs }: AdminOptions): Admin {
+export function createAdmin({ url, headers, connectTimeoutMs, keepAliveMs }: ServerAdminOptions): Admin {
   const { origin, pathname } = new URL(url)
   const base = pathname.replace(/\/+$/, '')
   const pool = new Pool(origin, {

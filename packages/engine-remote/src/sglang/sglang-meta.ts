@@ -16,7 +16,7 @@ export interface SglangMeta {
 }
 
 /** Spans of weight versions where the server numbers them as it was told to; `undefined` where it has words of its own. */
-export function toSpans({ weight_versions: spans, weight_version: version }: SglangMeta): readonly WeightVersionSpan[] | undefined {
+export function toSglangSpans({ weight_versions: spans, weight_version: version }: SglangMeta): readonly WeightVersionSpan[] | undefined {
   const named = spans ?? (version === undefined ? [] : [{ version, start: 0 }])
   if (named.length === 0 || named.some(({ version }) => !/^\d+$/.test(version))) return undefined
   return named.map(({ version, start }) => ({ fromToken: start, version: Number(version) }))

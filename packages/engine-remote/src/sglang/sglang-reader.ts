@@ -1,6 +1,6 @@
 import type { ReadAnswer } from '@aworld-train/core'
 import { type ReadTokens, readChatAnswer, type WireChoice } from '../engine/chat-answer.ts'
-import { type SglangMeta, toSpans } from './sglang-meta.ts'
+import { type SglangMeta, toSglangSpans } from './sglang-meta.ts'
 
 /** `choices[].meta_info` and `choices[].prompt_token_ids`, as SGLang's serving_chat.py writes them. */
 const readTokens: ReadTokens = (_answer, choice) => {
@@ -10,7 +10,7 @@ const readTokens: ReadTokens = (_answer, choice) => {
     promptTokenIds: sglangChoice?.prompt_token_ids,
     tokenIds: pairs?.map(([, id]) => id),
     logprobs: pairs?.map(([logprob]) => logprob),
-    weightVersions: sglangChoice?.meta_info ? toSpans(sglangChoice.meta_info) : undefined,
+    weightVersions: sglangChoice?.meta_info ? toSglangSpans(sglangChoice.meta_info) : undefined,
   }
 }
 
