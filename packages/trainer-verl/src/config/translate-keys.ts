@@ -14,7 +14,7 @@ export interface ConfigKey {
   readonly added: boolean
 }
 
-export interface TranslatedKeys {
+export interface KeyTranslation {
   readonly keys: Map<string, VerlKey>
   /** Keys that are ours to obey, by verl's path: turns, agent, reward, files. */
   readonly taken: Map<string, unknown>
@@ -47,7 +47,7 @@ const isBlank = (value: unknown) => value === null || value === '' || value === 
 const show = (value: unknown) => JSON.stringify(value)
 
 /** Brings keys of any verl since 0.5 to those of the schema; says what was renamed, has no effect or is unknown. */
-export function translateKeys(configKeys: readonly ConfigKey[], { schema }: { readonly schema: VerlSchema }): TranslatedKeys {
+export function translateKeys(configKeys: readonly ConfigKey[], { schema }: { readonly schema: VerlSchema }): KeyTranslation {
   const keys = new Map<string, VerlKey>()
   const taken = new Map<string, unknown>()
   const notes: string[] = []
