@@ -1,8 +1,8 @@
 import { TrainError } from '@aworld-train/protocol'
 import { requireColumn } from '../dataset/task-column.ts'
 import { missingKinds } from './draw-prompts.ts'
-import { createLoop } from './loop.ts'
 import type { SelfDrivenOptions, SelfDrivenResult } from './self-driven-options.ts'
+import { createTrainingLoop } from './training-loop.ts'
 
 /**
  * Trains a policy with our own loop: rollouts, advantages, updates, publishing, evaluation, checkpoints. The same
@@ -21,7 +21,7 @@ export async function trainSelfDriven(options: SelfDrivenOptions): Promise<SelfD
     )
   }
   const steps = training.steps ?? Math.ceil((training.epochs * options.tasks.length) / training.promptsPerStep)
-  const loop = createLoop(options, steps)
+  const loop = createTrainingLoop(options, steps)
   const isValidated = (step: number) =>
     training.evaluateEvery !== null && step > 0 && (step % training.evaluateEvery === 0 || step === steps)
   try {

@@ -11,7 +11,7 @@ import { stepRequests, toLimits } from './step-requests.ts'
 import { updatePolicy } from './update-policy.ts'
 
 /** The parts of a run in the order that `trainSelfDriven` calls them. */
-export interface Loop {
+export interface TrainingLoop {
   /** Restores what is committed and publishes the weights; resolves to the last committed step. */
   start(): Promise<number>
   trainStep(step: number): Promise<void>
@@ -19,7 +19,7 @@ export interface Loop {
   result(status: SelfDrivenResult['status']): SelfDrivenResult
 }
 
-export function createLoop(options: SelfDrivenOptions, steps: number): Loop {
+export function createTrainingLoop(options: SelfDrivenOptions, steps: number): TrainingLoop {
   const { learner, engine, store, config } = options
   const { sampling } = config
   const training = withWarmup(config.training, steps)
