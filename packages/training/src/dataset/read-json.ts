@@ -18,7 +18,7 @@ export function* readJsonLines(text: string, problems: ProblemList): Iterable<Nu
 }
 
 /** An array of rows, or an object with one such array (`data`, `rows`, `train`, …). */
-export function* readJson(text: string, problems: ProblemList): Iterable<NumberedRow> {
+export function* readJsonRows(text: string, problems: ProblemList): Iterable<NumberedRow> {
   let value: unknown
   try {
     value = parseJson(text)

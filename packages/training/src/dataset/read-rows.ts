@@ -5,7 +5,7 @@ import type { NumberedRow } from './numbered-row.ts'
 import type { ProblemList } from './problem-list.ts'
 import { readArrowFolder } from './read-arrow-folder.ts'
 import { readCsv } from './read-csv.ts'
-import { readJson, readJsonLines } from './read-json.ts'
+import { readJsonLines, readJsonRows } from './read-json.ts'
 import { readParquet } from './read-parquet.ts'
 
 type RowReader = (path: string, problems: ProblemList) => AsyncIterable<NumberedRow>
@@ -13,7 +13,7 @@ type RowReader = (path: string, problems: ProblemList) => AsyncIterable<Numbered
 const readers: Readonly<Record<string, RowReader>> = {
   '.jsonl': textReader(readJsonLines),
   '.ndjson': textReader(readJsonLines),
-  '.json': textReader(readJson),
+  '.json': textReader(readJsonRows),
   '.csv': textReader(readCsv),
   '.parquet': readParquet,
 }
