@@ -41,7 +41,7 @@ export function openAgentSide(stack: AsyncDisposableStack, options: AgentSideOpt
 export interface ServedAgentSideOptions extends AgentSideOptions {
   readonly store: RolloutWriter & EpisodeReader & Pick<RunProgress, 'getState' | 'setState'>
   readonly serviceLimits?: Partial<RolloutServiceLimits> | undefined
-  /** Of the trainer that drives; `null` where none does. It scores where there is no reward on this side. */
+  /** Of the driver; `null` where there is none. A driver scores where there is no reward on this side. */
   readonly channel: Omit<ChannelServerOptions, 'service' | 'store' | 'answers' | 'reward'> | null
   readonly server: Omit<RolloutServerOptions, 'service' | 'channel'>
 }
@@ -52,7 +52,7 @@ export interface ServedAgentSide {
   readonly server: RolloutServer
 }
 
-/** As `openAgentSide`, and serves the rollouts to clients, and to a trainer that drives. */
+/** As `openAgentSide`, and serves the rollouts to clients, and to a driver. */
 export async function serveAgentSide(stack: AsyncDisposableStack, options: ServedAgentSideOptions): Promise<ServedAgentSide> {
   const { program, store, reward, answers, onEvent } = options
   stack.defer(async () => await program.close?.())

@@ -129,7 +129,7 @@ const VllmModel = z.strictObject({
 const SglangModel = z.strictObject({ kind: z.literal('sglang'), ...remote })
 const FrozenModel = FrozenModelSettings.extend({ kind: z.literal('frozen') })
 
-/** A model that a driving trainer samples: it connects to `/v1/channel` on the port of `rollouts`. */
+/** A model that a driver samples, which is a trainer in a process of its own: it connects to `/v1/channel` on the port of `rollouts`. */
 export const ChannelModel = z.strictObject({
   kind: z.literal('channel'),
   /** Hugging Face folder of its tokenizer and template; `null`: the trainer sends the files. */
@@ -179,7 +179,7 @@ export const RolloutSettings = z.strictObject({
   token: Secret.nullable().default(null),
   /** The agent: `./agent.ts#name` or `./agent.yaml`. */
   agent: z.string().min(1),
-  /** Scores episodes: `./reward.ts#name`; `null` leaves that to who asked for them, a driving trainer included. */
+  /** Scores episodes: `./reward.ts#name`; `null` leaves that to who asked for them, a driver included. */
   reward: z.string().min(1).nullable().default(null),
   /** What a positional reward gets as `solutionStr`, how long one call may take, and the memory of its process. */
   rewardSettings: z

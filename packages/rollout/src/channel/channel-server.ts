@@ -148,7 +148,7 @@ export function createChannelServer(options: ChannelServerOptions): ChannelServe
     } else connection.unreadable(`A trainer says ${greeting.phase} first, not ${message.type}.`)
   }
 
-  /** Gives a trainer that is silent at the start up. */
+  /** Rejects a driver that is silent at the start. */
   function expect(greeting: Greeting, connection: ChannelConnection, ms: number, what: string): void {
     clearTimeout(greeting.timer)
     greeting.timer = setTimeout(() => {

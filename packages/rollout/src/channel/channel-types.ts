@@ -141,7 +141,7 @@ export interface ChannelServerOptions {
   readonly rows?: RowSelection | undefined
   /** `native`: the trainer scores; the runner of `service` has no reward. Default `service`. */
   readonly reward?: 'service' | 'native' | undefined
-  /** An episode that ended at a limit is trained with its reward (default), or fails, so that the trainer replaces its group. */
+  /** An episode that ended at a limit is trained with its reward (default), or fails, so that the driver replaces its group. */
   readonly incompleteEpisodes?: RowOptions['incompleteEpisodes']
   /** Longest attempt of a rollout; that of the runner of `service`, for messages. */
   readonly rolloutTimeoutMs?: number | null | undefined
@@ -167,7 +167,7 @@ export interface ChannelTotals {
   readonly rows: number
   readonly rowTokens: number
   readonly outcomes: Readonly<Record<ChannelOutcome['outcome'], number>>
-  /** Model calls that the service aborted, or that the engine of a trainer gave up. */
+  /** Model calls that the service aborted, or that the engine of a driver gave up. */
   readonly aborted: Readonly<Record<'service' | 'trainer', number>>
 }
 
