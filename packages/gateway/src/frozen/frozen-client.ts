@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createWaitingLine } from '@aworld-train/core'
+import { createWaitingLine, orAborted } from '@aworld-train/core'
 import { type Cassette, createRedact, openCassette, type Redact } from '@aworld-train/http'
 import { TrainError } from '@aworld-train/protocol'
 import { Pool } from 'undici'
@@ -64,6 +64,18 @@ function secretsOf(headers: Readonly<Record<string, string>>): string[] {
   return named.flatMap(([, value]) => [value, value.slice(value.indexOf(' ') + 1)]).filter(({ length }) => length >= 8)
 }
 
+/** The text of an error, of a long one what it begins with. */
+async function beginningOf(body: AsyncIterable<Buffer>): Promise<string> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of body) {
+    chunks.push(chunk)
+    bytes += chunk.length
+    if (bytes >= maxErrorBytes) break
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}
+
 /** The status that a client sees: its own mistakes and a refusal for load as they are, all else as a bad gateway. */
 const shownStatus = (status: number) => (status === 400 || status === 413 || status === 422 || status === 429 ? status : 502)
 
@@ -112,61 +124,32 @@ export async function openFrozenClient(
   const failed = (message: string, details?: Record<string, unknown>, cause?: unknown) =>
     new TrainError('FROZEN_MODEL_FAILED', redact(`Model "${name}" ${message}`), { cause, ...(details && { details }) })
 
-  function attempt(body: Buffer, handler: FrozenHandler, signal: AbortSignal): Promise<Refusal | null> {
-    return new Promise((resolve, reject) => {
-      let refusal: { status: number; retryAfter: string | undefined; chunks: Buffer[]; bytes: number } | null = null
-      let answered = false
-      let abort = () => {}
-      const onAbort = () => abort()
-      const settle = (end: () => void) => {
-        signal.removeEventListener('abort', onAbort)
-        end()
+  /** Sends once. Rejects with the signal's reason, with Unreachable where nothing was sent, and with FROZEN_MODEL_FAILED. */
+  async function attempt(body: Buffer, handler: FrozenHandler, signal: AbortSignal): Promise<Refusal | null> {
+    let answered = false
+    try {
+      const answer = await pool.request({ method: 'POST', path: target, headers: allHeaders, body, signal })
+      answered = true
+      const { statusCode: status, headers: answerHeaders } = answer
+      const header = (field: string) => [answerHeaders[field]].flat()[0]
+      if (status >= 300) {
+        const seconds = Number(header('retry-after') ?? Number.NaN)
+        const text = redact(await beginningOf(answer.body))
+        return { status, text, retryAfterMs: Number.isFinite(seconds) ? seconds * 1000 : null }
       }
-      signal.addEventListener('abort', onAbort, { once: true })
-      pool.dispatch(
-        { method: 'POST', path: target, headers: allHeaders, body },
-        {
-          onRequestStart(controller) {
-            abort = () => controller.abort(new Error('The call was given up.'))
-            if (signal.aborted) abort()
-          },
-          onResponseStart(_controller, status, answerHeaders) {
-            if (status < 200) return
-            answered = true
-            const header = (field: string) => {
-              const value = answerHeaders[field]
-              return Array.isArray(value) ? value[0] : value
-            }
-            if (status >= 300) refusal = { status, retryAfter: header('retry-after'), chunks: [], bytes: 0 }
-            else handler.onHead(header('content-type') ?? '')
-          },
-          onResponseData(controller, chunk) {
-            if (!refusal) {
-              if (!handler.onData(chunk, () => controller.resume())) controller.pause()
-            } else if (refusal.bytes < maxErrorBytes) {
-              refusal.chunks.push(chunk)
-              refusal.bytes += chunk.length
-            }
-          },
-          onResponseEnd() {
-            if (!refusal) return settle(() => resolve(null))
-            const { status, retryAfter, chunks } = refusal
-            const seconds = Number(retryAfter ?? Number.NaN)
-            const text = redact(Buffer.concat(chunks).toString('utf8'))
-            settle(() => resolve({ status, text, retryAfterMs: Number.isFinite(seconds) ? seconds * 1000 : null }))
-          },
-          onResponseError(_controller, cause) {
-            settle(() => {
-              if (signal.aborted) return reject(signal.reason)
-              const code = (cause as NodeJS.ErrnoException).code ?? ''
-              if (!answered && unsent.has(code)) return reject(new Unreachable(cause.message, { cause }))
-              const when = answered ? 'broke off its answer' : 'did not answer'
-              reject(failed(`${when}: ${cause.message || code}. Check its base URL, or raise timeoutMs.`, undefined, cause))
-            })
-          },
-        },
-      )
-    })
+      handler.onHead(header('content-type') ?? '')
+      for await (const chunk of answer.body) {
+        const { promise, resolve } = Promise.withResolvers<void>()
+        if (!handler.onData(chunk as Buffer, resolve)) await orAborted(promise, signal)
+      }
+      return null
+    } catch (cause) {
+      if (signal.aborted) throw signal.reason
+      const { code = '', message } = cause as NodeJS.ErrnoException
+      if (!answered && unsent.has(code)) throw new Unreachable(message, { cause })
+      const when = answered ? 'broke off its answer' : 'did not answer'
+      throw failed(`${when}: ${message || code}. Check its base URL, or raise timeoutMs.`, undefined, cause)
+    }
   }
 
   async function sendWithRetries(body: Buffer, handler: FrozenHandler, signal: AbortSignal): Promise<void> {
