@@ -1,18 +1,10 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import {
-  aggregateLoss,
-  k3Divergence,
-  type Learner,
-  type LossDefinition,
-  type OptimizerSettings,
-  ppoClipLoss,
-  type TokenEngine,
-  type UpdateRequest,
-} from '@aworld-train/core'
+import type { Learner, LossDefinition, OptimizerSettings, TokenEngine, UpdateRequest } from '@aworld-train/core'
 import type { TrainingSample } from '@aworld-train/protocol'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { aggregateLoss, k3Divergence, ppoClipLoss } from './policy-loss.ts'
 
 /** A learner with fresh weights of its own, and the engine that samples what it publishes. */
 export interface LearnerUnderTest {

@@ -1,9 +1,8 @@
-import type { Learner, UpdateMetrics, UpdateRequest } from '@aworld-train/core'
+import { checkRows, checkUpdate, type Learner, type UpdateMetrics, type UpdateRequest } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { shardResultDoubles } from '../layout.ts'
 import type { Pool } from '../pool/pool.ts'
 import { batchRanges, lossWeights, trainedLength, writeRows, writeSamples } from './batch-writer.ts'
-import { checkRows, checkUpdate } from './check-update.ts'
 import { setting, shardResult } from './settings.ts'
 
 /** Views into the arena: what a checkpoint holds. Offsets are those of the parameter table. */

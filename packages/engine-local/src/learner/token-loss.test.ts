@@ -1,11 +1,11 @@
-import { isClipped, k3Divergence, ppoClipGradient, ppoClipLoss } from '@aworld-train/core'
+import { isClipped, k3Divergence, ppoClipGradient, ppoClipLoss } from '@aworld-train/testing'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { likelihoodLoss, policyLoss } from './token-loss.ts'
 
 const logprob = fc.double({ min: -12, max: 0, noNaN: true })
 
-it('the policy loss is that of core, with the KL term added', () => {
+it('the policy loss is that of the exam, with the KL term added', () => {
   fc.assert(
     fc.property(
       fc.record({

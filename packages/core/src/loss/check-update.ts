@@ -1,9 +1,12 @@
-import { checkLoss, type UpdateRequest } from '@aworld-train/core'
 import { TrainError, type TrainingSample } from '@aworld-train/protocol'
-import type { ModelConfig } from '../model-config.ts'
+import type { UpdateRequest } from '../contracts/learner.ts'
+import type { ModelDescription } from '../contracts/token-engine.ts'
+import { checkLoss } from './check-loss.ts'
+
+type Model = Pick<ModelDescription, 'contextLength' | 'vocabularySize'>
 
 /** Throws for a request that cannot be trained on: TRAINER_EMPTY_BATCH, TRAINER_SAMPLE_INVALID, POLICY_CONTEXT_OVERFLOW, CONFIG_INVALID. */
-export function checkUpdate(request: UpdateRequest, model: ModelConfig): void {
+export function checkUpdate(request: UpdateRequest, model: Model): void {
   const { samples, loss, optimizer, referenceLogprobs, temperature = 1 } = request
   checkLoss(loss)
   checkOptimizer(optimizer)
@@ -27,13 +30,13 @@ export function checkUpdate(request: UpdateRequest, model: ModelConfig): void {
 }
 
 /** Throws for rows that the model cannot score. */
-export function checkRows(rows: readonly Int32Array[], model: ModelConfig): void {
+export function checkRows(rows: readonly Int32Array[], model: Model): void {
   rows.forEach((tokenIds, index) => {
     checkTokens(tokenIds, `Row ${index}`, model)
   })
 }
 
-function checkTokens(tokenIds: Int32Array, name: string, model: ModelConfig): void {
+function checkTokens(tokenIds: Int32Array, name: string, model: Model): void {
   if (tokenIds.length > model.contextLength) {
     throw new TrainError(
       'POLICY_CONTEXT_OVERFLOW',
@@ -48,7 +51,7 @@ function checkTokens(tokenIds: Int32Array, name: string, model: ModelConfig): vo
   }
 }
 
-function checkSample(sample: TrainingSample, index: number, kind: 'sft' | 'ppo-clip', model: ModelConfig): void {
+function checkSample(sample: TrainingSample, index: number, kind: 'sft' | 'ppo-clip', model: Model): void {
   const name = `Sample ${index} (task "${sample.provenance.taskId}")`
   const { tokenIds, lossMask, rolloutLogprobs, advantage } = sample
   checkTokens(tokenIds, name, model)

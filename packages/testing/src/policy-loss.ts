@@ -1,4 +1,4 @@
-import type { LossAggregation } from '../contracts/learner.ts'
+import type { LossAggregation } from '@aworld-train/core'
 
 export interface ClipRange {
   readonly clipLow: number
