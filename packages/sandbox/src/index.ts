@@ -1,1 +1,2 @@
 export type { Sandbox } from '@aworld-train/core'
+export { openSimulatedSandbox } from './simulated/simulated-sandbox.ts'

@@ -1,4 +1,5 @@
 export { type DescribeLearnerOptions, describeLearner, type LearnerUnderTest } from './describe-learner.ts'
+export { type DescribeSandboxOptions, describeSandbox } from './describe-sandbox.ts'
 export { type DescribeTokenEngineOptions, describeTokenEngine } from './describe-token-engine.ts'
 export { type ScriptedCompletion, type ScriptedEngine, type ScriptedEngineOptions, scriptedEngine } from './fake-engine.ts'
 export { aggregateLoss, type ClipRange, isClipped, k3Divergence, ppoClipGradient, ppoClipLoss } from './policy-loss.ts'

@@ -1,0 +1,28 @@
+/** What the thread of a workspace is asked for. `stop` holds 0, and 1 once the command is to end. */
+export type WorkspaceRequest =
+  | { readonly kind: 'run'; readonly command: readonly [string, ...string[]]; readonly stdin: string; readonly stop: Int32Array }
+  | { readonly kind: 'execute'; readonly shell: number; readonly command: string; readonly stop: Int32Array }
+  | { readonly kind: 'close-shell'; readonly shell: number }
+  | { readonly kind: 'put'; readonly path: string; readonly bytes: Uint8Array }
+  | { readonly kind: 'get'; readonly path: string; readonly maxBytes: number }
+
+export type WorkspaceMessage =
+  | { readonly id: number; readonly request: WorkspaceRequest }
+  /** Wakes a command that waits, after `stop` was set. */
+  | { readonly id: number; readonly stopped: true }
+
+export type WorkspaceReply =
+  | { readonly id: number; readonly value: unknown }
+  | { readonly id: number; readonly error: { readonly isToolError: boolean; readonly message: string } }
+
+export interface WorkspaceThreadData {
+  readonly diskBytes: number
+  readonly outputBytes: number
+}
+
+/** How a command ended. */
+export interface CommandOutcome {
+  readonly exitCode: number
+  readonly output: string
+  readonly omittedBytes: number
+}

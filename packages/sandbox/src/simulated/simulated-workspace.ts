@@ -1,0 +1,152 @@
+import { Worker } from 'node:worker_threads'
+import { type CommandResult, type Program, type Shell, ToolError, type Workspace, type WorkspaceLimits } from '@aworld-train/core'
+import { TrainError } from '@aworld-train/protocol'
+import type { CommandOutcome, WorkspaceMessage, WorkspaceReply, WorkspaceRequest, WorkspaceThreadData } from './messages.ts'
+
+/** How long a command may take to end after it was told to; its workspace dies with one that takes longer. */
+const stopMs = 5_000
+
+interface Pending {
+  readonly resolve: (value: unknown) => void
+  readonly reject: (error: unknown) => void
+}
+
+/** The workspace of a rollout, in a thread of its own. */
+export class SimulatedWorkspace implements Workspace {
+  readonly #thread: Worker
+  readonly #onClose: () => void
+  readonly #pending = new Map<number, Pending>()
+  #nextId = 0
+  #nextShell = 0
+  /** Why nothing can be asked of it any more. */
+  #ended: Error | null = null
+
+  constructor({ memoryBytes, diskBytes, outputBytes }: WorkspaceLimits, onClose: () => void) {
+    this.#onClose = onClose
+    const file = import.meta.url.endsWith('.ts') ? './workspace-thread.ts' : './workspace-thread.js'
+    this.#thread = new Worker(new URL(file, import.meta.url), {
+      name: 'aworld-train-workspace',
+      env: {},
+      execArgv: [...process.execArgv, '--disable-warning=ExperimentalWarning'],
+      workerData: { diskBytes, outputBytes } satisfies WorkspaceThreadData,
+      resourceLimits: { maxOldGenerationSizeMb: Math.ceil(memoryBytes / 2 ** 20) },
+    })
+    this.#thread.on('message', (reply: WorkspaceReply) => this.#settle(reply))
+    this.#thread.on('error', (error) => this.#end(died(error.message, error)))
+    this.#thread.on('exit', (code) => this.#end(died(`its thread ended with code ${code}`)))
+  }
+
+  async run({ command, stdin = '', timeoutMs }: Program, signal: AbortSignal): Promise<CommandResult> {
+    signal.throwIfAborted()
+    return untilAborted(
+      this.#command((stop) => ({ kind: 'run', command, stdin, stop }), timeoutMs, signal),
+      signal,
+    )
+  }
+
+  async shell(signal: AbortSignal): Promise<Shell> {
+    signal.throwIfAborted()
+    this.#check()
+    const shell = this.#nextShell++
+    let last: Promise<unknown> = Promise.resolve()
+    return {
+      execute: async (command, timeoutMs, commandSignal) => {
+        commandSignal.throwIfAborted()
+        const result = last.then(() => this.#command((stop) => ({ kind: 'execute', shell, command, stop }), timeoutMs, commandSignal))
+        last = result.catch(() => {})
+        return untilAborted(result, commandSignal)
+      },
+      close: async () => {
+        if (!this.#ended) await this.#request({ kind: 'close-shell', shell })
+      },
+    }
+  }
+
+  async put(path: string, bytes: Uint8Array, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted()
+    await this.#request({ kind: 'put', path, bytes })
+  }
+
+  async get(path: string, maxBytes: number, signal: AbortSignal): Promise<Buffer> {
+    signal.throwIfAborted()
+    return Buffer.from((await this.#request({ kind: 'get', path, maxBytes })) as Uint8Array)
+  }
+
+  async close(): Promise<void> {
+    this.#end(new TrainError('TOOL_SERVER_DIED', 'The workspace is closed; ask for another.'))
+    await this.#thread.terminate()
+  }
+
+  /** Settles when the command has ended, also where it is aborted. */
+  async #command(toRequest: (stop: Int32Array) => WorkspaceRequest, timeoutMs: number, signal: AbortSignal): Promise<CommandResult> {
+    signal.throwIfAborted()
+    const stop = new Int32Array(new SharedArrayBuffer(4))
+    const id = this.#nextId
+    let timedOut = false
+    let death: NodeJS.Timeout | undefined
+    const end = () => {
+      Atomics.store(stop, 0, 1)
+      this.#thread.postMessage({ id, stopped: true } satisfies WorkspaceMessage)
+      death ??= setTimeout(() => {
+        this.#end(died('a command could not be ended'))
+        void this.#thread.terminate()
+      }, stopMs)
+    }
+    const timer = setTimeout(() => {
+      timedOut = true
+      end()
+    }, timeoutMs)
+    signal.addEventListener('abort', end, { once: true })
+    try {
+      const outcome = (await this.#request(toRequest(stop))) as CommandOutcome
+      return { ...outcome, exitCode: timedOut ? 124 : outcome.exitCode, timedOut }
+    } finally {
+      clearTimeout(timer)
+      clearTimeout(death)
+      signal.removeEventListener('abort', end)
+    }
+  }
+
+  async #request(request: WorkspaceRequest): Promise<unknown> {
+    this.#check()
+    const id = this.#nextId++
+    return new Promise((resolve, reject) => {
+      this.#pending.set(id, { resolve, reject })
+      this.#thread.postMessage({ id, request } satisfies WorkspaceMessage)
+    })
+  }
+
+  #settle(reply: WorkspaceReply): void {
+    const pending = this.#pending.get(reply.id)
+    this.#pending.delete(reply.id)
+    if ('value' in reply) pending?.resolve(reply.value)
+    else if (reply.error.isToolError) pending?.reject(new ToolError(reply.error.message))
+    else pending?.reject(died(reply.error.message))
+  }
+
+  #check(): void {
+    if (this.#ended) throw this.#ended
+  }
+
+  #end(error: Error): void {
+    if (this.#ended) return
+    this.#ended = error
+    for (const { reject } of this.#pending.values()) reject(error)
+    this.#pending.clear()
+    this.#onClose()
+  }
+}
+
+const died = (why: string, cause?: unknown) =>
+  new TrainError('TOOL_SERVER_DIED', `The workspace of the rollout died: ${why}. Its files are lost.`, { cause })
+
+async function untilAborted<T>(result: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = Promise.withResolvers<never>()
+  const onAbort = () => aborted.reject(signal.reason)
+  signal.addEventListener('abort', onAbort, { once: true })
+  try {
+    return await Promise.race([result, aborted.promise])
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+  }
+}
