@@ -2,6 +2,7 @@ export { type EnvironmentServer, type EnvironmentServerOptions, openEnvironmentS
 export { type SettingKey, settingKeys, settingsTemplate } from './settings/keys.ts'
 export { type ModelSettings, modelService, modelSettings, openToolModel } from './settings/models.ts'
 export { readSettings, type Settings, type SettingsSource } from './settings/read-settings.ts'
+export { outwardSettings, type ServiceKey, type ServiceSetting, serviceSettings } from './settings/services.ts'
 export { serverAliases, toolServers } from './table.ts'
 export {
   defineTool,

@@ -1,22 +1,34 @@
 import { absentServers } from './servers/absent.ts'
 import { csvServer } from './servers/csv/server.ts'
 import { docxServer } from './servers/docx/server.ts'
+import { downloadServer } from './servers/download/server.ts'
+import { googlesearchServer } from './servers/googlesearch/server.ts'
 import { guardServer } from './servers/guard/server.ts'
+import { parxivServer } from './servers/parxiv/server.ts'
 import { pdfServer } from './servers/pdf/server.ts'
 import { pptxServer } from './servers/pptx/server.ts'
+import { readwebServer } from './servers/readweb/server.ts'
 import { thinkServer } from './servers/think/server.ts'
 import { txtServer } from './servers/txt/server.ts'
+import { waybackServer } from './servers/wayback/server.ts'
+import { wikiServer } from './servers/wiki/server.ts'
 import type { ToolServer } from './tool-server.ts'
 
 /** Every server of the environment, in the order in which their tools are listed. */
 export const toolServers: readonly ToolServer[] = [
+  readwebServer,
   csvServer,
   docxServer,
   pptxServer,
   pdfServer,
   txtServer,
+  downloadServer,
   thinkServer,
   guardServer,
+  parxivServer,
+  waybackServer,
+  wikiServer,
+  googlesearchServer,
   ...absentServers,
 ]
 

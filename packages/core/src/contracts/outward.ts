@@ -26,7 +26,7 @@ export interface OutwardResponse {
 export interface Outward {
   /** A page of the public web. */
   fetch(url: string, request: OutwardRequest, signal: AbortSignal): Promise<OutwardResponse>
-  /** A configured service, which may be on loopback; its key is added here and stays here. `path` goes behind its base URL, query included. */
+  /** A configured service, which may be on loopback; its key is added here and stays here. `path` goes behind its base URL, query included; a name may carry a part, as `wikipedia:de`. */
   service(name: string, path: string, request: OutwardRequest, signal: AbortSignal): Promise<OutwardResponse>
   /** Whether a service is configured. */
   hasService(name: string): boolean

@@ -115,6 +115,15 @@ it('takes no path that leads out of its service', async () => {
   expect(requests).toEqual([])
 })
 
+it('asks the part of a service that its name carries, and the mirror of an origin, wherever a path seems to lead', async () => {
+  const { requests, url } = await serve(({ url: path }, response) => response.end(path))
+  const outward = await open({ services: [{ name: 'wiki', baseUrl: `${url}/*` }], web: { mirrors: { 'https://pages.test': url } } })
+  expect((await outward.service('wiki:de', '/w?a=1', {}, signal)).bytes.toString()).toBe('/de/w?a=1')
+  expect((await failure(outward.service('wiki:../x', '/w', {}, signal))).message).toContain('is no part of the service')
+  expect((await outward.fetch('https://pages.test//127.0.0.1:1/x?y', {}, signal)).bytes.toString()).toBe('//127.0.0.1:1/x?y')
+  expect(requests).toHaveLength(2)
+})
+
 it('counts an answer as it is unpacked', async () => {
   const bomb = gzipSync(Buffer.alloc(20_000_000))
   const { url } = await serve(({ url }, response) => {

@@ -34,8 +34,9 @@ const publicHeaders: ReadonlySet<string> = new Set(['accept', 'accept-language',
 
 interface Ask extends RequestWords {
   readonly url: URL
-  /** The service asked; null for the public web. */
+  /** The service asked, and where it is; null for the public web. */
   readonly service: OutwardService | null
+  readonly base: URL | null
   readonly request: OutwardRequest
   readonly method: 'GET' | 'HEAD' | 'POST'
 }
@@ -59,6 +60,13 @@ function fromRecord({ status, url = '', contentType, text, encoding }: RecordedR
   return { status, url, contentType, bytes: Buffer.from(text, encoding ?? 'utf8') }
 }
 
+/** `wikipedia:de` is the part `de` of the service `wikipedia`: a name of a host, which fills the star in its base URL. */
+function splitName(name: string): [service: string, part: string] {
+  const [service = '', part = ''] = name.split(/:(.*)/s)
+  if (!/^[a-z0-9-]*$/i.test(part)) throw new OutwardError(`"${part}" is no part of the service "${service}".`, true)
+  return [service, part]
+}
+
 /** Opens the way to the outside. Rejects as `openCassette` does. */
 export async function openOutward({ services, web = {}, cassette: recording }: OutwardOptions): Promise<OpenOutward> {
   const { ports = [80, 443], mirrors = {}, userAgent = 'aworld-train', rate: webRate = hostRate } = web
@@ -66,7 +74,7 @@ export async function openOutward({ services, web = {}, cassette: recording }: O
   const redact = createRedact(services.flatMap(({ secrets = [] }) => secrets))
   const cassette = recording ? await openCassette({ path: recording.path, mode: recording.mode, repeats: 'first' }) : null
   const replaysOnly = recording?.mode === 'replay' && recording.miss !== 'live'
-  const recordedServices = new Set(replaysOnly ? Array.from(cassette!.keys(), serviceOfKey) : [])
+  const recordedServices = new Set(replaysOnly ? Array.from(cassette!.keys(), (key) => splitName(serviceOfKey(key))[0]) : [])
   const guarded = new Agent({ connect: guardedConnector(), allowH2: false })
   /** For services and mirrors, which the operator names. */
   const trusted = new Agent({ allowH2: false })
@@ -103,9 +111,9 @@ export async function openOutward({ services, web = {}, cassette: recording }: O
   }
 
   /** By which connections, at which address and with which headers `url` is asked. */
-  function route(url: URL, { service, request }: Ask): { dispatcher: Dispatcher; url: URL; headers: Record<string, string> } {
+  function route(url: URL, { service, base, request }: Ask): { dispatcher: Dispatcher; url: URL; headers: Record<string, string> } {
     const headers = Object.fromEntries(Object.entries(request.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value]))
-    if (service && url.origin === new URL(service.baseUrl).origin) {
+    if (service && url.origin === base?.origin) {
       const target = new URL(url)
       for (const [name, value] of Object.entries(service.query ?? {})) target.searchParams.set(name, value)
       return { dispatcher: trusted, url: target, headers: { 'user-agent': userAgent, ...headers, ...service.headers } }
@@ -115,7 +123,7 @@ export async function openOutward({ services, web = {}, cassette: recording }: O
     const mirror = mirrors[url.origin]
     return {
       dispatcher: mirror ? trusted : guarded,
-      url: mirror ? new URL(`${url.pathname}${url.search}`, mirror) : url,
+      url: mirror ? Object.assign(new URL(mirror), { pathname: url.pathname, search: url.search }) : url,
       headers: { 'user-agent': userAgent, ...shown },
     }
   }
@@ -192,12 +200,15 @@ export async function openOutward({ services, web = {}, cassette: recording }: O
     return answer
   }
 
-  /** `target` is the address, or behind a service's base URL the path. */
-  async function send(name: string, target: string, toUrl: () => URL, request: OutwardRequest, caller: AbortSignal) {
+  /** Asks for `url` by the name that the recorded world has for it: an address of the web, or a service's path. */
+  async function send(
+    subject: Pick<Ask, 'label' | 'request'> & { readonly name: string; readonly target: string },
+    to: () => Pick<Ask, 'url' | 'service' | 'base'>,
+    caller: AbortSignal,
+  ) {
+    const { name, target, label, request } = subject
     const { method = 'GET', maxBytes = defaultMaxBytes, timeoutMs = defaultTimeoutMs } = request
-    const service = named.get(name) ?? null
-    const label = name === 'web' ? target.split(/[?#]/, 1)[0]! : `the service "${name}"`
-    const toAsk = (): Ask => ({ url: toUrl(), service, request, method, label, maxBytes, timeoutMs })
+    const toAsk = (): Ask => ({ ...to(), request, method, label, maxBytes, timeoutMs })
     const key = outwardKey(name, method, target, request.body)
     const signal = AbortSignal.any([caller, closing.signal])
     const response = await (cassette ? share(key, (shared) => answerOf(key, toAsk, shared), signal) : answerOf(key, toAsk, signal))
@@ -206,15 +217,16 @@ export async function openOutward({ services, web = {}, cassette: recording }: O
     return response
   }
 
-  function serviceUrl(name: string, path: string): URL {
-    const service = named.get(name)
-    if (!service) throw new OutwardError(`The service "${name}" is not configured here; its operator has to set it up.`, true)
-    const base = new URL(service.baseUrl)
+  function toService(name: string, path: string) {
+    const [first, part] = splitName(name)
+    const service = named.get(first)
+    if (!service) throw new OutwardError(`The service "${first}" is not configured here; its operator has to set it up.`, true)
+    const base = new URL(service.baseUrl.replace('*', part))
     const folder = base.pathname.replace(/\/$/, '')
     const url = new URL(`${base.origin}${folder}${path}`)
     if (url.origin !== base.origin || !`${url.pathname}/`.startsWith(`${folder}/`))
       throw new OutwardError(`"${path}" leads out of the service "${name}".`, true)
-    return url
+    return { url, service, base }
   }
 
   return {
@@ -222,10 +234,11 @@ export async function openOutward({ services, web = {}, cassette: recording }: O
       if (!URL.canParse(address)) throw new OutwardError(`"${address}" is no address; give one that begins with https://.`, true)
       const url = new URL(address)
       checkWebAddress(url)
-      return send('web', url.href, () => url, request, signal)
+      const label = `${url.origin}${url.pathname}`
+      return send({ name: 'web', target: url.href, label, request }, () => ({ url, service: null, base: null }), signal)
     },
     async service(name, path, request, signal) {
-      return send(name, path, () => serviceUrl(name, path), request, signal)
+      return send({ name, target: path, label: `the service "${name}"`, request }, () => toService(name, path), signal)
     },
     hasService: (name) => (replaysOnly ? recordedServices.has(name) : named.has(name)),
     async close() {

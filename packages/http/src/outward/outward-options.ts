@@ -3,7 +3,7 @@ import type { RateLimits } from './rate.ts'
 /** A server of somebody's that the operator trusts by name: a search engine, an archive, a model. It may be on loopback. */
 export interface OutwardService {
   readonly name: string
-  /** Paths go behind it. */
+  /** Paths go behind it. A star in it stands for the part that a tool names: `https://*.wikipedia.org`, asked as `wikipedia:de`. */
   readonly baseUrl: string
   /** Added to each request to it. */
   readonly headers?: Readonly<Record<string, string>> | undefined

@@ -41,6 +41,11 @@ export const settingKeys: readonly SettingKey[] = [
   key('DATALAB_API_KEY', "Datalab's conversion of PDF", 'PDF is read by documents-pdf-server itself'),
   key('E2B_API_KEY', 'code in the cloud', 'code runs in the workspace of its rollout'),
   { name: 'CONTACT', purpose: 'your address or page, which Wikimedia asks for: without it 10 requests a minute', template: '' },
+  ...['GOOGLE', 'TAVILY', 'WIKIPEDIA', 'ARXIV', 'WAYBACK'].map((service) => ({
+    name: `${service}_BASE_URL`,
+    purpose: 'a mirror or a stand-in of that service, in place of its own address',
+    template: '',
+  })),
   ...modelParts.map((part) => key(`MCP_LLM_${part}`, 'the model that the roles below use')),
   ...modelRoles.flatMap((role) =>
     modelParts.map((part) => ({

@@ -1,0 +1,63 @@
+import { Readability } from '@mozilla/readability'
+import { parseHTML } from 'linkedom'
+import { decodeText } from '../documents/decode-text.ts'
+import { type Page, pageOfText } from '../documents/page.ts'
+import { toMarkdown } from './to-markdown.ts'
+
+export interface PageOptions {
+  /** The page as messages name it. */
+  readonly name: string
+  readonly url: string
+  readonly contentType: string
+  /** Its main text, or all of its body. */
+  readonly select: 'article' | 'body'
+  /** Selectors of parts that are left out. */
+  readonly drop?: readonly string[] | undefined
+  readonly links: boolean
+  readonly images: boolean
+  readonly offset: number
+  readonly limit: number
+}
+
+export interface ParsedPage extends Page {
+  readonly title: string
+}
+
+/** An article shorter than this is more likely a banner that was taken for one. */
+const minArticleCharacters = 200
+
+/** The encoding that a page names of itself, in its header or its first kilobyte. */
+function encodingOf(bytes: Buffer, contentType: string): string | null {
+  const name = /charset\s*=\s*["']?([\w-]+)/i
+  const label = name.exec(contentType)?.[1] ?? name.exec(bytes.toString('latin1', 0, 1024))?.[1]
+  try {
+    return label === undefined ? null : new TextDecoder(label).encoding
+  } catch {
+    return null
+  }
+}
+
+/** Text of a page, a piece at a time. HTML becomes Markdown; other text stays as it is. */
+export default function parse(input: Uint8Array, options: PageOptions): ParsedPage {
+  const { name, url, contentType, select, drop = [], links, images, ...place } = options
+  const bytes = Buffer.from(input.buffer, input.byteOffset, input.byteLength)
+  const { text } = decodeText(name, bytes, encodingOf(bytes, contentType))
+  const isHtml = /html/i.test(contentType) || (contentType === '' && /^\s*</.test(text))
+  if (!isHtml) return { title: '', ...pageOfText(name, text, place) }
+
+  // A fragment without a document element would leave the document empty.
+  const { document } = parseHTML(/<html[\s>]/i.test(text) ? text : `<html><body>${text}</body></html>`)
+  for (const node of drop.length > 0 ? document.querySelectorAll(drop.join(',')) : []) node.remove()
+  const title = (document.querySelector('title')?.textContent ?? '').replace(/\s+/g, ' ').trim()
+  const baseUrl = new URL(document.querySelector('base')?.getAttribute('href') ?? '', url).href
+  const toText = (node: unknown) => toMarkdown(node, { baseUrl, links, images })
+  const whole = () => toText(document.body ?? document.documentElement)
+  if (select === 'body') return { title, ...pageOfText(name, whole(), place) }
+
+  // Readability takes the document apart, so the whole page is written down before.
+  const body = whole()
+  const article = new Readability<unknown>(document, { serializer: (node) => node }).parse()
+  const content = article?.content ? toText(article.content) : ''
+  const chosen = content.length < Math.min(minArticleCharacters, body.length) ? body : content
+  return { title: title || (article?.title ?? ''), ...pageOfText(name, chosen, place) }
+}

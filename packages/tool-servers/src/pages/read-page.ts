@@ -1,0 +1,35 @@
+import type { OutwardResponse } from '@aworld-train/core'
+import { z } from 'zod'
+import { toAnswer } from '../documents/document-tool.ts'
+import type { ServerToolContext } from '../tool-server.ts'
+import type { PageOptions, ParsedPage } from './parse-page.ts'
+
+export const pageOffset = z
+  .int()
+  .min(0)
+  .default(0)
+  .describe('How many characters to skip. An answer that is not the end says with which offset to continue.')
+
+export const pageLimit = z.int().min(200).max(50_000).default(10_000).describe('At most this many characters.')
+
+/** What every answer about a page says of its place in the whole. */
+export const pageFields = { content: z.string(), offset: z.int(), total: z.int(), nextOffset: z.int().nullable() }
+
+/** Reads what was fetched, in the parser jail. */
+export async function readPage(
+  response: OutwardResponse,
+  options: Omit<PageOptions, 'contentType'>,
+  context: ServerToolContext,
+): Promise<ParsedPage> {
+  const module = new URL(import.meta.url.endsWith('.ts') ? './parse-page.ts' : './parse-page.js', import.meta.url)
+  const page = await context.parsers.parse(module, response.bytes, { ...options, contentType: response.contentType }, context.signal)
+  return page as ParsedPage
+}
+
+/** A page as the model reads it: its heading, its text, and how to go on. */
+export function pageText(
+  heading: string,
+  page: { readonly content: string; readonly offset: number; readonly total: number; readonly nextOffset: number | null },
+): string {
+  return toAnswer({ ...page, format: 'markdown', notices: [] }, 'Characters', `${heading}\n\n${page.content}`.trim())
+}

@@ -1,0 +1,34 @@
+import { randomBytes } from 'node:crypto'
+import { afterAll, describe, expect, it } from 'vitest'
+import { openStandIn } from '../../testing/stand-in.ts'
+import { openWebBench } from '../../testing/web-bench.ts'
+import { downloadServer } from './server.ts'
+
+const bytes = randomBytes(5_000)
+const site = await openStandIn(({ url }) =>
+  url.pathname === '/data.bin' ? { headers: { 'content-type': 'application/zip' }, body: bytes } : { status: 404, body: 'gone' },
+)
+const bench = await openWebBench(downloadServer, { web: { mirrors: { 'https://files.test': site.url } } })
+afterAll(async () => {
+  await bench.close()
+  await site.close()
+})
+const save = (input: object = {}) =>
+  bench.call('download_file', { url: 'https://files.test/data.bin', output_file_path: 'data.bin', ...input })
+
+describe('download-server', () => {
+  it('saves a file in the workspace, byte for byte, and replaces none unasked', async () => {
+    expect(await save()).toBe('Saved 5000 bytes of application/zip as data.bin.')
+    expect(await bench.context.workspace.get('data.bin', 10_000, bench.context.signal)).toEqual(bytes)
+    expect(await save()).toBe('error: "data.bin" is there already; choose another path, or set overwrite.')
+    expect(await save({ overwrite: true })).toContain('Saved 5000 bytes')
+  })
+
+  it('saves nothing of an answer that is no file, of a private address, and outside of the workspace', async () => {
+    expect(await save({ url: 'https://files.test/gone', output_file_path: 'gone' })).toContain(
+      'error: The download was answered with status 404',
+    )
+    expect(await save({ url: 'http://127.0.0.1/', output_file_path: 'private' })).toContain('error: 127.0.0.1 is not on the public web')
+    expect(await save({ output_file_path: '../../etc/passwd' })).toContain('error: ')
+  })
+})

@@ -1,0 +1,74 @@
+import { type OutwardResponse, ToolError } from '@aworld-train/core'
+import { z } from 'zod'
+import { jsonAnswer } from '../../pages/json-answer.ts'
+import { pageFields, pageLimit, pageOffset, pageText, readPage } from '../../pages/read-page.ts'
+import { defineTool, type ServerToolContext, type ToolServer } from '../../tool-server.ts'
+
+const extracted = z.object({ results: z.array(z.object({ raw_content: z.string().nullish() })) })
+
+/** The page as Tavily reads it, with what its scripts show; null where it could not. */
+async function extract(url: string, images: boolean, { outward, signal }: ServerToolContext): Promise<OutwardResponse | null> {
+  const body = JSON.stringify({ urls: [url], include_images: images, extract_depth: 'basic', format: 'markdown' })
+  const headers = { 'content-type': 'application/json' }
+  const answer = await outward.service('tavily', '/extract', { method: 'POST', headers, body, timeoutMs: 60_000 }, signal)
+  const text = jsonAnswer('Tavily', answer, extracted).results[0]?.raw_content
+  return text ? { status: 200, url, contentType: 'text/markdown; charset=utf-8', bytes: Buffer.from(text) } : null
+}
+
+/** Kinds of files that other tools read, by their first bytes. */
+const files: readonly (readonly [start: string, kind: string])[] = [
+  ['%PDF', 'a PDF file'],
+  ['PK\x03\x04', 'an archive or an Office file'],
+  ['\x89PNG', 'an image'],
+  ['\xff\xd8\xff', 'an image'],
+  ['GIF8', 'an image'],
+]
+
+function checkReadable({ status, bytes, contentType }: OutwardResponse): void {
+  if (status < 200 || status >= 300)
+    throw new ToolError(`The page was answered with status ${status}; check the address, or search for another page.`)
+  const start = bytes.toString('latin1', 0, 4)
+  const kind =
+    files.find(([first]) => start.startsWith(first))?.[1] ??
+    (/^(audio|video|image)\//.test(contentType) ? `of the type ${contentType}` : null)
+  if (kind !== null)
+    throw new ToolError(`This address is ${kind}, no page; save it with download_file and read it with a tool for such files.`)
+}
+
+const readUrl = defineTool({
+  name: 'read_url',
+  description: 'Reads a page of the web as Markdown: its title, its main text, its links and tables. Long pages come in pieces.',
+  input: z.object({
+    url: z.string().min(1).max(8_000).describe('Address of the page, http or https.'),
+    include_images: z.boolean().default(false).describe('Whether the addresses of images are in the text.'),
+    offset: pageOffset,
+    limit: pageLimit,
+  }),
+  output: z.object({ title: z.string(), url: z.string(), ...pageFields }),
+  async call({ url, include_images, offset, limit }, context) {
+    const byTavily = context.outward.hasService('tavily') ? await extract(url, include_images, context) : null
+    const answer =
+      byTavily ??
+      (await context.outward.fetch(url, { headers: { accept: 'text/html,application/xhtml+xml,text/*;q=0.9,*/*;q=0.5' } }, context.signal))
+    checkReadable(answer)
+    const options = { name: 'The page', url: answer.url, select: 'article', links: true, images: include_images, offset, limit } as const
+    const page = await readPage(answer, options, context)
+    return {
+      url: answer.url,
+      title: page.title,
+      content: page.content,
+      offset: page.offset,
+      total: page.total,
+      nextOffset: page.nextOffset,
+    }
+  },
+  toText: (page) => pageText(`${page.title && `# ${page.title}\n`}${page.url}`, page),
+})
+
+export const readwebServer: ToolServer = {
+  name: 'readweb-server',
+  scope: 'web',
+  description: 'Reads pages of the web as Markdown.',
+  needs: [],
+  tools: [readUrl],
+}

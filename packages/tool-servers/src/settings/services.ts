@@ -1,0 +1,87 @@
+import type { OutwardOptions, OutwardService, RateLimits } from '@aworld-train/http'
+
+/** Somebody whom tools ask, and the variables that say where and with which key. */
+export interface ServiceSetting {
+  readonly service: string
+  /** Where it is, when its variable says nothing else; absent where only the operator can know. */
+  readonly baseUrl?: string | undefined
+  readonly baseUrlVariable: string
+  readonly key?: ServiceKey | undefined
+  /** Parameters of every request, by the variables that hold them. Without them it is not configured. */
+  readonly query?: Readonly<Record<string, string>> | undefined
+  /** What its terms ask for at its own address. One that the operator names instead is asked as often as tools ask. */
+  rate?(values: ReadonlyMap<string, string>): RateLimits
+}
+
+/** A key that has to be set, and how it is sent. */
+export interface ServiceKey {
+  readonly variable: string
+  readonly send: { readonly header: string; readonly scheme: string } | { readonly parameter: string }
+}
+
+const minute = 60_000
+
+export const serviceSettings: readonly ServiceSetting[] = [
+  {
+    service: 'google',
+    baseUrl: 'https://www.googleapis.com/customsearch',
+    baseUrlVariable: 'GOOGLE_BASE_URL',
+    key: { variable: 'GOOGLE_API_KEY', send: { parameter: 'key' } },
+    query: { cx: 'GOOGLE_CSE_ID' },
+    rate: () => ({ concurrent: 8, span: { requests: 100, ms: minute } }),
+  },
+  {
+    service: 'tavily',
+    baseUrl: 'https://api.tavily.com',
+    baseUrlVariable: 'TAVILY_BASE_URL',
+    key: { variable: 'TAVILY_API_KEY', send: { header: 'authorization', scheme: 'Bearer' } },
+    rate: () => ({ concurrent: 8, span: { requests: 100, ms: minute } }),
+  },
+  { service: 'searxng', baseUrlVariable: 'SEARXNG_BASE_URL' },
+  {
+    service: 'wikipedia',
+    baseUrl: 'https://*.wikipedia.org',
+    baseUrlVariable: 'WIKIPEDIA_BASE_URL',
+    // Wikimedia allows more to those who say whom to write to.
+    rate: (values) => ({ concurrent: 3, span: { requests: values.has('CONTACT') ? 200 : 10, ms: minute } }),
+  },
+  {
+    service: 'arxiv',
+    baseUrl: 'https://export.arxiv.org',
+    baseUrlVariable: 'ARXIV_BASE_URL',
+    rate: () => ({ concurrent: 1, span: { requests: 1, ms: 3_000 } }),
+  },
+  {
+    service: 'wayback',
+    baseUrl: 'https://web.archive.org',
+    baseUrlVariable: 'WAYBACK_BASE_URL',
+    rate: () => ({ concurrent: 2, span: { requests: 30, ms: minute } }),
+  },
+]
+
+function toService(setting: ServiceSetting, values: ReadonlyMap<string, string>): OutwardService | null {
+  const { service: name, key, query = {}, baseUrlVariable } = setting
+  const own = values.get(baseUrlVariable)
+  const baseUrl = own ?? setting.baseUrl
+  const secret = key && values.get(key.variable)
+  const parameters = Object.entries(query).map(([parameter, variable]) => [parameter, values.get(variable)] as const)
+  if (baseUrl === undefined || (key && secret === undefined) || parameters.some(([, value]) => value === undefined)) return null
+  const filled = Object.fromEntries(parameters.map(([parameter, value]) => [parameter, value!]))
+  const rate = own === undefined ? setting.rate?.(values) : undefined
+  if (!key || secret === undefined) return { name, baseUrl, query: filled, rate }
+  const { send } = key
+  return 'header' in send
+    ? { name, baseUrl, query: filled, rate, headers: { [send.header]: `${send.scheme} ${secret}` }, secrets: [secret] }
+    : { name, baseUrl, query: { ...filled, [send.parameter]: secret }, rate, secrets: [secret] }
+}
+
+/** The services that are configured, and how we name ourselves to everybody. */
+export function outwardSettings(
+  values: ReadonlyMap<string, string>,
+): Pick<OutwardOptions, 'services'> & { readonly web: { readonly userAgent: string } } {
+  const contact = values.get('CONTACT')
+  return {
+    services: serviceSettings.flatMap((setting) => toService(setting, values) ?? []),
+    web: { userAgent: contact === undefined ? 'aworld-train' : `aworld-train (${contact})` },
+  }
+}

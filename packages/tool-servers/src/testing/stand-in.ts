@@ -1,0 +1,59 @@
+import { once } from 'node:events'
+import { createServer, type IncomingHttpHeaders } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+export interface StandInRequest {
+  readonly method: string
+  /** Path and query; the origin is the stand-in's. */
+  readonly url: URL
+  readonly headers: IncomingHttpHeaders
+  readonly body: string
+}
+
+export interface StandInAnswer {
+  readonly status?: number
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body: string | Buffer
+}
+
+/** A server on loopback that answers as somebody's service does. */
+export interface StandIn {
+  readonly url: string
+  readonly requests: readonly StandInRequest[]
+  close(): Promise<void>
+}
+
+export const json = (value: unknown, status = 200): StandInAnswer => ({
+  status,
+  headers: { 'content-type': 'application/json' },
+  body: JSON.stringify(value),
+})
+
+export const html = (body: string, status = 200): StandInAnswer => ({
+  status,
+  headers: { 'content-type': 'text/html; charset=utf-8' },
+  body,
+})
+
+export async function openStandIn(answer: (request: StandInRequest) => StandInAnswer): Promise<StandIn> {
+  const requests: StandInRequest[] = []
+  const server = createServer(async (incoming, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of incoming) chunks.push(chunk)
+    const url = new URL(`http://${incoming.headers.host}${incoming.url}`)
+    const request = { method: incoming.method ?? '', url, headers: incoming.headers, body: Buffer.concat(chunks).toString('utf8') }
+    requests.push(request)
+    const { status = 200, headers = {}, body } = answer(request)
+    response.writeHead(status, headers).end(body)
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    requests,
+    async close() {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
