@@ -97,7 +97,7 @@ async function trainWithVerl(plan: VerlTrainingPlan, parts: RolloutParts, run: R
   const progress = createVerlProgress({
     steps,
     resumedFromStep,
-    validation: validationSize(plan, verlPlan),
+    evaluation: evaluationSize(plan, verlPlan),
     onEvent: sampler.onEvent,
     measured: () => ({ idleMs: idle.take() }),
     onStep: ({ saved }) => {
@@ -201,7 +201,7 @@ function longerAnswers({ config }: VerlTrainingPlan, { tree }: VerlPlan): string
   return `Raise data.max_response_length, which is ${valueAt(tree, 'data.max_response_length')}${completion}.`
 }
 
-function validationSize({ test }: VerlTrainingPlan, { tree }: VerlPlan): { tasks: number; rollouts: number } {
+function evaluationSize({ test }: VerlTrainingPlan, { tree }: VerlPlan): { tasks: number; rollouts: number } {
   const n = valueAt(tree, 'actor_rollout_ref.rollout.val_kwargs.n')
   const tasks = test?.tasks.length ?? 0
   return { tasks, rollouts: tasks * (typeof n === 'number' ? n : 1) }

@@ -6,20 +6,27 @@ export interface VerlEvaluationsOptions {
   /** Of the split `test`. */
   readonly episodes: Iterable<Episode>
   /** Those that verl finished, in the order of its starts; of others some rollouts are missing because verl ended. */
-  readonly validations: readonly { readonly incarnation: string; readonly step: number }[]
+  readonly evaluatedSteps: readonly { readonly incarnation: string; readonly step: number }[]
   readonly test: LoadedDataset
-  /** Samples of each task in one validation. */
+  /** Samples of each task in one evaluation. */
   readonly samples: number
   readonly sampling: Sampling
   readonly kindKey: string | null
 }
 
 /**
- * verl's validations as this side scored them, one a step, in their order; of a step that two starts of verl validated the
+ * verl's evaluations as this side scored them, one a step, in their order; of a step that two starts of verl evaluated the
  * later one. A rollout without a result counts as failed with reward 0, as it does in verl's `acc`.
  */
-export function verlEvaluations({ episodes, validations, test, samples, sampling, kindKey }: VerlEvaluationsOptions): EvaluationResult[] {
-  const order = new Map(validations.map(({ incarnation, step }, index) => [`${incarnation}/${step}`, index]))
+export function verlEvaluations({
+  episodes,
+  evaluatedSteps,
+  test,
+  samples,
+  sampling,
+  kindKey,
+}: VerlEvaluationsOptions): EvaluationResult[] {
+  const order = new Map(evaluatedSteps.map(({ incarnation, step }, index) => [`${incarnation}/${step}`, index]))
   const byStep = new Map<number, { index: number; byTask: Map<string, Episode[]> }>()
   for (const episode of episodes) {
     const key = parseChannelKey(episode.rollout)

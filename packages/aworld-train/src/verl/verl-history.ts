@@ -8,7 +8,7 @@ import {
   readMetrics,
   standingBatches,
   stepMetrics,
-  validationMetrics,
+  verlEvaluationMetrics,
 } from '@aworld-train/trainer-verl'
 
 /** What a run's starts of verl were, and which of their steps stand in the store. */
@@ -16,8 +16,8 @@ export interface VerlHistory {
   /** In the order in which they were. */
   incarnations(): readonly IncarnationRecord[]
   begin(record: IncarnationRecord): Promise<void>
-  /** Validations that verl finished: incarnation and step. */
-  validations(): readonly { readonly incarnation: string; readonly step: number }[]
+  /** Where verl finished an evaluation: incarnation and step. */
+  evaluatedSteps(): readonly { readonly incarnation: string; readonly step: number }[]
   /**
    * Keeps the steps up to `step`, with the rollouts that their batches had: those that a checkpoint holds, or all of a finished
    * run. Before a checkpoint they may yet be discarded.
@@ -59,10 +59,10 @@ export function createVerlHistory(store: RunProgress, path: string): VerlHistory
 
   return {
     incarnations,
-    validations: () =>
+    evaluatedSteps: () =>
       incarnations().flatMap(({ incarnation }) =>
         readMetrics(metricsFileOf(path, incarnation))
-          .filter(({ data }) => validationMetrics(numbersOf(data)) !== null)
+          .filter(({ data }) => verlEvaluationMetrics(numbersOf(data)) !== null)
           .map(({ step }) => ({ incarnation, step })),
       ),
     begin: (record) => store.setState(stateKey, [...incarnations(), record]),

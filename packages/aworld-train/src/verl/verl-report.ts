@@ -118,7 +118,7 @@ function evaluationsOf({ plan, verlPlan, store, history }: VerlReportRequest, te
   }
   return verlEvaluations({
     episodes: store.episodes({ split: 'test' }),
-    validations: history.validations(),
+    evaluatedSteps: history.evaluatedSteps(),
     test,
     samples: Number(at('n') ?? 1),
     sampling,

@@ -9,8 +9,8 @@ ROW = {"agent": "main", "promptLength": 2, "length": 5, "minVersion": 3, "maxVer
 IDS, MASK, LOGPROBS = [1, 2, 3, 4, 5], [0, 0, 1, 0, 1], [0.0, 0.0, -0.5, 0.0, -0.25]
 
 
-def context(validation: bool = False, native: bool = False) -> RowContext:
-    return RowContext("k", validation, vocabulary_size=10, eos_token_id=9, fallback_version=6, prompt_ids=lambda: [7, 8], native_reward=native)
+def context(evaluation: bool = False, native: bool = False) -> RowContext:
+    return RowContext("k", evaluation, vocabulary_size=10, eos_token_id=9, fallback_version=6, prompt_ids=lambda: [7, 8], native_reward=native)
 
 
 def result(rows: int = 1, ids: list[int] = IDS, mask: list[int] = MASK, logprobs: list[float] = LOGPROBS, row: dict | None = None, **more: Any) -> Frame:
@@ -26,9 +26,9 @@ FAILED: dict[str, Any] = {"status": "failed", "stopReason": "error", "reward": N
 
 
 class RowsTest(unittest.TestCase):
-    def refused(self, frame: Frame, validation: bool = False) -> ChannelError:
+    def refused(self, frame: Frame, evaluation: bool = False) -> ChannelError:
         with self.assertRaises(ChannelError) as raised:
-            to_rows(frame, context(validation))
+            to_rows(frame, context(evaluation))
         return raised.exception
 
     def test_every_field_is_set(self) -> None:
@@ -77,18 +77,18 @@ class RowsTest(unittest.TestCase):
             self.assertEqual((error.code, error.message), ("AGENT_FAILED", "boom"))
 
     def test_a_failed_rollout_scores_zero_in_validation(self) -> None:
-        [row] = to_rows(result(**FAILED), context(validation=True))
+        [row] = to_rows(result(**FAILED), context(evaluation=True))
         self.assertEqual((row["response_ids"], row["reward_score"]), ([3, 4, 5], 0.0))
         self.assertEqual(row["extra_fields"]["reward_extra_info"], {"acc": 0.0, "failed": 1.0})
         self.assertEqual(row["extra_fields"]["failure"], "AGENT_FAILED")
 
     def test_a_failed_rollout_without_rows_is_one_masked_token_in_validation(self) -> None:
-        [row] = to_rows(result(rows=0, **FAILED), context(validation=True))
+        [row] = to_rows(result(rows=0, **FAILED), context(evaluation=True))
         self.assertEqual((row["prompt_ids"], row["response_ids"], row["response_mask"], row["response_logprobs"]), ([7, 8], [9], [0], [0.0]))
         self.assertEqual((row["reward_score"], row["extra_fields"]["min_global_steps"], row["extra_fields"]["max_global_steps"]), (0.0, 6, 6))
 
     def test_a_rollout_beyond_its_deadline_scores_zero_in_validation(self) -> None:
-        [row] = failed_rows("k", ChannelError("ROLLOUT_DEADLINE", "late", True), context(validation=True))
+        [row] = failed_rows("k", ChannelError("ROLLOUT_DEADLINE", "late", True), context(evaluation=True))
         self.assertEqual((row["reward_score"], row["extra_fields"]["failure"]), (0.0, "ROLLOUT_DEADLINE"))
 
     def test_a_result_that_would_harm_is_refused_naming_the_row(self) -> None:
@@ -112,9 +112,9 @@ class RowsTest(unittest.TestCase):
             "arrays": Frame(result().header, {}),
         }
         for name, frame in cases.items():
-            for validation in (False, True):
-                with self.subTest(name=name, validation=validation):
-                    error = self.refused(frame, validation)
+            for evaluation in (False, True):
+                with self.subTest(name=name, evaluation=evaluation):
+                    error = self.refused(frame, evaluation)
                     self.assertEqual(error.code, "RESULT_INVALID")
                     self.assertIn("The result of k", error.message)
                     if name in ("lengths", "NaN", "vocabulary"):

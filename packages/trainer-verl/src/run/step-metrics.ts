@@ -60,7 +60,7 @@ const camelCase = (phase: string) => phase.replace(/-(\w)/g, (_, letter: string)
  * What a validation of verl 0.9 came to: the mean of its rewards over data sources, of the first sample of each task or the
  * mean of n (`val-core/<source>/<acc|reward>/mean@n`), and all of its numbers; `null` for a line without one.
  */
-export function validationMetrics(numbers: Readonly<Record<string, number>>): Record<string, number> | null {
+export function verlEvaluationMetrics(numbers: Readonly<Record<string, number>>): Record<string, number> | null {
   const entries = Object.entries(numbers).filter(([name]) => name.startsWith('val-'))
   if (entries.length === 0) return null
   const means = (variable: string) =>

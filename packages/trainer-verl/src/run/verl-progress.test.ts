@@ -12,7 +12,7 @@ function follow(options: { steps: number; resumedFromStep?: number }) {
   let clock = 0
   const progress = createVerlProgress({
     resumedFromStep: 0,
-    validation: { tasks: 4, rollouts: 8 },
+    evaluation: { tasks: 4, rollouts: 8 },
     ...options,
     now: () => clock,
     onEvent: (event) => events.push(event),
@@ -30,7 +30,7 @@ function follow(options: { steps: number; resumedFromStep?: number }) {
   return { events, ended, progress, shown, after }
 }
 
-it('tells a run with validations in its order', () => {
+it('tells a run with evaluations in its order', () => {
   const { progress, shown, after, events } = follow({ steps: 2 })
   after(1_000).line("ray init kwargs: {'num_cpus': 16}")
   after(1_000).line('(TaskRunnerV1 pid=12) train and validate dataloader initialized')

@@ -1,5 +1,5 @@
 import type { RunEvent } from '@aworld-train/protocol'
-import { isTrainingStep, numbersOf, phasesOf, stepMetrics, validationMetrics } from './step-metrics.ts'
+import { isTrainingStep, numbersOf, phasesOf, stepMetrics, verlEvaluationMetrics } from './step-metrics.ts'
 import type { MetricsLine } from './verl-process.ts'
 
 export interface VerlProgressOptions {
@@ -7,8 +7,8 @@ export interface VerlProgressOptions {
   readonly steps: number
   /** Step of the checkpoint that verl begins with; 0 for none. */
   readonly resumedFromStep: number
-  /** Of one validation. */
-  readonly validation: { readonly tasks: number; readonly rollouts: number }
+  /** Of one evaluation, which verl calls validation. */
+  readonly evaluation: { readonly tasks: number; readonly rollouts: number }
   readonly onEvent: (event: RunEvent) => void
   /** A step of training has ended; `saved` where verl has written a checkpoint of it. */
   readonly onStep?: ((step: VerlStep) => void) | undefined
@@ -24,7 +24,7 @@ export interface VerlStep {
   readonly saved: boolean
 }
 
-export interface VerlValidation {
+export interface VerlEvaluation {
   readonly step: number
   readonly metrics: Readonly<Record<string, number>>
 }
@@ -37,7 +37,7 @@ export interface VerlProgress {
   queued(partition: 'train' | 'val'): void
   /** Milliseconds by phase so far. */
   phasesMs(): Readonly<Record<string, number>>
-  validations(): readonly VerlValidation[]
+  evaluations(): readonly VerlEvaluation[]
   steps(): readonly VerlStep[]
 }
 
@@ -53,9 +53,9 @@ const startPhase = 'start verl'
 const recentSteps = 10
 
 export function createVerlProgress(options: VerlProgressOptions): VerlProgress {
-  const { steps, resumedFromStep, validation, onEvent, onStep, measured, now = Date.now } = options
+  const { steps, resumedFromStep, evaluation, onEvent, onStep, measured, now = Date.now } = options
   const phases: Record<string, number> = {}
-  const validations: VerlValidation[] = []
+  const evaluations: VerlEvaluation[] = []
   const done: VerlStep[] = []
   const stepTimes: number[] = []
   const startedAt = now()
@@ -63,7 +63,7 @@ export function createVerlProgress(options: VerlProgressOptions): VerlProgress {
   let running = false
   let step = resumedFromStep
   let stepStartedAt = startedAt
-  let validationStartedAt: number | null = null
+  let evaluationStartedAt: number | null = null
 
   const add = (phase: string, ms: number) => {
     phases[phase] = (phases[phase] ?? 0) + ms
@@ -86,12 +86,12 @@ export function createVerlProgress(options: VerlProgressOptions): VerlProgress {
     onEvent({ type: 'step-start', at: now(), step, steps })
   }
 
-  function endValidation(at: number, metrics: Record<string, number>): void {
-    // verl times the validations after a step itself.
-    if (validationStartedAt !== null && at === resumedFromStep && done.length === 0) add('validation', now() - validationStartedAt)
-    validationStartedAt = null
-    validations.push({ step: at, metrics })
-    onEvent({ type: 'evaluation-end', at: now(), name: 'test', step: at, metrics: { ...metrics, ...validation } })
+  function endEvaluation(at: number, metrics: Record<string, number>): void {
+    // verl times the evaluations after a step itself.
+    if (evaluationStartedAt !== null && at === resumedFromStep && done.length === 0) add('validation', now() - evaluationStartedAt)
+    evaluationStartedAt = null
+    evaluations.push({ step: at, metrics })
+    onEvent({ type: 'evaluation-end', at: now(), name: 'test', step: at, metrics: { ...metrics, ...evaluation } })
   }
 
   function endStep(at: number, numbers: Record<string, number>): void {
@@ -124,22 +124,22 @@ export function createVerlProgress(options: VerlProgressOptions): VerlProgress {
     queued(partition) {
       begin()
       if (partition === 'train') {
-        if (step === resumedFromStep && validationStartedAt === null) startStep()
-      } else if (validationStartedAt === null) {
-        validationStartedAt = now()
-        onEvent({ type: 'evaluation-start', at: now(), name: 'test', rollouts: validation.rollouts })
+        if (step === resumedFromStep && evaluationStartedAt === null) startStep()
+      } else if (evaluationStartedAt === null) {
+        evaluationStartedAt = now()
+        onEvent({ type: 'evaluation-start', at: now(), name: 'test', rollouts: evaluation.rollouts })
       }
     },
     metrics({ step: at, data }) {
       begin()
       const numbers = numbersOf(data)
-      const validated = validationMetrics(numbers)
-      if (validated) endValidation(at, validated)
+      const evaluated = verlEvaluationMetrics(numbers)
+      if (evaluated) endEvaluation(at, evaluated)
       if (isTrainingStep(numbers)) endStep(at, numbers)
-      else if (validated && at === resumedFromStep && done.length === 0 && step === resumedFromStep) startStep()
+      else if (evaluated && at === resumedFromStep && done.length === 0 && step === resumedFromStep) startStep()
     },
     phasesMs: () => phases,
-    validations: () => validations,
+    evaluations: () => evaluations,
     steps: () => done,
   }
 }

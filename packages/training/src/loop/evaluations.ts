@@ -10,7 +10,7 @@ const evaluationSeeds = { test: 1, validation: 2 } as const
 
 /** The evaluations of a run. One that an earlier process of the run finished is not made again. */
 export interface Evaluations {
-  /** On the held-out tasks, and greedy beside. */
+  /** On the test tasks, and greedy beside. */
   test(name: 'before' | 'after', step: number): Promise<void>
   /** On the validation tasks; the best step so far keeps its checkpoint. */
   validate(step: number): Promise<void>

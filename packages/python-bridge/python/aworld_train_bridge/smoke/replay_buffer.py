@@ -137,7 +137,7 @@ class _OwnSyncBuffer(_LimitedRefills, ReplayBuffer):
 
 
 class _SyncBuffer(_LimitedRefills, ReplayBuffer):
-    """Of a training batch every group with a failed member is evicted and replaced; validation takes all groups."""
+    """Of a training batch every group with a failed member is evicted and replaced; an evaluation takes all groups."""
 
     def _terminal_eviction_reasons(self, global_steps: int, partition_id: str) -> Any:
         stale, filtered, failed, counts = super()._terminal_eviction_reasons(global_steps, partition_id)

@@ -63,7 +63,7 @@ class AworldTrainAgentLoop(AgentLoopBase):
             raise ChannelError("CONFIG_INVALID", message)
 
     async def run(self, sampling_params: dict[str, Any], **row: Any) -> AgentLoopOutput | list[AgentLoopOutput]:
-        """One rollout. Raises ChannelError in training when it failed, so that verl drops its group; in validation it scores 0."""
+        """One rollout. Raises ChannelError in training when it failed, so that verl drops its group; in an evaluation it scores 0."""
         worker, partition = self._share(), partition_of(row)
         service = await worker.channel.settings()
         model = worker.greeting.hello["model"]
@@ -95,7 +95,7 @@ class AworldTrainAgentLoop(AgentLoopBase):
         }
         context = RowContext(
             key=key,
-            validation=partition == "val",
+            evaluation=partition == "val",
             vocabulary_size=model["vocabularySize"],
             eos_token_id=int(self.tokenizer.eos_token_id),
             fallback_version=fallback_version,

@@ -19,7 +19,7 @@ class RowContext:
     """What the result itself does not say. `prompt_ids` renders the row's messages, for a rollout without a single row."""
 
     key: str
-    validation: bool
+    evaluation: bool
     vocabulary_size: int
     eos_token_id: int
     fallback_version: int
@@ -31,13 +31,13 @@ class RowContext:
 def to_rows(result: Frame, context: RowContext) -> list[dict[str, Any]]:
     """Arguments of AgentLoopOutput, one dict a row, the primary row last.
 
-    A failed rollout raises ChannelError in training, so that verl marks its group as failed; in validation it scores 0. Raises
+    A failed rollout raises ChannelError in training, so that verl marks its group as failed; in an evaluation it scores 0. Raises
     RESULT_INVALID, naming the row, for a result that verl would take and be harmed by.
     """
     header = result.header
     failed = header.get("status") != "done"
     error = ChannelError.from_record(header.get("error"), "ROLLOUT_FAILED", f"The rollout ended with {header.get('stopReason')}.")
-    if failed and not context.validation:
+    if failed and not context.evaluation:
         raise error
     described = header.get("rows") or []
     if not described and not failed:
