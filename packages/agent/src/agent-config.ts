@@ -76,7 +76,7 @@ const optionNames = Object.keys(Options.shape)
 /** Where an agent's model is and how it is asked. Keys in camelCase or snake_case; an unknown key throws CONFIG_INVALID. */
 export class AgentConfig {
   readonly fields: AgentConfigFields
-  /** Keys of AWorld that were given and have no effect here. */
+  /** The keys of AWorld among these options that have no effect here. */
   readonly ignored: readonly string[]
 
   constructor(input: AgentConfigOptions | AgentConfig = {}) {

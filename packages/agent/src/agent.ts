@@ -9,7 +9,7 @@ import type { Tool } from './tool.ts'
 interface AgentFields {
   /** Unnamed agents are called `agent`; several in one program are numbered. */
   readonly name?: string | undefined
-  /** What other agents are told this one is for, when it is their tool. */
+  /** What this agent is for, as other agents read it when it is their tool. */
   readonly desc?: string | undefined
   readonly conf?: AgentConfig | AgentConfigOptions | undefined
   readonly systemPrompt?: string | undefined
@@ -65,7 +65,7 @@ const neutral = { feedbackToolResult: true }
 /** A model with a system prompt and tools. Options in camelCase or AWorld's snake_case; an unknown or ill-typed one throws CONFIG_INVALID. */
 export class Agent {
   readonly name: string
-  /** Whether `name` was given, and must therefore be unique in a program. */
+  /** Whether the options had a `name`, which must then be unique in a program. */
   readonly named: boolean
   readonly desc: string | undefined
   readonly conf: AgentConfig
@@ -77,7 +77,7 @@ export class Agent {
   readonly agents: readonly (Agent | string)[]
   readonly hooks: readonly AgentHooks[]
   readonly maxTurns: number | undefined
-  /** Options of AWorld that were given and have no effect here. */
+  /** The options of AWorld among these that have no effect here. */
   readonly ignored: readonly string[]
 
   constructor(input: AgentOptions = {}) {

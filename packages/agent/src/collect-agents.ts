@@ -1,15 +1,15 @@
 import { TrainError } from '@aworld-train/protocol'
 
-/** An agent as far as its place among others goes. */
+/** What is needed of an agent to place it among others. */
 interface Member {
   readonly name: string
-  /** The name was given to it; otherwise it may be changed so that it is the only one. */
+  /** Whether its author named it; another name may be changed so that it is unique. */
   readonly named: boolean
-  /** Those that it may call, or their names. */
+  /** The agents that it may call, or their names. */
   readonly agents: readonly (Member | string)[]
 }
 
-/** `members` and those they hold, each once. Throws CONFIG_INVALID where two of them were given one name. */
+/** `members` and the agents they may call, each once. Throws CONFIG_INVALID where two of them were given one name. */
 export function collectAgents<Agent extends Member>(members: readonly Agent[]): readonly Agent[] {
   const collected = new Set<Agent>()
   const taken = new Set<string>()

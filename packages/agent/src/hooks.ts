@@ -34,7 +34,7 @@ export interface AfterToolEvent extends BeforeToolEvent {
 // biome-ignore lint/suspicious/noConfusingVoidType: a hook may be a function without a return.
 type Hook<Event, Change> = (event: Event) => Change | undefined | void | Promise<Change | undefined | void>
 
-/** Functions around model and tool calls. What they return replaces; nothing returned changes nothing. A throw fails the agent. */
+/** Functions around model and tool calls. A returned value replaces the original, and a function that returns nothing changes nothing. A throw fails the agent. */
 export interface AgentHooks {
   readonly beforeModel?: Hook<BeforeModelEvent, { readonly messages: readonly Message[] }> | undefined
   readonly afterModel?: Hook<AfterModelEvent, { readonly message: Message }> | undefined

@@ -12,10 +12,10 @@ import { type AgentEdge, type AgentTask, type ToolCallRecord, type ToolResult, T
 import type { Agent } from './agent.ts'
 import type { AgentGraph } from './agent-graph.ts'
 
-/** For setting up, or tearing down, one state. */
+/** Longest time of setting up, or tearing down, one state. */
 const stateTimeoutMs = 120_000
 
-/** For a set-up that is still under way when the task has ended. */
+/** How long the end of a task waits for a set-up that is still under way. */
 const stateGraceMs = 1000
 
 export interface LocalContextOptions {

@@ -24,7 +24,7 @@ export interface ModelClient {
 export interface ModelClientOptions {
   readonly endpoint: PolicyEndpoint
   readonly side: ModelSide
-  /** Repetitions after a refusal or a lost connection, for other endpoints. */
+  /** Repetitions after a refusal or a lost connection, towards endpoints other than the gateway. */
   readonly maxRetries: number
 }
 

@@ -2,7 +2,7 @@ import type { PolicyEndpoint } from '@aworld-train/core'
 import { type ErrorCode, errorCatalogue, TrainError } from '@aworld-train/protocol'
 import { APIError } from 'openai'
 
-/** Whose the model is: in training; frozen, behind the same gateway; or behind an endpoint of the agent's own. Nothing is sent to the gateway twice. */
+/** Whose the model is: the policy in training; frozen, behind the same gateway; or behind an endpoint of the agent's own. Nothing is sent to the gateway twice. */
 export type ModelSide = 'policy' | 'frozen' | 'own'
 
 function rootCause(error: unknown): unknown {
@@ -26,7 +26,7 @@ function nameOf({ model, baseUrl }: PolicyEndpoint, side: ModelSide): string {
   return side === 'frozen' ? `The frozen model "${model}"` : `The model "${model}" at ${URL.parse(baseUrl)?.origin ?? baseUrl}`
 }
 
-/** A failed model call as a TrainError: by the server's code where it is one of the catalogue or its word on the wire, else by status. The URL's path, a capability, is left out. */
+/** A failed model call as a TrainError: under the server's code where the catalogue has it, by its own name or by its name on the wire, else by status. The message leaves out the URL's path, which is a capability. */
 export function toModelError(error: unknown, endpoint: PolicyEndpoint, side: ModelSide): TrainError {
   if (error instanceof TrainError) return error
   const where = nameOf(endpoint, side)

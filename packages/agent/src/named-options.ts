@@ -18,13 +18,13 @@ export interface OptionNames {
   readonly withoutEffect?: readonly string[]
   /** Names of AWorld that would change a result, with what to do instead. */
   readonly refused?: Readonly<Record<string, string>>
-  /** Values of refused names that ask for nothing, beside `null`, `false` and `[]`. */
+  /** Values of refused names that change nothing, beside `null`, `false` and `[]`. */
   readonly neutral?: Readonly<Record<string, unknown>>
 }
 
 export interface NamedOptions {
   readonly options: Record<string, unknown>
-  /** Keys that were given, are known from AWorld and have no effect. */
+  /** Keys of AWorld among the options that have no effect. */
   readonly ignored: readonly string[]
 }
 

@@ -6,7 +6,7 @@ import { runAfterModel, runAfterTool, runBeforeModel, runBeforeTool } from './ru
 import { createToolset, type Toolset } from './toolset.ts'
 import { toWireTool } from './wire.ts'
 
-/** Model calls of one run of an agent when neither the agent nor the rollout says. */
+/** Most model calls of one run of an agent, where neither the agent nor the rollout sets a limit. */
 const defaultMaxTurns = 10
 
 /** Repetitions of a refused call towards an endpoint of the agent's own. */

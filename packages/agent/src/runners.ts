@@ -191,7 +191,7 @@ function abortError({ id, timeoutSeconds }: Task, outer: AbortSignal | undefined
   return new TrainError('AGENT_LIMIT', `Task "${id}" ran longer than its timeout of ${timeoutSeconds} s; raise "timeout".`)
 }
 
-/** A task after one that failed; the first failure is what the message names. */
+/** The response of a task that did not run because an earlier one failed; its message names the first failure. */
 function notRun({ id }: Task, previous: TaskResponse): TaskResponse {
   const msg = previous.status === 'cancelled' ? previous.msg : `Not run: task "${previous.id}" before it failed: ${previous.msg}`
   const usage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0 }

@@ -26,7 +26,7 @@ export interface SeenRequest {
   }
 }
 
-/** A Chat Completions server on loopback that answers from a script, and keeps what it was asked. */
+/** A Chat Completions server on loopback that answers from a script, and keeps the requests. */
 export interface ScriptedServer extends AsyncDisposable {
   readonly baseUrl: string
   readonly requests: readonly SeenRequest[]

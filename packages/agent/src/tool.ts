@@ -19,7 +19,7 @@ export interface ToolOptions<Parameters extends z.ZodType, State = undefined> {
   readonly parameters: Parameters
   /** A text is given to the model as it is, `{ content, isError }` too, anything else as JSON. A throw is an error the model sees. */
   readonly execute: (args: z.output<Parameters>, context: ToolContext<State>) => unknown
-  /** What each attempt has for itself, set up before the first call and torn down at its end; tools with one definition share it. */
+  /** The state that each attempt has for itself, set up before the first call and torn down at its end; tools with one definition share it. */
   readonly state?: AttemptState<State> | undefined
 }
 
@@ -34,7 +34,7 @@ export interface Tool {
 
 const functionName = /^[a-zA-Z0-9_-]{1,64}$/
 
-/** Types what each attempt has for itself, for several tools or an agent function; returns it as it is. */
+/** Types the definition of a state that each attempt has for itself, for several tools or an agent function; returns it as it is. */
 export function defineState<State>(definition: AttemptState<State>): AttemptState<State> {
   return definition
 }

@@ -66,7 +66,7 @@ export async function createToolset(agent: Agent, run: ProgramRun, runAgent: Run
         return result.isError && result.content.trim() === '' ? failed(`"${call.name}" failed without a message.`) : result
       } catch (error) {
         signal.throwIfAborted()
-        // A slow call is the model's to react to; a lost server is not.
+        // The model can react to a slow call; it cannot to a lost server.
         if (error instanceof TrainError && error.code === 'TOOL_TIMEOUT') return failed(error.message)
         throw error
       }
