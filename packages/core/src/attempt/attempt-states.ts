@@ -5,15 +5,15 @@ import { orAborted } from './or-aborted.ts'
 export interface AttemptStatesOptions {
   /** Its signal ends set-ups that are under way. */
   readonly attempt: AttemptContext
-  /** For one set-up, and for one tear-down. */
+  /** Longest time of one set-up, and of one tear-down. */
   readonly timeoutMs: number
-  /** For a set-up that is still under way when the attempt has ended. */
+  /** How long the end of an attempt waits for a set-up that is still under way. */
   readonly graceMs: number
 }
 
 /** The states of one attempt. */
 export interface AttemptStates {
-  /** Sets up at the first call, and gives the same to every later one. Rejects with ENVIRONMENT_START_FAILED, or with the reason of the attempt's signal. */
+  /** The first call sets the state up; later calls get the same one. Rejects with ENVIRONMENT_START_FAILED, or with the reason of the attempt's signal. */
   get<State>(definition: AttemptState<State>): Promise<State>
   /** Tears down what was set up, once; resolves to what went wrong with that. */
   close(): Promise<TrainError[]>
@@ -51,7 +51,7 @@ export function createAttemptStates({ attempt, timeoutMs, graceMs }: AttemptStat
           () => {},
         )
         ended.catch(() => {})
-        // A set-up that heeds no signal is not waited for; what it made is torn down when it ends after all.
+        // A set-up that ignores its signal is not waited for; its state is torn down when the set-up ends.
         await withLimit(graceMs, () => started.then(noop, noop))
         await ended
       },

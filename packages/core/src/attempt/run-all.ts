@@ -1,7 +1,7 @@
 import type { Episode, RolloutRequest } from '@aworld-train/protocol'
 import type { RolloutRunner } from '../contracts/rollout-runner.ts'
 
-/** Runs all of `requests` at once and resolves in their order. The first that rejects stops the others, which are waited for, and is the reason of the whole. */
+/** Runs all of `requests` at once and resolves in their order. When one rejects, the others are stopped and waited for, and its error is what this rejects with. */
 export async function runAll(run: RolloutRunner['run'], requests: readonly RolloutRequest[], signal: AbortSignal): Promise<Episode[]> {
   const others = new AbortController()
   const all = AbortSignal.any([signal, others.signal])

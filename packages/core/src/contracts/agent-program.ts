@@ -11,7 +11,7 @@ export interface PolicyEndpoint {
 /** One agent of a program, as the rollout runner must know it before a rollout starts. */
 export interface AgentDeclaration {
   readonly name: string
-  /** Its calls go to the policy in training. Others go where they say, and are not recorded. */
+  /** Whether its calls go to the policy in training. Other agents call the endpoint that they name, where no tokens are recorded. */
   readonly trainable: boolean
   /** One of the gateway's models, which is recorded as text and never trained; the rollout's policy where absent. */
   readonly model?: string | undefined
@@ -38,7 +38,7 @@ export interface AttemptContext {
   readonly signal: AbortSignal
 }
 
-/** What each attempt has for itself. The definition is shared, and is what a state is found by; no two attempts share a state. */
+/** What each attempt has for itself. The definition is shared, and a state is found by its definition; no two attempts share a state. */
 export interface AttemptState<State> {
   /** Runs once in an attempt, at the first use. A throw or a missed deadline fails the attempt, which may be made again; no reward is given. */
   readonly setup: (context: AttemptContext) => State | Promise<State>

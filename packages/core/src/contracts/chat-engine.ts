@@ -50,8 +50,8 @@ export interface ReportedCompletion {
 export interface ChatEngine extends Engine {
   readonly model: { readonly name: string; readonly contextLength: number }
   /**
-   * Members to put before the last brace of a request, without braces: sampling as the trainer wants it, and what makes the
-   * server report ids and logprobs. A name that stands twice in a body counts the last time.
+   * JSON members, without braces, to put before the last brace of a request: the trainer's sampling, and what makes the server
+   * report ids and logprobs. Where a body has a name twice, the server reads the last.
    */
   readonly splice: (sampling: Sampling) => string
   readonly logprobs: LogprobKind
@@ -65,7 +65,7 @@ export interface ChatEngine extends Engine {
 }
 
 /**
- * With `broken` an answer may stop in its middle: what stands in its whole events is the completion then, and `broken` why it
- * ended, unless the server has said so.
+ * With `broken` the answer may stop in its middle. Its completion is then what its whole events hold, and `broken` is the reason
+ * why it ended, unless the server has named one.
  */
 export type ReadAnswer = (body: Uint8Array, stream: boolean, contentType: string, broken?: FinishReason | null) => ReportedCompletion

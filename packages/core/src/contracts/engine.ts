@@ -1,6 +1,6 @@
 /** One of several servers behind an engine, as its own health checks and the calls in flight show it. */
 export interface ReplicaHealth {
-  /** Unlike those of the engine's other servers, bounded and free of secrets: it becomes a label of metrics. */
+  /** Unique among the servers of its engine, of bounded length and free of secrets, because it becomes a label of metrics. */
   readonly name: string
   readonly ready: boolean
   readonly inFlight: number

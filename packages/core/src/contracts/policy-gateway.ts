@@ -18,10 +18,10 @@ export interface SessionRequest {
   readonly sampling: Sampling
   /** `model` names one of the gateway's models for this agent; `policy` when absent. */
   readonly agents: readonly { readonly name: string; readonly trainable: boolean; readonly model?: string | undefined }[]
-  /** Tokens that all calls together may sample, where `sampling.maxTokens` is what one may; the call that would pass it is cut, later calls are refused. */
+  /** Tokens that all calls together may sample, where `sampling.maxTokens` is the limit of one call. The call that reaches this is cut short, and later calls are refused. */
   readonly maxSessionTokens?: number | undefined
   readonly maxTurns?: number | undefined
-  /** Tokens that a conversation may have from its first sampled one on; the call that would pass it is cut, later ones are refused as beyond the context. */
+  /** Tokens that a conversation may have from its first sampled one on. The call that reaches this is cut short, and later ones are refused as beyond the context. */
   readonly maxResponseTokens?: number | undefined
   /** What calls to frozen models may cost in all, in US dollars; the call that begins at or above it is refused. */
   readonly maxCost?: number | undefined
@@ -29,17 +29,17 @@ export interface SessionRequest {
   readonly maxFrozenTokens?: number | undefined
   /** Calls at once, of a session that is no rollout; the call above it is refused with 503. Unbounded for rollouts, whose calls wait. */
   readonly maxCallsInFlight?: number | undefined
-  /** Of a session with one agent, in place of a URL that nobody can guess. */
+  /** The address of a session with one agent, in place of a URL that nobody can guess. */
   readonly address?: FixedAddress | undefined
   /**
-   * Turns of each agent that are held, for a session without an end; unbounded by default. The call after that many begins
-   * a new record: its conversation goes on from its messages instead of from the sampled ids, once.
+   * How many turns of each agent are kept, for a session without an end; unbounded by default. The call after that many begins
+   * a new record: its prompt is rendered from its messages instead of going on from the sampled ids.
    */
   readonly maxKeptTurns?: number | undefined
   /**
-   * Awaited before a turn's response is sent, or where bytes pass through to a chat engine before the session closes: when
-   * it resolves, the turn is durable. The turn is `pending` then, or
-   * `abandoned`; whether it was delivered stands in the final record.
+   * Called with every turn; when it resolves, the turn is durable. A token engine's response is sent after that. Where bytes pass
+   * through to a chat engine, the response is sent at once, and only the closing of the session waits. The turn is `pending` or
+   * `abandoned` at this time; the final record says whether it was delivered.
    */
   readonly onTurn?: ((agent: string, turn: Trajectory['turns'][number]) => Promise<void>) | undefined
 }
@@ -66,7 +66,7 @@ export interface GatewayCounts {
   readonly branches: Readonly<Record<string, number>>
   /** Tolerated differences between a request and the record, by kind. */
   readonly tolerated: Readonly<Record<string, number>>
-  /** Request fields that had no effect, by name: the trainer samples, or nothing here has a use for them. */
+  /** Request fields that had no effect, by name: the trainer decides about them, or nothing here uses them. */
   readonly ignored?: Readonly<Record<string, number>>
   /** What was sampled as a tool call and delivered as text, by kind. */
   readonly parseIssues?: Readonly<Record<string, number>>

@@ -15,7 +15,7 @@ export interface RolloutWriter {
   finish(episode: Episode): Promise<void>
 }
 
-/** How far a run has come: its steps, and what else is there after a restart. */
+/** How far a run has come: its trained steps, and values that must be there after a restart. */
 export interface RunProgress {
   readonly path: string
   /** Marks a step as trained with these rollouts, together with its checkpoint; all or nothing. */
@@ -25,9 +25,9 @@ export interface RunProgress {
   setState(key: string, value: unknown): Promise<void>
 }
 
-/** What was asked for, and what came of it. */
+/** The requests of a run and their results. */
 export interface EpisodeReader {
-  /** What was asked for under a key; `null` for one that never began. */
+  /** The request of a rollout and its status; `null` for a rollout that never began. */
   rollout(key: string): RolloutRecord | null
   /** `null` where there is no result, or its tokens are lost. */
   episode(rollout: string): Episode | null

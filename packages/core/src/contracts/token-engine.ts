@@ -11,7 +11,7 @@ export interface RandomKey {
   readonly turn: number
 }
 
-/** Which call of which attempt asks. */
+/** The attempt and the agent that a call belongs to. */
 export interface CallOrigin {
   /** Key of the rollout. */
   readonly rollout: string
@@ -22,12 +22,12 @@ export interface CallOrigin {
 export interface GenerateRequest {
   readonly promptTokenIds: Int32Array
   readonly sampling: Sampling
-  /** The form to hold the completion to; of a kind that the engine's `constraints` names. */
+  /** The form that the completion must have; of a kind that the engine's `constraints` names. */
   readonly constraint?: Constraint | undefined
   readonly random: RandomKey
   /** Same value for all calls of a rollout: engines keep its KV cache or its replica. */
   readonly affinity: string
-  /** For engines that reach the policy through whoever asked for the rollout. */
+  /** For engines that reach the policy through the driver that submitted the rollout. */
   readonly origin?: CallOrigin | undefined
   /** Name of the policy among those of one engine, such as a LoRA adapter; absent for the base weights. */
   readonly policy?: string | undefined
@@ -66,7 +66,7 @@ export interface ModelDescription {
 /** Samples tokens from token ids. An abort rejects with the signal's reason and frees the row. */
 export interface TokenEngine extends Engine {
   readonly model: ModelDescription
-  /** Kinds of constraints that it enforces; none where it is absent, and a request that has one is refused before it is asked. */
+  /** Kinds of constraints that the engine enforces, none where absent. A request with another kind is refused before it reaches the engine. */
   readonly constraints?: ReadonlySet<Constraint['kind']> | undefined
   generate(request: GenerateRequest, signal: AbortSignal): Promise<GenerateResult>
   /** Tokens sampled since the start, counted where they are drawn. */

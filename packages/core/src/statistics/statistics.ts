@@ -19,7 +19,7 @@ export function wilsonInterval(successes: number, trials: number, z = z95): [num
 /**
  * Mean and 95 % interval. Where all values lie in [0, 1] the interval does too: it is Wilson's, for values other than 0 and 1 with
  * as many trials as would give a proportion the variance of this mean (Franco and others 2019, PMC6690503). Other values have
- * the normal one, and a single one of them no spread: its interval is itself. Without values the mean is NaN.
+ * the normal one; a single one has no spread, and its interval is the value itself. Without values the mean is NaN.
  */
 export function meanWithInterval(values: readonly number[]): MeanInterval {
   const count = values.length

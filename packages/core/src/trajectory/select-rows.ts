@@ -15,9 +15,9 @@ export interface RowOptions {
   readonly rows: RowSelection
   /** Longest prompt and response of a row that is trained, in tokens. */
   readonly limits: { readonly maxPromptTokens: number; readonly maxResponseTokens: number }
-  /** Shown and scored, never trained: any length and any sampling will do, and rows are kept of an episode that failed. */
+  /** The rows are shown and scored, never trained: any length and any sampling is accepted, and a failed episode keeps its rows. */
   readonly evaluation: boolean
-  /** `native`: the trainer scores, so an episode without a reward is none that failed. */
+  /** `native`: the trainer scores, so an episode without a reward has not failed. */
   readonly reward: 'service' | 'native'
   /** What becomes of an episode that ended at a limit: trained with its reward (default), or failed. */
   readonly incompleteEpisodes?: UntrainedEpisodeOptions['incompleteEpisodes']
@@ -42,7 +42,7 @@ export interface DriverRow extends Readonly<Pick<TrainingSample, 'agent' | 'toke
 export interface RowAssembly {
   /** `failed`: nothing of it may be trained. */
   readonly status: 'done' | 'failed'
-  /** The primary one last: its branch ended last. */
+  /** The primary row is the last: its branch ended last. */
   readonly rows: readonly DriverRow[]
   readonly omitted: TokenCounts
   /** Tokens sampled in this episode. */
@@ -52,7 +52,7 @@ export interface RowAssembly {
 
 const lengthOf = ({ path }: BranchCandidate) => path.at(-1)!.promptTokenIds.length + path.at(-1)!.completionTokenIds.length
 
-/** Of branches with an equal measure the later one. */
+/** The branch with the greatest measure; of equal ones the later. */
 function greatest(branches: readonly BranchCandidate[], measure: (branch: BranchCandidate) => number): BranchCandidate | undefined {
   return branches.reduce<BranchCandidate | undefined>(
     (best, branch) => (best === undefined || measure(branch) >= measure(best) ? branch : best),

@@ -96,13 +96,13 @@ function assemble(
   return samples
 }
 
-/** Why a turn that no row trains has none; one that names a model was answered by another than the policy. */
+/** Why no row trains a turn. A turn that names a model was answered by another model than the policy. */
 function untrainedTurn({ attempt }: Episode, turn: Turn): UntrainedReason {
   if (turn.attempt !== attempt) return 'superseded-attempt'
   return turn.model === undefined ? 'abandoned-turn' : 'frozen-policy'
 }
 
-/** Turns that a client received, or that a later such turn extends: on the others nobody acted. */
+/** Turns that a client received, or that such a turn continues. Nobody acted on the others. */
 function usedTurns(turns: readonly Turn[]): Turn[] {
   const byIndex = new Map(turns.map((turn) => [turn.index, turn]))
   const used = new Set<number>()
@@ -159,7 +159,7 @@ function toSample(
     lossMask,
     rolloutLogprobs,
     weightVersions,
-    // Absent only where `unscored` is kept: who scores later sets it.
+    // Absent only where `unscored` is `keep`: whoever scores later sets it.
     reward: episode.reward ?? 0,
     advantage: null,
     group: episode.group,

@@ -17,7 +17,7 @@ const limits: ReadonlySet<StopReason> = new Set([
   'truncated',
 ])
 
-/** Why nothing of an episode may be trained; `null` where it may. One that failed is told from an answer by this alone, whoever trains. */
+/** Why nothing of an episode may be trained; `null` where it may. Every trainer tells a failed episode from an answer by this function. */
 export function untrainedEpisode(
   { stopReason, reward }: Pick<Episode, 'stopReason' | 'reward'>,
   { incompleteEpisodes = 'train', unscored = 'exclude' }: UntrainedEpisodeOptions = {},

@@ -1,4 +1,4 @@
-/** What several owners wait for; they take turns, so that one with many items delays each other by one at a time. */
+/** Items of several owners that wait. Owners take turns, so that one with many items delays each of the others by one item at a time. */
 export interface FairQueue<T> {
   add(owner: unknown, item: T): void
   /** Takes an item out again that nobody waits for any more. */
