@@ -4,7 +4,7 @@ import { Agent, Headers, type RequestInit, fetch as undiciFetch } from 'undici'
 import type { HttpDefinition } from './server-definition.ts'
 import { invalidAnswerCode } from './tool-result.ts'
 
-/** What a body that we refuse to read on is failed with. */
+/** The error of a body that is not read to its end. */
 export class InvalidAnswerError extends Error {}
 
 export interface HttpTransport {
@@ -66,7 +66,7 @@ async function endSession(transport: StreamableHTTPClientTransport): Promise<voi
 }
 
 /**
- * Passes bytes on while they may be an answer. What may not fails the body; in a stream of events, where the SDK would wait on,
+ * Passes bytes on while they may be an answer. Other bytes fail the body; in a stream of events, where the SDK would go on waiting,
  * it becomes the answer to `request`.
  */
 function checkedBytes(maxBytes: number, request: string | null): TransformStream<Uint8Array, Uint8Array> {

@@ -32,7 +32,7 @@ export interface ServerConnection {
 export interface ConnectionContext {
   readonly options: ResolvedOptions
   readonly guard: ProcessGuard
-  /** What is known of the protocol era of a server, by its identity, so that only the first connection asks. */
+  /** The protocol era of each server, by its identity, so that only the first connection asks. */
   readonly eras: Map<string, PriorDiscovery>
 }
 
@@ -62,7 +62,7 @@ export async function openConnection(
   } catch (error) {
     await first.kill()
     signal.throwIfAborted()
-    // A server that leaves at the first question of the newer protocol is one of the older.
+    // A server of the older protocol may exit at the first message of the newer one.
     const hasExited = era === undefined && first.process?.describeEnd().includes('exited') && error instanceof SdkError
     if (!hasExited || error.code !== SdkErrorCode.EraNegotiationFailed) throw startError(definition, first, error)
   }

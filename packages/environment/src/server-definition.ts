@@ -26,7 +26,7 @@ export interface StdioDefinition extends CommonDefinition {
   readonly cwd: string | null
 }
 
-/** A server that is somewhere already. */
+/** A server that runs already, at an address. */
 export interface HttpDefinition extends CommonDefinition {
   readonly kind: 'streamable-http' | 'sse'
   readonly url: URL
@@ -93,7 +93,7 @@ export function toServerDefinition(name: string, config: McpServerConfig, option
   const common = {
     name,
     callTimeoutMs: seconds === undefined ? options.callTimeoutMs : seconds * 1000,
-    // A short deadline is one of calls; what a patient configuration grants to calls, it grants to the start.
+    // A short deadline is meant for calls alone; a long one shows that the server is slow, so its start may take as long.
     startTimeoutMs: Math.max(options.startTimeoutMs, (seconds ?? 0) * 1000),
     stateless: config.stateless === true,
   }

@@ -151,7 +151,7 @@ export function createServerPool(options: ResolvedOptions): ServerPool {
   }
 }
 
-/** What all of `starts` resolve to. The first that fails ends the others at once, and is what this rejects with; those that had started are undone. */
+/** What all of `starts` resolve to. The first failure ends the others at once and is what this rejects with; what had started is undone. */
 export async function allOrNone<Started>(
   starts: readonly ((signal: AbortSignal) => Promise<Started>)[],
   undo: (started: Started) => Promise<void>,
@@ -173,7 +173,7 @@ export async function allOrNone<Started>(
   throw failure.signal.reason
 }
 
-/** What a run is stopped with when a server does not offer what it offered before. */
+/** The error that stops a run when a server does not offer the tools that it offered before. */
 export function toolsChangedError(server: string): TrainError {
   const message = `The MCP server "${server}" changed its list of tools during the run; keep it constant, or start a new run.`
   return new TrainError('ENVIRONMENT_TOOLS_CHANGED', message, { details: { server } })

@@ -1,7 +1,7 @@
 import type { ToolResult } from '@aworld-train/protocol'
 import type { CallToolResult } from '@modelcontextprotocol/client'
 
-/** Marks the JSON-RPC error that stands for an answer we refused to read. */
+/** Code of the JSON-RPC error that stands for an answer which was not read. */
 export const invalidAnswerCode = -32_099
 
 /** An answer of a server as the policy reads it: its texts joined by newlines, everything else named. Over the limit it is an error. */
