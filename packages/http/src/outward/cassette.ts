@@ -18,7 +18,7 @@ export interface RecordedResponse {
  */
 export interface Cassette {
   readonly mode: 'record' | 'replay'
-  /** Which of the recorded answers of its key is this request's: by `repeats` its number among them, counted from 0 as they come, or always 0. */
+  /** Which recorded answer of its key a request gets: with `in-order` requests are counted from 0 as they come, with `first` it is always 0. */
   occurrence(key: string): number
   /** The recorded answer; `null` where there is none. */
   find(key: string, occurrence: number): Promise<RecordedResponse | null>
@@ -114,7 +114,7 @@ export async function openCassette({ path, mode, repeats }: CassetteOptions): Pr
     throw error
   })
   if (mode === 'record') await file.truncate(size)
-  // Recording goes on behind what is there; a repetition begins at the beginning.
+  // Recording adds to the answers that are there; replaying begins with the first.
   const counts = mode === 'record' ? recorded : new Map<string, number>()
   let length = size
   let queue: { readonly key: string; readonly response: RecordedResponse; resolve(): void; reject(error: TrainError): void }[] = []

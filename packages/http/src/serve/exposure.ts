@@ -2,11 +2,11 @@ import { isIPv4 } from 'node:net'
 import { TrainError } from '@aworld-train/protocol'
 
 export interface Exposure {
-  /** What listens, for the message: "The gateway". */
+  /** The server's name in messages, such as "The gateway". */
   readonly what: string
   readonly host: string
   readonly tls: boolean
-  /** Said by the user: plain HTTP may leave this machine. */
+  /** Whether the user allows plain HTTP to leave this machine. */
   readonly insecure: boolean
 }
 
@@ -16,7 +16,7 @@ export function isLoopback(host: string): boolean {
   return plain === 'localhost' || plain === '::1' || (isIPv4(plain) && plain.startsWith('127.'))
 }
 
-/** Throws CONFIG_INVALID for a server that others reach without encryption, unless the user said so. */
+/** Throws CONFIG_INVALID for a server that other machines reach without encryption, unless the user allows it. */
 export function checkExposure({ what, host, tls, insecure }: Exposure): void {
   if (tls || insecure || isLoopback(host)) return
   throw new TrainError(

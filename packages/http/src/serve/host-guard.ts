@@ -24,14 +24,14 @@ type Handle = (request: IncomingMessage, response: ServerResponse) => void
 type Upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void
 
 export interface HostGuardOptions {
-  /** What listens, for messages: "The gateway". */
+  /** The server's name in messages, such as "The gateway". */
   readonly what: string
   /** Names beside those of loopback, without ports. */
   readonly allowedHosts?: readonly string[] | undefined
   readonly onRefusal?: ((refusal: 'wrong-host') => void) | undefined
 }
 
-/** Refuses what names another host, before any handler sees it. */
+/** Refuses requests that name another host, before any handler sees them. */
 export function createHostGuard({ what, allowedHosts = [], onRefusal }: HostGuardOptions) {
   const isAllowed = createHostCheck(allowedHosts)
 

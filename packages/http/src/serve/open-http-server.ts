@@ -29,17 +29,17 @@ export interface TlsIdentity {
 export type SocketRefusal = 'timeout' | 'incomplete' | 'headers-too-large' | 'not-http' | 'too-many-sockets' | 'tls-failed' | 'wrong-host'
 
 export interface HttpServerOptions {
-  /** What listens, for messages: "The gateway". */
+  /** The server's name in messages, such as "The gateway". */
   readonly what: string
   readonly host: string
   /** 0 takes any free port. */
   readonly port: number
   readonly tls?: TlsIdentity | undefined
-  /** Plain HTTP beyond loopback was asked for. */
+  /** Allows plain HTTP beyond loopback. */
   readonly insecure?: boolean | undefined
   /**
-   * Names beside those of loopback that requests may have in `Host`. Asked on loopback without TLS: elsewhere others reach the
-   * server anyway, and a certificate is a name of its own.
+   * Names beside those of loopback that requests may have in `Host`. They are checked on loopback without TLS only: elsewhere other
+   * machines reach the server anyway, and a certificate is bound to a name.
    */
   readonly allowedHosts?: readonly string[] | undefined
   readonly limits: HttpLimits
@@ -69,7 +69,7 @@ const refusals: Readonly<Record<string, readonly [SocketRefusal, number]>> = {
   ERR_HTTP_REQUEST_TIMEOUT: ['timeout', 408],
 }
 
-/** Answers what is no request, unless an answer is on its way already: bytes in its middle would be taken for its content. */
+/** Answers bytes that are no request, unless an answer is being written: the bytes of this one would be taken for its content. */
 function refuseSocket(socket: Socket & { _httpMessage?: ServerResponse | null }, status: number): void {
   if (socket.writable && !socket._httpMessage?.headersSent) {
     socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
@@ -110,7 +110,7 @@ export async function openHttpServer(options: HttpServerOptions): Promise<OpenHt
       socket.destroy()
       return
     }
-    // What still comes of a request that was refused is refused again.
+    // The rest of a refused request comes as further errors, which need no second answer.
     if (socket.writableEnded) return
     const [refusal, status] = refusals[error.code ?? ''] ?? (['not-http', 400] as const)
     onRefusal?.(refusal)
@@ -141,7 +141,7 @@ export async function openHttpServer(options: HttpServerOptions): Promise<OpenHt
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve())
-        // Those that answer now are kept no longer than that.
+        // Connections that still answer close as soon as their answer is written.
         server.keepAliveTimeout = 1
         server.keepAliveTimeoutBuffer = 0
       }),

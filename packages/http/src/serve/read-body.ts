@@ -41,7 +41,7 @@ export function readBody(request: IncomingMessage, response: ServerResponse, max
       discardBody(request)
       reject(new BodyError('too-large', `The body is larger than ${maxBytes} bytes`))
     }
-    // An error closes the request too, and is not thrown where nobody listens to it.
+    // An error closes the request too, so nobody needs to listen for `error`.
     request.on('close', () => {
       if (!request.complete) reject(new BodyError('incomplete', 'The connection closed before the whole body had come'))
     })
