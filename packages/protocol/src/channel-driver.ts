@@ -13,7 +13,7 @@ const RowMessage = z.looseObject({ role: z.string(), content: json.optional() })
 export const ChannelCheck = z.strictObject({
   messages: z.array(RowMessage).min(1),
   tools: z.array(z.union([ToolDefinition, z.looseObject({ type: z.literal('function') })])).nullable(),
-  /** Given to every rendering of the run, such as `{ enable_thinking: false }`. */
+  /** Variables for every rendering of the run, such as `{ enable_thinking: false }`. */
   templateArguments: z.record(z.string(), json),
 })
 export type ChannelCheck = z.infer<typeof ChannelCheck>
@@ -30,7 +30,7 @@ export const ChannelHello = z.strictObject({
   worker: name,
   framework: z.strictObject({ name, version: z.string() }),
   model: z.strictObject({ name, vocabularySize: z.int().min(1), stopTokenIds: z.array(count).min(1) }),
-  /** Of the tokenizer's files, as `filesHash` gives it. */
+  /** The hash of the tokenizer's files, as `filesHash` computes it. */
   tokenizerHash: z.string().regex(/^[\w-]{1,128}$/, 'must be letters and digits'),
   templateHash: name,
   /** In tokens. A row is a prompt of at most `maxPromptTokens` and a response of at most `maxResponseTokens`; `contextLength` is the engine's, or their sum. */

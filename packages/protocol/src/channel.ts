@@ -6,7 +6,7 @@ export const channelProtocol = 1
 /** Where a driver's WebSocket goes, on the port of the rollout service. */
 export const channelPath = '/v1/channel'
 
-/** Close codes of the channel: told off for good, a message that cannot be read, the same worker connected again. */
+/** Close codes of the channel: the driver is not served, a message cannot be read, the same worker has connected again. */
 export const channelCloseCodes = { rejected: 4000, unreadable: 4001, replaced: 4002 } as const
 
 /** A failure as it crosses the channel; `code` is one of the catalogue, or the driver's own. */

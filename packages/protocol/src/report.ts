@@ -34,26 +34,26 @@ export const RunReport = z.strictObject({
   greedyAfter: EvaluationResult.nullable(),
   curve: z.array(z.strictObject({ step: z.int(), reward: z.number(), metrics: z.record(z.string(), z.number()) })),
   ledger: TokenLedger.nullable(),
-  /** Of the calls of all processes of the run. */
+  /** Over the calls of all processes of the run. */
   tokenReport: TokenReport.optional(),
   /**
-   * Of all processes of the run; of one that was killed what it counted in its last half second may be missing. Calls are counted
-   * on both sides of each wire: the `agent` had those of rollouts with a result, `gateway` and `engine` those of superseded attempts too.
+   * Over all processes of the run; a killed process may lack what it counted in its last half second. Calls are counted on both
+   * sides of each wire: `agent` counts those of rollouts with a result, `gateway` and `engine` those of superseded attempts too.
    */
   counts: z.strictObject({
     rollouts: z.int(),
     episodesByStopReason: z.record(z.string(), z.int()),
     modelCalls: z.strictObject({ agent: z.int(), gateway: z.int(), engine: z.int() }),
     /**
-     * `asked` are those in answers of models; `agent` those that agents made here, of which `environment` went to servers, which
-     * counted `servers`, and `functions` were answered in the process. What an agent of another framework runs by itself is in `asked` alone.
+     * `asked` counts the calls in answers of models, and `agent` those that agents made here: of these, `environment` went to servers,
+     * which counted `servers`, and `functions` were answered in the process. Calls that an agent of another framework runs by itself are in `asked` alone.
      */
     toolCalls: z.strictObject({ asked: z.int(), agent: z.int(), environment: z.int(), functions: z.int(), servers: z.int().nullable() }),
   }),
-  /** Of all processes of the run; while none was at work no time is counted. */
+  /** Over all processes of the run; no time is counted while none of them works. */
   times: z.strictObject({ wallMs: z.number(), cpuMs: z.number(), phasesMs: z.record(z.string(), z.number()) }),
   checkpoints: z.array(z.string()),
-  /** By kind, of all processes of the run: how often, and the first messages. */
+  /** By kind, over all processes of the run: how often, and the first messages. */
   warnings: z.array(z.strictObject({ code: z.string(), count: z.int().min(1), messages: z.array(z.string()).min(1) })).default([]),
   versions: z.record(z.string(), z.string()),
 })

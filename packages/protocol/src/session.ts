@@ -35,7 +35,7 @@ export const SessionOpening = z.strictObject({
 })
 export type SessionOpening = z.infer<typeof SessionOpening>
 
-/** An open session: what each agent's client is given. A `baseUrl` is an address and a secret in one. */
+/** An open session: the address and key for each agent's client. A `baseUrl` is an address and a secret in one. */
 export const SessionOpened = z.strictObject({
   version: z.literal(1),
   id: z.string().min(1),
