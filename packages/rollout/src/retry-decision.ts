@@ -10,7 +10,7 @@ export interface RetryInput {
 
 const firstDelayMs = 100
 
-/** Milliseconds after which a new attempt begins, doubling each time; `null` when the result stands. Only failures of environment, gateway or policy that may pass are tried again. */
+/** Milliseconds after which a new attempt begins, doubling each time; `null` when the result stands. Only temporary failures of environment, gateway or policy are tried again. */
 export function decideRetry({ stopReason, error, retried, retries }: RetryInput): number | null {
   if (stopReason !== 'failed' || !error?.retryable || retried >= retries) return null
   const passing = error.boundary === 'environment' || error.boundary === 'policy' || error.boundary === 'gateway'

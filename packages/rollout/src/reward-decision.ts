@@ -5,7 +5,7 @@ export type ScoreUnfinished = 'zero' | 'null'
 /** What is done about an episode's reward. */
 export type RewardDecision = 'score' | 'zero' | 'none'
 
-/** Ends that the policy brought about itself: it talked or called too much, or was cut in mid-answer. */
+/** Ends that the policy brought about itself: it wrote or called too much, or was cut in mid-answer. */
 const causedByPolicy: ReadonlySet<StopReason> = new Set([
   'turn-limit',
   'token-limit',
@@ -17,7 +17,7 @@ const causedByPolicy: ReadonlySet<StopReason> = new Set([
 
 export interface RewardQuestion {
   readonly stopReason: StopReason
-  /** Whether the policy was asked and said something. */
+  /** Whether the policy has answered at least one call. */
   readonly hasTurns: boolean
 }
 

@@ -13,7 +13,7 @@ export interface RolloutRunnerOptions {
   readonly answerKey: (taskId: string) => AnswerKey
   /** Rollouts that run at once; the rest queue, and queueing costs no budget. Default 32. */
   readonly concurrency?: number | undefined
-  /** For requests that set none; `timeoutMs` is 120,000 where neither does. Each attempt has the whole budget. */
+  /** Limits of requests that set none; `timeoutMs` is 120,000 where neither sets it. Each attempt has the whole budget. */
   readonly limits?: RolloutLimits | undefined
   /** New attempts after a retryable failure of environment or policy. Default 2. */
   readonly retries?: number | undefined
@@ -37,11 +37,11 @@ export interface RolloutCounts {
   /** Tool calls in the answers that models gave them. */
   readonly askedToolCalls: number
   readonly toolErrors: number
-  /** Of the tool calls, those answered in this process: functions, agents asked as tools, calls that name no tool. */
+  /** How many of the tool calls were answered in this process: functions, agents called as tools, calls that name no tool. */
   readonly functionCalls: number
   /** New attempts after a retryable failure. */
   readonly retries: number
-  /** Tokens of attempts without result: those tried again, and those cancelled. */
+  /** Tokens of attempts without a result, which were tried again or cancelled. */
   readonly supersededTokens: number
 }
 

@@ -163,7 +163,7 @@ function sampledTokens(trajectories: readonly Trajectory[]): number {
   return trajectories.reduce((sum, { turns }) => sum + turns.reduce((count, turn) => count + turn.completionTokenIds.length, 0), 0)
 }
 
-/** An absent and an undefined limit are the same: the runner's own holds. */
+/** Without undefined members, so that an undefined limit of a request leaves the runner's own in force. */
 function definedOnly<T extends object>(value: T): Partial<T> {
   return Object.fromEntries(Object.entries(value).filter(([, entry]) => entry !== undefined)) as Partial<T>
 }

@@ -49,7 +49,7 @@ export interface AttemptResult {
   readonly edges: readonly AgentEdge[]
   readonly toolCalls: readonly ToolCallRecord[]
   readonly toolErrors: number
-  /** Of the tool calls, those that no server answered. */
+  /** How many of the tool calls no server answered. */
   readonly functionCalls: number
   readonly timing: Timing
 }
@@ -58,7 +58,7 @@ export interface AttemptResult {
 export async function runAttempt(options: AttemptOptions): Promise<AttemptResult> {
   const { request, attempt, limits, program, gateway, environment, signal } = options
   const { key } = request
-  // What else a row has is for who scores the episode: it may hold the answer.
+  // The other columns of a row are for the reward alone: they may hold the answer.
   const { extraInfo: _, setup, ...task } = request.task
   const startedAt = Date.now()
   const stop = new AbortController()
@@ -95,7 +95,7 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
   })
   const attemptContext = { rollout: key, attempt, task, signal: stop.signal }
   const states = createAttemptStates({ attempt: attemptContext, timeoutMs: options.leaseTimeoutMs, graceMs: options.abandonAfterMs })
-  /** Without its state an attempt is void, whatever its agent makes of that. */
+  /** An attempt whose state cannot be set up has failed, even where its agent catches the error. */
   const state = async <State>(definition: AttemptState<State>): Promise<State> => {
     const release = budget.hold()
     try {

@@ -28,12 +28,12 @@ export function decideStop({ outcome, aborted, policyFailure, environmentFailure
   const failure = policyFailure === null ? null : toTrainError(policyFailure, 'POLICY_UNAVAILABLE')
   const limit = limitOf(aborted) ?? limitOf(failure)
   if (limit) return limit
-  // What aborts a rollout and is no limit is a fault of what it runs in.
+  // An abort that is no limit is a failure of what the rollout runs in.
   if (aborted) return { stopReason: 'failed', error: aborted }
   if (outcome.kind === 'abandoned') return { stopReason: 'failed', error: new TrainError('AGENT_FAILED', 'The agent did not return.') }
   if (outcome.kind === 'threw') {
     const agentError = outcome.error instanceof TrainError ? outcome.error : agentFailed(outcome.error)
-    // What an agent throws after a failed call is mostly its client's word for that failure.
+    // After a failed call, an agent mostly throws its client's description of that failure.
     const error = agentError.code === 'AGENT_FAILED' ? (failure ?? environmentFailure ?? agentError) : agentError
     const limited = limitOf(error)
     if (limited) return limited

@@ -1,11 +1,11 @@
-/** A deadline in running time: while it is held, it does not run. */
+/** A deadline in running time: while `hold` is in force, no time passes. */
 export interface TimeBudget {
   /** Stops the clock until the returned function is called. */
   hold(): () => void
   stop(): void
 }
 
-/** Calls `onSpent` once `budgetMs` of unheld time have passed. */
+/** Calls `onSpent` once `budgetMs` have passed without the times in which the clock was stopped. */
 export function createTimeBudget(budgetMs: number, onSpent: () => void): TimeBudget {
   let remainingMs = budgetMs
   let since = performance.now()

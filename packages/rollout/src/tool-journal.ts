@@ -4,7 +4,7 @@ import { toolCallLimit } from './rollout-errors.ts'
 
 export interface JournalledCall {
   readonly agent: string
-  /** Absent where the agent gave none. */
+  /** The model's id for the call; absent where the agent passed none. */
   readonly id: string | undefined
   readonly name: string
   /** JSON text. */
@@ -17,7 +17,7 @@ export interface ToolJournalOptions {
   readonly rollout: string
   readonly maxToolCalls: number | undefined
   readonly signal: AbortSignal
-  /** A budget is spent: the rollout stops. */
+  /** Called when a budget is spent, to stop the rollout. */
   readonly onLimit: (error: TrainError) => void
 }
 
@@ -101,7 +101,7 @@ function sampledCalls(trajectories: readonly Trajectory[]): SampledCall[] {
   )
 }
 
-/** A call by its id; without one, the first call of that name and those arguments which no other record took. */
+/** The sampled call with the same id; where there is no id, the first with the same name and arguments that no other record has taken. */
 function takeMatch(calls: readonly SampledCall[], call: JournalledCall): SampledCall | undefined {
   const match = calls.find(
     (other) =>

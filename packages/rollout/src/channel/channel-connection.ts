@@ -33,17 +33,17 @@ export interface ChannelConnection extends EngineConnection {
 export interface ConnectionOptions {
   readonly socket: WebSocket
   readonly limits: ChannelServerLimits
-  /** Frames one after another, each when the one before was dealt with. */
+  /** Called for one frame after another, each when the one before was dealt with. */
   readonly onFrame: (frame: DriverFrame) => Promise<void> | void
   readonly onClose: () => void
   readonly tally: Pick<ChannelTally, 'bytes' | 'received' | 'sent'>
   readonly onWarning: (code: string, message: string) => void
 }
 
-/** What a peer that does not answer the closing handshake is given. */
+/** How long a peer may take to answer the closing handshake. */
 const closeMs = 250
 
-/** How much of a message's text an answer repeats. */
+/** How many problems of a message an answer names. */
 const shownProblems = 3
 
 function toBytes(data: RawData): Uint8Array {

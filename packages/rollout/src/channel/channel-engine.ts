@@ -17,7 +17,7 @@ interface Call {
   readonly request: GenerateRequest
   readonly resolve: (result: GenerateResult) => void
   readonly reject: (error: unknown) => void
-  /** Its number in the connection that it was sent down; `null` while it waits for one. */
+  /** Its number in the connection that carries it; `null` while it waits for a connection. */
   id: number | null
 }
 
@@ -32,7 +32,7 @@ interface Line {
   readonly calls: Map<number, Call>
 }
 
-/** The error of a driver as ours: a code of the catalogue stays, another one becomes POLICY_FAILED or, where it may pass, POLICY_UNAVAILABLE. */
+/** The error of a driver as a TrainError: a code of the catalogue stays; another becomes POLICY_UNAVAILABLE where a retry may succeed, else POLICY_FAILED. */
 function toEngineError({ code, message, retryable }: ChannelFailure): TrainError {
   const ourCode = Object.hasOwn(errorCatalogue, code) ? (code as ErrorCode) : retryable ? 'POLICY_UNAVAILABLE' : 'POLICY_FAILED'
   return new TrainError(ourCode, ourCode === code ? message : `${code}: ${message}`, { details: { driverCode: code } })
@@ -115,7 +115,7 @@ export function createChannelEngine(options: ChannelEngineOptions): ChannelEngin
     }
     if (maxVersion < minVersion) throw wrong(`was sampled by weights from ${minVersion} to ${maxVersion}`)
     if (finish !== 'aborted' && ids.length === 0) throw wrong('has no token')
-    // Trainers tell a stop from a full completion in one word only.
+    // Trainers say "stop" for a completion that reached its limit too.
     const stopped = stopTokenIds.includes(ids.at(-1) ?? -1)
     const full = ids.length >= request.sampling.maxTokens && !stopped && request.sampling.stop.length === 0
     const unified = finish === 'stop' && full ? 'length' : finish
@@ -156,7 +156,7 @@ export function createChannelEngine(options: ChannelEngineOptions): ChannelEngin
         routes.set(key, { connection, calls: new Set() })
         return
       }
-      // The same submission again: its calls are under way.
+      // The same connection submitted it again: its calls are under way.
       if (route.connection === connection) return
       for (const call of route.calls) {
         if (route.connection === null || call.id === null) continue
@@ -180,7 +180,7 @@ export function createChannelEngine(options: ChannelEngineOptions): ChannelEngin
       routes.delete(key)
     },
     answer(connection, message: ChannelGenerated | ChannelGenerateFailed, arrays) {
-      // Counted also where nobody waits for it any more: it was sampled.
+      // A completion that nobody waits for any more was sampled all the same.
       if (message.type === 'generated') sampled += arrays['ids']?.length ?? 0
       const call = lines.get(connection)?.calls.get(message.id)
       if (!call) return

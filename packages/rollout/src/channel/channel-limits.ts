@@ -1,6 +1,6 @@
 import type { ChannelServerLimits } from './channel-types.ts'
 
-/** What a channel server takes where nothing else is said. */
+/** The limits of a channel server where its options name none. */
 export const defaultChannelLimits: ChannelServerLimits = {
   maxFrameBytes: 256 * 1024 * 1024,
   maxBufferedBytes: 256 * 1024 * 1024,

@@ -14,7 +14,7 @@ const { version } = JSON.parse(readFileSync(new URL('../../package.json', import
 
 const nameOf = ({ run, incarnation, worker }: ChannelHello) => JSON.stringify([run, incarnation, worker])
 
-/** Where a connection stands. */
+/** How far the greeting of a connection has come. */
 interface Greeting {
   phase: 'hello' | 'files' | 'ready'
   hello: ChannelHello | null
@@ -47,7 +47,7 @@ export function createChannelServer(options: ChannelServerOptions): ChannelServe
   let beaten = performance.now()
   const beats = setInterval(() => {
     const now = performance.now()
-    // After a pause of our own, what was said meanwhile has not been read yet.
+    // After a pause of this process, messages that came meanwhile have not been read yet, so no connection counts as silent.
     const paused = now - beaten > 2 * limits.pingMs
     beaten = now
     for (const connection of connections) connection.beat(paused ? 0 : now)
@@ -72,12 +72,12 @@ export function createChannelServer(options: ChannelServerOptions): ChannelServe
     return new TrainError('CHANNEL_SUPERSEDED', `Start "${incarnation}" of run "${run}" was superseded by a newer one; end it.`)
   }
 
-  /** Whether others go on that share the model: all but older starts of the same run. */
+  /** Whether other drivers use the model: all connected ones but older starts of the same run. */
   function isBound({ run, incarnation }: ChannelHello): boolean {
     return Array.from(sessions.values(), (session) => session.hello).some((other) => other.run !== run || other.incarnation === incarnation)
   }
 
-  /** A newer start of a run ends the older ones: what they wait for was sampled by weights that are gone. */
+  /** A newer start of a run ends the older ones, whose rollouts were sampled by weights that are gone. */
   async function enter({ run, incarnation }: ChannelHello): Promise<void> {
     const takesOver = await runs.enter(run, incarnation)
     for (const [name, session] of sessions) {
@@ -96,7 +96,7 @@ export function createChannelServer(options: ChannelServerOptions): ChannelServe
     const session = existing ?? { hello, connection: null }
     session.connection = connection
     sessions.set(nameOf(hello), session)
-    // The driver knows of its loss before we do.
+    // A driver may notice that its connection is lost, and open another, before this side does.
     before?.close(channelCloseCodes.replaced, 'The same worker has connected again.')
     engine.link.join(connection)
     return session

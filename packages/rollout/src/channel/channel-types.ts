@@ -29,7 +29,7 @@ export interface ChannelEngineOptions {
   readonly filesDirectory?: string | null | undefined
   /** Default `loop`. */
   readonly history?: HistoryMode | undefined
-  /** Told once the model is ready, such as that its template rewrites earlier turns. */
+  /** Called once the model is ready, with warnings such as that its template rewrites earlier turns. */
   readonly onWarning?: ((warning: ChannelWarning) => void) | undefined
 }
 
@@ -59,13 +59,13 @@ export interface EngineLink {
   keepFiles(hello: ChannelHello, files: ReadonlyMap<string, Uint8Array>): Promise<void>
   /** Loads the model if need be and renders the driver's conversation; then it is the one that is served. Rejects with TEMPLATE_MISMATCH, TEMPLATE_UNSUPPORTED, MODEL_MISMATCH. */
   check(hello: ChannelHello, renderedIds: Int32Array, isBound: () => boolean): Promise<void>
-  /** A driver is there, whose answers may come. */
+  /** A driver has connected; its answers may come from now on. */
   join(connection: EngineConnection): void
-  /** From now on calls of rollout `key` go down `connection`, or wait for one; those that wait are sent. */
+  /** From now on calls of rollout `key` go to `connection`; with `null` they wait for one. Calls that waited are sent. */
   connect(key: string, connection: EngineConnection | null): void
   /** The connection is gone: its calls wait for the next one of their rollout. */
   disconnect(connection: EngineConnection): void
-  /** Nothing of the rollout goes anywhere any more; what waits fails with `reason`. */
+  /** The rollout has ended: no call of it is sent any more, and those that wait fail with `reason`. */
   release(key: string, reason: TrainError): void
   /** Takes an answer of a driver. */
   answer(connection: EngineConnection, message: ChannelGenerated | ChannelGenerateFailed, arrays: ChannelArrays): void
@@ -75,16 +75,16 @@ export interface EngineLink {
   calls(): number
 }
 
-/** A row of a driver as a task, and what only the evaluator may read. */
+/** A row of a driver as a task, and the answer that only the evaluator may read. */
 export interface RowTask {
   readonly task: TrainingTask
   readonly answer: AnswerKey
 }
 
-/** Throws ROLLOUT_INVALID for a row that is none. */
+/** Throws ROLLOUT_INVALID for a row that is no task. */
 export type ToTask = (row: ChannelDatasetRow, submit: ChannelSubmit) => RowTask
 
-/** Answers of the rows that are under way, for the evaluator only: nothing else is given this object. */
+/** Answers of the rows that are under way. Only the evaluator gets this object. */
 export interface ChannelAnswers {
   /** Keeps an answer until each rollout that holds it releases it. */
   hold(key: string, answer: AnswerKey): void
@@ -94,7 +94,7 @@ export interface ChannelAnswers {
   has(taskId: string): boolean
 }
 
-/** What became of a submission, for ledgers and logs. */
+/** How a submission ended, for ledgers and logs. */
 export interface ChannelOutcome {
   readonly key: string
   readonly run: string
@@ -102,11 +102,11 @@ export interface ChannelOutcome {
   readonly partition: ChannelPartition
   /** `sent` may come more than once for a key, after a reconnect. */
   readonly outcome: 'sent' | 'accepted' | 'refused' | 'cancelled' | 'superseded' | 'lost'
-  /** Of `sent`: rows, their mask-1 tokens, and what no row has, by reason. */
+  /** For `sent`: how many rows the result has, their tokens with mask 1, and the sampled tokens that no row has, by reason. */
   readonly rows?: number | undefined
   readonly maskTokens?: number | undefined
   readonly omitted?: Readonly<Partial<Record<UntrainedReason, number>>> | undefined
-  /** Of `sent` that failed, and of `refused`. */
+  /** Why the rollout of a `sent` result failed, or why the trainer refused the result. */
   readonly error?: { readonly code: string; readonly message: string } | undefined
 }
 
@@ -128,14 +128,14 @@ export interface ChannelServerLimits {
 }
 
 export interface ChannelServerOptions {
-  /** Stays the caller's to close, like everything here. */
+  /** The caller closes it, like everything here. */
   readonly service: RolloutService
   readonly engine: ChannelEngine
   readonly store: Pick<RunProgress, 'getState' | 'setState'>
-  /** Of `createChannelAnswers`; the runner of `service` asks its `answerKey`. */
+  /** Made by `createChannelAnswers`; the runner of `service` calls its `answerKey`. */
   readonly answers: ChannelAnswers
   readonly toTask: ToTask
-  /** What the reward of an episode scored, for the driver's record; the answer where absent. */
+  /** The text that the reward scored, for the driver's record; the episode's answer where absent. */
   readonly solution?: ((episode: Episode) => string) | undefined
   /** Default `all`. */
   readonly rows?: RowSelection | undefined
@@ -143,7 +143,7 @@ export interface ChannelServerOptions {
   readonly reward?: 'service' | 'native' | undefined
   /** An episode that ended at a limit is trained with its reward (default), or fails, so that the driver replaces its group. */
   readonly incompleteEpisodes?: RowOptions['incompleteEpisodes']
-  /** Longest attempt of a rollout; that of the runner of `service`, for messages. */
+  /** Longest attempt of a rollout, as the runner of `service` has it; messages name it. */
   readonly rolloutTimeoutMs?: number | null | undefined
   /** Longest answer of one model call, in tokens; what is left of a row's response by default. */
   readonly maxCompletionTokens?: number | null | undefined
@@ -154,7 +154,7 @@ export interface ChannelServerOptions {
   readonly onWarning?: ((warning: ChannelWarning) => void) | undefined
 }
 
-/** Since the start of a channel server. */
+/** Counts since the start of a channel server. */
 export interface ChannelTotals {
   /** Connections that were not served. */
   readonly rejected: number
@@ -172,9 +172,9 @@ export interface ChannelTotals {
 }
 
 export interface ChannelCounts extends ChannelTotals {
-  /** Those that are being greeted included. */
+  /** Open connections, including those whose greeting is not complete. */
   readonly connections: number
-  /** Workers that are connected and welcome. */
+  /** Workers whose greeting is complete. */
   readonly workers: number
   /** Submissions without a result. */
   readonly open: number
@@ -184,7 +184,7 @@ export interface ChannelCounts extends ChannelTotals {
 
 /** Serves drivers on the port of a rollout server, which takes it as `channel`. */
 export interface ChannelServer {
-  /** Takes over a socket whose token is known to be right. */
+  /** Takes over a socket whose token has been checked. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
   counts(): ChannelCounts
   /** Ends all connections, as when the port closes; rollouts go on for the grace period. */

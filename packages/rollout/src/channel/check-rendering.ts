@@ -48,7 +48,7 @@ function toTool(tool: unknown): ToolDefinition {
 
 const pick = ({ name, description, parameters = {} }: Plain) => ({ name, ...(description !== undefined && { description }), parameters })
 
-/** Ids on either side of a difference. */
+/** How many ids a message shows on either side of a difference. */
 const shown = 12
 
 /** Renders the driver's conversation and compares ids. Throws TEMPLATE_MISMATCH at the first that differs. */

@@ -6,17 +6,17 @@ import type { ChannelEngineOptions, EngineLink } from './channel-types.ts'
 import { checkRendering } from './check-rendering.ts'
 import { filesHash, isFolder, writeModelFiles } from './model-files.ts'
 
-/** The model that drivers train: unknown until one says hello, then the same for all that are there. */
+/** The model that drivers train: unknown until one says hello, then the same for all connected drivers. */
 export interface DriverModel extends Pick<EngineLink, 'needsFiles' | 'keepFiles' | 'check'> {
   /** Zeros and no stop token before the first driver. */
   description(): ModelDescription
   /** Throws POLICY_UNAVAILABLE before the first driver. */
   chat(): ChatModel
-  /** Why it is not there; `null` where it is. */
+  /** Why there is no model yet; `null` where there is one. */
   missing(): string | null
 }
 
-/** What must be equal in every hello of those that are there. */
+/** What must be equal in the hellos of all connected drivers. */
 interface Identity {
   readonly vocabularySize: number
   readonly stopTokenIds: readonly number[]
@@ -56,7 +56,7 @@ export function createDriverModel({ name, directory, filesDirectory = null, hist
 
   const directoryOf = ({ tokenizerHash }: ChannelHello) => directory ?? join(filesDirectory!, encodeURIComponent(tokenizerHash))
 
-  /** Whether the model of `hello` is the one that is served; throws MODEL_MISMATCH where it is not and others use that. */
+  /** Whether the model of `hello` is the one that is served; throws MODEL_MISMATCH where it is not and other drivers use the served one. */
   function isServed(hello: ChannelHello, isBound: boolean): boolean {
     if (!loaded) return false
     const identity = identityOf(hello)

@@ -1,10 +1,10 @@
 import type { RunProgress } from '@aworld-train/core'
 
-/** Which start of each run is the newest: an older one that comes back is told off, also after a restart of the service. */
+/** Which start of each run is the newest. An older one that connects again is rejected, also after a restart of the service. */
 export interface DriverRuns {
   /** Whether a newer start of its run was there. */
   isSuperseded(run: string, incarnation: string): boolean
-  /** Makes `incarnation` the newest of its run; whether another one was that. Resolves when it will be remembered. */
+  /** Makes `incarnation` the newest of its run. Resolves, when this is durable, to whether another one was the newest before. */
   enter(run: string, incarnation: string): Promise<boolean>
 }
 

@@ -20,7 +20,7 @@ import type { ChannelEngine, ChannelOutcome, ChannelServerOptions, ChannelWarnin
 
 export const token = 'secret'
 
-/** What the check of every hello here is about. */
+/** The conversation that every hello here is checked with. */
 export const checkMessages = [{ role: 'user', content: 'Hello.' }]
 
 /** Folder of a tiny model, and the ids that a driver with it renders for its hello. */
@@ -180,7 +180,7 @@ export async function until(condition: () => boolean): Promise<void> {
   }
 }
 
-/** A sampler that answers when it is told to. */
+/** A sampler whose answers wait until the test releases them. */
 export function heldSampler() {
   const calls: DriverCall[] = []
   const gate = Promise.withResolvers<Sampled>()

@@ -29,7 +29,7 @@ interface Submission {
   readonly key: string
   readonly submit: ChannelSubmit
   session: DriverSession
-  /** The one that submitted it last; `null` since that was lost. */
+  /** The connection that submitted it last; `null` when that was lost. */
   connection: ChannelConnection | null
   isStarted: boolean
 }
@@ -55,7 +55,7 @@ export interface Submissions {
 export function createSubmissions(options: Options): Submissions {
   const { service, engine, answers, toTask, solution, rows, reward, graceMs, rolloutTimeoutMs, onOutcome } = options
   const submissions = new Map<string, Submission>()
-  /** By key: what is being cancelled. */
+  /** Rollouts that are being cancelled, by key. */
   const ending = new Map<string, Promise<void>>()
   const graces = new Set<NodeJS.Timeout>()
 
@@ -115,7 +115,7 @@ export function createSubmissions(options: Options): Submissions {
     if (submissions.get(submission.key) !== submission) return
     forget(submission, reason)
     answers.release(submission.key)
-    // Cut off by the end of the service: its driver submits it again when that is back.
+    // The end of the service cut it off; its driver submits it again when the service is back.
     if (ending.status === 'cancelled' && service.counts().stopping) return
     // Without a connection the result waits in the store until it is asked for again.
     if (submission.connection) sendResult(submission.connection, frameOf(submission, ending))

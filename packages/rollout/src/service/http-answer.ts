@@ -28,7 +28,7 @@ export function sendJson(response: ServerResponse, status: number, text: string,
   response.end(text)
 }
 
-/** Answers with `{"error": …}` as an ErrorRecord. When a queue has room, nobody knows before: no answer names a time. */
+/** Answers with `{"error": …}` as an ErrorRecord. No answer names a time to come back, because nobody knows when a queue has room. */
 export function sendError(response: ServerResponse, error: TrainError): void {
   const { details, ...record } = error.toRecord()
   const named = details?.['status']

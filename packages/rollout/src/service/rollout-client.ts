@@ -15,12 +15,12 @@ import { readServerEvents } from './read-server-events.ts'
 import { fromWire } from './wire.ts'
 
 export interface RolloutClientOptions {
-  /** Of the service, without a path. */
+  /** Address of the service, without a path. */
   readonly url: string
   readonly token?: string | undefined
   /** Sockets at once; each rollout that is waited for holds one. Default 4,096. */
   readonly connections?: number | undefined
-  /** How often a request is sent again that met no server, or one that is full; each time after twice as long. Default 6. */
+  /** How often a request is repeated where no server answers, or one that is full; the delay doubles each time. Default 6. */
   readonly retries?: number | undefined
   /** Certificate authority in PEM, for a service with a certificate of its own. */
   readonly ca?: string | Buffer | undefined
@@ -39,7 +39,7 @@ export interface RolloutClient extends RolloutRunner {
 
 /** One long poll; shorter than what proxies allow a silent connection. */
 const pollMs = 50_000
-/** Longest silence of a service that has been asked for nothing that takes time; a stream of events says something more often. */
+/** Longest silence of the service in an answer that need not wait for a rollout; a stream of events is never silent as long. */
 const silenceMs = 60_000
 const firstDelayMs = 100
 
@@ -51,7 +51,7 @@ function toError(status: number, text: string): TrainError {
   try {
     record = (JSON.parse(text) as { error?: ErrorRecord }).error
   } catch {
-    // Not an answer of the service; said below.
+    // The error below says that this is no answer of the service.
   }
   if (record && record.code in errorCatalogue) return new TrainError(record.code as ErrorCode, record.message, { details: { status } })
   return new TrainError(
@@ -96,7 +96,7 @@ export function createRolloutClient({ url, token, connections = 4_096, retries =
         return await once(method, path, parts)
       } catch (cause) {
         const { code, details } = cause as { code?: string; details?: { status?: number } }
-        // Full, stopping, or not there.
+        // A service that is full, stopping or not reachable may take the request later.
         const mayPass = details?.status === 503 || (details?.status === undefined && passing.has(code ?? ''))
         if (signal?.aborted || !mayPass || retried >= retries) throw cause
         await sleep(firstDelayMs * 2 ** retried, undefined, signal ? { signal } : {})

@@ -10,11 +10,11 @@ import { defaultRolloutServerLimits, type RolloutServerLimits } from './rollout-
 import type { RolloutService } from './rollout-service.ts'
 import { createServiceMetrics } from './service-metrics.ts'
 
-/** What probes ask, which carry no token; the answers say no more than yes or no. */
+/** Paths for probes, which carry no token; their answers say no more than yes or no. */
 const openPaths: ReadonlySet<string> = new Set(['/health', '/ready'])
 
 export interface RolloutServerOptions {
-  /** Stays the caller's to close. */
+  /** The caller closes it. */
   readonly service: RolloutService
   /** Defaults to loopback. */
   readonly host?: string | undefined
@@ -24,7 +24,7 @@ export interface RolloutServerOptions {
   readonly insecure?: boolean | undefined
   /** Names beside those of loopback that requests may have in `Host`, where it listens on loopback without TLS. */
   readonly allowedHosts?: readonly string[] | undefined
-  /** Asked for as `Authorization: Bearer …`, but by `/health` and `/ready`. Only on loopback may it be left out. */
+  /** Required as `Authorization: Bearer …` by all paths but `/health` and `/ready`. It may be left out on loopback only. */
   readonly token?: string | undefined
   readonly limits?: Partial<RolloutServerLimits> | undefined
   /** Serves drivers at `/v1/channel`; its connections end with the server. */
@@ -101,7 +101,7 @@ export async function createRolloutServer(options: RolloutServerOptions): Promis
   }
 
   function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    // Errors of a socket that nobody has taken over yet.
+    // A socket that no handler has taken over yet may fail.
     socket.on('error', () => socket.destroy())
     const { pathname } = new URL(request.url ?? '/', 'http://service')
     if (!authorized(request.headers.authorization)) {
@@ -137,7 +137,7 @@ export async function createRolloutServer(options: RolloutServerOptions): Promis
       closing.abort(new Error('The server was closed.'))
       channel?.disconnect()
       server.closeIdleConnections()
-      // Answers to those that waited are on their way; nothing waits longer than this.
+      // Requests that waited are being answered; those that take longer than this are cut off.
       const late = setTimeout(() => listening.server.closeAllConnections(), 500)
       await closed
       clearTimeout(late)

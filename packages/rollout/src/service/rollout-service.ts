@@ -42,11 +42,11 @@ export interface RolloutServiceCounts {
   readonly done: number
   readonly failed: number
   readonly cancelled: number
-  /** Attempts that have ended since the start, by why. */
+  /** Attempts that have ended since the start, by stop reason. */
   readonly ends: Readonly<Partial<Record<StopReason, number>>>
-  /** Milliseconds that those took in all. */
+  /** Milliseconds that those attempts took in all. */
   readonly durationMs: number
-  /** Nothing more is taken. */
+  /** Whether the service takes no more rollouts. */
   readonly stopping: boolean
 }
 
@@ -83,18 +83,18 @@ interface Entry {
   readonly controller: AbortController
   status: Exclude<RolloutState['status'], 'interrupted'>
   error: TrainError | null
-  /** Resolves when it has ended, to its episode if there is one. `null` from then on: who waits has the episode, and later readers ask the store. */
+  /** Resolves when it has ended, to its episode if there is one. `null` after that: those who waited have the episode, and later readers ask the store. */
   ended: Promise<Episode | null> | null
 }
 
-/** Where a rollout stands, without what it led to. */
+/** The status of a rollout, without its episode. */
 function receipt(key: string, status: RolloutState['status']): RolloutState {
   return { version: 1, id: key, status, episode: null, samples: [], error: null }
 }
 
 type Samples = Pick<RolloutState, 'samples' | 'error'>
 
-/** An episode that cannot be trained, such as one that was sampled with top-p, has none, and the reason. */
+/** The samples of an episode. One that cannot be trained, such as one that was sampled with top-p, has none but the reason. */
 function buildSamples(episode: Episode): Samples {
   try {
     return { samples: toTrainingSamples(episode).samples, error: null }
@@ -103,7 +103,7 @@ function buildSamples(episode: Episode): Samples {
   }
 }
 
-/** What `work` comes to; `undefined` where the time or the signal is first. */
+/** The result of `work`; `undefined` where the time ends or the signal aborts first. */
 async function within<T>(work: Promise<T>, timeoutMs?: number, signal?: AbortSignal): Promise<T | undefined> {
   const { promise, resolve } = Promise.withResolvers<undefined>()
   const timer = timeoutMs === undefined ? undefined : setTimeout(resolve, timeoutMs, undefined)
@@ -120,7 +120,7 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
   const feed = createEventFeed({ maxEvents: limits.maxKeptEvents })
   const entries = new Map<string, Entry>()
   const ended: string[] = []
-  /** Waiters for one rollout are handed one episode, whose samples are built once. */
+  /** All who wait for one rollout get the same episode, whose samples are built once. */
   const built = new WeakMap<Episode, Samples>()
   const count = { queued: 0, running: 0, queuedBytes: 0, done: 0, failed: 0, cancelled: 0 }
   const ends: Partial<Record<StopReason, number>> = {}

@@ -8,7 +8,7 @@ export interface Parts {
   readonly samples: boolean
 }
 
-/** A state as JSON text. Arrays of numbers are written out; nothing is checked, since it was made here. */
+/** A state as JSON text, with typed arrays written as arrays of numbers. It is not checked, because it was made here. */
 export function toWire(state: RolloutState, { episode, samples }: Parts): string {
   const plain = {
     ...state,

@@ -18,7 +18,7 @@ import {
 } from '@aworld-train/protocol'
 import { WebSocket } from 'ws'
 
-/** What a driver's engine says to one call; `fail` in place of tokens, `never` does not answer. */
+/** What a driver's engine answers to one call: tokens, or `fail` in place of them, or `never` for no answer at all. */
 export type Sampled =
   | {
       readonly ids: readonly number[] | Int32Array
@@ -36,16 +36,16 @@ export interface DriverCall extends ChannelGenerate {
 }
 
 export interface DriverOptions {
-  /** Of the rollout server. */
+  /** Address of the rollout server. */
   readonly url: string
   readonly token?: string | undefined
   /** The engine: called for every `generate`. */
   readonly sample: (call: DriverCall, signal: AbortSignal) => Sampled | Promise<Sampled>
   /** Parts of the hello that are not those of a tiny model. */
   readonly hello?: Partial<Omit<ChannelHello, 'type'>> | undefined
-  /** Of the hello. */
+  /** The rendered ids of the hello. */
   readonly renderedIds: Int32Array
-  /** Sent where they are asked for. */
+  /** Tokenizer files, sent where the service needs them. */
   readonly files?: ReadonlyMap<string, Uint8Array> | undefined
 }
 
@@ -77,7 +77,7 @@ export interface DriverClient {
   send(message: object, arrays?: ChannelArrays): void
   /** Sends bytes as they are. */
   sendRaw(data: string | Uint8Array): void
-  /** Types and keys or ids of what came, in order. */
+  /** Messages of the service, in order. */
   readonly heard: readonly ServiceMessage[]
   /** Tokens that it sampled and sent. */
   sampledTokens(): number
@@ -85,9 +85,9 @@ export interface DriverClient {
   readonly aborted: readonly number[]
   /** Why the service ended the connection. */
   readonly closed: Promise<{ readonly code: number; readonly reason: string }>
-  /** Reads nothing any more, and so answers no ping. */
+  /** Stops reading, so that no ping is answered. */
   pauseReading(): void
-  /** Cuts the connection without a word. */
+  /** Cuts the connection without a closing handshake. */
   terminate(): void
   close(): Promise<void>
 }
@@ -239,7 +239,7 @@ export async function connectDriver(options: DriverOptions): Promise<DriverClien
       }
       const result = waiting.get(message.key) ?? Promise.withResolvers<DriverResult>()
       waiting.set(message.key, result)
-      // Whoever waits for nothing is not to be told of the end as an unhandled rejection.
+      // A test that does not wait for the result must not get its rejection as an unhandled one.
       result.promise.catch(() => {})
       send(message)
       return result.promise

@@ -3,7 +3,7 @@ import type { Environment, LeaseRequest, ToolSelection, Tools } from '@aworld-tr
 
 export interface MemoryEnvironment extends Environment {
   openLeases(): number
-  /** Every lease that was asked for. */
+  /** Every request for a lease. */
   readonly requests: readonly LeaseRequest[]
   /** Every agent's tools that were asked for. */
   readonly selections: readonly ToolSelection[]
@@ -11,7 +11,7 @@ export interface MemoryEnvironment extends Environment {
 
 export interface MemoryEnvironmentOptions {
   readonly call?: Tools['call'] | undefined
-  /** Awaited before an agent gets its tools, with how many were asked for before. */
+  /** Awaited before an agent gets its tools, with the number of earlier requests. */
   readonly beforeTools?: ((earlier: number, signal: AbortSignal) => Promise<void>) | undefined
   readonly closeDelayMs?: number | undefined
 }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { GenerateResult, PolicyEndpoint, PolicyGateway, PolicySession, SessionRequest } from '@aworld-train/core'
 import { type Message, type ToolCall, TrainError, type Trajectory, type Turn } from '@aworld-train/protocol'
 
-/** What the policy says to one call. */
+/** What the policy answers to one call. */
 export interface Saying {
   readonly content?: string | undefined
   readonly toolCalls?: readonly ToolCall[] | undefined
