@@ -7,14 +7,14 @@ import type { SegmentPosition, SegmentWriter } from './segment-writer.ts'
 export interface Write<T> {
   /** Tokens to append before the database is touched. */
   readonly chunks?: readonly Uint8Array[] | undefined
-  /** Survives a power cut when acknowledged. Without it a write survives the death of the process, which is enough for what a new attempt makes again. */
+  /** Whether the write, once acknowledged, survives a power cut. Other writes survive the death of the process, which is enough for what a new attempt makes again. */
   readonly synced: boolean
   /** Runs inside the batch's transaction; `at` is where its chunks begin. Throws before its first change, or changes all it means to. */
   apply(at: SegmentPosition): T
 }
 
 export interface CommitQueue {
-  /** Resolves when the write is durable. Rejects with what `apply` threw, or with what the disk said to the whole batch. */
+  /** Resolves when the write is durable. Rejects with the error of `apply`, or with the disk's error for the whole batch. */
   commit<T>(write: Write<T>): Promise<T>
   /** Refuses later writes and resolves when the ones before are done. */
   close(): Promise<void>
@@ -25,7 +25,7 @@ export interface CommitQueueOptions {
   readonly segments: SegmentWriter
   /** The write-ahead log of `database`, which must exist. */
   readonly walPath: string
-  /** A batch takes what has gathered in this time. */
+  /** A batch consists of the writes that come in this time. */
   readonly batchMs: number
   readonly onError: (error: unknown) => Error
 }

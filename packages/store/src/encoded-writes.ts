@@ -63,7 +63,7 @@ export function createEncodedWrites(database: DatabaseSync, queue: CommitQueue, 
     return row
   }
 
-  /** True where the very same turn stands already; refuses another in its place. */
+  /** True where the very same turn is stored already; throws where another turn has its place. */
   function isPresent(rollout: RolloutRow, { agent, index, record }: EncodedTurn): boolean {
     const stored = findTurn.get(rollout.id, rollout.attempt, agent, index)
     if (!stored) return false
@@ -71,7 +71,7 @@ export function createEncodedWrites(database: DatabaseSync, queue: CommitQueue, 
     throw conflict(`Turn ${index} of ${agent} was recorded with other tokens`)
   }
 
-  /** Adds a turn that is not there; false where it is, or another in its place. */
+  /** Adds a turn; false where this turn or another one has its place already. */
   function insert(rollout: RolloutRow, { agent, index, record }: EncodedTurn, at: SegmentPosition): boolean {
     const { body, prefixLength, suffixLength, completionLength, crc32 } = record
     const { id, attempt } = rollout

@@ -10,7 +10,7 @@ import { toStoreError } from './store-error.ts'
 
 export interface LocalWriterOptions {
   readonly path: string
-  /** Stays the caller's. */
+  /** The caller closes it. */
   readonly database: DatabaseSync
   readonly batchMs: number
 }

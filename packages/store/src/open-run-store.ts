@@ -28,7 +28,7 @@ export interface RunStoreOptions {
 /** A run store with its manifest. */
 export interface OwnedRunStore extends RunStore {
   readonly manifest: RunManifest
-  /** What damage to its tokens was found when it was opened, and what was done about it; `null` where no result lost any. */
+  /** Damage to the run's tokens that was found at opening, and what was done about it; `null` where no result lost tokens. */
   readonly damage: string | null
   /** Marks the run finished: the same command then starts a new one. */
   complete(): Promise<void>
@@ -100,7 +100,7 @@ export async function openRunStore({ path, manifest: input, batchMs = 2, thread 
   }
 }
 
-/** Tokens without the database that names them are a damaged run, not a new one. */
+/** Throws for a folder that has segments but no database: it is a damaged run, not a new one. */
 async function refuseLostDatabase(path: string, directory: string): Promise<void> {
   const { size } = (await stat(join(path, 'run.db')).catch(() => null)) ?? { size: 0 }
   const segments = await segmentSizes(directory)

@@ -76,7 +76,7 @@ async function runsBelow(runPath: string): Promise<RunsBelow> {
   return found
 }
 
-/** By its folder: one that is named as a run of another name is none of this one. */
+/** Whether a folder may be a run of this name, judged by the folder's name. */
 function mayBeRunOf(name: string, path: string): boolean {
   const named = /^(.*)-\d{8}-\d{6}(?:-\d+)?$/.exec(basename(path))?.[1]
   return named === undefined || named === name
@@ -106,7 +106,7 @@ async function makeRunDirectory(runPath: string, name: string): Promise<string> 
       }
     }
   } catch (error) {
-    // Node says ENOENT of a recursive mkdir on a read-only disk.
+    // A recursive mkdir on a read-only disk fails with ENOENT in Node.
     const { code, message } = error as NodeJS.ErrnoException
     throw toStoreError(code === 'ENOENT' ? Object.assign(new Error(message, { cause: error }), { code: 'EROFS' }) : error, runPath)
   }

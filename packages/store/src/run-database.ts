@@ -68,7 +68,7 @@ export function startWriteAheadLog(database: DatabaseSync): void {
 }
 
 /**
- * Closes a database that was written. Without a write-ahead log a finished run can be read where nothing may be written; while
+ * Closes a database after writing. Without a write-ahead log a finished run can be read where nothing may be written; while
  * somebody else has it open the log is only emptied, and the last reader to close removes it.
  */
 export function closeWrittenDatabase(database: DatabaseSync): void {
@@ -76,7 +76,7 @@ export function closeWrittenDatabase(database: DatabaseSync): void {
     database.exec('PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)')
     endWriteAheadLog(database)
   } catch {
-    // It stays for a later one; what is in it is as safe as in the database.
+    // The log stays until a later close; its content is as safe as the database.
   } finally {
     database.close()
   }
@@ -140,7 +140,7 @@ function check(path: string, database: DatabaseSync): void {
   if (first.quick_check !== 'ok') throw corrupt(path, first.quick_check)
 }
 
-/** A run of another format. */
+/** The error for a run of another format. */
 export function anotherVersion(path: string, version: unknown): TrainError {
   return new TrainError(
     'STORE_VERSION',

@@ -43,7 +43,7 @@ export async function acquireRunLock(path: string): Promise<RunLock> {
   }
 }
 
-/** The owner may have the lock a moment before its name is written. */
+/** The error for a locked run. The owner's name may be written a moment after the lock is taken, so it is waited for. */
 async function lockedBy(path: string, owner: string): Promise<TrainError> {
   let pid: number | null = null
   for (let tries = 0; tries < 10 && pid === null; tries++) {

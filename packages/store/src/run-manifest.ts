@@ -22,7 +22,7 @@ export interface RunManifest {
   readonly provenance: Readonly<Record<string, unknown>>
 }
 
-/** What the owner of a new run tells of it. */
+/** What the manifest of a new run is made from. */
 export interface ManifestInput {
   readonly name?: string | undefined
   readonly configurationHash?: string | undefined
@@ -81,7 +81,7 @@ export async function ensureManifest(path: string, input: ManifestInput | undefi
   return existing
 }
 
-/** A run of another configuration was named. */
+/** The error for a run that has another configuration. */
 export function anotherConfiguration(path: string): TrainError {
   return new TrainError(
     'CONFIG_INVALID',

@@ -14,22 +14,22 @@ export interface RunCounts {
   readonly trained: number
   /** Turns of every attempt, superseded ones too. */
   readonly turns: number
-  /** Of those, turns of a policy in which tokens were sampled. */
+  /** How many of those turns are of a policy and have sampled tokens. */
   readonly sampledTurns: number
   /** Tokens of those turns, as recorded. */
   readonly sampledTokens: number
-  /** Those of attempts that have no result and never will: a later attempt was begun. */
+  /** Tokens of attempts that never get a result, because a later attempt began. */
   readonly supersededTokens: number
 }
 
-/** Of one model call that was recorded, whatever became of its attempt. */
+/** A recorded model call that sampled tokens, however its attempt ended. */
 export interface RecordedCall {
-  /** Of the rollout. */
+  /** Key of the rollout. */
   readonly key: string
   readonly attempt: number
-  /** Sampled in it; calls without any are left out. */
+  /** How many tokens were sampled. */
   readonly tokens: number
-  /** Its tokens were damaged on disk and are nowhere. */
+  /** Whether its tokens are lost, because they were damaged on disk. */
   readonly isLost?: boolean
 }
 
@@ -43,7 +43,7 @@ export interface RunQueries extends EpisodeReader, Pick<RunProgress, 'steps' | '
   close(): void
 }
 
-/** An episode's body in the database: of its turns, which those are and whether they were delivered. */
+/** An episode's body in the database. Of its turns it has only their indices and whether they were delivered. */
 export type EpisodeBody = Omit<Episode, 'trajectories'> & {
   readonly trajectories: readonly (Omit<Trajectory, 'turns'> & { readonly turns: readonly (readonly [number, Turn['delivered']])[] })[]
 }
@@ -63,7 +63,7 @@ interface TurnRow {
 /** Prepares the reads of the run at `path` over an open database, which stays the caller's. They throw STORE_CORRUPT. */
 export function createRunQueries(path: string, database: DatabaseSync): RunQueries {
   const segments = new Map<number, number>()
-  // An episode without its tokens can be read, but nobody goes on from it.
+  // A resumed run does not take an episode whose tokens are lost for a result.
   const byKey = database.prepare(`SELECT e.rollout, e.body FROM rollouts r JOIN episodes e ON e.rollout = r.id WHERE r.key = ?
     AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.rollout = r.id AND t.attempt = r.attempt AND t.segment = 0)`)
   const byId = database.prepare('SELECT rollout, body FROM episodes WHERE rollout = ?')

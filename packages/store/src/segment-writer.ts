@@ -18,7 +18,7 @@ export interface SegmentWriter {
 
 export interface SegmentWriterOptions {
   readonly directory: string
-  /** End of the last record that the database knows; what stands behind it is an orphan and is cut off. */
+  /** End of the last record that the database names; bytes behind it belong to no record and are cut off. */
   readonly end: SegmentPosition
   /** A segment that has grown past this is followed by a new one. */
   readonly maxBytes?: number | undefined
@@ -70,7 +70,7 @@ export function segmentPath(directory: string, segment: number): string {
   return join(directory, `${String(segment).padStart(6, '0')}.bin`)
 }
 
-/** Sizes in bytes of the segments there are. */
+/** The size of every segment in bytes, by its number. */
 export async function segmentSizes(directory: string): Promise<Map<number, number>> {
   const sizes = new Map<number, number>()
   for (const name of await readdir(directory).catch(() => [])) {

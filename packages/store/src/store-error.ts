@@ -1,6 +1,6 @@
 import { type ErrorCode, TrainError } from '@aworld-train/protocol'
 
-/** Primary SQLite result codes (https://www.sqlite.org/rescode.html) as ours. */
+/** Primary SQLite result codes (https://www.sqlite.org/rescode.html) and the codes of our catalogue for them. */
 const sqliteCodes: Readonly<Record<number, ErrorCode>> = {
   3: 'STORE_READ_ONLY',
   5: 'STORE_LOCKED',
@@ -48,7 +48,7 @@ function storeErrorCode(error: unknown): ErrorCode {
   return systemCodes[code ?? ''] ?? 'STORE_FAILED'
 }
 
-/** A write that must not take place: of an old attempt, a second result, a second training. */
+/** The error for a write that is refused: of an old attempt, of a second result, of a second training. */
 export function conflict(message: string): TrainError {
   return new TrainError('STORE_CONFLICT', `${message}; drop this write.`)
 }

@@ -9,7 +9,7 @@ interface Pending {
   reject(error: Error): void
 }
 
-/** Starts a thread that opens the run at `path` and writes it; rejects with what that rejects with. */
+/** Starts a thread that opens the run at `path` and writes it; rejects with the thread's error where it cannot open the run. */
 export async function startThreadWriter(options: ThreadOptions): Promise<RunWriter> {
   const file = import.meta.url.endsWith('.ts') ? './writer-thread.ts' : './writer-thread.js'
   const worker = new Worker(new URL(file, import.meta.url), { name: 'aworld-train-store', workerData: options })

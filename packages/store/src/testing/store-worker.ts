@@ -4,7 +4,7 @@ import { readRun } from '../run-reader.ts'
 import { episodeOf, runRequest, turnChain } from './run-fixtures.ts'
 
 /**
- * A process that owns a run. `hold PATH` opens and waits. `read PATH` only reads it and says `episodes N`; `watch PATH` keeps it open, and says so once more when it is stopped by SIGTERM. `work PATH ROLLOUTS` runs rollouts of three turns, written in a thread where
+ * A process that owns a run. `hold PATH` opens and waits. `read PATH` only reads it and says `episodes N`; `watch PATH` keeps it open, and reports it once more when SIGTERM stops it. `work PATH ROLLOUTS` runs rollouts of three turns, written in a thread where
  * `threaded` follows, and, every four results, trains them in a step; it says each acknowledged write on a line: `turn KEY ATTEMPT INDEX`,
  * `result KEY ATTEMPT`, `step N KEY…`, and at the end `end`. An error of the catalogue is said as `error CODE MESSAGE`.
  */
