@@ -7,23 +7,23 @@ export interface WarmUpSampleOptions {
   readonly messages: readonly Message[]
   /** As the agent declares them: those of a function tool are its `definition`. */
   readonly tools?: readonly ToolDefinition[] | undefined
-  /** Names the rows where something is wrong with one; `demonstration` by default. */
+  /** Names the samples where something is wrong with one; `demonstration` by default. */
   readonly id?: string | undefined
 }
 
-interface TokenRow {
+interface MaskedTokens {
   readonly tokenIds: Int32Array
   readonly lossMask: Uint8Array
 }
 
 /**
- * A demonstration as rows for `trainSft`: prompts as the gateway renders them for the policy, behind each the ids with which it would say
- * the next assistant message. The loss mask is 1 on those, the stop token included. One row, and another wherever the template
- * rewrites what came before. All arrays of a row have the length of `tokenIds`.
+ * A demonstration as samples for `trainSft`: prompts as the gateway renders them for the policy, behind each the ids with which it would say
+ * the next assistant message. The loss mask is 1 on those, the stop token included. One sample, and another wherever the template
+ * rewrites what came before. All arrays of a sample have the length of `tokenIds`.
  */
 export function toWarmUpSamples({ chat, messages, tools = [], id = 'demonstration' }: WarmUpSampleOptions): TrainingSample[] {
   const conversation = chat.createConversation()
-  const rows: TokenRow[] = []
+  const parts: MaskedTokens[] = []
   for (const [index, message] of messages.entries()) {
     if (message.role !== 'assistant') continue
     const prepared = conversation.prepare({ messages: messages.slice(0, index), tools })
@@ -34,10 +34,10 @@ export function toWarmUpSamples({ chat, messages, tools = [], id = 'demonstratio
     tokenIds.set(promptTokenIds)
     tokenIds.set(completion, promptTokenIds.length)
     const lossMask = new Uint8Array(tokenIds.length).fill(1, promptTokenIds.length)
-    if (parent !== null) lossMask.set(rows.pop()?.lossMask ?? [])
-    rows.push({ tokenIds, lossMask })
+    if (parent !== null) lossMask.set(parts.pop()?.lossMask ?? [])
+    parts.push({ tokenIds, lossMask })
   }
-  return rows.map(({ tokenIds, lossMask }, sample) => ({
+  return parts.map(({ tokenIds, lossMask }, sample) => ({
     version: 1,
     tokenIds,
     lossMask,

@@ -11,7 +11,7 @@ import { addCount, type TokenCounts } from '../ledger/token-counts.ts'
 import { toBranches } from './branches.ts'
 import { type UntrainedEpisodeOptions, untrainedEpisode } from './untrained-episode.ts'
 
-/** A path of turns, root first, that would be a row. */
+/** A path of turns, root first, that would be a sample. */
 export interface BranchCandidate {
   readonly trajectory: Trajectory
   readonly path: readonly Turn[]
@@ -26,7 +26,7 @@ export interface TrainingSampleOptions extends UntrainedEpisodeOptions {
   readonly maxPromptTokens?: number | undefined
   /** Tokens from the first sampled one on; a branch with more is left out as `too-long`. */
   readonly maxResponseTokens?: number | undefined
-  /** Of all branches that could be rows, those that are to be; the others are left out as `unselected-by-trainer`. All when absent. */
+  /** Of all branches that could be samples, those that are to be; the others are left out as `unselected-by-trainer`. All when absent. */
   readonly select?: ((branches: readonly BranchCandidate[]) => readonly BranchCandidate[]) | undefined
   /** What becomes of a branch that was sampled with more than one weight version. */
   readonly mixedWeights?: 'train' | 'exclude' | undefined
@@ -34,7 +34,7 @@ export interface TrainingSampleOptions extends UntrainedEpisodeOptions {
   readonly truncatedSampling?: 'refuse' | 'accept' | undefined
 }
 
-/** Rows of one episode, and an account of each sampled token that no row trains. */
+/** Samples of one episode, and an account of each sampled token that none of them trains. */
 export interface SampleAssembly {
   readonly samples: TrainingSample[]
   readonly untrained: TokenCounts
@@ -44,7 +44,7 @@ export interface SampleAssembly {
 
 /**
  * The training samples of an episode, one a branch: prompt and completions along the path, with mask 1
- * on what the policy sampled. A turn shared by branches has mask 1 in the first row that trains it.
+ * on what the policy sampled. A turn shared by branches has mask 1 in the first sample that trains it.
  */
 export function toTrainingSamples(episode: Episode, options: TrainingSampleOptions = {}): SampleAssembly {
   const untrained: TokenCounts = {}
@@ -96,7 +96,7 @@ function assemble(
   return samples
 }
 
-/** Why no row trains a turn. A turn that names a model was answered by another model than the policy. */
+/** Why no sample trains a turn. A turn that names a model was answered by another model than the policy. */
 function untrainedTurn({ attempt }: Episode, turn: Turn): UntrainedReason {
   if (turn.attempt !== attempt) return 'superseded-attempt'
   return turn.model === undefined ? 'abandoned-turn' : 'frozen-policy'

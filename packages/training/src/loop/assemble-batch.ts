@@ -4,7 +4,7 @@ import type { TrainingSettings } from '../config/local-config.ts'
 
 /** What a step trains on, and what became of every sampled token that it does not train on. */
 export interface Batch {
-  /** Rows of each group that is trained, in the order of the prompts. */
+  /** Samples of each group that is trained, in the order of the prompts. */
   readonly groups: readonly (readonly TrainingSample[])[]
   readonly untrained: TokenCounts
   readonly sampledTokens: number
@@ -25,7 +25,7 @@ export interface BatchMetrics {
 
 export type BatchSettings = Pick<TrainingSettings, 'advantage' | 'dropZeroVariance' | 'incompleteEpisodes' | 'maxSampleTokens'>
 
-/** Rows with advantages from the episodes of each group. */
+/** Samples with advantages from the episodes of each group. */
 export function assembleBatch(episodeGroups: readonly (readonly Episode[])[], settings: BatchSettings, policy?: string): Batch {
   const groups: TrainingSample[][] = []
   const untrained: TokenCounts = {}
@@ -50,8 +50,8 @@ export function assembleBatch(episodeGroups: readonly (readonly Episode[])[], se
       trainable.map(({ samples }) => samples[0]!.reward),
       settings.advantage,
     )
-    const rows = trainable.flatMap(({ samples }, i) => samples.map((sample) => ({ ...sample, advantage: advantages[i]! })))
-    const tokens = rows.reduce((sum, row) => sum + maskedTokens(row), 0)
+    const trainingSamples = trainable.flatMap(({ samples }, i) => samples.map((sample) => ({ ...sample, advantage: advantages[i]! })))
+    const tokens = trainingSamples.reduce((sum, sample) => sum + maskedTokens(sample), 0)
     if (noGradient === 'group-of-one') counts.groupsOfOne++
     if (noGradient === 'zero-variance-group') counts.zeroVarianceGroups++
     if (noGradient === null) {
@@ -62,7 +62,7 @@ export function assembleBatch(episodeGroups: readonly (readonly Episode[])[], se
       withVariance.trained += tokens
     }
     if (noGradient !== null && settings.dropZeroVariance) mergeCounts(untrained, { [noGradient]: tokens })
-    else groups.push(rows)
+    else groups.push(trainingSamples)
   }
   const episodes = episodeGroups.flat()
   return {
@@ -85,7 +85,7 @@ export function isFailed(episode: Episode): boolean {
   return untrainedEpisode(episode) !== null
 }
 
-/** Tokens of a row that carry loss. */
+/** Tokens of a sample that carry loss. */
 export function maskedTokens({ lossMask }: TrainingSample): number {
   let tokens = 0
   for (const bit of lossMask) tokens += bit

@@ -10,18 +10,18 @@ export interface LogprobCheck {
 }
 
 /**
- * The largest |sampled - recomputed| logprob over some tokens of rows sampled with one weight version;
+ * The largest |sampled - recomputed| logprob over some tokens of samples with one weight version;
  * `null` when there were none. POLICY_LOGPROB_MISMATCH above the tolerance.
  */
 export async function checkLogprobs(learner: Learner, samples: readonly TrainingSample[], check: LogprobCheck): Promise<number | null> {
-  const rows = pickRows(samples, check.tokens)
-  if (rows.length === 0) return null
+  const picked = pickSamples(samples, check.tokens)
+  if (picked.length === 0) return null
   const recomputed = await learner.logprobs(
-    rows.map((row) => row.tokenIds),
+    picked.map((sample) => sample.tokenIds),
     check.temperature === 0 ? 1 : check.temperature,
   )
   let largest = 0
-  for (const [i, { lossMask, rolloutLogprobs, provenance }] of rows.entries()) {
+  for (const [i, { lossMask, rolloutLogprobs, provenance }] of picked.entries()) {
     for (const [position, bit] of lossMask.entries()) {
       if (bit === 0) continue
       const difference = Math.abs(rolloutLogprobs[position]! - recomputed[i]![position]!)
@@ -40,8 +40,8 @@ export async function checkLogprobs(learner: Learner, samples: readonly Training
   return largest
 }
 
-/** Rows spread over the batch, as many as have about `tokens` sampled tokens. */
-function pickRows(samples: readonly TrainingSample[], tokens: number): TrainingSample[] {
+/** Samples spread over the batch, as many as have about `tokens` sampled tokens. */
+function pickSamples(samples: readonly TrainingSample[], tokens: number): TrainingSample[] {
   const pure = samples.filter(({ weightVersions }) => new Set(weightVersions.map((span) => span.version)).size <= 1)
   const total = pure.reduce((sum, { lossMask }) => sum + lossMask.reduce((bits, bit) => bits + bit, 0), 0)
   if (tokens === 0 || total === 0) return []

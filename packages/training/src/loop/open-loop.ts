@@ -5,7 +5,7 @@ import { checkLogprobs } from './check-logprobs.ts'
 import { sampledTokensOf } from './loop-state.ts'
 import { runEvaluation } from './run-evaluation.ts'
 import { createRunRecord, type RunRecordOptions } from './run-record.ts'
-import { createSelectedRows } from './selected-rows.ts'
+import { createSelectedSamples } from './selected-samples.ts'
 import type { SelfDrivenResult } from './self-driven-options.ts'
 import { toLimits } from './step-requests.ts'
 import { summarizeUpdates } from './update-policy.ts'
@@ -65,7 +65,7 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
   const record = createRunRecord(options)
   const { committed, policy, state, checkpoints, emit } = record
   const limits = toLimits(config.limits)
-  const rows = createSelectedRows()
+  const selectedSamples = createSelectedSamples()
   const trained = new Set(store.steps().flatMap((step) => step.rollouts))
   const givenUp = { ...(store.getState(givenUpKey) as Record<string, number> | null | undefined) }
   const evaluated = new Set<string>()
@@ -166,7 +166,7 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
       const rewards = assemblies.flatMap(({ samples: [first] }) => (first ? [first.reward] : []))
       const withVariance = new Set(rewards).size > 1
       for (const { samples, untrained, sampled: tokens } of assemblies) {
-        rows.hand(samples, withVariance)
+        selectedSamples.hand(samples, withVariance)
         if (isRepeated) continue
         state.ledger.merge(untrained)
         state.ledger.add('unselected-by-trainer', tokens - totalCount(untrained))
@@ -199,7 +199,7 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
     isAhead = true
     const startedAt = performance.now()
     const metrics = await state.timed('update', () => learner.update(request))
-    const { tokens, withVariance, others, rollouts } = rows.take(request.samples)
+    const { tokens, withVariance, others, rollouts } = selectedSamples.take(request.samples)
     openStep.updateMs += performance.now() - startedAt
     openStep.updates.push(metrics)
     openStep.trainedTokens += metrics.trainedTokens - others

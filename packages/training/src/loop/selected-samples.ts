@@ -9,21 +9,21 @@ export interface SelectedTokens {
   readonly withVariance: number
   /** Tokens that an earlier update had, or that are of no rollout of the run. */
   readonly others: number
-  /** Rollouts of the rows that are new. */
+  /** Rollouts of the samples that are new. */
   readonly rollouts: readonly string[]
 }
 
-/** Rows that a trainer was handed and has not trained yet; it may train them in any step, or never. */
-export interface SelectedRows {
+/** Samples that a trainer was handed and has not trained yet; it may train them in any step, or never. */
+export interface SelectedSamples {
   hand(samples: readonly TrainingSample[], withVariance: boolean): void
   take(samples: readonly TrainingSample[]): SelectedTokens
 }
 
-export function createSelectedRows(): SelectedRows {
-  const rows = new Map<string, { readonly tokens: number; readonly withVariance: boolean }>()
+export function createSelectedSamples(): SelectedSamples {
+  const waiting = new Map<string, { readonly tokens: number; readonly withVariance: boolean }>()
   return {
     hand(samples, withVariance) {
-      for (const sample of samples) rows.set(keyOf(sample), { tokens: maskedTokens(sample), withVariance })
+      for (const sample of samples) waiting.set(keyOf(sample), { tokens: maskedTokens(sample), withVariance })
     },
     take(samples) {
       const rollouts = new Set<string>()
@@ -31,16 +31,16 @@ export function createSelectedRows(): SelectedRows {
       for (const sample of samples) {
         const tokens = maskedTokens(sample)
         if (tokens === 0) continue
-        const row = rows.get(keyOf(sample))
-        if (!row) {
+        const handed = waiting.get(keyOf(sample))
+        if (!handed) {
           counts.others += tokens
           continue
         }
-        rows.delete(keyOf(sample))
+        waiting.delete(keyOf(sample))
         // A mask of the trainer's own may be smaller; what it adds was not sampled, and shows in the ledger.
-        const trainedTokens = Math.min(tokens, row.tokens)
+        const trainedTokens = Math.min(tokens, handed.tokens)
         counts.tokens += trainedTokens
-        if (row.withVariance) counts.withVariance += trainedTokens
+        if (handed.withVariance) counts.withVariance += trainedTokens
         rollouts.add(sample.provenance.rollout)
       }
       return { ...counts, rollouts: [...rollouts] }
