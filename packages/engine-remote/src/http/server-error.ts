@@ -7,8 +7,8 @@ const overflow =
 /** What FastAPI, which both servers are made with, says of a path that it does not know; of a model they name it. */
 const unknownRoute = 'Not Found'
 
-/** An answer of a server that is not 2xx. */
-export interface ErrorAnswer {
+/** What a server answers with a status other than 2xx. */
+export interface FailedResponse {
   readonly server: string
   readonly status: number
   readonly body: string
@@ -27,8 +27,8 @@ export function messageOf(body: string): string {
   return body.trim().slice(0, 200)
 }
 
-/** The typed error that stands for an ErrorAnswer. */
-export function toServerError({ server, status, body, retryAfter }: ErrorAnswer): TrainError {
+/** The typed error that stands for a FailedResponse. */
+export function toServerError({ server, status, body, retryAfter }: FailedResponse): TrainError {
   const serverMessage = messageOf(body)
   const seconds = Number(retryAfter ?? Number.NaN)
   const details = { server, status, ...(Number.isFinite(seconds) && { retryAfterSeconds: seconds }) }
