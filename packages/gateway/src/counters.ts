@@ -56,7 +56,7 @@ export function createCounters(): Counters {
 }
 
 /** Distinct names of one tally; those beyond are counted together, since some come from outside. */
-const maxNames = 256
+const maxNames = 64
 
 export function add(counts: Tally, name: string, amount = 1): void {
   const count = counts[name]

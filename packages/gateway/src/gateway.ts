@@ -3,6 +3,7 @@ import { createEncoder } from '@aworld-train/chat'
 import type { PolicySession, SessionRequest } from '@aworld-train/core'
 import { openHttpServer } from '@aworld-train/http'
 import { TrainError } from '@aworld-train/protocol'
+import { Registry } from 'prom-client'
 import { createCapabilities } from './capability.ts'
 import { createCounters, toGatewayCounts } from './counters.ts'
 import { createFixedAddresses } from './fixed-addresses.ts'
@@ -13,7 +14,7 @@ import { createAdminApi } from './http/admin-api.ts'
 import { createRequestHandler, type Grant, type HttpParts } from './http/handle-request.ts'
 import { notReady } from './http/state-routes.ts'
 import { createModelTable } from './models/model-table.ts'
-import { createExposition } from './observe/exposition.ts'
+import { registerGatewayMetrics } from './observe/gateway-metrics.ts'
 import { createObserver } from './observe/observer.ts'
 import { defaultLimits, type Gateway, type GatewayOptions, type GatewayWarning } from './options.ts'
 import { createPacer } from './pacer.ts'
@@ -33,7 +34,8 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     warn({ code: 'PAUSE_OVERRUN', message, details: {} }),
   )
   const counters = createCounters()
-  const observer = createObserver()
+  const metrics = new Registry()
+  const observer = createObserver(metrics)
   const models = createModelTable(options)
   const recorder = createRecorder()
   const frozen = await openFrozenClients(models.all.filter((model) => model.kind === 'frozen'))
@@ -59,21 +61,20 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const eventLoop = monitorEventLoopDelay({ resolution: 10 })
   let draining = false
   let sockets = () => 0
-  const sources = {
+  registerGatewayMetrics(metrics, {
     counters,
-    observer,
     models,
     gate,
     eventLoop,
     sockets: () => sockets(),
     sessions: () => sessions.size,
     draining: () => draining,
-  }
+  })
   const http: HttpParts = {
     gateway: parts,
     capabilities,
     addresses,
-    state: { models, gate, exposition: createExposition(sources), draining: () => draining },
+    state: { models, gate, metrics, draining: () => draining },
     admin: admin ? createAdminApi({ admin, open, models }) : null,
   }
   const listening = await openHttpServer({
@@ -150,7 +151,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     open,
     pause: pauses.pause,
     resume: pauses.resume,
-    metrics: http.state.exposition.text,
+    metrics: () => metrics.metrics(),
     notReady: () => notReady(http.state),
     async drain(signal) {
       draining = true

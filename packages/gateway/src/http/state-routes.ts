@@ -1,18 +1,18 @@
 import type { ServerResponse } from 'node:http'
+import type { Registry } from 'prom-client'
 import type { Gate } from '../gate.ts'
 import type { ModelTable } from '../models/model-table.ts'
-import type { Exposition } from '../observe/exposition.ts'
 import { sendText } from '../stages/encode.ts'
 
 export interface StateParts {
   readonly models: ModelTable
   readonly gate: Gate
-  readonly exposition: Exposition
+  readonly metrics: Registry
   readonly draining: () => boolean
 }
 
 /** Why no new work should come here now; empty where it may. */
-export function notReady({ models, gate, draining }: Omit<StateParts, 'exposition'>): string[] {
+export function notReady({ models, gate, draining }: Omit<StateParts, 'metrics'>): string[] {
   const reasons: string[] = []
   if (draining()) reasons.push('the gateway is about to stop')
   if (gate.paused()) reasons.push('calls are held while weights are updated')
@@ -28,8 +28,8 @@ const json = (response: ServerResponse, status: number, value: object) =>
 
 /** Answers what anyone may ask: `health` of the process, whether it is `ready` for work, and its `metrics`. */
 export async function sendState(kind: 'health' | 'ready' | 'metrics', parts: StateParts, response: ServerResponse): Promise<void> {
-  const { models, gate, exposition } = parts
-  if (kind === 'metrics') sendText(response, 200, exposition.contentType, await exposition.text())
+  const { models, gate, metrics } = parts
+  if (kind === 'metrics') sendText(response, 200, metrics.contentType, await metrics.metrics())
   else if (kind === 'health') {
     const status = gate.paused() ? 'paused' : 'ok'
     json(response, 200, { status, inFlight: gate.inside(), waiting: gate.waiting(), weightVersion: models.weightVersion() })

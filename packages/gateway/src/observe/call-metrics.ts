@@ -1,66 +1,32 @@
-import type { ErrorCode } from '@aworld-train/protocol'
-import { createHistogram, type Histogram, secondsBounds } from './histogram.ts'
+import { Counter, Histogram, type Registry } from 'prom-client'
 
-/** How a call ended: answered whole, failed, left by its client, or closed with its session. */
-export type CallOutcome = 'ok' | 'failed' | 'client-closed' | 'session-closed'
+export const metricPrefix = 'aworld_train_gateway_'
 
-export interface TokenTally {
-  prompt: number
-  /** Of the prompt, those that the engine had in its cache. */
-  cached: number
-  sampled: number
-  /** Asked of third parties. */
-  frozenPrompt: number
-  frozenCompletion: number
-}
+/** Seconds: from the overhead of a short answer to a completion of hours. */
+const buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1_800]
 
-/** What is known of the calls of one dialect to one model. */
-export interface CallCell {
-  readonly model: string
-  readonly dialect: string
-  readonly duration: Histogram
-  readonly firstToken: Histogram
-  readonly queue: Histogram
-  readonly tokens: TokenTally
-  /** US dollars spent on third parties. */
-  cost: number
-  readonly ends: Map<string, { readonly outcome: CallOutcome; readonly code: ErrorCode | ''; count: number }>
-}
-
-/** One cell for each pair of a model of the configuration and a dialect of ours: never more. */
-export interface CallMetrics {
-  cell(model: string, dialect: string): CallCell
-  cells(): Iterable<CallCell>
-}
-
-export function countEnd({ ends }: CallCell, outcome: CallOutcome, code: ErrorCode | ''): void {
-  const key = `${outcome} ${code}`
-  const end = ends.get(key)
-  if (end) end.count++
-  else ends.set(key, { outcome, code, count: 1 })
-}
-
-export function createCallMetrics(): CallMetrics {
-  const cells = new Map<string, CallCell>()
+/** What calls say of themselves, by a model of the configuration and a dialect of ours: there are never more. */
+export function createCallMetrics(registry: Registry) {
+  const common = (name: string, help: string) => ({ name: `${metricPrefix}${name}`, help, registers: [registry] })
+  const seconds = (name: string, help: string) =>
+    new Histogram({ ...common(`${name}_seconds`, help), labelNames: ['model', 'dialect'], buckets })
   return {
-    cell(model, dialect) {
-      const key = `${model} ${dialect}`
-      let cell = cells.get(key)
-      if (!cell) {
-        cell = {
-          model,
-          dialect,
-          duration: createHistogram(secondsBounds),
-          firstToken: createHistogram(secondsBounds),
-          queue: createHistogram(secondsBounds),
-          tokens: { prompt: 0, cached: 0, sampled: 0, frozenPrompt: 0, frozenCompletion: 0 },
-          cost: 0,
-          ends: new Map(),
-        }
-        cells.set(key, cell)
-      }
-      return cell
-    },
-    cells: () => cells.values(),
+    calls: new Counter({
+      ...common('calls_total', 'Model calls that have ended, by the model that served them, dialect, outcome and error code.'),
+      labelNames: ['model', 'dialect', 'outcome', 'code'],
+    }),
+    duration: seconds('call_duration', 'From the whole request until the call is answered and its turn is kept.'),
+    firstToken: seconds('time_to_first_token', 'From the whole request to the first sampled token.'),
+    queue: seconds('queue_duration', 'How long calls waited at the gate.'),
+    tokens: new Counter({
+      ...common('tokens_total', 'Tokens of recorded turns: prompt, cached, sampled by the policy, and of frozen models.'),
+      labelNames: ['model', 'dialect', 'kind'],
+    }),
+    cost: new Counter({
+      ...common('frozen_cost_dollars_total', 'Spent on frozen models that have a price.'),
+      labelNames: ['model', 'dialect'],
+    }),
   }
 }
+
+export type CallMetrics = ReturnType<typeof createCallMetrics>

@@ -4,7 +4,6 @@ import { createGateway } from '../gateway.ts'
 import { startChatGateway } from '../testing/start-chat-gateway.ts'
 import { post, sessionRequest, startGateway, until } from '../testing/start-gateway.ts'
 import { say, startThirdParty } from '../testing/third-party.ts'
-import { createHistogram } from './histogram.ts'
 
 const user = { role: 'user', content: 'Hi.' }
 
@@ -15,12 +14,6 @@ function samples(text: string, name: string): Record<string, number> {
     .filter((line) => line.startsWith(`aworld_train_gateway_${name}{`) || line.startsWith(`aworld_train_gateway_${name} `))
   return Object.fromEntries(lines.map((line) => [/\{(.*)\}/.exec(line)?.[1] ?? '', Number(line.slice(line.lastIndexOf(' ')))]))
 }
-
-test('a histogram counts each value under every bound that is not below it', () => {
-  const histogram = createHistogram([1, 2, 4])
-  for (const value of [0, 1, 1.5, 4, 5, 100]) histogram.observe(value)
-  expect(histogram.read()).toEqual({ cumulative: [2, 3, 4], count: 6, sum: 111.5 })
-})
 
 test('calls are counted by model, dialect, outcome and error code, with their times and tokens', async () => {
   const down = new TrainError('POLICY_UNAVAILABLE', 'The engine is down.')

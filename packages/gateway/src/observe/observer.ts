@@ -2,8 +2,9 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { TraceHeaders } from '@aworld-train/core'
 import type { TrainError, Turn } from '@aworld-train/protocol'
 import type { Span } from '@opentelemetry/api'
+import type { Registry } from 'prom-client'
 import type { Loss } from '../active-call.ts'
-import { type CallCell, type CallMetrics, countEnd, createCallMetrics } from './call-metrics.ts'
+import { type CallMetrics, createCallMetrics } from './call-metrics.ts'
 import { type CallIdentity, endSpan, setTurn, startCallSpan } from './call-span.ts'
 import { traceHeadersOf } from './trace-headers.ts'
 
@@ -24,7 +25,6 @@ export interface CallObservation {
 }
 
 export interface Observer {
-  readonly calls: CallMetrics
   begin(identity: CallIdentity, headers: IncomingHttpHeaders): CallObservation
 }
 
@@ -34,23 +34,23 @@ const seconds = (fromMs: number) => (performance.now() - fromMs) / 1_000
 const unrouted = 'none'
 
 class Observation implements CallObservation {
-  readonly #calls: CallMetrics
+  readonly #metrics: CallMetrics
   readonly #identity: CallIdentity
   readonly #headers: IncomingHttpHeaders
   readonly #startedAt = performance.now()
-  #cell: CallCell | null = null
+  #model: string | null = null
   #span: Span | null = null
   #first = true
   #duration: number | null = null
 
-  constructor(calls: CallMetrics, identity: CallIdentity, headers: IncomingHttpHeaders) {
-    this.#calls = calls
+  constructor(metrics: CallMetrics, identity: CallIdentity, headers: IncomingHttpHeaders) {
+    this.#metrics = metrics
     this.#identity = identity
     this.#headers = headers
   }
 
   routed(model: string): void {
-    this.#cell = this.#calls.cell(model, this.#identity.dialect)
+    this.#model = model
     this.#span = startCallSpan(model, this.#identity, this.#headers)
   }
 
@@ -59,13 +59,13 @@ class Observation implements CallObservation {
   }
 
   admitted(): void {
-    this.#cell?.queue.observe(seconds(this.#startedAt))
+    this.#metrics.queue.observe(this.#labels(), seconds(this.#startedAt))
   }
 
   firstToken(): void {
     if (!this.#first) return
     this.#first = false
-    this.#cell?.firstToken.observe(seconds(this.#startedAt))
+    this.#metrics.firstToken.observe(this.#labels(), seconds(this.#startedAt))
   }
 
   answered(): void {
@@ -73,30 +73,34 @@ class Observation implements CallObservation {
   }
 
   recorded(turn: Turn): void {
-    if (!this.#cell) return
-    const { tokens } = this.#cell
+    const { tokens, cost } = this.#metrics
     const { promptTokens, completionTokens, cachedTokens } = turn.usage
-    if (turn.capture.tokens === 'none') {
-      tokens.frozenPrompt += promptTokens
-      tokens.frozenCompletion += completionTokens
-    } else {
-      tokens.prompt += promptTokens
-      tokens.sampled += turn.completionTokenIds.length
-    }
-    tokens.cached += cachedTokens
-    this.#cell.cost += turn.cost ?? 0
+    const isFrozen = turn.capture.tokens === 'none'
+    for (const [kind, count] of Object.entries({
+      prompt: isFrozen ? 0 : promptTokens,
+      cached: cachedTokens,
+      sampled: turn.completionTokenIds.length,
+      'frozen-prompt': isFrozen ? promptTokens : 0,
+      'frozen-completion': isFrozen ? completionTokens : 0,
+    }))
+      tokens.inc({ ...this.#labels(), kind }, count)
+    cost.inc(this.#labels(), turn.cost ?? 0)
     if (this.#span) setTurn(this.#span, turn)
   }
 
   ended(error: TrainError | null, loss: Loss | null): void {
-    const cell = this.#cell ?? this.#calls.cell(unrouted, this.#identity.dialect)
-    cell.duration.observe(this.#duration ?? seconds(this.#startedAt))
-    countEnd(cell, loss ?? (error ? 'failed' : 'ok'), error && loss === null ? error.code : '')
+    this.#metrics.duration.observe(this.#labels(), this.#duration ?? seconds(this.#startedAt))
+    const code = error && loss === null ? error.code : ''
+    this.#metrics.calls.inc({ ...this.#labels(), outcome: loss ?? (error ? 'failed' : 'ok'), code })
     if (this.#span) endSpan(this.#span, loss ?? error)
+  }
+
+  #labels(): { readonly model: string; readonly dialect: string } {
+    return { model: this.#model ?? unrouted, dialect: this.#identity.dialect }
   }
 }
 
-export function createObserver(): Observer {
-  const calls = createCallMetrics()
-  return { calls, begin: (identity, headers) => new Observation(calls, identity, headers) }
+export function createObserver(registry: Registry): Observer {
+  const metrics = createCallMetrics(registry)
+  return { begin: (identity, headers) => new Observation(metrics, identity, headers) }
 }

@@ -3,7 +3,7 @@ import { decodeToolChoice, decodeTools } from '../dialects/chat-completions/deco
 import { itemTexts, memberText } from '../dialects/member-text.ts'
 import { type Fields, readObject } from '../dialects/read-fields.ts'
 import { checkToolChoice } from '../dialects/tool-choice.ts'
-import { readJsonBody } from '../stages/read-json-body.ts'
+import { parseBody } from '../stages/parse-body.ts'
 import { setMembers } from './set-members.ts'
 
 /**
@@ -11,7 +11,7 @@ import { setMembers } from './set-members.ts'
  * left out, each of the rest as it was written. Throws GATEWAY_BAD_REQUEST for a choice that no tool can meet.
  */
 export function narrowTools(body: Buffer): Buffer {
-  const { value, json } = readJsonBody(body)
+  const { value, json } = parseBody(body)
   const fields: Fields = readObject(value, 'body')
   const { tools } = decodeTools(fields, json)
   const choice = checkToolChoice(decodeToolChoice(fields['tool_choice']), tools, true)
