@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type CommandResult, type Sandbox, type Shell, ToolError, type Workspace, type WorkspaceLimits } from '@aworld-train/core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { naughtyNames } from './naughty-strings.ts'
 
 export interface DescribeSandboxOptions {
   readonly name: string
@@ -344,31 +345,6 @@ export function describeSandbox(options: DescribeSandboxOptions): void {
     })
   })
 }
-
-const naughtyNames = [
-  'a b',
-  "it's",
-  '"quoted"',
-  '$(touch pwned)',
-  '`touch pwned`',
-  '; touch pwned #',
-  '-rf',
-  '*',
-  '~',
-  '%s%n',
-  '\\x41',
-  'a\nb',
-  'tab\there',
-  'é',
-  'e\u0301',
-  '日本語',
-  '😀',
-  '\u202eright to left',
-  'CON',
-  '...',
-  '__proto__',
-  'n'.repeat(200),
-]
 
 const quote = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
 

@@ -2,5 +2,6 @@ export { type DescribeLearnerOptions, describeLearner, type LearnerUnderTest } f
 export { type DescribeSandboxOptions, describeSandbox } from './describe-sandbox.ts'
 export { type DescribeTokenEngineOptions, describeTokenEngine } from './describe-token-engine.ts'
 export { type ScriptedCompletion, type ScriptedEngine, type ScriptedEngineOptions, scriptedEngine } from './fake-engine.ts'
+export { naughtyNames, naughtyStrings } from './naughty-strings.ts'
 export { aggregateLoss, type ClipRange, isClipped, k3Divergence, ppoClipGradient, ppoClipLoss } from './policy-loss.ts'
 export { type TinyModelOptions, writeTinyModel } from './tiny-model.ts'

@@ -1,4 +1,5 @@
 import { absentServers } from './servers/absent.ts'
+import { codeServer } from './servers/code/server.ts'
 import { csvServer } from './servers/csv/server.ts'
 import { docxServer } from './servers/docx/server.ts'
 import { downloadServer } from './servers/download/server.ts'
@@ -8,6 +9,7 @@ import { parxivServer } from './servers/parxiv/server.ts'
 import { pdfServer } from './servers/pdf/server.ts'
 import { pptxServer } from './servers/pptx/server.ts'
 import { readwebServer } from './servers/readweb/server.ts'
+import { terminalServer } from './servers/terminal/server.ts'
 import { thinkServer } from './servers/think/server.ts'
 import { txtServer } from './servers/txt/server.ts'
 import { waybackServer } from './servers/wayback/server.ts'
@@ -23,9 +25,11 @@ export const toolServers: readonly ToolServer[] = [
   pdfServer,
   txtServer,
   downloadServer,
+  codeServer,
   thinkServer,
   guardServer,
   parxivServer,
+  terminalServer,
   waybackServer,
   wikiServer,
   googlesearchServer,

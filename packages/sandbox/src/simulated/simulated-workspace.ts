@@ -1,5 +1,13 @@
 import { Worker } from 'node:worker_threads'
-import { type CommandResult, type Program, type Shell, ToolError, type Workspace, type WorkspaceLimits } from '@aworld-train/core'
+import {
+  type CommandResult,
+  orAborted,
+  type Program,
+  type Shell,
+  ToolError,
+  type Workspace,
+  type WorkspaceLimits,
+} from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import type { CommandOutcome, WorkspaceMessage, WorkspaceReply, WorkspaceRequest, WorkspaceThreadData } from './messages.ts'
 
@@ -38,7 +46,7 @@ export class SimulatedWorkspace implements Workspace {
 
   async run({ command, stdin = '', timeoutMs }: Program, signal: AbortSignal): Promise<CommandResult> {
     signal.throwIfAborted()
-    return untilAborted(
+    return orAborted(
       this.#command((stop) => ({ kind: 'run', command, stdin, stop }), timeoutMs, signal),
       signal,
     )
@@ -54,7 +62,7 @@ export class SimulatedWorkspace implements Workspace {
         commandSignal.throwIfAborted()
         const result = last.then(() => this.#command((stop) => ({ kind: 'execute', shell, command, stop }), timeoutMs, commandSignal))
         last = result.catch(() => {})
-        return untilAborted(result, commandSignal)
+        return orAborted(result, commandSignal)
       },
       close: async () => {
         if (!this.#ended) await this.#request({ kind: 'close-shell', shell })
@@ -139,14 +147,3 @@ export class SimulatedWorkspace implements Workspace {
 
 const died = (why: string, cause?: unknown) =>
   new TrainError('TOOL_SERVER_DIED', `The workspace of the rollout died: ${why}. Its files are lost.`, { cause })
-
-async function untilAborted<T>(result: Promise<T>, signal: AbortSignal): Promise<T> {
-  const aborted = Promise.withResolvers<never>()
-  const onAbort = () => aborted.reject(signal.reason)
-  signal.addEventListener('abort', onAbort, { once: true })
-  try {
-    return await Promise.race([result, aborted.promise])
-  } finally {
-    signal.removeEventListener('abort', onAbort)
-  }
-}

@@ -1,0 +1,45 @@
+import type { CommandResult } from '@aworld-train/core'
+import { z } from 'zod'
+
+export const answerFormat = z
+  .enum(['markdown', 'json', 'text'])
+  .default('markdown')
+  .describe('"json" answers with all that is known of the command as one JSON object.')
+
+export const timeoutSeconds = z.number().min(1).max(600).default(30).describe('Seconds after which it is ended.')
+
+/** How a command ended, as tools answer it. */
+export const commandAnswer = z.object({
+  format: z.enum(['markdown', 'json', 'text']),
+  exit_code: z.int(),
+  output: z.string(),
+  omitted_bytes: z.int(),
+  timed_out: z.boolean(),
+  timeout: z.number(),
+})
+
+export type CommandAnswer = z.output<typeof commandAnswer>
+
+export function toCommandAnswer(result: CommandResult, timeout: number, format: CommandAnswer['format']): CommandAnswer {
+  const { exitCode, output, omittedBytes, timedOut } = result
+  return { format, exit_code: exitCode, output, omitted_bytes: omittedBytes, timed_out: timedOut, timeout }
+}
+
+/** The output of a command, how it ended, and what is missing. */
+export function commandText(answer: CommandAnswer): string {
+  const { format, ...facts } = answer
+  if (format === 'json') return JSON.stringify(facts)
+  const { output, exit_code, omitted_bytes, timed_out, timeout } = facts
+  const remarks = [`Exit code ${exit_code}.`]
+  if (timed_out) remarks.push(`It was ended after ${timeout} s; a larger timeout lets it run longer.`)
+  if (omitted_bytes > 0)
+    remarks.push(`${omitted_bytes} bytes in the middle of its output are left out; write it to a file and read that in parts.`)
+  const shown = output === '' ? [] : [format === 'markdown' ? fenced(output) : output.replace(/\n$/, '')]
+  return [...shown, `[${remarks.join(' ')}]`].join('\n\n')
+}
+
+/** A block of code whose fence is longer than any in it. */
+function fenced(text: string): string {
+  const fence = '`'.repeat(Math.max(3, ...(text.match(/`+/g) ?? []).map((run) => run.length + 1)))
+  return `${fence}\n${text.replace(/\n$/, '')}\n${fence}`
+}

@@ -1,0 +1,46 @@
+import type { Shell } from '@aworld-train/core'
+import { ToolError } from '@aworld-train/core'
+import { openSimulatedSandbox } from '@aworld-train/sandbox'
+import type { ServerToolContext, ToolServer } from '../tool-server.ts'
+import { noOutward, noParsers } from './open-test-server.ts'
+
+export interface TestToolContext extends ServerToolContext {
+  close(): Promise<void>
+}
+
+/** What a tool gets from its lease: a simulated workspace, and what the test brings; no network and no model otherwise. */
+export async function openToolContext(overrides: Partial<ServerToolContext> = {}): Promise<TestToolContext> {
+  const signal = overrides.signal ?? new AbortController().signal
+  const sandbox = await openSimulatedSandbox()
+  const workspace = await sandbox.workspace({}, signal)
+  let shell: Promise<Shell> | null = null
+  return {
+    workspace,
+    shell: () => (shell ??= workspace.shell(signal)),
+    outward: noOutward,
+    parsers: noParsers,
+    model: async (role) => Promise.reject(new ToolError(`There is no model for "${role}".`)),
+    signal,
+    ...overrides,
+    close: () => sandbox.close(),
+  }
+}
+
+export interface ToolAnswer {
+  /** What the model reads. */
+  readonly text: string
+  readonly output: Record<string, unknown>
+}
+
+/** Calls a tool as the server does, with its schemas on both sides. */
+export async function callServerTool(
+  server: ToolServer,
+  name: string,
+  input: Readonly<Record<string, unknown>>,
+  context: ServerToolContext,
+): Promise<ToolAnswer> {
+  const tool = server.tools.find((one) => one.name === name)
+  if (!tool) throw new Error(`${server.name} has no tool "${name}".`)
+  const output = await tool.call(tool.input.parse(input), context)
+  return { text: tool.toText(output), output: tool.output.strict().parse(output) }
+}
