@@ -59,6 +59,7 @@ export function inProcessEnvironment(tools: Tools): Environment & { readonly lea
         },
       }
     },
+    sandboxes: () => [],
     counts: async () => ({ toolCalls: 0, toolErrors: 0, serverToolCalls: null, serversStarted: 0, serversReplaced: 0 }),
     close: async () => {},
   }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Environment, EnvironmentLease } from '@aworld-train/core'
+import type { Environment, EnvironmentLease, LeasedSandbox } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { type EnvironmentOptions, resolveOptions } from './environment-options.ts'
 import { openRolloutLease } from './rollout-lease.ts'
@@ -14,15 +14,24 @@ export function createEnvironment(environmentOptions: EnvironmentOptions = {}): 
   const pool = createServerPool(options)
   const run = randomUUID().slice(0, 8)
   const leases = new Set<EnvironmentLease>()
+  const sandboxes = new Map<string, LeasedSandbox>()
   let closed: Promise<void> | null = null
 
   return {
     lease(request) {
       if (closed) throw new TrainError('ENVIRONMENT_START_FAILED', 'The environment is closed; create another one.')
-      const lease = openRolloutLease({ request, run, pool, options, onClose: () => leases.delete(lease) })
+      const lease = openRolloutLease({
+        request,
+        run,
+        pool,
+        options,
+        onClose: () => leases.delete(lease),
+        onSandbox: (sandbox) => sandboxes.set(sandbox.url, sandbox),
+      })
       leases.add(lease)
       return lease
     },
+    sandboxes: () => [...sandboxes.values()],
     counts: () => pool.counter.read(pool.live()),
     close() {
       closed ??= Promise.all([...leases].map((lease) => lease.close())).then(() => pool.close())

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import type { LeaseRequest } from '@aworld-train/core'
+import type { LeasedSandbox, LeaseRequest } from '@aworld-train/core'
 import { LeaseAnswer, type LeaseOpen, TrainError } from '@aworld-train/protocol'
 import { fetch } from 'undici'
 import { filesByName } from './prepare-workspace.ts'
@@ -10,6 +10,7 @@ import type { HttpDefinition } from './server-definition.ts'
 export interface RemoteLease {
   /** `Authorization` of its requests. */
   authorization(): string
+  readonly sandbox: LeasedSandbox
   close(): Promise<void>
 }
 
@@ -111,6 +112,7 @@ export async function openRemoteLease(
   }
   renewLater()
   return {
+    sandbox: { url: url.href, tier: lease.tier, notices: lease.notices },
     authorization: () => `Bearer ${lease.token}`,
     close: () => {
       const closing = close()

@@ -1,5 +1,5 @@
 import { rm } from 'node:fs/promises'
-import type { EnvironmentLease, LeaseRequest, Tools } from '@aworld-train/core'
+import type { EnvironmentLease, LeasedSandbox, LeaseRequest, Tools } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { suggestion } from './closest-name.ts'
 import type { ResolvedOptions } from './environment-options.ts'
@@ -19,10 +19,11 @@ export interface RolloutLeaseOptions {
   readonly options: ResolvedOptions
   /** Called once, when the lease closes. */
   readonly onClose: () => void
+  readonly onSandbox: (sandbox: LeasedSandbox) => void
 }
 
 /** One lease: a directory, and one process for each stdio server that its agents configure, equal ones together. */
-export function openRolloutLease({ request, run, pool, options, onClose }: RolloutLeaseOptions): EnvironmentLease {
+export function openRolloutLease({ request, run, pool, options, onClose, onSandbox }: RolloutLeaseOptions): EnvironmentLease {
   let directory: string | null = null
   /** By identity; for a server that is reached over HTTP, by agent too, since its requests say for whom they are. */
   const slots = new Map<string, ServerSlot>()
@@ -45,6 +46,7 @@ export function openRolloutLease({ request, run, pool, options, onClose }: Rollo
     const remote =
       remotes.get(href) ?? openRemoteLease(definition, { ...request, rollout: `${run}.${request.rollout}` }, options.baseDirectory, signal)
     remotes.set(href, remote)
+    remote.then((opened) => opened && onSandbox(opened.sandbox)).catch(() => {})
     return remote
   }
   const place = async (definition: ServerDefinition, agent: string, signal: AbortSignal) => ({

@@ -48,7 +48,7 @@ export async function inLocalRun<T>(
   await using stack = new AsyncDisposableStack()
   const parts = await openTriedParts(stack, plan, { signal, onEvent: options.onEvent })
   const provenance = { seed: plan.seed, agent: plan.agentModule, tasks: plan.train.tasks.length }
-  const directory = { runPath, name: plan.name, configurationHash, provenance, options, signal }
+  const directory = { runPath, name: plan.name, configurationHash, provenance, sandboxes: parts.environment.sandboxes(), options, signal }
   return await inRunDirectory(directory, async (run) => {
     await using opened = new AsyncDisposableStack()
     return await work(await openLocalRun(opened, plan, { parts, run, signal }))

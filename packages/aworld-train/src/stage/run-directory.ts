@@ -1,4 +1,5 @@
 import { rm } from 'node:fs/promises'
+import type { LeasedSandbox } from '@aworld-train/core'
 import { type RunEvent, type RunReport, TrainError, toTrainError } from '@aworld-train/protocol'
 import { type OwnedRunStore, openRunStore, resolveRun, toStoreError } from '@aworld-train/store'
 import { runVersions } from '../local/run-files.ts'
@@ -7,6 +8,7 @@ import { firstFailure } from './first-failure.ts'
 import { createWarningTally } from './warning-tally.ts'
 
 const warningsKey = 'warnings'
+const tiersKey = 'tiers'
 
 export interface RunDirectoryRequest {
   readonly runPath: string
@@ -16,6 +18,8 @@ export interface RunDirectoryRequest {
   readonly configurationHash: string
   /** Kept in the manifest of a new run. */
   readonly provenance: Readonly<Record<string, unknown>>
+  /** Where commands of the rollouts run. */
+  readonly sandboxes: readonly LeasedSandbox[]
   readonly options: RunOptions
   readonly signal: AbortSignal
 }
@@ -43,9 +47,13 @@ export async function inRunDirectory<T>(request: RunDirectoryRequest, work: (run
   try {
     await using stack = new AsyncDisposableStack()
     const store = stack.adopt(
-      await openRunStore({ path, manifest: { name, configurationHash, versions: runVersions(), provenance: request.provenance } }),
+      await openRunStore({
+        path,
+        manifest: { name, configurationHash, versions: runVersions(), provenance: { ...request.provenance, sandboxes: request.sandboxes } },
+      }),
       (each) => each.close(),
     )
+    await keepTiers(store, request.sandboxes)
     const tally = createWarningTally(store.getState(warningsKey) as RunReport['warnings'] | undefined)
     const emit = (event: RunEvent) => {
       store.appendEvent(event)
@@ -67,6 +75,19 @@ export async function inRunDirectory<T>(request: RunDirectoryRequest, work: (run
     if (!resumed && !started && !signal.aborted) await rm(path, { recursive: true, force: true })
     throw firstFailure(error)
   }
+}
+
+/** Rollouts of one run see one world: a run that began in one tier goes on in no other. Throws CONFIG_INVALID. */
+async function keepTiers(store: OwnedRunStore, sandboxes: readonly LeasedSandbox[]): Promise<void> {
+  const tiers = [...new Set(sandboxes.map(({ tier }) => tier))].sort()
+  const earlier = store.getState(tiersKey) as string[] | undefined
+  if (earlier === undefined) return await store.setState(tiersKey, tiers)
+  if (earlier.join() === tiers.join()) return
+  const name = (list: readonly string[]) => (list.length > 0 ? `the tier ${list.join(' and ')}` : 'no environment server')
+  throw new TrainError(
+    'CONFIG_INVALID',
+    `This run began with commands in ${name(earlier)}, and they would go on in ${name(tiers)}; start the environment with that tier, or a new run with --new.`,
+  )
 }
 
 /** An error of the file system, such as a full disk, is the store's where no package has wrapped it. Its `details.run` is the run. */

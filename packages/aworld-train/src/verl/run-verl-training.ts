@@ -60,7 +60,15 @@ export async function runVerlTraining(plan: VerlTrainingPlan, { runPath, options
     { ...plan, agentDirectory: agent.directory, rewardSource },
     { signal, onEvent: options.onEvent },
   )
-  const directory = { runPath, name: plan.name, configurationHash: verlConfigurationHash(plan), provenance, options, signal }
+  const directory = {
+    runPath,
+    name: plan.name,
+    configurationHash: verlConfigurationHash(plan),
+    provenance,
+    sandboxes: parts.environment.sandboxes(),
+    options,
+    signal,
+  }
   return await inRunDirectory(directory, (run) => trainWithVerl(plan, parts, run, signal))
 }
 

@@ -1,4 +1,5 @@
 import type { McpConfig, ToolDefinition, ToolResult, TrainingTask } from '@aworld-train/protocol'
+import type { SandboxTier } from './sandbox.ts'
 
 export interface ToolCallRequest {
   /** The model's id for this call, for the record of the episode; absent when the agent calls on its own. */
@@ -57,9 +58,20 @@ export interface EnvironmentCounts {
   readonly serversReplaced: number
 }
 
+/** The sandbox of an environment server that rollouts lease from. */
+export interface LeasedSandbox {
+  /** Address of the server. */
+  readonly url: string
+  readonly tier: SandboxTier
+  /** Why this tier, and which limits it does not hold. */
+  readonly notices: readonly string[]
+}
+
 export interface Environment {
   /** Takes no time: servers start when an agent asks for its tools. */
   lease(request: LeaseRequest): EnvironmentLease
   counts(): Promise<EnvironmentCounts>
+  /** Those that leases were opened in so far, one for each server. */
+  sandboxes(): readonly LeasedSandbox[]
   close(): Promise<void>
 }

@@ -52,6 +52,7 @@ export function memoryEnvironment({ call, beforeTools, closeDelayMs = 0 }: Memor
         },
       }
     },
+    sandboxes: () => [],
     counts: async () => ({ toolCalls, toolErrors: 0, serverToolCalls: null, serversStarted: 0, serversReplaced: 0 }),
     close: async () => {},
     openLeases: () => open,
