@@ -101,6 +101,15 @@ it('servers of AWorld that are not here give no tools, under their other names t
   expect(missing).toEqual(['This version has no browser-server; configure an MCP server of your own for it.'])
 })
 
+it.each([
+  [{ host: '0.0.0.0' }, /without encryption/],
+  [{ publicUrl: 'tools.example.com' }, /write the whole address/],
+  [{ leaseTtlMs: 3_600_001 }, /an hour, and more than 0/],
+  [{ leaseTtlMs: 0 }, /an hour, and more than 0/],
+])('is not opened with %j', async (options, message) => {
+  await expect(openTestServer(options)).rejects.toMatchObject({ code: 'CONFIG_INVALID', message: expect.stringMatching(message) })
+})
+
 describe('state', () => {
   it('is that of the lease, in whatever era and connection its token comes', async () => {
     const server = await start()

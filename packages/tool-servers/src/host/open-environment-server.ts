@@ -90,7 +90,12 @@ const longestSession = 1_024
 export async function openEnvironmentServer(options: EnvironmentServerOptions): Promise<EnvironmentServer> {
   const { sandbox, outward, models = {}, servers = toolServers, allowedHosts = [], leaseTtlMs = longestLeaseMs / 2 } = options
   if (!(leaseTtlMs > 0 && leaseTtlMs <= longestLeaseMs))
-    throw new TrainError('CONFIG_INVALID', `leaseTtlMs is ${leaseTtlMs}; a rollout's token lives an hour at most.`)
+    throw new TrainError('CONFIG_INVALID', `leaseTtlMs is ${leaseTtlMs}; give at most 3600000, an hour, and more than 0.`)
+  if (options.publicUrl !== undefined && !URL.canParse(options.publicUrl))
+    throw new TrainError(
+      'CONFIG_INVALID',
+      `publicUrl is ${JSON.stringify(options.publicUrl)}; write the whole address, such as https://tools.example.com/mcp.`,
+    )
   const offer = createOffer(servers, serverAliases)
   const { onError = () => {}, callTimeoutMs = 600_000, maxBodyBytes = 4 * 2 ** 20, maxFileBytes = 64 * 2 ** 20 } = options
   const { quota = {}, maxLeases = 1_024 } = options

@@ -1,5 +1,8 @@
-import type { Sandbox, Shell, Workspace, WorkspaceLimits } from '@aworld-train/core'
+import { type Sandbox, type Shell, ToolError, type Workspace, type WorkspaceLimits } from '@aworld-train/core'
 import { type TrainError, toTrainError } from '@aworld-train/protocol'
+
+/** Shells of one lease; each is a process, or a part of one. */
+const maxShells = 64
 
 export interface LeaseOptions {
   readonly id: string
@@ -74,6 +77,8 @@ export function createLease({ id, rollout, attempt, task, servers, limits, sandb
     signal: ending.signal,
     workspace,
     shell(session) {
+      if (!shells.has(session) && shells.size >= maxShells)
+        return Promise.reject(new ToolError(`${maxShells} shells are open in this workspace already; go on in one of them.`))
       const open = shells.get(session) ?? workspace().then((files) => files.shell(ending.signal))
       shells.set(session, open)
       open.catch(() => shells.delete(session))

@@ -2,7 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { EnvironmentStatus, LeaseAnswer } from '@aworld-train/protocol'
 import type { Client } from '@modelcontextprotocol/client'
 import { afterEach, describe, expect, it } from 'vitest'
+import { memorySandbox } from '../testing/memory-sandbox.ts'
 import { callTool, connectClient, leaseOpen, openTestServer, request, type TestServer } from '../testing/open-test-server.ts'
+import { createLease } from './lease.ts'
 
 const cleanups: (() => Promise<void>)[] = []
 afterEach(async () => {
@@ -130,6 +132,14 @@ describe('opening a lease', () => {
     ])
     expect(server.status().leases).toEqual([])
   })
+})
+
+it('a lease has at most 64 shells, whatever its client calls its sessions', async () => {
+  const sandbox = memorySandbox()
+  const lease = createLease({ id: 'l', rollout: 'r', attempt: 0, task: null, limits: {}, sandbox, ttlMs: 1_000, onError: () => {} })
+  const shells = await Promise.all(Array.from({ length: 64 }, (_, session) => lease.shell(String(session))))
+  await expect(lease.shell('64')).rejects.toThrow('64 shells are open')
+  expect(await lease.shell('63')).toBe(shells[63])
 })
 
 describe('files', () => {
