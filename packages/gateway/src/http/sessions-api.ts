@@ -5,7 +5,7 @@ import { SessionOpening, type SessionRecord, TrainError, type Trajectory, toTrai
 import { checkMethod } from '../failure.ts'
 import type { AdminOptions } from '../options.ts'
 import { createKeptRecords } from './kept-records.ts'
-import { readJsonBody } from './read-json-body.ts'
+import { readAdminBody } from './read-admin-body.ts'
 import { sendAdmin } from './send-admin.ts'
 
 /** Sessions over HTTP, for agents that another program runs. */
@@ -80,7 +80,7 @@ export function createSessionsApi(
       policy = defaultPolicy,
       maxTokens: maxSessionTokens,
       ...opening
-    } = await readJsonBody({
+    } = await readAdminBody({
       request,
       response,
       schema: SessionOpening,

@@ -3,7 +3,7 @@ import { TrainError, toTrainError, WeightPublication } from '@aworld-train/proto
 import { badRequest, checkMethod } from '../failure.ts'
 import type { ModelTable } from '../models/model-table.ts'
 import type { AdminOptions } from '../options.ts'
-import { readJsonBody } from './read-json-body.ts'
+import { readAdminBody } from './read-admin-body.ts'
 import { weightsPath } from './routes.ts'
 import { sendAdmin } from './send-admin.ts'
 import { decodeName } from './send-models.ts'
@@ -34,7 +34,7 @@ export function createWeightsApi(weights: NonNullable<AdminOptions['weights']>, 
     async handle(path, request, response) {
       const publish = publisherOf(decodeName(weightsPath.exec(path)![1]!))
       checkMethod('/v1/models/{name}/weights', request.method, ['POST'])
-      const publication = await readJsonBody({ request, response, schema: WeightPublication, what: 'The weights cannot be published.' })
+      const publication = await readAdminBody({ request, response, schema: WeightPublication, what: 'The weights cannot be published.' })
       try {
         sendAdmin(response, 200, JSON.stringify(await publish(publication, ended.signal)))
       } catch (cause) {

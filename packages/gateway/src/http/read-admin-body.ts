@@ -12,7 +12,7 @@ export interface JsonSchema<T> {
   safeParse(value: unknown): { success: true; data: T } | { success: false; error: { readonly issues: readonly Problem[] } }
 }
 
-export interface ReadJsonBodyOptions<T> {
+export interface ReadAdminBodyOptions<T> {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly schema: JsonSchema<T>
@@ -25,7 +25,7 @@ const maxBodyBytes = 1024 * 1024
 const shownProblems = 5
 
 /** The body of a request as its schema has it; an empty one is an empty object. Rejects with GATEWAY_BAD_REQUEST. */
-export async function readJsonBody<T>({ request, response, schema, what }: ReadJsonBodyOptions<T>): Promise<T> {
+export async function readAdminBody<T>({ request, response, schema, what }: ReadAdminBodyOptions<T>): Promise<T> {
   let body: Buffer
   try {
     body = await readBody(request, response, maxBodyBytes)
