@@ -21,7 +21,7 @@ export { type FindPythonOptions, type FoundPython, findPython, type PythonCandid
 export { type InspectPythonOptions, inspectPython, type PythonReport } from './python/inspect-python.ts'
 export { type Gpu, type GpuDriver, probeGpuDriver } from './python/probe-gpu-driver.ts'
 export { type SetupVerlOptions, setupVerl, type VerlSetup } from './python/setup-verl.ts'
-export type { PythonProblem } from './python/version-policy.ts'
+export type { PythonProblem } from './python/version-rules.ts'
 export { writeVerlDataset } from './render/dataset-files.ts'
 export { type RunDatasets, renderRunFiles, runFileNames, writeRunFiles } from './render/write-run-files.ts'
 export { actorCheckpoint, checkpointSteps, resumableStep } from './run/checkpoints.ts'

@@ -1,7 +1,7 @@
 import type { Admin } from '../http/admin.ts'
 
 /** What happens to calls that are in flight when an update comes: they end first, wait and go on with the new weights, or are cut. */
-export type InFlightPolicy = 'drain' | 'keep' | 'abort'
+export type InFlightMode = 'drain' | 'keep' | 'abort'
 
 /** What a server says of itself. */
 export interface Identity {
@@ -16,7 +16,7 @@ export interface ServerKind {
   readonly name: 'vllm' | 'sglang'
   readonly healthPath: string
   identify(admin: Admin, signal?: AbortSignal): Promise<Identity>
-  pause(admin: Admin, policy: InFlightPolicy, signal: AbortSignal): Promise<void>
+  pause(admin: Admin, mode: InFlightMode, signal: AbortSignal): Promise<void>
   resume(admin: Admin, signal: AbortSignal): Promise<void>
   /** Loads the weights of a folder that the server can read and names them. Rejects where the server says it could not. */
   loadWeights(admin: Admin, weights: { readonly directory: string; readonly label: string }, signal: AbortSignal): Promise<void>

@@ -1,10 +1,10 @@
 import { TrainError } from '@aworld-train/protocol'
-import type { InFlightPolicy, ServerKind } from '../fleet/server-kind.ts'
+import type { InFlightMode, ServerKind } from '../fleet/server-kind.ts'
 import type { Admin } from '../http/admin.ts'
 import { isRecord } from '../http/is-record.ts'
 
 /** Calls that are kept are put back and their keys and values computed again with the new weights. */
-const modes: Readonly<Record<InFlightPolicy, string>> = { drain: 'retract', keep: 'retract', abort: 'abort' }
+const modes: Readonly<Record<InFlightMode, string>> = { drain: 'retract', keep: 'retract', abort: 'abort' }
 
 /** Routes that say whether they did it in `success`, with `message` or `error_message`. */
 async function succeed(admin: Admin, path: string, body: unknown, signal: AbortSignal, attempts = 1): Promise<void> {
@@ -26,8 +26,8 @@ export const sglangKind: ServerKind = {
     const weights = isRecord(answer.json) ? answer.json['weight_version'] : null
     return { weights: typeof weights === 'string' ? weights : null, boot: null }
   },
-  async pause(admin, policy, signal) {
-    await admin.expect('/pause_generation', { body: { mode: modes[policy] }, attempts: 3, timeoutMs: 600_000, signal })
+  async pause(admin, mode, signal) {
+    await admin.expect('/pause_generation', { body: { mode: modes[mode] }, attempts: 3, timeoutMs: 600_000, signal })
   },
   async resume(admin, signal) {
     await admin.expect('/continue_generation', { body: {}, attempts: 5, signal })

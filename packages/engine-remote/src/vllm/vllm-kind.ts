@@ -1,5 +1,5 @@
 import { TrainError } from '@aworld-train/protocol'
-import type { InFlightPolicy, ServerKind } from '../fleet/server-kind.ts'
+import type { InFlightMode, ServerKind } from '../fleet/server-kind.ts'
 import { isRecord } from '../http/is-record.ts'
 
 export interface VllmKindOptions {
@@ -13,7 +13,7 @@ export interface VllmKindOptions {
 /** vLLM answers 404 to its control routes when it was started without VLLM_SERVER_DEV_MODE=1. */
 const isMissing = ({ status }: { readonly status: number }): boolean => status === 404 || status === 405
 
-const modes: Readonly<Record<InFlightPolicy, string>> = { drain: 'wait', keep: 'keep', abort: 'abort' }
+const modes: Readonly<Record<InFlightMode, string>> = { drain: 'wait', keep: 'keep', abort: 'abort' }
 
 /** Routes of vLLM 0.32 (entrypoints/rl/online, serve/dev, serve/lora). */
 export function vllmKind({ loadMethod = 'sync_from_dir' }: VllmKindOptions = {}): ServerKind {
@@ -28,10 +28,10 @@ export function vllmKind({ loadMethod = 'sync_from_dir' }: VllmKindOptions = {})
       const metrics = await admin.call('/metrics', { method: 'GET', timeoutMs: 5000, signal })
       return { weights, boot: /^process_start_time_seconds (\S+)$/m.exec(metrics.text)?.[1] ?? null }
     },
-    async pause(admin, policy, signal) {
-      const answer = await admin.call(`/pause?mode=${modes[policy]}`, { attempts: 3, timeoutMs: 600_000, signal })
+    async pause(admin, mode, signal) {
+      const answer = await admin.call(`/pause?mode=${modes[mode]}`, { attempts: 3, timeoutMs: 600_000, signal })
       // Where the route is missing the calls of this fleet are drained all the same; nobody else's can be held.
-      if (isMissing(answer) && policy === 'drain') return
+      if (isMissing(answer) && mode === 'drain') return
       if (answer.status !== 200) throw refused(admin.server, 'pause', answer.status, answer.text)
     },
     async resume(admin, signal) {

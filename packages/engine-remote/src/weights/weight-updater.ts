@@ -3,14 +3,14 @@ import type { RemoteTokenEngine } from '../engine/token-engine.ts'
 import { fleetParts } from '../fleet/fleet.ts'
 import type { Fleet } from '../fleet/fleet-types.ts'
 import { type Replica, setVersion } from '../fleet/replica.ts'
-import type { InFlightPolicy } from '../fleet/server-kind.ts'
+import type { InFlightMode } from '../fleet/server-kind.ts'
 import { type CheckOptions, compareLogprobs, staleWeights } from './check-weights.ts'
 import { sampleCheck } from './sample-check.ts'
 
 export interface WeightUpdaterOptions {
   readonly fleet: Fleet
   /** `drain` (default): calls in flight end first. `keep`: they wait and go on with the new weights. `abort`: they are cut. */
-  readonly inFlight?: InFlightPolicy | undefined
+  readonly inFlight?: InFlightMode | undefined
   /** Compares what each server samples after an update with what the published weights say. */
   readonly check?: (CheckOptions & { readonly engine: RemoteTokenEngine }) | undefined
   /** An update that takes longer is given up, and the servers go on; 10 minutes by default. */
@@ -28,7 +28,7 @@ export interface Publication {
   /** Publishes a LoRA adapter under this name, in the place of the base weights. */
   readonly policy?: string | undefined
   /** In the place of the updater's. */
-  readonly inFlight?: InFlightPolicy | undefined
+  readonly inFlight?: InFlightMode | undefined
 }
 
 export interface PublishReport {
@@ -93,7 +93,7 @@ export function createWeightUpdater({ fleet, inFlight = 'drain', check, timeoutM
     replica.label = replica.label === null ? null : String(version)
   }
 
-  async function load(replica: Replica, publication: Publication, mode: InFlightPolicy, signal: AbortSignal): Promise<void> {
+  async function load(replica: Replica, publication: Publication, mode: InFlightMode, signal: AbortSignal): Promise<void> {
     const { version, directory, policy } = publication
     if (directory === undefined) return await take(replica, publication, signal)
     await kind.pause(replica.admin, mode, signal)
@@ -112,7 +112,7 @@ export function createWeightUpdater({ fleet, inFlight = 'drain', check, timeoutM
     }
   }
 
-  async function update(replica: Replica, publication: Publication, mode: InFlightPolicy, signal: AbortSignal): Promise<Loaded> {
+  async function update(replica: Replica, publication: Publication, mode: InFlightMode, signal: AbortSignal): Promise<Loaded> {
     const loaded: Loaded = { replica, error: null, difference: null }
     try {
       await load(replica, publication, mode, signal)

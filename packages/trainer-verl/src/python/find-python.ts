@@ -2,7 +2,7 @@ import { access, constants } from 'node:fs/promises'
 import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path'
 import { TrainError } from '@aworld-train/protocol'
 import { inspectPython, type PythonReport } from './inspect-python.ts'
-import { setUp } from './version-policy.ts'
+import { setUp } from './version-rules.ts'
 
 export interface FindPythonOptions {
   readonly env: NodeJS.ProcessEnv

@@ -1,7 +1,7 @@
 import { TrainError } from '@aworld-train/protocol'
 import { z } from 'zod'
 import { runProcess } from './run-process.ts'
-import { inspectedPackages, judgePython, type PythonProblem } from './version-policy.ts'
+import { inspectedPackages, judgePython, type PythonProblem } from './version-rules.ts'
 
 const torchSchema = z.object({
   version: z.string(),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { compare, inspectedPackages, judgePython } from './version-policy.ts'
+import { compare, inspectedPackages, judgePython } from './version-rules.ts'
 
 const complete: Record<string, string | null> = {
   verl: '0.9.1',
