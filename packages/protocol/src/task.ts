@@ -24,7 +24,7 @@ export const TrainingTask = z.strictObject({
   /** For the environment, never for the agent. */
   setup: TaskSetup.optional(),
   dataSource: z.string(),
-  /** What else the row has, which may give the answer away: for the evaluator, never for the agent. */
+  /** What else the row has, which may give the answer away: for the reward function, never for the agent. */
   extraInfo: z.record(z.string(), z.unknown()),
 })
 export type TrainingTask = z.infer<typeof TrainingTask>
@@ -32,7 +32,7 @@ export type TrainingTask = z.infer<typeof TrainingTask>
 /** A task as its agent and its tools see it. */
 export type AgentTask = Omit<TrainingTask, 'extraInfo' | 'setup'>
 
-/** The reference answer of a task; only the evaluator reads it. */
+/** The reference answer of a task; only the reward function reads it. */
 export const AnswerKey = z.strictObject({
   version: z.literal(1),
   taskId: z.string().min(1),

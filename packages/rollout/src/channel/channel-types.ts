@@ -75,7 +75,7 @@ export interface EngineLink {
   calls(): number
 }
 
-/** A row of a driver as a task, and the answer that only the evaluator may read. */
+/** A row of a driver as a task, and the answer that only the reward function may read. */
 export interface RowTask {
   readonly task: TrainingTask
   readonly answer: AnswerKey
@@ -84,7 +84,7 @@ export interface RowTask {
 /** Throws ROLLOUT_INVALID for a row that is no task. */
 export type ToTask = (row: ChannelDatasetRow, submit: ChannelSubmit) => RowTask
 
-/** Answers of the rows that are under way. Only the evaluator gets this object. */
+/** Answers of the rows that are under way. Only what scores gets this object. */
 export interface ChannelAnswers {
   /** Keeps an answer until each rollout that holds it releases it. */
   hold(key: string, answer: AnswerKey): void

@@ -193,7 +193,7 @@ describe('a driver', () => {
 })
 
 describe('the answers of rows', () => {
-  test('are there for the evaluator while the row is under way, and in no request', async () => {
+  test('are there for the reward function while the row is under way, and in no request', async () => {
     await using started = await startChannel(model)
     const { calls, release, sample } = heldSampler()
     const driver = await started.connect({ sample })

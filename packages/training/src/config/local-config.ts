@@ -36,8 +36,9 @@ export const TrainingSettings = z.strictObject({
   entropyCoefficient: z.number().default(0),
   aggregation: z.enum(['token-mean', 'sequence-mean']).default('token-mean'),
   learningRate: z.number().min(0).default(1e-3),
+  /** Steps in which the learning rate rises to its value; `model.warmUp` is something else, which makes a starting model. */
   warmupSteps: z.int().min(0).default(5),
-  /** Part of all steps that is warm-up, in place of `warmupSteps`. */
+  /** Part of all steps in which it rises, in place of `warmupSteps`. */
   warmupFraction: fraction.nullable().default(null),
   finalLearningRateFraction: fraction.default(0.2),
   weightDecay: z.number().min(0).default(0.01),
