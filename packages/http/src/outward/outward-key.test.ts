@@ -20,6 +20,7 @@ it.each([
   expect([outwardKey('search', 'GET', '/s', undefined), outwardKey('search', 'GET', '/s?a=1&a=2', undefined)]).not.toContain(key)
 })
 
-it('names its service', () => {
+it('names its service, without its part', () => {
+  expect(serviceOfKey(outwardKey('wiki:de', 'GET', '/w', undefined))).toBe('wiki')
   expect(serviceOfKey(outwardKey('search', 'GET', '/a b?c=d e', undefined))).toBe('search')
 })

@@ -20,5 +20,5 @@ export function outwardKey(service: string, method: string, target: string, body
   return `${service} ${method} ${sorted}${body === undefined ? '' : ` ${stableHash(json(body))}`}`
 }
 
-/** The service that a recorded request went to. */
-export const serviceOfKey = (key: string) => key.slice(0, key.indexOf(' '))
+/** The service that a recorded request went to, without its part. */
+export const serviceOfKey = (key: string) => key.split(/[: ]/, 1)[0]!

@@ -1,7 +1,7 @@
-import { type ParserJail, ToolError, type Workspace } from '@aworld-train/core'
+import { type ParserJail, ToolError } from '@aworld-train/core'
 import { type OutwardOptions, openOutward } from '@aworld-train/http'
+import { openSimulatedSandbox } from '@aworld-train/sandbox'
 import type { ServerToolContext, ToolServer } from '../tool-server.ts'
-import { memorySandbox } from './memory-sandbox.ts'
 
 /** Parses in this process. */
 const parsers: ParserJail = {
@@ -28,21 +28,12 @@ export interface WebBench {
 export async function openWebBench(server: ToolServer, options: Partial<OutwardOptions>): Promise<WebBench> {
   const { signal } = new AbortController()
   const outward = await openOutward({ services: [], ...options })
-  const sandbox = memorySandbox()
+  const sandbox = await openSimulatedSandbox()
   const unused = () => {
     throw new Error('A tool of the web uses neither shell nor model.')
   }
-  const files = await sandbox.workspace({}, signal)
-  /** Knows one program: whether there is a file of the last argument's name. */
-  const run: Workspace['run'] = async ({ command }) => {
-    const exitCode = await files.get(command.at(-1)!, 0, signal).then(
-      () => 0,
-      () => 1,
-    )
-    return { exitCode, output: '', omittedBytes: 0, timedOut: false }
-  }
   const context: ServerToolContext = {
-    workspace: { ...files, run },
+    workspace: await sandbox.workspace({}, signal),
     outward,
     parsers,
     shell: unused,
@@ -61,6 +52,9 @@ export async function openWebBench(server: ToolServer, options: Partial<OutwardO
         throw error
       }
     },
-    close: () => outward.close(),
+    async close() {
+      await outward.close()
+      await sandbox.close()
+    },
   }
 }

@@ -1,0 +1,166 @@
+import { isIP } from 'node:net'
+import type { OutwardRequest } from '@aworld-train/core'
+import { Agent, type Dispatcher } from 'undici'
+import { type ExchangeAnswer, exchange, isRedirect } from './exchange.ts'
+import { guardedConnector } from './guarded-connector.ts'
+import { isUnsent, OutwardError, type RequestWords, refusedAddress, toOutwardError } from './outward-error.ts'
+import type { OutwardService, WebOptions } from './outward-options.ts'
+import { isPublicAddress } from './public-address.ts'
+import { createRate, type Rate, type RateLimits } from './rate.ts'
+import type { LiveAnswer } from './recorded-world.ts'
+import { createRedact } from './redact.ts'
+
+/** A request, and where it goes. */
+export interface LiveRequest extends RequestWords {
+  readonly url: URL
+  /** The service asked; null for the public web. */
+  readonly service: OutwardService | null
+  readonly method: 'GET' | 'HEAD' | 'POST'
+  readonly headers: OutwardRequest['headers']
+  readonly body: OutwardRequest['body']
+}
+
+/** The outside as it is. */
+export interface LiveOutward {
+  /** Throws an OutwardError where an address of the web cannot be read, whatever is there. */
+  checkAddress(url: URL): void
+  /** Asks until there is an answer, again where the other side is busy or cannot be reached. Rejects with an OutwardError or the signal's reason. */
+  request(request: LiveRequest, signal: AbortSignal): Promise<LiveAnswer>
+  close(): Promise<void>
+}
+
+const maxRedirects = 5
+const retries = 2
+/** Longer than this nobody waits for a server that asks to be left alone. */
+const longestPauseMs = 60_000
+const serviceRate: RateLimits = { concurrent: 16 }
+const hostRate: RateLimits = { concurrent: 8 }
+/** Refused for load. */
+const busy: ReadonlySet<number> = new Set([429, 502, 503, 504])
+/** A key that is wrong or spent. */
+const keyRefused: ReadonlySet<number> = new Set([401, 402, 403])
+/** What a page of the web is told of us; keys and cookies never. */
+const publicHeaders: ReadonlySet<string> = new Set(['accept', 'accept-language', 'content-type', 'user-agent'])
+
+/** How long the server asks to be left alone; null where it does not say. */
+function retryAfterMs(value: string): number | null {
+  if (value === '') return null
+  const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - Date.now()
+  return Number.isFinite(ms) ? Math.max(0, ms) : null
+}
+
+export function openLiveOutward(services: readonly OutwardService[], web: WebOptions): LiveOutward {
+  const { ports = [80, 443], mirrors = {}, userAgent = 'aworld-train', rate: webRate = hostRate } = web
+  const redact = createRedact(services.flatMap(({ secrets = [] }) => secrets))
+  const guarded = new Agent({ connect: guardedConnector(), allowH2: false })
+  /** For services and mirrors, which the operator names. */
+  const trusted = new Agent({ allowH2: false })
+  const rates = new Map<string, Rate>()
+
+  /** Runs under the limits of one name; those of a name that nobody asks are forgotten. */
+  async function withRate<Value>(
+    name: string,
+    limits: RateLimits,
+    signal: AbortSignal,
+    work: (rate: Rate) => Promise<Value>,
+  ): Promise<Value> {
+    const rate = rates.get(name) ?? createRate(limits)
+    rates.set(name, rate)
+    try {
+      return await rate.run(() => work(rate), signal)
+    } finally {
+      if (rate.isIdle()) rates.delete(name)
+    }
+  }
+
+  function checkAddress(url: URL): void {
+    if (url.protocol !== 'http:' && url.protocol !== 'https:')
+      throw new OutwardError(`Only http and https addresses can be read, not ${url.protocol}; use another source.`, true)
+    if (url.username !== '' || url.password !== '')
+      throw new OutwardError(`The address of ${url.host} holds a user name or a password; leave them away.`, true)
+    if (mirrors[url.origin]) return
+    const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80))
+    if (!ports.includes(port)) throw new OutwardError(`Port ${port} of ${url.hostname} cannot be read, only ${ports.join(' and ')}.`, true)
+    const host = url.hostname.replace(/^\[|\]$/g, '')
+    if (isIP(host) && !isPublicAddress(host)) throw refusedAddress(url.host)
+  }
+
+  /** By which connections, at which address and with which headers `url` is asked: like the request's own address, or like one that it leads on to. */
+  function route(url: URL, request: LiveRequest): { dispatcher: Dispatcher; url: URL; headers: Record<string, string> } {
+    const { service } = request
+    const headers = Object.fromEntries(Object.entries(request.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value]))
+    if (service && url.origin === request.url.origin) {
+      const target = new URL(url)
+      for (const [name, value] of Object.entries(service.query ?? {})) target.searchParams.set(name, value)
+      return { dispatcher: trusted, url: target, headers: { 'user-agent': userAgent, ...headers, ...service.headers } }
+    }
+    checkAddress(url)
+    const shown = Object.fromEntries(Object.entries(headers).filter(([name]) => publicHeaders.has(name)))
+    const mirror = mirrors[url.origin]
+    return {
+      dispatcher: mirror ? trusted : guarded,
+      url: mirror ? Object.assign(new URL(mirror), { pathname: url.pathname, search: url.search }) : url,
+      headers: { 'user-agent': userAgent, ...shown },
+    }
+  }
+
+  /** Follows redirects, each of which is judged like the first address. */
+  async function follow(request: LiveRequest, signal: AbortSignal): Promise<ExchangeAnswer & { readonly url: URL }> {
+    const { method, body, maxBytes, label } = request
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(request.timeoutMs)])
+    let { url } = request
+    for (let hops = 0; ; hops++) {
+      const { hostname } = url
+      const answer = await exchange({ ...route(url, request), method, body, maxBytes }, limit).catch((cause: unknown) => {
+        signal.throwIfAborted()
+        throw isUnsent(cause) ? cause : toOutwardError(limit.aborted ? limit.reason : cause, hostname, request)
+      })
+      const location = answer.header('location')
+      // What is posted goes to nobody but whom it was meant for.
+      const leadsOn = method !== 'POST' && isRedirect(answer.status) && URL.canParse(location, url.href)
+      if (!leadsOn || location === '') return { ...answer, url }
+      if (hops === maxRedirects) throw new OutwardError(`${label} leads on more than ${maxRedirects} times; use another source.`, true)
+      url = new URL(location, url)
+    }
+  }
+
+  return {
+    checkAddress,
+    async request(request, signal) {
+      const { service, label, url } = request
+      const name = service ? service.name : `web ${url.host}`
+      const limits = service ? (service.rate ?? serviceRate) : webRate
+      for (let tried = 0; ; tried++) {
+        const answer = await withRate(name, limits, signal, async (rate) => {
+          const last = tried === retries
+          const backoffMs = 200 * 3 ** tried
+          try {
+            const reached = await follow(request, signal)
+            const pauseMs = retryAfterMs(reached.header('retry-after')) ?? backoffMs
+            if (!busy.has(reached.status) || last || pauseMs > longestPauseMs) return reached
+            rate.pause(pauseMs)
+          } catch (cause) {
+            if (!isUnsent(cause)) throw cause
+            if (last) throw toOutwardError(cause, url.hostname, request)
+            rate.pause(backoffMs)
+          }
+          return null
+        })
+        if (!answer) continue
+        const { status } = answer
+        if (status === 429)
+          throw new OutwardError(
+            `${label} is asked too often and refuses to answer (429); go on with something else and try again later.`,
+            false,
+          )
+        // A service may repeat its key in what it answers; latin1 keeps every byte as it is.
+        const bytes = service ? Buffer.from(redact(answer.bytes.toString('latin1')), 'latin1') : answer.bytes
+        const response = { status, url: redact(answer.url.href), contentType: answer.header('content-type'), bytes }
+        return { response, passing: busy.has(status) || (service !== null && keyRefused.has(status)) }
+      }
+    },
+    async close() {
+      await Promise.all([guarded.destroy(), trusted.destroy()])
+    },
+  }
+}
