@@ -36,7 +36,7 @@ export class AgentTrainer {
   readonly trainEngineName: string
   readonly trainProcessor: TrainerProcessor
 
-  /** AGENT_INVALID for an empty agent, TRAINER_UNKNOWN for an engine that is not there. Nothing is read or written yet. */
+  /** Throws AGENT_INVALID for an empty agent, and TRAINER_UNKNOWN for an engine that is not registered. Reads and writes nothing. */
   constructor(options: AgentTrainerOptions | AworldTrainerOptions) {
     const {
       agent,
@@ -117,7 +117,7 @@ export class AgentTrainer {
     return (await this.#closing(() => this.trainProcessor.inference?.(dataset, signal))) as Report
   }
 
-  /** Writes what a training would start with, has it checked by what would be started, and starts nothing. */
+  /** Writes the files that a training would start with, has them checked by the programs that would be started, and starts nothing. */
   async dryRun<Report = DryRunReport>(signal?: AbortSignal): Promise<Report> {
     await this.validate()
     if (!this.trainProcessor.dryRun) {
@@ -126,7 +126,7 @@ export class AgentTrainer {
     return (await this.trainProcessor.dryRun(signal)) as Report
   }
 
-  /** What `work` comes to, with nothing left open behind it. */
+  /** The result of `work`; whatever it opened is closed. */
   async #closing(work: () => unknown): Promise<unknown> {
     try {
       await using stack = new AsyncDisposableStack()

@@ -1,6 +1,6 @@
 import type { RunEvent } from '@aworld-train/protocol'
 
-/** Tells how a run goes in plain lines: one of each step and evaluation, five of a phase that takes long. */
+/** Describes the progress of a run in plain lines: one for each step and evaluation, five for a phase that takes long. */
 export function progressLines(print: (line: string) => void): (event: RunEvent) => void {
   let phase = { name: '', done: 0 }
   return (event) => {

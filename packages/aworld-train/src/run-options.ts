@@ -17,9 +17,9 @@ export interface RunOptions {
   readonly samples?: number | undefined
   readonly seed?: number | undefined
   readonly steps?: number | undefined
-  /** Chooses checkpoints; never the test set. */
+  /** Tasks that choose the best checkpoint; never the test set. */
   readonly validationDataset?: unknown
-  /** Called with what happens, in place of the lines about it that go to stderr otherwise; `() => {}` is silent. */
+  /** Called with every event. Without it lines about the events go to stderr; `() => {}` is silent. */
   readonly onEvent?: ((event: RunEvent) => void) | undefined
 }
 

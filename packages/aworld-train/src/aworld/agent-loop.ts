@@ -1,6 +1,6 @@
 import type { Agent, Swarm } from '@aworld-train/agent'
 
-/** Stands for the policy's address, which is another one in every rollout; no name server knows it. */
+/** Stands for the policy's address, which differs from rollout to rollout; no name server resolves it. */
 export const policyAddress = 'http://policy.invalid/v1'
 
 /**

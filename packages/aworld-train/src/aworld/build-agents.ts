@@ -2,7 +2,7 @@ import { Agent, Swarm } from '@aworld-train/agent'
 import { TrainError } from '@aworld-train/protocol'
 import { AworldAgentLoop } from './agent-loop.ts'
 
-/** What an agent that is made of nothing but its modules may take; it loads no model and calls none. */
+/** Longest time in which agents are built: that loads modules, but no model. */
 const defaultTimeoutMs = 60_000
 
 /** Whether a value is a class that extends AworldAgentLoop. */

@@ -23,7 +23,7 @@ const spellings: Readonly<Record<string, keyof AgentTrainerOptions>> = {
   train_engine_name: 'trainEngineName',
 }
 
-/** Every option there is: one that is missing here does not compile. */
+/** Every option: the type refuses a list that lacks one. */
 const options: Readonly<Record<keyof AgentTrainerOptions, true>> = {
   agent: true,
   trainDataset: true,

@@ -1,6 +1,6 @@
 import { TrainError } from '@aworld-train/protocol'
 
-/** Problems of one check, which goes on after each so that all are known at once. */
+/** Collects the problems of one check, which goes on after each of them so that the user sees all at once. */
 export interface ProblemCollection {
   /** `undefined` where the work threw. */
   attempt<T>(work: () => T | Promise<T>): Promise<T | undefined>

@@ -2,7 +2,7 @@ import type { ChatModel } from '@aworld-train/chat'
 import { type Message, TrainError, type TrainingTask } from '@aworld-train/protocol'
 import type { LoadedDataset } from '@aworld-train/training'
 
-/** The model that answers prompts, as far as their length goes. */
+/** What decides whether a prompt fits: the model's rendering and its context. */
 export interface PromptModel {
   readonly chat: Pick<ChatModel, 'createConversation'>
   /** In tokens. */
@@ -28,7 +28,7 @@ export function findLongPrompts(tasks: readonly TrainingTask[], { chat, contextL
   const long = tasks
     .flatMap((task) => {
       const messages: readonly Message[] = typeof task.input === 'string' ? [{ role: 'user', content: task.input }] : task.input
-      // A token has a byte at least: most prompts need not be encoded to know that they fit.
+      // A token has at least one byte, so most prompts fit by their length in bytes and need not be encoded.
       if (Buffer.byteLength(JSON.stringify(messages)) + frame < contextLength) return []
       const tokens = tokensOf(messages)
       return tokens < contextLength ? [] : [{ task, tokens }]
@@ -50,7 +50,7 @@ export function findLongPrompts(tasks: readonly TrainingTask[], { chat, contextL
 
 type Tasks = Pick<LoadedDataset, 'tasks'>
 
-/** What to say once of the prompts of all datasets together; throws that error where no prompt of the first one fits. */
+/** Warnings about the prompts of all datasets together; throws the error where no prompt of the first dataset fits. */
 export function longPromptNotes([first, ...others]: readonly [Tasks, ...(Tasks | null)[]], model: PromptModel): string[] {
   const long = findLongPrompts(
     [first, ...others].flatMap((dataset) => dataset?.tasks ?? []),

@@ -8,7 +8,7 @@ export interface NamedDataset {
   readonly dataset: DatasetSource | undefined
   /** Folder that a given path is relative to. */
   readonly baseDirectory: string
-  /** What the configuration names. */
+  /** Files that the configuration names. */
   readonly files: readonly string[]
   readonly configDirectory: string
   readonly split: string
@@ -60,7 +60,7 @@ function mergeDatasets(parts: readonly LoadedDataset[]): LoadedDataset {
 
 type MaybeDataset = LoadedDataset | null | undefined
 
-/** What to say once of datasets: columns that may be meant otherwise, and tests that are trained on. */
+/** Warnings about datasets: columns that may be meant otherwise, and test tasks that are trained on. */
 export function datasetNotes(train: MaybeDataset, test: MaybeDataset, validation?: MaybeDataset): string[] {
   const notes = [train, test, validation].flatMap((dataset) => dataset?.notes ?? [])
   const overlap = train && test ? datasetOverlap(train, test) : []

@@ -11,7 +11,7 @@ export interface NamedReward {
 export interface RewardNames {
   readonly reward: RewardSource | undefined
   readonly baseDirectory: string
-  /** What the configuration names: a file, and a name in it. */
+  /** The file that the configuration names, and the function in it. */
   readonly path: string | null
   readonly name: string | null
   readonly configDirectory: string

@@ -6,7 +6,7 @@ import type { LoadedAgent, TrainableAgent } from '../load/load-agent.ts'
 import type { RunOptions, TakesRunOptions } from '../run-options.ts'
 import { loadTrainableAgent } from './trainable-agent.ts'
 
-/** What the checks have heard of so far. */
+/** What the checks have received so far. */
 interface TrainerInputs {
   options: RunOptions
   agent: LoadedAgent | undefined
@@ -24,7 +24,7 @@ export abstract class PlanningTrainer<Plan> extends TrainerProcessor implements 
     this.inputs.options = options
   }
 
-  /** What the checks found out; absent before they ran. */
+  /** The plan that the checks have made; absent before they ran. */
   get plan(): Plan | undefined {
     return this.planned
   }

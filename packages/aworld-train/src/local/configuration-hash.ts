@@ -7,7 +7,7 @@ import type { LocalPlan } from './plan.ts'
 
 /**
  * Runs of equal hash are the same command: the same settings, tasks, answers, and bytes of the files that are named as agent,
- * reward and warm-up. What those files import counts as little as an agent or reward given as an object: after a change there,
+ * reward and warm-up. Neither the imports of those files nor an agent or reward given as an object are part of it: after a change there,
  * start over with `fresh` (`--new`).
  */
 export function configurationHash(plan: LocalPlan): string {
@@ -37,7 +37,7 @@ export const datasetHash = ({ tasks, answers }: LoadedDataset) => [tasks.map(({ 
 /** Bytes of the file that `./file.ts#name` names. */
 export const exportHash = (path: string, directory: string) => bytesHash(parseExportPath(path, directory).file)
 
-/** `null` for a file that is not there; whoever loads it says so. */
+/** `null` for a file that is not there; loading it reports that. */
 export function bytesHash(file: string): string | null {
   return existsSync(file) ? createHash('sha256').update(readFileSync(file)).digest('hex') : null
 }

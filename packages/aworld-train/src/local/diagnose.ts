@@ -113,7 +113,7 @@ function problemsOf(error: unknown): readonly unknown[] {
   return error instanceof Error && error.cause instanceof AggregateError ? error.cause.errors : [error]
 }
 
-/** Whose problem it is: the check of the configuration reads the dataset and the reward that it names, too. */
+/** The check that a problem belongs to: the check of the configuration also reads the dataset and the reward that it names. */
 function moduleOf(problem: unknown): string {
   const code = problem instanceof TrainError ? problem.code : ''
   if (code.startsWith('DATASET_')) return 'dataset'
@@ -191,7 +191,7 @@ async function tryRollout({ plan, model, parts, path, task }: TriedRollout, sign
 
 const isReplayMissing = ({ error }: Episode) => error?.code === 'FROZEN_REPLAY_MISSING'
 
-/** What the policy says here is not what it said when answers were recorded: that one is missing is no fault of the project. */
+/** The outcome of the rollout. A missing recorded answer is no fault of the project: the policy here says other things than the one that answers were recorded for. */
 function describeRollout(episode: Episode): string {
   return isReplayMissing(episode)
     ? `ended early, an answer is not recorded: ${episode.error?.message}\n${tokenReport(episode)}`

@@ -13,14 +13,14 @@ import type { LocalPlan } from './plan.ts'
 import { runVersions } from './run-files.ts'
 import { openStage } from './stage.ts'
 
-/** What inference leaves: one row a rollout, and the mean where there was a reward. */
+/** The report of an inference: one row for each rollout, and the mean reward where there was one. */
 export interface InferenceReport {
   readonly version: 1
   readonly path: string
   readonly seed: number
   readonly sampling: Sampling
   readonly tasks: number
-  /** Of all tasks. */
+  /** Rollouts of all tasks. */
   readonly rollouts: number
   /** Rollouts without a reward, which count as reward 0. */
   readonly failed: number
@@ -79,7 +79,7 @@ interface InferenceRun extends InferenceRequest {
   readonly parts: RolloutParts
   readonly path: string
   readonly model: string
-  /** `started` is set once everything that the run needs is there. */
+  /** `started` becomes true once everything that the run needs is open. */
   readonly progress: { started: boolean }
 }
 

@@ -28,11 +28,11 @@ export interface LocalRun {
   readonly stage: Stage
   /** Keeps an event and shows it. */
   onEvent(event: RunEvent): void
-  /** Tells `listener` of all events. */
+  /** Calls `listener` with every event. */
   listen(listener: (event: RunEvent) => void): void
   /** Writes `report.json`, and ends the run in its status; what is finished is not resumed. */
   end(result: SelfDrivenResult): Promise<RunReport>
-  /** Writes it for a run that an error ends. */
+  /** Writes `report.json` for a run that an error ends. */
   leaveReport(result: SelfDrivenResult): Promise<RunReport>
 }
 

@@ -40,7 +40,7 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
     const { attempt } = problems
 
     const parsed = await attempt(() => parseLocalConfig(source, verlKeys))
-    // Where the configuration cannot be read, what it does not name is checked all the same.
+    // A configuration that cannot be read does not keep the options from being checked.
     const settings = this.#withOverrides((parsed ?? parseLocalConfig({})).config)
     const notes = [...(parsed?.warnings ?? [])]
     if (parsed && parsed.ignored.length > 0)
@@ -70,7 +70,7 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
       await attempt(() => checkRecordings(settings.models, agent.directory))
     }
     problems.throwAny()
-    // Whoever checks the agent has named its problem; this check found none of its own.
+    // The check of the agent has reported the problem; this check has found none.
     if (!agent || !train || !reward || !start) return settings
 
     this.planned = {

@@ -9,9 +9,9 @@ import { configurationHash } from './configuration-hash.ts'
 import { inLocalRun, type LocalRun, type LocalRunRequest } from './local-run.ts'
 import type { LocalPlan } from './plan.ts'
 
-/** What a trainer of your own says at its end where it knows better than the run. */
+/** Values of the report that a trainer of your own sets instead of the run. */
 export interface PolicyResult {
-  /** By default the evaluations of these names. */
+  /** The evaluations before and after; by default those with these names. */
   readonly before?: EvaluationResult | undefined
   readonly after?: EvaluationResult | undefined
   /** By default the mean reward of the rollouts of each step. */
@@ -118,7 +118,7 @@ function createPolicy(plan: LocalPlan, run: LocalRun, { signal, closing }: Polic
       return result
     }
 
-  /** Who returns a promise without `await` listens to it when the policy is closed; it may not be rejected before. */
+  /** A caller that returns a promise without `await` handles it only after the policy is closed, so it must not be rejected before. */
   async function afterClosing(error: unknown): Promise<never> {
     await closing()?.then(
       () => setImmediate(),

@@ -1,11 +1,11 @@
 import type { AgentProgram, Reward } from '@aworld-train/core'
 import type { LoadedDataset, LocalConfig, RewardSource } from '@aworld-train/training'
 
-/** What the checks found out: everything a run needs, nothing written yet. */
+/** The result of the checks: everything that a run needs. Nothing is written yet. */
 export interface LocalPlan {
   readonly name: string
   readonly config: LocalConfig
-  /** Keys of a foreign configuration without effect here, and other things to say once. */
+  /** Sentences for the user, such as that keys of a framework's configuration have no effect here. */
   readonly notes: readonly string[]
   readonly seed: number
   readonly program: AgentProgram & { close?(): Promise<void> }

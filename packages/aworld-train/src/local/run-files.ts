@@ -38,7 +38,7 @@ export async function copyModelFiles(from: string, to: string): Promise<void> {
   }
 }
 
-/** Versions of ours, of Node and of the platform. */
+/** Versions of the packages, of Node and of the platform. */
 export function runVersions(): Record<string, string> {
   const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }
   return { 'aworld-train': manifest.version, node: process.version.slice(1), platform: `${process.platform}-${process.arch}` }

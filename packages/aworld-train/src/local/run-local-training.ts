@@ -26,7 +26,7 @@ export async function runLocalTraining(plan: LocalPlan, request: LocalRunRequest
         failed = committed
       },
     }).catch(async (error: unknown) => {
-      // A disk that is full takes no report either; the error is what counts.
+      // A full disk may fail the report too; the first error is the one to throw.
       if (failed) await run.leaveReport(failed).catch(() => {})
       throw error
     })

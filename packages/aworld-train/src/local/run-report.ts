@@ -2,7 +2,7 @@ import type { LocalPlan } from './plan.ts'
 import { displayPath } from './run-files.ts'
 import type { Stage } from './stage.ts'
 
-/** What a run says of itself when it starts. */
+/** The description of a run in its first event. */
 export function describeRun(plan: LocalPlan, stage: Stage, model: string): Record<string, unknown> {
   const { tier, engine, config } = stage.local
   const trainable = plan.program.agents.filter((agent) => agent.trainable).map(({ name }) => name)

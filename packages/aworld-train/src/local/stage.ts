@@ -26,14 +26,14 @@ export interface StageOptions {
 export interface Stage {
   readonly local: LocalEngine
   readonly chat: ChatModel
-  /** Of the policy, in tokens. */
+  /** Context length of the policy, in tokens. */
   readonly contextLength: number
   readonly gateway: Gateway
   readonly environment: Environment
   readonly runner: InProcessRolloutRunner
   /** The starting weights, which stay as they are; only where the configuration asks for a KL term. */
   readonly reference: Pick<LocalEngine['learner'], 'logprobs'> | undefined
-  /** Calls that reached the engine. */
+  /** How many calls have reached the engine. */
   engineCalls(): number
   close(): Promise<void>
 }

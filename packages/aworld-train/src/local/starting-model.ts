@@ -3,7 +3,7 @@ import type { RunProgress } from '@aworld-train/core'
 import type { RunEvent } from '@aworld-train/protocol'
 import { runWarmUp } from './warm-up.ts'
 
-/** Holds the milliseconds that the warm-up took. */
+/** The file with the milliseconds that the warm-up took. */
 const modelState = 'warm-up-finished'
 
 export interface MakeModelContext {

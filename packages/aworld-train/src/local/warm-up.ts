@@ -8,7 +8,7 @@ export interface WarmUpRequest {
   readonly simd: 'auto' | 'plain' | 'relaxed'
   readonly threads: number | null
   readonly signal: AbortSignal
-  /** Shown as progress; `metrics` beside it. */
+  /** Called to show progress, with metrics beside it. */
   readonly onProgress: (done: number, total: number, metrics: Readonly<Record<string, number>>) => void
 }
 

@@ -15,15 +15,15 @@ import {
   type RolloutServiceLimits,
 } from '@aworld-train/rollout'
 
-/** Answers that are known before a rollout is asked for. */
+/** Answers that are known before a rollout is submitted. */
 export interface KnownAnswers {
-  /** Where they are from, for messages. */
+  /** Where the answers come from, for messages. */
   readonly source: string
   readonly byTask: ReadonlyMap<string, AnswerKey>
 }
 
 export interface AgentSideOptions extends Omit<RolloutRunnerOptions, 'answerKey' | 'limits' | 'onEvent'> {
-  /** One that holds connections, of an Agent or a Swarm, ends them with the runner. */
+  /** A program that holds connections, of an Agent or a Swarm, ends them with the runner. */
   readonly program: RolloutRunnerOptions['program'] & { close?(): Promise<void> }
   /** `null` where none is. */
   readonly answers: KnownAnswers | null
@@ -97,7 +97,7 @@ export async function serveAgentSide(stack: AsyncDisposableStack, options: Serve
 
 const noAnswer = (taskId: string): AnswerKey => ({ version: 1, taskId, groundTruth: null })
 
-/** `answerOf` a task comes first where it knows one. */
+/** The runner. The answer to a task is that of `answerOf` or, where it has none, that of `answers`. */
 function createRunner({ answers, limits, ...options }: AgentSideOptions, answerOf: (taskId: string) => AnswerKey): InProcessRolloutRunner {
   const set = Object.entries(limits).filter(([, value]) => value !== null)
   return createRolloutRunner({

@@ -1,6 +1,6 @@
 import type { TokenEngine } from '@aworld-train/core'
 
-/** The same engine, and how often it was asked; `onChange` is told of each call that begins and ends. */
+/** The same engine, and how many calls it has had; `onChange` is called when a call begins and when it ends. */
 export function countCalls(
   engine: TokenEngine,
   onChange: (change: 1 | -1) => void = () => {},

@@ -1,4 +1,4 @@
-/** What went wrong first, where closing what was open then failed too. */
+/** The first error, where closing what was open has failed after it. */
 export function firstFailure(error: unknown): unknown {
   return error instanceof SuppressedError ? firstFailure(error.suppressed) : error
 }

@@ -26,7 +26,7 @@ export async function openPolicyGateway(stack: AsyncDisposableStack, options: Po
     await createGateway({
       models: { ...frozen, [name]: policy },
       defaultModel: name,
-      // An agent of any framework asks for the model that it was written for; where there are others to ask for, a name is meant.
+      // An agent of any framework asks for the model that it was written for, which stands for the policy. Where there are several models, names must be right.
       aliases: Object.keys(frozen).length === 0 ? { '*': name } : {},
       seed,
       onWarning: ({ code, message }) => onEvent({ type: 'warning-raised', at: Date.now(), code, message }),

@@ -12,17 +12,17 @@ export interface PreflightPlan {
 
 export interface PreflightOptions {
   readonly signal: AbortSignal
-  /** Told once where something takes long. */
+  /** Called once where a check takes long. */
   readonly onWait: (message: string) => void
 }
 
-/** How long other checks may go on to name their problem after one has failed. */
+/** How long the other checks may go on after one has failed, so that their problems are reported too. */
 const othersMs = 2_000
 const waitMs = 5_000
 
 /**
  * Leases the tools of every agent once, and scores one answer with a reward given by path. Throws what is wrong, all of it at
- * once. A server that is slow to start has its own deadline, unless something else is known to be dead.
+ * once. A server that is slow to start is waited for until its own deadline, unless another check has failed already.
  */
 export async function preflight(
   { environment, reward }: { readonly environment: Environment; readonly reward: Reward | null },
@@ -63,7 +63,7 @@ export async function preflight(
   for (const result of settled) {
     if (result.status === 'fulfilled' || result.reason === others.signal.reason) continue
     const problem = toTrainError(result.reason, 'ENVIRONMENT_START_FAILED')
-    // Agents that share a server have one problem together.
+    // A problem of a server that several agents share is reported once.
     if (!messages.has(problem.message)) problems.add(problem)
     messages.add(problem.message)
   }

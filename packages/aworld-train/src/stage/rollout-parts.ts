@@ -3,14 +3,14 @@ import { createEnvironment, type EnvironmentOptions } from '@aworld-train/enviro
 import type { RunEvent } from '@aworld-train/protocol'
 import { type PreflightPlan, preflight } from './preflight.ts'
 
-/** What rollouts need beside a policy. */
+/** The parts that rollouts need beside a policy. */
 export interface RolloutParts {
   readonly environment: Environment
-  /** `null`: nothing is scored on this side. */
+  /** `null` where nothing is scored on this side. */
   readonly reward: Reward | null
 }
 
-/** What they are made from. */
+/** What the parts are made from. */
 export interface RolloutPartsPlan {
   /** Folder that relative paths of the agent are relative to. */
   readonly agentDirectory: string
@@ -18,7 +18,7 @@ export interface RolloutPartsPlan {
   createReward(): Promise<Reward | null>
 }
 
-/** Opens them; `stack` closes them. */
+/** Opens the parts; `stack` closes them. */
 export async function openRolloutParts(
   stack: AsyncDisposableStack,
   { agentDirectory, environmentLimits, createReward }: RolloutPartsPlan,
@@ -33,7 +33,7 @@ export interface TriedPartsOptions {
   readonly onEvent?: ((event: RunEvent) => void) | undefined
 }
 
-/** Opens them and tries each once, so that a run with a dead part ends before it has begun. */
+/** Opens the parts and tries each once, so that a run with a dead part ends before it begins. */
 export async function openTriedParts(
   stack: AsyncDisposableStack,
   plan: RolloutPartsPlan & PreflightPlan,

@@ -18,7 +18,7 @@ export interface CallCounts {
   readonly gatewayCalls: number
   readonly engineCalls: number
   readonly toolCalls: RunReport['counts']['toolCalls']
-  /** Of the gateway's calls. */
+  /** What the gateway counted of its calls, for the token report. */
   readonly failures: number
   readonly tolerated: Tally
   readonly parseIssues: Tally
@@ -30,7 +30,7 @@ export interface CallSummary {
   readonly tokenReport: TokenReport
 }
 
-/** Calls as each side of a wire counted them, and what clients did to those in the episodes. */
+/** Counts of calls by each side of a wire, and the token report over the calls in the episodes. */
 export function summarizeCalls(counts: CallCounts, episodes: Iterable<Episode>): CallSummary {
   const report = createTokenReport()
   let agent = 0
@@ -42,14 +42,14 @@ export function summarizeCalls(counts: CallCounts, episodes: Iterable<Episode>):
   return { calls: { modelCalls: { agent, gateway, engine }, toolCalls }, tokenReport: report.finish(counts) }
 }
 
-/** Of this process. */
+/** The counts of this process. */
 export async function countCallsOf(counters: CallCounters): Promise<CallCounts> {
   const { toolCalls: environment, serverToolCalls } = await counters.environment.counts()
   const { toolCalls, ...others } = countsSoFar(counters)
   return { ...others, toolCalls: { ...toolCalls, environment, servers: environment === 0 ? 0 : serverToolCalls } }
 }
 
-/** Without asking the servers: what agents sent them in the attempts that have ended. */
+/** The counts without asking the servers: the calls that agents sent them in attempts that have ended. */
 function countsSoFar({ gateway, runner, engineCalls }: CallCounters): CallCounts {
   const { calls, failures, tolerated, parseIssues = {}, ignored = {} } = gateway.counts()
   const { askedToolCalls, toolCalls: agent, functionCalls: functions } = runner.counts()
@@ -65,7 +65,7 @@ function countsSoFar({ gateway, runner, engineCalls }: CallCounters): CallCounts
   }
 }
 
-/** What the processes of a run counted and spent. */
+/** Counts and times over the processes of a run. */
 interface Accounts {
   readonly counts: CallCounts
   readonly wallMs: number
@@ -88,13 +88,13 @@ const nothing: Accounts = {
 
 /** The accounts of all processes of a run: each goes on from what the one before has saved. */
 export interface RunAccounts {
-  /** Counts these from now on. */
+  /** Adds the counts of these sources from now on. */
   attach(counters: CallCounters): void
-  /** Saves them, at most every half second: of a process that is killed what it did since then is missing. */
+  /** Saves the accounts, at most every half second; a killed process loses what it has counted since. */
   touch(): void
-  /** Of the run so far, and of the episodes in its store. Nothing is saved after it. */
+  /** The accounts of the run so far, and of the episodes in its store. Nothing is saved after this. */
   finish(): Promise<CallSummary & Pick<Accounts, 'wallMs' | 'cpuMs'>>
-  /** Saves them where `finish` did not. */
+  /** Saves the accounts where `finish` was not called. */
   close(): Promise<void>
 }
 
@@ -114,7 +114,7 @@ export function openRunAccounts(store: OwnedRunStore): RunAccounts {
     const cpu = process.cpuUsage(cpuAtStart)
     return sum(earlier, { counts, wallMs: Date.now() - startedAt, cpuMs: (cpu.user + cpu.system) / 1000 })
   }
-  // A store that fails tells those who cannot do without it.
+  // Whoever needs the store gets its error from it.
   const save = () => store.setState(stateKey, add(counters ? countsSoFar(counters) : nothing.counts)).catch(() => {})
 
   return {
@@ -139,7 +139,7 @@ export function openRunAccounts(store: OwnedRunStore): RunAccounts {
   }
 }
 
-/** As the processes before this one saved them, and no fewer calls than the store has turns of theirs. */
+/** The accounts that earlier processes saved, with at least as many calls as the store has turns of these processes. */
 function earlierAccounts(store: OwnedRunStore): Accounts {
   const saved = (store.getState(stateKey) as Accounts | undefined) ?? nothing
   const { turns, sampledTurns } = store.counts()
@@ -148,7 +148,7 @@ function earlierAccounts(store: OwnedRunStore): Accounts {
   return { ...saved, counts: { ...saved.counts, gatewayCalls, engineCalls } }
 }
 
-/** Adds the numbers of two records of the same shape, where a name may be in one alone; `null` is not known, and stays so. */
+/** Adds the numbers of two records of the same shape; a name may be in one of them alone. `null` means unknown, and the sum is `null` too. */
 function sum<T>(a: T, b: T): T {
   if (typeof a === 'number' && typeof b === 'number') return (a + b) as T
   if (a === null || b === null) return null as T

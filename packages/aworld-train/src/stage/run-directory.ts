@@ -30,9 +30,9 @@ export interface RunDirectory {
   readonly store: OwnedRunStore
   /** Keeps an event in the run and hands it to the caller's `onEvent`. */
   emit(event: RunEvent): void
-  /** What the events of all processes of the run warned of. */
+  /** The warnings in the events of all processes of the run. */
   warnings(): RunReport['warnings']
-  /** Everything that the run needs is there: from now on it stays, however it ends. */
+  /** Says that everything which the run needs is open. From now on the directory stays, however the run ends. */
   started(): void
 }
 
@@ -58,7 +58,7 @@ export async function inRunDirectory<T>(request: RunDirectoryRequest, work: (run
     const emit = (event: RunEvent) => {
       store.appendEvent(event)
       tally.read(event)
-      // A store that fails tells those who cannot do without it.
+      // Whoever needs the store gets its error from it.
       if (event.type === 'warning-raised') store.setState(warningsKey, tally.warnings()).catch(() => {})
       options.onEvent?.(event)
     }

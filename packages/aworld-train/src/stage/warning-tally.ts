@@ -9,7 +9,7 @@ export interface WarningTally {
 /** Messages of one kind that are kept; further ones are counted. */
 const keptMessages = 5
 
-/** Notes on the configuration are made again by every process. */
+/** Every process warns about the configuration again, so these warnings are counted once. */
 const madeAgain = 'CONFIG_NOTE'
 
 /** Goes on from the warnings of `earlier` processes of the run. */

@@ -1,7 +1,7 @@
 /**
  * Stands for `python -m verl.trainer.main_ppo` in tests: a process that reads verl's overrides, connects to the channel, submits
- * rows, samples what it is told to, and leaves the metrics, ledger and checkpoints that verl and the bridge would. Its first
- * argument is a file with what is to go wrong.
+ * rows, samples from a script, and leaves the metrics, ledger and checkpoints that verl and the bridge would leave. Its first
+ * argument is a file that names the faults it shall have.
  */
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

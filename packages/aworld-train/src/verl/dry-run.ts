@@ -7,13 +7,13 @@ import type { VerlTrainingPlan } from './verl-training-plan.ts'
 
 /** What a training with verl would start with. */
 export interface DryRunReport {
-  /** A folder like a run's, without a run in it; the next dry run of this name replaces it. */
+  /** A folder with the files of a run, without a run; the next dry run of this name replaces it. */
   readonly path: string
-  /** Names in it. */
+  /** Names of the files in the folder. */
   readonly files: readonly string[]
   /** Version of verl that takes the configuration. */
   readonly verl: string
-  /** To be said once. */
+  /** Sentences for the user. */
   readonly notes: readonly string[]
 }
 

@@ -1,9 +1,9 @@
 import { type RunEvent, TrainError } from '@aworld-train/protocol'
 
-/** Why rollouts of a run failed, counted. */
+/** Counts why rollouts of a run failed. */
 export interface FailureTally {
   read(event: RunEvent): void
-  /** The error of a trainer that had nothing to train, with what most rollouts failed of; any other as it is. */
+  /** The error of a trainer that had nothing to train, with the most frequent failure of rollouts added; any other error as it is. */
   explain(error: TrainError): TrainError
 }
 
@@ -12,7 +12,7 @@ export function createFailureTally(): FailureTally {
   return {
     read(event) {
       if (event.type !== 'rollout-end' || !event.error) return
-      // Messages name their rollout; those that differ in nothing else are one.
+      // Messages name their rollout; messages that differ in nothing else are counted as one.
       const message = event.error.message.replaceAll(event.rollout, '…')
       counts.set(message, (counts.get(message) ?? 0) + 1)
     },

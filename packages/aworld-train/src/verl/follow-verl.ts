@@ -16,7 +16,7 @@ import {
 export interface FollowVerlOptions {
   readonly python: string
   readonly verlPlan: VerlPlan
-  /** Where the channel is, as a stage says it. */
+  /** The address of the channel, as the stage has it. */
   readonly address: { readonly url: string; readonly tokenFile: string }
   /** The run directory. */
   readonly path: string
@@ -27,11 +27,11 @@ export interface FollowVerlOptions {
   readonly signal: AbortSignal
 }
 
-/** What may end verl besides the user: an error of this side, or nothing at all happening. */
+/** Ends verl for other reasons than the user's wish: an error on this side, or a time without any activity. */
 export interface RunWatch {
   /** Ends verl; the first error counts. */
   fail(error: unknown): void
-  /** Something happens. */
+  /** Reports activity. */
   alive(): void
   readonly failed: AbortSignal
   readonly lastAlive: () => number
@@ -117,7 +117,7 @@ export function shortTemporary(folder: string): string {
   return Buffer.byteLength(folder) + 90 <= 107 ? folder : '/tmp'
 }
 
-/** What belongs to this start of verl and to no run script: where Hydra and Ray put their files. */
+/** Settings of this start of verl that no run script contains: where Hydra and Ray put their files. */
 function launchOverrides(path: string, rayDirectory: string | null): string[] {
   return [
     formatOverride('hydra.run.dir', join(path, 'hydra')),

@@ -1,8 +1,8 @@
-/** Measures how long rollouts ran while no model call of theirs was under way: tools, agents, gateway and channel had the time. */
+/** Measures how long rollouts ran while none of their model calls was under way: the time of tools, agents, gateway and channel. */
 export interface IdleClock {
   rollouts(change: 1 | -1): void
   calls(change: 1 | -1): void
-  /** Milliseconds since the last time it was asked. */
+  /** Such milliseconds since the last call of this method. */
   take(): number
 }
 

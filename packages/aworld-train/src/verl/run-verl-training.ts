@@ -31,16 +31,16 @@ import { leaveVerlReport } from './verl-report.ts'
 import { openVerlStage, type VerlStage } from './verl-stage.ts'
 import type { VerlTrainingPlan } from './verl-training-plan.ts'
 
-/** What a run with verl keeps for whoever reads it later. */
+/** What a run with verl keeps for later readers. */
 export interface VerlRunState {
   /** Folder of verl's checkpoints. */
   readonly checkpoints: string
-  /** What the training began with. */
+  /** The model that the training began with. */
   readonly model: string
   readonly python: string
 }
 
-/** Where it stands in the store. */
+/** The key of this record in the store. */
 export const verlStateKey = 'verl-run'
 
 export interface VerlTrainingRequest {
@@ -74,7 +74,7 @@ export async function runVerlTraining(plan: VerlTrainingPlan, { runPath, options
 
 async function trainWithVerl(plan: VerlTrainingPlan, parts: RolloutParts, run: RunDirectory, signal: AbortSignal): Promise<RunReport> {
   const { store, emit, warnings } = run
-  // verl works in this folder, from which a relative path would lead elsewhere.
+  // verl works in the run's folder, so a relative path would lead elsewhere.
   const path = resolve(run.path)
   await using stack = new AsyncDisposableStack()
   const accounts = openRunAccounts(store)
@@ -87,7 +87,7 @@ async function trainWithVerl(plan: VerlTrainingPlan, parts: RolloutParts, run: R
   const engine = { simd: 'auto' as const, threads: null }
   const model =
     plan.model ?? (await makeModel({ ...plan, configDirectory: plan.config.directory, engine }, path, store, { emit, signal, warmUpMs }))
-  // Those of a model that was there were measured with the configuration.
+  // The prompts for a model that existed before were measured with the configuration.
   const tasks = [...plan.train.tasks, ...(plan.test?.tasks ?? [])]
   const promptNotes = plan.model === null ? await checkModelPrompts(plan.config, model, tasks) : []
   const incarnation = randomUUID()
@@ -149,7 +149,7 @@ async function trainWithVerl(plan: VerlTrainingPlan, parts: RolloutParts, run: R
   const { python } = plan
   const exit = await followVerl({ python: python.path, verlPlan, address: stage.address, path, name, incarnation, progress, watch, signal })
   const finished = exit.error === null && !exit.stopped
-  // A step that cannot be kept is told, and shown in the ledger; what was trained is trained.
+  // A step that cannot be kept is reported, and shown in the ledger; its training cannot be undone.
   if (finished) await history.commit(Number.POSITIVE_INFINITY).catch(warn)
   const status = finished ? 'finished' : exit.stopped ? 'stopped' : 'failed'
   const report = await leaveVerlReport({

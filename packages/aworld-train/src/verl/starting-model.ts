@@ -30,7 +30,7 @@ export function findStartingModel(
   throw new TrainError('CONFIG_INVALID', `The model folder ${folder} ${what}; correct actor_rollout_ref.model.path.`)
 }
 
-/** Throws TEMPLATE_UNSUPPORTED for a folder that the gateway cannot render with; resolves with what stands against its tools. */
+/** Throws TEMPLATE_UNSUPPORTED for a folder that the gateway cannot render with; resolves with the reasons why tools cannot be used with it. */
 export async function checkModelTemplate(config: VerlConfig, model: string): Promise<readonly string[]> {
   if (stringAt(config, 'actor_rollout_ref.model.custom_chat_template') !== null) return []
   const { problems, probe } = await checkTemplate(model, { templateArguments: config.settings.model.templateArguments })
@@ -44,8 +44,8 @@ export async function checkModelTemplate(config: VerlConfig, model: string): Pro
 }
 
 /**
- * What verl leaves out by itself of the prompts longer than `data.max_prompt_length`, which give no row; throws
- * POLICY_CONTEXT_OVERFLOW where it leaves out none, or all. What verl renders in a way of its own is not measured.
+ * Warnings about prompts longer than `data.max_prompt_length`, which verl leaves out by itself; throws
+ * POLICY_CONTEXT_OVERFLOW where it leaves out none, or all. Prompts that verl renders in a special way are not measured.
  */
 export async function checkModelPrompts(config: VerlConfig, directory: string, tasks: readonly TrainingTask[]): Promise<readonly string[]> {
   const keys = ['data.custom_cls.path', 'actor_rollout_ref.model.custom_chat_template']

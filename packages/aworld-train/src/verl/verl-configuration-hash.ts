@@ -4,7 +4,7 @@ import type { VerlTrainingPlan } from './verl-training-plan.ts'
 
 /**
  * Runs of equal hash are the same command: the same keys of verl and settings of ours, tasks, answers, and bytes of the files
- * that are named as agent, reward and warm-up. Python is none of it: a run goes on in an environment that was repaired.
+ * that are named as agent, reward and warm-up. The Python environment is no part of it, so that a run goes on after a repair of the environment.
  */
 export function verlConfigurationHash(plan: VerlTrainingPlan): string {
   const { name, config, seed, agent, agentFiles, model, warmUp, train, test, reward } = plan

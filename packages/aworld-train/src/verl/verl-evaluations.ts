@@ -3,9 +3,9 @@ import { parseChannelKey } from '@aworld-train/protocol'
 import { type LoadedDataset, summarizeTasks } from '@aworld-train/training'
 
 export interface VerlEvaluationsOptions {
-  /** Of the split `test`. */
+  /** Episodes of the split `test`. */
   readonly episodes: Iterable<Episode>
-  /** Those that verl finished, in the order of its starts; of others some rollouts are missing because verl ended. */
+  /** The evaluations that verl finished, in the order of its starts; others lack rollouts because verl ended. */
   readonly evaluatedSteps: readonly { readonly incarnation: string; readonly step: number }[]
   readonly test: LoadedDataset
   /** Samples of each task in one evaluation. */

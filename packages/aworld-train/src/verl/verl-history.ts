@@ -11,16 +11,16 @@ import {
   verlEvaluationMetrics,
 } from '@aworld-train/trainer-verl'
 
-/** What a run's starts of verl were, and which of their steps stand in the store. */
+/** The starts of verl in a run, and which of their steps the store has. */
 export interface VerlHistory {
-  /** In the order in which they were. */
+  /** The starts of verl, in order. */
   incarnations(): readonly IncarnationRecord[]
   begin(record: IncarnationRecord): Promise<void>
-  /** Where verl finished an evaluation: incarnation and step. */
+  /** The incarnation and step of each evaluation that verl finished. */
   evaluatedSteps(): readonly { readonly incarnation: string; readonly step: number }[]
   /**
-   * Keeps the steps up to `step`, with the rollouts that their batches had: those that a checkpoint holds, or all of a finished
-   * run. Before a checkpoint they may yet be discarded.
+   * Keeps the steps up to `step`, with the rollouts of their batches. `step` is that of a checkpoint, or the last of a finished run:
+   * verl may still discard steps after its checkpoint.
    */
   commit(step: number): Promise<void>
 }
@@ -73,7 +73,7 @@ export function createVerlHistory(store: RunProgress, path: string): VerlHistory
   }
 }
 
-/** Metrics of the training steps that stand, by step. */
+/** Metrics of the training steps that are kept, by step. */
 function standingMetrics(path: string, incarnations: readonly IncarnationRecord[]): Map<number, Record<string, number>> {
   const limits = lastStandingSteps(incarnations)
   const found = new Map<number, Record<string, number>>()

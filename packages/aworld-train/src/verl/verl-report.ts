@@ -77,7 +77,7 @@ function warnOfLedger({ ledger, trainedTwice, logprobDifference }: VerlTokenLedg
   if (ledger.unexplained !== 0)
     warn('LEDGER_UNEXPLAINED', `${ledger.unexplained} sampled tokens are neither trained nor accounted for; read ${file}.`)
   if (trainedTwice.length > 0) warn('LEDGER_TRAINED_TWICE', `${trainedTwice.length} rollouts stand in two batches of verl; read ${file}.`)
-  // In bf16 the two differ by more than any tolerance that finds a wrong token.
+  // In bf16 the two sides differ by more than any tolerance that would find a wrong token.
   if (smoke && first !== null && !(first <= logprobCheck.tolerance))
     warn(
       'POLICY_LOGPROB_MISMATCH',
@@ -126,7 +126,7 @@ function evaluationsOf({ plan, verlPlan, store, history }: VerlReportRequest, te
   })
 }
 
-/** Of this process, and of the steps that earlier ones left. */
+/** Times of this process, and of the steps that earlier processes left. */
 function allPhases({ store, progress }: VerlReportRequest): Record<string, number> {
   const phases = { ...progress.phasesMs() }
   const steps = new Set(progress.steps().map(({ step }) => step))
@@ -137,7 +137,7 @@ function allPhases({ store, progress }: VerlReportRequest): Record<string, numbe
   return phases
 }
 
-/** Of the steps that stand; a step whose reward verl did not say is left out. */
+/** Rewards of the steps that are kept; a step without a reward in verl's metrics is left out. */
 function curveOf({ store, progress }: VerlReportRequest): RunReport['curve'] {
   const steps = new Map(store.steps().map(({ step, metrics }) => [step, metrics]))
   for (const { step, metrics } of progress.steps()) steps.set(step, metrics)

@@ -26,9 +26,9 @@ export interface VerlStageOptions {
   readonly path: string
   readonly toTask: ToTask
   readonly onEvent: (event: RunEvent) => void
-  /** A model call begins or ends. */
+  /** Called when a model call begins or ends. */
   readonly onCalls: (change: 1 | -1) => void
-  /** A worker of verl is turned away for good, such as one whose template renders otherwise. */
+  /** Called when a worker of verl is rejected for good, such as one whose template renders differently. */
   readonly onRefused: (error: TrainError) => void
 }
 
@@ -38,14 +38,14 @@ export interface VerlStage {
   readonly gateway: Gateway
   readonly environment: Environment
   readonly runner: InProcessRolloutRunner
-  /** Calls that reached the engine. */
+  /** How many calls have reached the engine. */
   engineCalls(): number
-  /** Where verl's processes connect, and the file with what they show. */
+  /** The address that verl's processes connect to, and the file with their token. */
   readonly address: { readonly url: string; readonly tokenFile: string }
   close(): Promise<void>
 }
 
-/** Nothing that verl does later makes these go away. */
+/** Errors that no later action of verl can repair. */
 const refusals: ReadonlySet<string> = new Set(['TEMPLATE_MISMATCH', 'TEMPLATE_UNSUPPORTED', 'MODEL_MISMATCH', 'CHANNEL_PROTOCOL'])
 
 /** Opens the stage on loopback behind a random token; what was opened is closed again when a later part fails. */

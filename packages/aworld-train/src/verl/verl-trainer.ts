@@ -17,12 +17,12 @@ import type { VerlTrainingPlan } from './verl-training-plan.ts'
 
 const rewardKey = 'reward.custom_reward_function'
 
-/** Trains with verl: checks what it is given, renders verl's configuration, serves rollouts to it and follows it. */
+/** Trains with verl: checks the modules of the training, renders verl's configuration, serves rollouts to verl and follows it. */
 export class VerlTrainer extends PlanningTrainer<VerlTrainingPlan> {
   override async checkReward(rewardFunc?: unknown): Promise<void> {
     this.inputs.reward = rewardFunc as RewardSource | undefined
     if (this.inputs.reward === undefined) return
-    // A reward in Python runs beside verl; where that is not found, the check of the configuration says so.
+    // A reward in Python runs in verl's interpreter; the check of the configuration reports a missing one.
     const isPython = typeof this.inputs.reward === 'string' && /\.py(?:#|$)/.test(this.inputs.reward)
     const found = isPython ? await this.#findPython(null).catch(() => null) : null
     await tryReward(this.inputs.reward, this.baseDirectory, found?.path)
@@ -52,7 +52,7 @@ export class VerlTrainer extends PlanningTrainer<VerlTrainingPlan> {
     if (folder !== null) {
       const template = await attempt(() => checkModelTemplate(read, folder))
       const tasks = [train, test].flatMap((dataset) => dataset?.tasks ?? [])
-      // What a template that is refused would render says nothing.
+      // Prompt lengths mean nothing where the template is refused.
       const lengths = template && (await attempt(() => checkModelPrompts(read, folder, tasks)))
       findings.push(...(template ?? []), ...(lengths ?? []))
     }
@@ -76,7 +76,7 @@ export class VerlTrainer extends PlanningTrainer<VerlTrainingPlan> {
       notes = planned.notes
     }
     problems.throwAny()
-    // Whoever checks the agent has named its problem; this check found none of its own.
+    // The check of the agent has reported the problem; this check has found none.
     if (!agent || !train || reward === undefined || !start || !python) return read
 
     this.planned = {

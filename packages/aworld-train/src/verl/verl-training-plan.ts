@@ -3,13 +3,13 @@ import type { FoundPython, VerlConfig, VerlRun } from '@aworld-train/trainer-ver
 import type { LoadedDataset } from '@aworld-train/training'
 import type { NamedReward } from '../checks/named-reward.ts'
 
-/** What the checks found out: everything a run with verl needs, nothing written yet. */
+/** The result of the checks: everything that a run with verl needs. Nothing is written yet. */
 export interface VerlTrainingPlan {
   readonly name: string
   readonly config: VerlConfig
-  /** What is to be said once: of the checks, and of what verl would be started with. */
+  /** Sentences for the user, from the checks and about the configuration that verl would be started with. */
   readonly notes: readonly string[]
-  /** Those of the checks alone. */
+  /** The sentences of the checks alone. */
   readonly findings: readonly string[]
   readonly seed: number
   readonly program: AgentProgram & { close?(): Promise<void> }
