@@ -15,13 +15,13 @@ const nouns: Readonly<Record<string, string>> = {
 
 const noun = (expected: string): string => nouns[expected] ?? expected
 
-/** A length of one is the least that is something; more is a number of entries or characters. */
+/** A bound on a length in words: a least length of one means "not empty", any other names a number of entries or characters. */
 function lengthOf({ origin, bound, atLeast }: { origin: string; bound: number | bigint; atLeast: boolean }): string {
   if (atLeast && Number(bound) === 1) return 'must not be empty'
   return `must have at ${atLeast ? 'least' : 'most'} ${bound} ${origin === 'string' ? 'characters' : 'entries'}`
 }
 
-/** The names that may stand here, where only names may. */
+/** The names that the value may be, where it must be one of several names. */
 function namesOf(issue: z.core.$ZodIssue): string[] {
   if (issue.code === 'invalid_value') return issue.values.map(String)
   if (issue.code !== 'invalid_union' || !issue.message.includes('discriminator')) return []
@@ -56,7 +56,7 @@ function wantedOf(issue: z.core.$ZodIssue): string {
 
 const toChoice = (names: readonly string[]): string => `must be ${names.length === 1 ? '' : 'one of '}${names.join(', ')}`
 
-/** What a schema has against the value at a path, as a sentence: where, what it is, and what it would have to be. */
+/** An issue of a schema as a sentence: where the value stands, what it is, and what it would have to be. */
 export function describeIssue(issue: z.core.$ZodIssue, value: unknown): string {
   const path = issue.path.join('.')
   const where = path ? `"${path}"` : 'the configuration'

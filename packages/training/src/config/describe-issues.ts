@@ -2,7 +2,7 @@ import { didYouMean } from '@aworld-train/core'
 import type { z } from 'zod'
 import { describeIssue } from './describe-issue.ts'
 
-/** What a schema has against a configuration, as sentences that name the key and, where one is near, the key that was meant. */
+/** The issues of a schema with a configuration, as sentences that name the key and, where one is near, the key that was probably meant. */
 export function describeIssues(
   error: z.ZodError | undefined,
   { schema, value }: { readonly schema: z.ZodType; readonly value: unknown },

@@ -45,7 +45,7 @@ export const TrainingSettings = z.strictObject({
   betas: z.tuple([fraction, fraction]).default([0.9, 0.98]),
   epsilon: z.number().gt(0).default(1e-8),
   maxGradNorm: z.number().min(0).default(1),
-  /** Steps between checkpoints; the last step always has one, with `null` it alone. */
+  /** Steps between checkpoints; with `null` only the last step has one, which always has. */
   checkpointEvery: z.int().min(1).nullable().default(10),
   /** Steps between evaluations on the validation tasks; `null` is none. */
   evaluateEvery: z.int().min(1).nullable().default(null),
@@ -81,7 +81,7 @@ export const EvaluationSettings = z.strictObject({
   samplesPerPrompt: z.int().min(1).default(1),
   /** Evaluate the test tasks before the first step. */
   before: z.boolean().default(true),
-  /** Evaluate with temperature 0 beside. */
+  /** Evaluate with temperature 0 as well. */
   greedy: z.boolean().default(true),
   /** Column that splits the result by kind; `null` splits by data source. */
   kindKey: z.string().nullable().default(null),
@@ -97,7 +97,7 @@ export const LocalConfig = z.strictObject({
       /** `./file.ts#name`: makes that folder from nothing, on request. */
       warmUp: z.string().min(1).nullable().default(null),
       history: z.enum(['template', 'loop', 'as-sampled']).default('loop'),
-      /** Given to every rendering of the chat template, such as `{ enable_thinking: false }`. */
+      /** Variables for every rendering of the chat template, such as `{ enable_thinking: false }`. */
       templateArguments: z.record(z.string().min(1), z.json()).default({}),
       /** Prompts of more bytes are refused before they are encoded; `null`: 16 for each token of context. */
       maxPromptBytes: z.int().min(1).nullable().default(null),

@@ -5,7 +5,7 @@ import { expandDots, isTree, type KeyTree, setAt } from './key-tree.ts'
 import { LocalConfig } from './local-config.ts'
 import { readConfigFile } from './read-config-file.ts'
 
-/** Another program's configuration in our own words. */
+/** A framework's configuration translated to the keys of LocalConfig. */
 export interface TranslatedKeys {
   /** In the shape of LocalConfig. */
   readonly config: KeyTree
@@ -25,7 +25,7 @@ export interface ParsedLocalConfig {
   readonly config: LocalConfig
   /** Keys of a framework's configuration that have no effect here. */
   readonly ignored: readonly string[]
-  /** Things to tell the user once. */
+  /** Sentences that are shown to the user once. */
   readonly warnings: readonly string[]
 }
 

@@ -12,7 +12,7 @@ export interface LoadDatasetOptions {
   readonly promptKey?: string | undefined
   /** A row without an answer is a problem (default), or allowed. */
   readonly answers?: 'required' | 'optional' | undefined
-  /** 20 by default; the last one says how many more there are. */
+  /** How many problems are collected; 20 by default. The last one says how many more there are. */
   readonly maxProblems?: number | undefined
   readonly signal?: AbortSignal | undefined
 }
@@ -31,6 +31,6 @@ export interface LoadedDataset {
   /** By task id. */
   readonly answers: Map<string, AnswerKey>
   readonly problems: readonly DatasetProblem[]
-  /** What to say once of columns that are taken and perhaps not as they were meant. */
+  /** Sentences about columns that are used, but perhaps not as they were meant. */
   readonly notes: readonly string[]
 }

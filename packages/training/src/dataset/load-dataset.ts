@@ -63,7 +63,7 @@ function unnamedNote(file: string, columns: readonly string[]): string {
   return `${file}: ${list} ${columns.length === 1 ? 'goes' : 'go'} to the reward as extra information, and not to the agent; what the agent may see stands in the column "data".${meant.join('')}`
 }
 
-/** Tasks of `test` that are in `train` too: of equal prompt, files and data, equal answer and equal extra information, but for where a row stood. */
+/** Tasks of `test` that are in `train` too: of equal prompt, files and data, equal answer and equal extra information, whatever their place in the file. */
 export function datasetOverlap(train: TasksAndAnswers, test: TasksAndAnswers): TrainingTask[] {
   const contents = new Set(train.tasks.map((task) => contentOf(task, train)))
   return test.tasks.filter((task) => contents.has(contentOf(task, test)))

@@ -1,4 +1,4 @@
-/** A row as its file has it. */
+/** A row and its place in the file. */
 export interface NumberedRow {
   readonly row: unknown
   /** 1-based. */

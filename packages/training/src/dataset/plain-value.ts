@@ -1,4 +1,4 @@
-/** A value of a binary format as JSON has it: safe 64-bit integers become numbers, larger ones decimal text, dates ISO text. */
+/** A value of a binary format as a value of JSON: safe 64-bit integers become numbers, larger ones decimal text, dates ISO text. */
 export function plainValue(value: unknown): unknown {
   if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : value.toString()
   if (value === null || typeof value !== 'object') return value

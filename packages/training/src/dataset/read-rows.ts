@@ -39,7 +39,7 @@ function describeSource(value: unknown): string {
   return typeof value === 'number' ? `the number ${value}` : String(value)
 }
 
-/** Rows of an iterable; one that breaks is a problem after the rows it gave. */
+/** Rows of an iterable. Where the iterable throws, its error becomes a problem after the rows that it has yielded. */
 async function* numbered(source: Exclude<DatasetSource, string>, problems: ProblemList): AsyncIterable<NumberedRow> {
   let number = 0
   const guarded = (async function* () {

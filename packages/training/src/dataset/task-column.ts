@@ -1,7 +1,7 @@
 import { didYouMean } from '@aworld-train/core'
 import { TrainError, type TrainingTask } from '@aworld-train/protocol'
 
-/** What a task has in a column of its row: of `extra_info`, of its own, or of `data`; `undefined` where it has none. */
+/** The value of a task in a column: of `extra_info`, of the row itself, or of `data`; `undefined` where the task has none. */
 export function taskColumn({ extraInfo, data, dataSource }: TrainingTask, column: string): unknown {
   return extraInfo[column] ?? data[column] ?? (column === 'data_source' || column === 'dataSource' ? dataSource : undefined)
 }

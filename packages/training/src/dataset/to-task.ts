@@ -6,7 +6,7 @@ import type { LoadDatasetOptions } from './dataset-types.ts'
 import type { ProblemList } from './problem-list.ts'
 import { isRecord, parseMaybeJson, toMessages } from './to-messages.ts'
 
-/** Names that a column goes by; the first one with a value is used, and the others say nothing. */
+/** Names that a column may have; the first one with a value is used, and the others have no meaning. */
 const promptColumns = ['prompt', 'input', 'question', 'Question', 'query', 'problem', 'instruction', 'messages', 'raw_prompt'] as const
 const answerColumns = ['answer', 'ground_truth', 'groundTruth', 'Final answer', 'final_answer', 'target', 'label', 'solution'] as const
 const idColumns = ['id', 'task_id', 'taskId', 'uid'] as const
@@ -18,7 +18,7 @@ export const namedColumns: ReadonlySet<string> = new Set([
   ...idColumns,
   ...fileColumns,
   ...['setup', 'data', 'data_source', 'dataSource', 'ability', 'reward_model', 'extra_info', 'extraInfo'],
-  // For the agent loops of a trainer in Python: they say nothing of the task.
+  // These are for the agent loops of a trainer in Python, and no part of the task.
   ...['agent_name', 'tools_kwargs', 'interaction_kwargs'],
 ])
 
@@ -106,7 +106,7 @@ function readExtraInfo(row: Readonly<Record<string, unknown>>, problem: AddProbl
   return {}
 }
 
-/** `undefined`: there is none, as in test splits, which say "?". A number stays a number. */
+/** The answer; `undefined` where the row has none, as in test splits, which have "?". A number stays a number. */
 function readAnswer(row: Readonly<Record<string, unknown>>, extraInfo: Readonly<Record<string, unknown>>): unknown {
   const rewardModel = parseMaybeJson(row['reward_model'])
   const candidates = [

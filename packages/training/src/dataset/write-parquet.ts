@@ -44,11 +44,11 @@ function columnsOf(tasks: readonly TrainingTask[], answers: ReadonlyMap<string, 
     prompt: tasks.map(({ input }) => (typeof input === 'string' ? [{ role: 'user', content: input }] : input.map(toChatMessage))),
     ability: tasks.map(({ dataSource, extraInfo }) => extraInfo['ability'] ?? dataSource),
     reward_model: tasks.map(({ id }) => ({ style: 'rule', ground_truth: answers.get(id)?.groundTruth })),
-    // A group needs a field: rows without any get their position.
+    // Parquet has no group without fields, so rows without extra information get their position.
     extra_info: tasks.map(({ extraInfo }, index) => (Object.keys(extraInfo).length > 0 ? extraInfo : { index })),
   }
   if (tasks.some(({ files }) => files)) columns['files'] = tasks.map(({ files }) => files ?? [])
-  // As text: a file's columns are named by its paths, which differ from row to row.
+  // It is written as text, because its keys are paths, which would each become a column.
   if (tasks.some(({ setup }) => setup)) columns['setup'] = tasks.map(({ setup }) => (setup ? JSON.stringify(setup) : null))
   if (tasks.some(({ data }) => Object.keys(data).length > 0)) columns['data'] = tasks.map(({ data }) => data)
   return columns

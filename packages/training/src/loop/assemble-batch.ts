@@ -2,7 +2,7 @@ import { groupAdvantages, mergeCounts, type TokenCounts, toTrainingSamples, tota
 import type { Episode, TrainingSample } from '@aworld-train/protocol'
 import type { TrainingSettings } from '../config/local-config.ts'
 
-/** What a step trains on, and what became of every sampled token that it does not train on. */
+/** The rows that a step trains on, and a reason for every sampled token that it does not train on. */
 export interface Batch {
   /** Samples of each group that is trained, in the order of the prompts. */
   readonly groups: readonly (readonly TrainingSample[])[]
@@ -80,7 +80,7 @@ export function assembleBatch(episodeGroups: readonly (readonly Episode[])[], se
   }
 }
 
-/** An episode that says nothing about the policy: it broke, was cancelled, or has no reward. */
+/** Whether an episode says nothing about the policy: it failed, was cancelled, or has no reward. */
 export function isFailed(episode: Episode): boolean {
   return untrainedEpisode(episode) !== null
 }

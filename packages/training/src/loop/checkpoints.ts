@@ -30,7 +30,7 @@ export function createCheckpoints({
   async function write(name: string): Promise<string> {
     await mkdir(folder, { recursive: true })
     const path = join(folder, name)
-    // Left by a process that died between saving and committing.
+    // A process that died between saving and committing has left it.
     await rm(path, { recursive: true, force: true })
     await learner.save(path)
     return `checkpoints/${name}`

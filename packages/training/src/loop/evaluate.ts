@@ -4,7 +4,7 @@ import { taskColumn } from '../dataset/task-column.ts'
 import { isFailed } from './assemble-batch.ts'
 
 export interface EvaluationPlan {
-  /** Shown, and part of every rollout's key. */
+  /** Name of the evaluation: it is displayed, and part of every rollout's key. */
   readonly name: string
   readonly split: string
   readonly step: number
@@ -44,12 +44,12 @@ export function summarizeEvaluation(plan: EvaluationPlan, episodes: readonly Epi
   return summarizeTasks(plan, groups)
 }
 
-/** What the event at the end of an evaluation says of its result. */
+/** The event at the end of an evaluation. */
 export function evaluationMetrics({ reward, interval, tasks, rollouts, failed }: EvaluationResult): Record<string, number> {
   return { reward, low: interval[0], high: interval[1], tasks, rollouts, failed }
 }
 
-/** A task, and its rollouts in an evaluation; `null` is one that came to no result. */
+/** A task and its rollouts in an evaluation; `null` stands for a rollout without a result. */
 export interface EvaluatedTask {
   readonly task: TrainingTask
   readonly episodes: readonly (Episode | null)[]

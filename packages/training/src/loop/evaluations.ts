@@ -10,9 +10,9 @@ const evaluationSeeds = { test: 1, validation: 2 } as const
 
 /** The evaluations of a run. One that an earlier process of the run finished is not made again. */
 export interface Evaluations {
-  /** On the test tasks, and greedy beside. */
+  /** Evaluates on the test tasks with the run's sampling, and greedily where the configuration asks for that. */
   test(name: 'before' | 'after', step: number): Promise<void>
-  /** On the validation tasks; the best step so far keeps its checkpoint. */
+  /** Evaluates on the validation tasks; the best step so far keeps its checkpoint. */
   validate(step: number): Promise<void>
 }
 

@@ -1,7 +1,7 @@
 import { createLedger, type LedgerAccumulator } from '@aworld-train/core'
 import type { Episode, EvaluationResult, TokenLedger } from '@aworld-train/protocol'
 
-/** What a run knows beside its steps; saved under the step it belongs to, before that step is committed. */
+/** The state of a run beside its steps; saved under the step that it belongs to, before that step is committed. */
 export interface SavedLoopState {
   readonly version: 1
   readonly ledger: TokenLedger
@@ -22,7 +22,7 @@ export interface LoopState {
   best: SavedLoopState['best']
   emptied: number
   trainedTokens: number
-  /** Tokens that were sampled by an earlier process, as the record has them; this one's sampler did not count them. */
+  /** Counts tokens that an earlier process sampled, as they are recorded: the sampler of this process has not counted them. */
   recordedTokens: number
   addEpisodes(episodes: readonly Episode[]): void
   /** Adds the time that `work` takes to a phase. */

@@ -13,20 +13,20 @@ import { createWork } from './work.ts'
 
 export interface OpenLoopOptions extends RunRecordOptions {
   readonly seed: number
-  /** Told of the rollouts of a call before they start; the keys of theirs begin with `phase` and a slash. */
+  /** Called with the rollouts of a call before they start; their keys begin with `phase` and a slash. */
   readonly onRollouts?: ((phase: string, rollouts: number) => void) | undefined
 }
 
 export interface RolloutOptions {
   /** Rollouts of each task; `training.samplesPerPrompt` by default. */
   readonly samples?: number | undefined
-  /** Shown, and kept with each episode; `train` by default. The curve is of that. */
+  /** Split of the rollouts, which is displayed and kept with each episode; `train` by default. The reward curve is made of the split `train`. */
   readonly split?: string | undefined
 }
 
 /**
- * A run whose steps somebody else makes: what happens up to a `publish` of its learner is a step, which is then committed.
- * Made again in a later process of the run, a committed step has the episodes that are recorded, and its updates are repeated.
+ * A run whose steps its caller makes: everything up to a `publish` of its learner is a step, which is then committed. When a later
+ * process of the run comes to a committed step again, the recorded episodes are used, and the updates are repeated.
  */
 export interface OpenLoop {
   readonly learner: Learner
@@ -39,11 +39,11 @@ export interface OpenLoop {
   result(status: SelfDrivenResult['status']): SelfDrivenResult
 }
 
-/** A step while it is made. */
+/** A step that is not committed yet. */
 interface OpenStep {
   readonly step: number
   readonly startedAt: number
-  /** Calls of `rollout`. */
+  /** How often `rollout` was called. */
   calls: number
   readonly episodes: Episode[]
   readonly updates: UpdateMetrics[]
@@ -56,7 +56,7 @@ interface OpenStep {
 
 /** Distance of the seeds of two calls of one step; no run has as many steps. */
 const seedsOfCall = 2 ** 20
-/** Under it the store has how often all rollouts of a call failed, by phase. */
+/** The key of the state that counts, by phase, how often all rollouts of a call failed. */
 const givenUpKey = 'rollouts-given-up'
 
 export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
@@ -72,7 +72,7 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
   const sampled = createWork()
   let done = 0
   let current: OpenStep | null = null
-  /** The learner has weights that do not sample yet. */
+  /** Whether the learner has weights that do not sample yet. */
   let isAhead = false
 
   const step = (): OpenStep => {
@@ -158,7 +158,7 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
     state.addEpisodes(episodes)
   }
 
-  /** Until an update has them, tokens that could be trained are unselected. */
+  /** Tokens that could be trained count as unselected until an update has trained them. */
   function count(requests: readonly RolloutRequest[], episodes: readonly Episode[], isRepeated: boolean): void {
     const groups = Map.groupBy(episodes.keys(), (index) => requests[index]!.group)
     for (const indices of groups.values()) {

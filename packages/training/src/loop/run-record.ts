@@ -12,15 +12,15 @@ export type RunRecordOptions = Pick<
 
 /** What becomes of a step once its updates are made and its weights published. */
 export interface StepCommit extends Pick<StepRecord, 'step' | 'weightVersion' | 'rollouts' | 'metrics'> {
-  /** Of all; 0 where nobody knows. */
+  /** Number of all steps; 0 where it is not known. */
   readonly steps: number
-  /** On the clock of `performance.now()`. */
+  /** When the step began, by `performance.now()`. */
   readonly startedAt: number
 }
 
-/** What a run keeps of rollouts and steps, whoever decides what a step is. It goes on from what earlier processes of the run committed. */
+/** The record of a run's rollouts and steps, for loops that decide in different ways what a step is. It goes on from what earlier processes of the run committed. */
 export interface RunRecord {
-  /** Last step that they committed. */
+  /** Last step that earlier processes committed. */
   readonly committed: number
   /** Name of the policy in requests. */
   readonly policy: string
@@ -34,11 +34,11 @@ export interface RunRecord {
   checkRollouts(step: number, episodes: readonly Episode[]): void
   /** Makes the weights of the learner the ones that sample, between two model calls. */
   publish(): Promise<number>
-  /** Keeps the accounts as those after a step. */
+  /** Keeps the accounts under a step. */
   save(step: number): Promise<void>
   /** Keeps the accounts and marks a step as trained, with a checkpoint where one is due. */
   commit(step: StepCommit): Promise<void>
-  /** Of a run that has not finished it tells what is saved. */
+  /** Tells the caller what is saved, where the run has not finished. */
   result(status: SelfDrivenResult['status']): SelfDrivenResult
 }
 

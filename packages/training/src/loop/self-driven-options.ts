@@ -24,9 +24,9 @@ export interface SelfDrivenOptions {
   readonly seed: number
   /** Aborting stops at once or after the update at hand; what is committed stays, and the same options resume. */
   readonly signal: AbortSignal
-  /** Told of steps, evaluations, checkpoints and warnings; the caller keeps them in the store. */
+  /** Called with events of steps, evaluations, checkpoints and warnings; the caller keeps them in the store. */
   readonly onEvent?: ((event: RunEvent) => void) | undefined
-  /** Told what was committed before an error rejects. */
+  /** Called with what was committed, before an error rejects. */
   readonly onFailure?: ((result: SelfDrivenResult) => void) | undefined
   /** Name of the policy in requests; the engine's name by default. */
   readonly policy?: string | undefined

@@ -27,7 +27,7 @@ export abstract class TrainerProcessor {
   /** Runs the agent over a dataset without training; a processor that cannot do it leaves this out. */
   inference?(dataset: unknown, signal?: AbortSignal): unknown
 
-  /** Called when a training or inference has ended, however: closes what it left open. */
+  /** Called when a training or inference has ended in any way; closes what is still open. */
   close?(): unknown
 
   /** Writes what a training would start with, has it checked, and starts nothing; a processor that cannot do it leaves this out. */

@@ -39,7 +39,7 @@ interface Call {
   readonly input: PythonCallInput<unknown>
   readonly end: (end: PythonEnd) => void
   readonly fail: (error: unknown) => void
-  /** It was running when a process died, and so runs with no other beside it. */
+  /** Whether it was running when a process died, and therefore runs alone. */
   alone: boolean
 }
 
@@ -52,13 +52,13 @@ interface Lane {
 /** Calls at once: in threads of the process, and in its event loop. */
 const threads = 8
 const asyncCalls = 32
-/** What a process that keeps its own deadline may take longer than that. */
+/** How much longer than its own deadline a process may take to answer. */
 const graceMs = 2000
 
 /**
- * Runs calls in one process, several at once. A call that blocks a thread beyond its deadline retires the process: what runs
- * beside it ends there, what comes later goes to a new one. What was running in a process that dies or stops answering runs
- * again, alone; the call that was alone has that outcome.
+ * Runs calls in one process, several at once. When a call blocks a thread beyond its deadline, the process takes no more calls:
+ * the others in it may end there, and later ones go to a new process. When a process dies or stops answering, each of its calls
+ * runs again with no other beside it; a call that fails in this way while it runs alone gets that failure as its outcome.
  */
 export function createPythonCalls({ start, first, timeoutMs, memoryMb }: PythonCallsOptions): PythonCalls {
   const limit = first.chosen.async ? asyncCalls : threads

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { TrainError } from '@aworld-train/protocol'
 import { plainValue } from '../dataset/plain-value.ts'
 
-/** A callable of the user's file, as the process sees it. */
+/** A callable of the user's file. */
 export interface PythonFunction {
   readonly name: string
   /** Defined in the file, not imported into it. */
@@ -16,7 +16,7 @@ export interface PythonFunction {
   readonly positions: boolean
 }
 
-/** What came of a call, by its id. */
+/** The result of a call, by its id. */
 export type PythonAnswer = { readonly id: number } & (
   | { readonly kind: 'value'; readonly reward: number; readonly scores: Readonly<Record<string, number>> }
   | { readonly kind: 'invalid'; readonly description: string }
@@ -43,14 +43,14 @@ export interface PythonChoice {
   readonly use: string
   readonly byKeyword: boolean
   readonly threads: number
-  /** What the process may take beside what loading the file took. */
+  /** Memory that the process may use beyond what it used after loading the file. */
   readonly memoryMb: number
 }
 
 /** A Python process that has loaded the user's file. Its owner closes it. */
 export interface PythonProcess {
   readonly functions: readonly PythonFunction[]
-  /** Settles the function; calls may be sent from now on. */
+  /** Chooses the function; calls may be sent from now on. */
   use(choice: PythonChoice, listener: PythonListener): void
   call(call: PythonCall): void
   cancel(id: number): void
@@ -59,7 +59,7 @@ export interface PythonProcess {
 
 export interface PythonListener {
   onAnswer(answer: PythonAnswer): void
-  /** The process is gone, without `close`; `why` reads as "it was …", `output` ends what it printed. */
+  /** Called when the process has ended without `close`; `why` reads as "it was …", and `output` is the end of what it printed. */
   onExit(why: string, output: string): void
 }
 
@@ -78,7 +78,7 @@ export async function startPython(path: string, python: string = defaultPython()
     output = (output + text).slice(-outputCharacters)
     process.stderr.write(text)
   })
-  // Between calls nothing here keeps this process alive; a write to a process that is gone shows as its exit.
+  // Between calls the child must not keep this process alive; a failed write to a child that has ended shows as its exit.
   child.stdin.on('error', () => {})
   for (const handle of [child, ...child.stdio]) (handle as { unref?: () => void } | null)?.unref?.()
 
