@@ -17,64 +17,36 @@ export class CallAborted extends Error {
   }
 }
 
-/** Sends a waiting client now and then a byte that means nothing. */
-export interface KeepAwake {
-  /** From now on a byte is sent at every second `beat` and after. */
-  begin(send: () => void): void
-  beat(): void
-}
-
 /** One call from its arrival until its answer has left, or its client has. What nobody asks for is not made. */
-export class ActiveCall implements KeepAwake {
+export class ActiveCall {
   readonly #response: ServerResponse
-  #controller: AbortController | null = null
-  #aborted: CallAborted | null = null
+  readonly #controller = new AbortController()
+  readonly #sent = Promise.withResolvers<boolean>()
+  readonly #settled = Promise.withResolvers<void>()
   #loss: Loss | null = null
   #cut: Cut | null = null
   #sending = false
-  #handedOver: boolean | null = null
-  #onSent: ((handedOver: boolean) => void) | null = null
-  #isSettled = false
-  #settled: PromiseWithResolvers<void> | null = null
-  #awake: (() => void) | null = null
+  #keepAwake: (() => void) | null = null
   #beats = 0
 
   /** Ties the call to its response: when the client hangs up, it is aborted. */
   constructor(response: ServerResponse) {
     this.#response = response
-    response.once('close', () => this.#closed())
+    response.once('close', () => {
+      this.#sent.resolve(response.writableFinished)
+      if (!response.writableFinished) this.#lose('client-closed')
+    })
     if (response.destroyed) this.#lose('client-closed')
-  }
-
-  #closed(): void {
-    this.#handedOver = this.#response.writableFinished
-    this.#onSent?.(this.#handedOver)
-    this.#onSent = null
-    if (!this.#handedOver) this.#lose('client-closed')
   }
 
   #lose(why: Loss): void {
     this.#loss ??= why
-    this.#abort(why)
+    this.#controller.abort(new CallAborted(why))
   }
 
-  #abort(why: Loss | Cut): void {
-    if (this.#aborted) return
-    this.#aborted = new CallAborted(why)
-    this.#controller?.abort(this.#aborted)
-  }
-
+  /** Its reason is a CallAborted. */
   get signal(): AbortSignal {
-    if (!this.#controller) {
-      this.#controller = new AbortController()
-      if (this.#aborted) this.#controller.abort(this.#aborted)
-    }
     return this.#controller.signal
-  }
-
-  /** What the signal has as its reason; `null` while it has not aborted. */
-  aborted(): CallAborted | null {
-    return this.#aborted
   }
 
   lost(): Loss | null {
@@ -87,7 +59,7 @@ export class ActiveCall implements KeepAwake {
 
   cut(why: Cut): void {
     this.#cut ??= why
-    this.#abort(why)
+    this.#controller.abort(new CallAborted(why))
   }
 
   /** The session is over: the engine is aborted, unless only the sending of the answer is left. */
@@ -95,17 +67,13 @@ export class ActiveCall implements KeepAwake {
     if (!this.#sending) this.#lose('session-closed')
   }
 
-  /** What keeps the client from giving up while it waits. */
-  get keepAwake(): KeepAwake {
-    return this
-  }
-
-  begin(send: () => void): void {
-    this.#awake = send
+  /** `send` keeps the client from giving up while it waits: a byte that means nothing, at every second `beat` from now on and after. */
+  keepAwake(send: () => void): void {
+    this.#keepAwake = send
   }
 
   beat(): void {
-    if (this.#beats++ > 0) this.#awake?.()
+    if (this.#beats++ > 0) this.#keepAwake?.()
   }
 
   /** From now on only the client's going away ends the call. */
@@ -114,11 +82,8 @@ export class ActiveCall implements KeepAwake {
   }
 
   /** Resolves to whether the whole answer was handed over. */
-  sent(): Promise<boolean> {
-    return new Promise((resolve) => {
-      if (this.#handedOver === null) this.#onSent = resolve
-      else resolve(this.#handedOver)
-    })
+  get sent(): Promise<boolean> {
+    return this.#sent.promise
   }
 
   /** Gives up on a client that does not read. */
@@ -128,13 +93,10 @@ export class ActiveCall implements KeepAwake {
 
   /** Nothing more will happen in this call. */
   settle(): void {
-    this.#isSettled = true
-    this.#settled?.resolve()
+    this.#settled.resolve()
   }
 
   get settled(): Promise<void> {
-    if (this.#isSettled) return Promise.resolve()
-    this.#settled ??= Promise.withResolvers<void>()
     return this.#settled.promise
   }
 }

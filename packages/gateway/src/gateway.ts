@@ -102,7 +102,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   }
 
   const beats = setInterval(() => {
-    for (const { state } of sessions.values()) for (const call of state.calls) call.keepAwake.beat()
+    for (const { state } of sessions.values()) for (const call of state.calls) call.beat()
   }, limits.keepAwakeMs)
 
   /** The address of one agent: one that nobody can guess, or the one that was asked for. */

@@ -25,7 +25,7 @@ export interface Outcome {
 /** Passes on each piece: counts it, reads it, streams it, and ends what a stop string or the budget ends. */
 function createPieceHandler(
   { parts, session, observed }: ServeCallOptions,
-  { stopTokenIds }: TokenModel,
+  { engine }: TokenModel,
   active: ActiveCall,
   parser: TurnParser,
   answer: Answer,
@@ -42,7 +42,7 @@ function createPieceHandler(
     if (active.lost() === null) answer.piece({ deltas, tokenIds, logprobs })
     if (parser.stopped()) active.cut('stop-string')
     if (session.sampledTokens < budget) return
-    const endsHere = count >= limit || stopTokenIds.has(tokenIds.at(-1) ?? -1)
+    const endsHere = count >= limit || engine.model.stopTokenIds.includes(tokenIds.at(-1) ?? -1)
     for (const call of session.calls) if (call !== active || !endsHere) call.cut('token-limit')
   }
 }

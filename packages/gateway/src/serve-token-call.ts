@@ -28,7 +28,7 @@ export async function serveTokenCall({ options, active, progress }: ServedCall, 
   for (const name of call.ignored) add(counters.ignored, name)
   for (const oddity of call.oddities) add(counters.tolerated, oddity)
   progress.stream = call.stream
-  active.keepAwake.begin(() => sendNothing(dialect, response, call.stream))
+  active.keepAwake(() => sendNothing(dialect, response, call.stream))
   const arrival = agent.arrivals++
   await gate.enter(active.signal)
   observed.admitted()
@@ -42,6 +42,6 @@ export async function serveTokenCall({ options, active, progress }: ServedCall, 
   if (loss) throw new CallAborted(loss)
   active.startSending()
   outcome.answer.end(outcome.completion)
-  if (!(await active.sent())) throw new CallAborted('client-closed')
+  if (!(await active.sent)) throw new CallAborted('client-closed')
   if (progress.turn) settleDelivery(options, progress.turn, true)
 }

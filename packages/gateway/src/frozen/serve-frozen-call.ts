@@ -147,7 +147,7 @@ export async function serveFrozenCall(served: ServedCall, model: FrozenModel): P
   observed.routed(model.name)
   const request = toFrozenRequest(served, model)
   progress.stream = request.stream
-  active.keepAwake.begin(() => sendNothing(dialect, response, request.stream))
+  active.keepAwake(() => sendNothing(dialect, response, request.stream))
   const release = await holdBudgets(session, model, request, active.signal)
   let answered: Awaited<ReturnType<typeof ask>>
   try {
@@ -162,6 +162,6 @@ export async function serveFrozenCall(served: ServedCall, model: FrozenModel): P
   if (loss) throw new CallAborted(loss)
   active.startSending()
   answered.sink.end()
-  if (!(await active.sent())) throw new CallAborted('client-closed')
+  if (!(await active.sent)) throw new CallAborted('client-closed')
   settleDelivery(options, answered.turn, true)
 }

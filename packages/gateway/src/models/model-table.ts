@@ -9,7 +9,6 @@ export interface TokenModel extends Omit<TokenRoute, 'chat'> {
   readonly name: string
   /** Throws the error of its route until it is ready. */
   readonly chat: ChatModel
-  readonly stopTokenIds: ReadonlySet<number>
   /** What is known of its template at the start. */
   readonly historyNotes: readonly string[]
 }
@@ -43,20 +42,12 @@ export interface ModelTable {
 }
 
 function toTokenModel(name: string, { chat, ...route }: TokenRoute): TokenModel {
-  const { engine } = route
-  if (typeof chat !== 'function')
-    return { ...route, name, chat, stopTokenIds: new Set(engine.model.stopTokenIds), historyNotes: chat.historyNotes }
-  let stops: { readonly of: ChatModel; readonly ids: ReadonlySet<number> } | undefined
+  if (typeof chat !== 'function') return { ...route, name, chat, historyNotes: chat.historyNotes }
   return {
     ...route,
     name,
     get chat() {
       return chat()
-    },
-    get stopTokenIds() {
-      const of = chat()
-      if (stops?.of !== of) stops = { of, ids: new Set(engine.model.stopTokenIds) }
-      return stops.ids
     },
     historyNotes: [],
   }

@@ -40,8 +40,7 @@ async function admit({ options, active }: ServedCall, fields: PeekedFields, budg
   await parts.gate.enter(active.signal)
   try {
     await parts.recorder.room()
-    const aborted = active.aborted()
-    if (aborted) throw aborted
+    active.signal.throwIfAborted()
     if (session.unreadable) throw session.unreadable
     checkBudget(session)
   } catch (cause) {
@@ -106,7 +105,7 @@ async function askEngine(served: ServedCall, model: ChatModelRoute, call: Engine
   const { engine } = model
   observed.routed(model.name)
   progress.stream = fields.stream === true
-  active.keepAwake.begin(() => {
+  active.keepAwake(() => {
     if (sink.isBetweenEvents()) sendNothing(dialect, response, progress.stream)
   })
   const budgetRoom = await holdTokens(served, fields)
@@ -118,7 +117,7 @@ async function askEngine(served: ServedCall, model: ChatModelRoute, call: Engine
       outcome = await pass(served, engine, call, sampling)
       checkAnswer(model.name, sink)
     } catch (error) {
-      const cause = active.aborted() ?? error
+      const cause = active.signal.aborted ? active.signal.reason : error
       await recordBroken(served, { ...frame, outcome: null, abandoned: true, broken: brokenBy(cause) })
       throw cause
     }
@@ -138,7 +137,7 @@ async function askEngine(served: ServedCall, model: ChatModelRoute, call: Engine
   } finally {
     session.tokenBudget.release(budgetRoom)
   }
-  if (!(await active.sent())) throw new CallAborted('client-closed')
+  if (!(await active.sent)) throw new CallAborted('client-closed')
   if (progress.turn) settleDelivery(options, progress.turn, true)
 }
 

@@ -54,7 +54,7 @@ export function record(options: RecordOptions): Turn {
     ...recordedFields(call.unusedFields),
   }
   turns.push(turn)
-  const truncated = !model.stopTokenIds.has(tokenIds.at(-1) ?? -1)
+  const truncated = !model.engine.model.stopTokenIds.includes(tokenIds.at(-1) ?? -1)
   conversation.record(turn.index, prepared, { tokenIds, message, truncated, promptCallIds })
   return turn
 }
