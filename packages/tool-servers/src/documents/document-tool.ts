@@ -45,7 +45,15 @@ export async function readDocument(
   const bytes = await context.workspace.get(path, maxBytes, context.signal)
   const parser = new URL(moduleUrl.endsWith('.ts') ? './parse.ts' : './parse.js', moduleUrl)
   const file = JSON.stringify(path.slice(0, 200))
-  return (await context.parsers.parse(parser, bytes, { file, ...options }, context.signal)) as Record<string, unknown>
+  return toWellFormed(await context.parsers.parse(parser, bytes, { file, ...options }, context.signal)) as Record<string, unknown>
+}
+
+/** Half a surrogate pair, which a document may hold and a cut may leave, is no text for other languages. */
+function toWellFormed(value: unknown): unknown {
+  if (typeof value === 'string') return value.toWellFormed()
+  if (Array.isArray(value)) return value.map(toWellFormed)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, toWellFormed(part)]))
 }
 
 /** The text of an answer: its content, what is odd about it, and how to continue. As JSON it is the whole output. */

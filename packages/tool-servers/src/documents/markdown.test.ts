@@ -15,6 +15,11 @@ test('a table keeps its cells apart, with spans, bars and paragraphs inside', ()
   expect(htmlToMarkdown(html)).toBe('| City |  |\n| --- | --- |\n| Ulm a\\|b | 126000 |')
 })
 
+test('a table in a cell is one line of that cell', () => {
+  const inner = '<table><tr><td>a</td><td>b</td></tr><tr><td>c</td><td>d</td></tr></table>'
+  expect(htmlToMarkdown(`<table><tr><td>x</td><td>${inner}</td></tr></table>`)).toBe('| x | a, b; c, d |\n| --- | --- |')
+})
+
 test('rows of different length make a table as wide as the longest', () => {
   expect(toTable([['a'], ['b', 'c']])).toBe('| a |  |\n| --- | --- |\n| b | c |')
   expect(toTable([])).toBe('')

@@ -26,7 +26,8 @@ interface Frame {
   readonly rows: string[][]
   /** Columns that a cell takes. */
   readonly span: number
-  text: string
+  /** Its content so far; joined once, as long documents have many pieces. */
+  readonly pieces: string[]
 }
 
 /** How often a spanning cell is repeated as an empty one, whatever the document claims. */
@@ -44,12 +45,12 @@ export function htmlToMarkdown(html: string, { plain = false, withoutTables = fa
   const lists: { ordered: boolean; items: number }[] = []
   const top = () => frames.at(-1)!
   const write = (text: string) => {
-    top().text += text
+    if (text !== '') top().pieces.push(text)
   }
   for (const [, closing, name, attributes, text] of html.matchAll(/<(\/?)([a-z][a-z0-9]*)([^<>]*)>|([^<]+|<)/gi)) {
     if (text !== undefined) {
       const clean = decodeEntities(text).replace(/[ \t\r\n]+/g, ' ')
-      write(/(^|\n)$/.test(top().text) ? clean.trimStart() : clean)
+      write((top().pieces.at(-1)?.endsWith('\n') ?? true) ? clean.trimStart() : clean)
       continue
     }
     const tag = name!.toLowerCase()
@@ -58,7 +59,8 @@ export function htmlToMarkdown(html: string, { plain = false, withoutTables = fa
   }
   while (frames.length > 1) close(top().tag)
   return top()
-    .text.replace(/[ \t]+\n/g, '\n')
+    .pieces.join('')
+    .replace(/[ \t]+\n/g, '\n')
     .replace(/\n{3,}/g, '\n\n')
     .trim()
 
@@ -81,9 +83,10 @@ export function htmlToMarkdown(html: string, { plain = false, withoutTables = fa
     }
   }
 
-  function wrap({ tag, text, href, rows, span }: Frame): string {
+  function wrap({ tag, pieces, href, rows, span }: Frame): string {
+    const text = pieces.join('')
     const inner = text.trim()
-    if (tag === 'table') return withoutTables ? '' : `\n\n${plain ? toTabbed(rows) : toTable(rows)}\n\n`
+    if (tag === 'table') return withoutTables ? '' : `\n\n${table(rows)}\n\n`
     if (tag === 'td' || tag === 'th') {
       const row = tableOf()?.rows.at(-1)
       row?.push(inner, ...Array<string>(span - 1).fill(''))
@@ -96,6 +99,12 @@ export function htmlToMarkdown(html: string, { plain = false, withoutTables = fa
     if (tag === 'a') return href === null ? text : `[${inner}](${href})`
     const mark = tag === 'em' || tag === 'i' ? '*' : '**'
     return text.replace(inner, () => `${mark}${inner}${mark}`)
+  }
+
+  /** Markdown has no table in a cell of another. */
+  function table(rows: readonly string[][]): string {
+    if (tableOf() !== undefined) return rows.map((row) => row.join(', ')).join('; ')
+    return plain ? toTabbed(rows) : toTable(rows)
   }
 
   function item(inner: string): string {
@@ -115,7 +124,7 @@ const framed = new Set(['h1', 'h2', 'h3', 'h4', 'h5', 'h6', 'li', 'a', 'strong',
 function frame(tag: string, attributes: string): Frame {
   const href = tag === 'a' ? attribute(attributes, 'href') : ''
   const span = Math.min(maxSpan, Math.max(1, Number.parseInt(attribute(attributes, 'colspan'), 10) || 1))
-  return { tag, href: /^(https?|mailto):/i.test(href) ? href : null, rows: [], span, text: '' }
+  return { tag, href: /^(https?|mailto):/i.test(href) ? href : null, rows: [], span, pieces: [] }
 }
 
 function attribute(attributes: string, name: string): string {

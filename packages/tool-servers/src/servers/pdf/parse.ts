@@ -12,6 +12,9 @@ export interface PdfOptions {
   readonly maxCharacters: number
 }
 
+// pdf.js rejects promises that nobody waits for when a file is damaged, which would end the process of this module.
+process.on('unhandledRejection', () => {})
+
 /** Some pages of a PDF as Markdown. */
 export default async function parse(input: Uint8Array, options: PdfOptions): Promise<PageOfParts> {
   expectKind(options.file, Buffer.from(input.buffer, input.byteOffset, input.byteLength), ['pdf'])

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { expect, test } from 'vitest'
 import { buildPdf } from '../../testing/build-pdf.ts'
 import { readFile } from '../../testing/read-file.ts'
@@ -45,6 +46,17 @@ test('what cannot be read says why, and what to do', async () => {
     'is encrypted with a password. Ask for a copy without one.',
   )
   await expect(read(Buffer.from('%PDF-1.7\nnothing'))).rejects.toThrow(/could not be read as PDF: .+ It is damaged/)
+})
+
+test('a damaged PDF does not end the process that reads it', () => {
+  const text = buildPdf([[line('Annual report', 780)], [line('words', 700)]]).toString('latin1')
+  // Without these objects the reader ends well, and rejects a promise afterwards that nobody waits for.
+  const damaged = text.replace(/j\n3 0 obj[\s\S]*?\/F(?=1)/, '').replace(/ntents 7 0 R[\s\S]*?\(w/, '')
+  const program = `import parse from ${JSON.stringify(new URL('./parse.ts', import.meta.url))}
+    const bytes = Buffer.from(${JSON.stringify(damaged)}, 'latin1')
+    const { total } = await parse(bytes, { file: 'a.pdf', offset: 0, limit: 5, maxCharacters: 1000 })
+    setTimeout(() => console.log(total), 20)`
+  expect(String(execFileSync(process.execPath, ['--input-type=module', '--eval', program], { stdio: 'pipe' }))).toBe('1\n')
 })
 
 test('a PDF that claims a million pages costs only those that it has', async () => {
