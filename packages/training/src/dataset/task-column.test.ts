@@ -1,6 +1,6 @@
 import type { Episode } from '@aworld-train/protocol'
 import { expect, it } from 'vitest'
-import { drawPrompts, missingKinds } from '../loop/draw-prompts.ts'
+import { drawTasks, missingKinds } from '../loop/draw-tasks.ts'
 import { summarizeTasks } from '../loop/evaluate.ts'
 import { requireDataset } from './load-dataset.ts'
 import { requireColumn } from './task-column.ts'
@@ -15,7 +15,7 @@ const { tasks } = await requireDataset([
 it('stratify counts kinds in a column of the row, of extra_info and of data, and data sources', () => {
   const draw = (key: string, counts: Record<string, number>) => {
     const promptsPerStep = Object.values(counts).reduce((sum, count) => sum + count, 0)
-    const drawn = drawPrompts(tasks, { seed: 1, step: 1, promptsPerStep, stratify: { key, counts } })
+    const drawn = drawTasks(tasks, { seed: 1, step: 1, promptsPerStep, stratify: { key, counts } })
     return drawn.map(({ id }) => id).sort()
   }
   expect(draw('kind', { easy: 1, hard: 2, odd: 1 })).toEqual(['a', 'b', 'c', 'd'])

@@ -4,7 +4,7 @@ import type { TrainingSettings } from '../config/local-config.ts'
 
 /** The rows that a step trains on, and a reason for every sampled token that it does not train on. */
 export interface Batch {
-  /** Samples of each group that is trained, in the order of the prompts. */
+  /** Samples of each group that is trained, in the order of their tasks. */
   readonly groups: readonly (readonly TrainingSample[])[]
   readonly untrained: TokenCounts
   readonly sampledTokens: number

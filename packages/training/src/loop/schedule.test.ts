@@ -1,7 +1,7 @@
 import type { TrainingTask } from '@aworld-train/protocol'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { drawPrompts } from './draw-prompts.ts'
+import { drawTasks } from './draw-tasks.ts'
 import { learningRateAt } from './learning-rate.ts'
 
 const makeTasks = (count: number): TrainingTask[] =>
@@ -31,7 +31,7 @@ it('every task is drawn once before any is drawn again', () => {
       const tasks = makeTasks(count)
       const drawn: string[] = []
       for (let step = 1; drawn.length < count * 3; step++) {
-        drawn.push(...drawPrompts(tasks, { seed, step, promptsPerStep, stratify: null }).map(({ id }) => id))
+        drawn.push(...drawTasks(tasks, { seed, step, promptsPerStep, stratify: null }).map(({ id }) => id))
       }
       for (let epoch = 0; epoch < 3; epoch++) expect(new Set(drawn.slice(epoch * count, (epoch + 1) * count)).size).toBe(count)
     }),
@@ -41,7 +41,7 @@ it('every task is drawn once before any is drawn again', () => {
 it('a draw depends on seed and step alone, and kinds keep their counts', () => {
   const tasks = makeTasks(30)
   const stratify = { key: 'kind', counts: { 0: 4, 1: 1, 2: 2 } }
-  const draw = (seed: number, step: number) => drawPrompts(tasks, { seed, step, promptsPerStep: 7, stratify }).map(({ id }) => id)
+  const draw = (seed: number, step: number) => drawTasks(tasks, { seed, step, promptsPerStep: 7, stratify }).map(({ id }) => id)
   expect(draw(1, 5)).toEqual(draw(1, 5))
   expect(draw(2, 5)).not.toEqual(draw(1, 5))
   expect(draw(1, 5).map((id) => Number(id) % 3)).toEqual([0, 0, 0, 0, 1, 2, 2])

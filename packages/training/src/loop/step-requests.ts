@@ -1,6 +1,6 @@
 import type { RolloutLimits, RolloutRequest, TrainingTask } from '@aworld-train/protocol'
 import type { LocalConfig, SamplingSettings, TrainingSettings } from '../config/local-config.ts'
-import { drawPrompts } from './draw-prompts.ts'
+import { drawTasks } from './draw-tasks.ts'
 
 export interface StepRequestsInput {
   readonly tasks: readonly TrainingTask[]
@@ -15,19 +15,19 @@ export interface StepRequestsInput {
 }
 
 /**
- * The rollouts of a step, groups in the order of the prompts. `sample` is unique in the run:
- * ((step - 1) · promptsPerStep + prompt) · samplesPerPrompt + i, so that a task drawn again gets other random numbers.
+ * The rollouts of a step, groups in the order of their tasks. `sample` is unique in the run:
+ * ((step - 1) · promptsPerStep + position) · samplesPerPrompt + i, so that a task drawn again gets other random numbers.
  */
 export function stepRequests({ tasks, seed, step, training, sampling, limits, policy, emptied }: StepRequestsInput): RolloutRequest[] {
   const { promptsPerStep, samplesPerPrompt, stratify } = training
   const name = emptied === 0 ? `${step}` : `${step}.${emptied}`
-  return drawPrompts(tasks, { seed, step, promptsPerStep, stratify }).flatMap((task, prompt) =>
+  return drawTasks(tasks, { seed, step, promptsPerStep, stratify }).flatMap((task, position) =>
     Array.from({ length: samplesPerPrompt }, (_, i) => ({
       version: 1 as const,
-      key: `train/${name}/${prompt}/${i}`,
+      key: `train/${name}/${position}/${i}`,
       task,
-      group: `train/${name}/${prompt}`,
-      sample: ((step - 1) * promptsPerStep + prompt) * samplesPerPrompt + i,
+      group: `train/${name}/${position}`,
+      sample: ((step - 1) * promptsPerStep + position) * samplesPerPrompt + i,
       split: 'train',
       policy,
       sampling: { ...sampling, stop: [], seed: emptied },

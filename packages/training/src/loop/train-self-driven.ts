@@ -1,6 +1,6 @@
 import { TrainError } from '@aworld-train/protocol'
 import { requireColumn } from '../dataset/task-column.ts'
-import { missingKinds } from './draw-prompts.ts'
+import { missingKinds } from './draw-tasks.ts'
 import type { SelfDrivenOptions, SelfDrivenResult } from './self-driven-options.ts'
 import { createTrainingLoop } from './training-loop.ts'
 

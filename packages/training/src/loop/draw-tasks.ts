@@ -15,7 +15,7 @@ export interface DrawRequest {
  * The tasks of a step, a function of seed and step alone: every kind goes through a shuffled order of
  * its tasks and shuffles again when all were drawn. With `stratify` each kind gives its count.
  */
-export function drawPrompts(tasks: readonly TrainingTask[], { seed, step, promptsPerStep, stratify }: DrawRequest): TrainingTask[] {
+export function drawTasks(tasks: readonly TrainingTask[], { seed, step, promptsPerStep, stratify }: DrawRequest): TrainingTask[] {
   if (stratify === null) return take(tasks, promptsPerStep, { seed, step, stream: '' })
   return Object.entries(stratify.counts).flatMap(([kind, count]) => {
     const ofKind = tasks.filter((task) => String(taskColumn(task, stratify.key)) === kind)
