@@ -15,7 +15,7 @@ export { toBranches } from './trajectory/branches.ts'
 export { GrowingTokens } from './trajectory/growing-tokens.ts'
 export { messageModels } from './trajectory/message-models.ts'
 export { plainTrajectory } from './trajectory/plain-trajectory.ts'
-export { type DriverRow, type RowAssembly, type RowOptions, selectRows } from './trajectory/select-rows.ts'
+export { type DriverRow, type DriverRowAssembly, type DriverRowOptions, toDriverRows } from './trajectory/to-driver-rows.ts'
 export {
   type BranchCandidate,
   type SampleAssembly,

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { ChatModel, HistoryMode } from '@aworld-train/chat'
-import type { RowOptions, RunProgress, TokenEngine } from '@aworld-train/core'
+import type { DriverRowOptions, RunProgress, TokenEngine } from '@aworld-train/core'
 import type {
   AnswerKey,
   ChannelArrays,
@@ -142,7 +142,7 @@ export interface ChannelServerOptions {
   /** `native`: the trainer scores; the runner of `service` has no reward. Default `service`. */
   readonly reward?: 'service' | 'native' | undefined
   /** An episode that ended at a limit is trained with its reward (default), or fails, so that the driver replaces its group. */
-  readonly incompleteEpisodes?: RowOptions['incompleteEpisodes']
+  readonly incompleteEpisodes?: DriverRowOptions['incompleteEpisodes']
   /** Longest attempt of a rollout, as the runner of `service` has it; messages name it. */
   readonly rolloutTimeoutMs?: number | null | undefined
   /** Longest answer of one model call, in tokens; what is left of a row's response by default. */

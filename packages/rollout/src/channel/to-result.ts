@@ -1,4 +1,4 @@
-import { type RowAssembly, type RowOptions, selectRows } from '@aworld-train/core'
+import { type DriverRowAssembly, type DriverRowOptions, toDriverRows } from '@aworld-train/core'
 import type {
   ChannelArray,
   ChannelFailure,
@@ -16,14 +16,14 @@ export interface ResultOptions {
   readonly limits: ChannelHello['limits']
   readonly partition: ChannelPartition
   readonly reward: 'service' | 'native'
-  readonly incompleteEpisodes?: RowOptions['incompleteEpisodes']
+  readonly incompleteEpisodes?: DriverRowOptions['incompleteEpisodes']
   readonly solution?: ((episode: Episode) => string) | undefined
 }
 
 export interface ResultFrame {
   readonly message: ChannelResult
   readonly arrays: Record<string, ChannelArray>
-  readonly assembly: RowAssembly | null
+  readonly assembly: DriverRowAssembly | null
 }
 
 export const toFailure = ({ code, message, retryable }: ErrorRecord): ChannelFailure => ({ code, message, retryable })
@@ -36,7 +36,7 @@ export function toResult(
   episode: Episode,
   { rows, limits, partition, reward, incompleteEpisodes, solution }: ResultOptions,
 ): ResultFrame {
-  const assembly = selectRows(episode, { rows, limits, evaluation: partition === 'val', reward, incompleteEpisodes })
+  const assembly = toDriverRows(episode, { rows, limits, evaluation: partition === 'val', reward, incompleteEpisodes })
   const turns = episode.trajectories.flatMap((trajectory) => trajectory.turns)
   const arrays: Record<string, ChannelArray> = {}
   for (const [index, { tokenIds, lossMask, rolloutLogprobs }] of assembly.rows.entries()) {

@@ -1,4 +1,4 @@
-import { createLedger, mergeCounts, type RowOptions, selectRows, type TokenCounts, totalCount } from '@aworld-train/core'
+import { createLedger, type DriverRowOptions, mergeCounts, type TokenCounts, toDriverRows, totalCount } from '@aworld-train/core'
 import { type Episode, parseChannelKey, type TokenLedger } from '@aworld-train/protocol'
 import type { RecordedCall } from '@aworld-train/store'
 import type { IncarnationLedger } from './read-ledger.ts'
@@ -13,7 +13,7 @@ export interface TokenLedgerInput {
   /** The result of a rollout; `null` where it has none. */
   readonly episode: (key: string) => Episode | null
   /** How rows were chosen. */
-  readonly rows: Omit<RowOptions, 'evaluation'>
+  readonly rows: Omit<DriverRowOptions, 'evaluation'>
 }
 
 export interface VerlTokenLedger {
@@ -89,7 +89,7 @@ export function toTokenLedger(input: TokenLedgerInput): VerlTokenLedger {
     const last = result?.attempt ?? Number.POSITIVE_INFINITY
     ledger.add(result ? 'superseded-attempt' : 'cancelled-episode', sumOf(calls.filter(({ attempt }) => attempt !== last)))
     if (!result) continue
-    const { omitted, sampled: sampledTokens } = selectRows(result, { ...input.rows, evaluation: false })
+    const { omitted, sampled: sampledTokens } = toDriverRows(result, { ...input.rows, evaluation: false })
     ledger.merge(isTrained ? omitted : untrainedOf(omitted, sampledTokens))
     if (parts) noteReward(groups, key.slice(0, key.lastIndexOf('/')), result, answered, trained.get(key) ?? 0)
   }

@@ -3,10 +3,10 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { totalCount } from '../ledger/token-counts.ts'
 import { arbitraryEpisode, makeEpisode, makeTrajectory, type TurnShape } from './arbitrary-episode.test-support.ts'
-import { type RowAssembly, type RowOptions, selectRows } from './select-rows.ts'
+import { type DriverRowAssembly, type DriverRowOptions, toDriverRows } from './to-driver-rows.ts'
 
 const limits = { maxPromptTokens: 100, maxResponseTokens: 100 }
-const options = (overrides: Partial<RowOptions> = {}): RowOptions => ({
+const options = (overrides: Partial<DriverRowOptions> = {}): DriverRowOptions => ({
   rows: 'all',
   limits,
   evaluation: false,
@@ -30,9 +30,9 @@ function ending(episode: Episode, ...at: number[]): Episode {
 }
 
 /** Ids with mask 1, in their order. */
-const trained = ({ rows }: RowAssembly) =>
+const trained = ({ rows }: DriverRowAssembly) =>
   rows.map(({ tokenIds, lossMask }) => Array.from(tokenIds).filter((_, index) => lossMask[index] === 1))
-const turnsOf = ({ rows }: RowAssembly) => rows.map(({ turns }) => turns)
+const turnsOf = ({ rows }: DriverRowAssembly) => rows.map(({ turns }) => turns)
 
 /** Two branches that share turn 0: 0 → 1 (longer) and 0 → 2. */
 const forked = () => [turn(), turn({ parent: 0, completion: 4 }), turn({ parent: 0, completion: 1, version: 2 })]
@@ -40,7 +40,7 @@ const forked = () => [turn(), turn({ parent: 0, completion: 4 }), turn({ parent:
 describe('branches', () => {
   test('are all rows, the one that ended last behind the others, and a shared turn has mask 1 once', () => {
     const episode = ending(makeEpisode([makeTrajectory(forked())]), 1, 9, 5)
-    const assembly = selectRows(episode, options())
+    const assembly = toDriverRows(episode, options())
     expect(turnsOf(assembly)).toEqual([
       [0, 2],
       [0, 1],
@@ -58,7 +58,7 @@ describe('branches', () => {
     ['last', [1, 9, 5], [[1_000_000, 1_000_001, 1_000_002, 1_000_003, 1_000_004, 1_000_005]], 1],
     ['longest', [1, 5, 9], [[1_000_000, 1_000_001, 1_000_002, 1_000_003, 1_000_004, 1_000_005]], 1],
   ])('of which one is asked for (%s, ended at %j) leave the rest as unselected', (rows, at, ids, left) => {
-    const assembly = selectRows(ending(makeEpisode([makeTrajectory(forked())]), ...at), options({ rows }))
+    const assembly = toDriverRows(ending(makeEpisode([makeTrajectory(forked())]), ...at), options({ rows }))
     expect(trained(assembly)).toEqual(ids)
     expect(assembly.omitted).toEqual({ 'unselected-by-trainer': left })
   })
@@ -69,16 +69,16 @@ describe('branches', () => {
     one.turns[0]!.timing = { startedAt: 0, endedAt: 9 }
     const frozen = makeTrajectory([turn()], { agent: 'judge', trainable: false }, 3_000_000)
     const episode = makeEpisode([one, other, frozen])
-    const all = selectRows(episode, options())
+    const all = toDriverRows(episode, options())
     expect(all.rows.map(({ agent }) => agent)).toEqual(['act', 'plan'])
     expect(all.omitted).toEqual({ 'frozen-policy': 2 })
-    const last = selectRows(episode, options({ rows: 'last' }))
+    const last = toDriverRows(episode, options({ rows: 'last' }))
     expect(last.rows.map(({ agent }) => agent)).toEqual(['plan'])
     expect(last.omitted).toEqual({ 'frozen-policy': 2, 'unselected-by-trainer': 2 })
   })
 
   test('without a sampled token are no rows', () => {
-    const assembly = selectRows(
+    const assembly = toDriverRows(
       makeEpisode([makeTrajectory([turn(), turn({ completion: 0 }), turn({ parent: 0, completion: 0 })])]),
       options(),
     )
@@ -89,7 +89,7 @@ describe('branches', () => {
   test('sampled across an update say between which versions', () => {
     const trajectory = makeTrajectory([turn({ version: 3 }), turn({ parent: 0, version: 4 })])
     trajectory.turns[1]!.mixedVersions = { lowest: 4, highest: 6 }
-    expect(selectRows(makeEpisode([trajectory]), options()).rows).toMatchObject([{ minVersion: 3, maxVersion: 6 }])
+    expect(toDriverRows(makeEpisode([trajectory]), options()).rows).toMatchObject([{ minVersion: 3, maxVersion: 6 }])
   })
 })
 
@@ -107,7 +107,7 @@ describe('lengths', () => {
     [{ maxPromptTokens: 2, maxResponseTokens: 7 }, [[0, 2]], { 'too-long': 4 }],
     [{ maxPromptTokens: 2, maxResponseTokens: 5 }, [[0, 2]], { 'too-long': 4 }],
   ])('%j leave out what is longer, whole, and its shared turns train in the other row', (limits, rows, omitted) => {
-    const assembly = selectRows(ending(makeEpisode([makeTrajectory(forked())]), 1, 2, 3), options({ limits }))
+    const assembly = toDriverRows(ending(makeEpisode([makeTrajectory(forked())]), 1, 2, 3), options({ limits }))
     expect(turnsOf(assembly)).toEqual(rows)
     expect(assembly.omitted).toEqual(omitted)
     expect(assembly.status).toBe('done')
@@ -118,13 +118,13 @@ describe('lengths', () => {
     ['prompt', { maxPromptTokens: 1, maxResponseTokens: 100 }],
     ['response', { maxPromptTokens: 2, maxResponseTokens: 4 }],
   ])('that no row keeps to (%s) fail the rollout, and say what was left out', (_name, limits) => {
-    const assembly = selectRows(makeEpisode([makeTrajectory(forked())]), options({ limits }))
+    const assembly = toDriverRows(makeEpisode([makeTrajectory(forked())]), options({ limits }))
     expect(assembly).toMatchObject({ status: 'failed', rows: [], omitted: { 'too-long': 7 }, error: { code: 'ROLLOUT_WITHOUT_ROWS' } })
     expect(assembly.error!.message).toContain('7 tokens too-long')
   })
 
   test('do not matter in an evaluation', () => {
-    const assembly = selectRows(
+    const assembly = toDriverRows(
       makeEpisode([makeTrajectory(forked())]),
       options({ limits: { maxPromptTokens: 1, maxResponseTokens: 1 }, evaluation: true }),
     )
@@ -144,14 +144,14 @@ describe('an episode', () => {
     ['cancelled', { stopReason: 'cancelled', reward: null }, 'failed', { 'cancelled-episode': 2 }, null],
     ['without a score', { reward: null }, 'failed', { 'not-scored': 2 }, null],
   ])('%s is one outcome when it trains', (_name, overrides, status, omitted, reward) => {
-    const assembly = selectRows(makeEpisode([makeTrajectory([turn()])], overrides), options())
+    const assembly = toDriverRows(makeEpisode([makeTrajectory([turn()])], overrides), options())
     expect(assembly).toMatchObject({ status, omitted })
     expect(assembly.rows.map((row) => row.reward)).toEqual(status === 'done' ? [reward] : [])
     if (status === 'failed') expect(assembly.error).toMatchObject(overrides.error ?? { code: 'ROLLOUT_WITHOUT_ROWS' })
   })
 
   test('that failed shows its rows in an evaluation, and stays failed', () => {
-    const assembly = selectRows(
+    const assembly = toDriverRows(
       makeEpisode([makeTrajectory([turn()])], { stopReason: 'failed', reward: null, error }),
       options({ evaluation: true }),
     )
@@ -160,29 +160,29 @@ describe('an episode', () => {
 
   test('that the trainer scores needs no reward here, and fails where it failed', () => {
     const native = options({ reward: 'native' })
-    expect(selectRows(makeEpisode([makeTrajectory([turn()])], { reward: null }), native)).toMatchObject({
+    expect(toDriverRows(makeEpisode([makeTrajectory([turn()])], { reward: null }), native)).toMatchObject({
       status: 'done',
       rows: [{ reward: null }],
     })
     const failed = makeEpisode([makeTrajectory([turn()])], { stopReason: 'failed', reward: null, error })
-    expect(selectRows(failed, native)).toMatchObject({ status: 'failed', rows: [] })
+    expect(toDriverRows(failed, native)).toMatchObject({ status: 'failed', rows: [] })
   })
 
   test('without a call is failed', () => {
     const nothing = makeEpisode([makeTrajectory([])], { stopReason: 'no-model-call', reward: null })
-    expect(selectRows(nothing, options())).toMatchObject({ status: 'failed', rows: [], omitted: {}, sampled: 0 })
+    expect(toDriverRows(nothing, options())).toMatchObject({ status: 'failed', rows: [], omitted: {}, sampled: 0 })
   })
 
   test('sampled in a way that cannot be trained is refused when it trains, with every token counted', () => {
     const trajectory = makeTrajectory([turn()])
     trajectory.turns[0]!.sampling.topP = 0.9
     const episode = makeEpisode([trajectory])
-    expect(selectRows(episode, options())).toMatchObject({
+    expect(toDriverRows(episode, options())).toMatchObject({
       status: 'failed',
       omitted: { 'failed-episode': 2 },
       error: { code: 'CONFIG_INVALID' },
     })
-    expect(selectRows(episode, options({ evaluation: true }))).toMatchObject({ status: 'done' })
+    expect(toDriverRows(episode, options({ evaluation: true }))).toMatchObject({ status: 'done' })
   })
 })
 
@@ -190,13 +190,13 @@ const arbitraryOptions = fc.record({
   rows: fc.constantFrom<RowSelection>('all', 'last', 'longest'),
   limits: fc.record({ maxPromptTokens: fc.integer({ min: 1, max: 6 }), maxResponseTokens: fc.integer({ min: 1, max: 20 }) }),
   evaluation: fc.boolean(),
-  reward: fc.constantFrom<RowOptions['reward']>('service', 'native'),
+  reward: fc.constantFrom<DriverRowOptions['reward']>('service', 'native'),
 })
 
 test('every sampled token is in exactly one row with mask 1, or in one reason', () => {
   fc.assert(
     fc.property(arbitraryEpisode, arbitraryOptions, (episode, options) => {
-      const assembly = selectRows(episode, options)
+      const assembly = toDriverRows(episode, options)
       const sampled = episode.trajectories.flatMap(({ turns }) => turns.flatMap(({ completionTokenIds }) => [...completionTokenIds]))
       const ids = trained(assembly).flat()
       expect(new Set(ids).size).toBe(ids.length)
@@ -224,9 +224,9 @@ test('every sampled token is in exactly one row with mask 1, or in one reason', 
 
 test('an episode that ended at a limit is trained with its reward, or fails where that is asked for; in an evaluation it keeps its score', () => {
   const episode: Episode = { ...makeEpisode([makeTrajectory([turn()])]), stopReason: 'truncated' }
-  expect(selectRows(episode, options())).toMatchObject({ status: 'done', omitted: {} })
-  const excluded = selectRows(episode, options({ incompleteEpisodes: 'exclude' }))
+  expect(toDriverRows(episode, options())).toMatchObject({ status: 'done', omitted: {} })
+  const excluded = toDriverRows(episode, options({ incompleteEpisodes: 'exclude' }))
   expect(excluded).toMatchObject({ status: 'failed', rows: [], omitted: { 'truncated-episode': 2 }, sampled: 2 })
   expect(excluded.error?.message).toMatch(/ended as truncated; nothing of it is trained/)
-  expect(selectRows(episode, options({ incompleteEpisodes: 'exclude', evaluation: true }))).toMatchObject({ status: 'done', error: null })
+  expect(toDriverRows(episode, options({ incompleteEpisodes: 'exclude', evaluation: true }))).toMatchObject({ status: 'done', error: null })
 })

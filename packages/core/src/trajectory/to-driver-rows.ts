@@ -11,7 +11,7 @@ import { addCount, type TokenCounts } from '../ledger/token-counts.ts'
 import { type BranchCandidate, type SampleAssembly, toTrainingSamples } from './to-training-samples.ts'
 import { type UntrainedEpisodeOptions, untrainedEpisode } from './untrained-episode.ts'
 
-export interface RowOptions {
+export interface DriverRowOptions {
   readonly rows: RowSelection
   /** Longest prompt and response of a row that is trained, in tokens. */
   readonly limits: { readonly maxPromptTokens: number; readonly maxResponseTokens: number }
@@ -39,7 +39,7 @@ export interface DriverRow extends Readonly<Pick<TrainingSample, 'agent' | 'toke
 }
 
 /** Rows of one episode, and an account of each sampled token that none of them has with mask 1. */
-export interface RowAssembly {
+export interface DriverRowAssembly {
   /** `failed`: nothing of it may be trained. */
   readonly status: 'done' | 'failed'
   /** The primary row is the last: its branch ended last. */
@@ -74,7 +74,7 @@ const holdsTokens = ({ path }: BranchCandidate) => path.some(({ completionTokenI
  * The rows that a driver gets of an episode: one a branch, of all agents that are trained (`all`), that of the branch that
  * ended last (`last`) or has the most tokens (`longest`). A branch that is too long is left out whole: its reward is for all of it.
  */
-export function selectRows(episode: Episode, options: RowOptions): RowAssembly {
+export function toDriverRows(episode: Episode, options: DriverRowOptions): DriverRowAssembly {
   const { evaluation, reward, limits } = options
   const incompleteEpisodes = evaluation ? 'train' : options.incompleteEpisodes
   const unscored = reward === 'native' ? 'keep' : 'exclude'
@@ -155,7 +155,7 @@ function failureOf({ rollout, stopReason, error }: Episode, reason: UntrainedRea
   return new TrainError('ROLLOUT_WITHOUT_ROWS', `Rollout "${rollout}" ${what}; ${remedy}.`).toRecord()
 }
 
-function noRows({ rollout }: Episode, omitted: TokenCounts, { limits }: RowOptions): ErrorRecord {
+function noRows({ rollout }: Episode, omitted: TokenCounts, { limits }: DriverRowOptions): ErrorRecord {
   const counts = Object.entries(omitted).map(([reason, tokens]) => `${tokens} tokens ${reason}`)
   const message = `Rollout "${rollout}" gives no row (${counts.join(', ') || 'nothing was sampled'}); a row may have ${limits.maxPromptTokens} tokens of prompt and ${limits.maxResponseTokens} of response.`
   return new TrainError('ROLLOUT_WITHOUT_ROWS', message, { details: { omitted } }).toRecord()
