@@ -67,7 +67,7 @@ const brief = ({ code, message, retryable }: TrainError) => ({ code, message, re
 export function createChannelConnection({ socket, limits, onFrame, onClose, onWarning, tally }: ConnectionOptions): ChannelConnection {
   let heardAt = performance.now()
   let open = true
-  let queue: Promise<void> | null = null
+  let queue = Promise.resolve()
 
   const hear = () => {
     heardAt = performance.now()
@@ -100,13 +100,12 @@ export function createChannelConnection({ socket, limits, onFrame, onClose, onWa
     unreadable(message)
   }
 
-  /** Resolves at once where nothing is waited for, so that answers of the engine are not put off. */
-  function take(data: RawData, isBinary: boolean): Promise<void> | void {
+  async function take(data: RawData, isBinary: boolean): Promise<void> {
     if (!open) return
     try {
       const frame = readFrame(data, isBinary)
       tally.received(frame.message)
-      return onFrame(frame)?.catch(refuse)
+      await onFrame(frame)
     } catch (error) {
       refuse(error)
     }
@@ -138,21 +137,7 @@ export function createChannelConnection({ socket, limits, onFrame, onClose, onWa
   socket.on('message', (data: RawData, isBinary: boolean) => {
     hear()
     tally.bytes('received', bytesOf(data))
-    if (queue) {
-      const next = queue
-        .then(() => take(data, isBinary))
-        .finally(() => {
-          if (queue === next) queue = null
-        })
-      queue = next
-      return
-    }
-    const taking = take(data, isBinary)
-    if (!taking) return
-    const next = taking.finally(() => {
-      if (queue === next) queue = null
-    })
-    queue = next
+    queue = queue.then(() => take(data, isBinary))
   })
   socket.on('pong', hear)
   socket.on('ping', hear)
