@@ -35,7 +35,8 @@ export const html = (body: string, status = 200): StandInAnswer => ({
   body,
 })
 
-export async function openStandIn(answer: (request: StandInRequest) => StandInAnswer): Promise<StandIn> {
+/** One that `answer` has nothing for waits for ever. */
+export async function openStandIn(answer: (request: StandInRequest) => StandInAnswer | null): Promise<StandIn> {
   const requests: StandInRequest[] = []
   const server = createServer(async (incoming, response) => {
     const chunks: Buffer[] = []
@@ -43,8 +44,8 @@ export async function openStandIn(answer: (request: StandInRequest) => StandInAn
     const url = new URL(`http://${incoming.headers.host}${incoming.url}`)
     const request = { method: incoming.method ?? '', url, headers: incoming.headers, body: Buffer.concat(chunks).toString('utf8') }
     requests.push(request)
-    const { status = 200, headers = {}, body } = answer(request)
-    response.writeHead(status, headers).end(body)
+    const reply = answer(request)
+    if (reply) response.writeHead(reply.status ?? 200, reply.headers).end(reply.body)
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
   return {

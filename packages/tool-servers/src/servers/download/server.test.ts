@@ -1,20 +1,28 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, describe, expect, it } from 'vitest'
+import { describeToolServer } from '../../testing/describe-tool-server.ts'
 import { openStandIn } from '../../testing/stand-in.ts'
-import { openWebBench } from '../../testing/web-bench.ts'
+import { openWebBench, openWebContext } from '../../testing/web-context.ts'
 import { downloadServer } from './server.ts'
 
 const bytes = randomBytes(5_000)
 const site = await openStandIn(({ url }) =>
   url.pathname === '/data.bin' ? { headers: { 'content-type': 'application/zip' }, body: bytes } : { status: 404, body: 'gone' },
 )
-const bench = await openWebBench(downloadServer, { web: { mirrors: { 'https://files.test': site.url } } })
+const outside = { web: { mirrors: { 'https://files.test': site.url } } }
+const bench = await openWebBench(downloadServer, outside)
 afterAll(async () => {
   await bench.close()
   await site.close()
 })
 const save = (input: object = {}) =>
   bench.call('download_file', { url: 'https://files.test/data.bin', output_file_path: 'data.bin', ...input })
+
+describeToolServer({
+  server: downloadServer,
+  examples: { download_file: { url: 'https://files.test/data.bin', output_file_path: 'data.bin' }, get_download_capabilities: {} },
+  open: (overrides) => openWebContext(outside, overrides),
+})
 
 describe('download-server', () => {
   it('saves a file in the workspace, byte for byte, and replaces none unasked', async () => {

@@ -1,7 +1,8 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import { outwardSettings } from '../../settings/services.ts'
+import { describeToolServer } from '../../testing/describe-tool-server.ts'
 import { openStandIn } from '../../testing/stand-in.ts'
-import { openWebBench } from '../../testing/web-bench.ts'
+import { openWebBench, openWebContext } from '../../testing/web-context.ts'
 import { googlesearchServer } from './server.ts'
 import { googleStandIn, searxngStandIn, tavilyStandIn } from './stand-in.ts'
 
@@ -33,6 +34,12 @@ async function open(settings: Readonly<Record<string, string>>) {
   closing.push(bench)
   return bench
 }
+
+describeToolServer({
+  server: googlesearchServer,
+  examples: { search_google: { query: 'elements' }, get_search_capabilities: {} },
+  open: (overrides) => openWebContext(outwardSettings(new Map(Object.entries(values.tavily))), overrides),
+})
 
 describe.each(['google', 'tavily', 'searxng'] as const)('googlesearch-server by %s', (engine) => {
   it('answers with a piece of the results, without times and identifiers of the request', async () => {

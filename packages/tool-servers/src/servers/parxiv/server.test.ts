@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest'
-import { openWebBench } from '../../testing/web-bench.ts'
+import { describeToolServer } from '../../testing/describe-tool-server.ts'
+import { openWebBench, openWebContext } from '../../testing/web-context.ts'
 import type { Paper } from './parse-atom.ts'
 import { parxivServer } from './server.ts'
 import { arxivStandIn } from './stand-in.ts'
@@ -28,10 +29,23 @@ const arxiv = await arxivStandIn(
   ],
   (id) => (id === '1706.03762' ? Buffer.from('%PDF-1.5 paper') : null),
 )
-const bench = await openWebBench(parxivServer, { services: [{ name: 'arxiv', baseUrl: arxiv.url }] })
+const outside = { services: [{ name: 'arxiv', baseUrl: arxiv.url }] }
+const bench = await openWebBench(parxivServer, outside)
 afterAll(async () => {
   await bench.close()
   await arxiv.close()
+})
+
+describeToolServer({
+  server: parxivServer,
+  examples: {
+    search_papers: { query: 'attention' },
+    get_paper_details: { paper_id: '1706.03762' },
+    download_paper: { paper_id: '1706.03762' },
+    get_categories: {},
+    get_arxiv_capabilities: {},
+  },
+  open: (overrides) => openWebContext(outside, overrides),
 })
 
 describe('parxiv-server', () => {

@@ -1,7 +1,8 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import { outwardSettings } from '../../settings/services.ts'
+import { describeToolServer } from '../../testing/describe-tool-server.ts'
 import { html, openStandIn } from '../../testing/stand-in.ts'
-import { openWebBench } from '../../testing/web-bench.ts'
+import { openWebBench, openWebContext } from '../../testing/web-context.ts'
 import { tavilyStandIn } from '../googlesearch/stand-in.ts'
 import { readwebServer } from './server.ts'
 
@@ -24,6 +25,7 @@ const site = await openStandIn(({ url }) => {
     return { headers: { 'content-type': 'text/html' }, body: Buffer.from('<meta charset="windows-1251"><p>\xcc\xe8\xf0</p>', 'latin1') }
   if (url.pathname === '/text') return { headers: { 'content-type': 'text/plain' }, body: 'a < b\n' }
   if (url.pathname === '/pdf') return { headers: { 'content-type': 'application/octet-stream' }, body: '%PDF-1.7' }
+  if (url.pathname === '/slow') return null
   if (url.pathname === '/moved') return { status: 301, headers: { location: '/table' }, body: '' }
   return html('<p>gone</p>', 404)
 })
@@ -47,6 +49,13 @@ afterAll(async () => {
   for (const each of [bench, keyed, site, tavily]) await each.close()
 })
 const read = (path: string, input: object = {}) => bench.call('read_url', { url: `https://pages.test${path}`, ...input })
+
+describeToolServer({
+  server: readwebServer,
+  examples: { read_url: { url: 'https://pages.test/story' } },
+  open: (overrides) => openWebContext({ web }, overrides),
+  slow: { tool: 'read_url', input: { url: 'https://pages.test/slow' } },
+})
 
 describe('readweb-server', () => {
   it('reads the main text of a page in pieces, with addresses that can be followed', async () => {

@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest'
-import { openWebBench } from '../../testing/web-bench.ts'
+import { describeToolServer } from '../../testing/describe-tool-server.ts'
+import { openWebBench, openWebContext } from '../../testing/web-context.ts'
 import { waybackServer } from './server.ts'
 import { waybackStandIn } from './stand-in.ts'
 
@@ -11,10 +12,17 @@ const archive = await waybackStandIn([
   { url, timestamp: '20210601080000', html: page('First of June.') },
   { url, timestamp: '20220101000000', html: page('New year.') },
 ])
-const bench = await openWebBench(waybackServer, { services: [{ name: 'wayback', baseUrl: archive.url }] })
+const outside = { services: [{ name: 'wayback', baseUrl: archive.url }] }
+const bench = await openWebBench(waybackServer, outside)
 afterAll(async () => {
   await bench.close()
   await archive.close()
+})
+
+describeToolServer({
+  server: waybackServer,
+  examples: { list_archived_versions: { url }, get_archived_content: { url, timestamp: '2020' }, get_wayback_capabilities: {} },
+  open: (overrides) => openWebContext(outside, overrides),
 })
 
 describe('wayback-server', () => {

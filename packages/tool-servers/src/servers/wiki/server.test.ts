@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest'
-import { openWebBench } from '../../testing/web-bench.ts'
+import { describeToolServer } from '../../testing/describe-tool-server.ts'
+import { openWebBench, openWebContext } from '../../testing/web-context.ts'
 import { wikiServer } from './server.ts'
 import { wikipediaStandIn } from './stand-in.ts'
 
@@ -24,15 +25,27 @@ const wiki = await wikipediaStandIn({
   ],
   de: [{ title: 'Chemisches Element', html: '<p>Ein Reinstoff.</p>' }],
 })
-const bench = await openWebBench(wikiServer, {
-  services: [{ name: 'wikipedia', baseUrl: `${wiki.url}/*` }],
-  web: { userAgent: 'us (me@example.com)' },
-})
+const outside = { services: [{ name: 'wikipedia', baseUrl: `${wiki.url}/*` }], web: { userAgent: 'us (me@example.com)' } }
+const bench = await openWebBench(wikiServer, outside)
 afterAll(async () => {
   await bench.close()
   await wiki.close()
 })
 const title = 'Chemical element'
+
+describeToolServer({
+  server: wikiServer,
+  examples: {
+    search_wikipedia: { query: 'element' },
+    get_article_content: { title },
+    get_article_summary: { title },
+    get_article_categories: { title },
+    get_article_links: { title },
+    get_article_history: { title, date: '2016-12-01' },
+    get_wikipedia_capabilities: {},
+  },
+  open: (overrides) => openWebContext(outside, overrides),
+})
 
 describe('wiki-server', () => {
   it('finds articles, and names itself with whom to write to', async () => {

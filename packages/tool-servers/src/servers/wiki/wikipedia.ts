@@ -91,7 +91,7 @@ export async function readArticle(
   place: { readonly offset: number; readonly limit: number },
   context: ServerToolContext,
 ) {
-  const name = encodeURIComponent(article.title.trim().replaceAll(' ', '_'))
+  const name = encodeURIComponent(article.title.trim().toWellFormed().replaceAll(' ', '_'))
   const path = revision === null ? `/w/rest.php/v1/page/${name}/html` : `/w/rest.php/v1/revision/${revision}/html`
   const answer = await askWiki(article.language, path, context)
   if (answer.status === 404) throw noArticle(article)

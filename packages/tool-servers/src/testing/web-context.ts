@@ -1,7 +1,7 @@
 import { type ParserJail, ToolError } from '@aworld-train/core'
 import { type OutwardOptions, openOutward } from '@aworld-train/http'
-import { openSimulatedSandbox } from '@aworld-train/sandbox'
 import type { ServerToolContext, ToolServer } from '../tool-server.ts'
+import { callServerTool, openToolContext, type TestToolContext } from './tool-context.ts'
 
 /** Parses in this process. */
 const parsers: ParserJail = {
@@ -17,8 +17,24 @@ const parsers: ParserJail = {
   close: async () => {},
 }
 
+/** What a tool of the web gets: an outside of the test's own. */
+export async function openWebContext(
+  options: Partial<OutwardOptions>,
+  overrides: Partial<ServerToolContext> = {},
+): Promise<TestToolContext> {
+  const outward = await openOutward({ services: [], ...options })
+  const context = await openToolContext({ outward, parsers, ...overrides })
+  return {
+    ...context,
+    async close() {
+      await outward.close()
+      await context.close()
+    },
+  }
+}
+
 export interface WebBench {
-  readonly context: ServerToolContext
+  readonly context: TestToolContext
   /** The text that the model reads; of a ToolError its message, marked. */
   call(tool: string, input?: Readonly<Record<string, unknown>>): Promise<string>
   close(): Promise<void>
@@ -26,35 +42,17 @@ export interface WebBench {
 
 /** Calls the tools of a server against an outside of the test's own. */
 export async function openWebBench(server: ToolServer, options: Partial<OutwardOptions>): Promise<WebBench> {
-  const { signal } = new AbortController()
-  const outward = await openOutward({ services: [], ...options })
-  const sandbox = await openSimulatedSandbox()
-  const unused = () => {
-    throw new Error('A tool of the web uses neither shell nor model.')
-  }
-  const context: ServerToolContext = {
-    workspace: await sandbox.workspace({}, signal),
-    outward,
-    parsers,
-    shell: unused,
-    model: unused,
-    signal,
-  }
+  const context = await openWebContext(options)
   return {
     context,
-    async call(name, input = {}) {
-      const tool = server.tools.find((each) => each.name === name)!
-      try {
-        const output = await tool.call(tool.input.parse(input), context)
-        return tool.toText(tool.output.parse(output))
-      } catch (error) {
-        if (error instanceof ToolError) return `error: ${error.message}`
-        throw error
-      }
-    },
-    async close() {
-      await outward.close()
-      await sandbox.close()
-    },
+    call: async (name, input = {}) =>
+      callServerTool(server, name, input, context).then(
+        ({ text }) => text,
+        (error: unknown) => {
+          if (error instanceof ToolError) return `error: ${error.message}`
+          throw error
+        },
+      ),
+    close: context.close,
   }
 }
