@@ -1,3 +1,5 @@
+// What a tool of somebody's own throws.
+export { ToolError } from '@aworld-train/core'
 export { type EnvironmentServer, type EnvironmentServerOptions, openEnvironmentServer } from './host/open-environment-server.ts'
 export { type SettingKey, settingKeys, settingsTemplate } from './settings/keys.ts'
 export { type ModelSettings, modelService, modelSettings, openToolModel } from './settings/models.ts'

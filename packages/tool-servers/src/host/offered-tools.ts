@@ -20,10 +20,13 @@ export interface Offer {
   tools(names: readonly string[] | undefined): readonly OfferedTool[]
 }
 
+/** Throws CONFIG_INVALID where two servers have one name. */
 export function createOffer(servers: readonly ToolServer[], aliases: Readonly<Record<string, string>>): Offer {
   const offered = servers.flatMap((server) => server.tools.map((tool) => offer(server, tool)))
   const names = servers.map(({ name }) => name)
   const present = new Set(names)
+  const twice = names.find((name, index) => names.indexOf(name) !== index)
+  if (twice !== undefined) throw new TrainError('CONFIG_INVALID', `Two tool servers are named "${twice}"; give one of them another name.`)
   return {
     servers,
     resolve: (wanted) =>

@@ -1,7 +1,17 @@
+import { aworldToolServers } from '@aworld-train/environment'
 import { LeaseAnswer } from '@aworld-train/protocol'
 import { afterEach, describe, expect, it } from 'vitest'
 import { toolServers } from '../table.ts'
-import { callTool, connectClient, type Era, leaseOpen, openTestServer, request, type TestServer } from '../testing/open-test-server.ts'
+import {
+  callTool,
+  connectClient,
+  type Era,
+  leaseOpen,
+  openTestServer,
+  request,
+  type TestServer,
+  testServers,
+} from '../testing/open-test-server.ts'
 
 const open: (() => Promise<void>)[] = []
 afterEach(async () => {
@@ -93,20 +103,25 @@ describe.each<Era>(['modern', 'legacy'])('a client of the %s era', (era) => {
   })
 })
 
-it('servers of AWorld that are not here give no tools, under their other names too, and the status says so', async () => {
+it('every server that AWorld documents may be asked for; those that are not here give no tools, and the status says so', async () => {
   const server = await start({ servers: toolServers })
-  const client = await connect(server, { headers: { MCP_SERVERS: 'browseruse-server,media-video-server' } })
-  expect((await client.listTools()).tools).toEqual([])
+  const names = async (selection: readonly string[]) => {
+    const client = await connect(server, { headers: { MCP_SERVERS: selection.join(',') } })
+    return new Set((await client.listTools()).tools.map(({ name }) => name.split('__')[0]))
+  }
+  expect(await names(['browseruse-server', 'media-video-server'])).toEqual(new Set())
   const { missing } = server.status().servers.find(({ name }) => name === 'browser-server')!
   expect(missing).toEqual(['This version has no browser-server; configure an MCP server of your own for it.'])
+  expect(await names(aworldToolServers)).toEqual(new Set(aworldToolServers.filter((name) => !/^(browseruse|media-)/.test(name))))
 })
 
 it.each([
   [{ host: '0.0.0.0' }, /without encryption/],
   [{ publicUrl: 'tools.example.com' }, /write the whole address/],
   [{ leaseTtlMs: 3_600_001 }, /an hour, and more than 0/],
+  [{ servers: [...testServers(), testServers()[1]!] }, /Two tool servers are named "desk-server"/],
   [{ leaseTtlMs: 0 }, /an hour, and more than 0/],
-])('is not opened with %j', async (options, message) => {
+])('is not opened with %o', async (options, message) => {
   await expect(openTestServer(options)).rejects.toMatchObject({ code: 'CONFIG_INVALID', message: expect.stringMatching(message) })
 })
 
