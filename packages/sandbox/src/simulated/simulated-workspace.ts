@@ -31,11 +31,12 @@ export class SimulatedWorkspace implements Workspace {
 
   constructor({ memoryBytes, diskBytes, outputBytes }: WorkspaceLimits, onClose: () => void) {
     this.#onClose = onClose
-    const file = import.meta.url.endsWith('.ts') ? './workspace-thread.ts' : './workspace-thread.js'
-    this.#thread = new Worker(new URL(file, import.meta.url), {
+    const isSource = import.meta.url.endsWith('.ts')
+    this.#thread = new Worker(new URL(isSource ? './workspace-thread.ts' : './workspace-thread.js', import.meta.url), {
       name: 'aworld-train-workspace',
       env: {},
-      execArgv: [...process.execArgv, '--disable-warning=ExperimentalWarning'],
+      // Without an environment there is no NODE_OPTIONS, which may say how sources that are not built import each other.
+      execArgv: [...process.execArgv, ...(isSource ? ['--conditions=@aworld-train/source'] : []), '--disable-warning=ExperimentalWarning'],
       workerData: { diskBytes, outputBytes } satisfies WorkspaceThreadData,
       resourceLimits: { maxOldGenerationSizeMb: Math.ceil(memoryBytes / 2 ** 20) },
     })
