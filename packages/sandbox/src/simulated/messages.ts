@@ -7,6 +7,8 @@ export type WorkspaceRequest =
   | { readonly kind: 'get'; readonly path: string; readonly maxBytes: number }
 
 export type WorkspaceMessage =
+  /** A workspace of these limits begins; what the one before left is forgotten. */
+  | { readonly begin: WorkspaceThreadData }
   | { readonly id: number; readonly request: WorkspaceRequest }
   /** Wakes a command that waits, after `stop` was set. */
   | { readonly id: number; readonly stopped: true }

@@ -1,5 +1,6 @@
 import type { Sandbox, WorkspaceLimits } from '@aworld-train/core'
 import { SimulatedWorkspace } from './simulated-workspace.ts'
+import { createWorkspaceThreads } from './workspace-threads.ts'
 
 const MiB = 1024 * 1024
 
@@ -17,6 +18,7 @@ const defaultLimits: WorkspaceLimits = {
  */
 export async function openSimulatedSandbox(notices: readonly string[] = []): Promise<Sandbox> {
   const workspaces = new Set<SimulatedWorkspace>()
+  const threads = createWorkspaceThreads()
   return {
     tier: 'simulated',
     notices: [
@@ -26,12 +28,13 @@ export async function openSimulatedSandbox(notices: readonly string[] = []): Pro
     ],
     async workspace({ limits }, signal) {
       signal.throwIfAborted()
-      const workspace = new SimulatedWorkspace({ ...defaultLimits, ...limits }, () => workspaces.delete(workspace))
+      const workspace = new SimulatedWorkspace({ ...defaultLimits, ...limits }, threads, () => workspaces.delete(workspace))
       workspaces.add(workspace)
       return workspace
     },
     async close() {
       await Promise.all([...workspaces].map((workspace) => workspace.close()))
+      await threads.close()
     },
   }
 }

@@ -1,4 +1,4 @@
-import { Worker } from 'node:worker_threads'
+import type { Worker } from 'node:worker_threads'
 import {
   type CommandResult,
   orAborted,
@@ -9,7 +9,8 @@ import {
   type WorkspaceLimits,
 } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
-import type { CommandOutcome, WorkspaceMessage, WorkspaceReply, WorkspaceRequest, WorkspaceThreadData } from './messages.ts'
+import type { CommandOutcome, WorkspaceMessage, WorkspaceReply, WorkspaceRequest } from './messages.ts'
+import type { WorkspaceThreads } from './workspace-threads.ts'
 
 /** How long a command may take to end after it was told to; its workspace dies with one that takes longer. */
 const stopMs = 5_000
@@ -19,9 +20,11 @@ interface Pending {
   readonly reject: (error: unknown) => void
 }
 
-/** The workspace of a rollout, in a thread of its own. */
+/** The workspace of a rollout, in a thread that it has for itself. */
 export class SimulatedWorkspace implements Workspace {
   readonly #thread: Worker
+  readonly #threads: WorkspaceThreads
+  readonly #memoryBytes: number
   readonly #onClose: () => void
   readonly #pending = new Map<number, Pending>()
   #nextId = 0
@@ -29,20 +32,17 @@ export class SimulatedWorkspace implements Workspace {
   /** Why nothing can be asked of it any more. */
   #ended: Error | null = null
 
-  constructor({ memoryBytes, diskBytes, outputBytes }: WorkspaceLimits, onClose: () => void) {
+  readonly #onMessage = (reply: WorkspaceReply) => this.#settle(reply)
+  readonly #onError = (error: Error) => this.#end(died(error.message, error))
+  readonly #onExit = (code: number) => this.#end(died(`its thread ended with code ${code}`))
+
+  constructor({ memoryBytes, diskBytes, outputBytes }: WorkspaceLimits, threads: WorkspaceThreads, onClose: () => void) {
     this.#onClose = onClose
-    const isSource = import.meta.url.endsWith('.ts')
-    this.#thread = new Worker(new URL(isSource ? './workspace-thread.ts' : './workspace-thread.js', import.meta.url), {
-      name: 'aworld-train-workspace',
-      env: {},
-      // Without an environment there is no NODE_OPTIONS, which may say how sources that are not built import each other.
-      execArgv: [...process.execArgv, ...(isSource ? ['--conditions=@aworld-train/source'] : []), '--disable-warning=ExperimentalWarning'],
-      workerData: { diskBytes, outputBytes } satisfies WorkspaceThreadData,
-      resourceLimits: { maxOldGenerationSizeMb: Math.ceil(memoryBytes / 2 ** 20) },
-    })
-    this.#thread.on('message', (reply: WorkspaceReply) => this.#settle(reply))
-    this.#thread.on('error', (error) => this.#end(died(error.message, error)))
-    this.#thread.on('exit', (code) => this.#end(died(`its thread ended with code ${code}`)))
+    this.#threads = threads
+    this.#memoryBytes = memoryBytes
+    this.#thread = threads.take(memoryBytes)
+    this.#thread.on('message', this.#onMessage).on('error', this.#onError).on('exit', this.#onExit)
+    this.#thread.postMessage({ begin: { diskBytes, outputBytes } } satisfies WorkspaceMessage)
   }
 
   async run({ command, stdin = '', timeoutMs }: Program, signal: AbortSignal): Promise<CommandResult> {
@@ -82,8 +82,12 @@ export class SimulatedWorkspace implements Workspace {
   }
 
   async close(): Promise<void> {
+    const isIdle = !this.#ended && this.#pending.size === 0
     this.#end(new TrainError('TOOL_SERVER_DIED', 'The workspace is closed; ask for another.'))
-    await this.#thread.terminate()
+    if (isIdle) {
+      this.#thread.off('message', this.#onMessage).off('error', this.#onError).off('exit', this.#onExit)
+      this.#threads.giveBack(this.#thread, this.#memoryBytes)
+    } else await this.#thread.terminate()
   }
 
   /** Settles when the command has ended, also where it is aborted. */

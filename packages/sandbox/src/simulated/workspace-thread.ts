@@ -1,4 +1,4 @@
-import { parentPort, workerData } from 'node:worker_threads'
+import { parentPort } from 'node:worker_threads'
 import { ToolError } from '@aworld-train/core'
 import { createBash, quote } from './bash.ts'
 import type { CommandOutcome, WorkspaceMessage, WorkspaceReply, WorkspaceRequest, WorkspaceThreadData } from './messages.ts'
@@ -7,15 +7,22 @@ import { createStopSignal } from './stop-signal.ts'
 import { WorkspaceFiles } from './workspace-files.ts'
 
 /** A workspace in a thread of its own: a loop in its simulated bash blocks nobody else, and its memory has a bound. */
-const files = new WorkspaceFiles(workerData as WorkspaceThreadData)
+let files: WorkspaceFiles
 const shells = new Map<number, ShellSession>()
 /** Wakes the commands that run, by the id of their request. */
 const wakes = new Map<number, () => void>()
 
 parentPort!.on('message', (message: WorkspaceMessage) => {
-  if ('stopped' in message) wakes.get(message.id)?.()
+  if ('begin' in message) begin(message.begin)
+  else if ('stopped' in message) wakes.get(message.id)?.()
   else void answer(message.id, message.request)
 })
+
+function begin(limits: WorkspaceThreadData): void {
+  for (const shell of shells.values()) shell.close()
+  shells.clear()
+  files = new WorkspaceFiles(limits)
+}
 
 async function answer(id: number, request: WorkspaceRequest): Promise<void> {
   const reply = (message: WorkspaceReply) => parentPort!.postMessage(message)
