@@ -90,7 +90,7 @@ async function keepTiers(store: OwnedRunStore, sandboxes: readonly LeasedSandbox
   )
 }
 
-/** An error of the file system, such as a full disk, is the store's where no package has wrapped it. Its `details.run` is the run. */
+/** An error of the file system that no package has wrapped, such as of a full disk, becomes an error of the store; its `details.run` is the run. */
 function toRunFailure(error: unknown, path: string): TrainError {
   const { code: systemCode, errno } = error as NodeJS.ErrnoException
   const isSystemError = typeof systemCode === 'string' && typeof errno === 'number'
