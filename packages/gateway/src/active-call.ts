@@ -17,7 +17,7 @@ export class CallAborted extends Error {
   }
 }
 
-/** One call from its arrival until its answer has left, or its client has. What nobody asks for is not made. */
+/** One call from its arrival until its answer is sent or its client has left. */
 export class ActiveCall {
   readonly #response: ServerResponse
   readonly #controller = new AbortController()
@@ -76,7 +76,7 @@ export class ActiveCall {
     if (this.#beats++ > 0) this.#keepAwake?.()
   }
 
-  /** From now on only the client's going away ends the call. */
+  /** From now on the call ends early only where its client leaves. */
   startSending(): void {
     this.#sending = true
   }

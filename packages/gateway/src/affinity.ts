@@ -12,7 +12,7 @@ export function affinityOf({ rollout, attempt, maxKeptTurns }: SessionRequest, q
   const whole = `${rollout}.${attempt}`
   if (maxKeptTurns === undefined) return whole
   const text = question()
-  // Of a long one the beginning and the length: a hash of 100 KB costs more than passing them on.
+  // Of a long question only the beginning and the length are hashed: a hash of 100 KB costs more than passing it on.
   const digest = hash('sha256', `${text.length} ${text.slice(0, hashedCharacters)}`, 'hex')
   return `${whole}.${digest.slice(0, 16)}`
 }

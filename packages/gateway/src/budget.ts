@@ -1,23 +1,23 @@
 import { createWaitingLine } from '@aworld-train/core'
 
-/** What the calls of a rollout may use together: what a call may use is held for it until it has ended, so that parallel calls do not pass the limit. */
+/** A limit over all calls of a rollout. The most that a call may use is reserved for it until it has ended, so that parallel calls do not pass the limit. */
 export interface Budget {
   /**
-   * Holds `most` for a call, or what is left where no other call holds anything: 0 where all is spent. `null` where the call has to
-   * wait until others have ended, which may use less than they hold.
+   * Reserves `most` for a call, or the rest of the budget where no other call has a reservation: 0 where all is spent. `null` where
+   * the call has to wait until others have ended, which may use less than is reserved for them.
    */
   tryHold(most: number): number | null
-  /** As `tryHold`, when it is this call's turn: who asked first holds first. Rejects with the signal's reason. */
+  /** As `tryHold`, in the order in which calls asked. Rejects with the signal's reason. */
   hold(most: number, signal: AbortSignal): Promise<number>
-  /** The call has ended: what it used is spent, and what was held for it is free. */
+  /** Ends a call's reservation. What the call used counts as spent by then. */
   release(amount: number): void
   /** How many calls wait. */
   waiting(): number
 }
 
-/** `spent` says what calls that have ended have used. */
+/** A budget of `limit`; `spent` returns what ended calls have used. */
 export function createBudget(limit: number, spent: () => number): Budget {
-  /** Each by the most that it may use. */
+  /** Waiting calls, each with the most that it may use. */
   const line = createWaitingLine<number, number>(wake)
   let holders = 0
   let sum = 0
@@ -49,7 +49,7 @@ export function createBudget(limit: number, spent: () => number): Budget {
     },
     release(amount) {
       holders--
-      // Sums of dollars are not exact.
+      // Floating-point sums of dollars may leave a remainder.
       sum = holders === 0 ? 0 : sum - amount
       wake()
     },

@@ -4,7 +4,7 @@ import type { Oddity } from './dialects/history-oddities.ts'
 import type { ResponseMemory } from './dialects/responses/memory.ts'
 import type { HttpFailure } from './failure.ts'
 
-/** Which tools a client wants called. The prompt names all tools whatever it says, or the next turn could not continue this one. */
+/** Which tools a client wants called. The prompt always names all tools, because otherwise the next turn could not continue this one. */
 export interface ToolChoice {
   /** `none`: what looks like a call is delivered as text. `required`, `named`: the completion begins inside a call. */
   readonly kind: 'auto' | 'none' | 'required' | 'named'
@@ -29,7 +29,7 @@ export interface RequestedConstraint {
   readonly form: Constraint
   /** The field that asks. */
   readonly param: string
-  /** The client wants the form kept to the letter; servers of ours do so in any case. */
+  /** Whether the client wants the form kept strictly; our own engines always do. */
   readonly strict: boolean
 }
 
@@ -49,21 +49,21 @@ export interface ModelCall {
   readonly tools: readonly ToolDefinition[]
   /** The tools in the form of Chat Completions, schemas as they were written, for a lossless rendering. */
   readonly toolsJson: string | undefined
-  /** Tools whose input is plain text: the policy is told of functions with one string, `input`. */
+  /** Tools whose input is plain text; in the prompt they are functions with one string parameter, `input`. */
   readonly customTools: ReadonlySet<string>
   readonly toolChoice: ToolChoice
   readonly stream: boolean
-  /** May only shorten what the trainer allows; `null` where the agent does not ask. */
+  /** The agent's limit, which may only lower the trainer's; `null` where the request has none. */
   readonly maxTokens: number | null
   readonly stop: readonly string[]
   /** The form of the answer's text; a tool call has its own. */
   readonly constraint?: RequestedConstraint | undefined
-  /** What is odd in the history and is served as it stands: counted by kind. */
+  /** Oddities of the history, which is served as it stands; they are counted by kind. */
   readonly oddities: readonly Oddity[]
   readonly requestedSampling: RequestedSampling
   /** Names of fields that have no effect here, from a closed list; all others are `other`. */
   readonly ignored: readonly string[]
-  /** The same fields under their own names, each with its JSON as it was written: kept for the record. */
+  /** These fields under their own names, each with its JSON as it was written, for the record. */
   readonly unusedFields: Readonly<Record<string, string>>
   readonly wants: {
     readonly logprobs: RequestedLogprobs | null
@@ -84,7 +84,7 @@ export interface AnswerHead {
   readonly promptTokenIds: Int32Array
   /** Text of one id, special tokens included. */
   readonly tokenText: (id: number) => string
-  /** Where an answer is kept for later calls of the same agent. */
+  /** Keeps answers for later calls of the same agent. */
   readonly memory: ResponseMemory
 }
 
@@ -95,28 +95,28 @@ export interface Completion {
   readonly tokenIds: Int32Array
   readonly logprobs: Float32Array
   readonly usage: Usage
-  /** The entries of `logprobs` as a server wrote them, where it did. */
+  /** The entries of `logprobs` as a server wrote them, where there are some. */
   readonly logprobEntries?: readonly object[] | undefined
   /** The stop string of the agent that ended the completion. */
   readonly stopSequence?: string | undefined
 }
 
-/** One piece of a stream: what the parser let go, and the tokens sampled since the last piece. */
+/** One piece of a stream: the text and calls that the parser released, and the tokens sampled since the last piece. */
 export interface StreamPiece {
   readonly deltas: readonly CompletionDelta[]
   readonly tokenIds: ArrayLike<number>
   readonly logprobs: ArrayLike<number>
-  /** As a server wrote them, where it did. */
+  /** The entries of `logprobs` as a server wrote them, where there are some. */
   readonly logprobEntries?: readonly object[] | undefined
 }
 
-/** One answer as a stream: holds what has been begun and not ended, and is used for one call. Each method returns text for the socket. */
+/** Encodes one answer as a stream; its state is that of one call. Each method returns text for the socket. */
 export interface StreamEncoder {
   start(): string
-  /** May be empty, where a piece shows nothing. */
+  /** The events of a piece; empty where a piece shows nothing. */
   piece(piece: StreamPiece): string
   end(completion: Completion): string
-  /** The last event of a stream that failed, begun or not. */
+  /** The last event of a failed stream, whether or not its answer had begun. */
   fail(failure: HttpFailure): string
 }
 

@@ -1,6 +1,6 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 
-/** Names a URL carries as they are; all others are base64url behind `~`. */
+/** Names that a URL can carry as they are; all others are written in base64url after a `~`. */
 const plainName = /^[A-Za-z0-9_-]{1,128}$/
 
 /** `name` as one part of a capability: letters, digits, `_`, `-` and `~` only. */
@@ -30,7 +30,7 @@ export function createCapabilities<Value>(): Capabilities<Value> {
 
   const split = (capability: string) => {
     const dot = capability.lastIndexOf('.')
-    // As text: decoded, one mac could be written in several ways.
+    // Macs are compared as text, because several texts decode to the same mac.
     return { name: capability.slice(0, Math.max(dot, 0)), mac: Buffer.from(capability.slice(dot + 1)) }
   }
 

@@ -17,7 +17,7 @@ export interface CountTokensOptions {
   readonly signal: AbortSignal
 }
 
-/** Length of the prompt that `call` would have now. Rejects with GATEWAY_BAD_REQUEST for a model that renders on its own side. */
+/** Length of the prompt that `call` would have now. Rejects with GATEWAY_BAD_REQUEST for a model whose server renders prompts itself. */
 export async function countTokens(options: CountTokensOptions, call: ModelCall): Promise<number> {
   const { models, session, agent, encoder, run, signal } = options
   const model = chooseModel(models, agent, call.model ?? undefined)

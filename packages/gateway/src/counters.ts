@@ -55,7 +55,7 @@ export function createCounters(): Counters {
   }
 }
 
-/** Distinct names of one tally; those beyond are counted together, since some come from outside. */
+/** Most distinct names of one tally; further ones are counted together, because clients choose some of the names. */
 const maxNames = 64
 
 export function add(counts: Tally, name: string, amount = 1): void {

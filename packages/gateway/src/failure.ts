@@ -1,6 +1,6 @@
 import { type ErrorCode, TrainError } from '@aworld-train/protocol'
 
-/** What a client is told of an error, before a dialect gives it its shape. */
+/** An error for a client, before a dialect gives it its shape. */
 export interface HttpFailure {
   readonly status: number
   readonly type: string
@@ -10,15 +10,15 @@ export interface HttpFailure {
   readonly message: string
   /** `false`: a client that repeats the call would only spend more. */
   readonly retry: boolean
-  /** When to repeat it; `null` where nobody knows. */
+  /** When to repeat the call; `null` where that is not known. */
   readonly retryAfterSeconds: number | null
-  /** What the client and the log know the request by. */
+  /** The id of the request for the client and the log. */
   readonly requestId: string
-  /** The methods that the path has, where it was another. */
+  /** The methods that the path has, where the request used another one. */
   readonly allow?: string | undefined
 }
 
-/** What a client sent may be long: its middle is left out, and the advice at the end stays. */
+/** Leaves out the middle of a long message, which may quote the client; the advice at its end stays. */
 export const shorten = (message: string) => (message.length > 1_000 ? `${message.slice(0, 400)} … ${message.slice(-300)}` : message)
 
 /** A GATEWAY_BAD_REQUEST that names the field, as a path such as `messages[2].role`. */

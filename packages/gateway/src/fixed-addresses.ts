@@ -4,24 +4,24 @@ import { TrainError } from '@aworld-train/protocol'
 
 /** Addresses that last over a restart, each opened by its key: `/{path}/v1`, or `/v1` where the path is empty. */
 export interface FixedAddresses<Value> {
-  /** Gives what ends the address. Throws CONFIG_INVALID for a path or a key that cannot be one, or that is taken. */
+  /** Adds an address and returns the function that removes it. Throws CONFIG_INVALID for an invalid path or key, and for a path that is in use. */
   grant(address: FixedAddress, value: Value): () => void
-  /** `undefined` where nothing is; throws SERVICE_UNAUTHORIZED for a wrong key. */
+  /** The value at an address; `undefined` where there is none. Throws SERVICE_UNAUTHORIZED for a wrong key. */
   find(path: string, key: string | null): Value | undefined
 }
 
-/** What stands first in other paths of a gateway. */
+/** First parts of the gateway's own paths. */
 const reservedPaths: ReadonlySet<string> = new Set(['v1', 'r', 'health', 'ready', 'metrics'])
 
 const minKeyLength = 16
 
-/** What is wrong with a path as one part of a URL; `null` where nothing is. */
+/** Why a path cannot be one part of a URL; `null` where it can. */
 export function pathProblem(path: string): string | null {
   if (!/^[A-Za-z0-9_-]{0,128}$/.test(path)) return 'must be one part of a URL: at most 128 letters, digits, "_" and "-"'
   return reservedPaths.has(path) ? `must be another than ${[...reservedPaths].join(', ')}, which the gateway has for itself` : null
 }
 
-/** What is wrong with a key as one that a header carries; `null` where nothing is. */
+/** Why a header cannot carry a key; `null` where it can. */
 export function keyProblem(key: string): string | null {
   if (key.length < minKeyLength) return `is shorter than ${minKeyLength} characters; take a random one`
   return /^[\x21-\x7e]+$/.test(key) ? null : 'has characters that no header carries; take letters and digits, without spaces'

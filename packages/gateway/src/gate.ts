@@ -17,7 +17,7 @@ export interface Gate {
 }
 
 export function createGate(): Gate {
-  /** Each by the time of its arrival. */
+  /** Waiting calls, each with the time of its arrival. */
   const line = createWaitingLine<number, void>()
   const drains: (() => void)[] = []
   let inside = 0

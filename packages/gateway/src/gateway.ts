@@ -105,7 +105,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     for (const { state } of sessions.values()) for (const call of state.calls) call.beat()
   }, limits.keepAwakeMs)
 
-  /** The address of one agent: one that nobody can guess, or the one that was asked for. */
+  /** The address of one agent: a fixed one where the session has it, else one that nobody can guess. */
   function grant({ rollout, attempt, address, agents }: SessionRequest, granted: Grant) {
     const agent = granted.agent.name
     if (!address) {

@@ -1,13 +1,13 @@
 import type { Divergence } from '@aworld-train/chat'
 import type { GatewayWarning } from './options.ts'
 
-/** Sees what agents do to their histories, and says once what makes every call a branch. */
+/** Watches how agents change their histories, and warns once where a change makes every call a branch. */
 export interface HistoryWatch {
-  /** A request that holds a recorded answer differs from what came before it. */
+  /** Reports a request that contains a recorded answer, but another message before it than was recorded. */
   diverged(who: { readonly rollout: string; readonly agent: string }, divergence: Divergence): void
 }
 
-/** So many requests that differ in the message of one place are no accident. */
+/** How many requests must differ in the message at one place before it is a habit of the agent. */
 const threshold = 3
 
 /** Warns of the first place in a history that agents rewrite again and again, such as a time in the system prompt; silent afterwards. */

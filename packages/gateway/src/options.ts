@@ -19,7 +19,7 @@ export interface GatewayLimits extends HttpLimits {
    * which would end the longest completions alone. A failure after that has status 200 and an error as its body.
    */
   readonly keepAwakeMs: number
-  /** How long an aborted engine call, or an answer that nobody reads, is waited for. */
+  /** How long the gateway waits for an aborted engine call, or for a client that does not read its answer. */
   readonly abortGraceMs: number
 }
 
@@ -34,7 +34,7 @@ export const defaultLimits: GatewayLimits = {
   abortGraceMs: 5_000,
 }
 
-/** Something about a run that its owner should hear of, once. */
+/** A warning about a run, given once. */
 export interface GatewayWarning {
   /** `BRANCH_EXPLOSION`: an agent rewrites its past at every call. `TEMPLATE_REWRITES`: the chat template does. `PAUSE_OVERRUN`: nobody resumed. */
   readonly code: 'BRANCH_EXPLOSION' | 'TEMPLATE_REWRITES' | 'PAUSE_OVERRUN'
@@ -42,7 +42,7 @@ export interface GatewayWarning {
   readonly details: Readonly<Record<string, unknown>>
 }
 
-/** Where the gateway reports what no caller sees. */
+/** Receives problems that no caller sees. */
 export interface GatewayLogger {
   warn(message: string, details?: Record<string, unknown>): void
 }
@@ -74,9 +74,9 @@ export interface AdminOptions {
 }
 
 export interface GatewayOptions {
-  /** What agents may ask for, by name. The engines stay the caller's to close. */
+  /** The models that agents may call, by name. The caller closes their engines. */
   readonly models: Readonly<Record<string, ModelRoute>>
-  /** Serves a call that names no model; the first of `models` where absent. */
+  /** The model of calls that name none; the first of `models` where absent. */
   readonly defaultModel?: string | undefined
   /** Other names of a model: `{ 'gpt-4o': 'policy' }`; `'*'` stands for every name in a request that is not known, never for one that a session declares. */
   readonly aliases?: Readonly<Record<string, string>> | undefined
@@ -86,10 +86,10 @@ export interface GatewayOptions {
   readonly host?: string | undefined
   /** 0 (the default) takes any free port. */
   readonly port?: number | undefined
-  /** Encrypts; without it only loopback is listened on, unless `insecure` says that the network is trusted. */
+  /** Certificate and key. Without it the server listens on loopback only, unless `insecure` says that the network is trusted. */
   readonly tls?: TlsIdentity | undefined
   readonly insecure?: boolean | undefined
-  /** What agents are given in place of the address that is listened on, such as a name that the certificate holds; without a path. */
+  /** The address in the URLs of agents, where it differs from the one that the server listens on, such as a name in the certificate; without a path. */
   readonly publicUrl?: string | undefined
   /** Names beside those of loopback and that of `publicUrl` that requests may have in `Host`, where it listens on loopback without TLS. */
   readonly allowedHosts?: readonly string[] | undefined
@@ -99,7 +99,7 @@ export interface GatewayOptions {
   /** A pause that nobody ends ends itself after this, with a warning; without it, one lasts until `resume`. */
   readonly maxPauseMs?: number | undefined
   readonly logger?: GatewayLogger | undefined
-  /** Hears each warning; without it they go to `logger`. */
+  /** Called with each warning; without it warnings go to `logger`. */
   readonly onWarning?: ((warning: GatewayWarning) => void) | undefined
 }
 
@@ -108,8 +108,8 @@ export interface Gateway extends PolicyGateway {
   readonly url: string
   /** Why no new work should come here; empty where it may. `/ready` says the same. */
   notReady(): readonly string[]
-  /** What `/metrics` says. */
+  /** The text of `/metrics`. */
   metrics(): Promise<string>
-  /** Is not ready from now on, but goes on serving; resolves when no call is in flight, or when the signal aborts. */
+  /** Reports from now on that it is not ready, but goes on serving. Resolves when no call is in flight, or when the signal aborts. */
   drain(signal: AbortSignal): Promise<void>
 }

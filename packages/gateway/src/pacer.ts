@@ -5,7 +5,7 @@ import { createFairQueue } from '@aworld-train/core'
  * `/health` or a small call. Owners take turns.
  */
 export interface Pacer {
-  /** What `work` gives, run when its turn has come, maybe at once. Rejects with what it throws, or with the signal's reason. */
+  /** Runs `work` when its turn has come, which may be at once, and resolves to its result. Rejects with its error, or with the signal's reason. */
   run<T>(owner: object, signal: AbortSignal, work: () => T): Promise<T>
 }
 
@@ -15,7 +15,7 @@ export interface Pacer {
  */
 export const largeBodyBytes = 4_096
 
-/** Pieces run one after another until they have taken so long. */
+/** How long pieces run one after another before other events get their turn, in milliseconds. */
 const sliceMs = 5
 /** Turns of the event loop before the next pieces then. In each it accepts one new connection (libuv 1.52), and many may come at once. */
 const turnsBetween = 32

@@ -5,7 +5,7 @@ export interface Pauses {
   /** Holds new calls; with `drain` resolves when none is in flight. Rejects with GATEWAY_FAILED where that takes longer than a pause may. */
   pause(options: { readonly drain: boolean }): Promise<void>
   resume(): void
-  /** Ends the watch. */
+  /** Stops the watchdogs. */
   close(): void
 }
 
@@ -24,7 +24,7 @@ export function createPauses(gate: Gate, maxMs: number, onOverrun: (message: str
     gate.pause()
     if (watchdog !== undefined || maxMs === Number.POSITIVE_INFINITY) return
     overrun = Promise.withResolvers<never>()
-    // Nobody may be waiting for it.
+    // The caller may not wait for this promise, and its rejection must not end the process.
     overrun.promise.catch(() => {})
     watchdog = setTimeout(() => {
       const message = `Calls were held for ${maxMs} ms and go on now; resume the gateway when an update has ended or failed, or raise maxPauseMs.`

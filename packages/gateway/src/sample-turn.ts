@@ -22,7 +22,7 @@ export interface Outcome {
   readonly answer: Answer
 }
 
-/** Passes on each piece: counts it, reads it, streams it, and ends what a stop string or the budget ends. */
+/** Handles each sampled piece: counts it, parses it, streams it, and stops the completion at a stop string or at the end of the budget. */
 function createPieceHandler(
   { parts, session, observed }: ServeCallOptions,
   { engine }: TokenModel,
@@ -55,7 +55,7 @@ export interface AdmittedCall {
   readonly active: ActiveCall
   /** Index among the calls of its agent. */
   readonly arrival: number
-  /** Runs what takes long where the call is large. */
+  /** Runs work that takes long where the call is large. */
   readonly run: RunWork
   readonly progress: Progress
 }

@@ -20,7 +20,7 @@ export async function serveTokenCall({ options, active, progress }: ServedCall, 
   if (tokenModel && limits.maxBodyBytes === null && body.length > maxBodyBytes(tokenModel)) throw bodyTooLarge(maxBodyBytes(tokenModel))
   const run: RunWork = (work) => (body.length > largeBodyBytes ? pacer.run(session, active.signal, work) : work())
   const call = await run(() => decode(dialect, body, agent.memory))
-  // Where only such models are served, the name is read here, with all the rest.
+  // Where all models take token ids, the model's name is read here, with the rest of the request.
   const model = tokenModel ?? (chooseModel(models, agent, call.model ?? undefined) as TokenModel)
   observed.routed(model.name)
   const constraint = constrain(call, model)

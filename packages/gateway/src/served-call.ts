@@ -45,21 +45,21 @@ export interface ServeCallOptions {
   readonly requestId: string
 }
 
-/** How far a call has come, however it goes on: its recorded turn, the answer that has begun, and whether that is a stream. */
+/** How far a call has come: its recorded turn, the answer that has begun, and whether that is a stream. */
 export interface Progress {
   turn: Pick<Turn, 'delivered'> | null
   answer: Answer | null
   stream: boolean
 }
 
-/** A call on its way. */
+/** A call that is being served. */
 export interface ServedCall {
   readonly options: ServeCallOptions
   readonly active: ActiveCall
   readonly progress: Progress
 }
 
-/** What became of a turn's answer, unless a later request has said so already. */
+/** Records whether a turn's answer was delivered, unless a later request has shown that already. */
 export function settleDelivery({ session, parts }: ServeCallOptions, turn: Pick<Turn, 'delivered'>, sent: boolean): void {
   if (!session.sealed && turn.delivered !== 'delivered') turn.delivered = sent ? 'delivered' : 'abandoned'
   if (turn.delivered === 'abandoned') parts.counters.abandonedTurns++

@@ -11,22 +11,22 @@ import { maxPromptBytes } from './models/size-limits.ts'
 import { createRecordTokens, type RecordTokens } from './pass-through/record-tokens.ts'
 import type { Recorder } from './pass-through/recorder.ts'
 
-/** What is known of one agent in one attempt. */
+/** The state of one agent in one attempt. */
 export interface AgentState {
   readonly name: string
   readonly trainable: boolean
-  /** Begins every id that this agent is given. */
+  /** The prefix of every id in this agent's answers. */
   readonly idPrefix: string
-  /** Serves the calls that name no other model; the agent's turns carry no model name then. */
+  /** The model of calls that name no other; the turns of these calls carry no model name. */
   readonly home: Model
-  /** The agent was given its model by the session: what a request names does not matter. */
+  /** Whether the session chose the agent's model, so that the model in a request does not matter. */
   readonly fixed: boolean
   /** The clock of its prompts. */
   now: Date
-  /** By model: the ids of one are not continued by another. */
+  /** Conversations by model, because one model cannot continue the ids of another. */
   conversations: Map<string, Conversation>
   turns: Turn[]
-  /** By model: the answers that chat engines gave. */
+  /** Answers of chat engines, by model. */
   answers: Map<string, AnswerRecord>
   /** Numbers of answer records that no call joins any more. */
   readonly over: number[]
@@ -34,13 +34,13 @@ export interface AgentState {
   arrivals: number
   /** Calls to third parties that were translated. */
   frozenCalls: number
-  /** Answers that its later calls may refer to. */
+  /** Keeps answers that later calls of the agent may refer to. */
   readonly memory: ResponseMemory
 }
 
 /** The answers of a chat engine in one record. */
 export interface AnswerRecord {
-  /** The recorder's number for it. */
+  /** The recorder's number for the record. */
   readonly id: number
   readonly tokens: RecordTokens
   readonly turns: Turn[]
@@ -48,7 +48,7 @@ export interface AnswerRecord {
   readonly indexes: Map<number, number>
 }
 
-/** What is known of one attempt. */
+/** The state of one attempt. */
 export interface SessionState {
   readonly request: SessionRequest
   readonly agents: ReadonlyMap<string, AgentState>
@@ -56,13 +56,13 @@ export interface SessionState {
   /** Turns recorded, and calls that are on the way to one. */
   turnsTaken: number
   sampledTokens: number
-  /** What chat engines' calls under way may still sample. */
+  /** The budget of tokens for calls to chat engines. */
   readonly tokenBudget: Budget
   /** Prompt and completion tokens of third parties. */
   frozenTokens: number
   /** US dollars paid to third parties. */
   cost: number
-  /** What calls to third parties that are under way may still use, in tokens and in US dollars. */
+  /** The budgets of calls to third parties, in tokens and in US dollars. */
   readonly frozenTokenBudget: Budget
   readonly costBudget: Budget
   /** Tokens of the longest answer of a third party. */
@@ -70,15 +70,15 @@ export interface SessionState {
   failure: TrainError | null
   /** How many answers have been given and are still being read. */
   recordings: number
-  /** An answer came without the tokens that it is made of: later calls are refused, they could not be trained either. */
+  /** The error of an answer that came without its tokens. Later calls are refused, because they could not be trained either. */
   unreadable: TrainError | null
-  /** No call begins any more. */
+  /** Whether no new call may begin. */
   closing: boolean
-  /** The final record is out: nothing is added to it. */
+  /** Whether the final record has been handed out, so that nothing is added to it. */
   sealed: boolean
 }
 
-/** A budget that is not set. */
+/** The budget where no limit is set. */
 const none = Number.POSITIVE_INFINITY
 
 /**
@@ -137,7 +137,7 @@ export function createSessionState(request: SessionRequest, models: ModelTable):
   return state
 }
 
-/** What a call goes on from and ends in, also where a later call begins a new record. */
+/** The record that a call continues and is added to, even where a later call begins a new one. */
 export interface AgentRecord {
   readonly agent: AgentState
   readonly turns: Turn[]
@@ -210,7 +210,7 @@ export function checkBudget(session: SessionState): void {
   if (session.sampledTokens >= maxSessionTokens) throw tokenLimit(session)
 }
 
-/** Throws AGENT_LIMIT where what third parties may be asked for is spent. */
+/** Throws AGENT_LIMIT where a budget for third parties is spent. */
 export function checkFrozenBudget({ request, frozenTokens, cost }: SessionState): void {
   const { rollout, maxFrozenTokens = Number.POSITIVE_INFINITY, maxCost = Number.POSITIVE_INFINITY } = request
   const spent = (what: string, option: string) =>
@@ -225,7 +225,7 @@ export function checkFrozenBudget({ request, frozenTokens, cost }: SessionState)
   if (cost >= maxCost) throw spent(`${maxCost} US dollars`, 'maxCost')
 }
 
-/** A later request holds the answer of turn `index`, so its client has had it and all before it. */
+/** Marks turn `index` and those before it as delivered, because a later request contains the answer of that turn. */
 export function markDelivered(turns: readonly Pick<Turn, 'delivered' | 'parent'>[], index: number | null): void {
   for (let turn = index === null ? undefined : turns[index]; turn; turn = turn.parent === null ? undefined : turns[turn.parent]) {
     if (turn.delivered === 'delivered') return

@@ -5,15 +5,15 @@ import { type SessionState, toTrajectories } from './session-state.ts'
 
 export interface SessionOptions {
   readonly state: SessionState
-  /** By agent. */
+  /** Endpoints by agent. */
   readonly endpoints: ReadonlyMap<string, Pick<PolicyEndpoint, 'baseUrl' | 'apiKey'>>
   /** How long the last calls may take to end. */
   readonly graceMs: number
-  /** Makes the URLs unknown. */
+  /** Removes the URLs. */
   readonly revoke: () => void
-  /** What waits to be recorded is recorded now. */
+  /** Records what waits to be recorded. */
   readonly flush: () => void
-  /** The final record is out. */
+  /** Called when the final record has been handed out. */
   readonly release: () => void
 }
 
@@ -34,7 +34,7 @@ async function endSession({ state, graceMs, revoke, flush, release }: SessionOpt
   state.closing = true
   for (const call of state.calls) call.closeSession()
   flush()
-  // An engine has `graceMs` to give a call up; the same again is for what follows.
+  // An engine has `graceMs` to end an aborted call, and recording that call has the same time again.
   await settleCalls(state, 2 * graceMs)
   if (state.calls.size > 0) {
     for (const call of state.calls) call.destroy()

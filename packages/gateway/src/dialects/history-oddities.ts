@@ -1,6 +1,6 @@
 import type { Message } from '@aworld-train/protocol'
 
-/** What a history may hold that is no error and is served as it stands, but that somebody may want to know of. */
+/** What may be odd in a history without being an error; the history is served as it stands, and the oddity is counted. */
 export type Oddity = 'result-without-call' | 'repeated-call-id'
 
 /** The oddities of a request's messages, one entry each. */

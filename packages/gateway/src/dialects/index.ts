@@ -9,7 +9,7 @@ export const dialects: ReadonlyMap<string, Dialect> = new Map(
   [chatCompletions, responses, messages].map((dialect) => [dialect.path, dialect]),
 )
 
-/** The dialect that a path belongs to, also below the dialect's own; for any other what the client's headers say. */
+/** The dialect that a path belongs to, which may lie below the dialect's own path. For other paths the client's headers decide. */
 export function dialectOf(path: string, headers: IncomingHttpHeaders): Dialect {
   const exact = dialects.get(path)
   if (exact) return exact

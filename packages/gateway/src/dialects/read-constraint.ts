@@ -4,7 +4,7 @@ import { badRequest } from '../failure.ts'
 import { nestedText } from './member-text.ts'
 import { checkDepth, type Fields, readArray, readObject, readString, wrongType } from './read-fields.ts'
 
-/** Characters of a schema, pattern or grammar: it goes with every call, and stands in every turn. */
+/** Most characters of a schema, pattern or grammar, which is part of every call and every recorded turn. */
 const longest = 64 * 1024
 
 function bounded(text: string, path: string): string {
@@ -28,7 +28,7 @@ function readSchema(value: unknown, json: string, names: readonly string[]): Con
 export interface FormatPlace {
   /** The whole request. */
   readonly json: string
-  /** Leads to the format. */
+  /** Path to the format. */
   readonly path: readonly string[]
   /** Member of the format that holds its schema; absent where the format itself does. */
   readonly inner?: string | undefined
@@ -94,7 +94,7 @@ export function readStructuredOutputs(value: unknown, json: string): RequestedCo
   return { form, param: outputs, strict: true }
 }
 
-/** `fields` says nothing beside `name`. */
+/** Whether `fields` has no meaningful member but `name`. */
 export function holdsOnly(fields: Fields, name: string): boolean {
   return Object.keys(fields).every((each) => each === name || fields[each] === null)
 }

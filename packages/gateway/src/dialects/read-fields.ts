@@ -4,7 +4,7 @@ export type Fields = Readonly<Record<string, unknown>>
 
 const kindOf = (value: unknown) => (value === null ? 'null' : Array.isArray(value) ? 'an array' : `a ${typeof value}`)
 
-/** A value as a message shows it; what has members is named by its kind. */
+/** A value as an error message shows it; an object or a list is named by its kind. */
 export const shown = (value: unknown): string => (typeof value === 'object' ? kindOf(value) : JSON.stringify(value))
 
 export function wrongType(path: string, expected: string, value: unknown): never {
@@ -22,7 +22,7 @@ export function readArray(value: unknown, path: string): readonly unknown[] {
   return value
 }
 
-/** A string without lone surrogates: UTF-8, and so a tokenizer, has no place for them. */
+/** A string without lone surrogates, which neither UTF-8 nor a tokenizer can represent. */
 export function readString(value: unknown, path: string): string {
   if (typeof value !== 'string') wrongType(path, 'a string', value)
   return value.isWellFormed() ? value : value.toWellFormed()

@@ -1,11 +1,11 @@
 import { unsupportedInput } from '../failure.ts'
 import { readArray, readObject, readString } from './read-fields.ts'
 
-/** By the type of a part that carries text: the field it stands in. */
+/** The field that holds the text, by the type of the part. */
 export type TextParts = Readonly<Record<string, string>>
 
 /**
- * The text of a string or of a list of parts, which are joined; what they carry beside it has no meaning here. `null` where
+ * The text of a string, or the joined texts of a list of parts, whose other members have no meaning here. `null` where
  * there is none. Throws GATEWAY_INPUT_UNSUPPORTED for a part that `kinds` does not know.
  */
 export function readText(content: unknown, path: string, kinds: TextParts): string | null {

@@ -18,9 +18,9 @@ export interface ServerAnswer {
 
 /** Reads the events of one streamed answer, in chunks as they come. */
 export interface AnswerDecoder {
-  /** What the chunk shows; a call is shown when its arguments are whole. Throws POLICY_RESPONSE_INVALID, also for an error event. */
+  /** The deltas in a chunk; a call comes when its arguments are whole. Throws POLICY_RESPONSE_INVALID, also for an error event. */
   push(chunk: Uint8Array): StreamPiece | null
-  /** The rest, and the whole answer. Throws POLICY_RESPONSE_INVALID for a stream that ended before its finish reason. */
+  /** The last deltas, and the whole answer. Throws POLICY_RESPONSE_INVALID for a stream that ended before its finish reason. */
   finish(): { readonly piece: StreamPiece | null; readonly answer: ServerAnswer }
 }
 
@@ -31,7 +31,7 @@ export function invalidAnswer(what: string, cause?: unknown): TrainError {
   })
 }
 
-/** Runs `read`, and says of any error that the answer cannot be read. */
+/** Runs `read`, and turns any error into one which says that the answer cannot be read. */
 export function readingAnswer<Result>(read: () => Result): Result {
   try {
     return read()
@@ -47,7 +47,7 @@ export const countOf = (value: unknown) => (Number.isSafeInteger(value) && (valu
 
 export const fieldsOf = (value: unknown): Fields => (typeof value === 'object' && value !== null ? (value as Fields) : {})
 
-/** An assistant message without the members that have nothing to say. */
+/** An assistant message without its empty members. */
 export function toMessage(content: string | null, reasoning: string, toolCalls: readonly ToolCall[]): Message {
   return { role: 'assistant', content, ...(reasoning !== '' && { reasoning }), ...(toolCalls.length > 0 && { toolCalls: [...toolCalls] }) }
 }

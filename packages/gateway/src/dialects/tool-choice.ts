@@ -2,14 +2,14 @@ import type { ToolDefinition } from '@aworld-train/protocol'
 import type { ToolChoice } from '../call.ts'
 import { badRequest } from '../failure.ts'
 
-/** What a request says of its choice, before it is compared with the tools. */
+/** The tool choice of a request, before it is checked against the tools. */
 export interface RequestedChoice {
   readonly kind: ToolChoice['kind']
   readonly name?: string | undefined
   readonly allowed?: readonly string[] | undefined
 }
 
-/** `asked` as a choice among `tools`. Throws GATEWAY_BAD_REQUEST for one that no tool can meet. */
+/** `choice` as a choice among `tools`. Throws GATEWAY_BAD_REQUEST for one that no tool can meet. */
 export function checkToolChoice(
   choice: RequestedChoice,
   tools: readonly ToolDefinition[],

@@ -22,10 +22,10 @@ const countedByName: ReadonlySet<string> = new Set([
   'output_config',
 ])
 
-/** A copy that does not keep the text alive which it was cut from. */
+/** A copy of a substring that does not keep the whole text in memory. */
 const detach = (text: string) => Buffer.from(text).toString()
 
-/** What of a request's fields has no effect here: the names to count, and every field as it was written. */
+/** The fields of a request that have no effect here: the names to count, and every field as it was written. */
 export function unusedFields(body: Fields, json: string, used: ReadonlySet<string>) {
   const ignored: string[] = []
   const fields: Record<string, string> = {}
@@ -36,7 +36,7 @@ export function unusedFields(body: Fields, json: string, used: ReadonlySet<strin
     ignored.push(countedByName.has(name) ? name : 'other')
     if (typeof value === 'object') written ??= memberTexts(json)
     const text = typeof value === 'object' ? detach(written?.get(name) ?? 'null') : JSON.stringify(value)
-    // `__proto__` is a name like any other.
+    // A request may have a field `__proto__`, which must not set the prototype.
     Object.defineProperty(fields, name, { value: text, enumerable: true })
   }
   return { ignored, unusedFields: fields }

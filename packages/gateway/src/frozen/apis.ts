@@ -5,7 +5,7 @@ import { createResponsesStreamDecoder, decodeResponsesAnswer } from '../dialects
 import type { AnswerDecoder, ServerAnswer } from '../dialects/server-answer.ts'
 import type { FrozenRoute } from '../models/routes.ts'
 
-/** How a third party is spoken to, as a row of the table of its dialects. */
+/** One API that third parties speak, as a row of the table. */
 export interface FrozenApi {
   readonly path: string
   /** Carries the key. */
@@ -19,7 +19,7 @@ export interface FrozenApi {
 
 const bearer = (key: string | undefined): Record<string, string> => (key === undefined ? {} : { authorization: `Bearer ${key}` })
 
-/** Sent where the agent names no limit and the format demands one. */
+/** The limit of an answer where the agent names none and the API requires one. */
 const messagesMaxTokens = 4096
 
 export const frozenApis: Readonly<Record<FrozenRoute['dialect'], FrozenApi>> = {

@@ -25,7 +25,7 @@ function canonical(value: unknown, ids: Map<string, string>, depth = 0): unknown
   return Object.fromEntries(sorted)
 }
 
-/** Where a request comes from in a run, in words that are the same in its repetition. */
+/** Where a request comes from in a run; a repetition of the run has the same values. */
 export interface RequestOrigin {
   readonly taskId: string
   readonly sample: number
@@ -33,7 +33,7 @@ export interface RequestOrigin {
   readonly model: string
 }
 
-/** The same for requests that ask the same from the same place: 128 bits as hexadecimal digits. GATEWAY_BAD_REQUEST for a bottomless body. */
+/** A key that is equal for equal requests from the same place: 128 bits as hexadecimal digits. GATEWAY_BAD_REQUEST for a body that is nested too deep. */
 export function requestKey({ taskId, sample, agent, model }: RequestOrigin, body: unknown): string {
   const text = JSON.stringify([taskId, sample, agent, model, canonical(body, new Map())])
   return createHash('sha256').update(text).digest('hex').slice(0, 32)

@@ -11,7 +11,7 @@ export function costOf(
   return ((promptTokens - cached) * input + cached * cachedInput + completionTokens * output) / 1_000_000
 }
 
-/** Text that is taken for a token where a third party does not say how many it used. */
+/** Characters that count as one token where a third party does not report usage. */
 const charactersPerToken = 4
 
 function tokensOf(messages: readonly Message[], more = 0): number {
@@ -21,7 +21,7 @@ function tokensOf(messages: readonly Message[], more = 0): number {
   return Math.ceil(lengths.reduce((sum, length) => sum + length, more) / charactersPerToken)
 }
 
-/** What a call is likely to have used, so that a budget holds before a third party that does not say; `null` for a call that is not understood, `saidCharacters` of an answer that broke off. */
+/** An estimate of the usage of a call, so that budgets work with third parties that do not report it. `call` is `null` where the request is not understood; `saidCharacters` is the length of an answer that broke off. */
 export const estimatedUsage = (
   call: Pick<ModelCall, 'messages' | 'toolsJson'> | null,
   answer: readonly Message[],

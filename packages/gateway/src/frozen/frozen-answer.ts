@@ -19,7 +19,7 @@ export interface FrozenAnswerOptions {
   readonly onFirst: () => void
 }
 
-/** An event of Chat Completions that says nothing but what was used. */
+/** Whether an event of Chat Completions has nothing but the usage. */
 const onlyUsage = (event: string) => /"choices"\s*:\s*\[\s*\]/.test(event) && event.includes('"usage"')
 
 const charactersOf = (delta: CompletionDelta) =>
@@ -56,7 +56,7 @@ export class FrozenAnswer implements FrozenHandler {
     return this.#saidCharacters
   }
 
-  /** What came, without the key. */
+  /** The bytes that have come, without the key. */
   text(): string {
     return this.#kept.join('')
   }
@@ -86,7 +86,7 @@ export class FrozenAnswer implements FrozenHandler {
     return false
   }
 
-  /** The whole answer, of which nothing is left to come. Throws FROZEN_MODEL_FAILED where it is none. */
+  /** The whole answer, once all of it has come. Throws FROZEN_MODEL_FAILED where it cannot be read. */
   read(): ServerAnswer {
     const { redact, api, translated } = this.#options
     try {
@@ -97,7 +97,7 @@ export class FrozenAnswer implements FrozenHandler {
         if (rest !== '') this.#pass(rest)
         const { piece, answer } = this.#decoder.finish()
         if (piece) translated?.piece(piece)
-        // In pieces, each its own event, the key could not be seen before.
+        // A key whose pieces came in several events can only be found now.
         this.#answer = withoutKey(answer, redact)
       } else {
         this.#kept.push(rest)

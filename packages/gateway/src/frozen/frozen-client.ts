@@ -18,7 +18,7 @@ export interface FrozenHandler {
 export interface FrozenClient {
   readonly redact: Redact
   readonly cassette: Cassette | null
-  /** Asks, with the retries that the model allows. Rejects with FROZEN_MODEL_FAILED or the signal's reason; repeats nothing once bytes have come. */
+  /** Sends a request, with the retries that the model allows. Rejects with FROZEN_MODEL_FAILED or the signal's reason; once bytes have come nothing is repeated. */
   send(body: Buffer, handler: FrozenHandler, signal: AbortSignal): Promise<void>
   close(): Promise<void>
 }
@@ -30,7 +30,7 @@ interface Refusal {
   readonly retryAfterMs: number | null
 }
 
-/** Refused for load, before anything was generated. */
+/** Statuses that refuse a call because of load, before anything was generated. */
 const busy: ReadonlySet<number> = new Set([429, 502, 503, 504, 529])
 const maxErrorBytes = 64 * 1024
 const longestWaitMs = 60_000
@@ -64,7 +64,7 @@ function secretsOf(headers: Readonly<Record<string, string>>): string[] {
   return named.flatMap(([, value]) => [value, value.slice(value.indexOf(' ') + 1)]).filter(({ length }) => length >= 8)
 }
 
-/** The text of an error, of a long one what it begins with. */
+/** The text of an error; of a long one only the beginning. */
 async function beginningOf(body: AsyncIterable<Buffer>): Promise<string> {
   const chunks: Buffer[] = []
   let bytes = 0
@@ -76,7 +76,7 @@ async function beginningOf(body: AsyncIterable<Buffer>): Promise<string> {
   return Buffer.concat(chunks).toString('utf8')
 }
 
-/** The status that a client sees: its own mistakes and a refusal for load as they are, all else as a bad gateway. */
+/** The status for the client: mistakes of the client and refusals because of load pass through, and everything else is a bad gateway. */
 const shownStatus = (status: number) => (status === 400 || status === 413 || status === 422 || status === 429 ? status : 502)
 
 /** Lets `limit` callers in at a time, in order. */
@@ -111,7 +111,7 @@ export async function openFrozenClient(
     maxInFlight = Number.POSITIVE_INFINITY,
   } = model
   const cassette = model.cassette ? await cassettes(model.cassette.path, model.cassette.mode) : null
-  // A repetition needs no key, since it asks nobody.
+  // Replaying needs no key, because nothing is sent.
   const key = cassette?.mode === 'replay' ? undefined : keyOf(model)
   const redact = createRedact([key, ...secretsOf(modelHeaders)])
   const url = new URL(baseUrl)

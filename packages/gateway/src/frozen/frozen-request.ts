@@ -6,17 +6,17 @@ import type { ServedCall } from '../served-call.ts'
 import { decode } from '../stages/decode.ts'
 import { frozenApis } from './apis.ts'
 
-/** What is asked of a third party. */
+/** A request to a third party. */
 export interface FrozenRequest {
   readonly body: Buffer
   /** `body`, parsed. */
   readonly json: unknown
   readonly stream: boolean
-  /** The call as far as it is understood here; `null` where its bytes are passed on and hold what no policy reads, such as images. */
+  /** The decoded call; `null` where the bytes are passed on and have parts that no policy reads, such as images. */
   readonly call: ModelCall | null
-  /** The bytes are the client's own dialect. */
+  /** Whether the bytes are in the client's own dialect. */
   readonly same: boolean
-  /** Usage was asked for on the client's behalf and is not shown to it. */
+  /** Whether the gateway has added the request for usage, which the client must not see. */
   readonly hidesUsage: boolean
 }
 

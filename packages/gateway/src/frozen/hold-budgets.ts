@@ -18,8 +18,8 @@ function mostOf(session: SessionState, { call, json }: FrozenRequest) {
 }
 
 /**
- * Holds what a call to a third party is likely to use at most, in tokens and in money, and resolves with how that is given back;
- * it waits while other calls hold what it needs. Rejects with the signal's reason.
+ * Reserves what a call to a third party is likely to use at most, in tokens and in money, and resolves with the function that ends
+ * the reservation. Waits while the reservations of other calls leave too little. Rejects with the signal's reason.
  */
 export async function holdBudgets(
   session: SessionState,

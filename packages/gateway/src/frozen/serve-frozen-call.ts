@@ -29,7 +29,7 @@ function translated({ options }: ServedCall, { name }: FrozenModel, call: ModelC
   return createAnswer(dialect, head, response)
 }
 
-/** What is known of how the third party was asked to sample; it is not the trainer's to say. */
+/** The sampling that the request asked the third party for; the trainer's settings do not apply to it. */
 function requestedSampling(call: ModelCall | null, { maxTokens }: Sampling): Sampling {
   const { temperature = 1, topP = 1, topK = 0, seed = 0 } = call?.requestedSampling ?? {}
   return { temperature, topP, topK, seed, stop: [...(call?.stop ?? [])], maxTokens: call?.maxTokens ?? maxTokens }
@@ -47,7 +47,7 @@ interface Recorded {
   readonly startedAt: number
 }
 
-/** Text turns are roots: what they have in common is text, of which nothing is trained. */
+/** Adds a turn of text. Every such turn is a root, because only tokens of the policy continue each other. */
 function record({ options }: ServedCall, model: FrozenModel, { request, answer, startedAt }: Recorded): Turn {
   const { session, agent } = options
   const turns = holdTurns(agent, session)
@@ -92,7 +92,7 @@ async function replay(cassette: NonNullable<FrozenClient['cassette']>, key: stri
     throw new TrainError('FROZEN_REPLAY_MISSING', message)
   }
   sink.onHead(found.contentType)
-  // A replayed text waits for no socket: it is in memory whole.
+  // A replayed answer is in memory as a whole, so nothing waits for the socket to drain.
   sink.onData(Buffer.from(found.text), () => {})
 }
 
@@ -121,7 +121,7 @@ async function ask(served: ServedCall, model: FrozenModel, request: FrozenReques
     try {
       await client.send(request.body, sink, active.signal)
     } catch (cause) {
-      // What was asked for is paid for, also where nobody waits for the answer.
+      // The answer is paid for even where its client has left.
       if (active.signal.aborted || sink.text() !== '') charge(session, model, estimatedUsage(request.call, [], sink.saidCharacters()))
       throw cause
     }

@@ -8,7 +8,7 @@ import { weightsPath } from './routes.ts'
 import { createSessionsApi } from './sessions-api.ts'
 import { createWeightsApi } from './weights-api.ts'
 
-/** What steers a gateway over HTTP; guarded by the admin token, never by a rollout's capability. */
+/** The part of the HTTP side that steers the gateway. The admin token opens it, never the capability of a rollout. */
 export interface AdminApi {
   /** Answers a request for sessions or weights. Rejects with the error to answer. */
   handle(path: string, request: IncomingMessage, response: ServerResponse): Promise<void>

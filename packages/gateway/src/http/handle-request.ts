@@ -41,7 +41,7 @@ export interface HttpParts {
 /** Throws GATEWAY_OVERLOADED where a session that is no rollout has as many calls under way as it may. */
 function checkRoom({ request, calls, recordings }: SessionState, counters: Counters): void {
   if (request.maxCallsInFlight === undefined) return
-  // A client that has its answer may ask again while that is still being recorded.
+  // A client that has its answer may call again while that answer is still being recorded.
   const unanswered = calls.size - recordings
   if (unanswered < request.maxCallsInFlight) return
   counters.refusals.overloaded++
@@ -62,18 +62,18 @@ async function readCallBody(
     return await readBody(request, response, maxBytes)
   } catch (error) {
     if (!(error instanceof BodyError)) throw error
-    // A client that has ended its side was counted with its socket.
+    // The refusal of a client that has closed its side was counted with its socket.
     if (error.reason === 'too-large' || !request.socket.readableEnded) counters.refusals[error.reason]++
     if (error.reason === 'incomplete') throw badRequest(`${error.message}.`)
     throw bodyTooLarge(maxBytes)
   }
 }
 
-/** A request on its way. */
+/** A request that is being answered. */
 interface Exchange {
   readonly id: string
   readonly route: Route
-  /** What it is answered in. */
+  /** The dialect of the answer. */
   readonly dialect: Dialect
   readonly request: IncomingMessage
   readonly response: ServerResponse
@@ -110,7 +110,7 @@ async function serveAgent(parts: GatewayParts, { session, agent }: Grant, exchan
   const { counters, observer } = parts
   checkRoom(session, counters)
   const body = await readCallBody(request, response, parts)
-  // The session may have closed while the body came, or others may have taken the room.
+  // While the body came, the session may have closed, or other calls may have taken the last place.
   if (session.closing) throw unknownUrl()
   checkRoom(session, counters)
   const { rollout, attempt } = session.request
@@ -120,7 +120,7 @@ async function serveAgent(parts: GatewayParts, { session, agent }: Grant, exchan
 
 const reading = ['GET', 'HEAD']
 
-/** What the URL and its key open, if anything. Throws SERVICE_UNAUTHORIZED for the wrong key of an address. */
+/** The agent that the URL and its key open, if any. Throws SERVICE_UNAUTHORIZED for a wrong key of a fixed address. */
 function findGrant({ capabilities, addresses }: HttpParts, route: Route): Grant | null {
   if (route.kind !== 'agent' && route.kind !== 'address') return null
   if (route.kind === 'agent') return capabilities.find(route.capability) ?? null

@@ -1,6 +1,6 @@
 import { badRequest } from '../failure.ts'
 
-/** Records of sessions that have ended, as JSON, for whoever asks again. */
+/** Records of ended sessions, as JSON, for clients that ask again. */
 export interface KeptRecords {
   add(id: string, record: Buffer): void
   /** Throws GATEWAY_BAD_REQUEST where there is none, and says why it is gone. */
@@ -9,12 +9,12 @@ export interface KeptRecords {
 }
 
 export interface KeptRecordsOptions {
-  /** Of all records; the oldest make room for newer ones. */
+  /** Limit of all records together; the oldest make room for newer ones. */
   readonly maxBytes: number
   readonly keptMs: number
 }
 
-/** Of so many sessions whose record is gone it is known why. */
+/** For how many sessions without a record the reason is remembered. */
 const maxGone = 10_000
 
 export function createKeptRecords({ maxBytes, keptMs }: KeptRecordsOptions): KeptRecords {

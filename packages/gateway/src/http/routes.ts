@@ -1,9 +1,9 @@
-/** What a URL asks for; `path` is what stands behind `/v1` and the capability. */
+/** The meaning of a URL; `path` is the part behind `/v1` and the capability. */
 export type Route =
   | { readonly kind: 'health' | 'ready' | 'metrics' | 'models' | 'admin' | 'unknown'; readonly path: string }
   /** `capability` is the part of the URL that names and opens an agent's record. */
   | { readonly kind: 'agent'; readonly capability: string; readonly path: string }
-  /** `address` is the part before `/v1`, which may be none; `key` is the bearer token, or Anthropic's `x-api-key`. */
+  /** `address` is the part before `/v1`, which may be empty; `key` is the bearer token, or Anthropic's `x-api-key`. */
   | { readonly kind: 'address'; readonly address: string; readonly key: string | null; readonly path: string }
 
 /** The name of a model stands percent-encoded. */

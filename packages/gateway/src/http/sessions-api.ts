@@ -20,7 +20,7 @@ interface Opened {
   readonly session: PolicySession
   readonly expiresAt: number
   readonly timer: NodeJS.Timeout
-  /** The record as it is answered, once the session ends. */
+  /** The answer with the final record, once the session ends. */
   ended: Promise<Buffer> | null
 }
 
@@ -49,7 +49,7 @@ export function createSessionsApi(
     )
   }
 
-  /** Closes once; the record is kept for a while, so that an answer that was lost can be asked for again. */
+  /** Closes once; the record is kept for a while, so that a client whose answer was lost can ask again. */
   function end(id: string, opened: Opened, status: 'expired' | 'closed'): Promise<Buffer> {
     clearTimeout(opened.timer)
     opened.ended ??= opened.session
@@ -102,7 +102,7 @@ export function createSessionsApi(
       request: sessionRequest,
       session,
       expiresAt,
-      // Whoever asks for a record that could not be made is told that there is none.
+      // A later request for a record that could not be made is answered as one for an unknown session.
       timer: setTimeout(() => end(id, opened, 'expired').catch(() => {}), timeoutMs),
       ended: null,
     }

@@ -11,7 +11,7 @@ export interface StateParts {
   readonly draining: () => boolean
 }
 
-/** Why no new work should come here now; empty where it may. */
+/** Reasons why no new work should come here now; empty where it may. */
 export function notReady({ models, gate, draining }: Omit<StateParts, 'metrics'>): string[] {
   const reasons: string[] = []
   if (draining()) reasons.push('the gateway is about to stop')
@@ -26,7 +26,7 @@ export function notReady({ models, gate, draining }: Omit<StateParts, 'metrics'>
 const json = (response: ServerResponse, status: number, value: object) =>
   sendText(response, status, 'application/json', JSON.stringify(value), { 'cache-control': 'no-store' })
 
-/** Answers what anyone may ask: `health` of the process, whether it is `ready` for work, and its `metrics`. */
+/** Answers the paths that need no key: `health` of the process, whether it is `ready` for work, and its `metrics`. */
 export async function sendState(kind: 'health' | 'ready' | 'metrics', parts: StateParts, response: ServerResponse): Promise<void> {
   const { models, gate, metrics } = parts
   if (kind === 'metrics') sendText(response, 200, metrics.contentType, await metrics.metrics())

@@ -19,7 +19,7 @@ export function createWeightsApi(weights: NonNullable<AdminOptions['weights']>, 
   const publishers = new Map(Object.entries(weights))
   const ended = new AbortController()
 
-  /** By its own name only: an alias for any name would let a misspelt one reach a policy. */
+  /** The updater of a model, by the model's own name only: through an alias for any name, a misspelt one would update a policy. */
   function publisherOf(name: string) {
     const publish = publishers.get(name)
     if (publish) return publish

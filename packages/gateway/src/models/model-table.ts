@@ -9,7 +9,7 @@ export interface TokenModel extends Omit<TokenRoute, 'chat'> {
   readonly name: string
   /** Throws the error of its route until it is ready. */
   readonly chat: ChatModel
-  /** What is known of its template at the start. */
+  /** Warnings about its template, known at the start. */
   readonly historyNotes: readonly string[]
 }
 export type ChatModelRoute = ChatRoute & { readonly name: string }
@@ -27,17 +27,17 @@ type AgentRequest = SessionRequest['agents'][number]
 /** The models of a gateway by name. */
 export interface ModelTable {
   readonly all: readonly Model[]
-  /** Serves what names no model. */
+  /** The model of requests that name none. */
   readonly standard: Model
-  /** What serves a session's agent where its requests name no other model; the one that it is declared with is never an alias `*`. Throws GATEWAY_MODEL_UNKNOWN. */
+  /** The model of a session's agent, for requests that name no other. A model that the session names is never resolved by the alias `*`. Throws GATEWAY_MODEL_UNKNOWN. */
   home(request: SessionRequest, agent: AgentRequest): Model
   /** The model that a request's `model` field names, by name or alias. Throws GATEWAY_MODEL_UNKNOWN. */
   find(name: string): Model
-  /** The model of that name, or of an alias but `*`: what may be asked about. Throws GATEWAY_MODEL_UNKNOWN. */
+  /** The model with this name or alias, for requests about a model; the alias `*` does not count. Throws GATEWAY_MODEL_UNKNOWN. */
   listed(name: string): Model
   /** Every model is given token ids: a request is parsed anyway, and its model is read then. */
   readonly onlyTokens: boolean
-  /** Of the default model; 0 where that is a third party's. */
+  /** Weight version of the default model; 0 where that is a third party's. */
   weightVersion(): number
 }
 
@@ -93,7 +93,7 @@ export function createModelTable({ models, defaultModel, aliases = {} }: ModelTa
     throw unknownModel(`There is no model "${name}" here; the models are ${modelNames()}.${didYouMean(name, byName.keys())}`)
   }
 
-  // "*" is for names that agents bring along; a name that the session gives is meant.
+  // "*" is for model names in the code of agents; a name that the session itself gives must be right.
   const declared = (agent: string, name: string): Model => {
     const model = named(name)
     if (model) return model
@@ -112,7 +112,7 @@ export function createModelTable({ models, defaultModel, aliases = {} }: ModelTa
   }
 }
 
-/** What serves a call of `agent` that names model `name`, if any. Throws GATEWAY_MODEL_UNKNOWN. */
+/** The model that serves a call of `agent`, where `name` is the model of its request, if any. Throws GATEWAY_MODEL_UNKNOWN. */
 export function chooseModel(models: ModelTable, { fixed, home }: { readonly fixed: boolean; readonly home: Model }, name?: string): Model {
   return fixed || name === undefined ? home : models.find(name)
 }

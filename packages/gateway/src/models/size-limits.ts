@@ -1,12 +1,12 @@
 import type { Model, ModelTable } from './model-table.ts'
 import type { TokenRoute } from './routes.ts'
 
-/** English has four bytes a token, and hardly any text sixteen: what is longer would not fit into the context. */
+/** Bytes per token of context that a prompt may have. English has about four bytes a token and hardly any text sixteen, so a longer prompt would not fit. */
 const promptBytesPerToken = 16
-/** JSON writes a byte of text in up to six, and has names beside. */
+/** Bytes of a body for each byte of its prompt: JSON writes a byte of text in up to six, and adds names. */
 const bodyBytesPerPromptByte = 8
 const smallestBodyLimit = 1024 * 1024
-/** Of models that render on their own side: bytes pass through to them. */
+/** Limit for models that render prompts themselves, to which bytes pass through. */
 const passedBodyLimit = 64 * 1024 * 1024
 
 /** Largest rendered prompt in bytes of UTF-8. */

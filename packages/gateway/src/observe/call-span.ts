@@ -13,7 +13,7 @@ export interface CallIdentity {
 
 const scope = '@aworld-train/gateway'
 
-/** Whether no provider of spans is registered, as in most runs: then what a span would say need not be gathered. */
+/** Whether no provider of spans is registered, as in most runs, so that their attributes need not be gathered. */
 function nobodyListens(): boolean {
   const provider = trace.getTracerProvider()
   return provider instanceof ProxyTracerProvider && provider.getDelegateTracer(scope) === undefined

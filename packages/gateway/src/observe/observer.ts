@@ -8,17 +8,17 @@ import { type CallMetrics, createCallMetrics } from './call-metrics.ts'
 import { type CallIdentity, endSpan, setTurn, startCallSpan } from './call-span.ts'
 import { traceHeadersOf } from './trace-headers.ts'
 
-/** What a call tells of itself on its way; each step at most once, in this order, those that it does not reach left out. */
+/** Observes the steps of a call. Each is called at most once and in this order; steps that the call does not reach are left out. */
 export interface CallObservation {
-  /** Which of the gateway's models serves it: a name of the configuration, never of a request. */
+  /** The model that serves the call, under its name in the configuration, never that of a request. */
   routed(model: string): void
-  /** For the engine, once it is routed: its span, or the client's, is the parent of what the engine does. */
+  /** Trace headers for the engine, once the call has a model: the call's span, or the client's, is the parent of the engine's. */
   traceHeaders(): TraceHeaders | undefined
-  /** It has passed the gate. */
+  /** The call has passed the gate. */
   admitted(): void
-  /** Its first token, or its first byte where bytes pass through. Later calls have no effect. */
+  /** The first token has come, or the first byte where bytes pass through. Further calls have no effect. */
   firstToken(): void
-  /** Its answer has left; what follows is the record alone. */
+  /** The answer has been sent; only the record is left to do. */
   answered(): void
   recorded(turn: Turn): void
   ended(error: TrainError | null, loss: Loss | null): void
@@ -30,7 +30,7 @@ export interface Observer {
 
 const seconds = (fromMs: number) => (performance.now() - fromMs) / 1_000
 
-/** The model of a call that did not get as far as to one. */
+/** The model label of a call that ended before it had a model. */
 const unrouted = 'none'
 
 class Observation implements CallObservation {

@@ -1,7 +1,7 @@
 import type { AnswerSink } from './pass-on.ts'
 import type { PeekedFields } from './peek-fields.ts'
 
-/** What is asked of an engine, in Chat Completions, and who hears the answer. */
+/** A request to an engine, in Chat Completions, and the receiver of its answer. */
 export interface EngineCall {
   readonly request: Buffer
   /** Fields that the client's own request had in another dialect; `undefined` where this is the client's own. */

@@ -1,14 +1,14 @@
 import { TrainError } from '@aworld-train/protocol'
 import { badRequest } from '../failure.ts'
 
-/** What a server answered instead of a completion. */
+/** An answer of a server that is no completion. */
 export interface ErrorAnswer {
   readonly status: number
   readonly text: string
   readonly retryAfter: string | null
 }
 
-/** Words of vLLM, SGLang, TGI, llama.cpp and OpenAI for a conversation that does not fit. */
+/** Messages of vLLM, SGLang, TGI, llama.cpp and OpenAI for a conversation that does not fit. */
 const overflow =
   /context[ _]length|maximum context|context window|max_model_len|maximum model length|too many (?:input )?tokens|longer than the model/i
 
@@ -20,7 +20,7 @@ export function errorText(text: string): string {
     const inner = typeof error === 'object' && error !== null ? (error as { message?: unknown }).message : error
     for (const candidate of [inner, body.message, body.detail]) if (typeof candidate === 'string') return candidate.slice(0, 2000)
   } catch {
-    // Not JSON: its text says what there is to say.
+    // It is not JSON, so the text itself is the message.
   }
   return text.slice(0, 500).trim() || 'no text'
 }

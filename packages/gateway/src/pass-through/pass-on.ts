@@ -3,22 +3,22 @@ import type { ChatAnswerHandler } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import type { ErrorAnswer } from './engine-failure.ts'
 
-/** Where an engine's answer goes: to the client, in whatever shape, and to the record as it came. */
+/** Receives an engine's answer: the client gets it in its own dialect, and the record keeps it as it came. */
 export interface AnswerSink extends ChatAnswerHandler {
-  /** What came, in order. */
+  /** The chunks of the answer, in order. */
   readonly chunks: readonly Buffer[]
   readonly contentType: string
-  /** Told of the first bytes of an answer. */
+  /** Called at the first bytes of an answer. */
   watch: { firstToken(): void } | null
-  /** Set where the server answered with an error; its bytes are not the client's. */
+  /** Set where the server answered with an error, whose bytes the client does not get. */
   error(): ErrorAnswer | null
-  /** What the server said where it gave up a stream that had begun; the client has heard it. */
+  /** The error with which the server ended a stream that had begun; the client has received it. */
   gaveUp(): ErrorAnswer | null
-  /** Throws POLICY_RESPONSE_INVALID where what came is not a whole answer. */
+  /** Throws POLICY_RESPONSE_INVALID where the answer is not whole. */
   check(): void
-  /** Whether something without meaning may be sent now: not within an event. */
+  /** Whether a byte without meaning may be sent now, which is not so within an event. */
   isBetweenEvents(): boolean
-  /** What is left of a whole answer is sent. */
+  /** Sends the rest of a whole answer. */
   end(): void
 }
 
@@ -58,7 +58,7 @@ function endsWithError(chunks: readonly Buffer[]): ErrorAnswer | null {
   }
 }
 
-/** Whether an event ends with these bytes; in doubt not. */
+/** Whether an event certainly ends with these bytes. */
 const endsEvent = (chunk: Buffer) => /\n\r?\n$/.test(chunk.toString('latin1', chunk.length - 3))
 
 /** Keeps an answer, and of an error the beginning. */

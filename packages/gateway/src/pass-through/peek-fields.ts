@@ -34,7 +34,7 @@ function constrains(name: string, value: unknown): boolean {
 
 const limit = (value: unknown) => (typeof value === 'number' && value >= 1 ? Math.floor(value) : Number.POSITIVE_INFINITY)
 
-/** Reads the fields of a JSON body; none where it holds no object, which its server will say. */
+/** Reads the fields of a JSON body; none where it holds no object, which the server will refuse. */
 export function peekFields(body: Buffer): PeekedFields {
   const fields = parseObject(body.toString('utf8'))
   const { model, stream, n, top_logprobs: top = null, max_tokens, max_completion_tokens, tool_choice } = fields

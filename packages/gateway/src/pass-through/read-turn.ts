@@ -8,7 +8,7 @@ import type { AnswerToRead, ReadTurn } from './recorder-messages.ts'
 import type { TokenPrefixes } from './token-prefixes.ts'
 import { unreadFields } from './unread-fields.ts'
 
-/** The text of a message whatever else it holds: the server took it, so it is no error here. */
+/** A message as text, whatever it holds: the server accepted it, so it is no error here. */
 function toMessage(value: unknown, index: number): Message {
   try {
     return decodeMessage(value, `messages[${index}]`)

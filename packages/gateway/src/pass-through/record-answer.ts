@@ -7,7 +7,7 @@ import { type AnswerRecord, holdAnswers, markDelivered, tokenLimit, turnModel } 
 import type { EngineCall } from './engine-call.ts'
 import type { NumberedTurn } from './recorder.ts'
 
-/** When the engine was asked, or had answered, and the version of its weights then. */
+/** A time at which a call was sent or had its answer, and the version of the engine's weights then. */
 interface Moment {
   readonly at: number
   readonly version: number
@@ -25,7 +25,7 @@ export interface RecordAnswerOptions {
   readonly broken: FinishReason | null
 }
 
-/** Has an answer read and adds its turn to the session: resolves when it is durable. POLICY_RESPONSE_INVALID where it holds no tokens. */
+/** Reads an answer in the recorder thread and adds its turn to the session; resolves when the turn is durable. POLICY_RESPONSE_INVALID where it has no tokens. */
 export async function recordAnswer(served: ServedCall, options: RecordAnswerOptions): Promise<void> {
   const { parts, session, agent } = served.options
   const { model, call, abandoned, broken } = options
@@ -36,7 +36,7 @@ export async function recordAnswer(served: ServedCall, options: RecordAnswerOpti
   const ended = { at: Date.now(), version: model.engine.weightVersion() }
   const { contentType, chunks: answer } = sink
   const reading = recorder.read({ record: answers.id, reader: model.engine.reader, contentType, request, answer, broken })
-  // A call waits to know what this one has sampled.
+  // A waiting call needs the number of tokens that this one has sampled.
   if (session.tokenBudget.waiting() > 0) recorder.flush()
   const read = await reading.catch((error: TrainError) => {
     if (!abandoned && error.code === 'POLICY_RESPONSE_INVALID') session.unreadable ??= error
@@ -52,7 +52,7 @@ export async function recordAnswer(served: ServedCall, options: RecordAnswerOpti
   }
 }
 
-/** Which weights sampled what: the engine's own word, else one span; where an update fell into the call, between which. */
+/** Which weights sampled which tokens: what the engine says, else one span. Where an update fell into the call, the lowest and highest version that may have sampled. */
 function weightsOf({ weightVersions }: NumberedTurn, versions: readonly number[]): Pick<Turn, 'weightVersions' | 'mixedVersions'> {
   if (weightVersions.length > 0) return { weightVersions: [...weightVersions] }
   const [lowest, highest] = [Math.min(...versions), Math.max(...versions)]
@@ -60,7 +60,7 @@ function weightsOf({ weightVersions }: NumberedTurn, versions: readonly number[]
   return lowest === highest ? { weightVersions: spans } : { weightVersions: spans, mixedVersions: { lowest, highest } }
 }
 
-/** The turn among all of its agent, which may have others beside those of the record. */
+/** The turn with its place among all turns of its agent, which may belong to several records. */
 function toTurn(
   { options: { session, agent } }: ServedCall,
   { tokens, indexes, turns }: AnswerRecord,

@@ -3,19 +3,19 @@ import type { ErrorCode, FinishReason, Message, Turn, Usage, WeightVersionSpan }
 /** An answer for the recorder thread to read. */
 export interface AnswerToRead {
   readonly call: number
-  /** Answers with the same number may go on from each other. */
+  /** The number of its record; answers of one record may continue each other. */
   readonly record: number
   /** Address of the module that reads it. */
   readonly reader: string
   readonly contentType: string
-  /** In Chat Completions, as it was sent. */
+  /** The request in Chat Completions, as it was sent. */
   readonly request: Uint8Array<ArrayBuffer>
   readonly answer: Uint8Array<ArrayBuffer>
   /** Why the answer may stop in its middle. */
   readonly broken: FinishReason | null
 }
 
-/** What the recorder thread is sent: the memory of its answers moves there. */
+/** A message to the recorder thread; the memory of the answers moves to it. */
 export interface AnswerBatch {
   /** In the order of their end. */
   readonly answers: readonly AnswerToRead[]
@@ -23,7 +23,7 @@ export interface AnswerBatch {
   readonly forgotten: readonly number[]
 }
 
-/** An answer as read, and where it stands among those of its record. */
+/** A read answer, and its place among the turns of its record. */
 export interface ReadTurn {
   /** The call that this one goes on from: its prompt and completion begin this prompt. */
   readonly parent: number | null
@@ -44,7 +44,7 @@ export interface ReadTurn {
   readonly unusedFields?: Turn['unusedFields']
 }
 
-/** What the thread answers to each batch, in the order of its answers. */
+/** The thread's reply to a batch, in the order of the answers in it. */
 export type AnswerReply =
   | { readonly call: number; readonly turn: ReadTurn }
   | { readonly call: number; readonly error: { readonly code: ErrorCode; readonly message: string } }

@@ -14,18 +14,18 @@ export interface RecordJob {
   readonly broken: FinishReason | null
 }
 
-/** A turn as read, with the number that later ones name it by. */
+/** A turn, with the number by which later turns name it. */
 export interface NumberedTurn extends ReadTurn {
   readonly call: number
 }
 
 /** Reads answers in a thread of its own; those that end at about the same time travel in one message. */
 export interface Recorder {
-  /** A number for answers that may go on from each other. */
+  /** A number for a new record, whose answers may continue each other. */
   newRecord(): number
-  /** Rejects with what the reader throws. Answers of a record are read in the order given. */
+  /** Reads an answer. Rejects with what the reader throws. Answers of a record are read in the order of these calls. */
   read(job: RecordJob): Promise<NumberedTurn>
-  /** Somebody waits: what was given is sent now. */
+  /** Sends waiting answers to the thread now, because somebody waits for them. */
   flush(): void
   /** The record will not be added to. */
   forget(record: number): void
@@ -34,7 +34,7 @@ export interface Recorder {
   close(): Promise<void>
 }
 
-/** Bytes that may wait for the thread: what comes faster than it reads is held at the door, not in memory. */
+/** Most bytes that wait for the thread. New calls are delayed above it, so that memory stays bounded where answers come faster than they are read. */
 const maxPendingBytes = 256 * 1024 * 1024
 
 /** How long an answer waits for others while nobody waits for it. */

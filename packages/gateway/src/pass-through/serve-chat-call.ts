@@ -17,13 +17,13 @@ import type { PeekedFields } from './peek-fields.ts'
 import { type RecordAnswerOptions, recordAnswer } from './record-answer.ts'
 import { translateCall } from './translate-call.ts'
 
-/** How a completion ended that broke off, in the words that token engines' turns have. */
+/** The finish reason of a completion that broke off, named as in the turns of token engines. */
 function brokenBy(cause: unknown): FinishReason {
   if (!(cause instanceof CallAborted)) return { unified: 'error', raw: toTrainError(cause, 'POLICY_UNAVAILABLE').code }
   return { unified: cause.why === 'token-limit' ? 'length' : 'aborted', raw: cause.why }
 }
 
-/** Holds the tokens that the call may sample, whatever the rollout's budget. */
+/** Reserves the tokens that the call may sample in the rollout's budget. */
 async function holdTokens({ options, active }: ServedCall, { maxTokens = Number.POSITIVE_INFINITY }: PeekedFields): Promise<number> {
   const { tokenBudget, request } = options.session
   const most = Math.min(request.sampling.maxTokens, maxTokens)
@@ -34,7 +34,7 @@ async function holdTokens({ options, active }: ServedCall, { maxTokens = Number.
   return await tokenBudget.hold(most, active.signal)
 }
 
-/** Waits for a place, and takes a turn of the budget, in which `held` tokens may be sampled. */
+/** Waits for a place, takes one turn of the budget, and returns the sampling, which is limited to `budgetRoom` tokens. */
 async function admit({ options, active }: ServedCall, fields: PeekedFields, budgetRoom: number): Promise<Sampling> {
   const { parts, session } = options
   await parts.gate.enter(active.signal)
@@ -57,8 +57,8 @@ async function admit({ options, active }: ServedCall, fields: PeekedFields, budg
 }
 
 /**
- * What a request ends with: the engine's own name for the model, the trainer's sampling, what makes the engine report tokens, and
- * behind that the client's number of alternatives, which the engine's may be.
+ * Members at the end of a request: the engine's own name for the model, the trainer's sampling, what makes the engine report
+ * tokens, and the client's number of alternatives, which overrides the one before it.
  */
 function membersOf({ model: { name }, splice }: ChatEngine, sampling: Sampling, { model, topLogprobs }: PeekedFields): string {
   const renamed = model === name ? '' : `"model":${JSON.stringify(name)}`
@@ -85,7 +85,7 @@ async function pass({ options, active }: ServedCall, engine: ChatEngine, call: E
   }
 }
 
-/** Throws where what an engine answered is no whole answer; a client that has heard that it gave up gets the end of its stream. */
+/** Throws where an engine's answer is not whole. A client that has received the engine's error in its stream gets the end of the stream. */
 function checkAnswer(name: string, sink: AnswerSink): void {
   const refused = sink.error()
   if (refused) throw engineFailure(name, refused)
@@ -141,7 +141,7 @@ async function askEngine(served: ServedCall, model: ChatModelRoute, call: Engine
   if (progress.turn) settleDelivery(options, progress.turn, true)
 }
 
-/** What was sampled until an answer broke off is kept where the engine has said which tokens that were: in the whole events of a stream. */
+/** Records an answer that broke off, where whole events of its stream name the tokens that were sampled. */
 async function recordBroken(served: ServedCall, options: RecordAnswerOptions): Promise<void> {
   const { session, parts } = served.options
   const { sink } = options.call
@@ -158,7 +158,7 @@ async function recordBroken(served: ServedCall, options: RecordAnswerOptions): P
   }
 }
 
-/** A call to an engine that renders on its own side. Chat Completions pass through as they are; other dialects are translated. */
+/** A call to an engine that renders prompts itself. Chat Completions pass through as they are; other dialects are translated. */
 export async function serveChatCall(served: ServedCall, model: ChatModelRoute, fields: PeekedFields): Promise<void> {
   const { dialect, body, response } = served.options
   if (dialect !== chatCompletions) return askEngine(served, model, translateCall(served, model))

@@ -8,7 +8,7 @@ interface HashedCall {
   readonly messages: number
 }
 
-/** Two running hashes over 32-bit ids: 64 bits between two conversations that differ. */
+/** Two running hashes over 32-bit ids: together 64 bits that tell different conversations apart. */
 const next = (hash: number, id: number) => Math.imul(hash ^ id, 0x01000193)
 const nextOther = (hash: number, id: number) => {
   const mixed = Math.imul((hash ^ id) | 0, 0x85ebca6b)
@@ -33,11 +33,11 @@ export interface TokenPrefixes {
   readonly size: number
 }
 
-/** The hash that ids begin with. */
+/** The hash of no ids. */
 const start = 0x811c9dc5 | 0
 
 export function createTokenPrefixes(): TokenPrefixes {
-  /** By length, shortest first. */
+  /** Earlier calls by their length, shortest first. */
   const calls: HashedCall[] = []
   return {
     place({ call, promptTokenIds, completionTokenIds, messages }) {

@@ -10,6 +10,6 @@ export function unreadFields(request: Fields, json: string): Record<string, stri
   const names = Object.keys(request).filter((name) => !read.has(name) && request[name] !== null)
   if (names.length === 0) return {}
   const texts = memberTexts(json)
-  // `__proto__` is a name like any other.
+  // A request may have a field `__proto__`, which must not set the prototype.
   return Object.fromEntries(names.map((name) => [name, texts.get(name) ?? 'null']))
 }

@@ -12,7 +12,7 @@ export interface Answer {
 const json = 'application/json'
 const eventStream = { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' }
 
-/** Answers with `text`; a response whose head has left already is ended with it. */
+/** Answers with `text`, or ends a response with it whose head was sent already. */
 export function sendText(
   response: ServerResponse,
   status: number,
@@ -62,7 +62,7 @@ function streamedAnswer(dialect: Dialect, head: AnswerHead, response: ServerResp
   }
 }
 
-/** The way a call is answered. A stream's headers leave with its first token, so that a failure before it has its own status. */
+/** The answer to a call. A stream's headers are sent with its first token, so that an earlier failure can have its own status. */
 export function createAnswer(dialect: Dialect, head: AnswerHead, response: ServerResponse): Answer {
   return head.call.stream ? streamedAnswer(dialect, head, response) : wholeAnswer(dialect, head, response)
 }

@@ -2,7 +2,7 @@ import type { GenerateRequest, TokenEngine } from '@aworld-train/core'
 import { type FinishReason, type MixedVersions, TrainError, toTrainError, type WeightVersionSpan } from '@aworld-train/protocol'
 import type { ActiveCall } from '../active-call.ts'
 
-/** What was sampled in a call, however it ended. */
+/** The sampled tokens of a call, however it ended. */
 export interface Generation {
   readonly tokenIds: Int32Array
   readonly logprobs: Float32Array
@@ -69,7 +69,7 @@ export async function generate({ engine, request, call, graceMs, onPiece }: Gene
     try {
       onPiece(tokenIds, logprobs)
     } catch (cause) {
-      // Thrown here, it would unwind the engine's own loop.
+      // An error that is thrown here would end the engine's own loop.
       pieceError = cause
       call.cut('gateway-error')
     }

@@ -1,7 +1,7 @@
 import type { CompletionDelta, ParsedCompletion } from '@aworld-train/chat'
 import type { ToolChoice } from '../call.ts'
 
-/** What of a completion's calls a choice lets through: those of allowed tools, and the first of them where one at a time is asked for. */
+/** The calls of a completion that a tool choice lets through: those of allowed tools, and only the first where parallel calls are not wanted. */
 export interface CallFilter {
   deltas(deltas: readonly CompletionDelta[]): readonly CompletionDelta[]
   completion(parsed: ParsedCompletion): ParsedCompletion
@@ -11,7 +11,7 @@ const everything: CallFilter = { deltas: (deltas) => deltas, completion: (parsed
 
 /**
  * The filter of one completion. A call that is held back stays in the sampled tokens and is counted as `call-not-allowed` or
- * `call-not-parallel`; the prompt knows nothing of it, or the next turn could not continue this one.
+ * `call-not-parallel`. The choice does not change the prompt, because otherwise the next turn could not continue this one.
  */
 export function createCallFilter({ parallel, allowed }: ToolChoice): CallFilter {
   if (parallel && allowed === undefined) return everything

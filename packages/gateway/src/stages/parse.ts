@@ -18,9 +18,9 @@ export interface ReadCompletion extends ParsedCompletion {
 
 /** The parser of one completion, fed piece by piece where somebody waits for the text, else at the end. */
 export interface TurnParser {
-  /** What the piece lets go; nothing where nobody waits. */
+  /** The deltas that a piece releases; none where nobody waits for the text. */
   read(tokenIds: Int32Array): readonly CompletionDelta[]
-  /** A stop string was met. */
+  /** Whether a stop string was found. */
   stopped(): boolean
   finish(tokenIds: Int32Array, finishReason: FinishReason): ReadCompletion
 }

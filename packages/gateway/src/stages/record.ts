@@ -14,11 +14,11 @@ export interface RecordOptions {
   readonly prepared: PreparedPrompt
   readonly generation: Generation
   readonly parsed: ParsedCompletion
-  /** As used, not as asked for. */
+  /** The sampling that was used, which may differ from the requested one. */
   readonly sampling: Sampling
-  /** What the engine held the completion to. */
+  /** The form that the engine enforced. */
   readonly constraint: Constraint | undefined
-  /** Nobody waits for the answer. */
+  /** Whether nobody waits for the answer. */
   readonly abandoned: boolean
 }
 

@@ -28,7 +28,7 @@ function decodeToolCalls(message: Fields, path: string): ToolCall[] {
   return readArray(calls, `${path}.tool_calls`).map((call, index) => decodeToolCall(call, `${path}.tool_calls[${index}]`))
 }
 
-/** What an assistant said otherwise than in text and calls would be lost without a word. */
+/** Refuses parts of an assistant's message that are neither text nor calls, which would be lost silently. */
 function refuseUnreadable(message: Fields, path: string): void {
   if (message['audio'] !== undefined && message['audio'] !== null) throw unsupportedInput('audio', `${path}.audio`)
   if (message['function_call'] !== undefined && message['function_call'] !== null) {

@@ -20,7 +20,7 @@ function decodeStop(stop: unknown): string[] {
     .filter((text) => text !== '')
 }
 
-/** Answers are text; what else is asked for cannot be had. */
+/** Refuses requests for answers that are not text. */
 function checkModalities(modalities: unknown): void {
   if (modalities === undefined || modalities === null) return
   const other = readArray(modalities, 'modalities').find((modality) => modality !== 'text')

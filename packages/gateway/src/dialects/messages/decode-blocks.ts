@@ -24,7 +24,7 @@ export function decodeText(content: unknown, path: string): string {
   return text
 }
 
-/** An error is an answer too: the policy sees its text, or the word where it has none. */
+/** The text of a tool result. An error is an answer too: the policy sees its text, or the word "error" where it has none. */
 function decodeResult(block: Fields, at: string): Message {
   const content = decodeText(block['content'], `${at}.content`)
   const failed = readFlag(block['is_error'], `${at}.is_error`)
@@ -57,7 +57,7 @@ export function decodeUserContent(content: unknown, path: string): Message[] {
   return messages.length > 0 ? messages : [{ role: 'user', content: '' }]
 }
 
-/** The input of a call as it was written: numbers and the order of keys would not survive being parsed. */
+/** The input of a call as it was written, because parsing would change numbers and the order of keys. */
 function argumentsOf(block: Fields, at: string, text: string): string {
   const input = block['input'] ?? null
   if (input === null) return '{}'

@@ -29,13 +29,13 @@ export const encodeUsage = ({ promptTokens, completionTokens, cachedTokens }: Us
 /** Stands for a signature, which clients hand back unread and some want to be there. */
 export const signatureOf = ({ id }: AnswerHead): string => Buffer.from(`aworld-train.1.${id}`).toString('base64')
 
-/** Arguments as the text of a JSON object; what is none becomes the member `arguments` of one. */
+/** Arguments as the text of a JSON object; a value that is no object becomes the member `arguments` of one. */
 export function inputJson(text: string): string {
   try {
     const value: unknown = JSON.parse(text)
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return text
   } catch {
-    // Told below, like a value that is no object.
+    // It is written below, like a value that is no object.
   }
   return text.trim() === '' ? '{}' : JSON.stringify({ arguments: text })
 }

@@ -5,7 +5,7 @@ import { memberText } from '../member-text.ts'
 import { type Fields, readObject, readString } from '../read-fields.ts'
 import type { ResponseMemory } from '../responses/memory.ts'
 
-/** What a thread holds before a call: its messages, and its system prompt and tools as they were written when it began. */
+/** The content of a thread before a call: its messages, and its system prompt and tools as they were written when it began. */
 export interface Thread {
   readonly messages: readonly Message[]
   readonly fields: Fields

@@ -20,7 +20,7 @@ const textParts: TextParts = {
 
 const decodeText = (content: unknown, path: string): string => readText(content, path, textParts) ?? ''
 
-/** Reasoning as its own text, as what we sealed in it, or as its summary. */
+/** The text of a reasoning item: its own, or the text that an earlier answer sealed in it, or its summary. */
 function decodeReasoning(item: Fields, path: string): string {
   const content = decodeText(item['content'], `${path}.content`)
   if (content !== '') return content

@@ -50,7 +50,7 @@ export function encodeResponseObject(head: AnswerHead, parts: ResponseParts): st
 
 export const finalStatus = (completion: Completion): ResponseStatus => (incompleteReason(completion) === null ? 'completed' : 'incomplete')
 
-/** Logprobs of all sampled tokens, where the request includes them: they stand on the first text. */
+/** Logprobs of all sampled tokens, where the request includes them: the first text carries them all. */
 export function includedLogprobs(
   head: AnswerHead,
   piece: Pick<StreamPiece, 'tokenIds' | 'logprobs' | 'logprobEntries'>,

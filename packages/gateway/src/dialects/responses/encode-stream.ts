@@ -28,7 +28,7 @@ class ResponsesStream implements StreamEncoder {
   readonly #output: object[] = []
   #open: OpenItem | null = null
   #sequence = 0
-  /** Entries of tokens that no text has shown yet, and how many have been shown: those before a text, such as its reasoning, stand on it. */
+  /** Logprobs that no event has carried yet, and how many have been carried. Those of tokens before a text, such as its reasoning, go with that text. */
   #unshown: readonly object[] = []
   #shown = 0
 

@@ -6,7 +6,7 @@ import { decodeRequest } from './decode-request.ts'
 import { encodeResponse } from './encode-response.ts'
 import { createStream, encodeErrorEvent } from './encode-stream.ts'
 
-/** The conversation as this dialect calls it, where the stages behind it name it. */
+/** Replaces the path of the conversation in errors of later stages by the name that it has in this dialect. */
 const inOwnWords = (failure: HttpFailure): HttpFailure => (failure.param === 'messages' ? { ...failure, param: 'input' } : failure)
 
 /** OpenAI's Responses: https://platform.openai.com/docs/api-reference/responses */

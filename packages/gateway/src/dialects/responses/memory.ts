@@ -23,7 +23,7 @@ export interface ResponseMemory {
 
 export interface ResponseMemoryLimits {
   readonly maxResponses?: number | undefined
-  /** Characters of messages and answers that are held in all; the newest answer is held however long it is. */
+  /** Most characters of all messages and answers that are kept; the newest answer is kept whatever its length. */
   readonly maxCharacters?: number | undefined
 }
 
@@ -51,7 +51,7 @@ const equalMessages = (left: Message, right: Message) =>
     left.name === right.name &&
     equalCalls(left.toolCalls, right.toolCalls))
 
-/** An empty memory; nothing to close. Of an answer that repeats the one before only what is new is held. */
+/** An empty memory; nothing to close. Where an answer repeats the one before, only what is new takes memory. */
 export function createResponseMemory(limits: ResponseMemoryLimits = {}): ResponseMemory {
   const { maxResponses = 1_024, maxCharacters = 8_000_000 } = limits
   const entries = new Map<string, Entry>()

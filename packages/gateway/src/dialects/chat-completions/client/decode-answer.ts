@@ -11,7 +11,7 @@ const finishReasons: ReadonlyMap<string, FinishReason['unified']> = new Map([
   ['error', 'error'],
 ])
 
-/** The reason of a choice; one that nobody knows counts as a stop and keeps its own word. */
+/** The finish reason of a choice; an unknown one counts as a stop and keeps its raw name. */
 export function decodeFinishReason(raw: string, hasCalls: boolean): FinishReason {
   const unified = finishReasons.get(raw) ?? 'stop'
   return { unified: unified === 'stop' && hasCalls ? 'tool-calls' : unified, raw }

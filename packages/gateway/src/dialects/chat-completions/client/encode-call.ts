@@ -6,7 +6,7 @@ import { encodeToolCall } from '../encode-response.ts'
 import { encodeToolChoice, keepAllowed } from './encode-choice.ts'
 
 export interface EncodeCallOptions {
-  /** Model name of the server that is asked. */
+  /** The name that the server has for the model. */
   readonly model: string
   /** `max_tokens` of the request; absent where the server shall decide. */
   readonly maxTokens?: number | undefined
@@ -14,7 +14,7 @@ export interface EncodeCallOptions {
   readonly agentSampling?: boolean | undefined
 }
 
-/** The policy's side knows functions only. */
+/** Custom tools are written as functions, which every server understands. */
 const noTools: ReadonlySet<string> = new Set()
 
 function toWire({ role, content, reasoning, toolCalls, toolCallId, name }: Message): object {

@@ -29,7 +29,7 @@ function decodeUsage(value: unknown): Usage {
   return { promptTokens, completionTokens: countOf(usage['output_tokens']), cachedTokens }
 }
 
-/** What stands at the end of an answer, from a whole one or from the events of a stream. */
+/** The members at the end of an answer, of a whole one or of the events of a stream. */
 interface AnswerEnd {
   readonly id: string | null
   readonly model: string | null

@@ -6,7 +6,7 @@ import { itemTexts, nestedText } from '../../member-text.ts'
 import { toolUse } from '../encode-response.ts'
 
 export interface EncodeMessagesCallOptions {
-  /** Model name of the server that is asked. */
+  /** The name that the server has for the model. */
   readonly model: string
   /** `max_tokens`, which the format demands. */
   readonly maxTokens: number
