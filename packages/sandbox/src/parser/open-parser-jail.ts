@@ -1,0 +1,76 @@
+import { availableParallelism } from 'node:os'
+import { orAborted, type ParserJail } from '@aworld-train/core'
+import { bubblewrapCommand, nodeCommand, type ParserCommand, readableFor } from './parser-command.ts'
+import { type ParserLimits, runParser } from './parser-process.ts'
+
+export interface ParserJailOptions {
+  /** `auto`, the default, is bubblewrap where this machine can run it. */
+  readonly isolation?: 'auto' | 'bubblewrap' | 'node' | undefined
+  readonly limits?: Partial<ParserLimits> | undefined
+}
+
+const defaultLimits: ParserLimits = { timeoutMs: 30_000, memoryBytes: 512 * 2 ** 20, answerBytes: 64 * 2 ** 20 }
+/** What Node takes beside the heap of its program. */
+const outsideHeapMb = 128
+
+/** Opens a jail for parsers: a process for each parse, as many at once as the machine has cores. */
+export async function openParserJail({ isolation = 'auto', limits: overrides }: ParserJailOptions = {}): Promise<ParserJail> {
+  const limits = { ...defaultLimits, ...overrides }
+  const heapMb = Math.max(16, Math.floor(limits.memoryBytes / 2 ** 20) - outsideHeapMb)
+  const probe = isolation === 'node' ? 'it was not asked for' : await probeBubblewrap()
+  if (isolation === 'bubblewrap' && probe !== null) throw new Error(`Parsers cannot run in bubblewrap: ${probe}`)
+  const command: ParserCommand = probe === null ? bubblewrapCommand : nodeCommand
+  const closing = new AbortController()
+  const running = new Set<Promise<unknown>>()
+  const places = Math.max(2, availableParallelism())
+  const readable = new Map<string, readonly string[]>()
+
+  async function parse(module: URL, bytes: Uint8Array, options: unknown, signal: AbortSignal): Promise<unknown> {
+    const either = AbortSignal.any([signal, closing.signal])
+    while (running.size >= places) await orAborted(Promise.race(running), either)
+    either.throwIfAborted()
+    const paths = readable.get(module.href) ?? readableFor(module)
+    readable.set(module.href, paths)
+    const result = runParser(command({ readable: paths, heapMb, module: module.href }), { options, bytes }, limits, either)
+    const settled = result.then(
+      () => {},
+      () => {},
+    )
+    running.add(settled)
+    void settled.then(() => running.delete(settled))
+    return result
+  }
+
+  return {
+    notices: noticesOf(probe),
+    parse,
+    async close() {
+      closing.abort(new Error('The parsers are closed.'))
+      await Promise.all(running)
+    },
+  }
+}
+
+function noticesOf(probe: string | null): string[] {
+  if (probe === null) return []
+  return [
+    `Parsers run in a Node without permissions, not in bubblewrap: ${probe}`,
+    'Node keeps them from files and programs; their network is closed by their own process.',
+    ...(process.platform === 'linux' ? [] : ['Memory that parsers take beside their heap is not limited on this system.']),
+  ]
+}
+
+const probeModule = new URL(import.meta.url.endsWith('.ts') ? './probe-parser.ts' : './probe-parser.js', import.meta.url)
+
+/** Why a parser cannot run in bubblewrap here; null where it can. */
+async function probeBubblewrap(): Promise<string | null> {
+  if (process.platform !== 'linux') return 'it is for Linux.'
+  try {
+    const command = bubblewrapCommand({ readable: readableFor(probeModule), heapMb: 64, module: probeModule.href })
+    await runParser(command, { options: null, bytes: new Uint8Array() }, defaultLimits, AbortSignal.timeout(30_000))
+    return null
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    return code === 'ENOENT' ? 'it is not installed ("apt-get install bubblewrap").' : message
+  }
+}

@@ -1,0 +1,38 @@
+import { existsSync, readFileSync, realpathSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+
+/** The folder of the package that a file belongs to. */
+export function packageOf(path: string): string {
+  for (let folder = dirname(path); ; folder = dirname(folder)) {
+    if (existsSync(join(folder, 'package.json'))) return folder
+    if (folder === dirname(folder)) throw new Error(`${path} is in no package: no folder above it has a package.json.`)
+  }
+}
+
+/** A package's folder and those of all that it depends on, wherever npm has put them; the links of a workspace too. */
+export function packageFolders(root: string): string[] {
+  const folders = new Set<string>()
+  const visited = new Set<string>()
+  const visit = (folder: string): void => {
+    const real = realpathSync(folder)
+    folders.add(folder)
+    if (visited.has(real)) return
+    visited.add(real)
+    folders.add(real)
+    const { dependencies = {}, optionalDependencies = {} } = JSON.parse(readFileSync(join(real, 'package.json'), 'utf8'))
+    for (const name of Object.keys({ ...dependencies, ...optionalDependencies })) {
+      const found = findDependency(real, name)
+      if (found !== null) visit(found)
+    }
+  }
+  visit(root)
+  return [...folders]
+}
+
+function findDependency(from: string, name: string): string | null {
+  for (let folder = from; ; folder = dirname(folder)) {
+    const candidate = join(folder, 'node_modules', name)
+    if (existsSync(join(candidate, 'package.json'))) return candidate
+    if (folder === dirname(folder)) return null
+  }
+}

@@ -1,0 +1,47 @@
+import { Console } from 'node:console'
+import dgram from 'node:dgram'
+import dns from 'node:dns'
+import net from 'node:net'
+
+// The process of one parse: options and bytes come by standard input, the answer leaves by standard output. It imports nothing of ours,
+// so that it may read the parser's package and no other.
+
+export type ParserAnswer = { readonly value: unknown } | { readonly error: string }
+
+function refuse(): never {
+  throw new Error('A parser reaches no network.')
+}
+
+/** Closes what the permissions of Node leave open before version 25. */
+function closeNetwork(): void {
+  Object.assign(net.Socket.prototype, { connect: refuse })
+  Object.assign(net.Server.prototype, { listen: refuse })
+  Object.assign(dgram.Socket.prototype, { bind: refuse, connect: refuse, send: refuse })
+  for (const holder of [dns, dns.promises, dns.Resolver.prototype, dns.promises.Resolver.prototype])
+    for (const name of Object.getOwnPropertyNames(holder).filter((one) => /^(?:lookup|resolve|reverse)/.test(one)))
+      Object.assign(holder, { [name]: refuse })
+}
+
+async function readInput(): Promise<{ readonly options: unknown; readonly bytes: Uint8Array }> {
+  const chunks: Buffer[] = []
+  for await (const chunk of process.stdin) chunks.push(chunk)
+  const input = Buffer.concat(chunks)
+  const end = input.indexOf('\n')
+  return { options: JSON.parse(input.toString('utf8', 0, end)), bytes: new Uint8Array(input.subarray(end + 1)) }
+}
+
+async function parse(): Promise<ParserAnswer> {
+  try {
+    const { options, bytes } = await readInput()
+    const { default: parser } = await import(process.argv[2]!)
+    return { value: await parser(bytes, options) }
+  } catch (error) {
+    return { error: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+// What a library logs is no part of the answer.
+globalThis.console = new Console(process.stderr)
+closeNetwork()
+const answer = await parse()
+process.stdout.write(JSON.stringify('value' in answer ? { value: answer.value ?? null } : answer), () => process.exit(0))

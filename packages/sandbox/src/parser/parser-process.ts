@@ -1,0 +1,101 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
+import { ToolError } from '@aworld-train/core'
+import type { ParserAnswer } from './parser-child.ts'
+
+export interface ParserLimits {
+  readonly timeoutMs: number
+  /** Of the whole process, in bytes. */
+  readonly memoryBytes: number
+  /** Of the answer as JSON. */
+  readonly answerBytes: number
+}
+
+const watchMs = 50
+const pageBytes = 4_096
+/** Windows needs it to start any program. */
+const environment = process.platform === 'win32' ? { SystemRoot: process.env['SystemRoot'] } : {}
+
+/** Runs one parse to its end. Whatever ends it early ends the process. */
+export async function runParser(
+  [program, ...args]: readonly [string, ...string[]],
+  input: { readonly options: unknown; readonly bytes: Uint8Array },
+  limits: ParserLimits,
+  signal: AbortSignal,
+): Promise<unknown> {
+  signal.throwIfAborted()
+  const child = spawn(program, args, { env: environment, cwd: '/', stdio: ['pipe', 'pipe', 'pipe'], windowsHide: true })
+  const gone = new Promise<void>((resolve) => child.once('close', () => resolve()))
+  const { promise: stopped, reject: stop } = Promise.withResolvers<never>()
+  const megabytes = Math.round(limits.memoryBytes / 2 ** 20)
+  const tooMuch = () =>
+    stop(new ToolError(`The file takes more than ${megabytes} MB of memory to read; ask for a smaller part, or another file.`))
+  const onAbort = () => stop(signal.reason)
+  signal.addEventListener('abort', onAbort, { once: true })
+  const timer = setTimeout(
+    () => stop(new ToolError(`The file takes longer than ${limits.timeoutMs / 1_000} s to read; ask for a smaller part, or another file.`)),
+    limits.timeoutMs,
+  )
+  const watch = setInterval(() => {
+    if (child.pid !== undefined) void residentBytes(child.pid).then((bytes) => bytes > limits.memoryBytes && tooMuch())
+  }, watchMs)
+  try {
+    return await Promise.race([answerOf(child, input, limits, tooMuch), stopped])
+  } finally {
+    clearTimeout(timer)
+    clearInterval(watch)
+    signal.removeEventListener('abort', onAbort)
+    child.kill('SIGKILL')
+    if (child.pid !== undefined) await gone
+  }
+}
+
+async function answerOf(
+  child: ChildProcess,
+  { options, bytes }: { readonly options: unknown; readonly bytes: Uint8Array },
+  { answerBytes }: ParserLimits,
+  onMemory: () => void,
+): Promise<unknown> {
+  const chunks: Buffer[] = []
+  let size = 0
+  let errors = ''
+  const ended = new Promise<string>((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', (code, signal) => resolve(signal ?? `exit code ${code}`))
+    child.stdout!.on('data', (chunk: Buffer) => {
+      size += chunk.length
+      if (size <= answerBytes) chunks.push(chunk)
+      else reject(new ToolError('What the file holds is too large for one answer; ask for a smaller part.'))
+    })
+  })
+  child.stderr!.on('data', (chunk) => {
+    errors = (errors + String(chunk)).slice(-4_000)
+  })
+  // A process that has ended reads no more.
+  child.stdin!.on('error', () => {})
+  child.stdin!.write(`${JSON.stringify(options ?? null)}\n`)
+  child.stdin!.end(bytes)
+  const end = await ended
+  if (/heap out of memory|allocation failed/i.test(errors)) onMemory()
+  else if (chunks.length > 0) return toValue(JSON.parse(Buffer.concat(chunks).toString()) as ParserAnswer)
+  else throw new Error(`A parser ended with ${end} and without an answer. ${errors}`)
+  return new Promise(() => {})
+}
+
+function toValue(answer: ParserAnswer): unknown {
+  if ('error' in answer) throw new ToolError(answer.error)
+  return answer.value
+}
+
+/** Memory of a process and those below it, where the system says it. */
+async function residentBytes(pid: number): Promise<number> {
+  const read = (path: string) => readFile(path, 'utf8').catch(() => '')
+  const [statm, children] = await Promise.all([read(`/proc/${pid}/statm`), read(`/proc/${pid}/task/${pid}/children`)])
+  const below = await Promise.all(
+    children
+      .split(' ')
+      .filter(Boolean)
+      .map((child) => residentBytes(Number(child))),
+  )
+  return below.reduce((sum, bytes) => sum + bytes, Number(statm.split(' ')[1] ?? 0) * pageBytes)
+}
