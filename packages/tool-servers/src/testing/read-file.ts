@@ -1,42 +1,37 @@
 import { ToolError } from '@aworld-train/core'
 import type { ServerToolContext, ToolServer } from '../tool-server.ts'
+import { memorySandbox } from './memory-sandbox.ts'
+import { noOutward } from './open-test-server.ts'
+import { parsersHere } from './parsers-here.ts'
+import { callServerTool, type TestToolContext, type ToolAnswer } from './tool-context.ts'
 
-export interface Reading {
-  /** What the model reads. */
-  readonly text: string
-  readonly output: Record<string, unknown>
+/** A context whose workspace has these files. */
+export async function openFileContext(
+  files: Readonly<Record<string, Uint8Array | string>>,
+  overrides: Partial<ServerToolContext> = {},
+): Promise<TestToolContext> {
+  const { signal } = new AbortController()
+  const workspace = await memorySandbox().workspace({}, signal)
+  for (const [path, bytes] of Object.entries(files)) await workspace.put(path, Buffer.from(bytes), signal)
+  return {
+    workspace,
+    parsers: parsersHere,
+    shell: () => workspace.shell(signal),
+    outward: noOutward,
+    model: async (role) => Promise.reject(new ToolError(`There is no model for "${role}".`)),
+    signal,
+    ...overrides,
+    close: async () => {},
+  }
 }
 
-/** Calls a tool of a document server on one file, with the parser in this process. */
+/** Calls the first tool of a server, which reads files, on one file. */
 export async function readFile(
   server: ToolServer,
   bytes: Uint8Array | string,
   settings: Readonly<Record<string, unknown>> = {},
   path = 'file',
-): Promise<Reading> {
-  const [tool] = server.tools
-  const unused = () => {
-    throw new Error('A document tool uses the workspace and the parsers only.')
-  }
-  const context = {
-    workspace: { get: async () => Buffer.from(bytes), put: unused, run: unused, shell: unused, close: unused },
-    parsers: {
-      notices: [],
-      async parse(module, input, options) {
-        try {
-          const { default: parse } = await import(module.href)
-          return JSON.parse(JSON.stringify(await parse(new Uint8Array(input), options)))
-        } catch (error) {
-          throw new ToolError((error as Error).message)
-        }
-      },
-      close: async () => {},
-    },
-    shell: unused,
-    outward: { fetch: unused, service: unused, hasService: () => false },
-    model: unused,
-    signal: new AbortController().signal,
-  } satisfies ServerToolContext
-  const output = await tool!.call(tool!.input.parse({ file_path: path, ...settings }), context)
-  return { text: tool!.toText(tool!.output.parse(output)), output }
+): Promise<ToolAnswer> {
+  const context = await openFileContext({ [path]: bytes })
+  return callServerTool(server, server.tools[0]!.name, { file_path: path, ...settings }, context)
 }

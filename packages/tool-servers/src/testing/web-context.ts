@@ -1,21 +1,8 @@
-import { type ParserJail, ToolError } from '@aworld-train/core'
+import { ToolError } from '@aworld-train/core'
 import { type OutwardOptions, openOutward } from '@aworld-train/http'
 import type { ServerToolContext, ToolServer } from '../tool-server.ts'
+import { parsersHere } from './parsers-here.ts'
 import { callServerTool, openToolContext, type TestToolContext } from './tool-context.ts'
-
-/** Parses in this process. */
-const parsers: ParserJail = {
-  notices: [],
-  async parse(module, input, options) {
-    try {
-      const { default: parse } = await import(module.href)
-      return JSON.parse(JSON.stringify(await parse(new Uint8Array(input), options)))
-    } catch (error) {
-      throw new ToolError((error as Error).message)
-    }
-  },
-  close: async () => {},
-}
 
 /** What a tool of the web gets: an outside of the test's own. */
 export async function openWebContext(
@@ -23,7 +10,7 @@ export async function openWebContext(
   overrides: Partial<ServerToolContext> = {},
 ): Promise<TestToolContext> {
   const outward = await openOutward({ services: [], ...options })
-  const context = await openToolContext({ outward, parsers, ...overrides })
+  const context = await openToolContext({ outward, parsers: parsersHere, ...overrides })
   return {
     ...context,
     async close() {

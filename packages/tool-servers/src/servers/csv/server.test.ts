@@ -1,11 +1,18 @@
 import { utils, write } from '@e965/xlsx'
 import { expect, test } from 'vitest'
 import { buildZip } from '../../testing/build-zip.ts'
-import { readFile } from '../../testing/read-file.ts'
+import { describeToolServer } from '../../testing/describe-tool-server.ts'
+import { openFileContext, readFile } from '../../testing/read-file.ts'
 import { csvServer } from './server.ts'
 
 const read = (bytes: Uint8Array | string, settings = {}, path?: string) => readFile(csvServer, bytes, settings, path)
 const plain = { include_statistics: false }
+
+describeToolServer({
+  server: csvServer,
+  examples: { extract_csv_content: { file_path: 'file' }, list_supported_formats: {} },
+  open: (overrides) => openFileContext({ file: 'a,b\n1,2\n' }, overrides),
+})
 
 test('a table becomes Markdown with statistics of its columns', async () => {
   const { text } = await read('city,people\nUlm,126000\n"Bonn, on Rhine",336000\nUlm,\n')

@@ -1,8 +1,9 @@
 import { CFB } from '@e965/xlsx'
 import { expect, test } from 'vitest'
 import { buildZip } from '../../testing/build-zip.ts'
+import { describeToolServer } from '../../testing/describe-tool-server.ts'
 import { docx, docxFiles, docxImage, docxTable, footnoteReference, paragraph } from '../../testing/office-files.ts'
-import { readFile } from '../../testing/read-file.ts'
+import { openFileContext, readFile } from '../../testing/read-file.ts'
 import { docxServer } from './server.ts'
 
 const read = (bytes: Uint8Array, settings = {}, path?: string) => readFile(docxServer, bytes, settings, path)
@@ -16,6 +17,12 @@ const body = [
   docxImage,
   footnoteReference,
 ].join('')
+
+describeToolServer({
+  server: docxServer,
+  examples: { extract_docx_content: { file_path: 'file' }, list_supported_formats: {} },
+  open: (overrides) => openFileContext({ file: docx(body) }, overrides),
+})
 
 test('headings, tables, images, footnotes, headers and footers are read', async () => {
   expect((await read(docx(body))).text).toBe(

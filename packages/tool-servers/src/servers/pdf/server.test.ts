@@ -1,11 +1,18 @@
 import { execFileSync } from 'node:child_process'
 import { expect, test } from 'vitest'
 import { buildPdf } from '../../testing/build-pdf.ts'
-import { readFile } from '../../testing/read-file.ts'
+import { describeToolServer } from '../../testing/describe-tool-server.ts'
+import { openFileContext, readFile } from '../../testing/read-file.ts'
 import { pdfServer } from './server.ts'
 
 const read = (bytes: Uint8Array, settings = {}, path?: string) => readFile(pdfServer, bytes, settings, path)
 const line = (text: string, y: number, x = 72, size = 12) => ({ text, x, y, size })
+
+describeToolServer({
+  server: pdfServer,
+  examples: { convert_document_to_markdown: { file_path: 'file' }, list_supported_formats: {} },
+  open: (overrides) => openFileContext({ file: buildPdf([[line('words', 700)]]) }, overrides),
+})
 
 test('headings, paragraphs and columns of a page become Markdown', async () => {
   const pdf = buildPdf([

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
+import { describeToolServer } from '../../testing/describe-tool-server.ts'
 import { pptx, shape, slideChart, slideGroup, slideTable } from '../../testing/office-files.ts'
-import { readFile } from '../../testing/read-file.ts'
+import { openFileContext, readFile } from '../../testing/read-file.ts'
 import { pptxServer } from './server.ts'
 
 const read = (bytes: Uint8Array, settings = {}, path?: string) => readFile(pptxServer, bytes, settings, path)
@@ -15,6 +16,12 @@ const deck = pptx([
   },
   { shapes: slideChart },
 ])
+
+describeToolServer({
+  server: pptxServer,
+  examples: { extract_pptx_content: { file_path: 'file' }, list_supported_formats: {} },
+  open: (overrides) => openFileContext({ file: deck }, overrides),
+})
 
 test('titles, text, tables, groups, charts and notes are read in the order of the presentation', async () => {
   expect((await read(deck)).text).toBe(

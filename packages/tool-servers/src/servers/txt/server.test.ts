@@ -1,8 +1,15 @@
 import { expect, test } from 'vitest'
-import { readFile } from '../../testing/read-file.ts'
+import { describeToolServer } from '../../testing/describe-tool-server.ts'
+import { openFileContext, readFile } from '../../testing/read-file.ts'
 import { txtServer } from './server.ts'
 
 const read = (bytes: Uint8Array | string, settings = {}, path?: string) => readFile(txtServer, bytes, settings, path)
+
+describeToolServer({
+  server: txtServer,
+  examples: { extract_text_content: { file_path: 'file' }, list_supported_formats: {} },
+  open: (overrides) => openFileContext({ file: 'words' }, overrides),
+})
 
 test.each([
   ['utf-8', Buffer.from('Grüße, 東京 🚀')],
