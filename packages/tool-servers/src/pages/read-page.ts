@@ -1,6 +1,7 @@
-import type { OutwardResponse } from '@aworld-train/core'
+import { type OutwardResponse, ToolError } from '@aworld-train/core'
 import { z } from 'zod'
 import { toAnswer } from '../documents/document-tool.ts'
+import { fileKind } from '../documents/file-kind.ts'
 import type { ServerToolContext } from '../tool-server.ts'
 import type { PageOptions, ParsedPage } from './parse-page.ts'
 
@@ -21,6 +22,11 @@ export async function readPage(
   options: Omit<PageOptions, 'contentType'>,
   context: ServerToolContext,
 ): Promise<ParsedPage> {
+  const kind = /^(?:audio|video|image|font)\//.exec(response.contentType) ? response.contentType : fileKind(response.bytes)
+  if (kind !== 'text')
+    throw new ToolError(
+      `This address leads to a file (${kind}), not to a page; save it with download_file and read it with the tool for such files.`,
+    )
   const module = new URL(import.meta.url.endsWith('.ts') ? './parse-page.ts' : './parse-page.js', import.meta.url)
   const page = await context.parsers.parse(module, response.bytes, { ...options, contentType: response.contentType }, context.signal)
   return page as ParsedPage

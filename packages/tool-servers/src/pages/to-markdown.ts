@@ -21,8 +21,17 @@ function resolve(address: string | null, baseUrl: string): string | null {
 /** A table that shows data; others only place parts of a page. */
 const isData = (table: TurndownNode) => [...table.querySelectorAll('table')].length === 0 && [...table.querySelectorAll('tr')].length > 1
 
-const rowsOf = (table: TurndownNode) =>
-  Array.from(table.querySelectorAll('tr'), (row) => Array.from(row.querySelectorAll('th, td'), (cell) => oneLine(cell.textContent)))
+/** End of a cell, and of a row, while a table is put together. */
+const cellEnd = '\u001f'
+const rowEnd = '\u001e'
+
+/** A table's caption, and what its rows hold. */
+function tableText(content: string): string {
+  const rows = content.split(rowEnd).filter((row) => row.trim() !== '')
+  const captions = rows.filter((row) => !row.includes(cellEnd)).map((row) => row.trim())
+  const cells = rows.filter((row) => row.includes(cellEnd)).map((row) => row.split(cellEnd).slice(0, -1).map(oneLine))
+  return [...captions, toTable(cells)].join('\n\n')
+}
 
 /** Markdown of a node of linkedom: headings, lists, links, tables, code. */
 export function toMarkdown(node: unknown, { baseUrl, links, images }: MarkdownOptions): string {
@@ -43,9 +52,11 @@ export function toMarkdown(node: unknown, { baseUrl, links, images }: MarkdownOp
       return address === null ? '' : `![${oneLine(image.getAttribute('alt') ?? '')}](${address})`
     },
   })
+  service.addRule('cell', { filter: ['th', 'td'], replacement: (content) => `${content}${cellEnd}` })
+  service.addRule('row', { filter: ['tr', 'caption'], replacement: (content) => `${content}${rowEnd}` })
   service.addRule('table', {
-    filter: (table) => table.nodeName === 'TABLE' && isData(table),
-    replacement: (_, table) => `\n\n${toTable(rowsOf(table))}\n\n`,
+    filter: 'table',
+    replacement: (content, table) => `\n\n${isData(table) ? tableText(content) : content.replaceAll(/[\u001e\u001f]/g, '\n\n')}\n\n`,
   })
   return service
     .turndown(node)

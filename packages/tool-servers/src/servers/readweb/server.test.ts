@@ -87,7 +87,7 @@ describe('readweb-server', () => {
 
   it('says what to do with what it cannot read', async () => {
     expect(await read('/none')).toBe('error: The page was answered with status 404; check the address, or search for another page.')
-    expect(await read('/pdf')).toContain('error: This address is a PDF file, no page; save it with download_file')
+    expect(await read('/pdf')).toContain('error: This address leads to a file (pdf), not to a page; save it with download_file')
     expect(await read('/table', { offset: 99 })).toContain('error: Offset 99 is behind the end of The page')
     expect(await bench.call('read_url', { url: 'http://169.254.169.254/latest/meta-data' })).toContain(
       'error: 169.254.169.254 is not on the public web',

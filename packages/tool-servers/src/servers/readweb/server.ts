@@ -15,26 +15,6 @@ async function extract(url: string, images: boolean, { outward, signal }: Server
   return text ? { status: 200, url, contentType: 'text/markdown; charset=utf-8', bytes: Buffer.from(text) } : null
 }
 
-/** Kinds of files that other tools read, by their first bytes. */
-const files: readonly (readonly [start: string, kind: string])[] = [
-  ['%PDF', 'a PDF file'],
-  ['PK\x03\x04', 'an archive or an Office file'],
-  ['\x89PNG', 'an image'],
-  ['\xff\xd8\xff', 'an image'],
-  ['GIF8', 'an image'],
-]
-
-function checkReadable({ status, bytes, contentType }: OutwardResponse): void {
-  if (status < 200 || status >= 300)
-    throw new ToolError(`The page was answered with status ${status}; check the address, or search for another page.`)
-  const start = bytes.toString('latin1', 0, 4)
-  const kind =
-    files.find(([first]) => start.startsWith(first))?.[1] ??
-    (/^(audio|video|image)\//.test(contentType) ? `of the type ${contentType}` : null)
-  if (kind !== null)
-    throw new ToolError(`This address is ${kind}, no page; save it with download_file and read it with a tool for such files.`)
-}
-
 const readUrl = defineTool({
   name: 'read_url',
   description: 'Reads a page of the web as Markdown: its title, its main text, its links and tables. Long pages come in pieces.',
@@ -50,7 +30,8 @@ const readUrl = defineTool({
     const answer =
       byTavily ??
       (await context.outward.fetch(url, { headers: { accept: 'text/html,application/xhtml+xml,text/*;q=0.9,*/*;q=0.5' } }, context.signal))
-    checkReadable(answer)
+    if (answer.status < 200 || answer.status >= 300)
+      throw new ToolError(`The page was answered with status ${answer.status}; check the address, or search for another page.`)
     const options = { name: 'The page', url: answer.url, select: 'article', links: true, images: include_images, offset, limit } as const
     const page = await readPage(answer, options, context)
     return {
