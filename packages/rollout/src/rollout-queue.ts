@@ -1,4 +1,4 @@
-import { admit } from './admission.ts'
+import { createSlots } from '@aworld-train/core'
 
 /** Runs jobs first come, first served, `concurrency` at a time. */
 export interface RolloutQueue {
@@ -10,83 +10,28 @@ export interface RolloutQueue {
   idle(): Promise<void>
 }
 
-interface Waiting {
-  readonly signal: AbortSignal
-  start(): Promise<void>
-  refuse(): void
-}
-
-/** The jobs that wait under one signal, and the one listener they share: thousands of listeners on a signal are slow. */
-interface Watch {
-  readonly jobs: Set<Waiting>
-  readonly onAbort: () => void
-}
-
 export function createRolloutQueue(concurrency: number): RolloutQueue {
-  const waiting = new Set<Waiting>()
-  const watches = new Map<AbortSignal, Watch>()
-  let running = 0
-  let idlers: (() => void)[] = []
+  const slots = createSlots(concurrency, settle)
+  const idlers: (() => void)[] = []
+  const isIdle = () => slots.taken() === 0 && slots.waiting() === 0
 
-  function watch(job: Waiting): void {
-    const { signal } = job
-    let shared = watches.get(signal)
-    if (!shared) {
-      const jobs = new Set<Waiting>()
-      const onAbort = () => {
-        watches.delete(signal)
-        for (const other of jobs) {
-          waiting.delete(other)
-          other.refuse()
-        }
-        pump()
-      }
-      shared = { jobs, onAbort }
-      watches.set(signal, shared)
-      signal.addEventListener('abort', onAbort, { once: true })
-    }
-    shared.jobs.add(job)
-  }
-
-  function unwatch(job: Waiting): void {
-    const shared = watches.get(job.signal)
-    shared?.jobs.delete(job)
-    if (shared?.jobs.size !== 0) return
-    watches.delete(job.signal)
-    job.signal.removeEventListener('abort', shared.onAbort)
-  }
-
-  function pump(): void {
-    for (let free = admit({ queued: waiting.size, running, concurrency }); free > 0; free--) {
-      const [next] = waiting
-      waiting.delete(next!)
-      unwatch(next!)
-      running++
-      next!.start().finally(() => {
-        running--
-        pump()
-      })
-    }
-    if (running > 0 || waiting.size > 0) return
-    const done = idlers
-    idlers = []
-    for (const resolve of done) resolve()
+  function settle(): void {
+    if (isIdle()) for (const resolve of idlers.splice(0)) resolve()
   }
 
   return {
-    add<T>(job: () => Promise<T>, signal: AbortSignal) {
-      if (signal.aborted) return Promise.reject(signal.reason)
-      return new Promise<T>((resolve, reject) => {
-        const entry: Waiting = { signal, start: () => job().then(resolve, reject), refuse: () => reject(signal.reason) }
-        waiting.add(entry)
-        watch(entry)
-        pump()
-      })
+    async add(job, signal) {
+      signal.throwIfAborted()
+      if (!slots.tryTake()) await slots.take(signal)
+      try {
+        return await job()
+      } finally {
+        slots.give()
+        settle()
+      }
     },
-    queued: () => waiting.size,
-    running: () => running,
-    idle() {
-      return running === 0 && waiting.size === 0 ? Promise.resolve() : new Promise((resolve) => idlers.push(resolve))
-    },
+    queued: slots.waiting,
+    running: slots.taken,
+    idle: () => (isIdle() ? Promise.resolve() : new Promise((resolve) => idlers.push(resolve))),
   }
 }

@@ -64,8 +64,3 @@ export const smokeEnvironment: Readonly<Record<string, string>> = {
   OMP_NUM_THREADS: '1',
   RAY_USAGE_STATS_ENABLED: '0',
 }
-
-/** The settings as overrides of verl's command line, in Hydra's form that sets or adds: `++key=value`. */
-export function smokeOverrides(settings: readonly SmokeSetting[] = smokeSettings): string[] {
-  return settings.map(({ key, value }) => `++${key}=${typeof value === 'object' ? `[${value.join(',')}]` : value}`)
-}

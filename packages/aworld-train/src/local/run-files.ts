@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { copyFile, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
+import { readdir, rm, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { writeParquet } from '@aworld-train/training'
 import { stringify } from 'yaml'
@@ -23,18 +23,6 @@ export async function writeRunFiles(path: string, plan: LocalPlan): Promise<void
 export async function removeUnfinished(path: string): Promise<void> {
   for (const name of await readdir(path)) {
     if (/\.\d+\.tmp$|^\.model-/.test(name)) await rm(join(path, name), { recursive: true, force: true })
-  }
-}
-
-/** Copies the files that make a model folder, so that a checkpoint can be used by itself. */
-export async function copyModelFiles(from: string, to: string): Promise<void> {
-  await mkdir(to, { recursive: true })
-  for (const name of ['config.json', 'generation_config.json', 'tokenizer.json', 'tokenizer_config.json', 'chat_template.jinja']) {
-    try {
-      await copyFile(join(from, name), join(to, name))
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-    }
   }
 }
 

@@ -13,6 +13,32 @@ export interface WaitingLine<Need, Grant> {
 export function createWaitingLine<Need, Grant>(onLeave: () => void = () => {}): WaitingLine<Need, Grant> {
   /** A set keeps the order of arrival and forgets a caller that went away. */
   const line = new Set<{ readonly need: Need; readonly admit: (grant: Grant) => void }>()
+  /** Callers by their signal, on which they share a listener: thousands of them on one are slow. */
+  const leaving = new Map<AbortSignal, { readonly callers: Set<() => void>; readonly onAbort: () => void }>()
+
+  function watch(signal: AbortSignal, leave: () => void): void {
+    let group = leaving.get(signal)
+    if (!group) {
+      const callers = new Set<() => void>()
+      const onAbort = () => {
+        leaving.delete(signal)
+        for (const each of callers) each()
+      }
+      group = { callers, onAbort }
+      leaving.set(signal, group)
+      signal.addEventListener('abort', onAbort, { once: true })
+    }
+    group.callers.add(leave)
+  }
+
+  function unwatch(signal: AbortSignal, leave: () => void): void {
+    const group = leaving.get(signal)
+    group?.callers.delete(leave)
+    if (group?.callers.size !== 0) return
+    leaving.delete(signal)
+    signal.removeEventListener('abort', group.onAbort)
+  }
+
   return {
     wait: (need, signal) =>
       new Promise((resolve, reject) => {
@@ -24,7 +50,7 @@ export function createWaitingLine<Need, Grant>(onLeave: () => void = () => {}): 
           need,
           admit(grant: Grant) {
             line.delete(caller)
-            signal.removeEventListener('abort', leave)
+            unwatch(signal, leave)
             resolve(grant)
           },
         }
@@ -34,7 +60,7 @@ export function createWaitingLine<Need, Grant>(onLeave: () => void = () => {}): 
           onLeave()
         }
         line.add(caller)
-        signal.addEventListener('abort', leave, { once: true })
+        watch(signal, leave)
       }),
     first() {
       const [caller] = line

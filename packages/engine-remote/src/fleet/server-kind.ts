@@ -24,5 +24,4 @@ export interface ServerKind {
   nameWeights(admin: Admin, label: string, signal: AbortSignal): Promise<void>
   /** Loads a LoRA adapter, in the place of one of that name. */
   loadAdapter(admin: Admin, adapter: { readonly name: string; readonly directory: string }, signal: AbortSignal): Promise<void>
-  unloadAdapter(admin: Admin, name: string, signal: AbortSignal): Promise<void>
 }

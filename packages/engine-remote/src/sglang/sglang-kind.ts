@@ -47,5 +47,4 @@ export const sglangKind: ServerKind = {
     await admin.call('/unload_lora_adapter', { body: { lora_name: name }, signal })
     await succeed(admin, '/load_lora_adapter', { lora_name: name, lora_path: directory }, signal)
   },
-  unloadAdapter: (admin, name, signal) => succeed(admin, '/unload_lora_adapter', { lora_name: name }, signal),
 }

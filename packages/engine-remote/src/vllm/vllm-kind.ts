@@ -64,9 +64,6 @@ export function vllmKind({ loadMethod = 'sync_from_dir' }: VllmKindOptions = {})
       const body = { lora_name: name, lora_path: directory, load_inplace: true }
       await admin.expect('/v1/load_lora_adapter', { body, timeoutMs: 600_000, signal })
     },
-    async unloadAdapter(admin, name, signal) {
-      await admin.expect('/v1/unload_lora_adapter', { body: { lora_name: name }, signal })
-    },
   }
 }
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createWaitingLine, orAborted } from '@aworld-train/core'
+import { createSlots, orAborted } from '@aworld-train/core'
 import { type Cassette, createRedact, openCassette, type Redact } from '@aworld-train/http'
 import { TrainError } from '@aworld-train/protocol'
 import { Pool } from 'undici'
@@ -78,23 +78,6 @@ async function beginningOf(body: AsyncIterable<Buffer>): Promise<string> {
 
 /** The status for the client: mistakes of the client and refusals because of load pass through, and everything else is a bad gateway. */
 const shownStatus = (status: number) => (status === 400 || status === 413 || status === 422 || status === 429 ? status : 502)
-
-/** Lets `limit` callers in at a time, in order. */
-function createSlots(limit: number) {
-  const line = createWaitingLine<null, void>()
-  let taken = 0
-  return {
-    async take(signal: AbortSignal): Promise<void> {
-      signal.throwIfAborted()
-      if (taken < limit) taken++
-      else await line.wait(null, signal)
-    },
-    give(): void {
-      if (line.size() > 0) line.admit()
-      else taken--
-    },
-  }
-}
 
 /** Rejects with CONFIG_INVALID where the key is missing, and as `openCassette` does. */
 export async function openFrozenClient(
