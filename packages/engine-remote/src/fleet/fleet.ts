@@ -13,14 +13,14 @@ import type { ServerKind } from './server-kind.ts'
 
 const partsOf = new WeakMap<Fleet, FleetParts>()
 
-interface Before {
+interface ReplicaSnapshot {
   /** Of the replica, which go on in the same list; `first` is where those begin that this call may meet. */
   readonly versions: readonly number[]
   readonly first: number
   readonly restarts: number
 }
 
-type Judged = { readonly outcome: FleetOutcome } | { readonly failure: Failure; readonly error: TrainError }
+type Verdict = { readonly outcome: FleetOutcome } | { readonly failure: Failure; readonly error: TrainError }
 
 /** The inner side of a fleet, for the modules of this package. */
 export function fleetParts(fleet: Fleet): FleetParts {
@@ -76,13 +76,13 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
     if (drains.size > 0) for (const check of drains) check()
   }
 
-  /** What was known of a replica when a call was sent there. */
-  function lookAt(replica: Replica, policy: string | undefined): Before {
+  /** The state of a replica when a call was sent there. */
+  function snapshotOf(replica: Replica, policy: string | undefined): ReplicaSnapshot {
     const versions = versionsOf(replica, policy)
     return { versions, first: versions.length - 1, restarts: replica.restarts }
   }
 
-  function judge(replica: Replica, policy: string | undefined, { versions, first, restarts }: Before, end: ExchangeEnd): Judged {
+  function judge(replica: Replica, policy: string | undefined, { versions, first, restarts }: ReplicaSnapshot, end: ExchangeEnd): Verdict {
     if (end.kind === 'answered' && replica.restarts !== restarts) return { failure: { stage: 'answered' }, error: restarted(replica.url) }
     if (end.kind === 'answered') {
       // An adapter that was first published during the call has a history of its own.
@@ -100,7 +100,7 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
   }
 
   /** Whether a call that failed is sent once more; counted either way. */
-  function triesAgain(replica: Replica, { failure, error }: Extract<Judged, { error: TrainError }>, before: readonly Failure[]): boolean {
+  function triesAgain(replica: Replica, { failure, error }: Extract<Verdict, { error: TrainError }>, before: readonly Failure[]): boolean {
     if (!closed && members.some(isUsable) && mayRetry(failure, before, limits.raceMs)) {
       retries++
       onEvent({ type: 'call-retried', server: replica.url, why: error.message })
@@ -111,9 +111,9 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
   }
 
   /** Sends once to a replica. */
-  async function once(replica: Replica, call: FleetCall, handler: ExchangeHandler, signal: AbortSignal, fresh: boolean): Promise<Judged> {
+  async function once(replica: Replica, call: FleetCall, handler: ExchangeHandler, signal: AbortSignal, fresh: boolean): Promise<Verdict> {
     const { path, body, stream, policy, traceHeaders } = call
-    const before = lookAt(replica, policy)
+    const before = snapshotOf(replica, policy)
     const version = currentVersion(replica, policy)
     const request = {
       path: replica.base + path,
@@ -158,7 +158,7 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
       for (let before: readonly Failure[] = []; ; ) {
         if (members.every(({ stale }) => stale) && !admission.isHeld()) throw noReplica(members)
         const replica = await admission.enter(call.affinity, signal)
-        let result: Judged
+        let result: Verdict
         try {
           result = await once(replica, call, handler, signal, before.length > 0)
         } finally {

@@ -4,7 +4,7 @@ import type { Admin } from '../http/admin.ts'
 export type InFlightMode = 'drain' | 'keep' | 'abort'
 
 /** What a server says of itself. */
-export interface Identity {
+export interface ServerIdentity {
   /** Its name for the weights that sample, `null` where it has no route that tells. */
   readonly weights: string | null
   /** Differs between two starts of the server, `null` where nothing tells. */
@@ -15,7 +15,7 @@ export interface Identity {
 export interface ServerKind {
   readonly name: 'vllm' | 'sglang'
   readonly healthPath: string
-  identify(admin: Admin, signal?: AbortSignal): Promise<Identity>
+  identify(admin: Admin, signal?: AbortSignal): Promise<ServerIdentity>
   pause(admin: Admin, mode: InFlightMode, signal: AbortSignal): Promise<void>
   resume(admin: Admin, signal: AbortSignal): Promise<void>
   /** Loads the weights of a folder that the server can read and names them. Rejects where the server says it could not. */

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 
-export interface Seen {
+export interface ReceivedRequest {
   readonly method: string
   readonly path: string
   readonly query: URLSearchParams
@@ -11,12 +11,12 @@ export interface Seen {
   readonly json: Record<string, unknown>
 }
 
-export type Route = (request: Seen, response: ServerResponse) => Promise<void> | void
+export type Route = (request: ReceivedRequest, response: ServerResponse) => Promise<void> | void
 
 /** A server on loopback whose answers a test decides. */
 export interface TestServer {
   readonly url: string
-  readonly seen: readonly Seen[]
+  readonly seen: readonly ReceivedRequest[]
   /** Requests whose connection closed before their answer was whole. */
   aborted(): number
   /** Sockets open now. */
@@ -35,7 +35,7 @@ export const sendJson = (response: ServerResponse, status: number, body: unknown
 }
 
 export async function createTestServer(first: Route): Promise<TestServer> {
-  const seen: Seen[] = []
+  const seen: ReceivedRequest[] = []
   const sockets = new Set<Socket>()
   let route = first
   let aborted = 0
@@ -49,7 +49,7 @@ export async function createTestServer(first: Route): Promise<TestServer> {
     const text = Buffer.concat(chunks).toString('utf8')
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://test')
     const json = text.startsWith('{') ? (JSON.parse(text) as Record<string, unknown>) : {}
-    const one: Seen = { method: request.method ?? '', path: pathname, query: searchParams, headers: request.headers, text, json }
+    const one: ReceivedRequest = { method: request.method ?? '', path: pathname, query: searchParams, headers: request.headers, text, json }
     seen.push(one)
     await route(one, response)
   }

@@ -58,7 +58,7 @@ export interface WeightUpdater {
 const wasRefused = (error: unknown): boolean =>
   error instanceof TrainError && typeof error.details?.['status'] === 'number' && error.details['status'] < 500
 
-interface Loaded {
+interface LoadResult {
   readonly replica: Replica
   error: Error | null
   difference: number | null
@@ -112,8 +112,8 @@ export function createWeightUpdater({ fleet, inFlight = 'drain', check, timeoutM
     }
   }
 
-  async function update(replica: Replica, publication: Publication, mode: InFlightMode, signal: AbortSignal): Promise<Loaded> {
-    const loaded: Loaded = { replica, error: null, difference: null }
+  async function update(replica: Replica, publication: Publication, mode: InFlightMode, signal: AbortSignal): Promise<LoadResult> {
+    const loaded: LoadResult = { replica, error: null, difference: null }
     try {
       await load(replica, publication, mode, signal)
     } catch (cause) {
@@ -124,7 +124,7 @@ export function createWeightUpdater({ fleet, inFlight = 'drain', check, timeoutM
   }
 
   /** Samples on every server that was updated and compares; what differs is the server's error. */
-  async function verify(loaded: readonly Loaded[], publication: Publication, signal: AbortSignal): Promise<void> {
+  async function verify(loaded: readonly LoadResult[], publication: Publication, signal: AbortSignal): Promise<void> {
     const updated = loaded.filter(({ error }) => error === null)
     if (!check || updated.length === 0) return
     const { version, policy } = publication
@@ -156,11 +156,11 @@ export function createWeightUpdater({ fleet, inFlight = 'drain', check, timeoutM
     if (targets.length === 0) throw new TrainError('POLICY_UNAVAILABLE', `No server could be updated to version ${version}: none is well.`)
     parts.hold()
     parts.pauseProbes()
-    let loaded: Loaded[] = []
+    let loaded: LoadResult[] = []
     try {
       if (mode === 'drain' && directory !== undefined) await parts.drained(targets, signal)
       loaded = await Promise.all(targets.map((replica) => update(replica, publication, mode, signal)))
-      if (loaded.every(({ error }) => error !== null)) throw (loaded[0] as Loaded).error
+      if (loaded.every(({ error }) => error !== null)) throw (loaded[0] as LoadResult).error
       current.set(policy ?? '', publication)
       failed.clear()
       parts.setPublished(version, policy)
@@ -205,7 +205,7 @@ export function createWeightUpdater({ fleet, inFlight = 'drain', check, timeoutM
     const signal = AbortSignal.timeout(timeoutMs)
     parts.pauseProbes()
     try {
-      const results: Loaded[] = []
+      const results: LoadResult[] = []
       for (const publication of current.values()) results.push(await update(replica, publication, 'abort', signal))
       const [publication] = [...current.values()].slice(-1)
       if (publication && results.every(({ error }) => error === null)) await verify(results.slice(-1), publication, signal)
