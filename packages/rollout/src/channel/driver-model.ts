@@ -17,26 +17,26 @@ export interface DriverModel extends Pick<EngineLink, 'needsFiles' | 'keepFiles'
 }
 
 /** What must be equal in the hellos of all connected drivers. */
-interface Identity {
+interface ModelIdentity {
   readonly vocabularySize: number
   readonly stopTokenIds: readonly number[]
   readonly templateArguments: Readonly<Record<string, unknown>>
   readonly contextLength: number
 }
 
-interface Loaded extends Identity {
+interface LoadedModel extends ModelIdentity {
   readonly directory: string
   readonly chat: ChatModel
 }
 
-const identityOf = ({ model, check, limits }: ChannelHello): Identity => ({
+const identityOf = ({ model, check, limits }: ChannelHello): ModelIdentity => ({
   vocabularySize: model.vocabularySize,
   stopTokenIds: [...model.stopTokenIds].sort((a, b) => a - b),
   templateArguments: check.templateArguments,
   contextLength: limits.contextLength ?? limits.maxPromptTokens + limits.maxResponseTokens,
 })
 
-const labels: Readonly<Record<keyof Identity, string>> = {
+const labels: Readonly<Record<keyof ModelIdentity, string>> = {
   vocabularySize: 'the size of its vocabulary',
   stopTokenIds: 'its stop tokens',
   templateArguments: 'the arguments of its template',
@@ -50,7 +50,7 @@ export function createDriverModel({ name, directory, filesDirectory = null, hist
       `Model "${name}" has neither a folder nor a place for the files of its trainer; give one of them.`,
     )
   }
-  let loaded: Loaded | null = null
+  let loaded: LoadedModel | null = null
   /** One load at a time: workers of a driver say hello together. */
   let loading: Promise<unknown> = Promise.resolve()
 
@@ -60,7 +60,7 @@ export function createDriverModel({ name, directory, filesDirectory = null, hist
   function isServed(hello: ChannelHello, isBound: boolean): boolean {
     if (!loaded) return false
     const identity = identityOf(hello)
-    const different = (Object.keys(labels) as (keyof Identity)[]).filter(
+    const different = (Object.keys(labels) as (keyof ModelIdentity)[]).filter(
       (key) => stableStringify(identity[key]) !== stableStringify(loaded![key]),
     )
     const sameFiles = loaded.directory === directoryOf(hello)
@@ -75,7 +75,7 @@ export function createDriverModel({ name, directory, filesDirectory = null, hist
     return new TrainError('MODEL_MISMATCH', message)
   }
 
-  async function load(hello: ChannelHello, isBound: boolean): Promise<Loaded> {
+  async function load(hello: ChannelHello, isBound: boolean): Promise<LoadedModel> {
     if (isServed(hello, isBound)) return loaded!
     const identity = identityOf(hello)
     const { stopTokenIds, templateArguments } = identity
