@@ -17,7 +17,7 @@ import { prepare } from './stages/prepare.ts'
 import { record } from './stages/record.ts'
 
 /** A call whose turn is recorded and durable, and the way to answer it. */
-export interface Outcome {
+export interface SampledTurn {
   readonly completion: Completion
   readonly answer: Answer
 }
@@ -61,7 +61,7 @@ export interface AdmittedCall {
 }
 
 /** Match, render, generate, parse and record: resolves when the turn is durable. Tokens that were sampled are recorded also where it rejects. */
-export async function sampleTurn(options: ServeCallOptions, admitted: AdmittedCall): Promise<Outcome> {
+export async function sampleTurn(options: ServeCallOptions, admitted: AdmittedCall): Promise<SampledTurn> {
   const { model, call, constraint, active, arrival, run, progress } = admitted
   const { parts, session, dialect, response } = options
   const { counters, limits } = parts

@@ -7,7 +7,7 @@ import type { TokenModel } from './models/model-table.ts'
 import { chooseModel } from './models/model-table.ts'
 import { maxBodyBytes } from './models/size-limits.ts'
 import { largeBodyBytes } from './pacer.ts'
-import { type Outcome, sampleTurn } from './sample-turn.ts'
+import { type SampledTurn, sampleTurn } from './sample-turn.ts'
 import { type ServedCall, settleDelivery } from './served-call.ts'
 import { constrain } from './stages/constrain.ts'
 import { decode } from './stages/decode.ts'
@@ -32,16 +32,16 @@ export async function serveTokenCall({ options, active, progress }: ServedCall, 
   const arrival = agent.arrivals++
   await gate.enter(active.signal)
   observed.admitted()
-  let outcome: Outcome
+  let sampledTurn: SampledTurn
   try {
-    outcome = await sampleTurn(options, { model, call, constraint, active, arrival, run, progress })
+    sampledTurn = await sampleTurn(options, { model, call, constraint, active, arrival, run, progress })
   } finally {
     gate.leave()
   }
   const loss = active.lost()
   if (loss) throw new CallAborted(loss)
   active.startSending()
-  outcome.answer.end(outcome.completion)
+  sampledTurn.answer.end(sampledTurn.completion)
   if (!(await active.sent)) throw new CallAborted('client-closed')
   if (progress.turn) settleDelivery(options, progress.turn, true)
 }

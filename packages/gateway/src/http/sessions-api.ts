@@ -15,7 +15,7 @@ export interface SessionsApi {
   close(): void
 }
 
-interface Opened {
+interface OpenSession {
   readonly request: SessionRequest
   readonly session: PolicySession
   readonly expiresAt: number
@@ -32,13 +32,13 @@ export function createSessionsApi(
   defaultPolicy: string,
 ): SessionsApi {
   const { onTurn, maxSessions = 10_000, maxKeptBytes = defaultMaxKeptBytes, keptMs = 600_000 } = admin
-  const sessions = new Map<string, Opened>()
+  const sessions = new Map<string, OpenSession>()
   const kept = createKeptRecords({ maxBytes: maxKeptBytes, keptMs })
 
   function toRecord(
     id: string,
     status: SessionRecord['status'],
-    { request, session }: Opened,
+    { request, session }: OpenSession,
     trajectories: readonly Trajectory[],
   ): Buffer {
     const { rollout, attempt } = request
@@ -50,7 +50,7 @@ export function createSessionsApi(
   }
 
   /** Closes once; the record is kept for a while, so that a client whose answer was lost can ask again. */
-  function end(id: string, opened: Opened, status: 'expired' | 'closed'): Promise<Buffer> {
+  function end(id: string, opened: OpenSession, status: 'expired' | 'closed'): Promise<Buffer> {
     clearTimeout(opened.timer)
     opened.ended ??= opened.session
       .close()
@@ -98,7 +98,7 @@ export function createSessionsApi(
     }
     const session = open(sessionRequest)
     const expiresAt = Date.now() + timeoutMs
-    const opened: Opened = {
+    const opened: OpenSession = {
       request: sessionRequest,
       session,
       expiresAt,
