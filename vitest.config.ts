@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config'
 import { base } from './vitest.base.ts'
 
-const elsewhere = ['**/node_modules/**', '**/dist/**', 'test/frameworks/**', 'test/gpu/**', 'test/trainers/**']
+const elsewhere = ['**/node_modules/**', '**/dist/**', 'test/environment/**', 'test/frameworks/**', 'test/gpu/**', 'test/trainers/**']
 
 /** What needs neither a trainer nor an agent framework. */
 export default defineConfig({

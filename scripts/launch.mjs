@@ -42,6 +42,7 @@ const commands = {
   start: ['packages/cli/src/main.ts', 'train', 'examples/periodic-table'],
   cli: ['packages/cli/src/main.ts'],
   test: ['scripts/test.ts'],
+  'test:environment': ['scripts/test.ts', '--suite', 'environment'],
   'test:frameworks': ['scripts/test.ts', '--suite', 'frameworks'],
   'test:gpu': ['scripts/test.ts', '--suite', 'gpu'],
   'test:trainers': ['scripts/test.ts', '--suite', 'trainers'],

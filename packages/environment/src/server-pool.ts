@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { makeOwnFolder } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { type CallCounter, createCallCounter } from './call-counter.ts'
 import type { ResolvedOptions } from './environment-options.ts'
-import { makeLeaseRoot } from './lease-root.ts'
 import { createProcessGuard } from './process-guard.ts'
 import { type ConnectionContext, type ConnectionPlace, openConnection, type ServerConnection } from './server-connection.ts'
 import type { ServerDefinition, StdioDefinition } from './server-definition.ts'
@@ -35,7 +35,7 @@ export interface ServerPool {
 /** Starts nothing before it is asked; `close` ends everything it started and removes its directories. */
 export function createServerPool(options: ResolvedOptions): ServerPool {
   const guard = createProcessGuard()
-  const root = makeLeaseRoot()
+  const root = makeOwnFolder('aworld-train-environment-')
   guard.addDirectory(root)
   const context: ConnectionContext = { options, guard, eras: new Map() }
   const counter = createCallCounter()

@@ -21,6 +21,7 @@ export const errorCatalogue = {
   AGENT_LIMIT: row('agent', false, 'Raise the limit, or make the agent stop earlier.'),
   ENVIRONMENT_START_FAILED: row('environment', true, 'Check the command or url of the MCP server.'),
   ENVIRONMENT_TOOLS_CHANGED: row('environment', false, 'Keep the list of tools constant while a run goes on.'),
+  SANDBOX_UNAVAILABLE: row('environment', false, 'Do what the message says, or choose another tier.'),
   TOOL_TIMEOUT: row('environment', true, 'Raise the timeout of the server, or make the tool answer sooner.'),
   TOOL_SERVER_DIED: row('environment', true, 'Read the stderr of the server; it has been replaced.'),
   TOOL_RESULT_INVALID: row('environment', false, 'Make the tool answer valid UTF-8 within the size limit.'),

@@ -1,3 +1,7 @@
 export type { Sandbox } from '@aworld-train/core'
+export { probeBubblewrap } from './bubblewrap/probe.ts'
+export { type OpenSandboxOptions, openSandbox } from './open-sandbox.ts'
 export { openParserJail, type ParserJailOptions } from './parser/open-parser-jail.ts'
 export { openSimulatedSandbox } from './simulated/simulated-sandbox.ts'
+export type { Tier, TierProbe } from './tier.ts'
+export { tiers } from './tiers.ts'

@@ -3,10 +3,10 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
-import { makeLeaseRoot, processSpace } from './lease-root.ts'
+import { makeOwnFolder, processSpace } from './own-folder.ts'
 
 test('folders of killed processes are removed, those of running ones, of other containers and of others are left', () => {
-  const parent = mkdtempSync(join(tmpdir(), 'lease-root-test-'))
+  const parent = mkdtempSync(join(tmpdir(), 'own-folder-test-'))
   vi.stubEnv('TMPDIR', parent).stubEnv('TEMP', parent)
   try {
     const { pid: ended } = spawnSync(process.execPath, ['-e', ''])
@@ -18,7 +18,7 @@ test('folders of killed processes are removed, those of running ones, of other c
     const running = make(`aworld-train-environment-${processSpace()}-${process.ppid}-abc`)
     const container = make(`aworld-train-environment-0123abcd-${ended}-abc`)
     const other = make('something-else-1-abc')
-    const root = makeLeaseRoot()
+    const root = makeOwnFolder('aworld-train-environment-')
     expect([root, killed, running, container, other].map((path) => existsSync(path))).toEqual([true, false, true, true, true])
   } finally {
     vi.unstubAllEnvs()

@@ -3,17 +3,25 @@ import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'no
 import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-const prefix = 'aworld-train-environment-'
-
-/** Makes the folder that an environment's directories stand in; those of processes that were killed are removed first. */
-export function makeLeaseRoot(): string {
+/** Makes a folder of this process below the machine's temporary one; those that killed processes left under this prefix are removed first. */
+export function makeOwnFolder(prefix: string): string {
   const parent = tmpdir()
+  for (const name of namesOfDeadProcesses(parent, prefix)) removeIfPossible(join(parent, name))
+  return mkdtempSync(join(parent, `${ownName(prefix)}-`))
+}
+
+/** A name that says which process it belongs to: what stands behind the prefix is where processes are counted, and this process's id. */
+export function ownName(prefix: string): string {
+  return `${prefix}${processSpace()}-${process.pid}`
+}
+
+/** Entries of a folder that carry this prefix and the id of a process that has ended. */
+export function namesOfDeadProcesses(folder: string, prefix: string): string[] {
   const ownPrefix = `${prefix}${processSpace()}-`
-  for (const name of readdirSync(parent)) {
+  return readdirSync(folder).filter((name) => {
     const pid = name.startsWith(ownPrefix) && Number(/^\d+(?=-)/.exec(name.slice(ownPrefix.length))?.[0])
-    if (pid && !isRunning(pid)) removeIfPossible(join(parent, name))
-  }
-  return mkdtempSync(join(parent, `${ownPrefix}${process.pid}-`))
+    return pid && !isRunning(pid)
+  })
 }
 
 /** Where this process's id means something, as eight hexadecimal digits: containers may share the folder, and each counts its processes itself. */

@@ -1,0 +1,83 @@
+import { accessSync, constants, realpathSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
+import type { Sandbox, Workspace } from '@aworld-train/core'
+import { type Cgroups, findCgroups } from './cgroups.ts'
+import { createFifos } from './fifos.ts'
+import { defaultLimits, processLimits } from './limits.ts'
+import { openRoom } from './room.ts'
+import { seccompFilter } from './seccomp-filter.ts'
+import { createUserIds } from './user-ids.ts'
+import { createWorkspace } from './workspace.ts'
+
+/** Processes of a workspace beside those of its commands: the keeper of the room, and what holds each jail. */
+const processesOfJails = 64
+
+/** Opens the tier of the kernel's namespaces. It starts nothing before a workspace is asked for. */
+export async function openBubblewrapSandbox(notices: readonly string[] = []): Promise<Sandbox> {
+  const filter = seccompFilter(process.arch)
+  const cgroups = findCgroups()
+  const nextUserId = createUserIds()
+  const nodeBinary = findNodeBinary()
+  const fifos = createFifos()
+  const open = new Set<Workspace>()
+  return {
+    tier: 'bubblewrap',
+    notices: [...notices, ...missingLimits(cgroups), ...(nodeBinary ? [] : [nodeNotice])],
+    async workspace(options, signal) {
+      const limits = { ...defaultLimits, ...options.limits }
+      const cgroup = cgroups.create({
+        // Files are in memory too.
+        memoryBytes: limits.memoryBytes + 2 * limits.diskBytes,
+        processes: limits.processes + processesOfJails,
+      })
+      const room = await openRoom({ userId: nextUserId(), limits, cgroup, nodeBinary }, signal)
+      const parts = { fifos, filter, processLimits: processLimits(limits, cgroups.controllers.has('memory')) }
+      const workspace = createWorkspace(room, parts)
+      const close = workspace.close
+      const own: Workspace = {
+        ...workspace,
+        async close() {
+          open.delete(own)
+          await close()
+        },
+      }
+      open.add(own)
+      return own
+    },
+    async close() {
+      await Promise.all([...open].map((workspace) => workspace.close()))
+      fifos.close()
+    },
+  }
+}
+
+function missingLimits({ controllers }: Cgroups): string[] {
+  const missing = [
+    ...(controllers.has('memory')
+      ? []
+      : ['Memory is bounded for each process, at 512 MB above its limit, and not for all of a workspace together']),
+    ...(controllers.has('pids') ? [] : ['Processes are counted for each shell, not for all of a workspace together']),
+  ]
+  return missing.map((what) => `${what}: this process may make no control group; run it as root, or in a delegated group.`)
+}
+
+const nodeNotice = `Commands do not find Node: the users that they run as cannot read ${process.execPath}; install Node below /usr.`
+
+/** This process's Node, where every user may run it. */
+function findNodeBinary(): string | undefined {
+  const path = realpathSync(process.execPath)
+  if (process.getuid?.() !== 0) return isExecutable(path) ? path : undefined
+  for (let part = path; ; part = dirname(part)) {
+    if ((statSync(part).mode & 0o001) === 0) return undefined
+    if (part === dirname(part)) return path
+  }
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,140 @@
+import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { namesOfDeadProcesses, ownName } from '@aworld-train/core'
+
+const prefix = 'aworld-train-sandbox-'
+
+export interface GroupLimits {
+  readonly memoryBytes: number
+  readonly processes: number
+}
+
+/** The kernel's count and bound of what some processes use together. */
+export interface Cgroup {
+  /** Processes that it starts from then on belong to the group too. */
+  add(pid: number): void
+  /** Every process of the group must have ended. */
+  remove(): Promise<void>
+}
+
+export type Controller = 'memory' | 'pids'
+
+export interface Cgroups {
+  readonly controllers: ReadonlySet<Controller>
+  create(limits: GroupLimits): Cgroup
+}
+
+interface Place {
+  readonly folder: string
+  readonly version: 1 | 2
+}
+
+/** The control groups that this process may make: those of version 2, else those of version 1, else none. */
+export function findCgroups(membership: string = read('/proc/self/cgroup'), mounts: string = read('/proc/self/mountinfo')): Cgroups {
+  const places = new Map<Controller, Place>()
+  for (const controller of ['memory', 'pids'] as const) {
+    const place = candidates(controller, membership, mounts).find((candidate) => isUsable(controller, candidate))
+    if (place) places.set(controller, place)
+  }
+  for (const { folder } of places.values()) {
+    for (const name of namesOfDeadProcesses(folder, prefix)) tryTo(() => rmdirSync(join(folder, name)))
+  }
+  let count = 0
+  return {
+    controllers: new Set(places.keys()),
+    create(limits) {
+      const name = `${ownName(prefix)}-${count++}`
+      const folders = new Set<string>()
+      for (const [controller, place] of places) {
+        const folder = join(place.folder, name)
+        if (!folders.has(folder)) mkdirSync(folder)
+        folders.add(folder)
+        bound(controller, place.version, folder, limits)
+      }
+      return {
+        add(pid) {
+          for (const folder of folders) writeFileSync(join(folder, 'cgroup.procs'), String(pid))
+        },
+        async remove() {
+          for (const folder of folders) {
+            // The kernel lets go of processes that have ended a moment later.
+            for (let tries = 0; !tryTo(() => rmdirSync(folder)) && tries < 50; tries++) await sleep(10)
+          }
+        },
+      }
+    },
+  }
+}
+
+function bound(controller: Controller, version: 1 | 2, folder: string, { memoryBytes, processes }: GroupLimits): void {
+  const write = (file: string, value: number) => writeFileSync(join(folder, file), String(value))
+  if (controller === 'pids') write('pids.max', processes)
+  else if (version === 2) {
+    write('memory.max', memoryBytes)
+    tryTo(() => write('memory.swap.max', 0))
+  } else {
+    write('memory.limit_in_bytes', memoryBytes)
+    tryTo(() => write('memory.memsw.limit_in_bytes', memoryBytes))
+  }
+}
+
+/** Folders in which groups may be made: below our own group, and in version 2 below those above it, where processes may not stand beside groups. */
+function candidates(controller: Controller, membership: string, mounts: string): Place[] {
+  const places: Place[] = []
+  for (const line of membership.split('\n')) {
+    const [, names, path] = /^\d+:([^:]*):(.*)$/.exec(line) ?? []
+    if (names === undefined || path === undefined) continue
+    const version = names === '' ? 2 : 1
+    if (version === 1 && !names.split(',').includes(controller)) continue
+    for (const { root, point } of cgroupMounts(mounts, version, controller)) {
+      const own = path.startsWith(root) ? join(point, path.slice(root.length)) : point
+      if (version === 1) places.push({ folder: own, version }, { folder: point, version })
+      else for (let folder = own; folder.startsWith(point); folder = dirname(folder)) places.push({ folder, version })
+    }
+  }
+  return places.sort((one, other) => other.version - one.version)
+}
+
+function cgroupMounts(mounts: string, version: 1 | 2, controller: Controller): { root: string; point: string }[] {
+  return mounts.split('\n').flatMap((line) => {
+    const [before, after] = line.split(' - ')
+    const [type, , options] = after?.split(' ') ?? []
+    const [, , , root, point] = before?.split(' ') ?? []
+    const fits = version === 2 ? type === 'cgroup2' : type === 'cgroup' && options?.split(',').includes(controller)
+    return fits && root !== undefined && point !== undefined ? [{ root: root === '/' ? '' : root, point }] : []
+  })
+}
+
+/** Tries it: rights, a read-only mount and a group that holds processes all show only then. */
+function isUsable(controller: Controller, { folder, version }: Place): boolean {
+  const trial = join(folder, `${ownName(prefix)}-trial-${controller}`)
+  if (version === 2) {
+    const control = join(folder, 'cgroup.subtree_control')
+    const handedOn = read(control).split(/\s+/)
+    if (!handedOn.includes(controller) && !tryTo(() => writeFileSync(control, `+${controller}`))) return false
+  }
+  if (!tryTo(() => mkdirSync(trial))) return false
+  try {
+    return tryTo(() => bound(controller, version, trial, { memoryBytes: 64 * 1024 * 1024, processes: 16 }))
+  } finally {
+    tryTo(() => rmdirSync(trial))
+  }
+}
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+function tryTo(work: () => void): boolean {
+  try {
+    work()
+    return true
+  } catch {
+    return false
+  }
+}

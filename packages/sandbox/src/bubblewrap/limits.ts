@@ -1,0 +1,26 @@
+import type { WorkspaceLimits } from '@aworld-train/core'
+
+const MiB = 1024 * 1024
+
+export const defaultLimits: WorkspaceLimits = {
+  memoryBytes: 1024 * MiB,
+  diskBytes: 256 * MiB,
+  processes: 128,
+  cpuSeconds: 60,
+  outputBytes: 64 * 1024,
+}
+
+/** Files that a process may have open. */
+const openFiles = 512
+
+/** Node makes so much of its address space writable for code, most of which it never touches. */
+const nodeCodeBytes = 512 * MiB
+
+/**
+ * Limits of each process, as commands of a POSIX shell. Address space is not bounded: Node and WebAssembly reserve more of it than they
+ * use. Where no control group counts memory, private writable memory is bounded instead (RLIMIT_DATA).
+ */
+export function processLimits(limits: WorkspaceLimits, memoryIsCounted: boolean): string {
+  const data = memoryIsCounted ? '' : `ulimit -d ${Math.ceil((limits.memoryBytes + nodeCodeBytes) / 1024)}; `
+  return `ulimit -c 0; ulimit -n ${openFiles}; ulimit -t ${Math.ceil(limits.cpuSeconds)}; ${data}`
+}

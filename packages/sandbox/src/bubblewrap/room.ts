@@ -1,0 +1,134 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { lstatSync, readlinkSync } from 'node:fs'
+import type { WorkspaceLimits } from '@aworld-train/core'
+import { orAborted } from '@aworld-train/core'
+import type { Cgroup } from './cgroups.ts'
+import { signalTo } from './processes.ts'
+
+/** What one workspace's jails have in common: files, a loopback that leads nowhere else, and an end. */
+export interface Room {
+  /** Its first process. Every process of its jails is below it, and ends with it. */
+  readonly pid: number
+  /** The user that its processes run as; this process's own where absent. */
+  readonly userId: number | undefined
+  readonly limits: WorkspaceLimits
+  readonly cgroup: Cgroup
+  /** Whether `close` was not what ended it. */
+  readonly hasDied: () => boolean
+  /** Resolves when every process and mount is gone. */
+  close(): Promise<void>
+}
+
+export interface RoomOptions {
+  readonly userId: number | undefined
+  readonly limits: WorkspaceLimits
+  readonly cgroup: Cgroup
+  /** The binary of Node, where the room's user can read it. */
+  readonly nodeBinary: string | undefined
+  /** Files and folders that are seen as on the machine, read-only. */
+  readonly readable?: readonly string[] | undefined
+}
+
+/** The environment of every program in a jail, from its first process on: that of a parent could be read through /proc. */
+export const jailEnvironment = {
+  PATH: '/opt/node/bin:/usr/local/bin:/usr/bin:/bin',
+  HOME: '/workspace',
+  USER: 'agent',
+  LANG: 'C.UTF-8',
+  TERM: 'dumb',
+}
+
+/** Starting takes milliseconds; a machine under heavy load gets its time. */
+const startDeadlineMs = 30_000
+
+/** Runs in the room as its root, makes its mounts, and waits: the room lives until its standard input ends. */
+const keeper = `set -e
+mount -t tmpfs -o "size=$1,nr_inodes=$2,mode=755" tmpfs /workspace
+mount -t tmpfs -o "size=$1,nr_inodes=$2,mode=1777" tmpfs /tmp
+echo 'root:x:0:0:root:/:/bin/sh
+agent:x:1000:1000:agent:/workspace:/bin/bash' > /etc/passwd
+echo 'root:x:0:
+agent:x:1000:' > /etc/group
+echo '127.0.0.1 localhost
+::1 localhost' > /etc/hosts
+echo ready
+exec cat`
+
+/** Opens a room: namespaces of its own for users, mounts, network and processes, and of the machine's files only what is listed here. */
+export async function openRoom({ userId, limits, cgroup, nodeBinary, readable = [] }: RoomOptions, signal: AbortSignal): Promise<Room> {
+  signal.throwIfAborted()
+  const user = userId === undefined ? {} : { uid: userId, gid: userId }
+  const inodes = Math.ceil(limits.diskBytes / 4096)
+  const child = spawn(
+    'bwrap',
+    [
+      ...['--unshare-user', '--unshare-pid', '--unshare-net', '--uid', '0', '--gid', '0', '--cap-add', 'CAP_SYS_ADMIN'],
+      ...['--die-with-parent', '--ro-bind', '/usr', '/usr', ...['/bin', '/sbin', '/lib', '/lib64'].flatMap(systemFolder)],
+      ...['--ro-bind-try', '/etc/alternatives', '/etc/alternatives', '--ro-bind-try', '/etc/ld.so.cache', '/etc/ld.so.cache'],
+      ...(nodeBinary ? ['--ro-bind', nodeBinary, '/opt/node/bin/node'] : []),
+      ...readable.flatMap((path) => ['--ro-bind', path, path]),
+      ...['--proc', '/proc', '--dev', '/dev', '--dir', '/workspace', '--dir', '/tmp', '--chdir', '/', '--info-fd', '3', '--'],
+      ...['/bin/sh', '-c', keeper, 'sh', String(limits.diskBytes), String(inodes)],
+    ],
+    { ...user, env: jailEnvironment, cwd: '/', stdio: ['pipe', 'pipe', 'pipe', 'pipe'] },
+  )
+  let closed = false
+  const gone = new Promise<void>((resolve) => child.once('close', () => resolve()))
+  try {
+    if (child.pid !== undefined) cgroup.add(child.pid)
+    const pid = await orAborted(started(child), AbortSignal.any([signal, AbortSignal.timeout(startDeadlineMs)]))
+    return {
+      pid,
+      userId,
+      limits,
+      cgroup,
+      hasDied: () => !closed && (child.exitCode !== null || child.signalCode !== null),
+      async close() {
+        closed = true
+        // bubblewrap ends when the first process has, and that has when all below it have.
+        if (child.exitCode === null && child.signalCode === null) signalTo(pid, 'SIGKILL')
+        await gone
+        await cgroup.remove()
+      },
+    }
+  } catch (error) {
+    child.kill('SIGKILL')
+    if (child.pid !== undefined) await gone
+    await cgroup.remove()
+    throw error
+  }
+}
+
+/** A folder beside /usr: a link into it on most systems. */
+function systemFolder(path: string): string[] {
+  const stat = lstatSync(path, { throwIfNoEntry: false })
+  if (!stat) return []
+  return stat.isSymbolicLink() ? ['--symlink', readlinkSync(path), path] : ['--ro-bind', path, path]
+}
+
+/** Resolves with the first process of the room as this process sees it; rejects with what bubblewrap wrote. */
+function started(child: ChildProcess): Promise<number> {
+  return new Promise((resolve, reject) => {
+    let info = ''
+    let output = ''
+    let errors = ''
+    const onData = () => {
+      const pid = /"child-pid": (\d+)/.exec(info)?.[1]
+      if (pid !== undefined && output.includes('ready')) resolve(Number(pid))
+    }
+    for (const stream of child.stdio) stream?.on('error', () => {})
+    child.stdio[3]?.on('data', (chunk) => {
+      info += String(chunk)
+      onData()
+    })
+    child.stdout?.on('data', (chunk) => {
+      output += String(chunk)
+      onData()
+    })
+    child.stderr?.on('data', (chunk) => {
+      errors = (errors + String(chunk)).slice(-2000)
+    })
+    child.once('error', reject)
+    child.once('close', (code, signal) => reject(new Error(errors.trim() || `bwrap ended with ${signal ?? `exit code ${code}`}`)))
+  })
+}

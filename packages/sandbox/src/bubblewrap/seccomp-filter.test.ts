@@ -1,0 +1,75 @@
+import { expect, test } from 'vitest'
+import { seccompFilter } from './seccomp-filter.ts'
+
+interface Call {
+  readonly audit: number
+  readonly number: number
+  readonly args?: readonly bigint[]
+}
+
+/** Runs a filter as the kernel does, for the instructions that ours have. */
+function decide(filter: Buffer, { audit, number, args = [] }: Call): string {
+  const data = Buffer.alloc(64)
+  data.writeUInt32LE(number >>> 0, 0)
+  data.writeUInt32LE(audit, 4)
+  for (const [index, arg] of args.entries()) data.writeBigUInt64LE(BigInt.asUintN(64, arg), 16 + 8 * index)
+  let accumulator = 0
+  for (let at = 0; at * 8 < filter.length; at++) {
+    const code = filter.readUInt16LE(at * 8)
+    const [whenTrue, whenFalse] = [filter.readUInt8(at * 8 + 2), filter.readUInt8(at * 8 + 3)]
+    const constant = filter.readUInt32LE(at * 8 + 4)
+    if (code === 0x20) accumulator = data.readUInt32LE(constant)
+    else if (code === 0x15) at += accumulator === constant ? whenTrue : whenFalse
+    else if (code === 0x35) at += accumulator >= constant ? whenTrue : whenFalse
+    else if (code === 0x45) at += (accumulator & constant) !== 0 ? whenTrue : whenFalse
+    else if (code === 0x06) {
+      if (constant === 0x7fff0000) return 'allowed'
+      return constant === 0x80000000 ? 'killed' : `errno ${constant & 0xffff}`
+    } else throw new Error(`unknown instruction ${code}`)
+  }
+  throw new Error('the filter ended without an answer')
+}
+
+const x64 = { audit: 0xc000003e, read: 0, write: 1, socket: 41, socketpair: 53, clone: 56, ioctl: 16, unshare: 272, mount: 165 }
+const arm64 = { audit: 0xc00000b7, read: 63, write: 64, socket: 198, socketpair: 199, clone: 220, ioctl: 29, unshare: 97, mount: 40 }
+
+test.each([
+  ['x64', x64],
+  ['arm64', arm64],
+] as const)('on %s ordinary calls pass, and refused ones answer', (name, calls) => {
+  const filter = seccompFilter(name)
+  const of = (number: number, ...args: bigint[]) => decide(filter, { audit: calls.audit, number, args })
+  expect([of(calls.read), of(calls.write), of(calls.socketpair, 1n), of(calls.clone, 0x1200011n)]).toEqual(Array(4).fill('allowed'))
+  expect([of(calls.unshare), of(calls.mount), of(425), of(441)]).toEqual(['errno 1', 'errno 1', 'errno 1', 'allowed'])
+  expect(of(435)).toBe('errno 38')
+  // IPv4 and IPv6; then Unix, netlink, packet, and the largest.
+  expect([2n, 10n, 1n, 16n, 17n, 0xffffffffn].map((family) => of(calls.socket, family))).toEqual([
+    ...Array(2).fill('allowed'),
+    ...Array(4).fill('errno 97'),
+  ])
+  // Each flag that makes a namespace, alone and among others.
+  for (const flag of [0x20000n, 0x2000000n, 0x4000000n, 0x8000000n, 0x10000000n, 0x20000000n, 0x40000000n])
+    expect([of(calls.clone, flag), of(calls.clone, flag | 0x11n)]).toEqual(['errno 1', 'errno 1'])
+  expect([of(calls.ioctl, 0n, 0x5401n), of(calls.ioctl, 0n, 0x5412n), of(calls.ioctl, 0n, 0x541cn)]).toEqual([
+    'allowed',
+    'errno 1',
+    'errno 1',
+  ])
+})
+
+test('upper halves of arguments, which the kernel ignores, hide nothing', () => {
+  const filter = seccompFilter('x64')
+  const high = 1n << 32n
+  expect(decide(filter, { audit: x64.audit, number: x64.ioctl, args: [0n, high | 0x5412n] })).toBe('errno 1')
+  expect(decide(filter, { audit: x64.audit, number: x64.socket, args: [high | 1n] })).toBe('errno 97')
+})
+
+test('calls of another architecture end the process, and those of x32 are not there', () => {
+  expect(decide(seccompFilter('x64'), { audit: 0x40000003, number: 3 })).toBe('killed')
+  expect(decide(seccompFilter('x64'), { audit: x64.audit, number: 0x40000000 | x64.read })).toBe('errno 38')
+  expect(decide(seccompFilter('arm64'), { audit: x64.audit, number: 0 })).toBe('killed')
+})
+
+test('there is no filter for an architecture whose numbers are not listed', () => {
+  expect(() => seccompFilter('riscv64')).toThrow('There is no seccomp filter for the architecture "riscv64".')
+})

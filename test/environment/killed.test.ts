@@ -1,0 +1,41 @@
+// @module-tag quick
+import { spawn } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { openSandbox } from '@aworld-train/sandbox'
+import { expect, test, vi } from 'vitest'
+import { sleepersOf, sleepTime } from './processes.ts'
+
+const holder = fileURLToPath(new URL('killed-holder.ts', import.meta.url))
+
+/** Entries that carry the id of a process: folders below the temporary one, and control groups. */
+function leftBy(pid: number): string[] {
+  const groups = readFileSync('/proc/self/mountinfo', 'utf8')
+    .split('\n')
+    .filter((line) => line.includes(' - cgroup'))
+    .map((line) => line.split(' ')[4]!)
+  const own = readFileSync('/proc/self/cgroup', 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => line.split(':')[2]!)
+  const folders = [tmpdir(), ...groups, ...groups.flatMap((group) => own.map((path) => join(group, path)))]
+  const found = folders
+    .filter((folder) => existsSync(folder))
+    .flatMap((folder) => readdirSync(folder).filter((name) => name.startsWith('aworld-train-sandbox-') && name.includes(`-${pid}-`)))
+  return [...new Set(found)]
+}
+
+test('of a killed process no jail is left at once, and no folder or group after the next start', async () => {
+  const child = spawn(process.execPath, [holder, sleepTime(1)], { stdio: ['ignore', 'pipe', 'inherit'] })
+  await new Promise((resolve) => child.stdout.once('data', resolve))
+  expect(sleepersOf(sleepTime(1))).toHaveLength(3)
+  expect(leftBy(child.pid!)).not.toEqual([])
+  child.kill('SIGKILL')
+  await vi.waitUntil(() => sleepersOf(sleepTime(1)).length === 0, { timeout: 5000 })
+  expect(readFileSync('/proc/self/mountinfo', 'utf8')).not.toContain(' /workspace ')
+  const sandbox = await openSandbox({ tier: 'bubblewrap' })
+  await sandbox.close()
+  expect(leftBy(child.pid!)).toEqual([])
+})

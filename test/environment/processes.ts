@@ -1,0 +1,29 @@
+import { readdirSync, readFileSync } from 'node:fs'
+
+/** How long a `sleep` of a test of this process sleeps: an argument that no other process of the machine has. */
+export const sleepTime = (index: number) => `${process.pid}${index}.5`
+
+/** Processes of the machine that sleep for so long, in whatever namespace they are. */
+export function sleepersOf(time: string): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && read(`/proc/${name}/cmdline`) === `sleep\0${time}\0`)
+    .map(Number)
+}
+
+/** The process below this one that a process descends from. */
+export function childOfOurs(pid: number): number {
+  for (let current = pid; ; ) {
+    const parent = Number(/^PPid:\s*(\d+)/m.exec(read(`/proc/${current}/status`))?.[1])
+    if (parent === process.pid) return current
+    if (!parent) throw new Error(`Process ${pid} is none of ours.`)
+    current = parent
+  }
+}
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, 'latin1')
+  } catch {
+    return ''
+  }
+}
