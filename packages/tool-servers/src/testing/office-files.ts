@@ -125,3 +125,18 @@ export function pptxFiles(contents: readonly { readonly shapes: string; readonly
 }
 
 export const pptx = (contents: Parameters<typeof pptxFiles>[0]): Buffer => buildZip(pptxFiles(contents))
+
+/** A workbook of one sheet with this content. */
+export function workbook(sheet: string): Buffer {
+  const main = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+  return buildZip({
+    '[Content_Types].xml': contentTypes({
+      'xl/workbook.xml': 'spreadsheetml.sheet.main',
+      'xl/worksheets/sheet1.xml': 'spreadsheetml.worksheet',
+    }),
+    '_rels/.rels': relationships({ rId1: ['officeDocument', 'xl/workbook.xml'] }),
+    'xl/workbook.xml': `<workbook ${main} xmlns:r="${office}"><sheets><sheet name="One" sheetId="1" r:id="rId1"/></sheets></workbook>`,
+    'xl/_rels/workbook.xml.rels': relationships({ rId1: ['worksheet', 'worksheets/sheet1.xml'] }),
+    'xl/worksheets/sheet1.xml': `<worksheet ${main}>${sheet}</worksheet>`,
+  })
+}

@@ -1,4 +1,4 @@
-import { type CellObject, read, type WorkSheet } from '@e965/xlsx'
+import type { CellObject, WorkSheet } from '@e965/xlsx'
 import { parse as parseCsv } from 'csv-parse/sync'
 import { openArchive, toStoredArchive } from '../../documents/archive.ts'
 import { decodeText } from '../../documents/decode-text.ts'
@@ -74,6 +74,8 @@ function detectDelimiter(text: string): string {
 
 async function parseWorkbook(bytes: Buffer, options: CsvOptions): Promise<CsvDocument> {
   const { parts } = openArchive(options.file, bytes)
+  // Loaded here, as its code is large and most tables are text.
+  const { read } = await import('@e965/xlsx')
   const workbook = await readWith(options.file, 'XLSX', () =>
     read(toStoredArchive(parts), { type: 'buffer', dense: true, nodim: true, cellDates: true, UTC: true, sheets: options.sheet ?? 0 }),
   )

@@ -2,6 +2,7 @@ import { utils, write } from '@e965/xlsx'
 import { expect, test } from 'vitest'
 import { buildZip } from '../../testing/build-zip.ts'
 import { describeToolServer } from '../../testing/describe-tool-server.ts'
+import { workbook } from '../../testing/office-files.ts'
 import { openFileContext, readFile } from '../../testing/read-file.ts'
 import { csvServer } from './server.ts'
 
@@ -135,18 +136,3 @@ test('what is no table is named for what it is', async () => {
   await expect(read(buildZip({ 'a.xml': '<a/>' }), {}, 'a.xlsx')).rejects.toThrow('is a ZIP archive that is no Office file')
   await expect(read(buildZip({ 'xl/workbook.xml': Buffer.alloc(2 ** 24) }))).rejects.toThrow('100 times its size')
 })
-
-function workbook(sheet: string): Buffer {
-  const main = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
-  const relations = 'http://schemas.openxmlformats.org/officeDocument/2006/relationships'
-  const rels = (target: string, type: string) =>
-    `<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="rId1" Type="${relations}/${type}" Target="${target}"/></Relationships>`
-  return buildZip({
-    '[Content_Types].xml':
-      '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Override PartName="/xl/workbook.xml" ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"/><Override PartName="/xl/worksheets/sheet1.xml" ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"/></Types>',
-    '_rels/.rels': rels('xl/workbook.xml', 'officeDocument'),
-    'xl/workbook.xml': `<workbook ${main} xmlns:r="${relations}"><sheets><sheet name="One" sheetId="1" r:id="rId1"/></sheets></workbook>`,
-    'xl/_rels/workbook.xml.rels': rels('worksheets/sheet1.xml', 'worksheet'),
-    'xl/worksheets/sheet1.xml': `<worksheet ${main}>${sheet}</worksheet>`,
-  })
-}
