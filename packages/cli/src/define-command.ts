@@ -11,7 +11,7 @@ export interface CommandArgument {
 export interface CommandDefinition<Options extends z.ZodObject = z.ZodObject> {
   readonly arguments: readonly CommandArgument[]
   readonly options: Options
-  /** Resolves to the exit code; nothing is 0. */
+  /** Resolves to the exit code; `undefined` means 0. */
   run(input: {
     readonly args: readonly (string | undefined)[]
     readonly options: z.output<Options>

@@ -1,4 +1,4 @@
-/** What the process ends with; documented in `--help` and in the reference. 141 is what a shell shows of a program that SIGPIPE ended. */
+/** Exit codes of the process, documented in `--help` and in the reference. 141 is what a shell shows of a program that SIGPIPE ended. */
 export const exitCodes = { done: 0, failed: 1, misuse: 2, stopped: 130, outputClosed: 141 } as const
 
 export const exitCodesText = 'Exit codes: 0 done, 1 failed, 2 misuse, 130 stopped by a signal, 141 stopped because nobody reads the output.'

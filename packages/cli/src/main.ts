@@ -5,7 +5,7 @@ import { commands } from './commands/index.ts'
 import { exitCodes, exitCodesText } from './exit-codes.ts'
 import { createStopSignal } from './stop-signal.ts'
 
-// What only some commands need is imported when one is named, so that help is quick and an old Node is told so.
+// Modules that only some commands need are imported when one of these runs: help is quick, and an old Node gets a message instead of a syntax error.
 const { version, engines } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
   version: string
   engines: { node: string }

@@ -4,13 +4,13 @@ import type { AnswerKey, TrainingTask } from '@aworld-train/protocol'
 import { loadDataset } from '@aworld-train/training'
 
 export interface RunData {
-  /** By id. */
+  /** Tasks by their id. */
   readonly tasks: ReadonlyMap<string, TrainingTask>
-  /** By task id. */
+  /** Answers by task id. */
   readonly answers: ReadonlyMap<string, AnswerKey>
 }
 
-/** The tasks and answers of a run, from the data files it keeps. */
+/** The tasks and answers of a run, from the data files in its folder. */
 export async function readRunData(path: string): Promise<RunData> {
   const files = ['train_data.parquet', 'validation_data.parquet', 'test_data.parquet']
     .map((name) => join(path, name))

@@ -1,9 +1,9 @@
-/** What reaches a process twice within this time, from a terminal and from npm, is one request to stop. */
+/** A terminal and npm may both pass on one request to stop; signals within this time count as one. */
 const sameRequestMs = 500
 
 export interface StopSignal {
   readonly signal: AbortSignal
-  /** Whoever read the output has closed it, as `head` does. */
+  /** Whether the reader of the output has closed it, as `head` does. */
   outputClosed(): boolean
   dispose(): void
 }
@@ -29,7 +29,7 @@ export function createStopSignal(source: NodeJS.Process): StopSignal {
   }
   source.on('SIGINT', stop)
   source.on('SIGTERM', stop)
-  // These stay: what is written last is known to have failed only after it.
+  // These listeners stay, because the last write may fail only later.
   source.stdout.on('error', outputFailed)
   source.stderr.on('error', outputFailed)
   return {

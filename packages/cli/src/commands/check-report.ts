@@ -9,7 +9,7 @@ export interface ReportedCheck extends DoctorCheck {
 export interface CheckReport {
   /** Shows checks as they are found. */
   add(...checks: readonly ReportedCheck[]): void
-  /** Says the verdict; returns the number of problems. */
+  /** Shows the verdict; returns the number of problems. */
   end(): number
 }
 

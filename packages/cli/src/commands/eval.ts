@@ -65,7 +65,7 @@ function modelFolder(path: string): string {
 
 const stepOf = (name: string) => Number(/\d+/.exec(name)?.[0] ?? -1)
 
-/** What stands in the report beside the mean, which was shown when the evaluation ended. */
+/** The lines of the report beside the mean, which was shown when the evaluation ended. */
 function renderInference({ path, passAtK, tokenReport }: InferenceReport): string {
   const passes = Object.entries(passAtK).map(([k, value]) => `pass@${k} ${value.toFixed(3)}`)
   return [

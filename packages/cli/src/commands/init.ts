@@ -54,7 +54,7 @@ async function projectManifest(folder: string): Promise<Record<string, unknown>>
 
 interface Provision {
   readonly node: string
-  /** Versions or paths of what the files of the project import, and of this program. */
+  /** Versions or paths of the packages that the project's files import, and of this program. */
   readonly dependencies: Readonly<Record<string, string>>
   /** Version or path of the types that the project's tsconfig.json names. */
   readonly nodeTypes: string

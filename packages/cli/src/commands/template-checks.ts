@@ -62,7 +62,7 @@ function reasoningText({ reasoningField, reasoningOpen }: TemplateProbe): string
   return `${field}${reasoningOpen ? '; the generation prompt opens it' : ''}`
 }
 
-/** What stands in a conversation and never in its next prompt. */
+/** What a conversation contains that its next prompt does not. */
 function lostText({ arguments: argumentForm, contentWithCalls, reasoningField, parallelCalls }: TemplateProbe): string {
   const lost = [
     argumentForm !== 'none' && !contentWithCalls ? 'text beside a call' : null,

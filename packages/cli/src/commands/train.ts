@@ -56,7 +56,7 @@ export const train = defineCommand({
         else process.stdout.write(`${[...text, ...files.map((file) => `  ${file}`)].join('\n')}\n`)
         return exitCodes.done
       }
-      // A trainer of one's own may say anything.
+      // The report of a custom trainer may be any value.
       const { data: report } = RunReport.safeParse(await trainer.train<unknown>(signal))
       display.close()
       if (report?.status === 'stopped') {
@@ -84,7 +84,7 @@ export const train = defineCommand({
   },
 })
 
-/** Says what command goes on with a run, or starts again where none has begun. */
+/** Prints the command that resumes a run, or that starts again where no run has begun. */
 function createResumeHint(startsAnew: boolean) {
   const typed = process.argv.slice(2)
   return (run: string | null): string => {

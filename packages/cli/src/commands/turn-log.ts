@@ -2,7 +2,7 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { TrainError, Turn } from '@aworld-train/protocol'
 import { z } from 'zod'
 
-/** Whose turn a line holds, where a file holds those of many. */
+/** Names the agent and rollout of a turn, where a file has the turns of many. */
 export interface TurnSession {
   readonly rollout: string
   readonly attempt: number
@@ -32,7 +32,7 @@ async function endOfLines(file: FileHandle): Promise<number> {
   return 0
 }
 
-/** Writes a line whole with one call of the system, or takes away what was written of it. */
+/** Writes a line whole with one system call, or removes the part that was written. */
 async function appendLine(file: FileHandle, line: Buffer): Promise<void> {
   const { bytesWritten } = await file.write(line)
   if (bytesWritten === line.length) return
@@ -41,7 +41,7 @@ async function appendLine(file: FileHandle, line: Buffer): Promise<void> {
   throw new Error(`ENOSPC: only ${bytesWritten} of ${line.length} bytes could be written`)
 }
 
-/** What stands behind the last line feed: a line that a crash cut off goes, anything else is not ours to change. */
+/** Removes a line that a crash cut off behind the last line feed; throws where anything else stands there. */
 async function dropTornLine(file: FileHandle): Promise<void> {
   const { size } = await file.stat()
   const end = await endOfLines(file)

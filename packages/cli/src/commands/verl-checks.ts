@@ -38,7 +38,7 @@ export async function verlChecks({ project, config, smoke, report, signal }: Ver
   await smokeVerl({ projectDirectory, onCheck: (check) => report.add(check), signal })
 }
 
-/** Every problem of the five modules, or what is to be said of them where there is none. */
+/** Every problem of the five modules, or warnings about them where there is no problem. */
 async function projectChecks(definition: ConstructorParameters<typeof AgentTrainer>[0]): Promise<ReportedCheck[]> {
   const name = 'project'
   try {

@@ -7,7 +7,7 @@ import { AgentTrainer, type AgentTrainerOptions, chatMlTemplate, createVocabular
 import type { ReportedCheck } from './check-report.ts'
 
 export interface SmokeOptions {
-  /** Folder whose Python is taken. */
+  /** Folder of the Python environment. */
   readonly projectDirectory: string
   readonly onCheck: (check: ReportedCheck) => void
   readonly signal: AbortSignal
@@ -16,7 +16,7 @@ export interface SmokeOptions {
 const steps = 2
 const tolerance = 1e-4
 
-/** Trains a random model for two steps with the real verl on this machine's processor, and judges what it left. */
+/** Trains a random model for two steps with the real verl on this machine's processor, and checks the run that it left. */
 export async function smokeVerl({ projectDirectory, onCheck, signal }: SmokeOptions): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'aworld-train-smoke-'))
   const say = (name: string, ok: boolean, message: string) => onCheck({ name, ok, message })
@@ -68,7 +68,7 @@ async function train({ model, folder, projectDirectory, say, startedAt, signal }
   return await trainer.train<RunReport>(signal)
 }
 
-/** A model that has learnt nothing: it says any byte. */
+/** An untrained model, which samples any byte. */
 async function makeModel(directory: string): Promise<void> {
   await initModel(directory, {
     config: {
@@ -150,7 +150,7 @@ function judgeTokens({ ledger }: RunReport): [string, boolean, string] {
   return ['tokens', unexplained === 0 && trained > 0, `${sampled} sampled, ${trained} trained${rest}, ${unexplained} unexplained`]
 }
 
-/** Of each step, the largest difference of a sampled token's logprob between sampling and training. */
+/** For each step, the largest difference of a sampled token's logprob between sampling and training. */
 async function logprobDifferences(path: string): Promise<number[]> {
   const incarnations = await readdir(join(path, 'ledger')).catch(() => [])
   return incarnations.flatMap((incarnation) =>

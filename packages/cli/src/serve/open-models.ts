@@ -26,7 +26,7 @@ export interface ServedModel {
   readonly route: ModelRoute
   /** One line for a person. */
   readonly description: string
-  /** Updates its weights; `null` where nobody can. */
+  /** Updates its weights; `null` where they cannot be updated. */
   readonly publish: PublishWeights | null
   readonly channel?: OpenedChannel | undefined
 }

@@ -25,7 +25,7 @@ export interface OpenRolloutsOptions {
 }
 
 export interface OpenedRollouts extends Pick<ServedAgentSide, 'service' | 'server'> {
-  /** `null` where none is asked for. */
+  /** `null` where the configuration has no rollouts. */
   readonly token: string | null
   readonly agents: readonly string[]
 }

@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 import { TrainError } from '@aworld-train/protocol'
 import { acquireRunLock } from '@aworld-train/store'
 
-/** Makes a folder and those above it, one by one: Node's own `recursive` never ends in a folder that can hold none, such as /proc (seen with 24.21). */
+/** Makes a folder and those above it, one by one: Node's own `recursive` never ends in a folder where none can be made, such as /proc (seen with 24.21). */
 async function makeFolder(path: string): Promise<void> {
   const stats = await stat(path).catch(() => null)
   if (stats?.isDirectory()) return

@@ -18,13 +18,13 @@ function bytes(value: number): string {
   return `${Number.isInteger(scaled) ? scaled : scaled.toFixed(1)} ${units[unit]}`
 }
 
-/** Of limits that follow from the models. */
+/** Descriptions of limits that follow from the models. */
 const derived: Readonly<Record<string, string>> = {
   maxBodyBytes: '8 x the largest maxPromptBytes, at least 1 MiB',
   maxPromptBytes: '16 B for each token of context',
 }
 
-/** Limits as a person reads them, by what their names end in. */
+/** Limits with units for a person to read; the ending of a name tells the unit. */
 export function limitRows(limits: Readonly<Record<string, number | null>>): (readonly [string, string])[] {
   return Object.entries(limits).map(([name, value]) => {
     if (value === null) return [name, derived[name] ?? 'none']

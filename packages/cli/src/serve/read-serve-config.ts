@@ -30,7 +30,7 @@ function bare(schema: z.ZodType): z.ZodType {
 
 const shapeOf = (schema: z.ZodType): Record<string, z.ZodType> => (schema as z.ZodObject).shape as Record<string, z.ZodType>
 
-/** The object schema that `value` is meant for: of several, the one of its `kind`. */
+/** The object schema for `value`; where there are several, the one with the same `kind`. */
 function objectSchema(schema: z.ZodType, value: unknown): z.ZodType | null {
   const plain = bare(schema)
   const { type, options = [] } = definitionOf(plain)
@@ -100,7 +100,7 @@ export function readServeConfig(file: string): ServeConfig {
   return parseServeConfig(document.toJS() ?? {}, file)
 }
 
-/** A secret of the configuration. Throws CONFIG_INVALID where its environment variable is not set, or its file holds none. */
+/** A secret of the configuration. Throws CONFIG_INVALID where its environment variable is not set, or its file is empty. */
 export function readSecret(secret: Secret, what: string, directory: string): string {
   if (typeof secret === 'string') return secret
   if ('file' in secret) return readSecretFile(resolve(directory, secret.file), what)
@@ -120,7 +120,7 @@ function readSecretFile(file: string, what: string): string {
   throw new TrainError('CONFIG_INVALID', `${what} is to be read from ${file}, which is empty; write the secret into it.`)
 }
 
-/** The key of plain clients. Throws CONFIG_INVALID as `readSecret`, and for a key that is too short or that no header carries. */
+/** The key of plain clients. Throws CONFIG_INVALID as `readSecret`, and for a key that is too short or that a header cannot carry. */
 export function readClientKey(secret: Secret, what: string, directory: string): string {
   const key = readSecret(secret, what, directory)
   const problem = keyProblem(key)

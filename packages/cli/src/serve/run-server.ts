@@ -15,12 +15,12 @@ import type { ServeConfig } from './serve-config.ts'
 export interface RunServerOptions {
   /** The configuration. */
   readonly file: string
-  /** A stop is asked for. */
+  /** Aborts when the server shall stop. */
   readonly signal: AbortSignal
   readonly write: (text: string) => void
 }
 
-/** Listening on all of them says nothing of the name that others know this machine by. */
+/** Hosts that mean all addresses: they do not tell the name by which others reach this machine. */
 const allAddresses: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
 
 interface Running {
@@ -85,7 +85,7 @@ function openClients(
   if (clients === null) return null
   const { maxCallsInFlight, maxKeptTurns } = clients
   const home = models.find(({ name }) => name === (defaultModel ?? models[0]!.name))!
-  // A trainer samples for the rollouts that it submitted, and for nobody else.
+  // A driver samples only for the rollouts that it has submitted.
   if (home.channel) return null
   return gateway.open({
     rollout: 'clients',
@@ -139,7 +139,7 @@ function describe({ config, models, gateway, adminToken, clients, rollouts }: Ru
 
 const plural = (count: number, what: string) => `${count} ${what}${count === 1 ? '' : 's'}`
 
-/** What is under way. */
+/** Calls and rollouts under way, as text. */
 function underWay({ gateway, rollouts }: Running): { readonly open: boolean; readonly text: string } {
   const calls = gateway.counts().inFlight
   const { running, queued } = rollouts?.service.counts() ?? { running: 0, queued: 0 }
@@ -148,7 +148,7 @@ function underWay({ gateway, rollouts }: Running): { readonly open: boolean; rea
   return { open: calls + running + queued > 0, text: parts.join(', ') }
 }
 
-/** Lets what is under way end, says what it waits for and what it had to cut off. */
+/** Waits for calls and rollouts under way, and reports what it waits for and what it had to cut off. */
 async function drain(running: Running, write: (text: string) => void): Promise<void> {
   const { gateway, rollouts, config } = running
   const before = underWay(running)
@@ -159,7 +159,7 @@ async function drain(running: Running, write: (text: string) => void): Promise<v
   write(after.open ? `cut off: ${after.text}\n` : 'nothing was under way any more\n')
 }
 
-/** Serves what a configuration names until a stop is asked for; resolves when everything is closed. */
+/** Serves what a configuration names until `stop` aborts; resolves when everything is closed. */
 export async function runServer({ file, signal, write }: RunServerOptions): Promise<void> {
   const config = readServeConfig(file)
   const directory = dirname(resolve(file))

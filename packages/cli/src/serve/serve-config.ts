@@ -4,7 +4,7 @@ import { FrozenModelSettings } from '@aworld-train/training'
 import { z } from 'zod'
 
 const port = z.int().min(0).max(65_535)
-/** Node's timers know no longer time, and fire at once. */
+/** The longest time that a Node timer accepts; with a longer one it fires at once. */
 const longestMs = 2 ** 31 - 1
 const ms = z.int().min(1).max(longestMs)
 const count = z.int().min(1)
@@ -34,7 +34,7 @@ const listener = {
 export const GatewaySettings = z.strictObject({
   ...listener,
   port: port.default(8080),
-  /** What agents are given in place of the address that is listened on, such as the name in the certificate. */
+  /** The address in the URLs of agents, where it differs from the one that the server listens on, such as the name in the certificate. */
   publicUrl: z
     .string()
     .regex(/^https?:\/\/[^/]+$/, 'must be http:// or https:// with a host and no path')
@@ -64,7 +64,7 @@ export const GatewaySettings = z.strictObject({
     .prefault({}),
 })
 
-/** Given to every rendering of the chat template, such as `{ enable_thinking: false }`. */
+/** Variables for every rendering of the chat template, such as `{ enable_thinking: false }`. */
 const templateArguments = z.record(z.string().min(1), z.json()).default({})
 
 /** Prompts of more bytes are refused before they are encoded, as too long for the context; `null`: 16 for each token of context. */
@@ -115,7 +115,7 @@ const remote = {
   /** Name of the LoRA adapter that the model is, beside another model of the same servers; `null`: the base weights. */
   policy: z.string().min(1).max(512).nullable().default(null),
   apiKey: Secret.nullable().default(null),
-  /** Models of the same servers share them: set where the servers are first named. */
+  /** Limits that models of the same servers share; set them at the first model that names the servers. */
   limits: RemoteLimits.prefault({}),
 }
 const VllmModel = z.strictObject({
@@ -123,7 +123,7 @@ const VllmModel = z.strictObject({
   ...remote,
   /** Of token engines: `generate` says which weights sampled which token and needs `--enable-scale-out`; every vLLM serves `completions`. */
   route: z.enum(['generate', 'completions']).default('generate'),
-  /** What loads new weights: our extension of the worker, or vLLM's own. */
+  /** What loads new weights: our extension of the worker, or vLLM's own method. */
   loadMethod: z.enum(['sync_from_dir', 'reload_weights']).default('sync_from_dir'),
 })
 const SglangModel = z.strictObject({ kind: z.literal('sglang'), ...remote })
@@ -155,9 +155,9 @@ export type RemoteModel = z.infer<typeof VllmModel> | z.infer<typeof SglangModel
 
 /** One endless session for plain clients, whose base URL is printed. Above `maxCallsInFlight` they get 503. */
 export const ClientSettings = z.strictObject({
-  /** Makes the base URL one that survives a restart, `…/v1`, and is asked of every request; `null`: the URL is the secret, and another at every start. */
+  /** Every request must carry this key, and the base URL, `…/v1`, survives a restart. With `null` the URL itself is the secret, and differs from start to start. */
   key: Secret.nullable().default(null),
-  /** With `key`, what stands before `/v1`; `null`: nothing. */
+  /** With `key`, the path before `/v1`; `null` for none. */
   path: z
     .string()
     .min(1)
@@ -175,11 +175,11 @@ export const ClientSettings = z.strictObject({
 export const RolloutSettings = z.strictObject({
   ...listener,
   port: port.default(8090),
-  /** Asked of every request; `null` asks for none on loopback, and takes a random one and prints it elsewhere. */
+  /** Every request must carry this token. With `null` none is needed on loopback; elsewhere a random one is made and printed. */
   token: Secret.nullable().default(null),
   /** The agent: `./agent.ts#name` or `./agent.yaml`. */
   agent: z.string().min(1),
-  /** Scores episodes: `./reward.ts#name`; `null` leaves that to who asked for them, a driver included. */
+  /** Scores episodes: `./reward.ts#name`; with `null` the client or the driver scores them. */
   reward: z.string().min(1).nullable().default(null),
   /** What a positional reward gets as `solutionStr`, how long one call may take, and the memory of its process. */
   rewardSettings: z
@@ -193,9 +193,9 @@ export const RolloutSettings = z.strictObject({
   answers: z.string().min(1).nullable().default(null),
   /** Rollouts at once; the rest queue. */
   concurrency: count.default(32),
-  /** New attempts after a failure that may pass. */
+  /** New attempts after a temporary failure. */
   retries: z.int().min(0).default(2),
-  /** For requests that set none. */
+  /** Limits of requests that set none. */
   budget: RolloutLimits.prefault({}),
   limits: z
     .strictObject({
@@ -220,16 +220,16 @@ export const EnvironmentSettings = z.strictObject({
 /** The file of `aworld-train serve --config`. Paths are relative to it. */
 export const ServeConfig = z.strictObject({
   gateway: GatewaySettings.prefault({}),
-  /** By the name that agents ask for; the first is the default. */
+  /** Models by the name that agents ask for; the first is the default. */
   models: z.record(z.string().min(1), ServeModel).refine((models) => Object.keys(models).length > 0, 'names no model; give at least one'),
-  /** Serves calls that name no model; `null`: the first of `models`. */
+  /** The model of calls that name none; `null` for the first of `models`. */
   defaultModel: z.string().min(1).nullable().default(null),
   /** Other names of a model; `"*"` is every name that is not known. */
   aliases: z.record(z.string().min(1), z.string().min(1)).default({}),
   seed: z.int().default(0),
   /** How earlier turns are rendered: as sampled inside a tool loop, always, or as the template does. */
   history: z.enum(['template', 'loop', 'as-sampled']).default('loop'),
-  /** Of plain clients; sessions and rollouts bring their own. */
+  /** Sampling of plain clients; sessions and rollouts have their own. */
   sampling: Sampling.extend({ maxTokens: count.default(1_024) }).prefault({}),
   /** `null`: there is no session for plain clients. */
   clients: ClientSettings.nullable().prefault({}),

@@ -3,7 +3,7 @@ import type { Message } from '@aworld-train/protocol'
 
 export interface EpisodeText {
   readonly messages: readonly Message[]
-  /** Of each message, the model that said it where that is not the policy. */
+  /** For each message, the model that wrote it, where that is not the policy. */
   readonly models?: readonly (string | null)[] | undefined
   readonly reward: number | null
   /** Longest text shown of one message. */
@@ -40,7 +40,7 @@ function clip(text: string, maxCharacters: number): string {
   return line.length > maxCharacters ? `${line.slice(0, maxCharacters - 1)}…` : line
 }
 
-/** What a policy samples may hold escape sequences: shown as pictures, they move no cursor and clear no screen. */
+/** Shows control characters as visible symbols, because a policy may sample escape sequences that move the cursor or clear the screen. */
 function visible(text: string): string {
   return text.replaceAll(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, (character) => {
     const code = character.charCodeAt(0)

@@ -1,6 +1,6 @@
 import { fitText, textWidth } from './text-width.ts'
 
-/** The last line of a terminal, drawn again in place; what is printed stands above it. */
+/** The last line of a terminal, redrawn in place; other output is printed above it. */
 export interface LiveLine {
   /** Replaces the line. `''` leaves none. */
   draw(text: string): void
@@ -11,7 +11,7 @@ export interface LiveLine {
   columns(): number
 }
 
-/** Whether lines can be drawn again: on a terminal that moves its cursor, and that no log is made of. */
+/** Whether lines can be redrawn: on a terminal that can move its cursor, and whose output does not go to a log. */
 export function isLiveTerminal({ isTTY }: { readonly isTTY?: boolean }, env: NodeJS.ProcessEnv): boolean {
   return isTTY === true && env['TERM'] !== 'dumb' && !env['CI']
 }
@@ -19,7 +19,7 @@ export function isLiveTerminal({ isTTY }: { readonly isTTY?: boolean }, env: Nod
 export function createLiveLine(stream: NodeJS.WriteStream): LiveLine {
   let line = ''
   const width = () => stream.columns || 80
-  // A terminal breaks a line that its last column is written in.
+  // Terminals break a line as soon as its last column is written.
   const columns = () => width() - 1
 
   /** A terminal that became narrower has broken the line into several. */

@@ -4,8 +4,8 @@ import { textWidth } from './text-width.ts'
 const widestBar = 32
 
 /**
- * `label ━━━━━━━━╌╌╌╌ 12/30 steps  0:12 left  notes`, in at most `columns`: of the notes as many as there is room for, the
- * first ones first, and no bar where there is none for it.
+ * `label ━━━━━━━━╌╌╌╌ 12/30 steps  0:12 left  notes`, in at most `columns`: the first notes as far as there is room, and a bar
+ * only where there is room for it.
  */
 export function renderProgressBar(state: ProgressBarState): string {
   const { label, done, total, unit = '', startedAt, now, columns, from = 0, notes = [] } = state
@@ -37,7 +37,7 @@ export interface ProgressBarState {
   readonly startedAt: number
   readonly now: number
   readonly columns: number
-  /** What was done at `startedAt`; 0 by default. */
+  /** The count at `startedAt`; 0 by default. */
   readonly from?: number
   /** The most important first. */
   readonly notes?: readonly string[]

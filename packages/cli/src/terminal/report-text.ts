@@ -9,7 +9,7 @@ import { renderTokenReport } from './token-report-text.ts'
 export interface ReportTextOptions {
   /** Words of `eval` that name the project and its agent as they were typed. */
   readonly project?: readonly string[] | undefined
-  /** Of the terminal, where there is one. */
+  /** Columns of the terminal, where there is one. */
   readonly columns?: number | undefined
 }
 
@@ -88,14 +88,14 @@ function ledgerLine({ sampled, trained, untrained, unexplained }: TokenLedger): 
   return `tokens   ${sampled} sampled = ${trained} trained + ${reasons.join(' + ') || '0'} + ${unexplained} unexplained`
 }
 
-/** What went amiss, a line a kind; notes on the configuration were said before the first step. */
+/** Warnings of the run, one line for each kind; notes on the configuration were shown before the first step. */
 function warningLines({ warnings }: RunReport): string[] {
   return warnings.flatMap(({ code, count, messages }) =>
     code === 'CONFIG_NOTE' ? [] : [`warning  ${messages[0]}${count > 1 ? ` (the first of ${count} of its kind)` : ''}`],
   )
 }
 
-/** Those that an agent of another framework runs by itself are only seen as asked for. */
+/** Counts of tool calls. Of the calls that an agent of another framework runs by itself, only the model's request is seen. */
 function toolCallText({ asked: requested, environment, functions }: RunReport['counts']['toolCalls']): string {
   const run = environment + functions
   const ofFunctions = functions > 0 ? ` (${functions} of functions)` : ''
@@ -104,7 +104,7 @@ function toolCallText({ asked: requested, environment, functions }: RunReport['c
     : `${counted(requested, 'tool call')} asked for, ${run} run here${ofFunctions}`
 }
 
-/** Of all processes of the run. */
+/** Time over all processes of the run. */
 function timeLines({ times, counts }: RunReport): string[] {
   const seconds = (milliseconds: number) => (milliseconds / 1000).toFixed(1)
   const phases = Object.entries(times.phasesMs).map(([name, milliseconds]) => `${name} ${seconds(milliseconds)}`)

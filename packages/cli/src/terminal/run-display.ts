@@ -16,7 +16,7 @@ export interface RunDisplayOptions {
   readonly stream: NodeJS.WriteStream
   /** One JSON event a line instead of text. */
   readonly json: boolean
-  /** `TERM` and `CI` say whether lines can be drawn again; that of the process by default. */
+  /** Environment whose `TERM` and `CI` tell whether lines can be redrawn; that of the process by default. */
   readonly env?: NodeJS.ProcessEnv
 }
 
@@ -36,11 +36,11 @@ interface Bar {
   notes: readonly string[]
 }
 
-/** Without a live line the text is that of a log. */
+/** Shows text; without a live line it is that of a log. */
 function createTextDisplay(stream: NodeJS.WriteStream, live: LiveLine | null): RunDisplay {
   const rewards: number[] = []
   let bar: Bar | null = null
-  /** Of the bar of all steps, which evaluations stand in between. */
+  /** State of the bar over all steps, which is kept during evaluations. */
   let train: { readonly startedAt: number; readonly from: number } | null = null
   /** Rollouts of training: those that run, and those that ended in this step. */
   const rollouts = { running: 0, ended: 0 }

@@ -4,11 +4,11 @@ export interface Screen {
   write(text: string): void
   /** Lines from the first that was ever written, without white space at their ends. */
   lines(): string[]
-  /** Breaks what is wider into several lines, as terminals do that become narrower. */
+  /** Breaks wider lines into several, as terminals do that become narrower. */
   resize(columns: number): void
 }
 
-/** A terminal as far as a display uses one: it breaks lines at its width, moves up, returns and erases. Anything else throws. */
+/** A terminal with what a display uses: it breaks lines at its width, moves up, returns and erases. Anything else throws. */
 export function createScreen(columns: number): Screen {
   let width = columns
   let rows: string[][] = [[]]

@@ -1,6 +1,6 @@
 import type { FrozenUse, TokenReport } from '@aworld-train/protocol'
 
-/** What a person should know of the record of tokens, one line each, and of each frozen model; none where every call began or went on as sampled, and no frozen model was asked. */
+/** Lines about the record of tokens and about each frozen model. There are none where every call began or continued a conversation as it was sampled, and no frozen model was called. */
 export function renderTokenReport(report: TokenReport): string[] {
   const { turns, continuations, branches, repeated, abandoned, failed, tolerated, unparsed, ignored, frozen } = report
   const { reasoning, ...rewritten } = tolerated

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { Agent, tool } from 'aworld-train'
 import { z } from 'zod'
 
-/** What lies in each city, by item. The agent sees it through its tool alone. */
+/** The items of each city. The agent can only look them up with its tool. */
 export const stock: Record<string, Record<string, number>> = JSON.parse(readFileSync(new URL('./data/stock.json', import.meta.url), 'utf8'))
 
 export const lookUp = tool({

@@ -65,7 +65,7 @@ export async function warmUp({ directory, seed, simd, threads, signal, onProgres
   }
 }
 
-/** A question and what is made of it, over random numbers. A wrong demonstration gives up: at once, or in spite of what the tool says. */
+/** A question and its answer, from random numbers. A wrong demonstration gives up, at once or although the tool has answered. */
 function demonstrate(random: () => number, right: number): Message[] {
   const pick = (list: readonly string[]) => list[Math.floor(random() * list.length)] as string
   const [item, city, number, draw] = [pick(items), pick(cities), pick(numbers), random()]
@@ -82,7 +82,7 @@ function demonstrate(random: () => number, right: number): Message[] {
   return [...question, ...(calls ? lookup : []), { role: 'assistant', content: draw < right ? number : unknown }]
 }
 
-/** What all conversations have in common is one token, and so is each word in which they differ. */
+/** The text that all conversations share is one token, and so is each word in which they differ. */
 function makeTokenizer() {
   const words = [...items, ...cities, ...numbers]
   const text = renderChat({ chatTemplate: chatMlTemplate, messages: demonstrate(() => 0.5, 1), tools })
