@@ -34,7 +34,7 @@ export interface ReportedTokens {
 /** Where a server puts token ids and logprobs in its Chat Completions answers. */
 export type ReadTokens = (answer: WireAnswer, choice: WireChoice | undefined) => ReportedTokens
 
-/** What of a stream is whole events: the last line may have been cut anywhere, also within a character. */
+/** The whole events of a stream; its last line may have been cut anywhere, even within a character. */
 const wholeEvents = (body: Uint8Array): Uint8Array => body.subarray(0, body.lastIndexOf(0x0a) + 1)
 
 export interface ReadChatAnswerOptions {
@@ -42,7 +42,7 @@ export interface ReadChatAnswerOptions {
   readonly body: Uint8Array
   readonly stream: boolean
   readonly readTokens: ReadTokens
-  /** Why the answer stops in its middle, where it may. */
+  /** Why the answer may stop in its middle; `null` where it may not. */
   readonly broken?: FinishReason | null | undefined
 }
 
@@ -111,7 +111,7 @@ export function readChatAnswer({ server, body, stream, readTokens, broken: why =
   }
 }
 
-/** POLICY_RESPONSE_INVALID for an id that is none or a logprob that is not a number at most 0. */
+/** Throws POLICY_RESPONSE_INVALID for an invalid id, and for a logprob that is not a number of at most 0. */
 export function checkTokens(server: string, tokenIds: ArrayLike<number>, logprobs: ArrayLike<number>): void {
   for (let index = 0; index < tokenIds.length; index++) {
     const id = tokenIds[index]!

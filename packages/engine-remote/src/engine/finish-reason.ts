@@ -10,7 +10,7 @@ const unified: Readonly<Record<string, FinishReason['unified']>> = {
   repetition: 'stop',
 }
 
-/** The server's word for why a completion ended, beside ours; a word nobody knows is `error`. */
+/** Why a completion ended, in our words beside the server's; an unknown word of the server is `error`. */
 export function toFinishReason(raw: string): FinishReason {
   return { unified: unified[raw] ?? 'error', raw }
 }

@@ -1,6 +1,6 @@
 /**
- * Members of a Chat Completions request that undo what a client's body would change of how tokens are drawn: the trainer's
- * sampling alone counts. A seed would make the samples of a group equal. vLLM and SGLang know all of them.
+ * Members of a Chat Completions request that undo every change of the sampling in a client's body, because the trainer decides the
+ * sampling. A seed would make the samples of a group equal. vLLM and SGLang know all of these members.
  */
 export const neutralSampling = {
   seed: null,

@@ -4,14 +4,14 @@ import { createFleet } from '../fleet/fleet.ts'
 import type { Fleet, FleetOptions } from '../fleet/fleet-types.ts'
 import type { ServerKind } from '../fleet/server-kind.ts'
 
-/** Servers of its own, or a fleet that engines share and its maker closes. */
+/** Servers for this engine alone, or a fleet that several engines share and that its creator closes. */
 export type FleetSource = FleetOptions | { readonly fleet: Fleet }
 
 export type TokenEngineOptions = FleetSource & {
   readonly model: ModelDescription
   /** Name that the servers know the model by; default: that of `model`. */
   readonly served?: string | undefined
-  /** Tokens to a piece of a completion, where the server can be told; 8 by default. */
+  /** Tokens in one piece of a completion, where the server has such a setting; 8 by default. */
   readonly streamInterval?: number | undefined
 }
 
@@ -19,9 +19,9 @@ export type ChatEngineOptions = FleetSource & {
   readonly model: { readonly name: string; readonly contextLength: number }
   /** Name that the servers know the model by; default: for vLLM that of the policy, else that of `model`. */
   readonly served?: string | undefined
-  /** Name of the adapter that answers and whose versions count; absent for the base weights. */
+  /** Name of the adapter that is sampled and whose versions are counted; absent for the base weights. */
   readonly policy?: string | undefined
-  /** Which logprob the servers were told to report; `temperature` by default. */
+  /** Which logprob the servers are set to report; `temperature` by default. */
   readonly logprobs?: LogprobKind | undefined
 }
 

@@ -1,6 +1,6 @@
 import { type MixedVersions, TrainError, type WeightVersionSpan } from '@aworld-train/protocol'
 
-/** From token `start` on, in the server's own name for its weights. */
+/** The weights from token `start` on, under the server's own name for them. */
 export interface LabelledSpan {
   readonly version: string
   readonly start: number
@@ -10,9 +10,9 @@ export interface SpansInput {
   readonly server: string
   /** Versions that the replica had during the call, in order. */
   readonly versions: readonly number[]
-  /** What the server itself says, where it does. */
+  /** What the server itself reports, if it does. */
   readonly labels: readonly LabelledSpan[] | null
-  /** Version that the servers started with: they call it what they like. */
+  /** Version that the servers started with, for which they may have any name. */
   readonly initialVersion: number
 }
 

@@ -134,7 +134,7 @@ export function createTokenEngine({ fleet, ownsFleet, model, served, protocol, s
     const outcome = await exchange(request, collected, signal, send)
     const { tokenIds, logprobs, finish, cachedTokens } = collected
     if (finish === null) throw invalidAnswer(server, 'ended in the middle of its answer')
-    // What a server says of its weights is about the base weights; an adapter's version is ours alone.
+    // A server reports the version of its base weights only; the versions of adapters are counted here.
     const labels = request.policy === undefined ? collected.labels : null
     const spans = toSpans({ server: outcome.replica, versions: outcome.weightVersions, labels, initialVersion })
     return {

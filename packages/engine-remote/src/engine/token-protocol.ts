@@ -8,12 +8,12 @@ export interface TokenCallContext {
   readonly stopTokenIds: readonly number[]
   readonly maxTokens: number
   readonly seed: number
-  /** Tokens to an event of the answer, where the server can be told. */
+  /** Tokens in one event of the answer, where the server has such a setting. */
   readonly streamInterval: number
   readonly salt: string
 }
 
-/** What one event of an answer brings. */
+/** The content of one event of an answer. */
 export interface Piece {
   readonly tokenIds: ArrayLike<number>
   readonly logprobs: ArrayLike<number>
@@ -25,11 +25,11 @@ export interface Piece {
 /** The two sides of one route that takes token ids and streams token ids with logprobs. */
 export interface TokenProtocol {
   readonly path: string
-  /** Kinds of constraints that `encode` knows how to ask for. */
+  /** Kinds of constraints that `encode` can write. */
   readonly constraints: ReadonlySet<Constraint['kind']>
-  /** Says more of an error that the route answered with; `undefined` where it says it all. */
+  /** A more helpful error for one that the route answered with; `undefined` where the server's own is enough. */
   explain?(cause: unknown): Error | undefined
   encode(request: GenerateRequest, context: TokenCallContext): string
-  /** Reads the events of one answer, in order; `null` for one that brings nothing. Throws POLICY_RESPONSE_INVALID and what the server itself reports. */
+  /** Reads the events of one answer, in order; `null` for an event without content. Throws POLICY_RESPONSE_INVALID, and errors that the server reports. */
   createDecoder(server: string): (data: string) => Piece | null
 }

@@ -16,12 +16,12 @@ export interface Admission {
   /** Resolves to a replica that has one more call in flight; each is matched by one `leave`. Rejects with the signal's reason. */
   enter(affinity: string, signal: AbortSignal): Promise<Replica>
   leave(replica: Replica): void
-  /** Holds new calls until as many `release`s as `hold`s were called. */
+  /** Makes new calls wait until `release` has been called as often as `hold`. */
   hold(): void
   release(): void
-  /** Looks again at who may enter: a replica came, went or has room. */
+  /** Admits waiting calls; called when a replica came, went or has room. */
   pump(): void
-  /** Rejects what has waited since before `since` while no replica is well. */
+  /** Rejects calls that have waited since before `since` while no replica is healthy. */
   expire(since: number): void
   rejectAll(error: unknown): void
   readonly sessions: SessionTable
@@ -96,7 +96,7 @@ export function createAdmission(replicas: readonly Replica[], limits: FleetLimit
   function pump(): void {
     if (holds > 0) return
     unpin()
-    // One at a time to the least loaded, so that a crowd that waited spreads.
+    // Each call goes to the least loaded replica, so that many calls that waited are spread.
     for (;;) {
       const open = replicas.filter((replica) => isUsable(replica) && replica.inFlight < limits.maxInFlight && next(replica.index))
       const [least] = open.sort((left, right) => left.inFlight - right.inFlight)

@@ -9,15 +9,15 @@ const stages = {
   answered: 'closed the connection in the middle of its answer',
 }
 
-/** The answer is no HTTP/1.1. */
+/** Error codes for an answer that is not valid HTTP/1.1. */
 const unreadable = [errors.HTTPParserError, errors.ResponseContentLengthMismatchError, errors.HeadersOverflowError]
 
-/** What a call ends with whose exchange did not go well. */
+/** The error of a call whose exchange failed. */
 export function toCallError(server: string, end: Exclude<ExchangeEnd, { kind: 'answered' }>): TrainError {
   if (end.kind === 'refused') return toServerError({ server, ...end })
   const { stage, cause } = end
   const details = { server, stage }
-  // Where a name has several addresses, and none answers, the error of them all has no text.
+  // Where a name has several addresses and none answers, the combined error has no message.
   const why = cause.message || `${(cause as NodeJS.ErrnoException).code}`
   if (unreadable.some((kind) => cause instanceof kind))
     return new TrainError('POLICY_UNAVAILABLE', `${server} cannot be understood: ${why}; check what runs there.`, { cause, details })

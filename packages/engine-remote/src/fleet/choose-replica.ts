@@ -1,19 +1,19 @@
 import type { FleetLimits } from './fleet-limits.ts'
 
-/** What the choice of a replica looks at. */
+/** The values by which a replica is chosen. */
 export interface ReplicaLoad {
   readonly usable: boolean
   readonly inFlight: number
   readonly waiting: number
-  /** Rollouts that are pinned to it: decides between replicas of equal load. */
+  /** Rollouts that are pinned to the replica, which decides between replicas of equal load. */
   readonly sessions: number
 }
 
 export type Choice =
   | { readonly kind: 'take'; readonly index: number; readonly moved: boolean }
-  /** Wait for a place at replica `index`. */
+  /** The call waits for a place at replica `index`. */
   | { readonly kind: 'wait'; readonly index: number }
-  /** Wait for a place anywhere. */
+  /** The call waits for a place at any replica. */
   | { readonly kind: 'wait-anywhere' }
 
 const load = ({ inFlight, waiting }: ReplicaLoad): number => inFlight + waiting
@@ -29,8 +29,8 @@ function leastLoaded(replicas: readonly ReplicaLoad[], fits: (replica: ReplicaLo
 }
 
 /**
- * The replica for a call: the one its rollout is pinned to while that is well; at first use, and where the pinned one went
- * away, the one with the fewest calls. A full pinned replica is left only past both thresholds, since its cache is lost.
+ * The replica for a call: the one that its rollout is pinned to, while that is healthy; else, and at first use, the one with the
+ * fewest calls. A rollout leaves a full replica only past both thresholds, because it loses its cache.
  */
 export function chooseReplica(
   replicas: readonly ReplicaLoad[],

@@ -6,7 +6,7 @@ export interface ExchangeRequest {
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: Buffer | string
-  /** Over a connection of its own. */
+  /** Whether the request gets a new connection. */
   readonly fresh: boolean
 }
 
@@ -33,7 +33,7 @@ const headerOf = (value: string | string[] | undefined): string | undefined => (
 
 /**
  * One request and its answer. A 2xx goes to the handler as it comes; another status is read whole, up to 64 KiB. Rejects with
- * the signal's reason only; then the connection is closed, which makes a server stop generating, and nothing more is heard.
+ * the signal's reason only; then the connection is closed, which makes a server stop generating, and the handler is not called again.
  */
 export function exchange(
   connections: Connections,

@@ -2,7 +2,7 @@ import type { EngineHealth } from '@aworld-train/core'
 import type { Fleet } from './fleet-types.ts'
 import { serverNames } from './server-names.ts'
 
-/** The state of a fleet as `/ready` and `/metrics` want it. Calls wait for the fleet, not for one of its servers. */
+/** The state of a fleet for `/ready` and `/metrics`. Calls wait for the fleet, not for one of its servers. */
 export function fleetHealth(fleet: Fleet): EngineHealth {
   const { waiting, longestWaitMs } = fleet.counts()
   const states = fleet.replicas()

@@ -16,12 +16,12 @@ export interface FleetLimits {
   readonly unhealthyAfter: number
   /** Good probes in a row that bring it back. */
   readonly healthyAfter: number
-  /** How long a call waits while no replica is well. */
+  /** How long a call waits while no replica is healthy. */
   readonly unavailableMs: number
   readonly connectTimeoutMs: number
   /** An idle socket is closed after this; uvicorn closes it after 5 s, and a request sent into that is lost. */
   readonly keepAliveMs: number
-  /** A reused socket that closes without a byte of answer this soon after the request was closing already. */
+  /** A reused socket that closes without an answer within this time of the request is taken to have been closing before the request. */
   readonly raceMs: number
 }
 

@@ -8,7 +8,7 @@ import type { ServerKind } from './server-kind.ts'
 export type FleetEvent =
   | { readonly type: 'replica-out'; readonly server: string; readonly reason: OutOfService }
   | { readonly type: 'replica-back'; readonly server: string }
-  /** The server started again, with the weights it starts with. */
+  /** The server started again, with its initial weights. */
   | { readonly type: 'replica-restarted'; readonly server: string; readonly label: string | null }
   | { readonly type: 'call-retried'; readonly server: string; readonly why: string }
   | { readonly type: 'weights-published'; readonly server: string; readonly version: number; readonly policy: string | undefined }
@@ -26,12 +26,12 @@ export interface FleetOptions extends Partial<FleetLimits> {
 
 export interface FleetCall {
   readonly path: string
-  /** Made when the replica is known; `version` is the one that samples there, `salt` names it for prefix caches. */
+  /** Builds the body once the replica is chosen; `version` is the one that samples there, and `salt` names it for prefix caches. */
   readonly body: (chosen: { readonly version: number; readonly salt: string }) => Buffer | string
   readonly stream: boolean
   readonly affinity: string
   readonly policy?: string | undefined
-  /** Header lines that put what the server does into the caller's trace. */
+  /** Header lines that make the server's spans part of the caller's trace. */
   readonly traceHeaders?: TraceHeaders | undefined
 }
 
@@ -56,7 +56,7 @@ export interface FleetCounts {
   /** How long the oldest waiting call waits; 0 where none does. */
   readonly longestWaitMs: number
   readonly sessions: number
-  /** Rollouts that left their replica, whose cache is lost. */
+  /** How many rollouts left their replica and so lost its cache. */
   readonly moves: number
   readonly retries: number
   readonly failures: number
@@ -68,7 +68,7 @@ export interface Fleet {
   readonly limits: FleetLimits
   /** Version of the weights that were published last; of an adapter, where `policy` names one. */
   weightVersion(policy?: string): number
-  /** Rejects with a typed error, or with the signal's reason; then the server hears that nobody listens. */
+  /** Sends a call. Rejects with a typed error, or with the signal's reason; then the connection closes, so that the server stops. */
   send(call: FleetCall, handler: ExchangeHandler, signal: AbortSignal): Promise<FleetOutcome>
   /** Takes a server out and resolves when no call is in flight there. */
   drain(server: string, signal: AbortSignal): Promise<void>
@@ -81,7 +81,7 @@ export interface Fleet {
   close(): Promise<void>
 }
 
-/** What the updater of weights needs beside the public side of a fleet. */
+/** What the weight updater needs beside the public side of a fleet. */
 export interface FleetParts {
   readonly fleet: Fleet
   readonly members: readonly Replica[]
@@ -90,7 +90,7 @@ export interface FleetParts {
   readonly release: () => void
   /** Called with a server that may have other weights than were published, again and again while it is marked stale. */
   onRestart: ((replica: Replica) => void) | null
-  /** Probes say nothing while an update runs. */
+  /** Ignores the results of probes while an update runs. */
   pauseProbes(): void
   resumeProbes(): void
   setPublished(version: number, policy?: string): void

@@ -44,7 +44,7 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
       headers,
       limits,
       weightVersion,
-      // A server that ends closes sockets that nobody else closes: who comes in its place may have other weights.
+      // A server that closes idle sockets unexpectedly may have ended, and its successor may have other weights, so it is probed.
       onServerClosed: (replica) => probes.soon(replica),
     }),
   )
@@ -56,7 +56,7 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
   let failures = 0
   let closed = false
 
-  /** Runs a change of a replica's state, then says what came of it. */
+  /** Changes a replica's state, then reports the effects. */
   function change(replica: Replica, apply: () => void): void {
     const before = outOfService(replica)
     apply()
@@ -85,14 +85,14 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
   function judge(replica: Replica, policy: string | undefined, { versions, first, restarts }: ReplicaSnapshot, end: ExchangeEnd): Verdict {
     if (end.kind === 'answered' && replica.restarts !== restarts) return { failure: { stage: 'answered' }, error: restarted(replica.url) }
     if (end.kind === 'answered') {
-      // An adapter that was first published during the call has a history of its own.
+      // An adapter that was first published during the call has a new list of versions.
       const now = versionsOf(replica, policy)
       const weightVersions = now === versions ? versions.slice(first) : [versions[first] as number, ...now]
       return { outcome: { replica: replica.url, weightVersions } }
     }
     if (end.kind === 'failed' && end.cause instanceof TrainError) return { failure: { stage: 'answered' }, error: end.cause }
     if (end.kind === 'failed' && end.stage === 'connect') observe(replica, 'connect-failed')
-    // A server that ended is found out before its successor, with other weights, gets many calls.
+    // A failed call is a reason to probe: its server may have ended, and its successor would sample with other weights.
     else if (end.kind === 'failed') probes.soon(replica)
     const failure: Failure =
       end.kind === 'refused' ? { stage: 'status', status: end.status } : { stage: end.stage, reused: end.reused, afterMs: end.afterMs }
@@ -219,7 +219,7 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
     throw new TrainError('CONFIG_INVALID', `No server "${server}" in this fleet; it has ${urls.join(', ')}.`)
   }
 
-  /** Servers that were given a number before, by a run that goes on now, keep it. */
+  /** Takes over the version that all servers name their weights by, which an earlier process of the run has given them. */
   function adoptVersion(): void {
     const labels = new Set(members.map(({ label }) => label))
     const [label] = labels
@@ -280,7 +280,7 @@ export async function createFleet(kind: ServerKind, options: FleetOptions): Prom
   return fleet
 }
 
-/** Keys and values of other weights are not taken from a prefix cache. vLLM 0.32 allows 128 characters, none of @ / and backslash. */
+/** The salt that keeps a prefix cache from mixing keys and values of different weights. vLLM 0.32 allows 128 characters, none of @ / and backslash. */
 function cacheSalt(version: number, policy: string | undefined): string {
   if (policy === undefined) return `${version}`
   return `${createHash('sha256').update(policy).digest('hex').slice(0, 16)}.${version}`

@@ -8,36 +8,36 @@ export interface ProbesOptions {
   readonly members: readonly Replica[]
   readonly limits: FleetLimits
   observe(replica: Replica, observation: Observation): void
-  /** The server's identity is another than before; `said` is what it calls its weights now. */
+  /** Called when the server's identity has changed; `label` is its name for its weights now. */
   onRestart(replica: Replica, label: string | null): void
   onTick(): void
 }
 
 export interface Probes {
-  /** Asks every server once; those that do not answer are out until they do. */
+  /** Probes every server once; those that do not answer are out of service until they do. */
   start(): Promise<void>
-  /** Asks one server now. */
+  /** Probes one server now. */
   soon(replica: Replica): void
   pause(): void
   resume(): void
   close(): Promise<void>
 }
 
-/** How often servers are asked while one is out. */
+/** Time between probes while a server is out of service. */
 const eagerMs = 1000
 
-/** Asks every server for its health and its identity from time to time, one timer for all. */
+/** Probes the health and identity of every server from time to time, with one timer for all. */
 export function createProbes({ kind, members, limits, observe, onRestart, onTick }: ProbesOptions): Probes {
   const { probeIntervalMs, probeTimeoutMs } = limits
   const ended = new AbortController()
   let pauses = 0
-  /** What was asked before a pause says nothing after it. */
+  /** Counts pauses: the result of a probe that began before a pause is ignored. */
   let epoch = 0
   let timer: NodeJS.Timeout | undefined
   let round: Promise<unknown> = Promise.resolve()
   const probing = new Set<Replica>()
 
-  /** Compares what a server says of itself with what is known; the first answer is what is known. */
+  /** Compares the identity of a server with its earlier one; the first answer is only remembered. */
   async function identify(replica: Replica, isKnown: boolean): Promise<void> {
     const before = epoch
     const { weights, boot } = await kind.identify(replica.admin, ended.signal)

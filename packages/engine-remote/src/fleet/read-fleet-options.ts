@@ -2,10 +2,10 @@ import { TrainError } from '@aworld-train/protocol'
 import { defaultFleetLimits, type FleetLimits } from './fleet-limits.ts'
 import type { FleetOptions } from './fleet-types.ts'
 
-/** May be none; every other bound is at least one. */
+/** Limits that may be 0; every other limit is at least 1. */
 const mayBeZero: ReadonlySet<string> = new Set(['maxWaiting', 'repinExcess', 'repinRatio', 'unavailableMs', 'raceMs'])
 
-/** Addresses without a slash at their end, and every bound. CONFIG_INVALID for an address or a key that is none, and a bound out of reach. */
+/** Addresses without a slash at their end, and every limit. Throws CONFIG_INVALID for an invalid address or key, and for a limit out of its range. */
 export function readFleetOptions({ replicas, ...options }: FleetOptions): {
   readonly urls: readonly string[]
   readonly limits: FleetLimits

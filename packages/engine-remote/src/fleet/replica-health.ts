@@ -2,7 +2,7 @@ import type { FleetLimits } from './fleet-limits.ts'
 
 export interface Health {
   readonly healthy: boolean
-  /** Probes in a row that say the opposite of `healthy`. */
+  /** Probes in a row whose result is the opposite of `healthy`. */
   readonly against: number
 }
 
@@ -12,7 +12,7 @@ export const healthyAtStart: Health = { healthy: true, against: 0 }
 
 /**
  * A replica's health after an observation: some failed probes in a row take it out, some good ones bring it back, and a
- * refused connection takes it out at once. Answered calls say nothing: a server that is sick may still answer.
+ * refused connection takes it out at once. Answered calls do not count, because a server may still answer although it fails its probes.
  */
 export function nextHealth(
   { healthy, against }: Health,

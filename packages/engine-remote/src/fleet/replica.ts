@@ -17,14 +17,14 @@ export interface Replica {
   inFlight: number
   health: Health
   draining: boolean
-  /** The server samples from other weights than were published, or may. */
+  /** Whether the server samples, or may sample, from other weights than the published ones. */
   stale: boolean
   boot: string | null
-  /** Times that it started again while other weights than those of its start were published. */
+  /** How often it started again while other weights than its initial ones were published. */
   restarts: number
   /** The server's own name for version `versions(undefined).at(-1)`; `null` where it names none. */
   label: string | null
-  /** What it named the weights that it starts with. */
+  /** Its name for its initial weights. */
   firstLabel: string | null
   /** Versions that sampled, in order, by policy; the base weights are ''. */
   readonly history: Map<string, number[]>
@@ -36,7 +36,7 @@ export interface ReplicaOptions {
   readonly headers: Readonly<Record<string, string>>
   readonly limits: FleetLimits
   readonly weightVersion: number
-  /** It closed a connection that it had not said it would. */
+  /** Called when it closed a connection without having announced that. */
   readonly onServerClosed: (replica: Replica) => void
 }
 

@@ -1,6 +1,6 @@
-/** How an exchange with a server went wrong, in the order of time. */
+/** How an exchange with a server failed, in the order of time. */
 export type Failure =
-  /** No connection was had: nothing was written. */
+  /** There was no connection, so nothing was written. */
   | { readonly stage: 'connect' }
   /** The connection closed before the first byte of the answer. */
   | { readonly stage: 'sent'; readonly reused: boolean; readonly afterMs: number }
@@ -10,9 +10,9 @@ export type Failure =
   | { readonly stage: 'answered' }
 
 /**
- * Whether a call may be sent once more, `before` being how it failed before. A request that may be generating is not: what it
- * samples would be sampled twice. A reused socket that closes at once, without a byte, was closing when the request was written
- * to it; that the server is then not to be reached is the first that is heard of its end.
+ * Whether a call may be sent once more; `before` is how it failed before. A request that the server may be generating for is not
+ * repeated, because its tokens would be sampled twice. A reused socket that closes at once without a byte was closing when the
+ * request was written, so the server has not read it; where the next attempt gets no connection, the server has just ended.
  */
 export function mayRetry(failure: Failure, before: readonly Failure[], raceMs: number): boolean {
   const [first] = before

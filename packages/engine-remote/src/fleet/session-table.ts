@@ -1,4 +1,4 @@
-/** Which replica a rollout is pinned to: bounded, the one that called longest ago is forgotten first. */
+/** Which replica a rollout is pinned to. The table is bounded: the rollout whose last call is the oldest is forgotten first. */
 export interface SessionTable {
   get(affinity: string): number | undefined
   pin(affinity: string, replica: number): void
@@ -21,7 +21,7 @@ export function createSessionTable(maxSessions: number): SessionTable {
   return {
     get: (affinity) => table.get(affinity),
     pin(affinity, replica) {
-      // The order only matters where some are to be forgotten.
+      // The order only matters where the table may become full.
       if (table.size < maxSessions / 2 && table.get(affinity) === replica) return
       forget(affinity)
       table.set(affinity, replica)

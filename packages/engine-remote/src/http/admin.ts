@@ -14,12 +14,12 @@ export interface AdminCall {
   readonly method?: 'GET' | 'POST' | undefined
   readonly body?: unknown
   readonly timeoutMs?: number | undefined
-  /** Sent again after a failure that leaves the outcome open; only for calls that may happen twice. */
+  /** Whether the call is repeated after a failure that leaves its outcome open; only for calls that may take effect twice. */
   readonly attempts?: number | undefined
   readonly signal?: AbortSignal | undefined
 }
 
-/** Calls that steer a server, on sockets of their own: traffic that fills the other ones does not hold them up. */
+/** Control calls to a server, on sockets of their own, so that traffic on the others does not delay them. */
 export interface Admin {
   readonly server: string
   /** Rejects with POLICY_UNAVAILABLE when there was no answer; any status is an answer. */

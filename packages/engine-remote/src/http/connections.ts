@@ -1,19 +1,19 @@
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici'
 
 export interface ConnectionsOptions {
-  /** Scheme, host and port; a path is not looked at. */
+  /** Scheme, host and port; a path is ignored. */
   readonly url: string
   readonly connectTimeoutMs: number
-  /** How long a connection that nobody uses is kept; a server that names a shorter time is heeded. */
+  /** How long an idle connection is kept; shorter where the server names a shorter time. */
   readonly keepAliveMs: number
   readonly maxConnections: number
-  /** The server closed a connection that it had not said it would. */
+  /** Called when the server closed a connection without having announced that. */
   readonly onServerClosed: () => void
 }
 
 /** HTTP/1.1 connections to one server. */
 export interface Connections {
-  /** Sends over a connection that is free, or over one of its own where it is `fresh`: since one that was there has failed, or all may be taken. */
+  /** Sends over a free connection, or with `fresh` over a new one, because a kept one has failed or all may be busy. */
   dispatch(request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler, fresh: boolean): void
   /** Requests under way end with `reason`. */
   close(reason: Error): Promise<void>
@@ -28,13 +28,13 @@ export function createConnections({ url, connectTimeoutMs, keepAliveMs, maxConne
   const options: Client.Options = {
     keepAliveTimeout: keepAliveMs,
     keepAliveMaxTimeout: keepAliveMs,
-    // An answer takes as long as it takes: the deadline of a call is its caller's.
+    // There is no limit of time for an answer, because the caller's signal is the deadline of a call.
     headersTimeout: 0,
     bodyTimeout: 0,
     connect: (target, connected) =>
       connector(target, (...made) => {
         const [, socket] = made
-        // As undici's own error of a socket that closes does, the system's says how much was read.
+        // Adds to an error of the system how much was read, as undici's own error for a closed socket has it.
         socket?.once('error', (error: NodeJS.ErrnoException & { socket?: object }) => {
           if (error.syscall) error.socket = { bytesRead: socket.bytesRead }
         })
@@ -55,7 +55,7 @@ export function createConnections({ url, connectTimeoutMs, keepAliveMs, maxConne
       const client = new Client(origin, options)
       single.add(client)
       client.dispatch(request, handler)
-      // It closes when its request has ended.
+      // This connection closes when its request has ended.
       client.close(() => single.delete(client))
     },
     async close(reason) {

@@ -8,7 +8,7 @@ export function eventData(text: string): string[] {
 
 /**
  * Splits a stream of bytes into the data of server-sent events, each on one line as inference servers write them. `push` hands
- * over the events that ended; `rest` is what stands behind the last of them.
+ * over the events that are complete; `rest` is the beginning of the next one.
  */
 export function createEventReader(onEvent: (data: string) => void): { push(chunk: Uint8Array): void; rest(): string } {
   const decoder = new TextDecoder()

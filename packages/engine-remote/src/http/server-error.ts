@@ -1,13 +1,13 @@
 import { TrainError } from '@aworld-train/protocol'
 
-/** What the message of a 400 says when a prompt leaves no room: vLLM 0.32 (which asks `/v1/completions` for 0 tokens then) and SGLang 0.5. */
+/** Messages of a 400 where a prompt leaves no room: vLLM 0.32 (which asks `/v1/completions` for 0 tokens then) and SGLang 0.5. */
 const overflow =
   /longer than the (?:maximum model length|model's context length)|maximum context length|exceeds? the (?:model's )?(?:maximum )?context|max_tokens must be at least 1, got 0/i
 
-/** What FastAPI, which both servers are made with, says of a path that it does not know; of a model they name it. */
+/** The message of FastAPI, which both servers use, for an unknown path; for an unknown model the servers name the model. */
 const unknownRoute = 'Not Found'
 
-/** What a server answers with a status other than 2xx. */
+/** An answer of a server with a status other than 2xx. */
 export interface FailedResponse {
   readonly server: string
   readonly status: number
@@ -61,7 +61,7 @@ export function toServerError({ server, status, body, retryAfter }: FailedRespon
   return new TrainError('POLICY_UNAVAILABLE', `${server} failed: it answered ${status} ${says}.`, { details })
 }
 
-/** An error that a server wrote into an answer that had begun with 200. */
+/** The error for one that a server wrote into an answer which had begun with status 200. */
 export function toStreamError(server: string, error: unknown): TrainError {
   const { message, code } = (typeof error === 'object' && error !== null ? error : { message: error }) as Record<string, unknown>
   const status = typeof code === 'number' ? code : 500
@@ -76,7 +76,7 @@ export function invalidAnswer(server: string, problem: string, cause?: unknown):
   })
 }
 
-/** An object that a server answered. Throws POLICY_RESPONSE_INVALID. */
+/** Parses the JSON object that a server answered with. Throws POLICY_RESPONSE_INVALID. */
 export function parseAnswer<T extends object>(server: string, text: string): T {
   let value: unknown
   try {

@@ -7,7 +7,7 @@ interface WholeAnswer {
 }
 
 /**
- * A whole Chat Completions answer as a stream of one event: SGLang reports token ids without streaming only. Everything of
+ * A whole Chat Completions answer as a stream of one event: SGLang reports token ids without streaming only. The event has all members of
  * the answer is in the event, so the reader of its bytes finds ids and logprobs in it.
  */
 export function toSingleEventStream(body: Buffer): Buffer {

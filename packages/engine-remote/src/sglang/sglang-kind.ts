@@ -3,10 +3,10 @@ import type { InFlightMode, ServerKind } from '../fleet/server-kind.ts'
 import type { Admin } from '../http/admin.ts'
 import { isRecord } from '../http/is-record.ts'
 
-/** Calls that are kept are put back and their keys and values computed again with the new weights. */
+/** SGLang's modes: calls that are kept go back to the queue, and their keys and values are computed again with the new weights. */
 const modes: Readonly<Record<InFlightMode, string>> = { drain: 'retract', keep: 'retract', abort: 'abort' }
 
-/** Routes that say whether they did it in `success`, with `message` or `error_message`. */
+/** Calls a route that reports its outcome in `success`, with `message` or `error_message`. */
 async function succeed(admin: Admin, path: string, body: unknown, signal: AbortSignal, attempts = 1): Promise<void> {
   const { json, status } = await admin.expect(path, { body, timeoutMs: 600_000, attempts, signal })
   if (!isRecord(json) || json['success'] !== false) return
@@ -39,11 +39,11 @@ export const sglangKind: ServerKind = {
       { model_path: directory, weight_version: label, abort_all_requests: false, flush_cache: true },
       signal,
     ),
-  // Its default aborts all calls.
+  // SGLang's default aborts all calls.
   nameWeights: (admin, label, signal) =>
     succeed(admin, '/update_weight_version', { new_version: label, abort_all_requests: false }, signal, 3),
   async loadAdapter(admin, { name, directory }, signal) {
-    // A name that is taken is refused, and there is no replacing in place.
+    // A name that is in use is refused, and an adapter cannot be replaced in place, so the old one is unloaded first.
     await admin.call('/unload_lora_adapter', { body: { lora_name: name }, signal })
     await succeed(admin, '/load_lora_adapter', { lora_name: name, lora_path: directory }, signal)
   },

@@ -21,7 +21,7 @@ export interface TestServer {
   aborted(): number
   /** Sockets open now. */
   sockets(): number
-  /** Answers from now on. */
+  /** Sets the handler of later requests. */
   answer(route: Route): void
   /** Ends like a process that dies: sockets are reset, the port refuses. */
   die(): Promise<void>

@@ -17,10 +17,10 @@ export interface ToySample {
   readonly label: string
 }
 
-/** What a toy inference server holds and does, whatever its routes are called. */
+/** The state and behaviour of a toy inference server, independent of the names of its routes. */
 export interface ToyState {
   label: string
-  /** Weights in use; `null` label changes leave them where a test wants stale ones. */
+  /** The weights that sample. */
   weights: number
   readonly adapters: Map<string, number>
   paused: boolean

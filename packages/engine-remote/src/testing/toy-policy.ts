@@ -9,7 +9,7 @@ export const toyModel: ModelDescription = {
   stopTokenIds: [63],
 }
 
-/** Logprob of a token: a function of the weights, the token and its place, so that other weights show. */
+/** Logprob of a token: a function of the weights, the token and its place, so that wrong weights are noticed. */
 export function toyLogprob(weights: number, position: number, id: number, temperature = 1): number {
   const { [0]: byte = 0 } = createHash('sha1').update(`${weights}.${position}.${id}`).digest()
   return -((byte + 1) / 256) * (temperature || 1)

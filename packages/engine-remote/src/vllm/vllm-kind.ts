@@ -23,14 +23,14 @@ export function vllmKind({ loadMethod = 'sync_from_dir' }: VllmKindOptions = {})
     async identify(admin, signal) {
       const { status, json } = await admin.call('/weight_info', { method: 'GET', timeoutMs: 5000, signal })
       const weights = status === 200 && isRecord(json) && typeof json['weight_version'] === 'string' ? json['weight_version'] : null
-      // A server that started again has lost a number it was given; before that, only the time of its start tells.
+      // A server that started again has lost the version that it was given; before it gets one, only its start time tells a new start.
       if (weights !== null && /^\d+$/.test(weights)) return { weights, boot: null }
       const metrics = await admin.call('/metrics', { method: 'GET', timeoutMs: 5000, signal })
       return { weights, boot: /^process_start_time_seconds (\S+)$/m.exec(metrics.text)?.[1] ?? null }
     },
     async pause(admin, mode, signal) {
       const answer = await admin.call(`/pause?mode=${modes[mode]}`, { attempts: 3, timeoutMs: 600_000, signal })
-      // Where the route is missing the calls of this fleet are drained all the same; nobody else's can be held.
+      // Where the route is missing, the calls of this fleet are drained all the same; calls of other clients cannot be held back.
       if (isMissing(answer) && mode === 'drain') return
       if (answer.status !== 200) throw refused(admin.server, 'pause', answer.status, answer.text)
     },
@@ -52,12 +52,12 @@ export function vllmKind({ loadMethod = 'sync_from_dir' }: VllmKindOptions = {})
       for (const result of results)
         if (isRecord(result) && typeof result['error'] === 'string') throw refused(admin.server, 'load the weights', 200, result['error'])
       await admin.expect('/update_weight_version', { body: { new_version: label }, attempts: 3, signal })
-      // Where calls are kept their blocks stay; new calls do not see them, as the salt of their cache is the version.
+      // Where calls are kept their cache blocks stay; new calls do not use these, because the salt of the cache contains the version.
       await admin.call('/reset_prefix_cache', { body: {}, attempts: 3, signal })
     },
     async nameWeights(admin, label, signal) {
       const { status, text } = await admin.call('/update_weight_version', { body: { new_version: label }, attempts: 3, signal })
-      // Without the route nothing tells a name either.
+      // A server without the route cannot report a name either.
       if (status !== 200 && !isMissing({ status })) throw refused(admin.server, 'name its weights', status, text)
     },
     async loadAdapter(admin, { name, directory }, signal) {

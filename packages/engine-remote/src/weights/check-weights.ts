@@ -1,6 +1,6 @@
 import { TrainError } from '@aworld-train/protocol'
 
-/** What one server sampled right after an update. */
+/** Tokens and logprobs that one server sampled right after an update. */
 export interface SampledCheck {
   readonly server: string
   readonly promptTokenIds: Int32Array
@@ -10,13 +10,13 @@ export interface SampledCheck {
 
 export interface CheckOptions {
   /**
-   * Logprobs of every token of a row given those before it, at `temperature`, by the weights that were published; index 0 is not
-   * looked at. A `Learner`'s `logprobs` is one.
+   * Logprobs of every token of a row given those before it, at `temperature`, by the published weights; index 0 is ignored. The
+   * `logprobs` of a `Learner` has this form.
    */
   readonly recompute: (rows: readonly Int32Array[], temperature: number) => Promise<readonly Float32Array[]>
   /** Prompts to sample from; a few tokens that the model knows. */
   readonly prompts: readonly Int32Array[]
-  /** Largest difference that is no error: 1e-3 for float32 on both sides, more where the engine has a smaller type. */
+  /** Largest difference that is accepted: 1e-3 for float32 on both sides, more where the engine has a smaller type. */
   readonly tolerance: number
   /** Tokens sampled for a prompt; 16 by default. */
   readonly maxTokens?: number | undefined

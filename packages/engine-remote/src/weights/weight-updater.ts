@@ -11,23 +11,23 @@ export interface WeightUpdaterOptions {
   readonly fleet: Fleet
   /** `drain` (default): calls in flight end first. `keep`: they wait and go on with the new weights. `abort`: they are cut. */
   readonly inFlight?: InFlightMode | undefined
-  /** Compares what each server samples after an update with what the published weights say. */
+  /** Compares the logprobs of each server after an update with those of the published weights. */
   readonly check?: (CheckOptions & { readonly engine: RemoteTokenEngine }) | undefined
   /** An update that takes longer is given up, and the servers go on; 10 minutes by default. */
   readonly timeoutMs?: number | undefined
 }
 
 export interface Publication {
-  /** Above every version before it. */
+  /** Version of the new weights, above every earlier one. */
   readonly version: number
   /**
-   * Folder with safetensors, readable on the servers' machines under this path. Absent: they have the weights already, and are
-   * named by `version` where they can be; they may be paused. Then `version` may also be the one that was published last.
+   * Folder with safetensors, readable on the servers' machines under this path. Where it is absent the servers have the weights
+   * already, and only get `version` as their name where they can; they may be paused. `version` may then be the last published one.
    */
   readonly directory?: string | undefined
   /** Publishes a LoRA adapter under this name, in the place of the base weights. */
   readonly policy?: string | undefined
-  /** In the place of the updater's. */
+  /** Overrides the updater's option. */
   readonly inFlight?: InFlightMode | undefined
 }
 
@@ -54,7 +54,7 @@ export interface WeightUpdater {
   publish(publication: Publication, signal?: AbortSignal): Promise<PublishReport>
 }
 
-/** The server said that it did not load; after anything else nobody knows which weights it has. */
+/** Whether the server reported that it did not load. After any other failure its weights are unknown. */
 const wasRefused = (error: unknown): boolean =>
   error instanceof TrainError && typeof error.details?.['status'] === 'number' && error.details['status'] < 500
 
@@ -67,9 +67,9 @@ interface LoadResult {
 export function createWeightUpdater({ fleet, inFlight = 'drain', check, timeoutMs = 600_000 }: WeightUpdaterOptions): WeightUpdater {
   const parts = fleetParts(fleet)
   const { kind, weightVersion } = fleet
-  /** What was published last, for a server that starts again. */
+  /** The last publication, for a server that starts again. */
   const current = new Map<string, Publication>()
-  /** Servers that the last publication could not be brought to; the next one is tried again. */
+  /** Servers that the last publication did not reach; they are tried again. */
   const failed = new Set<Replica>()
   const restoring = new Set<Replica>()
   let queue: Promise<unknown> = Promise.resolve()
@@ -79,9 +79,9 @@ export function createWeightUpdater({ fleet, inFlight = 'drain', check, timeoutM
     else parts.emit({ type: 'weights-published', server: replica.url, version, policy })
   }
 
-  /** Takes what a server has as `version`. */
+  /** Counts the weights that a server has as `version`. */
   async function take(replica: Replica, { version, policy }: Publication, signal: AbortSignal): Promise<void> {
-    // Before it is named on the server: until then answers name the version before, and either is in the call's range.
+    // This happens before the server gets the name: until then its answers name the version before, and a call's range allows both.
     setVersion(replica, version, policy)
     if (policy !== undefined) return
     try {
@@ -107,7 +107,7 @@ export function createWeightUpdater({ fleet, inFlight = 'drain', check, timeoutM
       if (!wasRefused(cause)) parts.setStale(replica, true)
       throw cause
     } finally {
-      // A server that stays paused is lost to every later call: it is asked even where the update was given up.
+      // A server that stayed paused would serve no call any more, so it is resumed even where the update was abandoned.
       await kind.resume(replica.admin, AbortSignal.timeout(30_000))
     }
   }
@@ -151,7 +151,7 @@ export function createWeightUpdater({ fleet, inFlight = 'drain', check, timeoutM
       throw new TrainError('POLICY_VERSION_CONFLICT', message, { details: { published: last } })
     }
     const startedAt = performance.now()
-    // A server that does not answer is updated when it is back.
+    // A server that does not answer is updated when it answers again.
     const targets = parts.members.filter(({ health }) => health.healthy)
     if (targets.length === 0) throw new TrainError('POLICY_UNAVAILABLE', `No server could be updated to version ${version}: none is well.`)
     parts.hold()
@@ -193,7 +193,7 @@ export function createWeightUpdater({ fleet, inFlight = 'drain', check, timeoutM
     }
   }
 
-  /** Brings a server that started again, or missed an update, to what was published last. */
+  /** Brings the last publication to a server that started again or missed an update. */
   async function restore(replica: Replica): Promise<void> {
     if (!replica.stale || failed.has(replica) || current.size === 0) return
     const unknown = [...current.values()].find(({ directory }) => directory === undefined)
@@ -224,7 +224,7 @@ export function createWeightUpdater({ fleet, inFlight = 'drain', check, timeoutM
   parts.onRestart = (replica) => {
     if (restoring.has(replica)) return
     restoring.add(replica)
-    // What fails is left out and said in an event.
+    // A server that fails is left out, and an event reports it.
     void inTurn(() => restore(replica))
       .catch(() => {})
       .finally(() => restoring.delete(replica))
