@@ -44,8 +44,8 @@ async function startHelper(): Promise<Server> {
   return server
 }
 
-/** The trainer's driver process among those of this run. */
-async function driverOf(runs: string): Promise<number> {
+/** The main process of verl among those of this run. */
+async function verlMainOf(runs: string): Promise<number> {
   for (const name of await readdir('/proc')) {
     if (!/^\d+$/.test(name)) continue
     const [command, environment] = await Promise.all(
@@ -90,7 +90,7 @@ beforeAll(async () => {
   await trainer((event) => {
     if (event.type !== 'step-end' || event.step !== 2 || killed) return
     killed = true
-    void driverOf(folder).then((pid) => process.kill(pid, 'SIGKILL'))
+    void verlMainOf(folder).then((pid) => process.kill(pid, 'SIGKILL'))
   })
     .train()
     .catch((error: unknown) => {
