@@ -15,7 +15,8 @@ export function createBash(files: WorkspaceFiles, options: SimulatedBashOptions 
     cwd,
     python: true,
     javascript: true,
-    env: { HOME: '/workspace', USER: 'user', LANG: 'C.UTF-8', ...env },
+    // Python fills a missing `_` with a path of this machine.
+    env: { HOME: '/workspace', USER: 'user', LANG: 'C.UTF-8', _: '/usr/bin/env', ...env },
     customCommands: [node, ...commands],
     executionLimits: {
       maxCommandCount: unbounded,

@@ -105,7 +105,11 @@ export class ShellSession {
     const loop = `while __next $?; do __status; eval "$${commandVariable}" >>${this.#path} 2>&1; done`
     const script = [...this.#functions.values(), ...assignments, loop].join('\n')
     bash.exec(script, { rawScript: true, signal }).then(
-      ({ exitCode }) => this.#end(exitCode),
+      ({ exitCode, stdout, stderr }) => {
+        // A script that a limit of the simulation ends says so here.
+        if (!signal.aborted) this.#output.add(Buffer.from(stdout + stderr))
+        this.#end(exitCode)
+      },
       () => this.#end(1),
     )
   }
