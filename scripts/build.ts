@@ -37,7 +37,9 @@ for (const [folder, { dependencies, peerDependencies }] of manifests) {
       tsBuildInfoFile: `./${folder}.tsbuildinfo`,
     },
     include: ['', '/**/*.json'].map((pattern) => `../../packages/${folder}/src${pattern}`),
-    exclude: ['**/*.test.ts', '**/*.test-support.ts', 'testing', 'goldens'].map((pattern) => `../../packages/${folder}/src/${pattern}`),
+    exclude: ['**/*.test.ts', '**/*.test-support.ts', '**/stand-in.ts', 'testing', 'goldens'].map(
+      (pattern) => `../../packages/${folder}/src/${pattern}`,
+    ),
     references: references.map((each) => ({ path: `./${each}.json` })),
   }
   writeFileSync(join(projects, `${folder}.json`), `${JSON.stringify(project, null, 2)}\n`)
