@@ -58,6 +58,12 @@ describe('parse-page', () => {
     expect(read('<div>short</div>', { select: 'article' })).toBe('short')
   })
 
+  it('refuses elements that lie too deep in each other, and reads as a whole where they lie deep', () => {
+    expect(() => read('<div>'.repeat(200_000))).toThrow('The page has elements 200000 deep in each other')
+    expect(read(`${'<div>'.repeat(900)}words`, { select: 'article' })).toBe('words')
+    expect(read('<p>word<br>'.repeat(5_000), { select: 'article', limit: 9 })).toBe('word\n\nwor')
+  })
+
   it('goes on where it ended, and loses and repeats nothing', () => {
     const html = `<p>${Array.from({ length: 300 }, (_, index) => `word${index} 😀`).join(' ')}</p>`
     let text = ''

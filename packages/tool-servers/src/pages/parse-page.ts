@@ -2,6 +2,8 @@ import { Readability } from '@mozilla/readability'
 import { parseHTML } from 'linkedom'
 import { decodeText } from '../documents/decode-text.ts'
 import { type Page, pageOfText } from '../documents/page.ts'
+import { Unreadable } from '../documents/unreadable.ts'
+import { nestingOf } from './nesting.ts'
 import { toMarkdown } from './to-markdown.ts'
 
 export interface PageOptions {
@@ -26,6 +28,10 @@ export interface ParsedPage extends Page {
 /** An article shorter than this is more likely a banner that was taken for one. */
 const minArticleCharacters = 200
 
+/** Deeper pages are refused; those deeper than the second are read whole, since finding the main text takes the third power of their depth. */
+const maxNesting = 1_000
+const maxArticleNesting = 250
+
 /** The encoding that a page names of itself, in its header or its first kilobyte. */
 function encodingOf(bytes: Buffer, contentType: string): string | null {
   const name = /charset\s*=\s*["']?([\w-]+)/i
@@ -45,6 +51,9 @@ export default function parse(input: Uint8Array, options: PageOptions): ParsedPa
   const isHtml = /html/i.test(contentType) || (contentType === '' && /^\s*</.test(text))
   if (!isHtml) return { title: '', ...pageOfText(name, text, place) }
 
+  const nesting = nestingOf(text)
+  if (nesting > maxNesting)
+    throw new Unreadable(`${name} has elements ${nesting} deep in each other, which takes too long to read; use another source.`)
   // A fragment without a document element would leave the document empty.
   const { document } = parseHTML(/<html[\s>]/i.test(text) ? text : `<html><body>${text}</body></html>`)
   for (const node of drop.length > 0 ? document.querySelectorAll(drop.join(',')) : []) node.remove()
@@ -52,7 +61,7 @@ export default function parse(input: Uint8Array, options: PageOptions): ParsedPa
   const baseUrl = new URL(document.querySelector('base')?.getAttribute('href') ?? '', url).href
   const toText = (node: unknown) => toMarkdown(node, { baseUrl, links, images })
   const whole = () => toText(document.body ?? document.documentElement)
-  if (select === 'body') return { title, ...pageOfText(name, whole(), place) }
+  if (select === 'body' || nesting > maxArticleNesting) return { title, ...pageOfText(name, whole(), place) }
 
   // Readability takes the document apart, so the whole page is written down before.
   const body = whole()
