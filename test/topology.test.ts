@@ -91,6 +91,17 @@ describe('topology', () => {
     expect(problems).toEqual([])
   })
 
+  it('gives the name of a type to one package alone', () => {
+    const owners = new Map<string, Set<string>>()
+    for (const owner of names)
+      for (const path of sources(join(packages, owner, 'src')).filter((path) => !isTest(path)))
+        for (const [, type] of readFileSync(path, 'utf8').matchAll(/^export (?:abstract )?(?:interface|type|class) (\w+)/gm))
+          owners.set(type as string, (owners.get(type as string) ?? new Set()).add(owner))
+    expect(
+      [...owners].filter(([, packages]) => packages.size > 1).map(([type, packages]) => `${type}: ${[...packages].join(', ')}`),
+    ).toEqual([])
+  })
+
   it('opens the side of the agent in one room', () => {
     const opens = /create(?:RolloutRunner|RolloutService|ChannelServer)\(/
     const rooms = layers
