@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ownName } from '@aworld-train/core'
@@ -18,6 +18,9 @@ function folder(...names: string[]): string {
   return path
 }
 
+const groupIn = (path: string) =>
+  readdirSync(path).find((name) => name.startsWith(ownName('aworld-train-sandbox-')) && !name.includes('trial'))!
+
 const mountOf = (type: string, point: string, options: string, from = '/') =>
   `30 24 0:26 ${from} ${point} rw,nosuid - ${type} ${type} ${options}\n`
 
@@ -29,7 +32,7 @@ test('in version 2 a group is made in the nearest one above that hands on both c
   const cgroups = findCgroups('0::/user.slice/session.scope\n', mountOf('cgroup2', join(root, 'v2'), 'rw'))
   expect([...cgroups.controllers]).toEqual(['memory', 'pids'])
   cgroups.create(limits).add(42)
-  const group = join(slice, `${ownName('aworld-train-sandbox-')}-0`)
+  const group = join(slice, groupIn(slice))
   expect(['memory.max', 'memory.swap.max', 'pids.max', 'cgroup.procs'].map((file) => readFileSync(join(group, file), 'utf8'))).toEqual([
     '1000',
     '0',
@@ -46,7 +49,7 @@ test('in version 1 each controller has a group of its own, below that of this pr
     mountOf('cgroup', join(root, 'memory'), 'rw,memory') + mountOf('cgroup', pids, 'rw,pids'),
   )
   cgroups.create(limits).add(42)
-  const group = `${ownName('aworld-train-sandbox-')}-0`
+  const group = groupIn(pids)
   expect(readFileSync(join(memory, group, 'memory.limit_in_bytes'), 'utf8')).toBe('1000')
   expect(readFileSync(join(pids, group, 'pids.max'), 'utf8')).toBe('7')
   expect([memory, pids].map((path) => readFileSync(join(path, group, 'cgroup.procs'), 'utf8'))).toEqual(['42', '42'])

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -40,11 +41,10 @@ export function findCgroups(membership: string = read('/proc/self/cgroup'), moun
   for (const { folder } of places.values()) {
     for (const name of namesOfDeadProcesses(folder, prefix)) tryTo(() => rmdirSync(join(folder, name)))
   }
-  let count = 0
   return {
     controllers: new Set(places.keys()),
     create(limits) {
-      const name = `${ownName(prefix)}-${count++}`
+      const name = `${ownName(prefix)}-${randomBytes(4).toString('hex')}`
       const folders = new Set<string>()
       for (const [controller, place] of places) {
         const folder = join(place.folder, name)

@@ -25,7 +25,8 @@ export async function probeBubblewrap(): Promise<TierProbe> {
 
 /** What is known to keep bubblewrap from working, by what it says then. */
 const remedies: readonly (readonly [symptom: RegExp, remedy: string])[] = [
-  [/ENOENT|not found/, 'bubblewrap is not installed; run: apt-get install bubblewrap'],
+  [/nsenter/, 'nsenter of util-linux is missing; run: apt-get install util-linux'],
+  [/ENOENT|EACCES|not found/, 'bubblewrap is not installed; run: apt-get install bubblewrap'],
   [/Unknown option/, 'This bubblewrap is older than 0.8; install a newer one.'],
   [
     /mount proc/i,

@@ -52,14 +52,54 @@ agent:x:1000:' > /etc/group
 echo '127.0.0.1 localhost
 ::1 localhost' > /etc/hosts
 echo ready
-exec cat`
+read -r line`
 
 /** Opens a room: namespaces of its own for users, mounts, network and processes, and of the machine's files only what is listed here. */
-export async function openRoom({ userId, limits, cgroup, nodeBinary, readable = [] }: RoomOptions, signal: AbortSignal): Promise<Room> {
-  signal.throwIfAborted()
-  const user = userId === undefined ? {} : { uid: userId, gid: userId }
+export async function openRoom(options: RoomOptions, signal: AbortSignal): Promise<Room> {
+  const { userId, limits, cgroup } = options
+  let child: ChildProcess | undefined
+  try {
+    signal.throwIfAborted()
+    child = startKeeper(options)
+    if (child.pid !== undefined) cgroup.add(child.pid)
+    const pid = await orAborted(started(child), AbortSignal.any([signal, AbortSignal.timeout(startDeadlineMs)]))
+    return toRoom(child, pid, { userId, limits, cgroup })
+  } catch (error) {
+    child?.kill('SIGKILL')
+    if (child?.pid !== undefined) await closed(child)
+    await cgroup.remove()
+    throw error
+  }
+}
+
+function toRoom(child: ChildProcess, pid: number, parts: Pick<Room, 'userId' | 'limits' | 'cgroup'>): Room {
+  const gone = closed(child)
+  const hasEnded = () => child.exitCode !== null || child.signalCode !== null
+  let closing = false
+  return {
+    pid,
+    ...parts,
+    hasDied: () => !closing && hasEnded(),
+    async close() {
+      closing = true
+      // bubblewrap ends when the first process has, and that has when all below it have.
+      if (!hasEnded()) signalTo(pid, 'SIGKILL')
+      await gone
+      await parts.cgroup.remove()
+    },
+  }
+}
+
+/** Resolves when a process has ended and nobody writes to its streams any more. */
+function closed(child: ChildProcess): Promise<void> {
+  const streams = child.stdio.every((stream) => stream === null || stream === undefined || stream.closed)
+  const hasEnded = child.exitCode !== null || child.signalCode !== null
+  return hasEnded && streams ? Promise.resolve() : new Promise((resolve) => child.once('close', () => resolve()))
+}
+
+function startKeeper({ userId, limits, nodeBinary, readable = [] }: RoomOptions): ChildProcess {
   const inodes = Math.ceil(limits.diskBytes / 4096)
-  const child = spawn(
+  return spawn(
     'bwrap',
     [
       ...['--unshare-user', '--unshare-pid', '--unshare-net', '--uid', '0', '--gid', '0', '--cap-add', 'CAP_SYS_ADMIN'],
@@ -70,33 +110,13 @@ export async function openRoom({ userId, limits, cgroup, nodeBinary, readable = 
       ...['--proc', '/proc', '--dev', '/dev', '--dir', '/workspace', '--dir', '/tmp', '--chdir', '/', '--info-fd', '3', '--'],
       ...['/bin/sh', '-c', keeper, 'sh', String(limits.diskBytes), String(inodes)],
     ],
-    { ...user, env: jailEnvironment, cwd: '/', stdio: ['pipe', 'pipe', 'pipe', 'pipe'] },
+    {
+      ...(userId === undefined ? {} : { uid: userId, gid: userId }),
+      env: jailEnvironment,
+      cwd: '/',
+      stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
+    },
   )
-  let closed = false
-  const gone = new Promise<void>((resolve) => child.once('close', () => resolve()))
-  try {
-    if (child.pid !== undefined) cgroup.add(child.pid)
-    const pid = await orAborted(started(child), AbortSignal.any([signal, AbortSignal.timeout(startDeadlineMs)]))
-    return {
-      pid,
-      userId,
-      limits,
-      cgroup,
-      hasDied: () => !closed && (child.exitCode !== null || child.signalCode !== null),
-      async close() {
-        closed = true
-        // bubblewrap ends when the first process has, and that has when all below it have.
-        if (child.exitCode === null && child.signalCode === null) signalTo(pid, 'SIGKILL')
-        await gone
-        await cgroup.remove()
-      },
-    }
-  } catch (error) {
-    child.kill('SIGKILL')
-    if (child.pid !== undefined) await gone
-    await cgroup.remove()
-    throw error
-  }
 }
 
 /** A folder beside /usr: a link into it on most systems. */

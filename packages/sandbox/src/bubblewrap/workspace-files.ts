@@ -21,7 +21,7 @@ const throughLink = `if [ -L "$name" ]; then
 fi`
 
 /** Writes standard input to the path $1, by way of the name $2. */
-export const putScript = `mkdir -p -- "\${1%/*}" || exit ${outcomes.unwritable}
+export const putScript = `[ -d "\${1%/*}" ] || mkdir -p -- "\${1%/*}" || exit ${outcomes.unwritable}
 ${inFolder}
 ${throughLink}
 if [ -e "$name" ] && [ ! -f "$name" ]; then exit ${outcomes.noFile}; fi
