@@ -35,7 +35,7 @@ const create = (model: string, agent: TrainableAgent = new Agent({ name: 'chemis
     trainEngineName: 'local',
   })
 
-it('leaves a run that tells seed, sampling, counts and versions, and can be scored again', async () => {
+it('leaves a run that tells seed, sampling, counts, versions and events, and can be scored again', async () => {
   const report = await (await create(shipped)).inference(dataset)
   expect(report).toMatchObject({
     seed: 3,
@@ -46,6 +46,7 @@ it('leaves a run that tells seed, sampling, counts and versions, and can be scor
     tokenReport: { turns: 4, roots: 4, continuations: 0, branches: {} },
   })
   expect(JSON.parse(readFileSync(join(report.path, 'report.json'), 'utf8'))).toEqual(report)
+  expect(readFileSync(join(report.path, 'events.jsonl'), 'utf8')).toMatch(/"evaluation-start"[^]*"rollout-end"[^]*"evaluation-end"/)
   const { tasks, answers } = await loadDataset(join(report.path, 'test_data.parquet'))
   expect(tasks.map(({ id }) => [id, answers.get(id)?.groundTruth])).toEqual([
     ['a', 'Au'],

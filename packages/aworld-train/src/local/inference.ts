@@ -1,14 +1,13 @@
-import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { passAtK } from '@aworld-train/core'
-import { type Episode, type RunEvent, type RunReport, type Sampling, type TokenReport, TrainError } from '@aworld-train/protocol'
-import { openRunStore, resolveRun, writeJsonAtomically } from '@aworld-train/store'
+import { type Episode, type RunReport, type Sampling, type TokenReport, TrainError } from '@aworld-train/protocol'
+import { writeJsonAtomically } from '@aworld-train/store'
 import { evaluationMetrics, evaluationRequests, type LoadedDataset, summarizeEvaluation, writeParquet } from '@aworld-train/training'
 import { longPromptNotes } from '../checks/long-prompts.ts'
 import type { RunOptions } from '../run-options.ts'
-import { firstFailure } from '../stage/first-failure.ts'
 import { openTriedParts, type RolloutParts } from '../stage/rollout-parts.ts'
 import { countCallsOf, summarizeCalls } from '../stage/run-accounts.ts'
+import { inRunDirectory, type RunDirectory } from '../stage/run-directory.ts'
 import type { LocalPlan } from './plan.ts'
 import { runVersions } from './run-files.ts'
 import { openStage } from './stage.ts'
@@ -62,43 +61,38 @@ export async function runInference(plan: LocalPlan, request: InferenceRequest): 
       'There is no model yet: the warm-up makes it when you train. Train first, then name the run with --checkpoint, or set model.path.',
     )
   }
-  const { signal, options } = request
+  const { runPath, signal, options } = request
   await using stack = new AsyncDisposableStack()
   const parts = await openTriedParts(stack, plan, { signal, onEvent: options.onEvent })
-  const { path } = await resolveRun({ runPath: request.runPath, name: `${plan.name}-eval`, configurationHash: 'inference', fresh: true })
-  const progress = { started: false }
-  try {
-    return await inferInRun(plan, { ...request, parts, path, model, progress })
-  } catch (error) {
-    if (!progress.started) await rm(path, { recursive: true, force: true })
-    throw firstFailure(error)
+  const directory = {
+    runPath,
+    name: `${plan.name}-eval`,
+    configurationHash: 'inference',
+    provenance: { seed: plan.seed, agent: plan.agentModule, tasks: request.dataset.tasks.length },
+    sandboxes: parts.environment.sandboxes(),
+    options: { ...options, fresh: true, resume: undefined },
+    signal,
   }
+  return await inRunDirectory(directory, (run) => inferInRun(plan, { ...request, parts, model }, run))
 }
 
-interface InferenceRun extends InferenceRequest {
+interface InferenceParts extends InferenceRequest {
   readonly parts: RolloutParts
-  readonly path: string
   readonly model: string
-  /** `started` becomes true once everything that the run needs is open. */
-  readonly progress: { started: boolean }
 }
 
-async function inferInRun(plan: LocalPlan, { parts, path, model, progress, ...request }: InferenceRun): Promise<InferenceReport> {
+async function inferInRun(plan: LocalPlan, { parts, model, ...request }: InferenceParts, run: RunDirectory): Promise<InferenceReport> {
   const startedAt = Date.now()
+  const { path, store, emit } = run
   const { config, seed } = plan
   const samples = request.samplesPerPrompt ?? config.evaluation.samplesPerPrompt
-  const emit = (event: RunEvent) => request.options.onEvent?.(event)
   await using stack = new AsyncDisposableStack()
-  const store = stack.adopt(
-    await openRunStore({ path, manifest: { name: plan.name, configurationHash: 'inference', versions: runVersions() } }),
-    (each) => each.close(),
-  )
   await writeParquet(request.dataset.tasks, request.dataset.answers, join(path, 'test_data.parquet'))
   const stage = stack.adopt(await openStage({ model, plan, parts, store, answers: request.dataset.answers, onEvent: emit }), (each) =>
     each.close(),
   )
   const notes = longPromptNotes([request.dataset], stage)
-  progress.started = true
+  run.started()
   for (const message of notes) emit({ type: 'warning-raised', at: Date.now(), code: 'CONFIG_NOTE', message })
   const sampling: Sampling = {
     temperature: config.evaluation.temperature,
