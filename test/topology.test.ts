@@ -114,6 +114,12 @@ describe('topology', () => {
     expect([...new Set(elsewhere)]).toEqual(['aworld-train/src/stage'])
   })
 
+  it('keeps that room apart from the trainers, so that it can be a package', () => {
+    const room = join(packages, 'aworld-train/src/stage')
+    const problems = sources(room).flatMap((path) => relativeImportsOf(path).filter((target) => dirname(target) !== room))
+    expect(problems.map((path) => path.slice(packages.length + 1))).toEqual([])
+  })
+
   it.each([
     ['core', /blackTool|black_tool|sse_read|aworld-mcp|createServer|node:http/],
     ['training', /actor_rollout_ref|adv_estimator|main_ppo|oc\.select/],

@@ -46,7 +46,7 @@ it('leaves a run that tells seed, sampling, counts, versions and events, and can
     tokenReport: { turns: 4, roots: 4, continuations: 0, branches: {} },
   })
   expect(JSON.parse(readFileSync(join(report.path, 'report.json'), 'utf8'))).toEqual(report)
-  expect(readFileSync(join(report.path, 'events.jsonl'), 'utf8')).toMatch(/"evaluation-start"[^]*"rollout-end"[^]*"evaluation-end"/)
+  expect(readFileSync(join(report.path, 'events.jsonl'), 'utf8')).toMatch(/"evaluation-start"[\s\S]*"rollout-end"[\s\S]*"evaluation-end"/)
   const { tasks, answers } = await loadDataset(join(report.path, 'test_data.parquet'))
   expect(tasks.map(({ id }) => [id, answers.get(id)?.groundTruth])).toEqual([
     ['a', 'Au'],

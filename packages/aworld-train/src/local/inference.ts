@@ -8,8 +8,8 @@ import type { RunOptions } from '../run-options.ts'
 import { openTriedParts, type RolloutParts } from '../stage/rollout-parts.ts'
 import { countCallsOf, summarizeCalls } from '../stage/run-accounts.ts'
 import { inRunDirectory, type RunDirectory } from '../stage/run-directory.ts'
+import { runVersions } from '../stage/run-files.ts'
 import type { LocalPlan } from './plan.ts'
-import { runVersions } from './run-files.ts'
 import { openStage } from './stage.ts'
 
 /** The report of an inference: one row for each rollout, and the mean reward where there was one. */

@@ -8,12 +8,13 @@ import { createEpisodeSampler } from '../stage/episode-sampler.ts'
 import { openTriedParts, type RolloutParts } from '../stage/rollout-parts.ts'
 import { openRunAccounts } from '../stage/run-accounts.ts'
 import { inRunDirectory, type RunDirectory } from '../stage/run-directory.ts'
+import { displayPath, removeUnfinished, runVersions } from '../stage/run-files.ts'
 import { watchTruncation } from '../stage/truncation-watch.ts'
 import type { LocalPlan } from './plan.ts'
-import { displayPath, removeUnfinished, runVersions, writeRunFiles } from './run-files.ts'
 import { describeRun } from './run-report.ts'
 import { openStage, type Stage } from './stage.ts'
 import { makeModel } from './starting-model.ts'
+import { writeRunFiles } from './write-run-files.ts'
 
 export interface LocalRunRequest {
   readonly runPath: string

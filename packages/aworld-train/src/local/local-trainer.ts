@@ -12,11 +12,11 @@ import {
   type RewardSource,
   requireTrainable,
 } from '@aworld-train/training'
-import { collectProblems } from '../checks/collect-problems.ts'
 import { chosenColumn, datasetNotes, loadNamedDataset, refuseProblems, requireKinds } from '../checks/named-dataset.ts'
 import { findReward, type NamedReward, tryReward } from '../checks/named-reward.ts'
 import { PlanningTrainer } from '../checks/planning-trainer.ts'
 import { checkModels, policyName } from '../stage/check-models.ts'
+import { collectProblems } from '../stage/collect-problems.ts'
 import { checkRecordings } from '../stage/frozen-routes.ts'
 import { type InferenceReport, runInference } from './inference.ts'
 import { type OpenPolicy, openPolicy } from './open-policy.ts'

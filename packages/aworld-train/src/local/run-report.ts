@@ -1,5 +1,5 @@
+import { displayPath } from '../stage/run-files.ts'
 import type { LocalPlan } from './plan.ts'
-import { displayPath } from './run-files.ts'
 import type { Stage } from './stage.ts'
 
 /** The description of a run in its first event. */

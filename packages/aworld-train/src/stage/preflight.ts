@@ -1,7 +1,7 @@
 import type { AgentDeclaration, AgentProgram, Environment, Reward } from '@aworld-train/core'
 import { TrainError, type TrainingTask, toTrainError } from '@aworld-train/protocol'
 import type { LoadedDataset, RewardSource } from '@aworld-train/training'
-import { collectProblems } from '../checks/collect-problems.ts'
+import { collectProblems } from './collect-problems.ts'
 import { referenceEpisode } from './reference-episode.ts'
 
 export interface PreflightPlan {

@@ -2,9 +2,8 @@ import { rm } from 'node:fs/promises'
 import type { LeasedSandbox } from '@aworld-train/core'
 import { type RunEvent, type RunReport, TrainError, toTrainError } from '@aworld-train/protocol'
 import { type OwnedRunStore, openRunStore, resolveRun, toStoreError } from '@aworld-train/store'
-import { runVersions } from '../local/run-files.ts'
-import type { RunOptions } from '../run-options.ts'
 import { firstFailure } from './first-failure.ts'
+import { runVersions } from './run-files.ts'
 import { createWarningTally } from './warning-tally.ts'
 
 const warningsKey = 'warnings'
@@ -20,7 +19,13 @@ export interface RunDirectoryRequest {
   readonly provenance: Readonly<Record<string, unknown>>
   /** Where commands of the rollouts run. */
   readonly sandboxes: readonly LeasedSandbox[]
-  readonly options: RunOptions
+  readonly options: {
+    /** Starts a new run even where an unfinished one of equal hash is there. */
+    readonly fresh?: boolean | undefined
+    /** Name or path of the run to resume. */
+    readonly resume?: string | undefined
+    readonly onEvent?: ((event: RunEvent) => void) | undefined
+  }
   readonly signal: AbortSignal
 }
 

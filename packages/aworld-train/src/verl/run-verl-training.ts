@@ -11,13 +11,13 @@ import {
   valueAt,
   writeRunFiles,
 } from '@aworld-train/trainer-verl'
-import { displayPath, removeUnfinished } from '../local/run-files.ts'
 import { makeModel } from '../local/starting-model.ts'
 import type { RunOptions } from '../run-options.ts'
 import { createEpisodeSampler } from '../stage/episode-sampler.ts'
 import { openTriedParts, type RolloutParts } from '../stage/rollout-parts.ts'
 import { openRunAccounts } from '../stage/run-accounts.ts'
 import { inRunDirectory, type RunDirectory } from '../stage/run-directory.ts'
+import { displayPath, removeUnfinished } from '../stage/run-files.ts'
 import { watchTruncation } from '../stage/truncation-watch.ts'
 import { createFailureTally } from './failure-tally.ts'
 import { createRunWatch, followVerl } from './follow-verl.ts'

@@ -11,8 +11,8 @@ import {
   type VerlTokenLedger,
   valueAt,
 } from '@aworld-train/trainer-verl'
-import { runVersions } from '../local/run-files.ts'
 import type { RunAccounts } from '../stage/run-accounts.ts'
+import { runVersions } from '../stage/run-files.ts'
 import { verlEvaluations } from './verl-evaluations.ts'
 import type { VerlHistory } from './verl-history.ts'
 import type { VerlTrainingPlan } from './verl-training-plan.ts'
