@@ -77,7 +77,15 @@ async function parseWorkbook(bytes: Buffer, options: CsvOptions): Promise<CsvDoc
   // Loaded here, as its code is large and most tables are text.
   const { read } = await import('@e965/xlsx')
   const workbook = await readWith(options.file, 'XLSX', () =>
-    read(toStoredArchive(parts), { type: 'buffer', dense: true, nodim: true, cellDates: true, UTC: true, sheets: options.sheet ?? 0 }),
+    read(toStoredArchive(parts), {
+      type: 'buffer',
+      dense: true,
+      nodim: true,
+      cellDates: true,
+      UTC: true,
+      sheetStubs: true,
+      sheets: options.sheet ?? 0,
+    }),
   )
   const sheet = options.sheet ?? workbook.SheetNames[0]
   if (sheet === undefined) throw new Unreadable(`${options.file} has no sheets.`)
@@ -101,26 +109,27 @@ async function parseWorkbook(bytes: Buffer, options: CsvOptions): Promise<CsvDoc
   }
 }
 
-/** Rows that have a cell. A sheet may claim a million rows and have cells in two. */
+/** Rows that have a value. A sheet may claim a million rows and have cells in two. */
 function* rowsOf(worksheet: WorkSheet): Generator<string[]> {
   const rows = (worksheet['!data'] ?? []) as (CellObject | undefined)[][]
   for (const index of Object.keys(rows)) {
-    const row = rows[Number(index)]
-    if (row !== undefined && row.length > 0) yield Array.from(row, toText)
+    const row = Array.from(rows[Number(index)] ?? [], toText)
+    const length = row.findLastIndex((cell) => cell !== '') + 1
+    if (length > 0) yield row.slice(0, length)
   }
 }
 
-/** The value that the workbook's program saved; formulas are not computed here. */
+/** The value that the workbook's program saved. A formula is not computed here; without a value it is shown itself. */
 function toText(cell: CellObject | undefined): string {
   if (cell === undefined) return ''
   if (cell.t === 'e') return String(cell.w ?? '#ERROR')
-  if (cell.v === undefined || cell.v === '') return cell.f === undefined ? '' : `=${cell.f}`
+  if (cell.t === 'z' || cell.v === undefined) return cell.f === undefined ? '' : `=${cell.f}`
   if (cell.v instanceof Date) {
     if (Number.isNaN(cell.v.getTime())) return String(cell.w ?? '')
-    return cell.v
-      .toISOString()
-      .replace(/(T00:00:00)?\.\d+Z$/, '')
-      .replace('T', ' ')
+    const [day, time] = cell.v.toISOString().split(/T|\.\d+Z/) as [string, string]
+    // Excel keeps a time of day as a time of the day before its first.
+    if (day < '1900') return time
+    return time === '00:00:00' ? day : `${day} ${time}`
   }
   return String(cell.v)
 }

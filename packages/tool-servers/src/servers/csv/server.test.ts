@@ -20,7 +20,7 @@ test('a table becomes Markdown with statistics of its columns', async () => {
   expect(text).toBe(
     [
       '| city | people |\n| --- | --- |\n| Ulm | 126000 |\n| Bonn, on Rhine | 336000 |\n| Ulm |  |',
-      'Statistics:\n- city: 3 filled, 0 empty; 2 different, most often "Ulm" (2 times)\n- people: 2 filled, 1 empty; mean 231000, standard deviation 148492.424049, minimum 126000, quartiles 178500, 231000, 283500, maximum 336000',
+      'Statistics:\n- city: 3 filled, 0 empty; 2 different, most often "Ulm" (2 of 3)\n- people: 2 filled, 1 empty; mean 231000, standard deviation 148492.424049, minimum 126000, quartiles 178500, 231000, 283500, maximum 336000',
     ].join('\n\n'),
   )
 })
@@ -93,18 +93,19 @@ test('a header alone, and NUL bytes, are a table too', async () => {
   expect((await read('a,b\n1,\0\n', plain)).output).toMatchObject({ rows: [['1', '\ufffd']] })
 })
 
-test('a workbook is read sheet by sheet, formulas with the value that was saved', async () => {
+test('a workbook is read sheet by sheet, formulas with the value that was saved, or as they are', async () => {
   const one = utils.aoa_to_sheet(
     [
       ['name', 'score', 'day'],
       ['Ann', 3.5, new Date(Date.UTC(2024, 1, 29))],
-      ['Bob', null, true],
+      ['Bob', null, null],
     ],
     { UTC: true },
   )
   one['B3'] = { t: 'n', f: 'SUM(B2:B2)', v: 3.5 }
   one['D2'] = { t: 'e', v: 0x07, w: '#DIV/0!' }
   one['!ref'] = 'A1:D3'
+  one['C3'] = { t: 'z', f: 'B2*2' }
   const two = utils.aoa_to_sheet([['x'], [1]])
   const bytes = write(
     { SheetNames: ['One', 'Two'], Sheets: { One: one, Two: two } },
@@ -115,12 +116,25 @@ test('a workbook is read sheet by sheet, formulas with the value that was saved'
     columns: ['name', 'score', 'day', 'column 4'],
     rows: [
       ['Ann', '3.5', '2024-02-29', '#DIV/0!'],
-      ['Bob', '3.5', 'true'],
+      ['Bob', '3.5', '=B2*2'],
     ],
   })
   expect(first.text).toContain('[Sheet "One" of "One", "Two".]')
   expect((await read(bytes, { ...plain, sheet: 'Two' })).output).toMatchObject({ columns: ['x'], rows: [['1']] })
   await expect(read(bytes, { sheet: 'Three' })).rejects.toThrow('has no sheet "Three"; it has "One", "Two".')
+})
+
+test('cells without a value, times of day and shares are read', async () => {
+  const cells = '<row r="1"><c r="A1"/><c r="B1" t="str"><v>b</v></c><c r="C1" s="1"/></row><row r="2"><c r="A2"/></row>'
+  const times = '<row r="3"><c r="A3" t="d"><v>2024-05-06T07:08:09Z</v></c><c r="B3"><v>0.25</v></c></row>'
+  expect((await read(workbook(`<sheetData>${cells}${times}</sheetData>`), plain)).output).toMatchObject({
+    columns: ['column 1', 'b'],
+    rows: [['2024-05-06 07:08:09', '0.25']],
+  })
+  const sheet = utils.aoa_to_sheet([['time'], [0.5208333333333334]])
+  sheet['A2'].z = 'hh:mm'
+  const bytes = write({ SheetNames: ['One'], Sheets: { One: sheet } }, { type: 'buffer', bookType: 'xlsx' })
+  expect((await read(bytes, plain)).output).toMatchObject({ rows: [['12:30:00']] })
 })
 
 test('a sheet that claims all cells of Excel costs only the cells that it has', async () => {

@@ -102,7 +102,7 @@ function describeStatistics({ statistics, nextOffset, offset, total }: Output): 
 
 function describeColumn({ column, filled, empty, numbers, texts }: Output['statistics'][number]): string {
   const name = `- ${column.replace(/\s+/g, ' ').slice(0, 100)}: ${filled} filled, ${empty} empty`
-  if (texts !== null) return `${name}; ${texts.distinct} different, most often "${texts.mostFrequent}" (${texts.occurrences} times)`
+  if (texts !== null) return `${name}; ${texts.distinct} different, most often "${texts.mostFrequent}" (${texts.occurrences} of ${filled})`
   if (numbers === null) return name
   const { mean, standardDeviation, minimum, quartile1, median, quartile3, maximum } = numbers
   const facts = `${name}; mean ${mean}, standard deviation ${standardDeviation ?? 'none'}, minimum ${minimum}, quartiles ${quartile1}, ${median}, ${quartile3}, maximum ${maximum}`

@@ -177,7 +177,8 @@ function histogram(sorted: Float64Array, minimum: number, maximum: number) {
   return counts.map((rows, bin) => ({ from: round(minimum + bin * width), to: round(minimum + (bin + 1) * width), rows }))
 }
 
-/** Twelve digits, so that sums of decimal fractions read as they were written. A number too large for JSON becomes the largest. */
+/** Six decimals, of a small number six digits. A number too large for JSON becomes the largest. */
 function round(value: number): number {
-  return Math.max(-Number.MAX_VALUE, Math.min(Number.MAX_VALUE, Number(value.toPrecision(12))))
+  const rounded = Number(Math.abs(value) < 1 ? value.toPrecision(6) : value.toFixed(6))
+  return Math.max(-Number.MAX_VALUE, Math.min(Number.MAX_VALUE, rounded))
 }

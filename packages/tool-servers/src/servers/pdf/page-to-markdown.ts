@@ -48,11 +48,11 @@ function toLines(items: readonly PdfText[]): Line[] {
       lines.push(line)
     }
     const gap = x - line.end
-    if (line.text !== '' && gap > size * 2) line.text = `${line.text.trimEnd()}\t`
+    if (line.text !== '' && gap > size) line.text = `${line.text.trimEnd()}\t`
     else if (gap > size * 0.2 && !/\s$/.test(line.text)) line.text += ' '
     // A run of blanks is a place to go to, not text.
     if (str.trim() === '') {
-      if (width <= size * 2 && !/\s$/.test(line.text)) line.text += ' '
+      if (width <= size && !/\s$/.test(line.text)) line.text += ' '
     } else {
       line.text += str.replaceAll('\0', '')
       line.size = Math.max(line.size, size)

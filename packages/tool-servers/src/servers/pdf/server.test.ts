@@ -24,10 +24,12 @@ test('headings, paragraphs and columns of a page become Markdown', async () => {
       line('A new paragraph.', 670),
       line('Column A', 630),
       line('Column B', 630, 300),
+      line('a', 600),
+      line('b c', 600, 92),
     ],
   ])
   expect((await read(pdf)).text).toBe(
-    '# Annual report\n\n## Results\n\nThe quick brown fox jumps\nover the lazy dog.\n\nA new paragraph.\n\nColumn A\tColumn B',
+    '# Annual report\n\n## Results\n\nThe quick brown fox jumps\nover the lazy dog.\n\nA new paragraph.\n\nColumn A\tColumn B\n\na\tb c',
   )
 })
 
