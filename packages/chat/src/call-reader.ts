@@ -16,7 +16,7 @@ export interface CallReaderOptions {
 
 type State = 'begin' | 'content' | 'call' | 'refused'
 
-/** Characters that may be read again in all because a marker within an argument was none; past that the first marker decides. */
+/** Most characters that are read a second time because a marker within an argument turned out to be text; past that the first marker ends the call. */
 const patience = 262_144
 
 const plain = (text: string): TextPiece => ({ text, special: false, stop: false })
@@ -41,7 +41,7 @@ class CallReader implements CompletionReader {
   #patience = patience
   /** Markers of a group, written as text: what follows tells whether there is a call in it. */
   #group = ''
-  /** A call was refused, and its first marker was not met. */
+  /** Whether a call was refused and the reader has not come to its first marker again. */
   #isRefused = false
 
   constructor({ output, syntax, tools, isSpecial }: CallReaderOptions) {
@@ -229,7 +229,7 @@ class CallReader implements CompletionReader {
     return rest
   }
 
-  /** Nothing follows that could make a marker of what was held back. */
+  /** Releases the text that was held back: nothing follows that could make it a marker. */
   #flush(): void {
     this.#drain()
     while (this.#pending !== '') {
@@ -244,7 +244,7 @@ class CallReader implements CompletionReader {
     else if (!this.#call.read(plain(text))) this.#refuse(this.#call, 'call-invalid')
   }
 
-  /** Part of a call outside of one: its opening marker was left out. */
+  /** Notes that an opening marker is missing, where the content has a part of a call. */
   #noteMissingOpening(): void {
     const { tell } = this.#syntax
     if (tell && this.#output.issues.length === 0 && this.#output.content.includes(tell)) this.#output.issues.push('open-missing')

@@ -30,7 +30,7 @@ class ChannelReader implements CompletionReader {
   #hasChannel = false
   #started = false
   #body = ''
-  /** Of the body of a call; `null` elsewhere. */
+  /** Scanner of the body of a call; `null` outside of calls. */
   #scan: BodyScan | null = null
   #pending = ''
 
@@ -114,7 +114,7 @@ class ChannelReader implements CompletionReader {
     this.#header = marker === '<|channel|>' ? '<|channel|>' : ''
   }
 
-  /** `issue`: what is wrong with how the call ended; `null` for nothing. */
+  /** Ends a call; `issue` names what is wrong with its end, `null` where nothing is. */
   #endCall(issue: string | null): void {
     const { syntax, tools } = this.#options
     const accepted = issue === null || issue === 'close-missing'

@@ -12,7 +12,7 @@ export interface CheckTemplateOptions {
   readonly templateArguments?: TemplateArguments | undefined
 }
 
-/** Says of any Hugging Face folder whether its template can be used, and where it would branch. Rejects only for errors that are not the folder's. */
+/** Checks whether the template of a Hugging Face folder can be used, and where it would branch. Rejects only for errors that are not caused by the folder. */
 export async function checkTemplate(directory: string, { templateArguments = {} }: CheckTemplateOptions = {}): Promise<TemplateCheck> {
   try {
     const model = openModel(await readTokenizerFiles(directory), { now: probeClock(), templateArguments })

@@ -6,7 +6,7 @@ export interface CompletionOutputOptions {
   /** Whether a turn may have more than one call; if not, the first alone is delivered. */
   readonly parallelCalls: boolean
   readonly mintToolCallId: (index: number) => string
-  /** Ids that the template takes: one that the model wrote in another form is not to be rendered again. */
+  /** The form of ids that the template accepts; an id that the model wrote in another form is not rendered again. */
   readonly idForm: TemplateProbe['idForm']
 }
 
@@ -19,7 +19,7 @@ export class CompletionOutput {
   #deltas: CompletionDelta[] = []
   #content = ''
   #reasoning = ''
-  /** White space that is shown when text follows it. */
+  /** White space that is delivered only when text follows it. */
   #space = ''
   #dropsSpace = false
 
@@ -81,7 +81,7 @@ export class CompletionOutput {
     this.#show(type, shown)
   }
 
-  /** Another message of a kind that was shown before begins on a line of its own. */
+  /** Puts a blank line before a second message of the same kind. */
   separate(type: 'content' | 'reasoning'): void {
     const shown = type === 'content' ? this.#content : this.#reasoning
     this.#space = shown === '' ? '' : '\n\n'
@@ -105,7 +105,7 @@ export class CompletionOutput {
     this.#deltas.push({ type: 'tool-call', call, index })
   }
 
-  /** White space at the end of a completion is what the model wrote, unless a call or a tag stands before it. */
+  /** White space at the end of a completion belongs to the text, unless a call or a tag stands before it. */
   end(type: 'content' | 'reasoning'): void {
     if (this.#space === '' || this.#dropsSpace) return
     this.#show(type, this.#space)

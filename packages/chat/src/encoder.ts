@@ -8,7 +8,7 @@ export interface EncodeRequest {
   readonly texts: readonly string[]
   /** Whose texts they are, such as a session: owners take turns. */
   readonly owner: object
-  /** Whoever asks waits no longer: texts that nobody else waits for are not encoded. */
+  /** Aborts the wait; texts that nobody else waits for are not encoded. */
   readonly signal?: AbortSignal | undefined
 }
 
@@ -19,7 +19,7 @@ export interface Encoder extends AsyncDisposable {
    * over the texts, or with GATEWAY_FAILED where the tokenizer threw.
    */
   encode(request: EncodeRequest): Promise<readonly Int32Array[]>
-  /** What waits is rejected with GATEWAY_OVERLOADED. */
+  /** Ends the thread; callers that wait are rejected with GATEWAY_OVERLOADED. */
   close(): Promise<void>
 }
 
@@ -41,19 +41,19 @@ interface Job {
   readonly tokenizer: TokenizerSource
   readonly texts: readonly string[]
   readonly waiters: Set<Waiter>
-  /** How often the thread ended over them. */
+  /** How often the thread has ended while it encoded them. */
   deaths: number
 }
 
 interface RunningThread {
   readonly worker: Worker
-  /** Hashes of the tokenizers that the thread has. */
+  /** Hashes of the tokenizers that the thread has loaded. */
   readonly tokenizers: Set<string>
-  /** What an uncaught error ended it with. */
+  /** The uncaught error that ended it. */
   error: unknown
 }
 
-/** One for a process. */
+/** The encoder of this process. */
 export function createEncoder(): Encoder {
   const queue = createFairQueue<Waiter>()
   const jobs = new Map<string, Job>()
@@ -94,7 +94,7 @@ export function createEncoder(): Encoder {
     send({ kind: 'texts', hash, texts })
   }
 
-  /** One job is with the thread at a time: those that wait can still be dropped, and take turns. */
+  /** The thread gets one job at a time, so that waiting jobs can still be dropped and take turns. */
   function runNext(): void {
     if (running) return
     running = queue.next()?.job ?? null

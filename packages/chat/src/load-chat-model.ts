@@ -34,7 +34,7 @@ export async function loadChatModel({
 export const probeClock = (): Date => new Date(2000, 0, 1)
 
 export interface OpenOptions {
-  /** Those that the folder names by default, or where it names none, all that end a turn. */
+  /** Ids at which the engine stops: those that the folder names, or where it names none, all that end a turn. */
   readonly stopTokenIds?: readonly number[] | undefined
   readonly now: Date
   readonly templateArguments?: TemplateArguments | undefined
@@ -71,7 +71,7 @@ export function openModel(folder: TokenizerFiles, { stopTokenIds, now, templateA
   return { directory, tokenizer, templates, probe, reasoning, stops, engineStopIds }
 }
 
-/** What measuring the branches of opened parts needs. */
+/** The parts that measuring branches needs. */
 export function branchMeasurement(model: OpenedModel): BranchMeasurement {
   const { tokenizer, probe, reasoning } = model
   const createConversation = (history: HistoryMode) => conversations(model, history)({ now: new Date(0) })

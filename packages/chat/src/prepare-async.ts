@@ -10,10 +10,10 @@ export const mostInlineCharacters = 2_048
 /** Runs work of the event loop, now or when its turn has come. */
 export type RunWork = <T>(work: () => T) => T | Promise<T>
 
-/** How a prompt is prepared beside others. */
+/** Options for preparing a prompt while others are prepared. */
 export interface PrepareAsyncOptions {
   readonly encoder: Encoder
-  /** Whose prompt it is, such as a session: owners take turns at the encoder. */
+  /** The owner of the prompt, such as a session; owners take turns at the encoder. */
   readonly owner: object
   readonly signal?: AbortSignal | undefined
   /** Runs every rendering; at once by default. */

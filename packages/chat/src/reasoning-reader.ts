@@ -12,7 +12,7 @@ export interface ReasoningReaderOptions {
   /** Markers of calls, which are text in here. */
   readonly callMarkers: readonly string[]
   readonly isSpecial: (marker: string) => boolean
-  /** Reads what stands behind the reasoning. */
+  /** Reads the text after the reasoning. */
   readonly next: CompletionReader
 }
 
@@ -74,7 +74,7 @@ class ReasoningReader implements CompletionReader {
     if (this.#state === 'behind' && at < text.length) this.#options.next.read({ text: text.slice(at), special: false, stop: false })
   }
 
-  /** White space waits for what the first word turns out to be. */
+  /** Holds white space back until the first word shows whether it is a tag. */
   #readBefore(text: string): number {
     const { output, tags, isSpecial } = this.#options
     const at = text.length - text.trimStart().length
@@ -126,7 +126,7 @@ class ReasoningReader implements CompletionReader {
     return text.length
   }
 
-  /** Nothing follows that could make a marker of what was held back. */
+  /** Releases the text that was held back: nothing follows that could make it a marker. */
   #flush(): void {
     const text = this.#pending
     this.#pending = ''

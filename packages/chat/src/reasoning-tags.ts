@@ -16,12 +16,12 @@ export const reasoningTags: readonly ReasoningTags[] = [
   { name: 'gemma-thought', open: '<|channel>', close: '<channel|>', label: 'thought\n' },
 ]
 
-/** The tags a template speaks of, if any: those of another model are ordinary text. */
+/** The tags that a template contains, if any. Tags of other models are ordinary text. */
 export function reasoningTagsOf(templateSource: string): ReasoningTags | null {
   return reasoningTags.find(({ open, close }) => templateSource.includes(open) || templateSource.includes(close)) ?? null
 }
 
-/** The text of a prompt ends inside a reasoning block. */
+/** Whether the text of a prompt ends inside a reasoning block. */
 export function endsInReasoning(prompt: string, tags: ReasoningTags | null): boolean {
   return tags !== null && prompt.trimEnd().endsWith((tags.open + (tags.label ?? '')).trimEnd())
 }

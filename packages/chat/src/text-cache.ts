@@ -1,4 +1,4 @@
-/** Keeps the least recently used results out of a bounded number of characters of keys. */
+/** A cache that is bounded by the characters of its keys; the least recently used results are dropped first. */
 export class TextCache<T> {
   readonly #entries = new Map<string, T>()
   readonly #maxCharacters: number

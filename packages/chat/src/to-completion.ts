@@ -28,7 +28,7 @@ export function createToCompletion({
     const context = prompt.slice(Math.max(0, ...[...stops.values()].map((each) => prompt.lastIndexOf(each))))
     const before = tokenizer.encode(context)
     const together = tokenizer.encode(context + text)
-    // A tokenizer that reads across the end of the prompt has to read the text by itself: the policy goes on from whole ids.
+    // Some tokenizers merge text across the end of the prompt. The text is then encoded alone, because the policy continues from whole ids.
     const goesOn = before.every((id, position) => together[position] === id)
     const completion = goesOn ? together.slice(before.length) : tokenizer.encode(text).slice()
     if (!ends.has(completion.at(-1) ?? -1)) throw unsupported('closes an assistant message with no token at which the engine stops')

@@ -4,14 +4,14 @@ import type { TextTokenizer } from './tokenizer.ts'
 export interface TextPiece {
   readonly text: string
   readonly special: boolean
-  /** It is a token at which the engine ends a completion. */
+  /** Whether it is a token at which the engine ends a completion. */
   readonly stop: boolean
 }
 
 /** Decodes ids as they come: text appears as soon as its bytes are complete. */
 export interface TokenText {
   push(ids: ArrayLike<number>): readonly TextPiece[]
-  /** What is left, incomplete bytes as U+FFFD. */
+  /** The rest of the text, with incomplete bytes as U+FFFD. */
   flush(): readonly TextPiece[]
 }
 

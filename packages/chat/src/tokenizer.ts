@@ -4,7 +4,7 @@ import { TextCache } from './text-cache.ts'
 
 const cachedCharacters = 4_000_000
 
-/** What another thread makes the same tokenizer from. */
+/** The files from which another thread can build the same tokenizer. */
 export interface TokenizerSource {
   /** SHA-256 of tokenizer.json. */
   readonly hash: string
@@ -23,13 +23,13 @@ export interface TextTokenizer {
   tokenId(text: string): number | null
   /** Do not write to the result: equal texts share it. */
   encode(text: string): Int32Array
-  /** As `encode`, of several texts that are wanted together. */
+  /** As `encode`, for several texts that are needed together. */
   encodeAll(texts: readonly string[]): readonly Int32Array[]
-  /** The ids of `text` are at hand. */
+  /** Whether the ids of `text` are in the cache. */
   remembers(text: string): boolean
   /**
-   * Runs `work` with ids taken from `ready`, or from what is remembered. Where neither has texts of more than `limit` characters
-   * together that are wanted at once, gives the first such texts instead of encoding them.
+   * Runs `work` with ids from `ready` or from the cache. Where `work` needs texts of more than `limit` characters together that
+   * neither has, returns the first such texts instead of encoding them.
    */
   withReady<T>(
     ready: ReadonlyMap<string, Int32Array>,
@@ -97,7 +97,7 @@ export function createTokenizer(tokenizerText: string, config: object): TextToke
   }
 }
 
-/** Ends a `withReady` early. */
+/** Thrown to end `withReady` early. */
 class NotReady extends Error {
   readonly texts: readonly string[]
 

@@ -11,37 +11,37 @@ export interface LoadChatModelOptions {
   readonly stopTokenIds?: readonly number[] | undefined
   /** Default `loop`. */
   readonly history?: HistoryMode | undefined
-  /** Arguments of the template, such as `{ enable_thinking: false }`, given to every rendering. */
+  /** Variables for every rendering, such as `{ enable_thinking: false }`. */
   readonly templateArguments?: Readonly<Record<string, unknown>> | undefined
   /** Clock of the probe's renderings, a fixed day by default; conversations have their own. */
   readonly now?: Date | undefined
 }
 
-/** What one chat template wants and prints, found by rendering small conversations at load. */
+/** What one chat template accepts and prints, found by rendering small conversations when it is loaded. */
 export interface TemplateProbe {
-  /** How a call's arguments are handed to the template; `none`: it does not print calls. */
+  /** The form in which the template takes a call's arguments; `none`: it does not print calls. */
   readonly arguments: 'object' | 'string' | 'none'
   /** Content beside calls when there is none. */
   readonly emptyContent: '' | null
-  /** Text beside a call is printed again. */
+  /** Whether text beside a call is printed in later prompts. */
   readonly contentWithCalls: boolean
   /** Field a template reads reasoning from; `inline`: it stays in the content between think tags; `none`: always dropped. */
   readonly reasoningField: 'reasoning_content' | 'thinking' | 'inline' | 'none'
   readonly parallelCalls: 'all' | 'first' | 'raises' | 'none'
-  /** Ids of calls are printed. */
+  /** Whether ids of calls are printed. */
   readonly idsInPrompt: boolean
   /** `any`: any text will do; otherwise the form of id the template accepts. */
   readonly idForm: 'any' | 'alphanumeric-9' | 'function-index'
-  /** The name of the tool is printed with its result. */
+  /** Whether the name of the tool is printed with its result. */
   readonly toolNameInResult: boolean
   readonly toolsPrinted: boolean
-  /** What the template raised on every call it was given; `null` where it raised nothing. */
+  /** The error that the template raised for every form of a call; `null` where it raised none. */
   readonly callError: string | null
-  /** User content must be a list of parts. */
+  /** Whether user content must be a list of parts. */
   readonly contentParts: boolean
   readonly systemRole: boolean
   readonly developerRole: boolean
-  /** The generation prompt opens a reasoning block. */
+  /** Whether the generation prompt opens a reasoning block. */
   readonly reasoningOpen: boolean
   /** Text between the last sampled text and the first stop token, by kind of turn; `null` where no stop follows. */
   readonly closers: Readonly<Record<TurnKind, string | null>>
@@ -62,7 +62,7 @@ export interface ChatModel {
   readonly tokenizerHash: string
   readonly templateHash: string
   readonly probe: TemplateProbe
-  /** What a run should say once: where this template rewrites earlier turns, and what that costs. Empty where it never does. */
+  /** Warnings for a run: where this template rewrites earlier turns, and what that costs. Empty where it never does. */
   readonly historyNotes: readonly string[]
   /** Ids of `text`; special tokens written in it are special, none is added. */
   encode(text: string): Int32Array
@@ -73,14 +73,14 @@ export interface ChatModel {
   prepareAsync(conversation: Conversation, request: PrepareRequest, options: PrepareAsyncOptions): Promise<PreparedPrompt>
   createCompletionParser(options: CompletionParserOptions): CompletionParser
   /**
-   * The ids with which the policy would say the last message, an assistant's, after those before it: what the template writes behind
-   * the prompt, up to and with the stop token. Throws TEMPLATE_UNSUPPORTED where it writes the message otherwise.
+   * The ids that the policy would sample to produce the last message, an assistant's, after those before it: the text that the
+   * template writes behind the prompt, including the stop token. Throws TEMPLATE_UNSUPPORTED where it writes the message in another way.
    */
   toCompletion(request: Pick<PrepareRequest, 'messages' | 'tools'>): Int32Array
 }
 
 export interface ConversationOptions {
-  /** Its clock stands still at this time; the present by default. */
+  /** The time of the conversation's clock, which stands still; the present by default. */
   readonly now?: Date | undefined
   /** Prompts whose rendered text has more bytes of UTF-8 are refused before they are encoded; unbounded by default. */
   readonly maxPromptBytes?: number | undefined
@@ -100,7 +100,7 @@ export interface PrepareRequest {
   readonly isAbandoned?: ((turn: number) => boolean) | undefined
 }
 
-/** Any call, or one of the tool named. */
+/** A call of any tool, or of the named one. */
 export type ForcedCall = { readonly kind: 'required' } | { readonly kind: 'named'; readonly name: string }
 
 /** The turns of one agent in one attempt: a tree that grows at `record`. */
@@ -119,13 +119,13 @@ export interface Conversation {
 export interface RecordedResult {
   readonly tokenIds: Int32Array
   readonly message: Message
-  /** Cut by length, a stop string or an abort. For the reader: what is appended follows from the last id. */
+  /** Whether the completion was cut by length, a stop string or an abort. It is informative: the last id decides what is appended. */
   readonly truncated?: boolean | undefined
   /** Ids that the model sampled for its calls, where its syntax has them: they, not the client's, stand in later prompts. */
   readonly promptCallIds?: readonly (string | null)[] | undefined
 }
 
-/** The first message in which a request differs from the recorded conversation whose answers it holds. */
+/** The first message in which a request differs from the recorded conversation whose answers it contains. */
 export interface Divergence {
   readonly index: number
   readonly role: Message['role']
@@ -143,15 +143,15 @@ export interface PreparedPrompt {
   readonly branchReasons: readonly string[]
   /** Differences from the record that did not matter, by kind. */
   readonly tolerated: Readonly<Record<string, number>>
-  /** Messages that the conversation of `parent` did not hold; all of them where it is `null`. */
+  /** Messages that the conversation of `parent` does not have; all of them where it is `null`. */
   readonly messagesDelta: readonly Message[]
-  /** The prompt ends inside an open reasoning block. */
+  /** Whether the prompt ends inside an open reasoning block. */
   readonly reasoningOpen: boolean
   /** A trailing assistant message: its tokens end the prompt, and what is sampled goes on from it. */
   readonly prefill: Message | null
   /** Text that opens a forced call, behind prefill: its tokens end the prompt. */
   readonly forced: string
-  /** Set where a request that holds a recorded answer differs from what came before it. */
+  /** Set where a request contains a recorded answer, but other messages before it than were recorded. */
   readonly divergence: Divergence | null
   /** The deepest recorded turn that the messages extend, continued or not. */
   readonly matched: number | null
@@ -177,14 +177,14 @@ export type CompletionDelta =
   | { readonly type: 'tool-call'; readonly call: ToolCall; readonly index: number }
 
 export interface ParsedCompletion {
-  /** What had been held back. */
+  /** The deltas that had been held back. */
   readonly deltas: readonly CompletionDelta[]
   readonly message: Message
   /** `tool-calls` when calls were parsed and the engine really stopped. */
   readonly finishReason: FinishReason['unified']
   /**
-   * What is odd about the calls. Delivered as content: `call-invalid`, `call-unclosed`, `open-missing`; as reasoning:
-   * `call-in-reasoning`; delivered all the same: `close-missing`; not delivered: `parallel-call-dropped`.
+   * Problems of the calls. Calls delivered as content: `call-invalid`, `call-unclosed`, `open-missing`; as reasoning:
+   * `call-in-reasoning`; as calls all the same: `close-missing`; not at all: `parallel-call-dropped`.
    */
   readonly issues: readonly string[]
   /** By call of `message`: the id that the model wrote, which is the one to render again; `null` where it wrote none. */
@@ -194,7 +194,7 @@ export interface ParsedCompletion {
 /** Turns sampled ids into deltas; holds back incomplete UTF-8, possible markers and possible stop strings. */
 export interface CompletionParser {
   push(tokenIds: Int32Array): readonly CompletionDelta[]
-  /** A stop string was met; later ids are ignored. */
+  /** Whether a stop string was found; later ids are ignored. */
   readonly stopped: boolean
   finish(raw: { readonly unified: FinishReason['unified'] }): ParsedCompletion
 }

@@ -5,9 +5,9 @@ export interface WarmUpSampleOptions {
   readonly chat: ChatModel
   /** A whole conversation, its system message included; every assistant message in it is learned. */
   readonly messages: readonly Message[]
-  /** As the agent declares them: those of a function tool are its `definition`. */
+  /** The tools as the agent declares them; for a function tool its `definition`. */
   readonly tools?: readonly ToolDefinition[] | undefined
-  /** Names the samples where something is wrong with one; `demonstration` by default. */
+  /** Name of the samples in error messages; `demonstration` by default. */
   readonly id?: string | undefined
 }
 
@@ -17,9 +17,9 @@ interface MaskedTokens {
 }
 
 /**
- * A demonstration as samples for `trainSft`: prompts as the gateway renders them for the policy, behind each the ids with which it would say
- * the next assistant message. The loss mask is 1 on those, the stop token included. One sample, and another wherever the template
- * rewrites what came before. All arrays of a sample have the length of `tokenIds`.
+ * A demonstration as samples for `trainSft`: prompts as the gateway renders them for the policy, each followed by the ids of the
+ * next assistant message. The loss mask is 1 on those ids, the stop token included. There is one sample, and another one for each
+ * place where the template rewrites earlier messages. All arrays of a sample have the length of `tokenIds`.
  */
 export function toWarmUpSamples({ chat, messages, tools = [], id = 'demonstration' }: WarmUpSampleOptions): TrainingSample[] {
   const conversation = chat.createConversation()

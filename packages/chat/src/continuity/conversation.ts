@@ -27,16 +27,16 @@ export interface ConversationSettings extends RuleSettings {
   readonly maxPromptBytes: number
 }
 
-/** What a request asks for, read once. */
+/** The parts of a request, parsed once. */
 interface RequestParts {
-  /** Without prefill, as given. */
+  /** The messages without prefill, as the client sent them. */
   readonly received: readonly Message[]
   readonly prefill: Prefill | null
   readonly tools: ToolSet
   readonly forced: ForcedCall | undefined
 }
 
-/** What the turns that are recorded with a prompt need of it. */
+/** What a prompt must remember for the turns that are recorded with it. */
 interface Memory extends Pick<RequestParts, 'prefill' | 'tools'> {
   readonly tokens: GrowingTokens
 }
@@ -65,7 +65,7 @@ class ConversationTree implements Conversation {
   /** All calls that were delivered, and the ids that the model itself wrote, by the delivered id. */
   readonly #calls = new Map<string, ToolCall>()
   readonly #sampledIds = new Map<string, string>()
-  /** Of the prompts that `prepare` gave out. */
+  /** The memory of each prompt that `prepare` has returned. */
   readonly #memory = new WeakMap<PreparedPrompt, Memory>()
   #hasEmptyTurns = false
 
@@ -124,7 +124,7 @@ class ConversationTree implements Conversation {
 
   #read({ messages, tools, toolsJson, forced }: PrepareRequest): RequestParts {
     const { messages: received, prefill } = splitPrefill(messages)
-    // Tools are read before they are rendered, which takes longer; a template prints about as much as there is of them.
+    // The size is checked before rendering, which takes longer: a template prints about as much text as the tools have.
     if (toolsJson !== undefined) checkPromptSize([toolsJson], this.#settings.maxPromptBytes)
     const toolSet = this.#settings.renderer.toolSet(tools, toolsJson)
     if (toolSet.value) requireCalls(this.#settings)
@@ -177,7 +177,7 @@ class ConversationTree implements Conversation {
     return this.#remember({ ...prepared, promptTokenIds: ids }, { tokens, tools, prefill })
   }
 
-  /** A prompt of its own, rendered whole: what was recorded stands in it as it was delivered. */
+  /** A prompt that continues no turn: it is rendered whole, with recorded messages as they were delivered. */
   #branch(match: HistoryMatch | null, parts: RequestParts, reasons: readonly string[]): PreparedPrompt {
     const { received, prefill, tools } = parts
     const ids = new CallIds(this.#calls)
@@ -223,7 +223,7 @@ class ConversationTree implements Conversation {
     return prepared
   }
 
-  /** Text that opens the call which has to come; empty where none has to. */
+  /** Text that opens the forced call; empty where there is none. */
   #opening(pieces: Skeleton, { forced }: RequestParts): string {
     if (forced === undefined) return ''
     const { syntax, reasoning } = this.#settings
@@ -234,7 +234,7 @@ class ConversationTree implements Conversation {
     throw new TrainError('TEMPLATE_UNSUPPORTED', `The format of this model has no way to begin ${what} for it; set tool_choice to "auto".`)
   }
 
-  /** The pieces before the texts of `prefill`, which will be part of what was delivered; `null` where the template refuses marks in their place. */
+  /** The pieces before the texts of `prefill`, which become part of the delivered message; `null` where the template refuses marks in their place. */
   #beforePrefill(messages: readonly Message[], prefill: Prefill, tools: ToolSet): string[] | null {
     const { marked, marks } = this.#marks.prefill(prefill)
     const pieces = unlessRaised(() => this.#pieces([...messages, marked], tools, false))
@@ -273,7 +273,7 @@ function unlessRaised(render: () => string[]): string[] | null {
   }
 }
 
-/** More than a mark and what a template writes behind the message that ends in it, which are cut off again. */
+/** Characters above the limit for a mark and the text that a template writes behind the last message; both are cut off again. */
 const cutCharacters = 1_024
 
 function requireCalls({ probe }: ConversationSettings): void {

@@ -1,6 +1,6 @@
 import type { TextTokenizer } from '../tokenizer.ts'
 
-/** With more new text than this the whole is encoded at once: its turns may be many and small, and each would be looked up. */
+/** Above this amount of new text the whole is encoded at once, because its turns may be many and small, and each costs a look-up. */
 const mostNewCharacters = 16_384
 
 /**
@@ -18,7 +18,7 @@ export function encodeByTurns(text: string, tokenizer: TextTokenizer, stops: Rea
   if (turns.length < 3) return tokenizer.encode(text).slice()
   const ids = tokenizer.encodeAll(turns.map((turn) => turn.text))
   const encoded = turns.map(({ stop }, index) => ({ ids: ids[index]!, stop }))
-  // A tokenizer that reads a stop token otherwise in front of some text has to see the whole.
+  // A tokenizer may read a stop token differently before some text; such a text is encoded whole.
   if (encoded.some(({ ids, stop }) => stop !== null && ids[0] !== stop)) return tokenizer.encode(text).slice()
   const whole = new Int32Array(encoded.reduce((sum, { ids, stop }) => sum + ids.length - (stop === null ? 0 : 1), 0))
   let at = 0
@@ -33,7 +33,7 @@ export function encodeByTurns(text: string, tokenizer: TextTokenizer, stops: Rea
 const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')
 
 interface TurnText {
-  /** Up to and with the next stop token; it begins with the stop token before it, whose id is `stop`. */
+  /** A piece that begins with the stop token before it, whose id is `stop`, and ends with the next stop token. */
   readonly text: string
   readonly stop: number | null
 }

@@ -9,7 +9,7 @@ export const historyModes = ['template', 'loop', 'as-sampled'] as const satisfie
 export interface BranchMeasurement {
   readonly tokenizer: TextTokenizer
   readonly probe: TemplateProbe
-  /** The template speaks of reasoning. */
+  /** Whether the template handles reasoning. */
   readonly reasons: boolean
   readonly createConversation: (mode: HistoryMode) => Conversation
 }
@@ -32,7 +32,7 @@ export interface PlayedScenario {
   /** Model calls, the one after the last sampled turn included, and how many of them began a branch. */
   readonly calls: number
   readonly branches: number
-  /** Why the last of them branched. */
+  /** Why the last call branched. */
   readonly last: readonly string[]
 }
 

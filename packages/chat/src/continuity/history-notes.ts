@@ -3,7 +3,7 @@ import { words } from '../probe/probe-conversations.ts'
 import type { HistoryMode } from '../types.ts'
 import { type BranchMeasurement, playScenario, scenarioMessages } from './expected-branches.ts'
 
-/** Sentences to say once before a run, where the template rewrites turns that were sampled; empty where every call continues. */
+/** Warnings before a run about turns that the template rewrites after they were sampled; empty where every call continues. */
 export function historyNotes(model: BranchMeasurement, history: HistoryMode): string[] {
   const withCalls = model.probe.syntax !== null
   const measured = episodes(withCalls, model.reasons).map(({ where, messages }) => ({ where, ...playScenario(model, history, messages) }))
@@ -16,7 +16,7 @@ export function historyNotes(model: BranchMeasurement, history: HistoryMode): st
   return [`This template rewrites earlier turns at ${places.join('; ')}: ${cost}.${remedy}`]
 }
 
-/** Conversations as agents have them, each with one place where templates rewrite. */
+/** Typical conversations of agents, each with one place where templates rewrite earlier turns. */
 function episodes(withCalls: boolean, withReasoning: boolean): { where: string; messages: readonly Message[] }[] {
   const { question, next, answer, call, again, result, secondResult, thought } = scenarioMessages
   const kinds = withReasoning

@@ -15,7 +15,7 @@ export interface MarkedMessage {
   readonly marks: readonly Mark[]
 }
 
-/** The marks of one conversation, which no text that others write can hold. */
+/** The marks of one conversation, which no text of a client can contain. */
 export interface Marks {
   /** Stands behind the text of a trailing assistant message. */
   readonly end: string

@@ -6,7 +6,7 @@ import type { ConversationTurn } from './skeleton-rule.ts'
 export interface HistoryMatch {
   readonly turn: ConversationTurn
   readonly tolerated: readonly Tolerance[]
-  /** What follows the recorded conversation, with our ids of calls. */
+  /** The messages after the recorded conversation, with our ids of calls. */
   readonly rest: readonly Message[]
 }
 
@@ -22,13 +22,13 @@ interface Candidate {
   readonly turn: ConversationTurn
   readonly tolerated: readonly Tolerance[]
   readonly ids: CallIds
-  /** Number of given messages that the recorded ones account for. */
+  /** Number of received messages that match the recorded ones. */
   readonly used: number
 }
 
 /**
- * The deepest recorded turn whose messages begin the given ones; of equals one that was received, then the one that differs least,
- * then the latest.
+ * The deepest recorded turn whose messages are the beginning of the received ones. Of several, one that its client received is
+ * preferred, then the one that differs least, then the latest.
  */
 export function matchHistory(messages: readonly Message[], options: MatchOptions): HistoryMatch | null {
   let best: Candidate | null = null
@@ -77,10 +77,10 @@ function better(candidate: Candidate, best: Candidate, { isAbandoned }: MatchOpt
   return candidate.turn.index > best.turn.index
 }
 
-/** A turn that says nothing: clients leave it out of the next request. */
+/** Whether a turn has neither text nor calls, so that clients leave it out of the next request. */
 export const isEmpty = ({ content, toolCalls = [] }: Message): boolean => (content ?? '').trim() === '' && toolCalls.length === 0
 
-/** Where a request that holds a recorded answer at its place differs from what came before that answer; the latest such answer counts. */
+/** The first difference between a request that contains a recorded answer and the recorded messages before that answer; the latest such answer counts. */
 export function findDivergence(messages: readonly Message[], turns: Iterable<ConversationTurn>, calls: DeliveredCalls): Divergence | null {
   let found: ConversationTurn | null = null
   for (const turn of turns) {

@@ -22,7 +22,7 @@ export class CallIds {
     this.#ours = ours
   }
 
-  /** Ids may be mapped in the copy without a trace in the original. */
+  /** A copy, in which ids can be mapped without changing the original. */
   fork(): CallIds {
     return new CallIds(this.#delivered, this.#ours && new Map(this.#ours))
   }
@@ -32,7 +32,7 @@ export class CallIds {
     return this.#delivered.has(id)
   }
 
-  /** From here on results of the given calls answer the recorded ones. */
+  /** Maps ids, so that later results of the received calls answer the recorded ones. */
   map(received: readonly ToolCall[], recorded: readonly ToolCall[]): void {
     if (this.#ours === null && received.every(({ id }, index) => id === recorded[index]?.id)) return
     this.#ours ??= new Map()
@@ -52,7 +52,7 @@ export class CallIds {
     return ours[0] ?? toolCallId
   }
 
-  /** The message with our ids, and with the arguments of our calls as the policy wrote them: a client may have written their numbers anew. */
+  /** The message with our ids, and with the arguments of our calls as the policy wrote them, because a client may format numbers differently. */
   translate(message: Message): Message {
     if (message.toolCalls) {
       this.map(message.toolCalls, message.toolCalls)
@@ -70,8 +70,9 @@ export class CallIds {
 }
 
 /**
- * Whether a message of a request is the recorded one: the differences that do not matter, or `null` where it is another. White space
- * around a text may change only where the policy `sampled` it: clients trim what they are answered, and what it was told is theirs.
+ * Compares a message of a request with the recorded one: the kinds of differences that do not matter, or `null` where it is another
+ * message. White space around a text may change only where the policy `sampled` it, because clients trim answers; a change in a
+ * text of the client's own is an edit.
  */
 export function matchMessage(recorded: Message, received: Message, ids: CallIds, sampled: boolean): readonly Tolerance[] | null {
   if (recorded === received) return none
@@ -104,7 +105,7 @@ export function matchMessage(recorded: Message, received: Message, ids: CallIds,
   return tolerated ? [...tolerated, ...calls] : calls
 }
 
-/** Ids decide: ours must stand with their call. Only where a client made its own, the arguments must be equal as JSON. */
+/** Compares calls by their ids: an id of ours must belong to the same call. Where a client made its own ids, the arguments must be equal as JSON. */
 function matchCalls(
   recorded: readonly ToolCall[] | undefined,
   received: readonly ToolCall[] | undefined,

@@ -6,7 +6,7 @@ export interface Prefill extends Message {
   readonly content: string
 }
 
-/** Messages without their prefill, where they have one. */
+/** Splits a trailing assistant message off, where there is one. */
 export function splitPrefill(messages: readonly Message[]): { readonly messages: readonly Message[]; readonly prefill: Prefill | null } {
   const last = messages.at(-1)
   if (!last) throw new TrainError('GATEWAY_BAD_REQUEST', 'The request has no messages; send at least one.')
@@ -30,12 +30,12 @@ export function completed(prefill: Prefill | null, message: Message): Message {
   return { ...message, content, ...(reasoning !== '' && { reasoning }) }
 }
 
-/** The prefill with `mark` behind its text, and a space by which it shows whether the template trims the message. */
+/** The prefill with a space and `mark` behind its text; the space shows whether the template trims the message. */
 export const withMarkBehind = (prefill: Prefill, mark: string): Message => ({ ...prefill, content: `${prefill.content}${mark} ` })
 
 /**
  * A rendering that ends with `withMarkBehind(prefill, mark)`, up to the place where the policy goes on: as `continue_final_message`
- * of transformers cuts it. `null` where the template leaves out or changes `text`, which is what it was handed of the prefill.
+ * of transformers cuts it. `null` where the template leaves out or changes `text`, the text of the prefill.
  */
 export function cutBehindPrefill(pieces: readonly string[], mark: string, text: string): string[] | null {
   const last = pieces.findLastIndex((piece) => piece.includes(mark))

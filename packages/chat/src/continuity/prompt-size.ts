@@ -5,14 +5,14 @@ import { RenderingTooLong } from '../render/compile-template.ts'
 export function checkPromptSize(texts: readonly string[], maxBytes: number): void {
   let characters = 0
   for (const { length } of texts) characters += length
-  // A unit of UTF-16 is one to three bytes: most prompts need no count.
+  // A unit of UTF-16 has one to three bytes of UTF-8, so the length alone decides for most prompts.
   if (3 * characters <= maxBytes) return
   let bytes = 0
   for (const text of texts) bytes += Buffer.byteLength(text)
   if (bytes > maxBytes) throw tooLarge(`${bytes} bytes`, maxBytes)
 }
 
-/** What `render` gives where that is not too large. Throws POLICY_CONTEXT_OVERFLOW, also where `render` gave up. */
+/** The result of `render` where it is not too large. Throws POLICY_CONTEXT_OVERFLOW, also where `render` stopped early. */
 export function withinPromptSize(maxBytes: number, render: () => string[]): string[] {
   let pieces: string[]
   try {

@@ -45,13 +45,13 @@ export type Continuation =
 
 export interface ContinuationInput {
   readonly turn: ConversationTurn
-  /** The new history's, beside that of `turn`. */
+  /** The skeleton of the new history, compared with that of `turn`. */
   readonly compared: ComparedSkeleton
   /** Text that follows the skeleton as it stands: that of a trailing assistant message, and what opens a forced call. */
   readonly appended: string
   /** Ways in which the request is another history, which a history mode may overlook: `tools-order`, `empty-turn`. */
   readonly rewrites: readonly string[]
-  /** The recorded ones, then what follows them. */
+  /** The recorded messages, then those that follow them. */
   readonly messages: readonly Message[]
   readonly sampledIds: SampledIds
   readonly history: HistoryMode
@@ -106,7 +106,7 @@ function closesAsProbed({ turn, messages, sampledIds }: ContinuationInput, { pro
   return closer !== null && maskedGap(gap, probe.idsInPrompt ? promptIdTexts(messages, probe.idForm, sampledIds) : []) === closer
 }
 
-/** `template` tolerates nothing, `loop` only between a turn and its tool results. */
+/** Whether a history mode tolerates a rewrite: `template` never, `loop` only between a turn and its tool results. */
 function allows({ history, turn, messages }: ContinuationInput, reason: string): boolean {
   if (history === 'template' || !tolerable.has(reason)) return false
   return history === 'as-sampled' || messages.slice(turn.depth).every(({ role }) => role === 'tool' || role === 'assistant')

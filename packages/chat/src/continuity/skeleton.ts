@@ -4,9 +4,9 @@ import type { Mark } from './marks.ts'
 export type Skeleton = readonly string[]
 
 export interface ComparedSkeleton {
-  /** The whole, with the pieces that `recorded` has too as the same strings. */
+  /** The whole text; pieces that `recorded` has too are the same string objects. */
   readonly skeleton: Skeleton
-  /** Text behind the pieces that are the same; it holds all marks that `recorded` does not. */
+  /** The text after the equal pieces; it has all marks that `recorded` does not have. */
   readonly tail: string
   /** The whole begins with the whole of `recorded`. */
   readonly startsAsRecorded: boolean

@@ -25,7 +25,7 @@ const next = user(words.nextUser)
 const callTurn = assistant('', { toolCalls: [firstCall] })
 const result = toolResult(firstCall.id, words.result)
 
-/** What a template wants and prints, from renderings of small conversations; nothing is decided by a model's name. */
+/** Finds out what a template accepts and prints from renderings of small conversations; the model's name decides nothing. */
 export function probeTemplate({ templates, stops, specials, now }: ProbeInput): TemplateProbe {
   const digest = createHash('sha256')
   const reasoningTags = reasoningTagsOf(templates.default.source + (templates.toolUse?.source ?? ''))
@@ -187,7 +187,7 @@ function closerIn(
   return stop && gap !== null && !mentionsNext(gap) ? { gap, stop } : null
 }
 
-/** The stop token behind an answer that is the last message: where it differs from the closer of history, the model still stops. */
+/** The stop token behind an answer that is the last message. The model stops there even where the template closes earlier turns differently. */
 function finalStop(text: string | null, stops: ReadonlyMap<number, string>): string | null {
   const at = text?.lastIndexOf(words.answer) ?? -1
   return text === null || at < 0 ? null : (firstStop(text, stops, at)?.text ?? null)

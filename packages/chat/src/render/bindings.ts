@@ -19,7 +19,7 @@ export function targetNames(target: Tree.Target): string[] {
   return target.type === 'TupleLiteral' ? (target.value as readonly Tree.Target[]).flatMap(targetNames) : []
 }
 
-/** Gives a value to the names of a target. */
+/** Assigns a value to the names of a target. */
 export type Bind = (frame: Frame, value: Value) => void
 
 export function compileTarget(target: Tree.Target, scope: Scope): Bind {

@@ -21,7 +21,7 @@ export interface RenderOptions {
   readonly addGenerationPrompt: boolean
   readonly now: Date
   readonly sampledIds?: SampledIds | undefined
-  /** A longer text is given up: throws RenderingTooLong. */
+  /** Longest rendered text; a longer one throws RenderingTooLong. */
   readonly maxCharacters?: number | undefined
 }
 

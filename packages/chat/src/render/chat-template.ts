@@ -14,7 +14,7 @@ export interface RenderInput {
   readonly tools: Value
   readonly addGenerationPrompt: boolean
   readonly now: Date
-  /** A longer text is given up: throws RenderingTooLong. */
+  /** Longest rendered text; a longer one throws RenderingTooLong. */
   readonly maxCharacters?: number | undefined
 }
 
@@ -23,7 +23,7 @@ export interface ChatTemplate {
   readonly source: string
   /** SHA-256 of the source, of the special tokens it may print and of its arguments. */
   readonly hash: string
-  /** Throws what the template raises, and where Python would. */
+  /** Renders. Throws what the template raises, and wherever Python would throw. */
   render(input: RenderInput): string
   /** The same text in pieces; a conversation that grows repeats the pieces of its messages. */
   renderPieces(input: RenderInput): string[]

@@ -120,7 +120,7 @@ export function isMarkup(node: Tree.Node, scope: Scope): boolean {
   }
 }
 
-/** What is joined to text marked by `safe` is escaped, even in a chat template. */
+/** Text that is joined to text marked by `safe` gets escaped, even in a chat template. */
 function joinMarkup(first: Evaluate, firstIsMarkup: boolean, second: Evaluate, secondIsMarkup: boolean): Evaluate {
   const text = (evaluate: Evaluate, isSafe: boolean) => (frame: Frame) => {
     const value = evaluate(frame)

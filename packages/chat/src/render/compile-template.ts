@@ -16,9 +16,9 @@ export interface TemplateProgram {
   run(variables: ReadonlyMap<string, Value>, maxCharacters?: number): string[]
 }
 
-/** Ends a rendering early. */
+/** Thrown to end a rendering early. */
 export class RenderingTooLong extends Error {
-  /** What there is by then. */
+  /** The text so far. */
   readonly characters: number
 
   constructor(characters: number, maxCharacters: number) {
@@ -166,7 +166,7 @@ function compileIf({ test, body, alternate }: Tree.If, scope: Scope): Execute {
   return (frame) => (truthy(condition(frame)) ? yes(frame) : no(frame))
 }
 
-/** A block of its own: what it sets stays in it. */
+/** Compiles a block with a scope of its own: variables that it sets are not visible outside. */
 function inner(body: readonly Tree.Node[], outer: Scope, names: readonly string[] = []): { scope: Scope; execute: Execute } {
   const scope = new Scope(outer)
   for (const name of [...names, ...assignedNames(body)]) scope.slot(name)

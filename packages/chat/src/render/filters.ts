@@ -145,7 +145,7 @@ function mapper(args: readonly Value[], keywords: Keywords): (item: Value) => Va
   return (item) => filter(item, rest, noKeywords)
 }
 
-/** `map` and the `select` filters take what is empty, None included, for nothing. */
+/** For `map` and the `select` filters empty values, None included, have no items. */
 function whenAny(operand: Value): readonly Value[] {
   return truthy(operand) ? iterate(operand) : []
 }
@@ -177,7 +177,7 @@ function sortKey(caseSensitive: boolean): (value: Value) => Value {
 
 function ordered(values: readonly Value[], key: (value: Value) => Value, reverse: boolean): Value[] {
   const keyed = values.map((value) => ({ value, key: key(value) }))
-  // jinja2 compares lists of one key, and Python compares only what differs in them.
+  // jinja2 compares keys as lists, and Python compares lists by their first unequal items.
   const order = (left: Value, right: Value) => (equal(left, right) ? 0 : compare('<', left, right))
   keyed.sort((left, right) => (reverse ? order(right.key, left.key) : order(left.key, right.key)))
   return keyed.map(({ value }) => value)

@@ -125,7 +125,7 @@ function wrap(open: string, items: readonly string[], close: string, options: Du
   return open + inner + items.join(separator + inner) + outer + close
 }
 
-/** A lone surrogate stands as it is in Python's text, where `JSON.stringify` escapes it. */
+/** Python writes a lone surrogate as it is, where `JSON.stringify` escapes it. */
 function jsonString(text: string, { ensureAscii }: DumpOptions): string {
   const json = text.isWellFormed() ? JSON.stringify(text) : JSON.stringify(text).replace(/\\u(d[89a-f][0-9a-f]{2})/g, unescapeSurrogate)
   if (!ensureAscii) return json

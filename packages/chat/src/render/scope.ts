@@ -1,10 +1,10 @@
 import type { Value } from './values.ts'
 
-/** A variable that its scope has not set: what an outer scope holds counts. */
+/** Marks a variable that its scope has not set, so that the outer scopes are searched. */
 const unset = Symbol('unset')
 type Slot = Value | typeof unset
 
-/** What changes while one template runs. */
+/** The state of one run of a template. */
 export interface Run {
   /** Set by `break` and `continue` until the loop around them has seen it. */
   signal: 'none' | 'break' | 'continue'
@@ -35,7 +35,7 @@ export class Scope {
     this.parent = parent
   }
 
-  /** The variable may hold text marked by the filter `safe`. */
+  /** Whether the variable may hold text marked by the filter `safe`. */
   addMarkup(name: string): void {
     this.#markup.add(name)
   }

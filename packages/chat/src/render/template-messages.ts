@@ -4,7 +4,7 @@ import type { ReasoningTags } from '../reasoning-tags.ts'
 import type { TemplateProbe } from '../types.ts'
 import { Dictionary, fromJson, type Value } from './values.ts'
 
-/** How messages are handed to one template: the part of its probe that matters for that. */
+/** The part of a template's probe that says in which form it takes messages. */
 export interface MessageForm
   extends Pick<
     TemplateProbe,

@@ -42,7 +42,7 @@ export class Dictionary extends Map<string | number | null, Value> {
   json: string | undefined
 }
 
-/** What a generator or a view of a dictionary gives; a generator gives it once. */
+/** The items of a generator or of a view of a dictionary; a generator yields them only once. */
 export class Iteration {
   readonly kind: 'generator' | 'dict_items' | 'dict_keys' | 'dict_values'
   #items: Value[]

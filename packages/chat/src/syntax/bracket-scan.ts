@@ -5,11 +5,11 @@ export interface BracketScanOptions {
   readonly quotes: readonly string[]
   /** As in Python: a backslash takes the next character with it, and a string in single quotes ends with its line. */
   readonly escapes: boolean
-  /** What a body begins with. */
+  /** The beginning of a body. */
   readonly head: RegExp
-  /** What may still become that. */
+  /** The text that may still become such a beginning. */
   readonly partialHead: RegExp
-  /** Brackets that are due behind the head, the next one last. */
+  /** Brackets that must close after the head, the next one last. */
   readonly due: readonly string[]
 }
 

@@ -2,7 +2,7 @@ import { type JsonMember, type JsonNode, readJson } from '../json/json-text.ts'
 import type { ParsedCall } from './syntax.ts'
 
 /**
- * One JSON object that is a call. Taken as they are: `parameters` for `arguments`, arguments as a JSON string, a `function`
+ * One JSON object that is a call. Accepted variants: `parameters` for `arguments`, arguments as a JSON string, a `function`
  * wrapper, no arguments. Anything else that is not strict JSON is refused, so that malformed output is never rewarded.
  */
 export function parseCallObject(text: string, rule: 'needs-arguments' | 'any' = 'any'): ParsedCall | null {

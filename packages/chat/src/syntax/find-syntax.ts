@@ -6,17 +6,17 @@ import type { ToolCallSyntax } from './syntax.ts'
 import { toolCallSyntaxes } from './table.ts'
 
 export interface PrintedCall {
-  /** What a template prints from the call's turn on, up to the text of the stop token that ends it. */
+  /** The printed text from the call's turn on, up to the stop token that ends it. */
   readonly text: string
-  /** `''` where none follows. */
+  /** Text of that stop token; `''` where none follows. */
   readonly stop: string
   readonly name: string
-  /** Word that the arguments hold. */
+  /** Word in the arguments. */
   readonly argument: string
   readonly tools: readonly ToolDefinition[]
 }
 
-/** The row of the table that reads a printed call back whole, and nothing wrong beside it; `null` for none. */
+/** The row of the table that reads a printed call back completely and correctly; `null` where there is none. */
 export function findSyntax(printed: PrintedCall): string | null {
   return toolCallSyntaxes.find((syntax) => startsOf(syntax, printed.text).some((start) => reads(syntax, printed, start)))?.name ?? null
 }

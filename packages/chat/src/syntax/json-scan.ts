@@ -22,10 +22,10 @@ export function scanJson(options: JsonScanOptions): BodyScan {
 class JsonScan implements BodyScan {
   readonly #options: JsonScanOptions
   #state: BodyState = 'open'
-  /** Closing brackets that are due, as character codes. */
+  /** Closing brackets that must follow, as character codes. */
   readonly #due: number[] = []
   #escaped = false
-  /** Text due behind the value; `null` until the value has ended. */
+  /** Text that must follow the value; `null` until the value has ended. */
   #tail: string | null = null
   /** Text of the first key until it was checked. */
   #firstKey: string | null

@@ -3,7 +3,7 @@ import { objectOf } from './call-object.ts'
 /** Thrown by readers of literals where the text is none. */
 export class NoLiteral extends Error {}
 
-/** What tells one notation of values from another. */
+/** The differences between notations of values. */
 export interface Notation {
   /** Words that are values, with their JSON text. */
   readonly words: Readonly<Record<string, string>>

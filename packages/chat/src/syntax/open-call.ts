@@ -26,7 +26,7 @@ export class OpenCall {
     return this.#pieces
   }
 
-  /** Whether what was read may still be a call. */
+  /** Whether the text so far may still be a call. */
   read({ text, special, stop }: TextPiece): boolean {
     if (text !== '') {
       this.#scan.read(text)

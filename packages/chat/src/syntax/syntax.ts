@@ -9,8 +9,8 @@ export interface ParsedCall {
 }
 
 /**
- * What a marker would mean behind the text that was read: `argument`, it is text of an argument; `complete`, it ends a call;
- * `open`, a call is not whole yet; `broken`, whatever follows, this is no call; `other`, it never looked like one.
+ * The meaning of a marker after the text so far: `argument`, it is text of an argument; `complete`, it ends a call; `open`, the
+ * call is not whole yet; `broken`, this can be no call whatever follows; `other`, the text never looked like a call.
  */
 export type BodyState = 'argument' | 'complete' | 'open' | 'broken' | 'other'
 
@@ -25,18 +25,18 @@ export interface ToolCallSyntax {
   readonly name: string
   /** Markers that begin a call. */
   readonly opens: readonly string[]
-  /** A message that begins with this character is calls as a whole. */
+  /** A message that begins with this character consists of calls only. */
   readonly bare?: '{' | '['
   /** `null`: the call ends with the message, or at the next opening marker. */
   readonly close: string | null
   /** Markers round a group of calls, without a meaning of their own. */
   readonly around?: readonly string[]
-  /** Text in the body of a call that no answer holds: where it is met outside one, an opening marker is missing. */
+  /** Text that occurs only in the body of a call, never in an answer: found outside of a call, it shows that an opening marker is missing. */
   readonly tell?: string
   /** Messages have headers with a channel and a recipient, instead of markers within a text. */
   readonly channels?: true
   scan(): BodyScan
-  /** The calls of a complete body; `null` when it is none. */
+  /** The calls of a complete body; `null` where the body is not valid. */
   parse(body: string, tools: readonly ToolDefinition[]): readonly ParsedCall[] | null
   /** Text that begins a call of a tool, or of any where `name` is `null`; `null` where there is no such text. */
   opening(name: string | null): string | null

@@ -2,12 +2,12 @@ import { MarkerFinder } from './markers.ts'
 import type { BodyScan, BodyState } from './syntax.ts'
 
 export interface ValueTags {
-  /** What the body begins with. */
+  /** The beginning of the body. */
   readonly head: string
   /** Begins a value, which is raw text. */
   readonly enter: string
   readonly leave: string
-  /** What may stand behind a value, white space apart: elsewhere `leave` is text of the value. */
+  /** Texts that may follow a value, apart from white space; `leave` before any other text is part of the value. */
   readonly follow: readonly string[]
   /** Two texts with nothing but white space between, which begin another call: a value that holds them was never closed. */
   readonly another: readonly [string, string]
@@ -36,7 +36,7 @@ class TagScan implements BodyScan {
   readonly #finders: Finders
   #place: Place = 'head'
   #broken = false
-  /** Text that was not decided on. */
+  /** Text whose meaning is not decided yet. */
   #pending = ''
 
   constructor(tags: ValueTags, finders: Finders) {
@@ -64,7 +64,7 @@ class TagScan implements BodyScan {
     }
   }
 
-  /** What is left behind a decision; the same text where more is needed. */
+  /** The text that remains after a decision; the same text where more is needed. */
   #step(text: string): string {
     switch (this.#place) {
       case 'head':

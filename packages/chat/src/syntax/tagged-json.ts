@@ -16,7 +16,7 @@ export const taggedJson: ToolCallSyntax = {
   opening: (name) => `<tool_call>\n{"name":${named(name, 'arguments')}`,
 }
 
-/** Llama 4 may put them round its calls. */
+/** Markers that Llama 4 may put round its calls. */
 export const llama4Markers: readonly string[] = ['<|python_start|>', '<|python_end|>']
 
 /**

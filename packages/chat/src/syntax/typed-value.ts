@@ -5,7 +5,7 @@ type Schema = Readonly<Record<string, unknown>>
 
 /**
  * JSON text of values that a model writes without quotes, by the schema of the tool: a string where a string is asked for, so that
- * `007` stays text; otherwise JSON, or Python's words where `words` has them; what fits no type is a string, for the client to judge.
+ * `007` stays text; otherwise JSON, or Python's words where `words` has them. A value that fits no type becomes a string, which the client may refuse.
  */
 export function typedValues(
   name: string,
