@@ -17,7 +17,7 @@ const outsideHeapMb = 128
 export async function openParserJail({ isolation = 'auto', limits: overrides }: ParserJailOptions = {}): Promise<ParserJail> {
   const limits = { ...defaultLimits, ...overrides }
   const heapMb = Math.max(16, Math.floor(limits.memoryBytes / 2 ** 20) - outsideHeapMb)
-  const probe = isolation === 'node' ? 'it was not asked for' : await probeBubblewrap()
+  const probe = isolation === 'node' ? 'it was not asked for.' : await probeBubblewrap()
   if (isolation === 'bubblewrap' && probe !== null) throw new Error(`Parsers cannot run in bubblewrap: ${probe}`)
   const command: ParserCommand = probe === null ? bubblewrapCommand : nodeCommand
   const closing = new AbortController()

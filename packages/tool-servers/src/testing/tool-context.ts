@@ -1,5 +1,4 @@
-import type { Shell } from '@aworld-train/core'
-import { ToolError } from '@aworld-train/core'
+import { type Sandbox, type Shell, ToolError } from '@aworld-train/core'
 import { openSimulatedSandbox } from '@aworld-train/sandbox'
 import type { ServerToolContext, ToolServer } from '../tool-server.ts'
 import { noOutward, noParsers } from './open-test-server.ts'
@@ -8,10 +7,13 @@ export interface TestToolContext extends ServerToolContext {
   close(): Promise<void>
 }
 
-/** What a tool gets from its lease: a simulated workspace, and what the test brings; no network and no model otherwise. */
-export async function openToolContext(overrides: Partial<ServerToolContext> = {}): Promise<TestToolContext> {
+/** What a tool gets from its lease: a workspace, simulated where nothing else is asked for, and what the test brings; no network and no model otherwise. */
+export async function openToolContext(
+  overrides: Partial<ServerToolContext> = {},
+  open: () => Promise<Sandbox> = openSimulatedSandbox,
+): Promise<TestToolContext> {
   const signal = overrides.signal ?? new AbortController().signal
-  const sandbox = await openSimulatedSandbox()
+  const sandbox = await open()
   const workspace = await sandbox.workspace({}, signal)
   let shell: Promise<Shell> | null = null
   return {
