@@ -1,6 +1,6 @@
-import { close, fdatasync, open } from 'node:fs'
+import { open } from 'node:fs/promises'
 import type { DatabaseSync } from 'node:sqlite'
-import { promisify } from 'node:util'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import type { SegmentPosition, SegmentWriter } from './segment-writer.ts'
 
 /** One write of a batch. */
@@ -43,7 +43,7 @@ interface Queued {
  */
 export async function createCommitQueue(options: CommitQueueOptions): Promise<CommitQueue> {
   const { database, segments, batchMs, onError } = options
-  const wal = await promisify(open)(options.walPath, 'r+')
+  const wal = await open(options.walPath, 'r+')
   const begin = database.prepare('BEGIN IMMEDIATE')
   const commit = database.prepare('COMMIT')
   let queue: Queued[] = []
@@ -52,7 +52,7 @@ export async function createCommitQueue(options: CommitQueueOptions): Promise<Co
 
   async function drain(): Promise<void> {
     while (queue.length > 0) {
-      if (!closed) await pause(batchMs)
+      if (!closed) await (batchMs > 0 ? sleep(batchMs) : nextTurn())
       const batch = queue
       queue = []
       await runBatch(batch)
@@ -65,7 +65,7 @@ export async function createCommitQueue(options: CommitQueueOptions): Promise<Co
       const chunks = batch.flatMap(({ write }) => write.chunks ?? [])
       const at = chunks.length > 0 ? await segments.append(chunks) : { segment: 0, offset: 0 }
       const settle = applyAll(batch, at)
-      if (batch.some(({ write }) => write.synced)) await sync(wal)
+      if (batch.some(({ write }) => write.synced)) await wal.datasync()
       for (const done of settle) done()
     } catch (error) {
       const reason = onError(error)
@@ -108,20 +108,9 @@ export async function createCommitQueue(options: CommitQueueOptions): Promise<Co
       if (closed) return
       closed = true
       await draining
-      await promisify(close)(wal)
+      await wal.close()
     },
   }
-}
-
-function pause(milliseconds: number): Promise<void> {
-  return new Promise((resolve) => {
-    if (milliseconds > 0) setTimeout(resolve, milliseconds)
-    else setImmediate(resolve)
-  })
-}
-
-function sync(file: number): Promise<void> {
-  return new Promise((resolve, reject) => fdatasync(file, (error) => (error ? reject(error) : resolve())))
 }
 
 function isDatabaseError(error: unknown): boolean {

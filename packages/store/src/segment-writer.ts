@@ -1,7 +1,6 @@
-import { close, constants, fdatasync, ftruncate, open, write } from 'node:fs'
-import { mkdir, readdir, rm, stat } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { type FileHandle, mkdir, open, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { syncDirectory } from './write-json-atomically.ts'
 
 export interface SegmentPosition {
@@ -24,10 +23,6 @@ export interface SegmentWriterOptions {
   readonly maxBytes?: number | undefined
 }
 
-const openFile = promisify(open)
-const truncateFile = promisify(ftruncate)
-const closeFile = promisify(close)
-
 /** Opens the segments of a run to append at `end`. */
 export async function createSegmentWriter({ directory, end, maxBytes = 64 * 1024 * 1024 }: SegmentWriterOptions): Promise<SegmentWriter> {
   await mkdir(directory, { recursive: true })
@@ -35,14 +30,14 @@ export async function createSegmentWriter({ directory, end, maxBytes = 64 * 1024
   for (const other of (await segmentSizes(directory)).keys()) {
     if (other > segment) await rm(segmentPath(directory, other))
   }
-  let file = await openFile(segmentPath(directory, segment), constants.O_RDWR | constants.O_CREAT)
-  await truncateFile(file, offset)
+  let file = await open(segmentPath(directory, segment), constants.O_RDWR | constants.O_CREAT)
+  await file.truncate(offset)
   await syncDirectory(directory)
 
   async function rotate(): Promise<void> {
-    const next = await openFile(segmentPath(directory, segment + 1), 'w+')
+    const next = await open(segmentPath(directory, segment + 1), 'w+')
     await syncDirectory(directory)
-    await closeFile(file)
+    await file.close()
     file = next
     segment++
     offset = 0
@@ -56,13 +51,13 @@ export async function createSegmentWriter({ directory, end, maxBytes = 64 * 1024
       try {
         await writeAll(file, bytes, offset)
       } catch (error) {
-        await truncateFile(file, offset).catch(() => {})
+        await file.truncate(offset).catch(() => {})
         throw error
       }
       offset += bytes.byteLength
       return begin
     },
-    close: () => closeFile(file),
+    close: () => file.close(),
   }
 }
 
@@ -80,16 +75,10 @@ export async function segmentSizes(directory: string): Promise<Map<number, numbe
   return sizes
 }
 
-/** Callbacks and no promises in between: this runs for every batch. */
-function writeAll(file: number, bytes: Uint8Array, offset: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const sync = () => fdatasync(file, (error) => (error ? reject(error) : resolve()))
-    const step = (done: number) =>
-      write(file, bytes, done, bytes.byteLength - done, offset + done, (error, written) => {
-        if (error) reject(error)
-        else if (done + written < bytes.byteLength) step(done + written)
-        else sync()
-      })
-    step(0)
-  })
+async function writeAll(file: FileHandle, bytes: Uint8Array, offset: number): Promise<void> {
+  for (let done = 0; done < bytes.byteLength; ) {
+    const { bytesWritten } = await file.write(bytes, done, bytes.byteLength - done, offset + done)
+    done += bytesWritten
+  }
+  await file.datasync()
 }
