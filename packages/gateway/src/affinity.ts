@@ -2,8 +2,6 @@ import { hash } from 'node:crypto'
 import type { SessionRequest } from '@aworld-train/core'
 import { parseObject } from './json/parse-object.ts'
 
-const hashedCharacters = 4096
-
 /**
  * Calls with the same value stay with one server: those of a rollout or, in a session without an end, which many clients share,
  * those that begin with the same question.
@@ -11,10 +9,7 @@ const hashedCharacters = 4096
 export function affinityOf({ rollout, attempt, maxKeptTurns }: SessionRequest, question: () => string): string {
   const whole = `${rollout}.${attempt}`
   if (maxKeptTurns === undefined) return whole
-  const text = question()
-  // Of a long question only the beginning and the length are hashed: a hash of 100 KB costs more than passing it on.
-  const digest = hash('sha256', `${text.length} ${text.slice(0, hashedCharacters)}`, 'hex')
-  return `${whole}.${digest.slice(0, 16)}`
+  return `${whole}.${hash('sha256', question(), 'hex').slice(0, 16)}`
 }
 
 /** The first message of the user in a body of Chat Completions; '' where there is none. */

@@ -1,9 +1,11 @@
 import type { ModelCall } from '../call.ts'
+import { readObject } from '../dialects/read-fields.ts'
 import { badRequest } from '../failure.ts'
 import type { FrozenModel } from '../models/model-table.ts'
 import { setMembers } from '../pass-through/set-members.ts'
 import type { ServedCall } from '../served-call.ts'
 import { decode } from '../stages/decode.ts'
+import { parseBody } from '../stages/parse-body.ts'
 import { frozenApis } from './apis.ts'
 
 /** A request to a third party. */
@@ -18,17 +20,6 @@ export interface FrozenRequest {
   readonly same: boolean
   /** Whether the gateway has added the request for usage, which the client must not see. */
   readonly hidesUsage: boolean
-}
-
-function parseObject(body: Buffer): Readonly<Record<string, unknown>> {
-  let value: unknown
-  try {
-    value = JSON.parse(body.toString('utf8'))
-  } catch (error) {
-    throw badRequest(`The body is not valid JSON: ${error instanceof Error ? error.message : error}. Send a JSON object.`)
-  }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw badRequest('The body is not a JSON object; send one.')
-  return value as Record<string, unknown>
 }
 
 function understood({ options }: ServedCall): ModelCall | null {
@@ -53,7 +44,7 @@ export function toFrozenRequest(served: ServedCall, model: FrozenModel): FrozenR
     const translated = Buffer.from(api.encode(call, model.model))
     return { body: translated, json: JSON.parse(translated.toString('utf8')), stream: call.stream, call, same: false, hidesUsage: false }
   }
-  const json = parseObject(body)
+  const json = readObject(parseBody(body).value, 'body')
   const stream = json['stream'] === true
   const options = (json['stream_options'] ?? {}) as { include_usage?: unknown }
   const hidesUsage = stream && model.dialect === 'chat-completions' && options.include_usage !== true
