@@ -131,7 +131,7 @@ function createPolicyLearner(pool: Pool, sampler: Sampler, modelDirectory: strin
     return read.step
   }
   const publish = async (): Promise<number> => {
-    // Updates that are made again after a resume count as versions, so that no number means two sets of weights.
+    // Updates that are repeated after a resume get versions of their own, so that no version stands for two sets of weights.
     const version = await sampler.publish(loadedVersion === null ? 0 : loadedVersion + updates)
     loadedVersion = null
     updates = 0

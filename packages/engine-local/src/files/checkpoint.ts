@@ -114,7 +114,7 @@ async function copyIfPresent(from: string, to: string): Promise<boolean> {
   return true
 }
 
-/** Disk errors in the words of the catalogue. */
+/** Disk errors as errors of the catalogue. */
 async function atDisk(directory: string, write: (folder: string) => Promise<void>): Promise<void> {
   try {
     await mkdir(dirname(resolve(directory)), { recursive: true })

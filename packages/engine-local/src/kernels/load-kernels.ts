@@ -25,7 +25,7 @@ export function supportsRelaxedSimd(): boolean {
   return wasm.validate(relaxedProbe)
 }
 
-/** The tier to use: what was asked for, else AWORLD_TRAIN_SIMD, else the best that runs here. Throws CONFIG_INVALID. */
+/** The tier to use: `tier`, else AWORLD_TRAIN_SIMD, else the best that this machine supports. Throws CONFIG_INVALID. */
 export function chooseTier(tier?: SimdTier): SimdTier {
   const choice = tier ?? process.env['AWORLD_TRAIN_SIMD']
   if (choice === undefined || choice === '') return supportsRelaxedSimd() ? 'relaxed' : 'plain'

@@ -14,7 +14,7 @@ export interface TrainerState {
   readonly step: number
 }
 
-/** What the learner leaves to its owner. */
+/** The steps that the owner of the learner implements. */
 export interface LearnerHooks {
   /** Makes the weights (parameters and their packed form in the arena) the ones that sample; resolves to their version. */
   publish(): Promise<number>
