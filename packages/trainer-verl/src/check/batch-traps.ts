@@ -17,7 +17,7 @@ const usesGroups = ({ at }: TrapContext) =>
 
 const isGroupOfOne = (context: TrapContext) => usesGroups(context) && context.number(`${rollout}.n`) < 2
 const samplesTerm = 'training.samplesPerPrompt'
-/** Scripts of others say 1 and are taken; our own term means samples that are compared. */
+/** Whether the size of groups comes from our own key, which means samples that are compared. verl's key may ask for groups of one, as published scripts do. */
 const isOurs = ({ keys }: TrapContext) => keys.get(`${rollout}.n`)?.why === samplesTerm
 
 const divides = (name: string, path: string): Trap => ({

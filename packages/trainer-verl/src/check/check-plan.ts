@@ -15,7 +15,7 @@ export interface FoundTrap {
   readonly message: string
 }
 
-/** The traps that a resolved configuration would walk into; where a value is none for its key, only that. */
+/** The traps in a resolved configuration; where a value is not valid for its key, only that is reported. */
 export function findTraps(parts: Omit<TrapContext, 'at' | 'number'>): FoundTrap[] {
   const at = (path: string) => valueAt(parts.tree, path)
   const context: TrapContext = { ...parts, at, number: (path) => Number(at(path) ?? 0) }
@@ -28,7 +28,7 @@ export function findTraps(parts: Omit<TrapContext, 'at' | 'number'>): FoundTrap[
   return values.length > 0 ? values : find(traps)
 }
 
-/** Messages of the traps, errors and warnings apart. */
+/** Messages of the traps, separated into errors and warnings. */
 export function checkPlan(parts: Omit<TrapContext, 'at' | 'number'>): { readonly errors: string[]; readonly warnings: string[] } {
   const found = findTraps(parts)
   const of = (severity: Trap['severity']) => found.filter((trap) => trap.severity === severity).map(({ message }) => message)

@@ -5,7 +5,7 @@ import type { Trap, TrapContext } from './trap.ts'
 const sampler = 'trainer.v1.sampler'
 
 const isV1 = ({ at }: TrapContext) => at('trainer.use_v1') !== false
-/** The bridge's, which does what verl's own does and counts what is trained. */
+/** Whether the sampler is that of the bridge, which does what verl's own does and counts what is trained. */
 const isOwnBuffer = ({ at }: TrapContext) => at(`${sampler}.custom_sampler.name`) === 'WholeGroupReplayBuffer'
 const legacy = ['custom_reward_function', 'reward_model', 'sandbox_fusion'] as const
 

@@ -4,7 +4,7 @@ import type { Trap } from './trap.ts'
 const actor = 'actor_rollout_ref.actor'
 const rollout = 'actor_rollout_ref.rollout'
 
-/** Keys that count something of which there is at least one; where verl's default is null, that too. */
+/** Keys whose value must be at least one, or null where that is verl's default. */
 const counts = [
   'data.train_batch_size',
   'data.max_prompt_length',
@@ -21,7 +21,7 @@ const counts = [
   'trainer.total_training_steps',
 ]
 
-/** Values that are none for their key, whatever else is set; verl says so late, or computes with them. */
+/** Values that are not valid for their key, whatever else is set: verl reports them late, or computes with them. */
 export const valueTraps: readonly Trap[] = [
   {
     name: 'not-a-number',
@@ -47,7 +47,7 @@ export const valueTraps: readonly Trap[] = [
   },
 ]
 
-/** Hydra reads `1e-6`, YAML 1.1 leaves it a text; verl takes both. */
+/** A number, which may also be a text such as `1e-6`: Hydra reads that as a number, YAML 1.1 does not, and verl accepts both. */
 function isNumber(value: unknown): boolean {
   return typeof value === 'number' || (typeof value === 'string' && value.trim() !== '' && !Number.isNaN(Number(value)))
 }

@@ -3,7 +3,7 @@ import type { DerivationContext } from './derivation.ts'
 
 const rollout = 'actor_rollout_ref.rollout'
 
-/** Keys whose relative paths are meant from the configuration's folder, wherever verl is started. */
+/** Keys whose relative paths start from the configuration's folder, wherever verl is started. */
 const pathKeys = [
   'trainer.default_local_dir',
   'trainer.rollout_data_dir',

@@ -8,7 +8,7 @@ import { clusterAddress, isOwnRayKey } from './own-ray.ts'
 import type { VerlConfig, VerlRun } from './verl-config.ts'
 import { exportedVariables, workerEnvironment, workerVariables } from './worker-variables.ts'
 
-/** In this order: later ones read what earlier ones set. */
+/** The rules in their order: later ones read what earlier ones set. */
 const rules: readonly ((context: DerivationContext) => void)[] = [
   layout,
   deriveAbsolutePaths,
@@ -24,12 +24,12 @@ const rules: readonly ((context: DerivationContext) => void)[] = [
 ]
 
 export interface DeriveOptions {
-  /** What a run on CPU needs, with why; empty for any other. */
+  /** The keys that a run on CPU needs, each with its reason; none for any other run. */
   readonly smoke: ReadonlyMap<string, { value: unknown; why: string }>
   readonly environment: Readonly<Record<string, string>>
 }
 
-/** Fills what is empty and sets what is ours, each with its reason; the user's keys come first. */
+/** Fills keys that the user left out and sets those that AWorld Train owns, each with its reason; the user's keys come first. */
 export function deriveKeys(config: VerlConfig, run: VerlRun, { smoke, environment }: DeriveOptions): Derivation {
   const keys = new Map(config.keys)
   const notes: string[] = []
@@ -99,7 +99,7 @@ function output({ run, fill, keys }: DerivationContext): void {
   fill('trainer.default_local_dir', join(run.path, 'checkpoints'), 'the run directory')
 }
 
-/** As with the engine in the box: a run leaves a model, and says what it came to on the test data. */
+/** The end of a run is that of the engine in the box: it leaves a model and a result on the test data. */
 function ends({ run, fill, value, isSet, notes }: DerivationContext): void {
   const prompts = Number(value('data.train_batch_size'))
   const total = value('trainer.total_training_steps')
@@ -118,7 +118,7 @@ function workers({ keys, override, environment }: DerivationContext): void {
   const why = 'Ray gives it to the workers of every node'
   const put = (name: string, value: string) => {
     const path = `${workerEnvironment}.${name}`
-    // Of another launch, where a script of ours is the configuration.
+    // A script that an earlier launch wrote has the variables of that launch.
     keys.delete(path)
     override(path, value, why)
   }
@@ -126,7 +126,7 @@ function workers({ keys, override, environment }: DerivationContext): void {
   for (const name of workerVariables) put(name, `\${oc.env:${name}}`)
 }
 
-/** What a cluster has is the cluster's to say. */
+/** Leaves the resources of a cluster to the cluster. */
 function cluster({ keys, notes, value }: DerivationContext): void {
   const address = clusterAddress(value('ray_kwargs.ray_init.address'))
   if (address === null) return

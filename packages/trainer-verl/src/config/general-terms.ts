@@ -1,9 +1,9 @@
 import { isTree, type KeyTree } from '@aworld-train/training'
 
-/** One of our terms in verl's keys. */
+/** One of our settings in verl's keys. */
 export interface Rendered {
   readonly keys: readonly (readonly [path: string, value: unknown])[]
-  /** A word to the user; the term is not an error. */
+  /** A note for the user; the setting is not an error. */
   readonly note?: string
   readonly problem?: string
 }
@@ -115,7 +115,7 @@ const terms: Readonly<Record<string, Render>> = {
   'engine.simd': noEffect('it belongs to the engine in the box'),
 }
 
-/** Our general terms that are given, in verl's keys; each key with the term it comes from. */
+/** The general settings of the user in verl's keys; each key with the setting that it comes from. */
 export function renderGeneralTerms(ownKeys: KeyTree): {
   readonly keys: readonly { readonly path: string; readonly value: unknown; readonly term: string }[]
   readonly notes: readonly string[]

@@ -8,7 +8,7 @@ export interface HydraOverride {
 
 const shape = /^(\+\+|\+|~)?([^=\s][^=]*?)(?:=([\s\S]*))?$/
 
-/** Reads an override in Hydra's grammar (hydra-core 1.3, OverrideParser.g4); a sentence where it is none. */
+/** Parses an override in Hydra's grammar (hydra-core 1.3, OverrideParser.g4); returns a sentence where it is invalid. */
 export function parseOverride(text: string): HydraOverride | string {
   const match = shape.exec(text.trim())
   if (text.trim().startsWith('-')) return `"${text}" is a flag of Hydra, not an override; pass it to the script instead.`
@@ -55,7 +55,7 @@ function formatText(text: string): string {
   return `'${text.replace(/(\\*)('|$)/g, (_, slashes: string, quote: string) => slashes + slashes + (quote ? "\\'" : ''))}'`
 }
 
-/** What an unquoted word means. */
+/** The value of an unquoted word. */
 export function bareValue(word: string): unknown {
   if (/^(null)$/i.test(word)) return null
   if (/^true$/i.test(word)) return true
@@ -159,7 +159,7 @@ class ValueReader {
     throw new Error(`a text is not closed with ${quote}`)
   }
 
-  /** Up to what ends it; `${…}` may hold anything. */
+  /** Reads to the end of a value; `${…}` may contain anything. */
   #bare(end: string): unknown {
     const start = this.#at
     let depth = 0

@@ -1,10 +1,10 @@
-/** A key that verl takes and that does nothing with an agent of ours. */
+/** A key that verl accepts and that has no effect with an agent of ours. */
 export interface InertKey {
   /** Why, as the rest of a sentence after the key. */
   readonly why: string
-  /** With another value than these, dropping it would change the training: that is an error. `null`: never. */
+  /** Values with which the key can be dropped; any other is an error, because dropping it would change the training. `null` allows every value. */
   readonly neutral: readonly unknown[] | null
-  /** Whether verl may see it all the same. */
+  /** Whether the key is passed to verl all the same. */
   readonly keep: boolean
 }
 

@@ -11,13 +11,13 @@ interface Context {
   problem(message: string): void
 }
 
-/** Copies a value to a place of ours. */
+/** Copies a value to one of our keys. */
 const to =
   (path: string, convert: (value: unknown) => unknown = (value) => value): Convert =>
   (value, { set }) =>
     set(path, convert(value))
 
-/** A key without effect here that may only have the value that means nothing. */
+/** A key without effect here, which may only have a neutral value. */
 const only =
   (neutral: readonly unknown[], why: string): Convert =>
   (value, { key, problem }) => {
@@ -25,7 +25,7 @@ const only =
       problem(`${key} is ${JSON.stringify(value)}, which this engine cannot do (${why}); set it to ${JSON.stringify(neutral[0])}.`)
   }
 
-/** A word of theirs as a word of ours. */
+/** Translates a name of the framework to one of ours. */
 const oneOf =
   (path: string, words: Readonly<Record<string, unknown>>): Convert =>
   (value, { key, set, problem }) => {
@@ -144,7 +144,7 @@ function setMaxTurns(value: unknown, { set, values }: Context): void {
   set('limits.maxTurns', Math.min(...bounds))
 }
 
-/** What holds in a framework's configuration where it names nothing else. */
+/** Defaults of a framework's configuration. */
 const defaults: KeyTree = { training: { warmupSteps: 0, finalLearningRateFraction: 1, clipLow: 0.2, clipHigh: 0.2, betas: [0.9, 0.999] } }
 
 /** Estimators that need no critic: with them the critic's keys mean nothing to the framework either. */

@@ -1,14 +1,14 @@
 import { isTree, type KeyTree } from '@aworld-train/training'
 import { bareValue } from './hydra-override.ts'
 
-/** What stands at a dotted path; `undefined` where nothing does. */
+/** The value at a dotted path; `undefined` where there is none. */
 export function valueAt(tree: KeyTree, path: string): unknown {
   return path.split('.').reduce<unknown>((value, key) => (isTree(value) ? value[key] : undefined), tree)
 }
 
 /**
  * The tree with its references replaced as OmegaConf 2.3 does: `${a.b}`, `${.sibling}`, `${oc.select:a.b,default}` and
- * `${oc.env:NAME,default}`, alone or inside text. What names nothing stays as it is written.
+ * `${oc.env:NAME,default}`, alone or inside text. A reference to nothing stays as it is written.
  */
 export function resolveTree(tree: KeyTree, environment: Readonly<Record<string, string | undefined>> = {}): Record<string, unknown> {
   const resolveValue = (value: unknown, path: readonly string[], depth: number): unknown => {
@@ -59,7 +59,7 @@ function bareText(text: string): unknown {
   return quoted ? (quoted[1] ?? quoted[2]) : bareValue(text)
 }
 
-/** Text cut into what is written and what is referred to, which may hold references itself. */
+/** Text cut into literal parts and references, which may contain references themselves. */
 function splitReferences(value: string): { text: string; reference: boolean }[] {
   const parts: { text: string; reference: boolean }[] = []
   let from = 0

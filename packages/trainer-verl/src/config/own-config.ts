@@ -22,9 +22,9 @@ const shared: Readonly<Record<string, readonly string[]>> = {
 export const ownSections: readonly string[] = [ownBlock, ...Object.keys(OwnConfig.shape)]
 
 export interface SeparatedConfig {
-  /** In verl's keys, as given. */
+  /** The part in verl's keys, as the user wrote it. */
   readonly verl: KeyTree
-  /** In ours; the block wins over the same key outside it. */
+  /** The part in our keys; the block wins over the same key outside of it. */
   readonly own: KeyTree
 }
 

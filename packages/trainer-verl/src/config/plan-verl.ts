@@ -7,7 +7,7 @@ import { resolveTree, valueAt } from './omega.ts'
 import type { VerlConfig, VerlKey, VerlPlan, VerlRun } from './verl-config.ts'
 import { kindOfKey } from './verl-schema.ts'
 
-/** What verl is started with: the user's keys, then those that are filled in or ours, each with its reason. Starts and writes nothing. */
+/** The plan for a start of verl: the user's keys, then those that are filled in or ours, each with its reason. Starts and writes nothing. */
 export function planVerl(config: VerlConfig, run: VerlRun): VerlPlan {
   const smoke = new Map(
     config.settings.smoke

@@ -99,7 +99,7 @@ const isList = (source: readonly string[] | Readonly<Record<string, unknown>>): 
 
 function fromTree(tree: KeyTree, { source, directory, where }: { source: ConfigText; directory: string; where: string }): Gathered {
   const { verl, own } = separateConfig(tree)
-  // Hydra's own list of files is no setting.
+  // `defaults` is Hydra's list of files, and no setting.
   const { defaults: _, hydra: __, ...keys } = verl
   return {
     source,
@@ -148,7 +148,7 @@ function addOverrides(gathered: Gathered, overrides: readonly string[], where: s
     if (prefix === '~') {
       gathered.problems.push(`"${text}" removes a key, which is not possible here; set another value.`)
     } else if (path === 'hydra.run.dir') {
-      // Every launch has its own.
+      // Every launch sets this anew.
     } else if (path.startsWith('hydra.')) {
       gathered.notes.push(`${path} is Hydra's own and was left out.`)
     } else if (path.startsWith(`${ownBlock}.`)) {
@@ -164,7 +164,7 @@ function addOverrides(gathered: Gathered, overrides: readonly string[], where: s
   }
 }
 
-/** Keys of verl that our side obeys in its place. */
+/** Keys of verl that AWorld Train follows instead of verl. */
 function obeyTaken(
   settings: VerlSettings,
   taken: ReadonlyMap<string, unknown>,
@@ -191,7 +191,7 @@ function obeyTaken(
   }
 }
 
-/** Unless verl scores, the reward that its keys name is called on our side, and verl gets no function. */
+/** The reward that verl's keys name. Unless verl scores, it is called by AWorld Train, and verl gets no function. */
 function obeyReward({ reward }: VerlSettings, keys: Map<string, VerlKey>): VerlSettings['reward'] {
   if (reward.native) return reward
   const at = 'reward.custom_reward_function'

@@ -1,10 +1,10 @@
-/** What became of a key since verl 0.5. */
+/** How a key has changed since verl 0.5. */
 export interface RenamedKey {
-  /** Where its value belongs now; `null`: nowhere. */
+  /** The key that has its value now; `null` where there is none. */
   readonly to: string | null
   readonly since: string
   readonly convert?: (value: unknown) => unknown
-  /** Values that mean nothing, and are dropped without a word. */
+  /** Neutral values, which are dropped silently. */
   readonly neutral?: readonly unknown[]
 }
 
@@ -75,7 +75,7 @@ const prefixes: readonly (readonly [from: string, row: RenamedKey])[] = [
   ['async_training.', { to: null, since: '0.9.0' }],
 ]
 
-/** What became of a key; `null` where it is still itself. */
+/** The change of a key; `null` where it has not changed. */
 export function renamedKey(path: string): RenamedKey | null {
   if (Object.hasOwn(keys, path)) return keys[path]!
   for (const [from, row] of prefixes)

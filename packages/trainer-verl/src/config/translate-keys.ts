@@ -4,7 +4,7 @@ import { renamedKey } from './renamed-keys.ts'
 import type { VerlKey, VerlSchema } from './verl-config.ts'
 import { kindOfKey, suggestKey } from './verl-schema.ts'
 
-/** A key as it was given. */
+/** A key as the user wrote it. */
 export interface ConfigKey {
   readonly path: string
   readonly value: unknown
@@ -16,7 +16,7 @@ export interface ConfigKey {
 
 export interface KeyTranslation {
   readonly keys: Map<string, VerlKey>
-  /** Keys that are ours to obey, by verl's path: turns, agent, reward, files. */
+  /** Keys that AWorld Train follows, by verl's path: turns, agent, reward, files. */
   readonly taken: Map<string, unknown>
   readonly notes: string[]
   readonly problems: string[]
@@ -24,7 +24,7 @@ export interface KeyTranslation {
 
 const rollout = 'actor_rollout_ref.rollout'
 
-/** verl's keys that our side obeys in verl's place; verl does not see them, or sees another value. */
+/** verl's keys that AWorld Train follows instead of verl; verl does not see them, or sees another value. */
 export const takenKeys: ReadonlySet<string> = new Set([
   `${rollout}.multi_turn.max_assistant_turns`,
   `${rollout}.multi_turn.max_user_turns`,

@@ -9,14 +9,14 @@ export interface VerlKey {
   readonly path: string
   readonly value: unknown
   readonly origin: KeyOrigin
-  /** Of `user`: where it stands. Of `derived`: why it is so. */
+  /** For `user`, where the key stands; for `derived`, the reason for its value. */
   readonly why: string
 }
 
 /** A YAML or JSON file, a launch script (`.sh`), Hydra overrides, or an object. */
 export type VerlConfigSource = string | readonly string[] | Readonly<Record<string, unknown>> | undefined
 
-/** What was given, as it was given: kept in the run directory. */
+/** The configuration as the user wrote it, which is kept in the run directory. */
 export interface ConfigText {
   readonly kind: 'file' | 'script' | 'overrides' | 'object' | 'none'
   readonly file: string | null
@@ -26,7 +26,7 @@ export interface ConfigText {
 export interface ReadVerlConfigOptions {
   /** Overrides that stand behind the others, as the arguments of a script do. */
   readonly arguments?: readonly string[]
-  /** For the variables of a script; the process's by default. */
+  /** Environment for the variables of a script; that of the process by default. */
   readonly environment?: Readonly<Record<string, string | undefined>>
   /** Folder that relative paths of a configuration that is no file are resolved from; the working directory by default. */
   readonly baseDirectory?: string
@@ -48,7 +48,7 @@ export interface VerlConfig {
   readonly source: ConfigText
   /** Folder that relative paths in it are resolved from. */
   readonly directory: string
-  /** By dotted path, in the order given; only what the user set. */
+  /** Keys by their dotted path, in the order of the configuration; only those that the user set. */
   readonly keys: ReadonlyMap<string, VerlKey>
   readonly settings: VerlSettings
   /** Absolute path of the agent.yaml that verl's keys name, and the entry of it; `null` where they name none. */
@@ -57,13 +57,13 @@ export interface VerlConfig {
   /** Variables that a script exports. */
   readonly environment: Readonly<Record<string, string>>
   readonly schema: VerlSchema
-  /** What was translated, and keys without effect; to be said once. */
+  /** Sentences for the user about translated keys and keys without effect. */
   readonly notes: readonly string[]
   /** Whole sentences; empty when the configuration can be used. */
   readonly problems: readonly string[]
 }
 
-/** What the checks of a run found out about the parts around the configuration. */
+/** The results of a run's checks for the parts around the configuration. */
 export interface VerlRun {
   /** Absolute path of the run directory. */
   readonly path: string
@@ -89,11 +89,11 @@ export interface VerlRun {
   readonly contextLength?: number | null
   /** The interpreter that has verl; the run script looks for `python3` where it is absent. */
   readonly python?: string
-  /** Of a resume. */
+  /** Set when a run is resumed. */
   readonly resume?: boolean
 }
 
-/** Everything that starts verl: complete overrides and what stands behind each. */
+/** Everything that is needed to start verl: the complete overrides, and the reason for each. */
 export interface VerlPlan {
   /** Command-line overrides of `python -m verl.trainer.main_ppo`, in order. */
   readonly overrides: readonly string[]

@@ -39,11 +39,11 @@ const unlisted = ['data.cache_dir', 'data.chat_template_func', 'data.need_tools_
 /** `listed`: in verl's YAML. `added`: taken, but an override needs `+`. `group`: chooses a file of Hydra. */
 export type KeyKind = 'listed' | 'added' | 'group' | 'unknown'
 
-/** What a dotted path is to this verl. */
+/** The kind of a dotted path in this verl. */
 export function kindOfKey(schema: VerlSchema, path: string): KeyKind {
   if (path === 'model_engine' || /[@/]/.test(path)) return 'group'
   if (valueAt(schema.defaults, path) !== undefined) return 'listed'
-  // Below a reference to another mapping, such as rollout.mtp, which is that of the model.
+  // The path lies below a reference to another mapping, such as rollout.mtp, which refers to that of the model.
   const parts = path.split('.')
   if (parts.some((_, depth) => depth > 0 && /^\$\{/.test(String(valueAt(schema.defaults, parts.slice(0, depth).join('.')) ?? ''))))
     return 'added'

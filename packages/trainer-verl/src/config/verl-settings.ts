@@ -13,7 +13,7 @@ export const VerlLayout = z.strictObject({
   trainer: z.strictObject({ nodes: count.default(1), gpus: count.default(1) }).prefault({}),
   /** Replicas of their own: nodes and GPUs on each; for `hybrid` only `tensorParallel` means something. */
   rollout: z.strictObject({ nodes: count.default(1), gpus: count.default(1), tensorParallel: count.default(1) }).prefault({}),
-  /** `null`: the first that the mode allows. */
+  /** `null` for the first schedule that the mode allows. */
   schedule: z.enum(['sync', 'colocate_async', 'separate_async']).nullable().default(null),
   /** Updates between two weight syncs; for `separate_async`. */
   syncEvery: count.default(4),
@@ -33,20 +33,20 @@ export const VerlSettings = z.strictObject({
   limits: LimitSettings.prefault({}),
   /** From the start of a rollout, not from when it was queued. */
   rolloutTimeoutMs: ms.default(1_200_000),
-  /** verl and its rollouts may say nothing for this long; then verl is ended. `null`: 30 minutes, or ten more than a rollout may take. */
+  /** How long verl and its rollouts may be silent before verl is ended. `null`: 30 minutes, or ten more than a rollout may take. */
   watchdogTimeoutMs: ms.nullable().default(null),
   /** How long a lost connection keeps its rollouts. */
   graceMs: ms.default(30_000),
   reward: LocalConfig.shape.reward
     .unwrap()
     .extend({
-      /** verl scores; rewards are missing on our side. */
+      /** Whether verl scores, so that episodes have no reward here. */
       native: z.boolean().default(false),
     })
     .prefault({}),
   /** Models that are not trained, by the name that agents ask for. */
   models: z.record(z.string().min(1), FrozenModelSettings).default({}),
-  /** How earlier turns are rendered, and what every rendering is given. */
+  /** How earlier turns are rendered, and the variables of every rendering. */
   model: LocalConfig.shape.model,
   data: LocalConfig.shape.data,
   /** Tokens of one completion; `null`: what is left of `data.max_response_length`. */

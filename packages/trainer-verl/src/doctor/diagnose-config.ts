@@ -15,7 +15,7 @@ export interface DiagnoseConfigOptions {
   readonly source: VerlConfigSource
   /** Folder that its relative paths are resolved from, where it is no file. */
   readonly baseDirectory: string
-  /** The interpreter that trains; without one nobody asks the installed verl. */
+  /** The interpreter that trains; without one the installed verl cannot check anything. */
   readonly python: PythonReport | null
   readonly env: NodeJS.ProcessEnv
   readonly signal?: AbortSignal | undefined
@@ -27,7 +27,7 @@ export interface ConfigDiagnosis {
   readonly needs: MachineNeeds | null
 }
 
-/** What is wrong with a configuration, which traps it walks into, and what the installed verl says of it. */
+/** Checks a configuration: its problems, its traps, and the errors of the installed verl. */
 export async function diagnoseConfig({ source, baseDirectory, python, env, signal }: DiagnoseConfigOptions): Promise<ConfigDiagnosis> {
   const config = readVerlConfig(source, { baseDirectory, environment: env })
   if (config.problems.length > 0) return { checks: config.problems.map(problem), needs: null }
@@ -57,7 +57,7 @@ interface Asking {
   readonly signal: AbortSignal | undefined
 }
 
-/** What Hydra, verl's dataclasses and its `validate_config` say of a plan. */
+/** The errors of Hydra, verl's dataclasses and its `validate_config` for a plan. */
 async function askVerl({ overrides, keys }: VerlPlan, { path }: PythonReport, { env, signal }: Asking): Promise<VerlCheck[]> {
   try {
     const { version, errors } = await resolveWithPython({ python: path, overrides, validate: true, env, ...(signal ? { signal } : {}) })
@@ -75,7 +75,7 @@ const warning = (message: string): VerlCheck => ({ name: 'config', level: 'warni
 /** More rows than any run trains: how many there are is checked with the dataset. */
 const enoughRows = 1_000_000_000
 
-/** The parts of a run that a configuration alone does not have. */
+/** Stands for the parts of a run that are not in a configuration. */
 async function standIn(config: VerlConfig, directory: string): Promise<VerlPlan['run']> {
   const names = (key: string) => config.keys.has(key)
   const data = (key: string, file: string) => (names(key) ? null : { path: join(directory, file), rows: enoughRows })

@@ -3,7 +3,7 @@ import { type GpuDriver, oldestGpuDriver, runsOn } from '../python/probe-gpu-dri
 import type { MachineFacts } from './read-machine.ts'
 import { toCheck, type VerlCheck } from './verl-check.ts'
 
-/** What a resolved configuration asks of one machine; null without a configuration. */
+/** What a resolved configuration needs of one machine; null without a configuration. */
 export interface MachineNeeds {
   /** `trainer.device`. */
   readonly device: string

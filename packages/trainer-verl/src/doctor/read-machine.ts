@@ -49,7 +49,7 @@ async function readMemory(): Promise<number> {
   return Number.isFinite(limit) && limit > 0 ? Math.min(limit, totalmem()) : totalmem()
 }
 
-/** Of the nearest folder that exists. */
+/** The disk of the nearest folder that exists. */
 async function readSpace(path: string): Promise<Space> {
   try {
     const { bavail, blocks, bsize } = await statfs(path)

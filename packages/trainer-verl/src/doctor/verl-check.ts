@@ -5,7 +5,7 @@ export interface VerlCheck {
   readonly message: string
 }
 
-/** One check a line: `worst` of what was found wins, and all of it is said. */
+/** One line for several findings: its level is that of the worst one, and it contains all messages. */
 export function toCheck(
   name: string,
   good: string,

@@ -19,7 +19,7 @@ const trainedLine = z.object({
 const undeliveredLine = z.object({ key: z.string(), tokens: count, reason: z.string() })
 const engineLine = z.object({ tokens: count })
 
-/** One answer of an engine, as the process that got it from verl counted it. */
+/** One answer of an engine, counted by the process that received it from verl. */
 export type SampledLine = Readonly<z.output<typeof sampledLine>>
 
 /** One training batch, counted on verl's own tensors; `maxLogprobDifference` is |rollout − actor| over tokens with mask 1, `null` where it was not measured. */
@@ -33,7 +33,7 @@ export interface IncarnationLedger {
   readonly incarnation: string
   readonly sampled: readonly SampledLine[]
   readonly trained: readonly TrainedLine[]
-  /** Part of `sampled`. */
+  /** Tokens that are also in `sampled`. */
   readonly undelivered: readonly UndeliveredLine[]
   /** Tokens that the engines of the smoke test counted themselves; `null` where no engine does. */
   readonly engineTokens: number | null

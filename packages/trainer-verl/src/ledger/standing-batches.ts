@@ -1,13 +1,13 @@
 import type { IncarnationLedger, TrainedLine } from './read-ledger.ts'
 
-/** One start of verl, in the order in which they were. */
+/** One of the starts of verl, which are listed in their order. */
 export interface IncarnationRecord {
   readonly incarnation: string
   /** Step of the checkpoint that it began with; 0 for none. */
   readonly resumedFromStep: number
 }
 
-/** The last step that stands of each start: a later one that began with an earlier checkpoint discards what came after it. */
+/** The last step of each start that is kept: a later start from an earlier checkpoint discards the steps after that checkpoint. */
 export function lastStandingSteps(incarnations: readonly IncarnationRecord[]): ReadonlyMap<string, number> {
   let limit = Number.POSITIVE_INFINITY
   const limits = new Map<string, number>()
@@ -18,7 +18,7 @@ export function lastStandingSteps(incarnations: readonly IncarnationRecord[]): R
   return limits
 }
 
-/** Training batches whose weights went on, in the order of their steps. */
+/** Training batches whose weights were kept, in the order of their steps. */
 export function standingBatches(ledgers: readonly IncarnationLedger[], incarnations: readonly IncarnationRecord[]): TrainedLine[] {
   const limits = lastStandingSteps(incarnations)
   return ledgers

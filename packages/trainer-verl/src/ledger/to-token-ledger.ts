@@ -18,13 +18,13 @@ export interface TokenLedgerInput {
 
 export interface VerlTokenLedger {
   readonly ledger: TokenLedger
-  /** Starts of verl whose rollouts, or some of them, did not go on. */
+  /** Starts of verl of which some or all rollouts were discarded. */
   readonly superseded: readonly { readonly incarnation: string; readonly steps: readonly number[]; readonly tokens: number }[]
-  /** Keys that stand in more than one batch; their tokens would be trained twice. */
+  /** Keys that are in more than one batch; their tokens would be trained twice. */
   readonly trainedTwice: readonly string[]
-  /** Tokens that verl sampled and no model call received, as the bridge tells it, by reason. */
+  /** Tokens that verl sampled and no model call received, as the bridge reports them, by reason. */
   readonly undelivered: Readonly<Record<string, number>>
-  /** Of those that are not in the store, tokens that the bridge believes delivered: what died with this process, and 0 where none did. */
+  /** Tokens that the bridge has delivered and the store does not have: they were lost when this process died, and are 0 where it did not. */
   readonly lostWithoutWord: number
   /** Tokens as engines counted them; `null` where they do not. */
   readonly engineTokens: number | null
@@ -33,7 +33,7 @@ export interface VerlTokenLedger {
 }
 
 /**
- * Accounts for every token: what verl's answers held (`sampled`), what stood in its batches with mask 1 (`trained`), and a
+ * Accounts for every token: those in verl's answers (`sampled`), those in its batches with mask 1 (`trained`), and a
  * reason for each of the others, which comes from the store. A call that verl answered and the store does not have was
  * abandoned; a call that the store has and verl never answered is unexplained.
  */
@@ -128,7 +128,7 @@ function noteReward(groups: Map<string, GroupTokens>, group: string, { reward }:
   tokens.trained += trained
 }
 
-/** Of a rollout that stands in no batch: its own reasons, and that verl did not take the rest. */
+/** Reasons for the tokens of a rollout in no batch: its own, and for the rest that verl did not take them. */
 function untrainedOf(omitted: TokenCounts, sampled: number): TokenCounts {
   const counts: TokenCounts = {}
   mergeCounts(counts, omitted)

@@ -13,13 +13,13 @@ export interface FindPythonOptions {
 
 export interface PythonCandidate {
   readonly path: string
-  /** Where it was named: a variable, a folder of the project, or PATH. */
+  /** Where the interpreter was found: by a variable, in a folder of the project, or on PATH. */
   readonly source: string
 }
 
 export interface FoundPython extends PythonCandidate {
   readonly report: PythonReport
-  /** Interpreters that stand earlier and have no verl, each with the reason. */
+  /** Interpreters that come earlier and have no verl, each with the reason. */
   readonly passedOver: readonly (PythonCandidate & { readonly reason: string })[]
 }
 

@@ -19,11 +19,11 @@ const probeSchema = z.object({
   platform: z.string(),
   machine: z.string(),
   packages: z.record(z.string(), z.string().nullable()),
-  /** What the import of `torch` said; null unless asked for. */
+  /** What importing `torch` reported; null where it was not imported. */
   torch: torchSchema.nullable(),
 })
 
-/** What an interpreter is, what it holds, and what stands against training with it. */
+/** An interpreter, its packages, and the problems of training with it. */
 export interface PythonReport extends Readonly<z.output<typeof probeSchema>> {
   readonly path: string
   readonly problems: readonly PythonProblem[]

@@ -7,16 +7,16 @@ import { interpreterOf } from './find-python.ts'
 import { runProcess } from './run-process.ts'
 
 export interface MakeEnvironmentOptions {
-  /** Folder of the environment; what stands there is replaced if it was made by us with another stamp, and refused otherwise. */
+  /** Folder of the environment. An environment there is replaced if it was made by setup with another stamp; anything else is refused. */
   readonly directory: string
   /** A version or range that uv understands, such as `3.11` or `>=3.11,<3.13`. */
   readonly python: string
   /** Arguments of `uv pip install`, one list an installation. */
   readonly installs: readonly (readonly string[])[]
-  /** Names what is installed; an environment with the same stamp is kept as it is. */
+  /** Identifies the packages to install; an environment with the same stamp is kept as it is. */
   readonly stamp: string
   readonly env?: NodeJS.ProcessEnv | undefined
-  /** Called with what is being done, a line each. */
+  /** Called with a line for each step. */
   readonly onProgress?: ((line: string) => void) | undefined
   /** Looks at the finished environment before it is put in place; throws to refuse it. */
   readonly verify?: ((python: string) => Promise<void>) | undefined
@@ -26,7 +26,7 @@ export interface MakeEnvironmentOptions {
 export interface MadeEnvironment {
   /** Absolute path of its interpreter. */
   readonly python: string
-  /** False where it stood already. */
+  /** False where the environment was there already. */
   readonly isNew: boolean
 }
 
@@ -124,12 +124,12 @@ async function isMade(directory: string, stamp: string): Promise<boolean> {
   return existsSync(interpreterOf(directory)) && (await readFile(join(directory, stampFile), 'utf8').catch(() => undefined)) === stamp
 }
 
-/** Ours, or empty. */
+/** Whether a folder is empty or was made by setup. */
 async function isReplaceable(directory: string): Promise<boolean> {
   return existsSync(join(directory, stampFile)) || (await readdir(directory).catch(() => ['it is a file'])).length === 0
 }
 
-/** Drafts of setups that were killed. */
+/** Removes the drafts of setups that were killed. */
 async function removeRemains(directory: string): Promise<void> {
   const pattern = /^\.(?<pid>\d+)-[0-9a-f]{8}\.(?:draft|old)$/
   for (const name of await readdir(dirname(directory))) {
@@ -148,7 +148,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Two setups may end at the same time: the later one keeps what the earlier one put there. */
+/** Puts an environment in its place. Of two setups that end at the same time, the later one keeps the environment of the earlier one. */
 async function putInPlace(draft: string, directory: string, stamp: string): Promise<void> {
   if (await isMade(directory, stamp)) return
   const old = draft.replace(/draft$/, 'old')

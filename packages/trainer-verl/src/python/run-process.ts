@@ -18,7 +18,7 @@ export interface ProcessResult {
   readonly stderr: string
 }
 
-/** The end of an output that a message can hold. */
+/** The end of an output, as long as fits into a message. */
 const keptCharacters = 64_000
 
 /** Runs a program to its end; rejects when it cannot start, is aborted, or outlives `timeoutMs`. On POSIX its whole group ends with it. */

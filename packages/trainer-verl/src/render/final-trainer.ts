@@ -38,7 +38,7 @@ function comment(node: unknown, path: readonly string[], text: string): void {
   else if (isScalar(pair.key)) pair.key.commentBefore = text.replaceAll('\n', ' ')
 }
 
-/** Text of a configuration as it was given, and the name that its copy has. */
+/** Text of the configuration as the user wrote it, and the name of its copy. */
 export function sourceCopy({ config: { source } }: VerlPlan): { name: string; text: string } | null {
   if (source.text === '' || source.kind === 'none') return null
   const ending =

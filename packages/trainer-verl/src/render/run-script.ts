@@ -44,7 +44,7 @@ const variables: readonly (readonly [variable: string, path: string])[] = [
   ['log_prob_max_token_len_per_gpu', 'actor_rollout_ref.ref.log_prob_max_token_len_per_gpu'],
 ]
 
-/** What a cluster's scheduler says wins, as in the published script; a layout of ours knows better. */
+/** Variables of a cluster's scheduler win, as in the published script, unless a layout of ours sets these values. */
 const scheduler: Readonly<Record<string, string>> = { GPUS_PER_NODE: 'SLURM_GPUS_ON_NODE', NNODES: 'SLURM_JOB_NUM_NODES' }
 
 const rule = (title: string) => `# ================= ${title} =================\n`
@@ -130,7 +130,7 @@ kept_path=\${AWORLD_TRAIN_RUN_PATH:-$run_path}
 mkdir -p "$kept_path"
 `
 
-/** A live object is in one process only, which has ended or trains by itself. */
+/** Explains that the agent is an object, which exists only in the process that started the run. */
 function refusal({ run }: VerlPlan): string {
   const text = `The agent "${oneLine(run.agent.name)}" was given as an object, which lives in the program that made it. Export it from a module, pass "./agent.ts#agent" as the agent, and start the run again; then this script trains it by hand.`
   return `stop ${shellText(text)}\n`
@@ -171,7 +171,7 @@ command -v "$python" >/dev/null || stop "There is no $python; set AWORLD_TRAIN_P
 `
 }
 
-/** What Ray is started with: a cluster that is joined is told nothing of that, or Ray refuses. */
+/** Keys for starting Ray. They are left out where a cluster is joined, because Ray refuses them then. */
 function rayOf(rayKeys: readonly string[]): string {
   const hydra = 'hydra.run.dir="$kept_path/hydra"'
   const list = [hydra, ...rayKeys].map((each) => `\n  ${each}`).join('')

@@ -15,7 +15,7 @@ export function withoutActor(line: string): string {
 
 const maxLineLength = 64 * 1024
 
-/** Hands the lines of a stream to `onLine`; one that is longer than 64 KiB, as a progress bar in a pipe is, loses its beginning. */
+/** Calls `onLine` with every line of a stream; a line longer than 64 KiB, such as a progress bar in a pipe, loses its beginning. */
 export function readLines(stream: NodeJS.ReadableStream, onLine: (line: string) => void): void {
   const decoder = new StringDecoder('utf8')
   let rest = ''

@@ -7,7 +7,7 @@ export interface ConsoleLog {
 
 /**
  * Appends lines to `path`; a file of `maxBytes` becomes `<path>.1`, in place of the one before it, so that at most twice as
- * much is kept. A log that cannot be written any more, as on a full disk, is given up: it is no reason to end a training.
+ * much is kept. Where the log cannot be written any more, as on a full disk, it ends: that is no reason to end a training.
  */
 export function createConsoleLog(path: string, maxBytes = 64 * 1024 * 1024): ConsoleLog {
   let file: number | null = openSync(path, 'a')

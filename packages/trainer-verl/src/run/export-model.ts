@@ -69,7 +69,7 @@ export async function exportVerlModel(options: ExportVerlModelOptions): Promise<
       for (const name of tokenizerFiles) if (existsSync(join(model, name))) await copyFile(join(model, name), join(temporary, name))
     }
     await rm(target, { recursive: true, force: true })
-    // A folder that was made to be temporary is closed to others.
+    // A temporary folder is readable by its owner alone, and the model shall not be.
     await chmod(temporary, 0o755)
     await rename(temporary, target)
     return { step, directory: target }

@@ -2,12 +2,12 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { StringDecoder } from 'node:string_decoder'
 
 export interface JsonLineFollower {
-  /** Hands over what stands in the file by now; a last line without its end waits. */
+  /** Reads what the file has by now; a last line without its end is read later. */
   poll(): Promise<void>
   close(): Promise<void>
 }
 
-/** Hands the lines of a growing file to `onValue`, each once; a file that is not there yet is looked for again. What is no JSON goes to `onBroken`. */
+/** Calls `onValue` with every line of a growing file, each once; a file that is not there yet is looked for again. Lines that are not JSON go to `onBroken`. */
 export function createJsonLineFollower(
   path: string,
   onValue: (value: unknown) => void,

@@ -21,7 +21,7 @@ const statusLine = z.object({ code: z.int().nullable(), signal: z.string().nulla
 
 const incarnationVariable = 'AWORLD_TRAIN_INCARNATION'
 const metricsEveryMs = 250
-/** The console may outlive the guard this long, when somebody else holds it. */
+/** How long the console may stay open after the guard has ended, where another process holds it. */
 const closeMs = 5_000
 
 const temporaryOf = (rayDirectory: string) => join(rayDirectory, 'tmp')
@@ -101,7 +101,7 @@ export async function launchVerl(options: LaunchVerlOptions): Promise<VerlProces
   guard.stdio[3]?.on('data', (chunk: Buffer) => {
     status += chunk.toString()
   })
-  // Writing to a guard that has just ended is no error of ours.
+  // The guard may end while it is written to.
   guard.stdin.on('error', () => {})
 
   const metrics = createJsonLineFollower(metricsFile, (value) => {
@@ -114,7 +114,7 @@ export async function launchVerl(options: LaunchVerlOptions): Promise<VerlProces
   async function finish(): Promise<VerlExit> {
     await exited
     const parsedStatus = statusLine.safeParse(parseJson(status))
-    // Without its word the guard was killed, and what it would have ended still runs and holds the console.
+    // A guard that has reported no status was killed, so the processes that it would have ended still run and hold the console.
     if (!parsedStatus.success) {
       await sweepVerl({ python, bridgeDirectory, incarnations: [incarnation] })
       if (rayDirectory !== null) rmSync(rayDirectory, { recursive: true, force: true })
@@ -168,7 +168,7 @@ export async function sweepVerl({ python, bridgeDirectory, incarnations }: Sweep
   }
 }
 
-/** As they are: verl 0.9 gives Ray its runtime environment without resolving references in it. */
+/** Overrides for the variables of workers, with plain values: verl 0.9 passes Ray's runtime environment on without resolving references in it. */
 function workerOverrides(environment: Readonly<Record<string, string>>, ownVariables: Readonly<Record<string, string>> = {}): string[] {
   return [...exportedVariables(ownVariables), ...workerVariables].map((name) =>
     formatOverride(`${workerEnvironment}.${name}`, environment[name] ?? '', '++'),

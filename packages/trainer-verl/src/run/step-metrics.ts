@@ -1,4 +1,4 @@
-/** Names of what a step of ours says, and the names that verl 0.9 gives it; the first that is there counts. */
+/** Our names of a step's metrics, and verl 0.9's names for them; the first that a line has is used. */
 const renamed: Readonly<Record<string, readonly string[]>> = {
   rewardMean: ['critic/score/mean', 'critic/rewards/mean'],
   rewardMin: ['critic/score/min', 'critic/rewards/min'],
@@ -22,7 +22,7 @@ const phaseTimers: Readonly<Record<string, readonly string[]>> = {
   checkpoint: ['save_checkpoint'],
 }
 
-/** Numbers of a line of verl's metrics; whatever is none, or not finite, is absent. */
+/** The finite numbers of a line of verl's metrics. */
 export function numbersOf(data: Readonly<Record<string, unknown>>): Record<string, number> {
   return Object.fromEntries(Object.entries(data).filter((entry): entry is [string, number] => Number.isFinite(entry[1])))
 }
@@ -43,7 +43,7 @@ export function phasesOf(numbers: Readonly<Record<string, number>>): Record<stri
   return phases
 }
 
-/** What a step says of itself: under our names, the times of its phases as `<phase>Ms`, and everything under verl's names. */
+/** The metrics of a step: under our names, the times of its phases as `<phase>Ms`, and everything under verl's names. */
 export function stepMetrics(numbers: Readonly<Record<string, number>>): Record<string, number> {
   const metrics: Record<string, number> = {}
   for (const [name, theirs] of Object.entries(renamed)) {
@@ -57,7 +57,7 @@ export function stepMetrics(numbers: Readonly<Record<string, number>>): Record<s
 const camelCase = (phase: string) => phase.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase())
 
 /**
- * What a validation of verl 0.9 came to: the mean of its rewards over data sources, of the first sample of each task or the
+ * The result of a validation of verl 0.9: the mean of its rewards over data sources, of the first sample of each task or the
  * mean of n (`val-core/<source>/<acc|reward>/mean@n`), and all of its numbers; `null` for a line without one.
  */
 export function verlEvaluationMetrics(numbers: Readonly<Record<string, number>>): Record<string, number> | null {

@@ -82,7 +82,7 @@ const prefixes: readonly string[] = [
   'WANDB_',
 ]
 
-/** Ours, whatever the surroundings say of them. */
+/** Values of the bridge's variables, which override inherited ones. */
 export interface BridgeVariables {
   readonly run: string
   readonly incarnation: string

@@ -1,7 +1,7 @@
 import { type ErrorCode, errorCatalogue } from '@aworld-train/protocol'
 import { withoutActor } from './console-line.ts'
 
-/** A known end of verl 0.9 and what a person does about it. */
+/** A known failure of verl 0.9 and its remedy. */
 interface FailureRow {
   readonly pattern: RegExp
   readonly code: ErrorCode
@@ -12,19 +12,19 @@ export interface VerlFailure {
   readonly code: ErrorCode
   /** What happened and what to do. */
   readonly message: string
-  /** The line of the console that says so. */
+  /** The line of the console that shows the failure. */
   readonly line: string
 }
 
 const missing = (what: string) =>
   `verl's Python lacks ${what}; run "aworld-train setup verl", or set AWORLD_TRAIN_PYTHON to an environment that has it.`
 
-/** What ends the channel of a worker, and so every rollout. */
+/** Errors that end the channel of a worker, and so every rollout. */
 const channelError = /\bChannelError: \[?((?:CHANNEL|CONFIG|DATASET|MODEL|TEMPLATE)_[A-Z_]+)\]?:? (.+)/
-/** The end of one rollout, with words of agents and tools in it: that stands on its episode, and its group is replaced. */
+/** Lines about the end of one rollout, which quote agents and tools. They are no failure of the run: the episode has the error, and its group is replaced. */
 const rolloutError = /\bChannelError: (?!POLICY_WORKER_DIED)/
 
-/** In the order of how much a line explains: the first row that any line matches names the failure. */
+/** Failures, the most specific first: the first row that any line matches names the failure. */
 const rows: readonly FailureRow[] = [
   {
     pattern: channelError,
@@ -144,7 +144,7 @@ const rows: readonly FailureRow[] = [
   },
 ]
 
-/** The bridge tells apart more ways in which a channel ends than the catalogue does. */
+/** Codes of the catalogue for the bridge's own codes, which distinguish more ends of a channel. */
 function channelCode(named: string): ErrorCode {
   if (Object.hasOwn(errorCatalogue, named)) return named as ErrorCode
   return named === 'CHANNEL_UNAUTHORIZED' ? 'CONFIG_INVALID' : 'CHANNEL_LOST'
@@ -157,7 +157,7 @@ export interface FailureReader {
   read(line: string): void
   /** The failure that the best line names; `null` where no line does. */
   failure(): VerlFailure | null
-  /** The last lines as they stood. */
+  /** The last lines of the console. */
   tail(): readonly string[]
 }
 

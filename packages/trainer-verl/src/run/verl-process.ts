@@ -13,9 +13,9 @@ export interface LaunchVerlOptions {
   readonly incarnation: string
   /** Where the rollout service listens (`ws://…/v1/channel`), and the file that holds its token. */
   readonly channel: { readonly url: string; readonly tokenFile: string }
-  /** Variables beside those that verl needs; they win. */
+  /** Further variables, which win over the others. */
   readonly environment?: Readonly<Record<string, string>> | undefined
-  /** What Node was started with; variables that verl, Ray, CUDA and the like read are passed on. Default `process.env`. */
+  /** The environment of which variables that verl, Ray, CUDA and the like read are passed on. Default `process.env`. */
   readonly inherited?: Readonly<Record<string, string | undefined>> | undefined
   /** One line of verl's console, without colours. */
   readonly onLine?: ((line: string) => void) | undefined
@@ -42,7 +42,7 @@ export interface StopDeadlines {
   readonly interruptMs: number
   /** After SIGTERM. Default 10,000. */
   readonly terminateMs: number
-  /** For what verl leaves, as Ray's processes, to end by itself; then SIGTERM and SIGKILL. Default 5,000. */
+  /** For processes that verl leaves, such as Ray's, to end by themselves; then they get SIGTERM and SIGKILL. Default 5,000. */
   readonly graceMs: number
 }
 
@@ -50,9 +50,9 @@ export interface VerlExit {
   /** Exit code of verl, `null` where a signal ended it. */
   readonly code: number | null
   readonly signal: string | null
-  /** It was asked to stop. */
+  /** Whether `stop` was called. */
   readonly stopped: boolean
-  /** What the console says was the reason; `null` after a good end or a stop. */
+  /** The failure that the console shows; `null` after a good end or a stop. */
   readonly error: TrainError | null
 }
 

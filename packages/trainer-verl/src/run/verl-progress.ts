@@ -7,12 +7,12 @@ export interface VerlProgressOptions {
   readonly steps: number
   /** Step of the checkpoint that verl begins with; 0 for none. */
   readonly resumedFromStep: number
-  /** Of one evaluation, which verl calls validation. */
+  /** Rollouts of one evaluation, which verl calls validation. */
   readonly evaluation: { readonly tasks: number; readonly rollouts: number }
   readonly onEvent: (event: RunEvent) => void
   /** A step of training has ended; `saved` where verl has written a checkpoint of it. */
   readonly onStep?: ((step: VerlStep) => void) | undefined
-  /** What this side measured since the last step ended, to stand with its metrics. */
+  /** Measurements of this side since the last step ended, which are added to the step's metrics. */
   readonly measured?: (() => Readonly<Record<string, number>>) | undefined
   /** Milliseconds; `Date.now` by default. */
   readonly now?: (() => number) | undefined
@@ -29,7 +29,7 @@ export interface VerlEvaluation {
   readonly metrics: Readonly<Record<string, number>>
 }
 
-/** Turns what verl says and what its rollouts do into the events of a run. */
+/** Turns verl's console and the progress of its rollouts into the events of a run. */
 export interface VerlProgress {
   line(line: string): void
   metrics(line: MetricsLine): void
@@ -41,7 +41,7 @@ export interface VerlProgress {
   steps(): readonly VerlStep[]
 }
 
-/** Where verl 0.9 stands before its first rollout, by what its console says. */
+/** The phase of verl 0.9 before its first rollout, by lines of its console. */
 const milestones: readonly RegExp[] = [
   /ray init kwargs|Started a local Ray instance|Connected to Ray cluster/,
   /\bpid=\d+/,

@@ -1,17 +1,17 @@
 import { TrainError } from '@aworld-train/protocol'
 
 export interface WorkerStartOptions {
-  /** How long another worker may take to speak after Ray said that one could not be started. Default 30 seconds. */
+  /** How long another worker may take to write its first line after Ray reported that one could not be started. Default 30 seconds. */
   readonly graceMs?: number | undefined
   /** Milliseconds; `Date.now` by default. */
   readonly now?: (() => number) | undefined
 }
 
-/** Whether Ray gets its first worker to run. It tries for six minutes by itself, and says nothing but what it tries (ray 2.60). */
+/** Watches whether Ray can start its first worker. Ray itself tries for six minutes and reports only its attempts (ray 2.60). */
 export interface WorkerStart {
   /** One line of the console, without colours. */
   read(line: string): void
-  /** TRAINER_ENVIRONMENT once no worker can be expected any more; `null` before, and for good once one has spoken. */
+  /** TRAINER_ENVIRONMENT once no worker can be expected any more; `null` before that, and always after a worker has written a line. */
   failure(): TrainError | null
 }
 
@@ -20,7 +20,7 @@ const spoken = /^\((?!raylet\b|gcs_server\b|autoscaler\b)[^)]*\bpid=\d+/
 const ofRaylet = /^\(raylet[^)]*\) (.+)/
 /** `worker_pool.cc`: a minute after the start of a process that has ended. */
 const died = /worker process\(\d+\) have not registered within the timeout\. The process is dead/
-/** What bash says of an interpreter that cannot be executed. */
+/** Bash's message for an interpreter that cannot be executed. */
 const notExecuted = /\bbash: line \d+: .+: (?:No such file or directory|command not found|Permission denied|cannot execute\b.*)$/
 
 export function createWorkerStart({ graceMs = 30_000, now = Date.now }: WorkerStartOptions = {}): WorkerStart {
