@@ -31,8 +31,9 @@ export async function openBubblewrapSandbox(notices: readonly string[] = []): Pr
         processes: limits.processes + processesOfJails,
       })
       const room = await openRoom({ userId: nextUserId(), limits, cgroup, nodeBinary }, signal)
-      const parts = { fifos, filter, processLimits: processLimits(limits, cgroups.controllers.has('memory')) }
-      const workspace = createWorkspace(room, parts)
+      const memoryIsCounted = cgroups.controllers.has('memory')
+      const parts = { fifos, filter, processLimits: processLimits(limits, memoryIsCounted) }
+      const workspace = createWorkspace(room, parts, memoryIsCounted)
       const close = workspace.close
       const own: Workspace = {
         ...workspace,
@@ -55,7 +56,7 @@ function missingLimits({ controllers }: Cgroups): string[] {
   const missing = [
     ...(controllers.has('memory')
       ? []
-      : ['Memory is bounded for each process, at 512 MB above its limit, and not for all of a workspace together']),
+      : ['Memory of a workspace is looked at ten times a second while a command runs, and not counted by the kernel']),
     ...(controllers.has('pids') ? [] : ['Processes are counted for each shell, not for all of a workspace together']),
   ]
   return missing.map((what) => `${what}: this process may make no control group; run it as root, or in a delegated group.`)

@@ -7,7 +7,7 @@ import { signalTo } from './processes.ts'
 
 /** What one workspace's jails have in common: files, a loopback that leads nowhere else, and an end. */
 export interface Room {
-  /** Its first process. Every process of its jails is below it, and ends with it. */
+  /** Its first process. Every process of its jails ends with it. */
   readonly pid: number
   /** The user that its processes run as; this process's own where absent. */
   readonly userId: number | undefined

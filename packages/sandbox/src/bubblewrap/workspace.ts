@@ -4,6 +4,8 @@ import { TrainError } from '@aworld-train/protocol'
 import { BoundedOutput } from '../bounded-output.ts'
 import { openBashShell } from './bash-shell.ts'
 import { type Jail, type JailEnd, type JailParts, startFailure, startJail } from './jail.ts'
+import { createMemoryWatch } from './memory-watch.ts'
+import { descendantsOf } from './processes.ts'
 import type { Room } from './room.ts'
 import { fileError, getScript, putScript, toJailPath } from './workspace-files.ts'
 
@@ -15,12 +17,15 @@ const fileTimeoutMs = 60_000
 const runScript = 'ulimit -u "$1"; shift; printf . >&2; exec "$@" 2>&1'
 const fileScript = (script: string) => `printf . >&2; ${script}`
 
-/** A workspace in a room that has been opened for it. */
-export function createWorkspace(room: Room, parts: JailParts): Workspace {
+/** A workspace in a room that has been opened for it. Where no control group counts its memory, it is watched. */
+export function createWorkspace(room: Room, parts: JailParts, memoryIsCounted: boolean): Workspace {
   const { limits } = room
   const line = createWaitingLine<undefined, undefined>()
   const running = new Set<Jail>()
   const shells = new Set<Shell>()
+  const processes = () => [...running].flatMap((jail) => descendantsOf(jail.pid))
+  const watch = memoryIsCounted ? undefined : createMemoryWatch(processes, limits.memoryBytes)
+  const watched = <Value>(work: Promise<Value>) => watch?.during(work) ?? work
   let programs = 0
   let closing: Promise<void> | undefined
   let dead = false
@@ -123,7 +128,7 @@ export function createWorkspace(room: Room, parts: JailParts): Workspace {
         String(limits.processes),
         ...command,
       ]
-      const { end, timedOut } = await run(program, stdin ?? '', timeoutMs, signal, (chunk) => output.add(chunk))
+      const { end, timedOut } = await watched(run(program, stdin ?? '', timeoutMs, signal, (chunk) => output.add(chunk)))
       return { exitCode: timedOut ? 124 : end.exitCode, ...output.take(), timedOut }
     },
     async shell(signal) {
@@ -133,7 +138,7 @@ export function createWorkspace(room: Room, parts: JailParts): Workspace {
       return {
         execute: async (command, timeoutMs, signal) => {
           check()
-          return shell.execute(command, timeoutMs, signal)
+          return watched(shell.execute(command, timeoutMs, signal))
         },
         async close() {
           shells.delete(shell)
