@@ -1,6 +1,8 @@
 import { isIP } from 'node:net'
 import type { OutwardRequest } from '@aworld-train/core'
+import { TrainError } from '@aworld-train/protocol'
 import { Agent, type Dispatcher } from 'undici'
+import { createByteBudget } from './byte-budget.ts'
 import { type ExchangeAnswer, exchange, isRedirect } from './exchange.ts'
 import { guardedConnector } from './guarded-connector.ts'
 import { isUnsent, OutwardError, type RequestWords, refusedAddress, toOutwardError } from './outward-error.ts'
@@ -33,6 +35,8 @@ const maxRedirects = 5
 const retries = 2
 /** Longer than this nobody waits for a server that asks to be left alone. */
 const longestPauseMs = 60_000
+/** What the answers under way may hold in memory together. */
+const maxBytesUnderWay = 1_000_000_000
 const serviceRate: RateLimits = { concurrent: 16 }
 const hostRate: RateLimits = { concurrent: 8 }
 /** Refused for load. */
@@ -49,12 +53,23 @@ function retryAfterMs(value: string): number | null {
   return Number.isFinite(ms) ? Math.max(0, ms) : null
 }
 
+function httpUrl(text: string, what: string): URL {
+  if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return new URL(text)
+  throw new TrainError('CONFIG_INVALID', `The ${what} is "${text}", which is no http address; write it with http:// or https://.`)
+}
+
+/** Throws CONFIG_INVALID for an address that is none. */
 export function openLiveOutward(services: readonly OutwardService[], web: WebOptions): LiveOutward {
-  const { ports = [80, 443], mirrors = {}, userAgent = 'aworld-train', rate: webRate = hostRate } = web
+  const { ports = [80, 443], userAgent = 'aworld-train', rate: webRate = hostRate } = web
+  const mirrors = new Map(
+    Object.entries(web.mirrors ?? {}).map(([origin, mirror]) => [httpUrl(origin, 'origin').origin, httpUrl(mirror, `mirror of ${origin}`)]),
+  )
+  for (const { name, baseUrl } of services) httpUrl(baseUrl.replace('*', 'part'), `base URL of the service "${name}"`)
   const redact = createRedact(services.flatMap(({ secrets = [] }) => secrets))
   const guarded = new Agent({ connect: guardedConnector(), allowH2: false })
   /** For services and mirrors, which the operator names. */
   const trusted = new Agent({ allowH2: false })
+  const memory = createByteBudget(maxBytesUnderWay)
   const rates = new Map<string, Rate>()
 
   /** Runs under the limits of one name; those of a name that nobody asks are forgotten. */
@@ -78,7 +93,7 @@ export function openLiveOutward(services: readonly OutwardService[], web: WebOpt
       throw new OutwardError(`Only http and https addresses can be read, not ${url.protocol}; use another source.`, true)
     if (url.username !== '' || url.password !== '')
       throw new OutwardError(`The address of ${url.host} holds a user name or a password; leave them away.`, true)
-    if (mirrors[url.origin]) return
+    if (mirrors.has(url.origin)) return
     const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80))
     if (!ports.includes(port)) throw new OutwardError(`Port ${port} of ${url.hostname} cannot be read, only ${ports.join(' and ')}.`, true)
     const host = url.hostname.replace(/^\[|\]$/g, '')
@@ -96,7 +111,7 @@ export function openLiveOutward(services: readonly OutwardService[], web: WebOpt
     }
     checkAddress(url)
     const shown = Object.fromEntries(Object.entries(headers).filter(([name]) => publicHeaders.has(name)))
-    const mirror = mirrors[url.origin]
+    const mirror = mirrors.get(url.origin)
     return {
       dispatcher: mirror ? trusted : guarded,
       url: mirror ? Object.assign(new URL(mirror), { pathname: url.pathname, search: url.search }) : url,
@@ -135,7 +150,7 @@ export function openLiveOutward(services: readonly OutwardService[], web: WebOpt
           const last = tried === retries
           const backoffMs = 200 * 3 ** tried
           try {
-            const reached = await follow(request, signal)
+            const reached = await memory.run(request.maxBytes, () => follow(request, signal), signal)
             const pauseMs = retryAfterMs(reached.header('retry-after')) ?? backoffMs
             if (!busy.has(reached.status) || last || pauseMs > longestPauseMs) return reached
             rate.pause(pauseMs)

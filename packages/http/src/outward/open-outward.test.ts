@@ -107,6 +107,15 @@ it('judges every address that a page leads on to, and shows none of them the key
   expect([posted.status, elsewhere.requests.length]).toEqual([302, 1])
 })
 
+it.each([
+  [{ services: [service('localhost:8888')] }, 'The base URL of the service "search" is "localhost:8888", which is no http address'],
+  [{ services: [], web: { mirrors: { 'https://pages.test': 'here' } } }, 'The mirror of https://pages.test is "here"'],
+  [{ services: [], web: { mirrors: { 'pages.test': 'http://127.0.0.1' } } }, 'The origin is "pages.test"'],
+])('refuses addresses that are none: %j', async (options, message) => {
+  const error = await failure(openOutward(options))
+  expect(error).toMatchObject({ code: 'CONFIG_INVALID', message: expect.stringContaining(message) })
+})
+
 it('takes no path that leads out of its service', async () => {
   const { requests, url } = await serve((_, response) => response.end())
   const outward = await open({ services: [service(`${url}/api`)] })

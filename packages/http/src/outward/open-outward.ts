@@ -24,11 +24,11 @@ interface Subject {
   locate(): { readonly url: URL; readonly service: OutwardService | null }
 }
 
-/** Opens the way to the outside. Rejects as `openCassette` does. */
+/** Opens the way to the outside. Rejects with CONFIG_INVALID for an address that is none, and as `openCassette` does. */
 export async function openOutward({ services, web = {}, cassette }: OutwardOptions): Promise<OpenOutward> {
   const named = new Map(services.map((service) => [service.name, service]))
-  const world = cassette ? await openRecordedWorld(cassette) : null
   const live = openLiveOutward(services, web)
+  const world = cassette ? await openRecordedWorld(cassette) : null
   const closing = new AbortController()
 
   async function send(subject: Subject, request: OutwardRequest, caller: AbortSignal): Promise<OutwardResponse> {
