@@ -19,6 +19,10 @@ const suites: Readonly<Record<string, { description: string; load: () => Promise
     description: 'how long /health takes while many clients send the largest prompts allowed',
     load: async () => (await import('./suites/health.ts')).health,
   },
+  environment: {
+    description: 'leases, commands and shells of the tool environment beside the plain SDK and a plain spawn',
+    load: async () => (await import('./suites/environment.ts')).environment,
+  },
   gateway: {
     description: 'CPU for a call beside a bare relay, haproxy, Portkey and LiteLLM; thousands of rollouts; memory',
     load: async () => (await import('./suites/gateway.ts')).gateway,

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { serverAliases, toolServers } from '@aworld-train/tool-servers'
 import { Agent, createEnvironment, getAgentToolEnvAndServers, TrainError } from 'aworld-train'
 import { withModelServer } from './parity-context.ts'
 import type { ParityRow } from './parity-row.ts'
@@ -123,15 +124,19 @@ export const environmentRows: readonly ParityRow[] = [
       }
     },
   },
-  ...documentedServers.split(',').map(
-    (name): ParityRow => ({
+  ...documentedServers.split(',').map((name): ParityRow => {
+    const server = toolServers.find((each) => each.name === (serverAliases[name] ?? name))
+    const isHere = server !== undefined && server.tools.length > 0
+    return {
       theirs: `tool server \`${name}\``,
-      ours: "used from AWorld's container or the hosted environment",
-      status: 'later',
-      note: 'A server of ours comes with the tool environment.',
-      check: () => assert(getAgentToolEnvAndServers({ variables: {} }).servers.includes(name)),
-    }),
-  ),
+      ours: isHere
+        ? `the same name in \`aworld-train env start\`: ${server.tools.map((tool) => `\`${tool.name}\``).join(', ')}`
+        : "used from AWorld's container or the hosted environment",
+      status: isHere ? 'works' : 'later',
+      ...(!isHere && { note: 'Our environment lists it without tools.' }),
+      check: () => assert(getAgentToolEnvAndServers({ variables: {} }).servers.includes(name) && server !== undefined),
+    }
+  }),
 ]
 
 /** Leases the tools of an agent from a server that speaks no MCP, so that only what was sent to it is left to see. */

@@ -33,14 +33,13 @@ export async function openRemoteLease(
   signal: AbortSignal,
 ): Promise<RemoteLease | null> {
   const { name, url, headers, startTimeoutMs } = definition
-  const connection = Object.entries(headers).find(([header]) => header.toLowerCase() === 'authorization')?.[1]
   const root = new URL('/v1/leases', url)
   const within = () => AbortSignal.any([signal, AbortSignal.timeout(startTimeoutMs)])
   const send = (path: string, method: string, body?: string | Buffer, abort = within()) =>
     fetch(`${root}${path}`, {
       method,
       headers: {
-        ...(connection !== undefined && { authorization: connection }),
+        ...headers,
         ...(typeof body === 'string' && { 'content-type': 'application/json' }),
       },
       ...(body !== undefined && { body }),

@@ -1,7 +1,9 @@
 // What a tool of somebody's own throws.
 export { ToolError } from '@aworld-train/core'
+export { mintConnectionToken } from './access/connection-token.ts'
 export { type EnvironmentServer, type EnvironmentServerOptions, openEnvironmentServer } from './host/open-environment-server.ts'
 export { type SettingKey, settingKeys, settingsTemplate } from './settings/keys.ts'
+export { modelServices } from './settings/model-services.ts'
 export { type ModelSettings, modelService, modelSettings, openToolModel } from './settings/models.ts'
 export { readSettings, type Settings, type SettingsSource } from './settings/read-settings.ts'
 export { outwardSettings, type ServiceKey, type ServiceSetting, serviceSettings } from './settings/services.ts'

@@ -21,6 +21,11 @@ export const commands: readonly CommandRow[] = [
     load: async () => (await import('./serve.ts')).serve,
   },
   {
+    name: 'env',
+    description: 'start, ask and stop the tool environment of a project',
+    load: async () => (await import('./env.ts')).env,
+  },
+  {
     name: 'doctor',
     description: 'check the machine and a project, all problems at once',
     load: async () => (await import('./doctor.ts')).doctor,

@@ -1,4 +1,4 @@
-import { closeSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { connectionFileName, type EnvironmentConnection, environmentFolder } from '@aworld-train/environment'
 
@@ -7,33 +7,26 @@ export interface EnvironmentFiles {
   readonly folder: string
   /** What a running environment is reached by; its owner alone reads it. */
   readonly connection: string
-  /** Private key that tokens are signed with; it stays, so that tokens outlive a restart. */
+  /** Key that tokens are signed with; it stays, so that tokens outlive a restart. */
   readonly key: string
-  /** What the process in the background prints. */
+  /** What the process in the background says of itself, without the token. */
   readonly log: string
-  /** Folders of the leases. */
-  readonly leases: string
 }
 
-/** Names the files of the environment of the project in `directory`, and makes their folder, which its owner alone enters. */
+/** Names the files of the environment of the project in `directory`. */
 export function environmentFiles(directory: string): EnvironmentFiles {
   const folder = resolve(directory, environmentFolder)
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
-  return {
-    folder,
-    connection: join(folder, connectionFileName),
-    key: join(folder, 'key.json'),
-    log: join(folder, 'server.log'),
-    leases: join(folder, 'leases'),
-  }
+  return { folder, connection: join(folder, connectionFileName), key: join(folder, 'key.pem'), log: join(folder, 'server.log') }
 }
+
+/** Makes the folder, which its owner alone enters. */
+export const makeEnvironmentFolder = ({ folder }: EnvironmentFiles): void => void mkdirSync(folder, { recursive: true, mode: 0o700 })
 
 /** Writes the connection whole, readable by its owner alone. */
 export function writeConnection({ connection: path }: EnvironmentFiles, connection: EnvironmentConnection): void {
-  const draft = `${path}.draft`
+  const draft = `${path}.${process.pid}`
   rmSync(draft, { force: true })
-  closeSync(openSync(draft, 'wx', 0o600))
-  writeFileSync(draft, `${JSON.stringify(connection, null, 2)}\n`)
+  writeFileSync(draft, `${JSON.stringify(connection, null, 2)}\n`, { mode: 0o600, flag: 'wx' })
   renameSync(draft, path)
 }
 

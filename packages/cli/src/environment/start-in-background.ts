@@ -3,14 +3,14 @@ import { closeSync, openSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type EnvironmentConnection, readConnection } from '@aworld-train/environment'
 import { TrainError } from '@aworld-train/protocol'
-import type { EnvironmentFiles } from './environment-files.ts'
+import { type EnvironmentFiles, makeEnvironmentFolder } from './environment-files.ts'
 
 /** How long the environment may take until it listens: its jail is tried out first. */
 const startMs = 60_000
 const logTailBytes = 2_000
 
 /**
- * Runs this program again with `args` in a process that outlives this one, its output in the log, and resolves with its connection when it
+ * Runs this program again with `args` in a process that outlives this one, its notices in the log, and resolves with its connection when it
  * listens. Rejects with ENVIRONMENT_START_FAILED and the end of the log where it ends before.
  */
 export async function startInBackground(
@@ -18,17 +18,19 @@ export async function startInBackground(
   args: readonly string[],
   signal: AbortSignal,
 ): Promise<EnvironmentConnection> {
+  makeEnvironmentFolder(files)
   const log = openSync(files.log, 'w', 0o600)
   const child = spawn(process.execPath, [...process.execArgv, process.argv[1] as string, ...args], {
     detached: true,
-    stdio: ['ignore', log, log],
+    stdio: ['ignore', 'ignore', log],
   })
   closeSync(log)
+  const settled = new AbortController()
   const ended = new Promise<string>((resolve) => {
     child.once('error', ({ message }) => resolve(message))
     child.once('exit', (code, name) => resolve(name === null ? `exit code ${code}` : name))
   })
-  const late = AbortSignal.any([signal, AbortSignal.timeout(startMs)])
+  const late = AbortSignal.any([signal, settled.signal, AbortSignal.timeout(startMs)])
   const connected = async () => {
     while (!late.aborted) {
       const connection = readConnection(files.folder)
@@ -38,6 +40,7 @@ export async function startInBackground(
     return null
   }
   const started = await Promise.race([connected(), ended])
+  settled.abort()
   if (started !== null && typeof started === 'object') {
     child.unref()
     return started

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
 import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { isRunning } from './is-running.ts'
 
 /** Makes a folder of this process below the machine's temporary one; those that killed processes left under this prefix are removed first. */
 export function makeOwnFolder(prefix: string): string {
@@ -43,14 +44,5 @@ function removeIfPossible(path: string): void {
     rmSync(path, { recursive: true, force: true, maxRetries: 2 })
   } catch {
     // The folder is in nobody's way.
-  }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
   }
 }

@@ -11,6 +11,7 @@ import {
   validateOriginHeader,
   verifyBearerToken,
 } from '@modelcontextprotocol/server'
+import { connectionClaims } from '../access/connection-token.ts'
 import { readSigningKey } from '../access/signing-key.ts'
 import { createTokens, invalidToken, leasesScope, longestLeaseMs } from '../access/tokens.ts'
 import type { Lease } from '../leases/lease.ts'
@@ -121,12 +122,7 @@ export async function openEnvironmentServer(options: EnvironmentServerOptions): 
     const families = new Set(offer.tools(names).map(({ server }) => server.scope))
     return toolScopes.filter((scope) => families.has(scope))
   }
-  const connectionToken = await tokens.mint({
-    subject: 'connection',
-    id: 'connection',
-    scopes: [leasesScope, ...toolScopes],
-    lifetimeMs: options.connectionTtlMs ?? 30 * dayMs,
-  })
+  const connectionToken = await tokens.mint(connectionClaims(options.connectionTtlMs ?? 30 * dayMs))
   const routes = createLeaseRoutes({
     leases,
     maxFileBytes,

@@ -1,0 +1,205 @@
+import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Outward, ParserJail, Sandbox } from '@aworld-train/core'
+import { LeaseAnswer } from '@aworld-train/protocol'
+import { openSandbox } from '@aworld-train/sandbox'
+import { type EnvironmentServer, openEnvironmentServer } from '@aworld-train/tool-servers'
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { toNodeHandler } from '@modelcontextprotocol/node'
+import { createMcpHandler, McpServer } from '@modelcontextprotocol/server'
+import { z } from 'zod'
+import { processTree } from '../gateway/process-tree.ts'
+import { type BenchRow, type BenchSuite, compare, spreadOf } from '../suite.ts'
+
+const command = 'terminal-server__execute_command'
+const never = new AbortController().signal
+/** A shell that commands do not leave files, network or parsers for. */
+const noOutward: Outward = {
+  fetch: () => Promise.reject(new Error('not measured')),
+  service: () => Promise.reject(new Error('not measured')),
+  hasService: () => false,
+}
+const noParsers: ParserJail = { notices: [], parse: () => Promise.reject(new Error('not measured')), close: async () => {} }
+
+/** Milliseconds that each of `count` runs of `work` takes, one after the other. */
+async function time(count: number, work: (index: number) => Promise<unknown>): Promise<number[]> {
+  const times: number[] = []
+  for (let index = 0; index < count; index++) {
+    const started = performance.now()
+    await work(index)
+    times.push(performance.now() - started)
+  }
+  return times
+}
+
+const percentile = (values: readonly number[], part: number) => [...values].sort((a, b) => a - b)[Math.floor(part * (values.length - 1))]!
+
+async function request(server: EnvironmentServer, method: string, path: string, body?: string | Buffer): Promise<Response> {
+  const response = await fetch(new URL(path, server.url), {
+    method,
+    headers: { authorization: `Bearer ${server.connectionToken}`, 'content-type': 'application/json' },
+    ...(body !== undefined && { body: body as string }),
+  })
+  if (!response.ok) throw new Error(`${method} ${path} answered ${response.status}: ${await response.text()}`)
+  return response
+}
+
+async function connect(url: string, token?: string): Promise<Client> {
+  const client = new Client({ name: 'bench', version: '1' }, { versionNegotiation: { mode: 'auto' } })
+  const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` }
+  await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }))
+  return client
+}
+
+let rollouts = 0
+async function openLease(server: EnvironmentServer): Promise<LeaseAnswer> {
+  const body = JSON.stringify({ version: 1, rollout: `bench-${rollouts++}`, attempt: 0, task: 'bench', sample: 0 })
+  return LeaseAnswer.parse(await (await request(server, 'POST', '/v1/leases', body)).json())
+}
+const execute = (client: Client, text: string) => client.callTool({ name: command, arguments: { command: text } })
+
+/** A server of the plain SDK with one tool, as its documentation shows. */
+async function startPlainServer(): Promise<{ readonly url: string; close(): void }> {
+  const handler = createMcpHandler(() => {
+    const server = new McpServer({ name: 'plain', version: '1' })
+    server.registerTool(
+      command,
+      { description: 'Answers.', inputSchema: z.object({ command: z.string() }) },
+      async ({ command: text }) => ({
+        content: [{ type: 'text', text }],
+      }),
+    )
+    return server
+  })
+  const http = createServer(toNodeHandler(handler)).listen(0, '127.0.0.1')
+  await new Promise((resolve) => http.once('listening', resolve))
+  return { url: `http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`, close: () => http.close() }
+}
+
+const spawned = () => new Promise((resolve, reject) => spawn('/bin/true', { stdio: 'ignore' }).once('error', reject).once('close', resolve))
+
+/** Memory of a process that no other shares with it, and its part of what others share, in megabytes. */
+function proportionalMegabytes(pids: readonly number[]): number {
+  const kilobytes = pids.map((pid) => {
+    try {
+      return Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1] ?? 0)
+    } catch {
+      return 0
+    }
+  })
+  return kilobytes.reduce((sum, each) => sum + each, 0) / 1024
+}
+
+/**
+ * Leases, commands and shells of the environment, beside a server of the plain SDK and a plain spawn:
+ * `npm run bench -- environment [rounds] [tier]`, three rounds in the tier that this machine runs by default.
+ */
+export const environment: BenchSuite = {
+  async run([rounds = '3', tier = 'auto']) {
+    const measured: Record<string, number[][]> = {}
+    const p99: Record<string, number[]> = {}
+    const keep = (name: string, times: number[]) => {
+      measured[name] = [...(measured[name] ?? []), times]
+      p99[name] = [...(p99[name] ?? []), percentile(times, 0.99)]
+    }
+    let sandboxTier = ''
+    const megabytes: number[] = []
+    for (let round = 0; round < Number(rounds); round++) {
+      await using stack = new AsyncDisposableStack()
+      const sandbox: Sandbox = stack.adopt(await openSandbox({ tier: tier as 'auto' }), (each) => each.close())
+      sandboxTier = sandbox.tier
+      const server = stack.adopt(await openEnvironmentServer({ sandbox, parsers: noParsers, outward: noOutward, maxLeases: 512 }), (each) =>
+        each.close(),
+      )
+      const plain = stack.adopt(await startPlainServer(), (each) => each.close())
+
+      const toFirstCommand = async () => {
+        const lease = await openLease(server)
+        const client = await connect(lease.url, lease.token)
+        await execute(client, 'true')
+        await client.close()
+        await request(server, 'DELETE', `/v1/leases/${lease.id}`)
+      }
+      keep('lease to first command, cold', await time(1, toFirstCommand))
+      await time(5, toFirstCommand)
+      keep('lease to first command, warm', await time(40, toFirstCommand))
+
+      const file = Buffer.alloc(10_000_000, 'x')
+      let lease = await openLease(server)
+      keep(
+        'reset with 10 MB',
+        await time(20, async () => {
+          await request(server, 'DELETE', `/v1/leases/${lease.id}`)
+          lease = await openLease(server)
+          await request(server, 'PUT', `/v1/leases/${lease.id}/files/data.bin`, file)
+        }),
+      )
+
+      const client = await connect(lease.url, lease.token)
+      const peer = await connect(plain.url)
+      await time(50, () => execute(client, 'true'))
+      await time(50, () => execute(peer, 'true'))
+      keep('command in an open shell', await time(200, () => execute(client, 'true')))
+      keep('call of a plain server', await time(200, () => execute(peer, 'true')))
+      await Promise.all([client.close(), peer.close()])
+
+      const workspace = await sandbox.workspace({}, never)
+      await time(5, () => workspace.run({ command: ['true'], timeoutMs: 10_000 }, never))
+      keep('a program in the jail', await time(40, () => workspace.run({ command: ['true'], timeoutMs: 10_000 }, never)))
+      await time(5, spawned)
+      keep('a plain spawn', await time(40, spawned))
+      await workspace.close()
+
+      const before = processTree(process.pid)
+      const own = proportionalMegabytes([process.pid])
+      const leases = await Promise.all(Array.from({ length: 256 }, () => openLease(server)))
+      await Promise.all(
+        leases.map(async ({ url, token }) => {
+          const each = await connect(url, token)
+          await execute(each, 'true')
+          await each.close()
+        }),
+      )
+      const pids = processTree(process.pid).filter((pid) => !before.includes(pid))
+      megabytes.push((proportionalMegabytes(pids) + Math.max(0, proportionalMegabytes([process.pid]) - own)) / leases.length)
+    }
+
+    const medians = (name: string) => spreadOf((measured[name] ?? []).map((times) => percentile(times, 0.5)))
+    const rowsOf = (name: string, bound: BenchRow['bound'], peer?: string): BenchRow[] => {
+      const [ours, late] = [medians(name), spreadOf(p99[name] ?? [])]
+      const peers = peer === undefined ? {} : { [peer]: compare(ours, medians(peer)) }
+      const row = { measure: name, unit: 'ms', better: 'lower', ours, peers, ...(bound && { bound }) } as const
+      return [row, { measure: `${name}, p99`, unit: 'ms', better: 'lower', ours: late, peers: {} }]
+    }
+    const inJail = (measured['a program in the jail'] ?? []).map(
+      (times, index) => percentile(times, 0.5) - percentile(measured['a plain spawn']![index]!, 0.5),
+    )
+    return {
+      rows: [
+        ...rowsOf('lease to first command, cold', { atMost: 40 }),
+        ...rowsOf('lease to first command, warm', { atMost: 10 }),
+        ...rowsOf('reset with 10 MB', { atMost: 30 }),
+        ...rowsOf('command in an open shell', { atMost: 2, of: 'call of a plain server' }, 'call of a plain server'),
+        {
+          measure: 'a program in the jail, above a plain spawn',
+          unit: 'ms',
+          better: 'lower',
+          ours: spreadOf(inJail),
+          peers: {},
+          bound: { atMost: 15 },
+        },
+        {
+          measure: '256 leases with shells, each',
+          unit: 'MB',
+          better: 'lower',
+          ours: spreadOf(megabytes),
+          peers: {},
+          bound: { atMost: 2 },
+        },
+      ],
+      notes: [`tier ${sandboxTier}; clients and servers run in one process; memory is proportional set size`],
+    }
+  },
+}

@@ -1,0 +1,146 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isRunning } from '@aworld-train/core'
+import { TrainError } from '@aworld-train/protocol'
+import { mintConnectionToken, settingsTemplate, toolServers } from '@aworld-train/tool-servers'
+import { z } from 'zod'
+import { defineCommand } from '../define-command.ts'
+import { findRunning } from '../environment/ask-environment.ts'
+import { environmentFiles } from '../environment/environment-files.ts'
+import { connectionText } from '../environment/print-connection.ts'
+import { serveEnvironment } from '../environment/serve-environment.ts'
+import { startInBackground } from '../environment/start-in-background.ts'
+import { statusText } from '../environment/status-text.ts'
+import { exitCodes } from '../exit-codes.ts'
+import { typedCommand } from '../typed-command.ts'
+
+const dayMs = 86_400_000
+/** How long an environment that is asked to stop may take: it ends every lease first. */
+const stopMs = 30_000
+
+const write = (text: string) => void process.stdout.write(text)
+const servers = toolServers.map(({ name }) => name)
+
+const options = z.object({
+  host: z.string().default('127.0.0.1').describe('start: address to listen on; anything but loopback needs --insecure'),
+  port: z.int().min(0).max(65_535).default(8000).describe('start: port to listen on, 0 for any free one'),
+  insecure: z.boolean().optional().describe('start: listen beyond loopback without encryption, on a network that is trusted'),
+  ttl: z.number().min(0.01).max(3650).default(30).describe('start, token: days that the connection token lives'),
+  tier: z
+    .enum(['auto', 'bubblewrap', 'simulated'])
+    .default('auto')
+    .describe('start: what commands run in; auto takes bubblewrap where it works, else the simulation'),
+  keys: z.string().optional().describe('start: file with keys (default: .env, where there is one)'),
+  record: z.string().optional().describe('start: file that every first answer of the web and of services is recorded in'),
+  replay: z.string().optional().describe('start: file that such answers are replayed from; nobody is asked'),
+  foreground: z.boolean().optional().describe('start: stay in this terminal'),
+})
+type Options = z.output<typeof options>
+
+const actions: Readonly<Record<string, (options: Options, signal: AbortSignal) => Promise<number>>> = {
+  start,
+  status: showStatus,
+  token: printToken,
+  stop,
+  template: async () => {
+    write(settingsTemplate())
+    return exitCodes.done
+  },
+}
+
+export const env = defineCommand({
+  arguments: [{ name: 'action', description: `${Object.keys(actions).join(', ')} (of .env)`, required: true }],
+  options,
+  async run({ args, options, signal }) {
+    const action = actions[args[0] ?? '']
+    if (action) return await action(options, signal)
+    throw new TrainError('CONFIG_INVALID', `There is no "env ${args[0]}"; there is: ${Object.keys(actions).join(', ')}.`)
+  },
+})
+
+async function start(options: Options, signal: AbortSignal): Promise<number> {
+  const files = environmentFiles('.')
+  const running = await findRunning(files)
+  if (running) {
+    const { url, pid } = running.connection
+    throw new TrainError(
+      'ENVIRONMENT_START_FAILED',
+      `The environment of this folder runs already, at ${url} (process ${pid}); "${typedCommand(['env', 'stop'])}" ends it.`,
+    )
+  }
+  if (options.foreground !== true) {
+    const connection = await startInBackground(files, [...process.argv.slice(2), '--foreground'], signal)
+    write(connectionText(connection, servers))
+    process.stderr.write(`${typedCommand(['env', 'status'])} says what it can do, ${typedCommand(['env', 'stop'])} ends it\n`)
+    return exitCodes.done
+  }
+  const { host, port, insecure = false, ttl, tier, keys, record, replay } = options
+  if (record !== undefined && replay !== undefined)
+    throw new TrainError('CONFIG_INVALID', 'Give --record or --replay, not both: a recording goes on where it ended by itself.')
+  const path = record ?? replay
+  await using served = {
+    value: await serveEnvironment({
+      files,
+      host,
+      port,
+      insecure,
+      connectionTtlMs: ttl * dayMs,
+      tier,
+      keys,
+      cassette: path === undefined ? undefined : { path, mode: record === undefined ? 'replay' : 'record' },
+    }),
+    [Symbol.asyncDispose]() {
+      return this.value.close()
+    },
+  }
+  write(connectionText(served.value.connection, servers))
+  for (const notice of served.value.notices) process.stderr.write(`${notice}\n`)
+  if (!signal.aborted) await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+  return exitCodes.done
+}
+
+async function showStatus(): Promise<number> {
+  const running = await findRunning(environmentFiles('.'))
+  if (!running) {
+    write(`no environment runs here; "${typedCommand(['env', 'start'])}" starts one\n`)
+    return exitCodes.failed
+  }
+  const { status, connection } = running
+  write(status ? statusText(status) : `the environment at ${connection.url} (process ${connection.pid}) does not answer\n`)
+  return status ? exitCodes.done : exitCodes.failed
+}
+
+async function printToken({ ttl }: Options): Promise<number> {
+  const files = environmentFiles('.')
+  const running = await findRunning(files)
+  if (!running)
+    throw new TrainError('ENVIRONMENT_START_FAILED', `No environment runs here; "${typedCommand(['env', 'start'])}" starts one.`)
+  write(`${await mintConnectionToken(files.key, running.connection.url, ttl * dayMs)}\n`)
+  return exitCodes.done
+}
+
+async function stop(): Promise<number> {
+  const running = await findRunning(environmentFiles('.'))
+  if (!running) {
+    write('no environment runs here\n')
+    return exitCodes.done
+  }
+  const { connection, status } = running
+  // The number of a process that does not answer may be another program's by now.
+  if (!status)
+    throw new TrainError(
+      'ENVIRONMENT_START_FAILED',
+      `The environment at ${connection.url} does not answer; end process ${connection.pid} yourself, if it is the environment.`,
+    )
+  process.kill(connection.pid, 'SIGTERM')
+  const late = Date.now() + stopMs
+  while (isRunning(connection.pid)) {
+    if (Date.now() > late)
+      throw new TrainError(
+        'ENVIRONMENT_START_FAILED',
+        `Process ${connection.pid} has not ended after ${stopMs / 1_000} s; end it yourself.`,
+      )
+    await sleep(50)
+  }
+  write('stopped\n')
+  return exitCodes.done
+}

@@ -1,0 +1,73 @@
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import type { SandboxTier } from '@aworld-train/core'
+import type { EnvironmentConnection } from '@aworld-train/environment'
+import { type OutwardCassette, openOutward } from '@aworld-train/http'
+import { openParserJail, openSandbox } from '@aworld-train/sandbox'
+import {
+  type EnvironmentServer,
+  modelRoles,
+  modelServices,
+  modelSettings,
+  openEnvironmentServer,
+  outwardSettings,
+  readSettings,
+} from '@aworld-train/tool-servers'
+import { type EnvironmentFiles, makeEnvironmentFolder, removeConnection, writeConnection } from './environment-files.ts'
+
+export interface ServeEnvironmentOptions {
+  readonly files: EnvironmentFiles
+  readonly host: string
+  readonly port: number
+  readonly insecure: boolean
+  /** How long the connection token lives. */
+  readonly connectionTtlMs: number
+  readonly tier: SandboxTier | 'auto'
+  /** File with keys; `.env` where there is one, when absent. */
+  readonly keys?: string | undefined
+  readonly cassette?: OutwardCassette | undefined
+}
+
+export interface ServedEnvironment {
+  readonly connection: EnvironmentConnection
+  readonly server: EnvironmentServer
+  /** What a person should know: of the keys, of the sandbox and of what each server misses. */
+  readonly notices: readonly string[]
+  close(): Promise<void>
+}
+
+/** Wires sandbox, outward calls and tool servers, and leaves the connection for the agents of the project. */
+export async function serveEnvironment(options: ServeEnvironmentOptions): Promise<ServedEnvironment> {
+  const { files, keys, tier, cassette, ...listening } = options
+  await using stack = new AsyncDisposableStack()
+  const file = keys === undefined ? (existsSync('.env') ? resolve('.env') : null) : resolve(keys)
+  const settings = readSettings({ file, variables: process.env })
+  makeEnvironmentFolder(files)
+  const { services, web } = outwardSettings(settings.values)
+  const world = { services: [...services, ...modelServices(settings.values)], web, cassette }
+  const outward = stack.adopt(await openOutward(world), (each) => each.close())
+  const sandbox = stack.adopt(await openSandbox({ tier }), (each) => each.close())
+  const parsers = stack.adopt(await openParserJail(), (each) => each.close())
+  const models = Object.fromEntries(
+    modelRoles.flatMap((role) => {
+      const model = modelSettings(settings.values, role)
+      return model ? [[role, model]] : []
+    }),
+  )
+  const onError = (error: Error) => void process.stderr.write(`${error.stack ?? error.message}\n`)
+  const server = stack.adopt(
+    await openEnvironmentServer({ ...listening, sandbox, parsers, outward, models, keyFile: files.key, onError }),
+    (each) => each.close(),
+  )
+  const connection = { version: 1, url: server.url, token: server.connectionToken, pid: process.pid } as const
+  writeConnection(files, connection)
+  stack.defer(() => removeConnection(files))
+  const missing = server.status().servers.flatMap(({ name, missing }) => missing.map((remedy) => `${name}: ${remedy}`))
+  const closing = stack.move()
+  return {
+    connection,
+    server,
+    notices: [...settings.notices, ...sandbox.notices, ...parsers.notices, ...missing],
+    close: () => closing.disposeAsync(),
+  }
+}

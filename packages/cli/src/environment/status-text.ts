@@ -1,0 +1,18 @@
+import type { EnvironmentStatus } from '@aworld-train/protocol'
+import { toTable } from '../serve/print-table.ts'
+
+const plural = (count: number, what: string) => `${count} ${what}${count === 1 ? '' : 's'}`
+
+/** What an environment does, for a person: where it is, what its jail holds, its servers with what they miss, and its leases. */
+export function statusText({ url, tier, notices, servers, leases, calls }: EnvironmentStatus): string {
+  const running = leases.reduce((sum, lease) => sum + lease.running, 0)
+  const rows: (readonly [string, string])[] = [
+    ['address', url],
+    ['sandbox', tier],
+    ...notices.map((notice) => ['', notice] as const),
+    ['leases', leases.length === 0 ? 'none' : `${plural(leases.length, 'lease')}, ${plural(running, 'call')} running`],
+    ['calls', `${calls.total}, ${plural(calls.errors, 'error')}`],
+  ]
+  const tools = servers.map(({ name, tools, missing }) => [name, [plural(tools.length, 'tool'), ...missing].join('; ')] as const)
+  return `${toTable(rows)}\n${toTable(tools)}`
+}
