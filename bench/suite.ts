@@ -12,7 +12,7 @@ export interface BenchRow {
   readonly better: 'lower' | 'higher'
   readonly ours: Spread
   readonly peers: Readonly<Record<string, Spread & { readonly ratio: number }>>
-  /** The median is to be at most that, or that many times the median of peer `of`. */
+  /** Bound of the median: a value, or a multiple of the median of peer `of`. */
   readonly bound?: { readonly atMost: number; readonly of?: string }
 }
 

@@ -3,7 +3,7 @@ const lastChunk = '0\r\n\r\n'
 
 /**
  * Finds where messages of HTTP/1.1 end in the bytes of one connection, for programs that must cost less than what they measure.
- * Trusts its peer: a body has a content-length or is chunked, and nothing is pipelined.
+ * It trusts its peer: a body has a content-length or is chunked, and requests are not pipelined.
  */
 export class HttpFrames {
   #head: Buffer | null = null

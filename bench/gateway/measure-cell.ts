@@ -7,7 +7,7 @@ import { cpuOf, residentMegabytes } from './process-tree.ts'
 
 const loadScript = fileURLToPath(new URL('load.ts', import.meta.url))
 
-/** What one gateway did with one kind of load. */
+/** The measures of one gateway under one kind of load. */
 export interface CellResult extends LoadResult {
   /** Microseconds of CPU for a request: whole process tree, and its event loop alone. */
   readonly cpu: number

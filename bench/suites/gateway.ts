@@ -20,12 +20,12 @@ import { type BenchRow, type BenchSuite, compare, type Spread, spreadOf } from '
 
 type Starter = (options: StartOptions) => Promise<RunningGateway>
 
-/** Answers below which a measurement says nothing. */
+/** Fewest answers of a valid measurement. */
 const fewest = 30
 
 interface Contestant {
   readonly start: Starter
-  /** Takes so long for a request that it is measured once, until it has answered a few waves. */
+  /** Whether it is so slow that it is measured only once, until it has answered a few waves of requests. */
   readonly slow?: boolean
 }
 
@@ -57,10 +57,10 @@ const cells: readonly Cell[] = [2048, 102_400].flatMap((bodyBytes) =>
 const titleOf = ({ bodyBytes, stream, connections }: Cell) =>
   `${bodyBytes / 1024} KB ${stream ? 'stream' : 'JSON'}, ${connections} in flight`
 
-/** Each contestant serves as long before it is measured: compiled code is what a long run is served by. */
+/** Warm-up of each contestant before it is measured, because in a long run its code is compiled. */
 const warmUpSeconds = 8
 
-/** The engine, or `null` in front of itself: a gateway that is not there. */
+/** Measures a contestant; with `null` the engine alone, without a gateway. */
 async function measure(cell: Cell, contestant: Contestant | null): Promise<CellResult> {
   const { connections, bodyBytes, stream } = cell
   await using upstream = await startScript<{ port: number }>('upstream.ts', [`--delay=${connections}`], loadCore)
@@ -227,7 +227,7 @@ async function control(port: number, path: string): Promise<Statistics> {
   return (await body.json()) as Statistics
 }
 
-/** How late the event loop is with 1,500 requests of 2 KB in flight, 1,000 of which end each second. */
+/** Delay of the event loop with 1,500 requests of 2 KB in flight, 1,000 of which end each second. */
 async function measureDelay(rounds: number, rows: BenchRow[]): Promise<void> {
   const connections = 1500
   const delays: number[] = []

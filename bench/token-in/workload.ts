@@ -18,7 +18,7 @@ export function resultWords(growth: Growth, turn: number): number {
   return turn === 2 || turn === turns ? small : Math.floor((total - 2 * small) / (turns - 3))
 }
 
-/** `count` words, other ones for each `seed`. */
+/** `count` words, different for each `seed`. */
 export function text(count: number, seed: number): string {
   let state = seed * 2_654_435_761 + 1
   const picked: string[] = []
