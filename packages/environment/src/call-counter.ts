@@ -7,7 +7,7 @@ export interface CallCounter {
   toolErrors: number
   serversStarted: number
   serversReplaced: number
-  /** Takes the final count of a connection that is about to close; `answering` is false where it cannot be asked any more. */
+  /** Takes the final count of a connection that is about to close; `answering` is false where the server does not answer any more. */
   settle(connection: ServerConnection, answering: boolean): Promise<void>
   read(live: Iterable<ServerConnection>): Promise<EnvironmentCounts>
 }

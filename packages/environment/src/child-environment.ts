@@ -30,7 +30,7 @@ const inherited = new Set([
   'WINDIR',
 ])
 
-/** The variables of a child process: a clean set from `own`, and what the configuration declares. */
+/** The variables of a child process: a clean set from `processEnvironment`, and those that the configuration declares. */
 export function childEnvironment(
   declared: Readonly<Record<string, string>>,
   processEnvironment: Readonly<Record<string, string | undefined>>,

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { TrainError } from '@aworld-train/protocol'
 
-/** What a running environment leaves for the agents of its project, in a file that its owner alone reads. */
+/** The address and token of a running environment, for the agents of its project; the file is readable by its owner alone. */
 export interface EnvironmentConnection {
   readonly version: 1
   /** `http://127.0.0.1:8000/mcp` */
@@ -17,7 +17,7 @@ export interface EnvironmentConnection {
 export const environmentFolder = join('.aworld-train', 'environment')
 export const connectionFileName = 'connection.json'
 
-/** The environment that was started in `directory` or, next, in the folders above it; `null` where none was. Throws CONFIG_INVALID for a file that says nothing. */
+/** The environment that was started in `directory` or, next, in the folders above it; `null` where none was. Throws CONFIG_INVALID for an unreadable file. */
 export function findConnection(directory: string): EnvironmentConnection | null {
   for (let folder = resolve(directory); ; folder = dirname(folder)) {
     const connection = readConnection(join(folder, environmentFolder))

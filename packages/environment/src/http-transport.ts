@@ -13,7 +13,7 @@ export interface HttpTransport {
   close(): Promise<void>
 }
 
-/** Whose the requests are. */
+/** Headers that identify the caller. */
 export interface RequestIdentity {
   /** Headers that tell a remote server whose calls these are. */
   readonly identity: Readonly<Record<string, string>>

@@ -14,7 +14,7 @@ export interface RemoteLease {
   close(): Promise<void>
 }
 
-/** What a server answers that leases nothing: a path that it has not, or a token that is not for it. */
+/** Statuses of a server that is no environment server: the path is unknown, or the token is not for it. */
 const leasesNothing: ReadonlySet<number> = new Set([401, 403, 404, 405, 501])
 /** How long the server may take to forget a lease; it does so by itself later. */
 const closeMs = 10_000

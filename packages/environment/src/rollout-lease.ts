@@ -25,7 +25,7 @@ export interface RolloutLeaseOptions {
 /** One lease: a directory, and one process for each stdio server that its agents configure, equal ones together. */
 export function openRolloutLease({ request, run, pool, options, onClose, onSandbox }: RolloutLeaseOptions): EnvironmentLease {
   let directory: string | null = null
-  /** By identity; for a server that is reached over HTTP, by agent too, since its requests say for whom they are. */
+  /** Slots by the server's identity; for a server over HTTP by agent too, because its requests name the agent. */
   const slots = new Map<string, ServerSlot>()
   let prepared: Promise<void> | null = null
   let closing: Promise<void> | null = null
@@ -52,7 +52,7 @@ export function openRolloutLease({ request, run, pool, options, onClose, onSandb
   const place = async (definition: ServerDefinition, agent: string, signal: AbortSignal) => ({
     authorization: (await leaseRemotely(definition, signal))?.authorization,
     directory: definition.kind === 'stdio' ? makeDirectory() : options.baseDirectory,
-    // Remote servers key what they keep by it; AWorld's read it too.
+    // Remote servers keep their state under this id; AWorld's servers read it too.
     identity: { SESSION_ID: encodeURIComponent(`${request.rollout}.${request.attempt}.${agent}`) },
   })
   const slotKey = ({ kind, identity }: ServerDefinition, agent: string) => (kind === 'stdio' ? identity : `${identity}\n${agent}`)
@@ -94,7 +94,7 @@ export function openRolloutLease({ request, run, pool, options, onClose, onSandb
         (together: AbortSignal) =>
           openSlot(key, definition, together),
     )
-    // What had started is ended when the lease closes, as after every failure.
+    // Servers that have started end when the lease closes, as after every failure.
     await allOrNone(starts, async () => {}, signal)
     return selected.map(({ definition }) => slots.get(slotKey(definition, agent))!)
   }

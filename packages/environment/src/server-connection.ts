@@ -88,7 +88,7 @@ function createLink(
   { directory, identity, authorization }: ConnectionPlace,
   { options, guard }: ConnectionContext,
 ): Link {
-  // JSON may write a byte of text in six; and the message holds more than the text.
+  // JSON may need six bytes for one byte of text, and the message has more than the text.
   const maxMessageBytes = 6 * options.maxResultBytes + 65_536
   if (definition.kind !== 'stdio') {
     const http = createHttpTransport(definition, { identity, authorization }, maxMessageBytes)
@@ -118,7 +118,7 @@ async function connect(
   let toolsChanged = false
   let alive = true
   const { startTimeoutMs } = definition
-  // The one deadline of a start is ours; those of the SDK come later.
+  // Our own deadline of a start comes first; those of the SDK are longer.
   const timeout = startTimeoutMs + 1_000
   const client = new Client(
     { name: 'aworld-train', version: '0.1.0' },
@@ -209,7 +209,7 @@ async function connect(
   }
 }
 
-/** The one translation of what the SDK rejects a call with: an answer to show, or a TrainError to throw. */
+/** Translates the errors with which the SDK rejects a call: into an answer for the model, or into a TrainError to throw. */
 function toAnswer(error: unknown, tool: string, definition: ServerDefinition, link: Link): ToolResult {
   const record = error instanceof ProtocolError ? ErrorRecord.safeParse(error.data).data : undefined
   // An environment server says which of its errors are faults of the environment, and no answers for the model.
