@@ -6,7 +6,7 @@ export interface RecordedResponse {
   readonly status: number
   readonly contentType: string
   readonly text: string
-  /** How `text` stands for bytes that are no UTF-8. */
+  /** How `text` encodes bytes that are not UTF-8. */
   readonly encoding?: 'base64' | undefined
   /** The address that answered, where redirects led elsewhere. */
   readonly url?: string | undefined
@@ -36,8 +36,8 @@ export interface CassetteOptions {
   readonly path: string
   readonly mode: 'record' | 'replay'
   /**
-   * What a second request with the same key is answered. `in-order`: the second answer, as a model that is sampled gives it.
-   * `first`: the first answer again, so that whoever asks sees one world.
+   * The answer to a second request with the same key. `in-order`: the second answer, as for a model that is sampled. `first`: the
+   * first answer again, so that all who ask see the same world.
    */
   readonly repeats: 'in-order' | 'first'
 }
@@ -60,7 +60,7 @@ function parseLine(path: string, bytes: Buffer, number: number): Line {
     const line = JSON.parse(bytes.toString('utf8')) as Line
     if (line.version === 1 && typeof line.key === 'string' && typeof line.text === 'string') return line
   } catch {
-    // Said below.
+    // The error below names the line.
   }
   throw new TrainError('STORE_CORRUPT', `Line ${number} of the recorded answers in ${path} cannot be read; record the run again.`)
 }
@@ -149,7 +149,7 @@ export async function openCassette({ path, mode, repeats }: CassetteOptions): Pr
         for (const [name, place] of addedPlaces) places.set(name, place)
         for (const { resolve } of batch) resolve()
       } catch (cause) {
-        // What was written of them would stand in the middle of the next line.
+        // A part of a line that stayed in the file would be the beginning of the next line.
         await file.truncate(length).catch(() => {})
         const error = new TrainError('STORE_FAILED', `Answers could not be recorded in ${path}: ${cause}.`, { cause })
         for (const { reject } of batch) reject(error)

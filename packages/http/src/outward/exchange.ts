@@ -26,7 +26,7 @@ export class AnswerTooLarge extends Error {
   override readonly name = 'AnswerTooLarge'
 }
 
-/** The answer is packed in a way that was not asked for. */
+/** The answer is compressed in a way that the request did not accept. */
 export class UnknownPacking extends Error {
   override readonly name = 'UnknownPacking'
 }
@@ -39,12 +39,12 @@ const unpackers: Readonly<Record<string, () => Transform>> = {
   br: createBrotliDecompress,
 }
 
-/** A page that is moved says so in a few words, which nobody reads. */
+/** Longest body of a redirect, which is not used. */
 const maxRedirectBytes = 64 * 1024
 
 export const isRedirect = (status: number) => [301, 302, 303, 307, 308].includes(status)
 
-/** Bytes are counted as they are unpacked: what a header says of their number may be wrong. */
+/** Counts bytes as they are decompressed, because the length in a header may be wrong. */
 export async function exchange(
   { dispatcher, url, method, headers, body, maxBytes }: Exchange,
   signal: AbortSignal,

@@ -15,7 +15,7 @@ export type LookupAll = (
   callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void
 
-/** A lookup that refuses a name when any of its addresses is not public: which of them is connected to is not for the name to choose. */
+/** A lookup that refuses a name when any of its addresses is not public, so that the order of the addresses does not matter. */
 function guardLookup(lookup: LookupAll): LookupFunction {
   return (host, options, callback) =>
     lookup(host, { ...options, all: true }, (error, addresses) => {
@@ -29,8 +29,8 @@ function guardLookup(lookup: LookupAll): LookupFunction {
 }
 
 /**
- * Connects undici to public addresses alone. The address is judged as the socket is opened, never before: a name that answers
- * otherwise the second time, and every spelling of an address, come to nothing.
+ * Connects undici to public addresses alone. The address is checked when the socket is opened, never before: neither a name that
+ * resolves differently the second time nor an unusual spelling of an address gets past this.
  */
 export function guardedConnector(lookup: LookupAll = systemLookup): buildConnector.connector {
   const connect = buildConnector({ allowH2: false, timeout: 10_000, lookup: guardLookup(lookup) })

@@ -15,7 +15,7 @@ import { createRedact } from './redact.ts'
 /** A request, and where it goes. */
 export interface LiveRequest extends RequestWords {
   readonly url: URL
-  /** The service asked; null for the public web. */
+  /** The service of the request; null for the public web. */
   readonly service: OutwardService | null
   readonly method: 'GET' | 'HEAD' | 'POST'
   readonly headers: OutwardRequest['headers']
@@ -26,27 +26,27 @@ export interface LiveRequest extends RequestWords {
 export interface LiveOutward {
   /** Throws an OutwardError where an address of the web cannot be read, whatever is there. */
   checkAddress(url: URL): void
-  /** Asks until there is an answer, again where the other side is busy or cannot be reached. Rejects with an OutwardError or the signal's reason. */
+  /** Sends the request, and repeats it where the other side is busy or cannot be reached. Rejects with an OutwardError or the signal's reason. */
   request(request: LiveRequest, signal: AbortSignal): Promise<LiveAnswer>
   close(): Promise<void>
 }
 
 const maxRedirects = 5
 const retries = 2
-/** Longer than this nobody waits for a server that asks to be left alone. */
+/** Longest wait for a server that asks for a pause. */
 const longestPauseMs = 60_000
 /** What the answers under way may hold in memory together. */
 const maxBytesUnderWay = 1_000_000_000
 const serviceRate: RateLimits = { concurrent: 16 }
 const hostRate: RateLimits = { concurrent: 8 }
-/** Refused for load. */
+/** Statuses of a server that refuses requests because of load. */
 const busy: ReadonlySet<number> = new Set([429, 502, 503, 504])
-/** A key that is wrong or spent. */
+/** Statuses for a key that is wrong or used up. */
 const keyRefused: ReadonlySet<number> = new Set([401, 402, 403])
-/** What a page of the web is told of us; keys and cookies never. */
+/** Headers that public pages may get; keys and cookies are never among them. */
 const publicHeaders: ReadonlySet<string> = new Set(['accept', 'accept-language', 'content-type', 'user-agent'])
 
-/** How long the server asks to be left alone; null where it does not say. */
+/** The pause that the server asks for; null where it names none. */
 function retryAfterMs(value: string): number | null {
   if (value === '') return null
   const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - Date.now()
@@ -67,12 +67,12 @@ export function openLiveOutward(services: readonly OutwardService[], web: WebOpt
   for (const { name, baseUrl } of services) httpUrl(baseUrl.replace('*', 'part'), `base URL of the service "${name}"`)
   const redact = createRedact(services.flatMap(({ secrets = [] }) => secrets))
   const guarded = new Agent({ connect: guardedConnector(), allowH2: false })
-  /** For services and mirrors, which the operator names. */
+  /** Connections to services and mirrors, which the operator names. */
   const trusted = new Agent({ allowH2: false })
   const memory = createByteBudget(maxBytesUnderWay)
   const rates = new Map<string, Rate>()
 
-  /** Runs under the limits of one name; those of a name that nobody asks are forgotten. */
+  /** Runs under the limits of one name; limits of a name that is idle are forgotten. */
   async function withRate<Value>(
     name: string,
     limits: RateLimits,
@@ -100,7 +100,7 @@ export function openLiveOutward(services: readonly OutwardService[], web: WebOpt
     if (isIP(host) && !isPublicAddress(host)) throw refusedAddress(url.host)
   }
 
-  /** By which connections, at which address and with which headers `url` is asked: like the request's own address, or like one that it leads on to. */
+  /** The connections, address and headers for `url`, which is the request's own address or one that it redirects to. */
   function route(url: URL, request: LiveRequest): { dispatcher: Dispatcher; url: URL; headers: Record<string, string> } {
     const { service } = request
     const headers = Object.fromEntries(Object.entries(request.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value]))
@@ -119,7 +119,7 @@ export function openLiveOutward(services: readonly OutwardService[], web: WebOpt
     }
   }
 
-  /** Follows redirects, each of which is judged like the first address. */
+  /** Follows redirects; each of them is checked like the first address. */
   async function follow(request: LiveRequest, signal: AbortSignal): Promise<ExchangeAnswer & { readonly url: URL }> {
     const { method, body, maxBytes, label } = request
     const limit = AbortSignal.any([signal, AbortSignal.timeout(request.timeoutMs)])
@@ -131,7 +131,7 @@ export function openLiveOutward(services: readonly OutwardService[], web: WebOpt
         throw isUnsent(cause) ? cause : toOutwardError(limit.aborted ? limit.reason : cause, hostname, request)
       })
       const location = answer.header('location')
-      // What is posted goes to nobody but whom it was meant for.
+      // A posted body is not sent on to another address.
       const leadsOn = method !== 'POST' && isRedirect(answer.status) && URL.canParse(location, url.href)
       if (!leadsOn || location === '') return { ...answer, url }
       if (hops === maxRedirects) throw new OutwardError(`${label} leads on more than ${maxRedirects} times; use another source.`, true)
@@ -168,7 +168,7 @@ export function openLiveOutward(services: readonly OutwardService[], web: WebOpt
             `${label} is asked too often and refuses to answer (429); go on with something else and try again later.`,
             false,
           )
-        // A service may repeat its key in what it answers; latin1 keeps every byte as it is.
+        // A service may repeat its key in its answer; latin1 keeps every byte as it is.
         const bytes = service ? Buffer.from(redact(answer.bytes.toString('latin1')), 'latin1') : answer.bytes
         const response = { status, url: redact(answer.url.href), contentType: answer.header('content-type'), bytes }
         return { response, passing: busy.has(status) || (service !== null && keyRefused.has(status)) }

@@ -5,7 +5,7 @@ import { outwardKey } from './outward-key.ts'
 import type { OutwardOptions, OutwardService } from './outward-options.ts'
 import { openRecordedWorld } from './recorded-world.ts'
 
-/** An outside that ends: what is under way is aborted. */
+/** An `Outward` with an end, which aborts requests under way. */
 export interface OpenOutward extends Outward {
   close(): Promise<void>
 }
@@ -13,14 +13,14 @@ export interface OpenOutward extends Outward {
 const defaultMaxBytes = 10_000_000
 const defaultTimeoutMs = 20_000
 
-/** What is asked, by the name that the recorded world has for it. */
+/** A request under the name that the recorded world has for it. */
 interface Subject {
   readonly name: string
   /** The address of a page, or the path of a service. */
   readonly target: string
-  /** What errors call it. */
+  /** Its name in errors. */
   readonly label: string
-  /** Where it is, which only a live request needs to know. */
+  /** Its address, which only a live request needs. */
   locate(): { readonly url: URL; readonly service: OutwardService | null }
 }
 
@@ -37,7 +37,7 @@ export async function openOutward({ services, web = {}, cassette }: OutwardOptio
     const ask = (signal: AbortSignal) => live.request({ ...locate(), method, headers, body, label, maxBytes, timeoutMs }, signal)
     const signal = AbortSignal.any([caller, closing.signal])
     const response = world ? await world.answer(outwardKey(name, method, target, body), ask, signal) : (await ask(signal)).response
-    // A recorded answer, and one that another caller began to ask for, had that caller's limit.
+    // A recorded answer, and one that is shared with another caller, was read under another limit.
     if (response.bytes.length > maxBytes) throw tooLarge(label, maxBytes)
     return response
   }

@@ -4,7 +4,7 @@ import { AddressRefused } from './guarded-connector.ts'
 
 /** Why there is no answer, for a model to read. */
 export class OutwardError extends ToolError {
-  /** It belongs to the world as an answer does: asking again would end the same, so it is recorded and not repeated. */
+  /** Whether asking again would end the same, so that the error is recorded like an answer and the request is not repeated. */
   readonly lasting: boolean
 
   constructor(message: string, lasting: boolean, options?: ErrorOptions) {
@@ -13,21 +13,21 @@ export class OutwardError extends ToolError {
   }
 }
 
-/** The connection was never made, so that a request may be sent again. */
+/** Whether there was no connection, so that the request may be sent again. */
 const unsent: ReadonlySet<string> = new Set(['ECONNREFUSED', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT'])
 export const isUnsent = (error: unknown) => unsent.has((error as NodeJS.ErrnoException).code ?? '')
 
 export const refusedAddress = (host: string) =>
   new OutwardError(`${host} is not on the public web, and only addresses there can be read; use another source.`, true)
 
-/** Limits of a request, and what it is called before a model. */
+/** Limits of a request, and its name in messages for a model. */
 export interface RequestWords {
   readonly label: string
   readonly maxBytes: number
   readonly timeoutMs: number
 }
 
-/** Says what came between a request and its answer from `host`. The system's own words stay out of it: they differ from time to time. */
+/** The error for a failed request to `host`. It leaves out the system's own words, which differ from time to time. */
 export function toOutwardError(cause: unknown, host: string, { label, maxBytes, timeoutMs }: RequestWords): OutwardError {
   const error = (message: string, lasting: boolean) => new OutwardError(message, lasting, { cause })
   if (cause instanceof OutwardError) return cause

@@ -9,7 +9,7 @@ const json = (text: string): unknown => {
 }
 
 /**
- * Name of a request in a recording: who is asked for what, whatever the order of a query's parameters or of a JSON body's members. It holds
+ * Name of a request in a recording. It does not depend on the order of a query's parameters or of a JSON body's members, and contains
  * neither the rollout nor headers, keys and the base URL of a service.
  */
 export function outwardKey(service: string, method: string, target: string, body: string | undefined): string {

@@ -1,9 +1,9 @@
 import type { RateLimits } from './rate.ts'
 
-/** A server of somebody's that the operator trusts by name: a search engine, an archive, a model. It may be on loopback. */
+/** A server that the operator has named and trusts: a search engine, an archive, a model. It may be on loopback. */
 export interface OutwardService {
   readonly name: string
-  /** Paths go behind it. A star in it stands for the part that a tool names: `https://*.wikipedia.org`, asked as `wikipedia:de`. */
+  /** Base URL of its paths. A star in it stands for the part that a tool names: `https://*.wikipedia.org` for `wikipedia:de`. */
   readonly baseUrl: string
   /** Added to each request to it. */
   readonly headers?: Readonly<Record<string, string>> | undefined
@@ -11,7 +11,7 @@ export interface OutwardService {
   readonly query?: Readonly<Record<string, string>> | undefined
   /** Values of the above that appear in no answer, error or recording. */
   readonly secrets?: readonly string[] | undefined
-  /** Shared by all rollouts; 16 at one time by default. */
+  /** Limits over all rollouts; 16 requests at one time by default. */
   readonly rate?: RateLimits | undefined
 }
 
@@ -22,14 +22,14 @@ export interface WebOptions {
   /** Origins that another server answers for, which may be on loopback: `{ 'https://example.com': 'http://127.0.0.1:4000' }`. */
   readonly mirrors?: Readonly<Record<string, string>> | undefined
   readonly userAgent?: string | undefined
-  /** Of each host, shared by all rollouts; 8 at one time by default. */
+  /** Limits for each host, over all rollouts; 8 requests at one time by default. */
   readonly rate?: RateLimits | undefined
 }
 
 /** Where answers are recorded, or replayed from. */
 export interface OutwardCassette {
   readonly path: string
-  /** `record` asks for what is not there yet, `replay` asks nobody. */
+  /** `record` sends requests without a recorded answer, `replay` sends none. */
   readonly mode: 'record' | 'replay'
   /** What a replay does without a recorded answer: an error for the tool, which is the default, or a live request that is not recorded. */
   readonly miss?: 'error' | 'live' | undefined
@@ -38,6 +38,6 @@ export interface OutwardCassette {
 export interface OutwardOptions {
   readonly services: readonly OutwardService[]
   readonly web?: WebOptions | undefined
-  /** All is live where absent. */
+  /** The recording; without it all requests are live. */
   readonly cassette?: OutwardCassette | undefined
 }

@@ -1,10 +1,10 @@
 import { createWaitingLine } from '@aworld-train/core'
 
-/** How often somebody may be asked. */
+/** How often requests may be sent to one host or service. */
 export interface RateLimits {
   /** Requests at one time. */
   readonly concurrent: number
-  /** Requests begun within a span of time; as many as come where absent. */
+  /** Requests that may begin within a span of time; unlimited where absent. */
   readonly span?: { readonly requests: number; readonly ms: number } | undefined
 }
 
@@ -13,7 +13,7 @@ export interface Rate {
   run<Value>(work: () => Promise<Value>, signal: AbortSignal): Promise<Value>
   /** Begins nothing for a while. */
   pause(ms: number): void
-  /** Nothing runs or waits, and nothing would have to. */
+  /** Whether nothing runs or waits, and a new request would not have to wait. */
   isIdle(): boolean
 }
 

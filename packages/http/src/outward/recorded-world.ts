@@ -5,7 +5,7 @@ import { serviceOfKey } from './outward-key.ts'
 import type { OutwardCassette } from './outward-options.ts'
 import { createSharedCalls } from './shared-calls.ts'
 
-/** A live answer, and whether the next one may well be another: from a busy server, or to a key that is refused. */
+/** A live answer, and whether a repetition may get another one, as from a busy server or after a refused key. */
 export interface LiveAnswer {
   readonly response: OutwardResponse
   readonly passing: boolean
@@ -13,14 +13,14 @@ export interface LiveAnswer {
 
 /** The outside as it was when it was first asked. */
 export interface RecordedWorld {
-  /** The recorded answer; else, where that may be, a live one, which is recorded. Those who ask for the same at the same time share a call. */
+  /** The recorded answer; else, where that may be, a live one, which is recorded. Equal requests at the same time share one call. */
   answer(key: string, live: (signal: AbortSignal) => Promise<LiveAnswer>, signal: AbortSignal): Promise<OutwardResponse>
-  /** The services that have answers, where nothing else can be had; null where live ones can. */
+  /** The services with recorded answers, where no other answers are possible; null where live ones are. */
   readonly services: ReadonlySet<string> | null
   close(): Promise<void>
 }
 
-/** Text stays legible in the file. */
+/** Encodes a body so that text stays legible in the file. */
 function toRecord({ status, url, contentType, bytes }: OutwardResponse): RecordedResponse {
   const text = bytes.toString('utf8')
   const isText = Buffer.from(text).equals(bytes)

@@ -3,7 +3,7 @@ export type Redact = (text: string) => string
 
 const mark = '[redacted]'
 
-/** A secret shorter than this would be found everywhere. */
+/** A shorter secret is not removed, because it would be found in ordinary text. */
 const minLength = 4
 
 /** Removes each secret as it is, as JSON writes it and as a URL does. */
