@@ -81,7 +81,7 @@ export function describeLearner({ name, create, learningRate, tolerance = 1e-4, 
       if (reason !== undefined) return context.skip(reason)
       await run()
     })
-  /** A learner that the test may change. */
+  /** A learner of the test's own, whose weights it may change. */
   async function fresh(): Promise<LearnerUnderTest> {
     const made = await create()
     onTestFinished(() => made.close())

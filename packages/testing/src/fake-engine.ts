@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { GenerateRequest, GenerateResult, ModelDescription, TokenEngine } from '@aworld-train/core'
 import { TrainError, type WeightVersionSpan } from '@aworld-train/protocol'
 
-/** What a scripted engine answers to one call. */
+/** The answer of a scripted engine to one call. */
 export interface ScriptedCompletion {
   /** Ids in the order they are sampled. Cut after the first stop token, at `maxTokens` and at the end of the context; without a stop token the reason is `length`. */
   readonly tokenIds: readonly number[]
