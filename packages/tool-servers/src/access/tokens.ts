@@ -10,11 +10,11 @@ const longestToken = 4_096
 /** May open leases, and call tools without one. A rollout's token never has it. */
 export const leasesScope = 'leases'
 
-/** A rollout's token lives no longer. */
+/** Longest life of a rollout's token. */
 export const longestLeaseMs = 3_600_000
 
 export interface TokenClaims {
-  /** Whose it is: rollout and attempt. */
+  /** The rollout and attempt that the token is for. */
   readonly subject: string
   /** The lease that it opens. */
   readonly id: string
@@ -47,7 +47,7 @@ export function createTokens(key: KeyObject, audience: string): Tokens {
   async function verify(token: string): Promise<AuthInfo> {
     if (token.length > longestToken) throw new Error('too long')
     const { payload } = await jwtVerify(token, publicKey, { algorithms: ['EdDSA'], issuer, audience, clockTolerance: skewSeconds })
-    // Claims that stand twice would be read in one of two ways.
+    // JSON with a claim twice could be read in two ways.
     const text = Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()
     if (JSON.stringify(payload) !== text) throw new Error('not the JSON of what it says')
     const { sub, jti, scope, exp } = Claims.parse(payload)
@@ -67,7 +67,7 @@ export function createTokens(key: KeyObject, audience: string): Tokens {
         .setExpirationTime(issuedAt + Math.ceil(lifetimeMs / 1_000))
         .sign(key)
     },
-    // One answer for whatever is wrong; an error of another class would be answered with 500.
+    // Every problem gets the same answer; an error of another class would be answered with 500.
     verifyAccessToken: (token) => verify(token).catch(() => Promise.reject(invalidToken())),
   }
 }

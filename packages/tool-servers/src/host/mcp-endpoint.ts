@@ -72,7 +72,7 @@ export function createMcpEndpoint({ world, maxBodyBytes }: McpEndpointOptions): 
   })
   const serve = toNodeHandler(handler, {
     maxRequestBodySize: maxBodyBytes,
-    // That a client leaves in the middle of its request is no defect.
+    // A client may leave in the middle of its request, which is no error of the server.
     onerror: (error) => (error as NodeJS.ErrnoException).code === 'ECONNRESET' || world.onError(error),
   })
   return {

@@ -29,13 +29,13 @@ export interface EnvironmentServerOptions {
   /** 0 (the default) takes any free port. */
   readonly port?: number | undefined
   readonly tls?: TlsIdentity | undefined
-  /** Plain HTTP beyond loopback was asked for. */
+  /** Allows plain HTTP beyond loopback. */
   readonly insecure?: boolean | undefined
   /** Names beside those of loopback that requests may have in `Host` and pages in `Origin`. */
   readonly allowedHosts?: readonly string[] | undefined
   /** Where clients reach the MCP endpoint, behind a proxy for instance; tokens are for this address alone. Its own address and `/mcp` by default. */
   readonly publicUrl?: string | undefined
-  /** Sandbox, parsers and outward calls stay the caller's to close. */
+  /** The caller closes sandbox, parsers and outward calls. */
   readonly sandbox: Sandbox
   readonly parsers: ParserJail
   readonly outward: Outward
@@ -58,7 +58,7 @@ export interface EnvironmentServerOptions {
   readonly maxBodyBytes?: number | undefined
   /** Largest file that may be put into a workspace; 64 MiB by default. */
   readonly maxFileBytes?: number | undefined
-  /** Told of what no tool should throw, and of workspaces that could not be removed. */
+  /** Called with errors that no tool should throw, and with workspaces that could not be removed. */
   readonly onError?: ((error: Error) => void) | undefined
 }
 
@@ -81,7 +81,7 @@ const limits: HttpLimits = {
 }
 
 const dayMs = 86_400_000
-/** What a client may call its session. */
+/** The form of a client's name for its session. */
 const longestSession = 1_024
 
 /**
@@ -154,7 +154,7 @@ export async function openEnvironmentServer(options: EnvironmentServerOptions): 
     }
   }
 
-  /** Throws for a lease that there is not, for servers that there are not, and for those that the token does not open. */
+  /** Throws for an unknown lease, for unknown servers, and for servers that the token does not open. */
   function toCaller(request: IncomingMessage, auth: AuthInfo): Caller {
     const { mcp_servers: selection, session_id: session = '' } = request.headers
     if (typeof session !== 'string' || session.length > longestSession)
@@ -214,7 +214,7 @@ export async function openEnvironmentServer(options: EnvironmentServerOptions): 
   }
 }
 
-/** A token that is right, and does not open what was asked for. */
+/** The error for a valid token that does not open what was requested. */
 class ScopeError extends OAuthError {
   readonly scope: string
 

@@ -6,7 +6,7 @@ import { type ModelSettings, openToolModel } from '../settings/models.ts'
 import type { ModelRole, ServerToolContext } from '../tool-server.ts'
 import type { OfferedTool } from './offered-tools.ts'
 
-/** What tools use beside the workspace of their lease. */
+/** The parts that tools use beside the workspace of their lease. */
 export interface ToolWorld {
   readonly outward: Outward
   readonly parsers: ParserJail
@@ -15,7 +15,7 @@ export interface ToolWorld {
   readonly callTimeoutMs: number
   /** Calls of one lease at one time. */
   readonly maxCalls: number
-  /** Told of what no tool should throw. */
+  /** Called with errors that no tool should throw. */
   readonly onError: (error: Error) => void
 }
 
@@ -23,7 +23,7 @@ export interface ToolRun {
   readonly offered: OfferedTool
   readonly input: unknown
   readonly lease: Lease
-  /** Whose shell it is. */
+  /** Owner of the shell. */
   readonly session: string
   /** Aborts when the caller cancels. */
   readonly signal: AbortSignal
@@ -33,8 +33,8 @@ export interface ToolRun {
 const shownProblems = 5
 
 /**
- * Runs a tool. What the model can do something about is a result with `isError`; a workspace that is gone, or that cannot be had,
- * rejects with a ProtocolError whose data is an ErrorRecord. One that is gone ends the lease.
+ * Runs a tool. A problem that the model can react to is a result with `isError`. A workspace that is gone or cannot be opened
+ * rejects with a ProtocolError whose data is an ErrorRecord; one that is gone ends the lease.
  */
 export async function runTool({ offered, input, lease, session, signal }: ToolRun, world: ToolWorld): Promise<CallToolResult> {
   if (lease.ended) throw toProtocolError(lease.ended)
@@ -67,7 +67,7 @@ export async function runTool({ offered, input, lease, session, signal }: ToolRu
     if (late.aborted) return toolError(`The call was ended after ${world.callTimeoutMs / 1_000} s; ask for less at a time.`)
     if (error instanceof ToolError) return toolError(error.message)
     if (error instanceof TrainError) {
-      // No blank workspace takes the place of one that died.
+      // A workspace that died is not replaced by an empty one.
       if (error.code === 'TOOL_SERVER_DIED') void lease.end(error)
       throw toProtocolError(error)
     }

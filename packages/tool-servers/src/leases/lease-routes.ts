@@ -33,11 +33,11 @@ export interface LeaseRoutesOptions {
   readonly maxFileBytes: number
   /** Throws LEASE_INVALID for a server that is not there. */
   readonly checkServers: (names: readonly string[]) => void
-  /** With a new token, and from now on with its whole time. */
+  /** The answer with a new token; the time of the lease begins again. */
   readonly toAnswer: (lease: Lease) => Promise<LeaseAnswer>
 }
 
-/** What answers `/v1/leases` and the paths below, for a request that may: its path without query, split. */
+/** Answers an authorised request for `/v1/leases` and the paths below; `path` has no query and is split. */
 export type LeaseRoutes = (request: IncomingMessage, response: ServerResponse, path: readonly string[]) => Promise<void>
 
 /** `POST /v1/leases`, `GET` and `DELETE /v1/leases/{id}`, `PUT /v1/leases/{id}/files/{name}`, `POST /v1/leases/{id}/commands`. */
@@ -85,7 +85,7 @@ export function createLeaseRoutes({ leases, maxFileBytes, checkServers, toAnswer
     response.writeHead(204).end()
   }
 
-  /** What the caller can do something about is LEASE_INVALID; a workspace that is gone ends the lease. */
+  /** A problem that the caller can correct becomes LEASE_INVALID; a workspace that is gone ends the lease. */
   async function inWorkspace(lease: Lease, work: (workspace: Workspace) => Promise<void>): Promise<void> {
     const release = lease.use()
     try {

@@ -7,11 +7,11 @@ export interface LeaseTableOptions {
   readonly sandbox: Sandbox
   /** What a workspace has where its lease asks for nothing, and the most that one may ask for. */
   readonly quota: Partial<WorkspaceLimits>
-  /** A lease that nobody calls ends after this. */
+  /** An idle lease ends after this. */
   readonly ttlMs: number
   /** Open leases at one time. */
   readonly maxLeases: number
-  /** Told of a workspace that could not be removed. */
+  /** Called with a workspace that could not be removed. */
   readonly onError: (error: Error) => void
 }
 
@@ -22,20 +22,20 @@ export interface LeaseTable {
   /** The lease of a client that came without one, by the name of its session. A session without a name begins anew when it has ended. */
   session(name: string): Lease
   find(id: string): Lease | undefined
-  /** Ends what nobody has called for too long. */
+  /** Ends leases that have been idle for too long. */
   sweep(): Promise<void>
-  /** Those that have not ended. */
+  /** Open leases. */
   list(): readonly Lease[]
   close(): Promise<void>
 }
 
-/** How many leases are remembered that have ended, so that none of them is opened again. */
+/** How many ended leases are remembered, so that none of them is opened again. */
 const rememberedLeases = 10_000
 
 export function createLeaseTable({ sandbox, quota, ttlMs, maxLeases, onError }: LeaseTableOptions): LeaseTable {
   const byId = new Map<string, Lease>()
   const byKey = new Map<string, { readonly lease: Lease; readonly request: string }>()
-  /** Those that have ended, oldest first, by their keys. */
+  /** Keys of ended leases, oldest first. */
   const ended: (readonly [string, Lease])[] = []
   const list = () => [...byId.values()].filter((lease) => lease.ended === null)
 
@@ -76,7 +76,7 @@ export function createLeaseTable({ sandbox, quota, ttlMs, maxLeases, onError }: 
       await lease.workspace()
       return lease
     } catch (cause) {
-      // Nothing was in it yet, so the same attempt may ask again.
+      // The workspace was still empty, so the same attempt may open it again.
       forget(key, lease)
       await lease.end(toTrainError(cause, 'ENVIRONMENT_START_FAILED'))
       throw cause
@@ -124,7 +124,7 @@ export function createLeaseTable({ sandbox, quota, ttlMs, maxLeases, onError }: 
 
 const rolloutKey = (rollout: string) => `rollout ${rollout}`
 
-/** What calls of a lease are answered with once its workspace is gone. */
+/** The error of calls to a lease whose workspace is gone. */
 function lost(message: string): TrainError {
   return new TrainError('TOOL_SERVER_DIED', message)
 }

@@ -30,9 +30,9 @@ export interface Lease extends Pick<LeaseOptions, 'id' | 'rollout' | 'attempt' |
   workspace(): Promise<Workspace>
   /** The shell of one agent's run. */
   shell(session: string): Promise<Shell>
-  /** Begins a call: the lease lives at least its time from now on, and from the end of the call, which the returned function says. */
+  /** Begins a call and returns the function that ends it. The time of the lease begins again at both moments. */
   use(): () => void
-  /** Ends calls and processes, and removes files; resolves when they are gone. The first reason stays. */
+  /** Ends calls and processes, and removes files; resolves when they are gone. The first reason is kept. */
   end(reason: TrainError): Promise<void>
 }
 
@@ -50,7 +50,7 @@ export function createLease({ id, rollout, attempt, task, servers, limits, sandb
     if (ended) return Promise.reject(ended)
     if (!opened) {
       opened = sandbox.workspace({ limits }, ending.signal).catch((cause: unknown) => {
-        // One that did not open may open at the next call.
+        // A workspace that could not be opened is tried again at the next call.
         opened = null
         throw toTrainError(cause, 'ENVIRONMENT_START_FAILED')
       })

@@ -1,7 +1,7 @@
 import { type OutwardResponse, ToolError } from '@aworld-train/core'
 import type { z } from 'zod'
 
-/** The JSON that a service answered; a ToolError with its own words where it refuses, or where it answers otherwise than it promises. */
+/** The JSON in a service's answer. Throws a ToolError with the service's own words where it refuses, or where its answer has another form. */
 export function jsonAnswer<Schema extends z.ZodType>(
   service: string,
   { status, bytes }: OutwardResponse,
@@ -21,5 +21,5 @@ export function jsonAnswer<Schema extends z.ZodType>(
   throw new ToolError(`${service} answered in a form that is not understood ("${issue!.path.join('.')}": ${issue!.message}).`)
 }
 
-/** The beginning of an answer that was not expected. */
+/** The beginning of an unexpected answer. */
 const words = (text: string) => text.replace(/\s+/g, ' ').trim().slice(0, 300) || 'nothing'

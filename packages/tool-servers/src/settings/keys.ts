@@ -5,9 +5,9 @@ export interface SettingKey {
   readonly name: string
   /** What it is for, for the template and the reference; one line. */
   readonly purpose: string
-  /** What the template sets it to; a placeholder counts as not set. */
+  /** Its value in the template; a placeholder counts as not set. */
   readonly template: string
-  /** Why nothing here reads it, where that is so: AWorld's file has it, and a person is told. */
+  /** Why the key has no effect here, where AWorld's file has it; a person is told. */
   readonly unused?: string
 }
 

@@ -8,7 +8,7 @@ import { settingKeys } from './keys.ts'
 export interface Settings {
   /** Values by key, without those that are empty or still a placeholder. */
   readonly values: ReadonlyMap<string, string>
-  /** What a person should know of the file: one sentence each. */
+  /** Notes about the file for a person, one sentence each. */
   readonly notices: readonly string[]
 }
 

@@ -1,15 +1,15 @@
 import type { OutwardOptions, OutwardService, RateLimits } from '@aworld-train/http'
 
-/** Somebody whom tools ask, and the variables that say where and with which key. */
+/** A service that tools use, and the variables with its address and key. */
 export interface ServiceSetting {
   readonly service: string
-  /** Where it is, when its variable says nothing else; absent where only the operator can know. */
+  /** Its default address; absent where only the operator knows one. */
   readonly baseUrl?: string | undefined
   readonly baseUrlVariable: string
   readonly key?: ServiceKey | undefined
   /** Parameters of every request, by the variables that hold them. Without them it is not configured. */
   readonly query?: Readonly<Record<string, string>> | undefined
-  /** What its terms ask for at its own address. One that the operator names instead is asked as often as tools ask. */
+  /** Limits that its terms set for its own address; another address that the operator names has no limits. */
   rate?(values: ReadonlyMap<string, string>): RateLimits
 }
 
@@ -42,7 +42,7 @@ export const serviceSettings: readonly ServiceSetting[] = [
     service: 'wikipedia',
     baseUrl: 'https://*.wikipedia.org',
     baseUrlVariable: 'WIKIPEDIA_BASE_URL',
-    // Wikimedia allows more to those who say whom to write to.
+    // Wikimedia allows more requests to clients that name a contact.
     rate: (values) => ({ concurrent: 3, span: { requests: values.has('CONTACT') ? 200 : 10, ms: minute } }),
   },
   {
