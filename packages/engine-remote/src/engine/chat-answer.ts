@@ -1,6 +1,5 @@
-import type { ReportedCompletion } from '@aworld-train/core'
+import { createEventReader, type ReportedCompletion } from '@aworld-train/core'
 import type { FinishReason, WeightVersionSpan } from '@aworld-train/protocol'
-import { eventData } from '../http/event-stream.ts'
 import { invalidAnswer, parseAnswer, toStreamError } from '../http/server-error.ts'
 import { toFinishReason } from './finish-reason.ts'
 import { createMessage, type WireMessage } from './join-message.ts'
@@ -34,9 +33,6 @@ export interface ReportedTokens {
 /** Where a server puts token ids and logprobs in its Chat Completions answers. */
 export type ReadTokens = (answer: WireAnswer, choice: WireChoice | undefined) => ReportedTokens
 
-/** The whole events of a stream; its last line may have been cut anywhere, even within a character. */
-const wholeEvents = (body: Uint8Array): Uint8Array => body.subarray(0, body.lastIndexOf(0x0a) + 1)
-
 export interface ReadChatAnswerOptions {
   readonly server: string
   readonly body: Uint8Array
@@ -53,7 +49,6 @@ export interface ReadChatAnswerOptions {
  */
 export function readChatAnswer({ server, body, stream, readTokens, broken: why = null }: ReadChatAnswerOptions): ReportedCompletion {
   const broken = stream ? why : null
-  const text = Buffer.from(broken ? wholeEvents(body) : body).toString('utf8')
   const message = createMessage()
   const tokenIds: number[] = []
   const logprobs: number[] = []
@@ -85,11 +80,14 @@ export function readChatAnswer({ server, body, stream, readTokens, broken: why =
   }
 
   if (stream) {
-    for (const data of eventData(text)) {
+    const reader = createEventReader()
+    // The last line of an answer that broke off may have been cut anywhere, even within a character.
+    const lines = broken ? body.subarray(0, body.lastIndexOf(0x0a) + 1) : body
+    for (const { data } of [...reader.push(lines), ...reader.finish()]) {
       if (data === '[DONE]') done = true
       else add(parseAnswer(server, data))
     }
-  } else add(parseAnswer(server, text))
+  } else add(parseAnswer(server, Buffer.from(body).toString('utf8')))
 
   if (choices === 0) throw invalidAnswer(server, 'answered no choice')
   if (broken && tokenIds.length === 0) throw invalidAnswer(server, 'ended before its first token')

@@ -1,31 +1,6 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { createEventReader } from '../http/event-stream.ts'
 import { toSeed } from './to-seed.ts'
 import { toSpans } from './to-spans.ts'
-
-test('events come out whole, however their bytes are cut', () => {
-  const event = fc.record({ text: fc.string({ unit: 'binary' }), count: fc.integer() })
-  fc.assert(
-    fc.property(
-      fc.array(event),
-      fc.array(fc.nat(200)),
-      fc.constantFrom('\n\n', '\r\n\r\n', '\n: a comment\nid: 4\n\n'),
-      (events, cuts, end) => {
-        const bytes = Buffer.from(events.map((each) => `data: ${JSON.stringify(each)}${end}`).join(''))
-        const read: unknown[] = []
-        const reader = createEventReader((data) => read.push(JSON.parse(data)))
-        let at = 0
-        for (const cut of [...cuts, bytes.length]) {
-          reader.push(bytes.subarray(at, at + cut))
-          at += cut
-        }
-        expect(read).toEqual(events)
-        expect(reader.rest()).toBe('')
-      },
-    ),
-  )
-})
 
 test('seeds are a function of the key alone, and differ', () => {
   const key = { seed: 1, task: 'a', sample: 2, turn: 3 }

@@ -1,10 +1,16 @@
-import type { EngineHealth, GenerateRequest, GenerateResult, ModelDescription, TokenEngine } from '@aworld-train/core'
+import {
+  createEventReader,
+  type EngineHealth,
+  type GenerateRequest,
+  type GenerateResult,
+  type ModelDescription,
+  type TokenEngine,
+} from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { fleetParts } from '../fleet/fleet.ts'
 import { fleetHealth } from '../fleet/fleet-health.ts'
 import type { Fleet, FleetOutcome } from '../fleet/fleet-types.ts'
 import type { Replica } from '../fleet/replica.ts'
-import { createEventReader } from '../http/event-stream.ts'
 import { invalidAnswer } from '../http/server-error.ts'
 import { checkTokens } from './chat-answer.ts'
 import { toFinishReason } from './finish-reason.ts'
@@ -89,9 +95,7 @@ export function createTokenEngine({ fleet, ownsFleet, model, served, protocol, s
       streamInterval,
     }
     const decode = protocol.createDecoder(server)
-    const events = createEventReader((data) => {
-      if (data !== '[DONE]' && !signal.aborted) receive(collected, request, data, decode)
-    })
+    const events = createEventReader()
     const outcome = await send(
       {
         path: protocol.path,
@@ -107,7 +111,9 @@ export function createTokenEngine({ fleet, ownsFleet, model, served, protocol, s
             throw invalidAnswer(server, `answered ${contentType || 'no type'} where a stream of events was asked for`)
         },
         onData(chunk) {
-          events.push(chunk)
+          for (const { data } of events.push(chunk)) {
+            if (data !== '[DONE]' && !signal.aborted) receive(collected, request, data, decode)
+          }
           return true
         },
       },

@@ -1,8 +1,8 @@
 import type { CompletionDelta } from '@aworld-train/chat'
+import { createEventReader, type ServerEvent } from '@aworld-train/core'
 import type { Message, ToolCall } from '@aworld-train/protocol'
 import { TrainError } from '@aworld-train/protocol'
 import type { Completion, StreamPiece } from '../call.ts'
-import { createEventReader } from './read-events.ts'
 import type { Fields } from './read-fields.ts'
 
 /** What a model server answered, whatever dialect it speaks. */
@@ -67,10 +67,10 @@ export function createAnswerDecoder(
 ): AnswerDecoder {
   const events = createEventReader()
 
-  function read(texts: readonly string[]): StreamPiece | null {
+  function read(serverEvents: readonly ServerEvent[]): StreamPiece | null {
     const deltas: CompletionDelta[] = []
     const [ids, values] = [tokens.ids.length, tokens.logprobs.length]
-    for (const text of texts) {
+    for (const { data: text } of serverEvents) {
       if (text === '[DONE]') continue
       const event = readingAnswer(() => JSON.parse(text) as unknown)
       if (typeof event !== 'object' || event === null) throw invalidAnswer('has an event that is not an object')

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type RolloutRunner, runAll } from '@aworld-train/core'
+import { createEventReader, type RolloutRunner, runAll } from '@aworld-train/core'
 import {
   type Episode,
   type ErrorCode,
@@ -11,7 +11,6 @@ import {
   TrainError,
 } from '@aworld-train/protocol'
 import { type Dispatcher, Pool } from 'undici'
-import { readServerEvents } from './read-server-events.ts'
 import { fromWire } from './wire.ts'
 
 export interface RolloutClientOptions {
@@ -140,9 +139,12 @@ export function createRolloutClient({ url, token, connections = 4_096, retries =
       })
       if (answer.statusCode !== 200) throw toError(answer.statusCode, await answer.body.text())
       try {
-        for await (const { event, data } of readServerEvents(answer.body)) {
-          const parsed = event === 'rollout-state' || event === 'events-lost' ? null : RunEvent.safeParse(JSON.parse(data))
-          if (parsed?.success) yield parsed.data
+        const reader = createEventReader()
+        for await (const chunk of answer.body) {
+          for (const { name, data } of reader.push(chunk)) {
+            const parsed = name === 'rollout-state' || name === 'events-lost' ? null : RunEvent.safeParse(JSON.parse(data))
+            if (parsed?.success) yield parsed.data
+          }
         }
       } catch (cause) {
         if (!signal.aborted) throw cause

@@ -1,35 +1,43 @@
-/** Splits a stream of server-sent events (WHATWG HTML, section 9.2) into the data of its events. */
+export interface ServerEvent {
+  /** '' where it has none. */
+  readonly name: string
+  readonly data: string
+}
+
+/** Splits a stream of server-sent events (WHATWG HTML, section 9.2). */
 export interface EventReader {
-  push(chunk: Uint8Array): string[]
-  /** The data of an event that no blank line follows. */
-  finish(): string[]
+  /** The events that end in this chunk. */
+  push(chunk: Uint8Array): ServerEvent[]
+  /** An event that no blank line follows. */
+  finish(): ServerEvent[]
 }
 
 const lineEnd = /\r\n|\n|\r/g
 
-/** A reader for one stream: lines end with LF, CR LF or CR, a multi-line event is joined, names and comments are dropped. */
+/** A reader for one stream: lines end with LF, CR LF or CR, a multi-line event is joined, comments and ids are passed over. */
 export function createEventReader(): EventReader {
   const decoder = new TextDecoder()
   /** The line that has begun: only grows, so that a long one in many chunks is not looked through again and again. */
   let line = ''
   let heldReturn = false
+  let name = ''
   let data: string | null = null
 
-  function endLine(events: string[]): void {
+  function endLine(events: ServerEvent[]): void {
+    const colon = line.indexOf(':')
+    const field = colon < 0 ? line : line.slice(0, colon)
+    const value = colon < 0 ? '' : line.slice(line[colon + 1] === ' ' ? colon + 2 : colon + 1)
     if (line === '') {
-      if (data !== null) events.push(data)
+      if (data !== null) events.push({ name, data })
+      name = ''
       data = null
-    } else if (line.startsWith('data:')) {
-      const value = line.slice(line.charCodeAt(5) === 0x20 ? 6 : 5)
-      data = data === null ? value : `${data}\n${value}`
-    } else if (line === 'data') {
-      data = data === null ? '' : `${data}\n`
-    }
+    } else if (field === 'data') data = data === null ? value : `${data}\n${value}`
+    else if (field === 'event') name = value
     line = ''
   }
 
-  function read(chunk: string, last: boolean): string[] {
-    const events: string[] = []
+  function read(chunk: string, last: boolean): ServerEvent[] {
+    const events: ServerEvent[] = []
     const text = heldReturn ? `\r${chunk}` : chunk
     // A CR at the end may be the first half of a CR LF.
     heldReturn = !last && text.endsWith('\r')
