@@ -38,7 +38,8 @@ export async function openParserJail({ isolation = 'auto', limits: overrides }: 
     )
     running.add(settled)
     void settled.then(() => running.delete(settled))
-    return result
+    // A caller that goes away does not wait for the end of the process; others wait for its place.
+    return orAborted(result, either)
   }
 
   return {

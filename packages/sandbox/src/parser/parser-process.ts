@@ -16,20 +16,32 @@ const pageBytes = 4_096
 /** Windows needs it to start any program. */
 const environment = process.platform === 'win32' ? { SystemRoot: process.env['SystemRoot'] } : {}
 
+/** Private memory that Node maps before it runs anything, most of it unused. */
+const mappedAtStartBytes = 640 * 2 ** 20
+
+/** A program that the system keeps from more memory, however fast it takes it, where the system can. */
+function withinMemory(command: readonly [string, ...string[]], { memoryBytes }: ParserLimits): readonly [string, ...string[]] {
+  if (process.platform !== 'linux') return command
+  return ['/bin/sh', '-c', 'ulimit -d "$0" && exec "$@"', String(Math.ceil((memoryBytes + mappedAtStartBytes) / 1_024)), ...command]
+}
+
+const saysOutOfMemory = (text: string) => /out of memory|allocation failed|failed to allocate/i.test(text)
+
 /** Runs one parse to its end. Whatever ends it early ends the process. */
 export async function runParser(
-  [program, ...args]: readonly [string, ...string[]],
+  command: readonly [string, ...string[]],
   input: { readonly options: unknown; readonly bytes: Uint8Array },
   limits: ParserLimits,
   signal: AbortSignal,
 ): Promise<unknown> {
   signal.throwIfAborted()
+  const [program, ...args] = withinMemory(command, limits)
   const child = spawn(program, args, { env: environment, cwd: '/', stdio: ['pipe', 'pipe', 'pipe'], windowsHide: true })
   const gone = new Promise<void>((resolve) => child.once('close', () => resolve()))
   const { promise: stopped, reject: stop } = Promise.withResolvers<never>()
   const megabytes = Math.round(limits.memoryBytes / 2 ** 20)
   const tooMuch = () =>
-    stop(new ToolError(`The file takes more than ${megabytes} MB of memory to read; ask for a smaller part, or another file.`))
+    new ToolError(`The file takes more than ${megabytes} MB of memory to read; ask for a smaller part, or another file.`)
   const onAbort = () => stop(signal.reason)
   signal.addEventListener('abort', onAbort, { once: true })
   const timer = setTimeout(
@@ -37,7 +49,7 @@ export async function runParser(
     limits.timeoutMs,
   )
   const watch = setInterval(() => {
-    if (child.pid !== undefined) void residentBytes(child.pid).then((bytes) => bytes > limits.memoryBytes && tooMuch())
+    if (child.pid !== undefined) void residentBytes(child.pid).then((bytes) => bytes > limits.memoryBytes && stop(tooMuch()))
   }, watchMs)
   try {
     return await Promise.race([answerOf(child, input, limits, tooMuch), stopped])
@@ -54,7 +66,7 @@ async function answerOf(
   child: ChildProcess,
   { options, bytes }: { readonly options: unknown; readonly bytes: Uint8Array },
   { answerBytes }: ParserLimits,
-  onMemory: () => void,
+  tooMuch: () => ToolError,
 ): Promise<unknown> {
   const chunks: Buffer[] = []
   let size = 0
@@ -76,15 +88,11 @@ async function answerOf(
   child.stdin!.write(`${JSON.stringify(options ?? null)}\n`)
   child.stdin!.end(bytes)
   const end = await ended
-  if (/heap out of memory|allocation failed/i.test(errors)) onMemory()
-  else if (chunks.length > 0) return toValue(JSON.parse(Buffer.concat(chunks).toString()) as ParserAnswer)
-  else throw new Error(`A parser ended with ${end} and without an answer. ${errors}`)
-  return new Promise(() => {})
-}
-
-function toValue(answer: ParserAnswer): unknown {
-  if ('error' in answer) throw new ToolError(answer.error)
-  return answer.value
+  const answer = chunks.length > 0 ? (JSON.parse(Buffer.concat(chunks).toString()) as ParserAnswer) : null
+  if (answer && 'value' in answer) return answer.value
+  if (saysOutOfMemory(answer?.error ?? errors)) throw tooMuch()
+  if (answer) throw new ToolError(answer.error)
+  throw new Error(`A parser ended with ${end} and without an answer. ${errors}`)
 }
 
 /** Memory of a process and those below it, where the system says it. */
