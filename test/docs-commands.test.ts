@@ -35,7 +35,7 @@ const started = /^(npx @aworld-train\/cli|npx aworld-train|aworld-train|npm run|
 function* commandsIn(line: string): Iterable<{ readonly program: string; readonly words: readonly string[] }> {
   for (const part of line.split(/ && | \| /)) {
     const [, program, rest = ''] = started.exec(part) ?? []
-    const words = (rest.split(/ {2,}|\s#|…/)[0] ?? '').split(' ').filter(Boolean)
+    const words = (rest.split(/ {2,}|\s#|…| > /)[0] ?? '').split(' ').filter(Boolean)
     if (program && words.length > 0) yield { program, words }
   }
 }
