@@ -7,6 +7,7 @@ import { defineCommand } from '../define-command.ts'
 import { findRunning } from '../environment/ask-environment.ts'
 import { environmentFiles } from '../environment/environment-files.ts'
 import { connectionText } from '../environment/print-connection.ts'
+import { loadProjectServers, writeProjectServer } from '../environment/project-servers.ts'
 import { serveEnvironment } from '../environment/serve-environment.ts'
 import { startInBackground } from '../environment/start-in-background.ts'
 import { statusText } from '../environment/status-text.ts'
@@ -18,7 +19,7 @@ const dayMs = 86_400_000
 const stopMs = 30_000
 
 const write = (text: string) => void process.stdout.write(text)
-const servers = toolServers.map(({ name }) => name)
+const serverNames = async () => [...toolServers, ...(await loadProjectServers('.'))].map(({ name }) => name)
 
 const options = z.object({
   host: z.string().default('127.0.0.1').describe('start: address to listen on; anything but loopback needs --insecure'),
@@ -36,11 +37,15 @@ const options = z.object({
 })
 type Options = z.output<typeof options>
 
-const actions: Readonly<Record<string, (options: Options, signal: AbortSignal) => Promise<number>>> = {
+const actions: Readonly<Record<string, (options: Options, signal: AbortSignal, name?: string) => Promise<number>>> = {
   start,
   status: showStatus,
   token: printToken,
   stop,
+  'new-server': async (_options, _signal, name = '') => {
+    for (const file of await writeProjectServer('.', name)) write(`${file}\n`)
+    return exitCodes.done
+  },
   template: async () => {
     write(settingsTemplate())
     return exitCodes.done
@@ -48,11 +53,14 @@ const actions: Readonly<Record<string, (options: Options, signal: AbortSignal) =
 }
 
 export const env = defineCommand({
-  arguments: [{ name: 'action', description: `${Object.keys(actions).join(', ')} (of .env)`, required: true }],
+  arguments: [
+    { name: 'action', description: `${Object.keys(actions).join(', ')} (of .env)`, required: true },
+    { name: 'name', description: 'new-server: name of the tool server to write into tool-servers/NAME' },
+  ],
   options,
   async run({ args, options, signal }) {
     const action = actions[args[0] ?? '']
-    if (action) return await action(options, signal)
+    if (action) return await action(options, signal, args[1])
     throw new TrainError('CONFIG_INVALID', `There is no "env ${args[0]}"; there is: ${Object.keys(actions).join(', ')}.`)
   },
 })
@@ -69,7 +77,7 @@ async function start(options: Options, signal: AbortSignal): Promise<number> {
   }
   if (options.foreground !== true) {
     const connection = await startInBackground(files, [...process.argv.slice(2), '--foreground'], signal)
-    write(connectionText(connection, servers))
+    write(connectionText(connection, await serverNames()))
     process.stderr.write(`${typedCommand(['env', 'status'])} says what it can do, ${typedCommand(['env', 'stop'])} ends it\n`)
     return exitCodes.done
   }
@@ -92,7 +100,7 @@ async function start(options: Options, signal: AbortSignal): Promise<number> {
       return this.value.close()
     },
   }
-  write(connectionText(served.value.connection, servers))
+  write(connectionText(served.value.connection, await serverNames()))
   for (const notice of served.value.notices) process.stderr.write(`${notice}\n`)
   if (!signal.aborted) await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
   return exitCodes.done

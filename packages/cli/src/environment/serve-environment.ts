@@ -12,8 +12,10 @@ import {
   openEnvironmentServer,
   outwardSettings,
   readSettings,
+  toolServers,
 } from '@aworld-train/tool-servers'
 import { type EnvironmentFiles, makeEnvironmentFolder, removeConnection, writeConnection } from './environment-files.ts'
+import { loadProjectServers } from './project-servers.ts'
 
 export interface ServeEnvironmentOptions {
   readonly files: EnvironmentFiles
@@ -42,6 +44,7 @@ export async function serveEnvironment(options: ServeEnvironmentOptions): Promis
   await using stack = new AsyncDisposableStack()
   const file = keys === undefined ? (existsSync('.env') ? resolve('.env') : null) : resolve(keys)
   const settings = readSettings({ file, variables: process.env })
+  const servers = [...toolServers, ...(await loadProjectServers('.'))]
   makeEnvironmentFolder(files)
   const { services, web } = outwardSettings(settings.values)
   const world = { services: [...services, ...modelServices(settings.values)], web, cassette }
@@ -56,7 +59,7 @@ export async function serveEnvironment(options: ServeEnvironmentOptions): Promis
   )
   const onError = (error: Error) => void process.stderr.write(`${error.stack ?? error.message}\n`)
   const server = stack.adopt(
-    await openEnvironmentServer({ ...listening, sandbox, parsers, outward, models, keyFile: files.key, onError }),
+    await openEnvironmentServer({ ...listening, servers, sandbox, parsers, outward, models, keyFile: files.key, onError }),
     (each) => each.close(),
   )
   const connection = { version: 1, url: server.url, token: server.connectionToken, pid: process.pid } as const

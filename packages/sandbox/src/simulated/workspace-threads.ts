@@ -41,8 +41,9 @@ function startThread(memoryBytes: number): Worker {
   return new Worker(new URL(isSource ? './workspace-thread.ts' : './workspace-thread.js', import.meta.url), {
     name: 'aworld-train-workspace',
     env: {},
-    // Without an environment there is no NODE_OPTIONS, which may say how sources that are not built import each other.
-    execArgv: [...process.execArgv, ...(isSource ? ['--conditions=@aworld-train/source'] : []), '--disable-warning=ExperimentalWarning'],
+    // Without an environment there is no NODE_OPTIONS to say how sources that are not built import each other. Options of this process
+    // are not passed on: a thread refuses some, such as those that `node --test` gives its children.
+    execArgv: [...(isSource ? ['--conditions=@aworld-train/source'] : []), '--disable-warning=ExperimentalWarning'],
     resourceLimits: { maxOldGenerationSizeMb: Math.ceil(memoryBytes / 2 ** 20) },
   })
 }
