@@ -13,7 +13,7 @@ test('thousands of damaged documents end as results or as errors that name the f
   const jail = await openParserJail({ isolation: 'bubblewrap' })
   const parsers = batchedParsers(jail, 100)
   const outcomes = await Promise.all(
-    fc.sample(mutants, { seed: 20, numRuns }).map(async ({ server, bytes }) => {
+    fc.sample(mutants, { seed: 5, numRuns }).map(async ({ server, bytes }) => {
       const context = await openFileContext({ file: bytes }, { parsers })
       try {
         return (await callServerTool(server, server.tools[0]!.name, { file_path: 'file' }, context)).text
