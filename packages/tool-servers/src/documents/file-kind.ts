@@ -14,16 +14,29 @@ const signatures: readonly (readonly [FileKind, string])[] = [
   ['binary', 'SQLite format 3'],
 ]
 
+const officeFolders: readonly (readonly [FileKind, string])[] = [
+  ['docx', 'word/'],
+  ['pptx', 'ppt/'],
+  ['xlsx', 'xl/'],
+]
+
+/** By the first entry in a folder that says it. A document that is embedded in it comes later; a file that is cut off has no directory. */
+function archiveKind(bytes: Buffer): FileKind {
+  for (let at = 0; at >= 0; at = bytes.indexOf('PK\x03\x04', at + 4)) {
+    const name = bytes.toString('latin1', at + 30, at + 35)
+    const kind = officeFolders.find(([, folder]) => name.startsWith(folder))?.[0]
+    if (kind !== undefined) return kind
+  }
+  return 'archive'
+}
+
 /** What a file is by its bytes; its name may say something else. */
 export function fileKind(bytes: Buffer): FileKind {
   const start = bytes.toString('latin1', 0, 1024)
-  if (start.startsWith('PK\x03\x04') || start.startsWith('PK\x05\x06')) {
-    if (bytes.includes('word/document')) return 'docx'
-    if (bytes.includes('ppt/presentation')) return 'pptx'
-    return bytes.includes('xl/workbook') ? 'xlsx' : 'archive'
-  }
+  if (start.startsWith('PK\x03\x04') || start.startsWith('PK\x05\x06')) return archiveKind(bytes)
   if (start.startsWith('\xd0\xcf\x11\xe0')) return bytes.includes(Buffer.from('EncryptedPackage', 'utf16le')) ? 'encrypted' : 'office97'
-  if (start.includes('%PDF-')) return 'pdf'
+  // Readers of PDF take a header behind lines of another protocol, or behind a byte order mark.
+  if (/(^|[\r\n\0]|\xef\xbb\xbf)%PDF-\d/.test(start)) return 'pdf'
   return signatures.find(([, signature]) => start.startsWith(signature))?.[0] ?? 'text'
 }
 

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
+import { buildZip } from '../../testing/build-zip.ts'
 import { describeToolServer } from '../../testing/describe-tool-server.ts'
-import { pptx, shape, slideChart, slideGroup, slideTable } from '../../testing/office-files.ts'
+import { pptx, pptxFiles, shape, slideChart, slideGroup, slideTable } from '../../testing/office-files.ts'
 import { openFileContext, readFile } from '../../testing/read-file.ts'
 import { pptxServer } from './server.ts'
 
@@ -51,6 +52,11 @@ test('slides come in pages that say how to continue', async () => {
   expect(first.text).toMatch(/\[Slides 1 to 2 of 3; continue with offset 2\.\]$/)
   expect((await read(deck, { offset: 2 })).text).toMatch(/^# Slide 3\n/)
   await expect(read(deck, { offset: 3 }, 'a.pptx')).rejects.toThrow('Offset 3 is behind the end of "a.pptx", which has 3 slides.')
+})
+
+test('a presentation that embeds a document is a presentation', async () => {
+  const files = { ...pptxFiles([{ shapes: shape('Title', 'words') }]), 'ppt/embeddings/word/document.xml': '<w:document/>' }
+  expect((await read(buildZip(files))).text).toContain('# Slide 1: words')
 })
 
 test('what cannot be read says why', async () => {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { describeToolServer } from '../../testing/describe-tool-server.ts'
+import { docx, paragraph } from '../../testing/office-files.ts'
 import { openFileContext, readFile } from '../../testing/read-file.ts'
 import { txtServer } from './server.ts'
 
@@ -65,11 +66,15 @@ test('NUL bytes and bytes without a character are shown as such', async () => {
   expect((await read(Buffer.alloc(100))).output).toMatchObject({ total: 100 })
 })
 
+test('a text that speaks of other formats is a text', async () => {
+  expect((await read('A file that begins with %PDF-1.7 is a PDF.')).text).toContain('begins with')
+})
+
 test('other files are named for what they are, with the tool that reads them', async () => {
   await expect(read('')).rejects.toThrow('"file" is empty')
   await expect(read('%PDF-1.7\n', {}, 'a.txt')).rejects.toThrow('"a.txt" is a PDF: read it with convert_document_to_markdown.')
   await expect(read(Buffer.from('\x89PNG\r\n', 'latin1'))).rejects.toThrow('is an image')
-  await expect(read(Buffer.from('PK\x03\x04....word/document.xml', 'latin1'))).rejects.toThrow('read it with extract_docx_content')
+  await expect(read(docx(paragraph('words')))).rejects.toThrow('read it with extract_docx_content')
 })
 
 function toWindows1251(character: string): number {
