@@ -1,5 +1,6 @@
 import { open } from 'node:fs/promises'
 import type { RunEvent } from '@aworld-train/protocol'
+import { endOfLines } from './end-of-lines.ts'
 
 /** `events.jsonl`: one event a line. Written shortly after, so that the last moments before a kill may be missing; results are in the database. */
 export interface EventLog {
@@ -12,23 +13,11 @@ export interface EventLog {
 /** Opens the log to append, behind its last whole line. */
 export async function createEventLog(path: string, flushMs = 200): Promise<EventLog> {
   const file = await open(path, 'a+')
-  let offset = await endOfLastLine()
+  let offset = await endOfLines(file)
   await file.truncate(offset)
   let waiting: string[] = []
   let timer: NodeJS.Timeout | null = null
   let writing: Promise<void> = Promise.resolve()
-
-  async function endOfLastLine(): Promise<number> {
-    const chunk = Buffer.alloc(64 * 1024)
-    for (let end = (await file.stat()).size; end > 0; ) {
-      const start = Math.max(0, end - chunk.length)
-      const { bytesRead } = await file.read(chunk, 0, end - start, start)
-      const newline = chunk.subarray(0, bytesRead).lastIndexOf(10)
-      if (newline >= 0) return start + newline + 1
-      end = start
-    }
-    return 0
-  }
 
   async function write(): Promise<void> {
     const lines = waiting

@@ -1,3 +1,4 @@
+export { endOfLines } from './end-of-lines.ts'
 export { type OwnedRunStore, openRunStore, type RunStoreOptions } from './open-run-store.ts'
 export { type ResolvedRun, type ResolveRunOptions, resolveRun } from './resolve-run.ts'
 export { acquireRunLock, type RunLock } from './run-lock.ts'

@@ -1,5 +1,6 @@
 import { type FileHandle, open } from 'node:fs/promises'
 import { TrainError, Turn } from '@aworld-train/protocol'
+import { endOfLines } from '@aworld-train/store'
 import { z } from 'zod'
 
 /** Names the agent and rollout of a turn, where a file has the turns of many. */
@@ -16,21 +17,6 @@ export interface TurnLog {
 }
 
 const reasonOf = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause))
-const lineFeed = 0x0a
-const chunkBytes = 64 * 1024
-
-/** Length of the file up to the end of its last whole line. */
-async function endOfLines(file: FileHandle): Promise<number> {
-  let { size: end } = await file.stat()
-  while (end > 0) {
-    const start = Math.max(0, end - chunkBytes)
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(end - start), 0, end - start, start)
-    const found = buffer.lastIndexOf(lineFeed, bytesRead - 1)
-    if (found >= 0) return start + found + 1
-    end = start
-  }
-  return 0
-}
 
 /** Writes a line whole with one system call, or removes the part that was written. */
 async function appendLine(file: FileHandle, line: Buffer): Promise<void> {
