@@ -37,7 +37,7 @@ export function createLeaseTable({ sandbox, quota, ttlMs, maxLeases, onError }: 
   const byKey = new Map<string, { readonly lease: Lease; readonly request: string }>()
   /** Keys of ended leases, oldest first. */
   const ended: (readonly [string, Lease])[] = []
-  const list = () => [...byId.values()].filter((lease) => lease.ended === null)
+  const open = new Set<Lease>()
 
   function forget(key: string, lease: Lease): void {
     byId.delete(lease.id)
@@ -45,13 +45,17 @@ export function createLeaseTable({ sandbox, quota, ttlMs, maxLeases, onError }: 
   }
 
   function add(key: string, request: string, options: Pick<Lease, 'rollout' | 'attempt' | 'task' | 'servers'>, limits: LeaseQuota): Lease {
-    const open = list().length
-    if (open >= maxLeases)
-      throw new TrainError('LEASE_LIMIT', `${open} leases are open already; close those whose rollouts have ended, or raise maxLeases.`)
+    if (open.size >= maxLeases)
+      throw new TrainError(
+        'LEASE_LIMIT',
+        `${open.size} leases are open already; close those whose rollouts have ended, or raise maxLeases.`,
+      )
     const lease = createLease({ ...options, id: randomUUID(), limits: { ...quota, ...limits }, sandbox, ttlMs, onError })
+    open.add(lease)
     byId.set(lease.id, lease)
     byKey.set(key, { lease, request })
     lease.signal.addEventListener('abort', () => {
+      open.delete(lease)
       if (ended.push([key, lease]) > rememberedLeases) forget(...ended.shift()!)
     })
     return lease
@@ -111,12 +115,13 @@ export function createLeaseTable({ sandbox, quota, ttlMs, maxLeases, onError }: 
     find: (id) => byId.get(id),
     async sweep() {
       const now = Date.now()
-      const idle = list().filter(({ running, expiresAt }) => running === 0 && expiresAt <= now)
+      const idle = [...open].filter(({ running, expiresAt }) => running === 0 && expiresAt <= now)
       const message = `Nobody called for ${ttlMs / 1_000} s, so the workspace was removed; begin another attempt.`
       await Promise.all(idle.map((lease) => lease.end(lost(message))))
     },
-    list,
+    list: () => [...open],
     async close() {
+      // Those that end already are waited for, too.
       await Promise.all([...byId.values()].map((lease) => lease.end(lost('The environment server was stopped.'))))
     },
   }

@@ -1,10 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { EnvironmentStatus, LeaseAnswer } from '@aworld-train/protocol'
+import { EnvironmentStatus, LeaseAnswer, TrainError } from '@aworld-train/protocol'
 import type { Client } from '@modelcontextprotocol/client'
 import { afterEach, describe, expect, it } from 'vitest'
 import { memorySandbox } from '../testing/memory-sandbox.ts'
 import { callTool, connectClient, leaseOpen, openTestServer, request, type TestServer } from '../testing/open-test-server.ts'
 import { createLease } from './lease.ts'
+import { createLeaseTable } from './lease-table.ts'
 
 const cleanups: (() => Promise<void>)[] = []
 afterEach(async () => {
@@ -140,6 +141,21 @@ it('a lease has at most 64 shells, whatever its client calls its sessions', asyn
   const shells = await Promise.all(Array.from({ length: 64 }, (_, session) => lease.shell(String(session))))
   await expect(lease.shell('64')).rejects.toThrow('64 shells are open')
   expect(await lease.shell('63')).toBe(shells[63])
+})
+
+it('a lease that has ended is known until ten thousand others have ended', async () => {
+  const leases = createLeaseTable({ sandbox: memorySandbox(), quota: {}, ttlMs: 1_000, maxLeases: 1, onError: () => {} })
+  const end = async (rollout: string) => {
+    const lease = await leases.open({ ...leaseOpen, rollout })
+    await lease.end(new TrainError('TOOL_SERVER_DIED', 'The jail died.'))
+    return lease
+  }
+  const first = await end('first')
+  for (let index = 0; index < 9_999; index++) await end(String(index))
+  expect(leases.find(first.id)).toBe(first)
+  await expect(leases.open({ ...leaseOpen, rollout: 'first' })).rejects.toThrow('The jail died.')
+  await end('last')
+  expect(leases.find(first.id)).toBeUndefined()
 })
 
 describe('files', () => {
