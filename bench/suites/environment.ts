@@ -153,7 +153,7 @@ export const environment: BenchSuite = {
       await workspace.close()
 
       const before = processTree(process.pid)
-      const own = proportionalMegabytes([process.pid])
+      const ownMegabytes = proportionalMegabytes([process.pid])
       const leases = await Promise.all(Array.from({ length: 256 }, () => openLease(server)))
       await Promise.all(
         leases.map(async ({ url, token }) => {
@@ -163,7 +163,7 @@ export const environment: BenchSuite = {
         }),
       )
       const pids = processTree(process.pid).filter((pid) => !before.includes(pid))
-      megabytes.push((proportionalMegabytes(pids) + Math.max(0, proportionalMegabytes([process.pid]) - own)) / leases.length)
+      megabytes.push((proportionalMegabytes(pids) + Math.max(0, proportionalMegabytes([process.pid]) - ownMegabytes)) / leases.length)
     }
 
     const medians = (name: string) => spreadOf((measured[name] ?? []).map((times) => percentile(times, 0.5)))

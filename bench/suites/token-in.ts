@@ -56,8 +56,8 @@ function rowsOf(growth: Growth, ours: readonly Round[], bare: readonly Round[]):
   const of = (rounds: readonly Round[], value: (cost: ReadonlyMap<number, number>) => number): Spread =>
     spreadOf(rounds.map(({ cost }) => value(cost)))
   const row = (measure: string, unit: string, value: (cost: ReadonlyMap<number, number>) => number): BenchRow => {
-    const own = of(ours, value)
-    return { measure: `${title}: ${measure}`, unit, better: 'lower', ours: own, peers: { bare: compare(own, of(bare, value)) } }
+    const ourValue = of(ours, value)
+    return { measure: `${title}: ${measure}`, unit, better: 'lower', ours: ourValue, peers: { bare: compare(ourValue, of(bare, value)) } }
   }
   const [early, late] = measured
   return [
