@@ -79,13 +79,13 @@ test('only the admin token opens it: neither a capability nor a guess, and one a
   await using started = await startGateway({ say: () => 'Fine.', admin: { token } })
   const { gateway } = started
   const endpoint = gateway.open(sessionRequest()).endpoint('agent')
-  const own = await api(gateway.url).open()
+  const session = await api(gateway.url).open()
   const answers = new Set<string>()
-  for (const bearer of ['', 'x', endpoint.apiKey, own.agents['agent']!.apiKey, token.slice(1), `${token}x`, token.toUpperCase()]) {
+  for (const bearer of ['', 'x', endpoint.apiKey, session.agents['agent']!.apiKey, token.slice(1), `${token}x`, token.toUpperCase()]) {
     for (const [method, path] of [
       ['POST', ''],
-      ['GET', `/${own.id}`],
-      ['DELETE', `/${own.id}`],
+      ['GET', `/${session.id}`],
+      ['DELETE', `/${session.id}`],
       ['GET', '/nothing'],
     ] as const) {
       const answer = await api(gateway.url, bearer).ask(method, path)

@@ -62,8 +62,8 @@ test('with spans, ours is the parent, in the trace of the client', async () => {
 test('with spans, a call without a trace begins one', async () => {
   const exporter = recordSpans()
   const { token } = await passedOn({ 'content-type': 'application/json' })
-  const { traceId: own, spanId } = exporter.getFinishedSpans()[0]!.spanContext()
-  expect(token).toEqual({ traceparent: `00-${own}-${spanId}-01` })
+  const { traceId, spanId } = exporter.getFinishedSpans()[0]!.spanContext()
+  expect(token).toEqual({ traceparent: `00-${traceId}-${spanId}-01` })
 })
 
 test.each([
