@@ -45,14 +45,16 @@ describe('a driver', () => {
     await using started = await startChannel(model)
     const keys = [new Set<string>(), new Set<string>()]
     const drivers = await Promise.all(
-      keys.map((own, index) => started.connect({ hello: { worker: `worker-${index}` }, sample: ({ key }) => own.add(key) && sampled })),
+      keys.map((workerKeys, index) =>
+        started.connect({ hello: { worker: `worker-${index}` }, sample: ({ key }) => workerKeys.add(key) && sampled }),
+      ),
     )
     const results = await Promise.all(
       drivers.flatMap((driver, index) => [0, 1, 2, 3].map((sample) => driver.submit({ uid: `task-${index}`, sample }))),
     )
     expect(results.every(({ status }) => status === 'done')).toBe(true)
-    for (const [index, own] of keys.entries()) {
-      expect([...own].sort()).toEqual([0, 1, 2, 3].map((sample) => `run/first/train/1/task-${index}/${sample}`))
+    for (const [index, workerKeys] of keys.entries()) {
+      expect([...workerKeys].sort()).toEqual([0, 1, 2, 3].map((sample) => `run/first/train/1/task-${index}/${sample}`))
     }
   })
 
