@@ -123,5 +123,5 @@ export class ShellSession {
 
 const commandVariable = '__command'
 /** Variables that a bash sets by itself. */
-const own = new Set([commandVariable, '_', 'PWD', 'OLDPWD', 'OPTIND', 'SHELLOPTS', 'BASHOPTS'])
-const isVariable = (name: string) => /^[A-Za-z_]\w*$/.test(name) && !own.has(name)
+const bashVariables = new Set([commandVariable, '_', 'PWD', 'OLDPWD', 'OPTIND', 'SHELLOPTS', 'BASHOPTS'])
+const isVariable = (name: string) => /^[A-Za-z_]\w*$/.test(name) && !bashVariables.has(name)
