@@ -29,14 +29,14 @@ export function createOffer(servers: readonly ToolServer[], aliases: Readonly<Re
   if (twice !== undefined) throw new TrainError('CONFIG_INVALID', `Two tool servers are named "${twice}"; give one of them another name.`)
   return {
     servers,
-    resolve: (wanted) =>
-      wanted.map((name) => {
+    resolve: (serverNames) =>
+      serverNames.map((name) => {
         const resolved = Object.hasOwn(aliases, name) ? aliases[name]! : name
         if (present.has(resolved)) return resolved
         const message = `There is no tool server "${name.slice(0, 100)}".${didYouMean(name.slice(0, 100), names)} There are ${names.join(', ')}.`
         throw new TrainError('LEASE_INVALID', message)
       }),
-    tools: (wanted) => (wanted === undefined ? offered : offered.filter(({ server }) => wanted.includes(server.name))),
+    tools: (serverNames) => (serverNames === undefined ? offered : offered.filter(({ server }) => serverNames.includes(server.name))),
   }
 }
 

@@ -161,14 +161,14 @@ export async function openEnvironmentServer(options: EnvironmentServerOptions): 
       throw new TrainError('LEASE_INVALID', `SESSION_ID is given twice, or is longer than ${longestSession} characters.`)
     const lease = auth.scopes.includes(leasesScope) ? undefined : leases.find(String(auth.extra?.['lease']))
     if (!lease && !auth.scopes.includes(leasesScope)) throw invalidToken()
-    const wanted = String(selection ?? '')
+    const selectedNames = String(selection ?? '')
       .split(',')
       .map((name) => name.trim())
       .filter(Boolean)
-    const names = wanted.length > 0 ? wanted : lease?.servers
+    const names = selectedNames.length > 0 ? selectedNames : lease?.servers
     const resolved = names && offer.resolve(names)
     const closed = scopesOf(resolved).find((scope) => !auth.scopes.includes(scope))
-    if (wanted.length > 0 && closed !== undefined) throw new ScopeError(closed)
+    if (selectedNames.length > 0 && closed !== undefined) throw new ScopeError(closed)
     const tools = offer.tools(resolved).filter(({ server }) => auth.scopes.includes(server.scope))
     return { auth, tools, session, lease: (): Lease => lease ?? leases.session(session) }
   }

@@ -61,13 +61,13 @@ export const serviceSettings: readonly ServiceSetting[] = [
 
 function toService(setting: ServiceSetting, values: ReadonlyMap<string, string>): OutwardService | null {
   const { service: name, key, query = {}, baseUrlVariable } = setting
-  const own = values.get(baseUrlVariable)
-  const baseUrl = own ?? setting.baseUrl
+  const configuredUrl = values.get(baseUrlVariable)
+  const baseUrl = configuredUrl ?? setting.baseUrl
   const secret = key && values.get(key.variable)
   const parameters = Object.entries(query).map(([parameter, variable]) => [parameter, values.get(variable)] as const)
   if (baseUrl === undefined || (key && secret === undefined) || parameters.some(([, value]) => value === undefined)) return null
   const filled = Object.fromEntries(parameters.map(([parameter, value]) => [parameter, value!]))
-  const rate = own === undefined ? setting.rate?.(values) : undefined
+  const rate = configuredUrl === undefined ? setting.rate?.(values) : undefined
   if (!key || secret === undefined) return { name, baseUrl, query: filled, rate }
   const { send } = key
   return 'header' in send

@@ -38,8 +38,8 @@ async function askArxiv(parameters: URLSearchParams, context: ServerToolContext)
 
 /** A query in arXiv's own language where it uses one of its fields, else papers with all of the words. */
 function toQuery(query: string, category: string | undefined): string {
-  const own = /\b(ti|au|abs|co|jr|cat|rn|id|all):/.test(query)
-  const words = own ? query : (query.match(/"[^"]*"|[^\s"]+/g) ?? []).map((word) => `all:${word}`).join(' AND ')
+  const usesFields = /\b(ti|au|abs|co|jr|cat|rn|id|all):/.test(query)
+  const words = usesFields ? query : (query.match(/"[^"]*"|[^\s"]+/g) ?? []).map((word) => `all:${word}`).join(' AND ')
   return category === undefined ? words : `(${words}) AND cat:${category}`
 }
 

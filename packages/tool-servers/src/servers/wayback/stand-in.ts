@@ -31,8 +31,8 @@ export function waybackStandIn(snapshots: readonly Snapshot[]): Promise<StandIn>
     const [, time = '', address = ''] = /^\/web\/(\d+)id_\/(.*)$/.exec(`${url.pathname}${url.search}`) ?? []
     const versions = versionsOf(address)
     if (versions.length === 0) return html('<p>The Wayback Machine has not archived that URL.</p>', 404)
-    const wanted = Number(time.padEnd(14, '0'))
-    const distance = ({ timestamp }: Snapshot) => Math.abs(Number(timestamp) - wanted)
+    const requestedTime = Number(time.padEnd(14, '0'))
+    const distance = ({ timestamp }: Snapshot) => Math.abs(Number(timestamp) - requestedTime)
     const nearest = versions.reduce((best, each) => (distance(each) < distance(best) ? each : best))
     if (nearest.timestamp === time) return html(nearest.html)
     return { status: 302, headers: { location: `/web/${nearest.timestamp}id_/${nearest.url}` }, body: '' }
