@@ -6,8 +6,8 @@ import { verlRun } from './verl-run.test-support.ts'
 
 it('keeps of the keys of Ray those that a cluster takes', () => {
   const kept = ['++ray_kwargs.ray_init.include_dashboard=false', 'ray_kwargs.timeline_json_file=a=b', '++ray_kwargs.ray_init.num_cpus_x=1']
-  const own = ['ray_kwargs.ray_init.num_cpus=4', '++ray_kwargs.ray_init.num_gpus=1', '+ray_kwargs.ray_init.resources.node=1']
-  expect(withoutOwnRay([...own, ...kept])).toEqual(kept)
+  const rayKeys = ['ray_kwargs.ray_init.num_cpus=4', '++ray_kwargs.ray_init.num_gpus=1', '+ray_kwargs.ray_init.resources.node=1']
+  expect(withoutOwnRay([...rayKeys, ...kept])).toEqual(kept)
 })
 
 it.each([

@@ -101,13 +101,13 @@ describe('findPython', () => {
   it('takes what AWORLD_TRAIN_PYTHON names, or nothing', async () => {
     const { projectDirectory, bin, env } = await place()
     await interpreter(join(bin, 'python3'), complete)
-    const own = await interpreter(join(projectDirectory, 'tools/python'), complete)
+    const projectPython = await interpreter(join(projectDirectory, 'tools/python'), complete)
     const ask = (value: string) => findPython({ env: { ...env, AWORLD_TRAIN_PYTHON: value }, projectDirectory })
-    expect(await ask(own)).toMatchObject({ path: own, source: 'AWORLD_TRAIN_PYTHON' })
-    expect(await ask('./tools/python')).toMatchObject({ path: own })
-    await interpreter(own, {})
-    await rm(`${own}.site`, { recursive: true })
-    await expect(ask(own)).rejects.toMatchObject({
+    expect(await ask(projectPython)).toMatchObject({ path: projectPython, source: 'AWORLD_TRAIN_PYTHON' })
+    expect(await ask('./tools/python')).toMatchObject({ path: projectPython })
+    await interpreter(projectPython, {})
+    await rm(`${projectPython}.site`, { recursive: true })
+    await expect(ask(projectPython)).rejects.toMatchObject({
       code: 'TRAINER_ENVIRONMENT',
       message: expect.stringMatching(/\(AWORLD_TRAIN_PYTHON\) cannot run verl: verl is not installed; run "aworld-train setup verl"/),
     })

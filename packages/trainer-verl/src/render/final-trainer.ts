@@ -21,10 +21,10 @@ const describeKind = (kind: string) => (kind === 'none' ? 'no configuration' : k
 /** Our settings that are not the default. */
 function withoutDefaults(settings: VerlSettings): Record<string, unknown> {
   const defaults = new Map(leaves(VerlSettings.parse({}) as KeyTree))
-  const own: Record<string, unknown> = {}
+  const changed: Record<string, unknown> = {}
   for (const [path, value] of leaves(settings as KeyTree))
-    if (JSON.stringify(defaults.get(path)) !== JSON.stringify(value)) setAt(own, path.split('.'), value)
-  return own
+    if (JSON.stringify(defaults.get(path)) !== JSON.stringify(value)) setAt(changed, path.split('.'), value)
+  return changed
 }
 
 /** Puts a comment behind a scalar, or above a list or mapping. */

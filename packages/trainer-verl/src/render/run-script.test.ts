@@ -175,9 +175,9 @@ describe('run.sh', () => {
       expect([code, argv.filter((each) => each.startsWith('hydra.run.dir='))]).toEqual([0, [`hydra.run.dir=${path}/hydra`]])
       return argv.filter((each) => /ray_init\.(num_cpus|object_store_memory)/.test(each)).map((each) => each.replace(/^\+*/, ''))
     }
-    const own = ['ray_kwargs.ray_init.num_cpus=32', 'ray_kwargs.ray_init.object_store_memory=1000000000']
-    expect(await rayArguments()).toEqual(own)
-    expect(await rayArguments({ RAY_ADDRESS: 'local' })).toEqual(own)
+    const rayKeys = ['ray_kwargs.ray_init.num_cpus=32', 'ray_kwargs.ray_init.object_store_memory=1000000000']
+    expect(await rayArguments()).toEqual(rayKeys)
+    expect(await rayArguments({ RAY_ADDRESS: 'local' })).toEqual(rayKeys)
     expect(await rayArguments({ RAY_ADDRESS: '10.0.0.1:6379' })).toEqual([])
     const started = mkdtempSync(join(directory, 'ray-'))
     mkdirSync(join(started, 'ray'))
