@@ -33,9 +33,11 @@ interface Ended {
 
 /** Runs Node as a user of the packages has it: this Node before all others, no condition, no configuration of this workspace. */
 async function run(args: readonly string[], cwd: string, extra: NodeJS.ProcessEnv = {}): Promise<Ended> {
-  const own = Object.entries(process.env).filter(([name]) => !/^(?:npm_|NODE_OPTIONS$|INIT_CWD$|VITEST|FORCE_COLOR$|NODE_ENV$)/i.test(name))
+  const variables = Object.entries(process.env).filter(
+    ([name]) => !/^(?:npm_|NODE_OPTIONS$|INIT_CWD$|VITEST|FORCE_COLOR$|NODE_ENV$)/i.test(name),
+  )
   const env = {
-    ...Object.fromEntries(own),
+    ...Object.fromEntries(variables),
     PATH: `${dirname(process.execPath)}${delimiter}${process.env['PATH']}`,
     NO_COLOR: '1',
     ...extra,
@@ -64,9 +66,9 @@ const cli = (from: string) => join(from, 'node_modules', '@aworld-train', 'cli',
 /** Installs a package.json whose packages of ours come from the tarballs, as they would from a registry. */
 async function install(at: string, manifest: Manifest): Promise<void> {
   const files = Object.fromEntries([...tarballs].map(([name, path]) => [name, pathToFileURL(path).href.replace('file://', 'file:')]))
-  const own = Object.keys(manifest.dependencies ?? {}).map((name) => [name, files[name] ?? manifest.dependencies?.[name]])
+  const dependencyEntries = Object.keys(manifest.dependencies ?? {}).map((name) => [name, files[name] ?? manifest.dependencies?.[name]])
   const overrides = Object.fromEntries(Object.entries(files).filter(([name]) => !(name in (manifest.dependencies ?? {}))))
-  const dependencies = Object.fromEntries(own)
+  const dependencies = Object.fromEntries(dependencyEntries)
   writeFileSync(join(at, 'package.json'), `${JSON.stringify({ ...manifest, dependencies, overrides }, null, 2)}\n`)
   await runWell([npm, 'install', '--ignore-scripts', '--prefer-offline', '--no-fund', '--no-audit', '--loglevel=error'], at)
 }

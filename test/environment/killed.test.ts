@@ -16,11 +16,11 @@ function leftBy(pid: number): string[] {
     .split('\n')
     .filter((line) => line.includes(' - cgroup'))
     .map((line) => line.split(' ')[4]!)
-  const own = readFileSync('/proc/self/cgroup', 'utf8')
+  const ownGroups = readFileSync('/proc/self/cgroup', 'utf8')
     .trim()
     .split('\n')
     .map((line) => line.split(':')[2]!)
-  const folders = [tmpdir(), ...groups, ...groups.flatMap((group) => own.map((path) => join(group, path)))]
+  const folders = [tmpdir(), ...groups, ...groups.flatMap((group) => ownGroups.map((path) => join(group, path)))]
   const found = folders
     .filter((folder) => existsSync(folder))
     .flatMap((folder) => readdirSync(folder).filter((name) => name.startsWith('aworld-train-sandbox-') && name.includes(`-${pid}-`)))

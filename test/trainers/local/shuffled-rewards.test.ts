@@ -28,16 +28,16 @@ it('what is learned comes from the rewards: shuffled, they teach nothing', async
   const waiting: number[] = []
   let draw = 12_345
   const shuffled = defineReward(({ task, episode, answer }) => {
-    const own = exactMatch(task.dataSource, episode.answer ?? '', answer.groundTruth)
-    if (episode.split !== 'train') return own
+    const ownReward = exactMatch(task.dataSource, episode.answer ?? '', answer.groundTruth)
+    if (episode.split !== 'train') return ownReward
     if (waiting.length < shuffledAmong) {
-      waiting.push(own)
-      return own
+      waiting.push(ownReward)
+      return ownReward
     }
     draw = (draw * 1_103_515_245 + 12_345) % 2 ** 31
     const place = draw % waiting.length
     const other = waiting[place] as number
-    waiting[place] = own
+    waiting[place] = ownReward
     return other
   }, 'shuffled')
   const trainer = await AgentTrainer.create({
