@@ -20,7 +20,7 @@ const calls = [
   [readwebServer, 'read_url', { url }],
   [readwebServer, 'read_url', { url: 'https://pages.test/none' }],
   [readwebServer, 'read_url', { url: 'http://10.0.0.5/' }],
-  [downloadServer, 'download_file', { url, output_file_path: 'a.html' }],
+  [downloadServer, 'download_file', { url, output_file_path: 'a.html', overwrite: true }],
   [wikiServer, 'get_article_content', { title: 'Ulm', language: 'de' }],
   [wikiServer, 'get_article_summary', { title: 'Nowhere' }],
   [parxivServer, 'search_papers', { query: 'attention' }],

@@ -1,4 +1,4 @@
-import { ToolError } from '@aworld-train/core'
+import { type Sandbox, ToolError } from '@aworld-train/core'
 import { type OutwardOptions, openOutward } from '@aworld-train/http'
 import type { ServerToolContext, ToolServer } from '../tool-server.ts'
 import { parsersHere } from './parsers-here.ts'
@@ -8,9 +8,10 @@ import { callServerTool, openToolContext, type TestToolContext } from './tool-co
 export async function openWebContext(
   options: Partial<OutwardOptions>,
   overrides: Partial<ServerToolContext> = {},
+  open?: () => Promise<Sandbox>,
 ): Promise<TestToolContext> {
   const outward = await openOutward({ services: [], ...options })
-  const context = await openToolContext({ outward, parsers: parsersHere, ...overrides })
+  const context = await openToolContext({ outward, parsers: parsersHere, ...overrides }, open)
   return {
     ...context,
     async close() {
