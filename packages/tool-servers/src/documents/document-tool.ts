@@ -63,7 +63,7 @@ export function toAnswer(output: Place, unit: string, content: string): string {
     return JSON.stringify(facts)
   }
   const lines = [...output.notices]
-  if (output.total === 0) lines.push(`There are no ${unit}.`)
+  if (output.total === 0) lines.push(`There are no ${unit.toLowerCase()}.`)
   else if (output.nextOffset !== null) {
     lines.push(`${unit} ${output.offset + 1} to ${output.nextOffset} of ${output.total}; continue with offset ${output.nextOffset}.`)
   }

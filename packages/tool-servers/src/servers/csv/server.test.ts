@@ -89,7 +89,7 @@ test('ragged rows, empty lines, loose quotes and a quote that never ends are rea
 })
 
 test('a header alone, and NUL bytes, are a table too', async () => {
-  expect((await read('a,b\n')).text).toBe('| a | b |\n| --- | --- |\n\n[There are no Rows.]')
+  expect((await read('a,b\n')).text).toBe('| a | b |\n| --- | --- |\n\n[There are no rows.]')
   expect((await read('a,b\n1,\0\n', plain)).output).toMatchObject({ rows: [['1', '\ufffd']] })
 })
 
