@@ -1,4 +1,5 @@
 import { Bash, type BashOptions, type CustomCommand, defineCommand, latin1FromBytes } from 'just-bash'
+import { pythonCommands } from './python.ts'
 import type { WorkspaceFiles } from './workspace-files.ts'
 
 export interface SimulatedBashOptions {
@@ -17,7 +18,7 @@ export function createBash(files: WorkspaceFiles, options: SimulatedBashOptions 
     javascript: true,
     // Python fills a missing `_` with a path of this machine.
     env: { HOME: '/workspace', USER: 'user', LANG: 'C.UTF-8', _: '/usr/bin/env', ...env },
-    customCommands: [node, ...commands],
+    customCommands: [node, ...pythonCommands, ...commands],
     executionLimits: {
       maxCommandCount: unbounded,
       maxLoopIterations: unbounded,

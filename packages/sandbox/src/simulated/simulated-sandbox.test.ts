@@ -32,3 +32,23 @@ test('a workspace in the thread of one that was closed has nothing of it', async
   expect(seen).not.toContain('canary')
   expect(seen).toMatch(/^\/workspace\n\[\]\n[\s\S]*False\n$/)
 })
+
+test('python runs programs as they stand, and tracebacks name their lines', async () => {
+  const never = new AbortController().signal
+  const sandbox = await openSimulatedSandbox()
+  try {
+    const workspace = await sandbox.workspace({}, never)
+    const python = async (args: readonly string[], stdin = '') =>
+      (await workspace.run({ command: ['python3', ...args], stdin, timeoutMs: 60_000 }, never)).output
+    await workspace.put('tools/numbers_of.py', Buffer.from('text = """1\n2"""\n'), never)
+    const program = 'import sys\nfrom numbers_of import text\nprint(repr(text), sys.argv, input())\nsys.exit("the end")\n'
+    await workspace.put('tools/main.py', Buffer.from(program), never)
+    expect(await python(['-u', 'tools/main.py', 'a b'], 'typed\n')).toBe("'1\\n2' ['tools/main.py', 'a b'] typed\nthe end\n")
+    expect(await python(['-'], 'def half(n):\n    return n / 0\nhalf(1)\n')).toMatch(
+      /^Traceback \(most recent call last\):\n {2}File "<stdin>", line 3, in <module>\n {4}half\(1\)\n[\s\S]*line 2, in half\n[\s\S]*ZeroDivisionError: division by zero\n$/,
+    )
+    expect(await python(['-c', 'x = (\n'])).toContain("SyntaxError: '(' was never closed")
+  } finally {
+    await sandbox.close()
+  }
+})
