@@ -81,7 +81,7 @@ const limits: HttpLimits = {
 }
 
 const dayMs = 86_400_000
-/** The form of a client's name for its session. */
+/** Longest name of a session, in characters. */
 const longestSession = 1_024
 
 /**
