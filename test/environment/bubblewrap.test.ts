@@ -231,3 +231,15 @@ test('closing ends every process', async () => {
   expect(sleepersOf(sleepTime(3))).toEqual([])
   await expect(running).rejects.toThrow('The workspace is closed')
 })
+
+test('a program that is ended while its jail starts leaves nothing', async () => {
+  const workspace = await open()
+  for (let delay = 0; delay < 15; delay += 0.25) {
+    const controller = new AbortController()
+    const running = workspace.run({ command: ['sleep', sleepTime(4)], timeoutMs: 60_000 }, controller.signal)
+    setTimeout(() => controller.abort(new Error('ended')), delay)
+    await expect(running).rejects.toThrow('ended')
+  }
+  await vi.waitUntil(() => sleepersOf(sleepTime(4)).length === 0)
+  await workspace.close()
+})

@@ -10,6 +10,21 @@ export function sleepersOf(time: string): number[] {
     .map(Number)
 }
 
+/** What the kernel says of each process below this one that was started by this path. */
+export function statusesOf(program: string): string[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && read(`/proc/${name}/cmdline`).startsWith(`${program}\0`) && isOurs(Number(name)))
+    .map((name) => read(`/proc/${name}/status`))
+}
+
+function isOurs(pid: number): boolean {
+  try {
+    return childOfOurs(pid) > 0
+  } catch {
+    return false
+  }
+}
+
 /** The process below this one that a process descends from. */
 export function childOfOurs(pid: number): number {
   for (let current = pid; ; ) {

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import type { Duplex, Writable } from 'node:stream'
 import { ToolError } from '@aworld-train/core'
 import type { Fifos } from './fifos.ts'
-import { descendantsOf, signalTo } from './processes.ts'
+import { endTree } from './processes.ts'
 import { jailEnvironment, type Room } from './room.ts'
 
 /** What jails need beside their room. */
@@ -90,9 +90,7 @@ export async function startJail(room: Room, program: readonly string[], { fifos,
     output,
     errors: () => errors.trim(),
     ended,
-    kill() {
-      for (const each of [...descendantsOf(pid), pid]) signalTo(each, 'SIGKILL')
-    },
+    kill: () => endTree(child),
   }
 }
 

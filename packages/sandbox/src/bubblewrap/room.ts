@@ -3,7 +3,7 @@ import { lstatSync, readlinkSync } from 'node:fs'
 import type { WorkspaceLimits } from '@aworld-train/core'
 import { orAborted } from '@aworld-train/core'
 import type { Cgroup } from './cgroups.ts'
-import { signalTo } from './processes.ts'
+import { endTree, signalTo } from './processes.ts'
 
 /** What one workspace's jails have in common: files, a loopback that leads nowhere else, and an end. */
 export interface Room {
@@ -65,8 +65,10 @@ export async function openRoom(options: RoomOptions, signal: AbortSignal): Promi
     const pid = await orAborted(started(child), AbortSignal.any([signal, AbortSignal.timeout(startDeadlineMs)]))
     return toRoom(child, pid, { userId, limits, cgroup })
   } catch (error) {
-    child?.kill('SIGKILL')
-    if (child?.pid !== undefined) await closed(child)
+    if (child?.pid !== undefined) {
+      endTree(child)
+      await closed(child)
+    }
     await cgroup.remove()
     throw error
   }

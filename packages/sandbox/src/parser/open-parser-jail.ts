@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { orAborted, type ParserJail } from '@aworld-train/core'
+import { seccompFilter } from '../bubblewrap/seccomp-filter.ts'
 import { bubblewrapCommand, nodeCommand, type ParserCommand, readableFor } from './parser-command.ts'
 import { type ParserLimits, runParser } from './parser-process.ts'
 
@@ -20,6 +21,7 @@ export async function openParserJail({ isolation = 'auto', limits: overrides }: 
   const probe = isolation === 'node' ? 'it was not asked for.' : await probeBubblewrap()
   if (isolation === 'bubblewrap' && probe !== null) throw new Error(`Parsers cannot run in bubblewrap: ${probe}`)
   const command: ParserCommand = probe === null ? bubblewrapCommand : nodeCommand
+  const filter = probe === null ? seccompFilter(process.arch) : undefined
   const closing = new AbortController()
   const running = new Set<Promise<unknown>>()
   const places = Math.max(2, availableParallelism())
@@ -31,7 +33,7 @@ export async function openParserJail({ isolation = 'auto', limits: overrides }: 
     either.throwIfAborted()
     const paths = readable.get(module.href) ?? readableFor(module)
     readable.set(module.href, paths)
-    const result = runParser(command({ readable: paths, heapMb, module: module.href }), { options, bytes }, limits, either)
+    const result = runParser(command({ readable: paths, heapMb, module: module.href }), { options, bytes, filter }, limits, either)
     const settled = result.then(
       () => {},
       () => {},
@@ -68,7 +70,8 @@ async function probeBubblewrap(): Promise<string | null> {
   if (process.platform !== 'linux') return 'it is for Linux.'
   try {
     const command = bubblewrapCommand({ readable: readableFor(probeModule), heapMb: 64, module: probeModule.href })
-    await runParser(command, { options: null, bytes: new Uint8Array() }, defaultLimits, AbortSignal.timeout(30_000))
+    const input = { options: null, bytes: new Uint8Array(), filter: seccompFilter(process.arch) }
+    await runParser(command, input, defaultLimits, AbortSignal.timeout(30_000))
     return null
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException

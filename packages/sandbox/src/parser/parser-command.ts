@@ -35,13 +35,13 @@ export const nodeCommand: ParserCommand = ({ readable, heapMb, module }) => [
 
 const jailedNode = '/opt/node'
 
-/** The same in namespaces of its own: no network, no process, and no file but those it may read. */
+/** The same in namespaces of its own: no network, no process, and no file but those it may read. It reads a filter of system calls from descriptor 3. */
 export const bubblewrapCommand: ParserCommand = (options) => {
   const [, ...nodeArguments] = nodeCommand(options)
   return [
     'bwrap',
     ...['--unshare-all', '--disable-userns', '--unshare-user', '--uid', '65534', '--gid', '65534', '--hostname', 'parser'],
-    ...['--die-with-parent', '--new-session', '--cap-drop', 'ALL', '--clearenv'],
+    ...['--die-with-parent', '--new-session', '--cap-drop', 'ALL', '--clearenv', '--seccomp', '3'],
     ...['/usr/lib', '/usr/lib64', '/lib', '/lib64'].flatMap(mounted),
     ...['--ro-bind', process.execPath, jailedNode, '--proc', '/proc', '--dev', '/dev', '--chdir', '/'],
     ...options.readable.flatMap(mounted),

@@ -1,6 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
+import type { Duplex } from 'node:stream'
 import { ToolError } from '@aworld-train/core'
+import { endTree } from '../bubblewrap/processes.ts'
 import type { ParserAnswer } from './parser-child.ts'
 
 export interface ParserLimits {
@@ -9,6 +11,13 @@ export interface ParserLimits {
   readonly memoryBytes: number
   /** Of the answer as JSON. */
   readonly answerBytes: number
+}
+
+export interface ParserInput {
+  readonly options: unknown
+  readonly bytes: Uint8Array
+  /** Of system calls, where the program reads one from descriptor 3. */
+  readonly filter?: Buffer | undefined
 }
 
 const watchMs = 50
@@ -30,13 +39,14 @@ const saysOutOfMemory = (text: string) => /out of memory|allocation failed|faile
 /** Runs one parse to its end. Whatever ends it early ends the process. */
 export async function runParser(
   command: readonly [string, ...string[]],
-  input: { readonly options: unknown; readonly bytes: Uint8Array },
+  input: ParserInput,
   limits: ParserLimits,
   signal: AbortSignal,
 ): Promise<unknown> {
   signal.throwIfAborted()
   const [program, ...args] = withinMemory(command, limits)
-  const child = spawn(program, args, { env: environment, cwd: '/', stdio: ['pipe', 'pipe', 'pipe'], windowsHide: true })
+  const stdio = Array<'pipe'>(input.filter ? 4 : 3).fill('pipe')
+  const child = spawn(program, args, { env: environment, cwd: '/', stdio, windowsHide: true })
   const gone = new Promise<void>((resolve) => child.once('close', () => resolve()))
   const { promise: stopped, reject: stop } = Promise.withResolvers<never>()
   const megabytes = Math.round(limits.memoryBytes / 2 ** 20)
@@ -57,14 +67,14 @@ export async function runParser(
     clearTimeout(timer)
     clearInterval(watch)
     signal.removeEventListener('abort', onAbort)
-    child.kill('SIGKILL')
+    endTree(child)
     if (child.pid !== undefined) await gone
   }
 }
 
 async function answerOf(
   child: ChildProcess,
-  { options, bytes }: { readonly options: unknown; readonly bytes: Uint8Array },
+  { options, bytes, filter }: ParserInput,
   { answerBytes }: ParserLimits,
   tooMuch: () => ToolError,
 ): Promise<unknown> {
@@ -83,8 +93,10 @@ async function answerOf(
   child.stderr!.on('data', (chunk) => {
     errors = (errors + String(chunk)).slice(-4_000)
   })
+  const filterPipe = child.stdio[3] as Duplex | undefined
   // A process that has ended reads no more.
-  child.stdin!.on('error', () => {})
+  for (const stream of [child.stdin, filterPipe]) stream?.on('error', () => {})
+  filterPipe?.end(filter).resume()
   child.stdin!.write(`${JSON.stringify(options ?? null)}\n`)
   child.stdin!.end(bytes)
   const end = await ended
