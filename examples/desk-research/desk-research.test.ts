@@ -1,0 +1,50 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type OutwardOptions, openOutward } from '@aworld-train/http'
+import { openParserJail, openSandbox } from '@aworld-train/sandbox'
+import { openEnvironmentServer, toolServers } from '@aworld-train/tool-servers'
+import { createEnvironment, gaiaRewardFunc, type McpConfig } from 'aworld-train'
+import { expect, it } from 'vitest'
+import { research } from './agent.ts'
+import { attachments } from './attachments.ts'
+import { tasks } from './tasks.ts'
+import { openWorld } from './world.ts'
+
+const never = new AbortController().signal
+
+/** Does every task in a lease of its own, in an environment that asks this world. */
+async function researchAll(folder: string, world: OutwardOptions) {
+  await using stack = new AsyncDisposableStack()
+  const sandbox = stack.adopt(await openSandbox({ tier: 'simulated' }), (each) => each.close())
+  const parsers = stack.adopt(await openParserJail(), (each) => each.close())
+  const outward = stack.adopt(await openOutward(world), (each) => each.close())
+  const server = stack.adopt(await openEnvironmentServer({ sandbox, parsers, outward }), (each) => each.close())
+  const headers = { Authorization: `Bearer ${server.connectionToken}`, MCP_SERVERS: toolServers.map(({ name }) => name).join(',') }
+  const mcpConfig: McpConfig = { mcpServers: { 'aworld-mcp': { type: 'streamable-http', url: server.url, headers } } }
+  const environment = stack.adopt(createEnvironment(), (each) => each.close())
+  return await Promise.all(
+    tasks.map(async (task) => {
+      const files = task.file === undefined ? [] : [join(folder, task.file)]
+      const lease = environment.lease({ rollout: task.id, attempt: 0, sample: 0, task: { id: task.id, files } })
+      const { answer, texts } = await research(task, await lease.tools({ agent: 'researcher', mcpConfig }, never), never)
+      return { id: task.id, texts, score: gaiaRewardFunc('desk-research', answer, task.answer) }
+    }),
+  )
+}
+
+it('a scripted agent does all sixteen tasks in the world, and in its recording when the world is gone', async () => {
+  await using stack = new AsyncDisposableStack()
+  const folder = stack.adopt(await mkdtemp(join(tmpdir(), 'desk-research-')), (each) => rm(each, { recursive: true }))
+  const files = join(folder, 'attachments')
+  await mkdir(files)
+  for (const [name, bytes] of Object.entries(attachments)) await writeFile(join(files, name), bytes)
+  const path = join(folder, 'world.jsonl')
+
+  const { close, ...world } = await openWorld()
+  const recorded = await researchAll(files, { ...world, cassette: { path, mode: 'record' } }).finally(close)
+  expect(recorded.filter(({ score }) => score !== 1)).toEqual([])
+  expect(recorded).toHaveLength(16)
+
+  expect(await researchAll(files, { services: [], cassette: { path, mode: 'replay' } })).toEqual(recorded)
+})
