@@ -67,6 +67,7 @@ export function describeSandbox(options: DescribeSandboxOptions): void {
 
       check('are node', async (workspace) => {
         expect(await runProgram(workspace, ['node', '-e', 'console.log([1, 2].map((x) => x * 21).join())'])).toBe('21,42\n')
+        expect(await runProgram(workspace, ['node', '-p', '6 * 7'])).toBe('42\n')
       })
 
       check('are ended when their time is over', async (workspace) => {

@@ -38,11 +38,7 @@ const node = defineCommand('node', async (args, { exec, cwd, exportedEnv, stdin 
   const [option, code, ...rest] = args
   const inline = option === '-e' || option === '--eval'
   const printed = option === '-p' || option === '--print'
-  const translated = inline
-    ? ['-c', code ?? '', ...rest]
-    : printed
-      ? ['-c', `console.log(eval(${JSON.stringify(code ?? '')}))`, ...rest]
-      : args
+  const translated = inline ? ['-c', code ?? '', ...rest] : printed ? ['-c', `console.log((${code ?? ''}\n))`, ...rest] : args
   return exec!('js-exec', { args: translated, cwd, env: { ...exportedEnv }, stdin: latin1FromBytes(stdin), stdinKind: 'bytes' })
 })
 

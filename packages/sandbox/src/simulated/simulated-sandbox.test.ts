@@ -52,3 +52,19 @@ test('python runs programs as they stand, and tracebacks name their lines', asyn
     await sandbox.close()
   }
 })
+
+test('a workspace that takes too much memory dies for good, and no other with it', async () => {
+  const never = new AbortController().signal
+  const sandbox = await openSimulatedSandbox()
+  try {
+    const small = await sandbox.workspace({ limits: { memoryBytes: 48 * 2 ** 20 } }, never)
+    const other = await sandbox.workspace({}, never)
+    const doubled = 's=x; for i in {1..24}; do s=$s$s; done; declare -A kept; for key in {1..50}; do kept[$key]=$s$key; done'
+    const died = { code: 'TOOL_SERVER_DIED', message: expect.stringContaining('memory limit') }
+    await expect((await small.shell(never)).execute(doubled, 60_000, never)).rejects.toMatchObject(died)
+    await expect(small.put('file', Buffer.from('x'), never)).rejects.toMatchObject(died)
+    expect(await (await other.shell(never)).execute('echo there', 60_000, never)).toMatchObject({ output: 'there\n' })
+  } finally {
+    await sandbox.close()
+  }
+})
