@@ -35,8 +35,8 @@ export interface JailEnd {
 }
 
 const jailArguments = [
-  ...['--unshare-user', '--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try', '--disable-userns'],
-  ...['--uid', '1000', '--gid', '1000', '--hostname', 'workspace', '--cap-drop', 'ALL', '--new-session', '--die-with-parent'],
+  ...['--unshare-user', '--unshare-pid', '--disable-userns'],
+  ...['--uid', '1000', '--gid', '1000', '--cap-drop', 'ALL', '--new-session', '--die-with-parent'],
   ...['--ro-bind', '/', '/', '--bind', '/workspace', '/workspace', '--bind', '/tmp', '/tmp', '--proc', '/proc'],
   ...['--dev', '/dev', '--size', String(64 * 1024 * 1024), '--tmpfs', '/dev/shm', '--remount-ro', '/dev'],
   ...['--chdir', '/workspace', '--seccomp', '3', '--'],
@@ -53,7 +53,20 @@ export async function startJail(room: Room, program: readonly string[], { fifos,
       [
         // It waits for a line before it starts anything, so that all it starts belongs to the control group.
         ...['-c', `read -r line || exit; ${processLimits}exec nsenter "$@"`, 'sh'],
-        ...['--target', String(room.pid), '--user', '--mount', '--net', '--pid', '--preserve-credentials', '--', 'bwrap'],
+        ...[
+          '--target',
+          String(room.pid),
+          '--user',
+          '--mount',
+          '--net',
+          '--ipc',
+          '--uts',
+          '--cgroup',
+          '--pid',
+          '--preserve-credentials',
+          '--',
+          'bwrap',
+        ],
         ...jailArguments,
         ...program,
       ],

@@ -104,7 +104,7 @@ function startKeeper({ userId, limits, nodeBinary, readable = [] }: RoomOptions)
   return spawn(
     'bwrap',
     [
-      ...['--unshare-user', '--unshare-pid', '--unshare-net', '--uid', '0', '--gid', '0', '--cap-add', 'CAP_SYS_ADMIN'],
+      ...['--unshare-all', '--unshare-user', '--hostname', 'workspace', '--uid', '0', '--gid', '0', '--cap-add', 'CAP_SYS_ADMIN'],
       ...['--die-with-parent', '--ro-bind', '/usr', '/usr', ...['/bin', '/sbin', '/lib', '/lib64'].flatMap(systemFolder)],
       ...['--ro-bind-try', '/etc/alternatives', '/etc/alternatives', '--ro-bind-try', '/etc/ld.so.cache', '/etc/ld.so.cache'],
       ...(nodeBinary ? ['--ro-bind', nodeBinary, '/opt/node/bin/node'] : []),
