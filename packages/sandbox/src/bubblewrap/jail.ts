@@ -2,9 +2,10 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import type { Duplex, Writable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { ToolError } from '@aworld-train/core'
 import type { Fifos } from './fifos.ts'
-import { endTree } from './processes.ts'
+import { childrenOf, descendantsOf, endTree, signalTo } from './processes.ts'
 import { jailEnvironment, type Room } from './room.ts'
 
 /** What jails need beside their room. */
@@ -80,6 +81,13 @@ export async function startJail(room: Room, program: readonly string[], { fifos,
   } finally {
     closeSync(writeEnd)
   }
+  /** A child that was missed while it started has fallen to the room's first process, which has one of its own. */
+  async function endOrphans(): Promise<void> {
+    for (let pause = 10; !output.closed && !room.hasDied() && pause < 5000; pause *= 2) {
+      await sleep(pause)
+      for (const orphan of childrenOf(room.pid).slice(1)) for (const each of [orphan, ...descendantsOf(orphan)]) signalTo(each, 'SIGKILL')
+    }
+  }
   let errors = ''
   const ended = new Promise<JailEnd>((resolve, reject) => {
     child.once('error', reject)
@@ -103,7 +111,10 @@ export async function startJail(room: Room, program: readonly string[], { fifos,
     output,
     errors: () => errors.trim(),
     ended,
-    kill: () => endTree(child),
+    kill() {
+      endTree(child)
+      void endOrphans()
+    },
   }
 }
 
