@@ -101,6 +101,9 @@ describe('aworld-train env', () => {
     expect((await start(['--host', '0.0.0.0'])).stderr).toMatch(/insecure/)
     expect((await start(['--record', 'a', '--replay', 'b'])).stderr).toMatch(/not both/)
     expect((await start(['--keys', 'gone.env'])).stderr).toMatch(/gone\.env cannot be read/)
-    expect(await env('begin')).toMatchObject({ code: 2, stderr: expect.stringContaining('start, status, token, stop, template') })
+    expect(await env('begin')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('start, status, token, stop, new-server, template'),
+    })
   })
 })
