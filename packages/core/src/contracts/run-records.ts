@@ -1,0 +1,93 @@
+import type { ErrorRecord, StopReason, UntrainedReason } from '@aworld-train/protocol'
+
+/** Where the time of a rollout went, in milliseconds; together they are the time from being queued to its end, or to now. */
+export interface RolloutWaits {
+  /** Waiting for a slot. */
+  readonly queue: number
+  /** Model calls. */
+  readonly engine: number
+  readonly tools: number
+  /** The agent itself: the rest of the wall time. */
+  readonly agent: number
+}
+
+/** One rollout as a list shows it. Times are Unix milliseconds with fractions; `null` is "not yet" or "does not apply". */
+export interface RolloutRow {
+  readonly key: string
+  readonly group: string
+  readonly taskId: string
+  /** Kind of task; results are told apart by it. */
+  readonly kind: string
+  readonly split: string
+  readonly sample: number
+  /** Training step, or the step at which an evaluation was made; `null` outside both. */
+  readonly step: number | null
+  readonly status: 'queued' | 'running' | 'done'
+  readonly attempt: number
+  /** Place in the order of finishing, from 1: a cursor that misses none. */
+  readonly finished: number | null
+  readonly queuedAt: number
+  readonly startedAt: number | null
+  readonly endedAt: number | null
+  readonly reward: number | null
+  readonly stopReason: StopReason | null
+  readonly error: ErrorRecord | null
+  readonly turns: number
+  readonly toolCalls: number
+  readonly sampledTokens: number
+  /** US dollars, of frozen models with a price. */
+  readonly cost: number
+  readonly answer: string | null
+  readonly waitMs: RolloutWaits
+}
+
+/** Which rollouts to list; all fields that are set must match. */
+export interface RolloutQuery {
+  readonly split?: string | undefined
+  readonly step?: number | undefined
+  readonly group?: string | undefined
+  readonly taskId?: string | undefined
+  readonly kind?: string | undefined
+  readonly status?: RolloutRow['status'] | undefined
+  readonly stopReason?: StopReason | undefined
+  readonly minReward?: number | undefined
+  readonly maxReward?: number | undefined
+  /** Only those that finished after this place of the order of finishing, in that order. */
+  readonly finishedAfter?: number | undefined
+  /** `next` of the page before. */
+  readonly after?: string | undefined
+  /** 500 by default. */
+  readonly limit?: number | undefined
+}
+
+export interface RolloutPage {
+  readonly rows: readonly RolloutRow[]
+  /** `after` of the next page; `null` on the last one. */
+  readonly next: string | null
+}
+
+/** One training row of a step: trained with an advantage, or not, with the reason. */
+export interface StepSample {
+  /** Key of the rollout. */
+  readonly rollout: string
+  readonly agent: string
+  readonly step: number
+  /** Indices of the turns whose tokens the row trains, or would have. */
+  readonly turns: readonly number[]
+  /** Tokens with loss mask 1. */
+  readonly tokens: number
+  readonly advantage: number | null
+  readonly reason: UntrainedReason | null
+  /** Of the tokens with loss mask 1, in order, where the trainer computed them. */
+  readonly trainerLogprobs: Float32Array | null
+}
+
+/** Rewards of the training rollouts of a step. */
+export interface StepRewards {
+  readonly step: number
+  /** Rollouts that have a reward. */
+  readonly rollouts: number
+  readonly mean: number
+  /** Standard deviation over the rollouts, `n` in the denominator. */
+  readonly deviation: number
+}
