@@ -1,4 +1,5 @@
-import type { ViteUserConfig } from 'vitest/config'
+import { fileURLToPath } from 'node:url'
+import { defineConfig, type ViteUserConfig } from 'vitest/config'
 
 const condition = '@aworld-train/source'
 const conditions = [condition, 'node', 'import', 'default']
@@ -11,6 +12,7 @@ export const base = {
   environments: { __vitest__: { resolve: { conditions } } },
   test: {
     tags: [{ name: 'quick', description: 'What a suite can show in a few minutes; .ci/run runs these.' }],
+    exclude: ['**/node_modules/**', '**/dist/**'],
     pool: 'forks',
     execArgv: [`--conditions=${condition}`],
     env: { NODE_OPTIONS: `--conditions=${condition}` },
@@ -19,3 +21,11 @@ export const base = {
     hookTimeout: 90_000,
   },
 } satisfies ViteUserConfig
+
+/** A suite of its own, which is the folder `test/NAME`: one file after another, so that each has the machine. */
+export const suite = (name: string, options: ViteUserConfig['test'] = {}) =>
+  defineConfig({
+    ...base,
+    root: fileURLToPath(new URL('.', import.meta.url)),
+    test: { ...base.test, include: [`test/${name}/**/*.test.ts`], fileParallelism: false, ...options },
+  })

@@ -1,9 +1,7 @@
 import { defineConfig } from 'vitest/config'
 import { base } from './vitest.base.ts'
 
-const elsewhere = ['**/node_modules/**', '**/dist/**', 'test/environment/**', 'test/frameworks/**', 'test/gpu/**', 'test/trainers/**']
-
-/** What needs neither a trainer nor an agent framework. */
+/** What needs no installation; each folder of test/ with a configuration is a suite of its own. */
 export default defineConfig({
   ...base,
   test: {
@@ -15,11 +13,10 @@ export default defineConfig({
         test: {
           name: 'packages',
           isolate: false,
-          exclude: elsewhere,
           include: ['packages/*/src/**/*.test.ts', 'examples/**/*.test.ts', 'scripts/**/*.test.ts'],
         },
       },
-      { extends: true, test: { name: 'whole', exclude: elsewhere, include: ['test/**/*.test.ts'] } },
+      { extends: true, test: { name: 'whole', include: ['test/*.test.ts'] } },
     ],
   },
 })

@@ -1,5 +1,5 @@
 // Runs a suite of tests and ends with one plain line: `N passed, N failed, N skipped`. Without `--suite` it is every test that
-// needs neither a trainer nor an agent framework; with `--quick` only tests that are tagged so.
+// needs no installation; with `--quick` only tests that are tagged so.
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'

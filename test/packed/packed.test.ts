@@ -1,12 +1,13 @@
+// @module-tag quick
 import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { findNpm } from './support/run-npm.ts'
+import { findNpm } from '../support/run-npm.ts'
 
-const workspace = fileURLToPath(new URL('..', import.meta.url))
+const workspace = fileURLToPath(new URL('../..', import.meta.url))
 
 interface Manifest {
   readonly name: string
