@@ -31,13 +31,13 @@ function argumentsOf(variables: Readonly<Record<string, string>>, args: readonly
 }
 
 /** Keys and values of verl that a list of overrides, or a file, stands for. */
-function keysOf(source: string | readonly string[]): Record<string, unknown> {
-  const { keys, problems, settings } = readVerlConfig(source, { environment: {}, baseDirectory: example })
+async function keysOf(source: string | readonly string[]): Promise<Record<string, unknown>> {
+  const { keys, problems, settings } = await readVerlConfig(source, { environment: {}, baseDirectory: example })
   expect(problems).toEqual([])
   return { ...Object.fromEntries([...keys.values()].map(({ path, value }) => [path, value])), maxTurns: settings.limits.maxTurns }
 }
 
-it('run.sh and grpo_trainer.yaml are the same training', () => {
+it('run.sh and grpo_trainer.yaml are the same training', async () => {
   const [main, ...rest] = argumentsOf({}, [])
   expect(main).toBe(join(example, 'main.ts'))
   expect(rest.slice(0, 8)).toEqual([
@@ -50,13 +50,13 @@ it('run.sh and grpo_trainer.yaml are the same training', () => {
     '--test',
     join(example, 'datasets/test.jsonl'),
   ])
-  expect(keysOf(rest.slice(8))).toEqual(keysOf(join(example, 'grpo_trainer.yaml')))
+  expect(await keysOf(rest.slice(8))).toEqual(await keysOf(join(example, 'grpo_trainer.yaml')))
 })
 
-it('variables from outside and arguments reach the training', () => {
+it('variables from outside and arguments reach the training', async () => {
   const rest = argumentsOf({ actor_lr: '5e-7', max_turns: '3' }, ['--dry-run', 'trainer.total_epochs=2']).slice(9)
   expect(rest).toContain('--dry-run')
-  const keys = keysOf(rest.filter((each) => !each.startsWith('--')))
+  const keys = await keysOf(rest.filter((each) => !each.startsWith('--')))
   expect(keys).toMatchObject({ 'actor_rollout_ref.actor.optim.lr': 5e-7, 'trainer.total_epochs': 2, maxTurns: 3 })
 })
 

@@ -176,8 +176,8 @@ export const commandRows: readonly ParityRow[] = [
     ours: "the same with the run directory's `run.sh`, against `aworld-train serve`",
     status: 'works',
     note: 'With `--working-dir` too. What describes a Ray of its own, such as `num_cpus`, is left out on a cluster. See [Train with verl](verl.md).',
-    check: () => {
-      const { overrides } = planVerl(readVerlConfig({ 'ray_kwargs.ray_init.num_cpus': 32 }, { environment: {} }), {
+    check: async () => {
+      const { overrides } = planVerl(await readVerlConfig({ 'ray_kwargs.ray_init.num_cpus': 32 }, { environment: {} }), {
         ...{ path: '/runs/gaia', name: 'gaia', bridgeDirectory, reward: null, test: null, train: { path: '/t.parquet', rows: 8 } },
         agent: { name: 'gaia', module: '/agent.ts#agent', directory: '/', source: null },
       })

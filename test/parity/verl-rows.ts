@@ -12,7 +12,7 @@ import type { ParityRow } from './parity-row.ts'
 export const publishedRun = fileURLToPath(new URL('../../packages/trainer-verl/src/config/published-run.fixture.sh', import.meta.url))
 
 /** What verl gets of that script, whatever variables this process has. */
-const readRun = (): VerlConfig => readVerlConfig(publishedRun, { environment: {}, baseDirectory: '/data' })
+const readRun = (): Promise<VerlConfig> => readVerlConfig(publishedRun, { environment: {}, baseDirectory: import.meta.dirname })
 
 const value = ({ keys }: VerlConfig, path: string) => keys.get(path)?.value
 
@@ -89,11 +89,11 @@ export const verlRows: readonly ParityRow[] = [
   },
   {
     theirs: "`run.sh` of the guide as verl's configuration",
-    ours: '`config: \'./run.sh\'`: read, not run; variables, `"$@"` and exports included',
+    ours: '`config: \'./run.sh\'`: run with a `python` that records; `source`, variables, `"$@"` and exports included',
     status: 'works',
     note: 'Two blanks that are missing before a line break there are forgiven.',
-    check() {
-      const config = readRun()
+    async check() {
+      const config = await readRun()
       assert.deepEqual(config.problems, [])
       assert.deepEqual(
         ['actor_rollout_ref.rollout.name', 'actor_rollout_ref.rollout.n', 'actor_rollout_ref.actor.ppo_max_token_len_per_gpu'].map((path) =>
@@ -109,8 +109,8 @@ export const verlRows: readonly ParityRow[] = [
     ours: 'the same keys',
     status: 'works',
     note: 'verl 0.9 takes them and reads nothing of them; here they are translated, and the reward is called by us.',
-    check() {
-      const { settings, notes } = readRun()
+    async check() {
+      const { settings, notes } = await readRun()
       assert.equal(settings.reward.name, 'gaia_reward_func')
       assert.match(settings.reward.path ?? '', /gaia_reward_function\.py$/)
       assert(notes.some((note) => /custom_reward_function\.path is reward\.custom_reward_function\.path since verl/.test(note)))
@@ -121,10 +121,10 @@ export const verlRows: readonly ParityRow[] = [
     ours: 'taken: verl has no other mode since 0.7',
     status: 'works',
     note: 'Where rollouts are sampled is `aworldTrain.layout`: hybrid, colocated or standalone. See [Train with verl](verl.md).',
-    check() {
-      const config = readRun()
+    async check() {
+      const config = await readRun()
       assert.equal(value(config, 'actor_rollout_ref.rollout.mode'), undefined)
-      const { settings, problems } = readVerlConfig({ aworldTrain: { layout: { mode: 'standalone', schedule: 'separate_async' } } })
+      const { settings, problems } = await readVerlConfig({ aworldTrain: { layout: { mode: 'standalone', schedule: 'separate_async' } } })
       assert.deepEqual([settings.layout?.mode, problems], ['standalone', []])
     },
   },
@@ -132,14 +132,15 @@ export const verlRows: readonly ParityRow[] = [
     theirs: '`max_turns=8` under verl',
     ours: 'the same; the rollout service counts turns',
     status: 'works',
-    check: () => assert.equal(readRun().settings.limits.maxTurns, 8),
+    check: async () => assert.equal((await readRun()).settings.limits.maxTurns, 8),
   },
   {
     theirs: '`tool_config_path`, `multi_turn.format` under verl',
     ours: 'taken; where dropping one could surprise, it is said once',
     status: 'differs',
     note: "verl's own tool loop reads them. Tool calls are parsed by what the model's template writes.",
-    check: () => assert(readRun().notes.some((note) => /multi_turn\.tool_config_path is read by verl's own tool_agent/.test(note))),
+    check: async () =>
+      assert((await readRun()).notes.some((note) => /multi_turn\.tool_config_path is read by verl's own tool_agent/.test(note))),
   },
   {
     theirs: 'the example `train_gaia_with_aworld_verl`',
@@ -149,7 +150,7 @@ export const verlRows: readonly ParityRow[] = [
     async check() {
       const example = new URL('../../examples/gaia-verl/', import.meta.url)
       const yaml = fileURLToPath(new URL('grpo_trainer.yaml', example))
-      const config = readVerlConfig(yaml, { environment: {} })
+      const config = await readVerlConfig(yaml, { environment: {} })
       assert.deepEqual(config.problems, [])
       assert.equal(value(config, 'actor_rollout_ref.rollout.n'), 8)
       assert.equal(config.settings.limits.maxTurns, 8)

@@ -23,8 +23,8 @@ beforeAll(async () => {
 })
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
-const planOf = (source: Parameters<typeof readVerlConfig>[0]) => {
-  const config = readVerlConfig(source, { environment: {}, baseDirectory: directory })
+const planOf = async (source: Parameters<typeof readVerlConfig>[0]) => {
+  const config = await readVerlConfig(source, { environment: {}, baseDirectory: directory })
   const plan = planVerl(config, verlRun())
   expect([...config.problems, ...plan.problems]).toEqual([])
   return plan
@@ -80,7 +80,7 @@ describe('the installed verl', () => {
   })
 
   it('accepts what we render, and resolves it as we do', async () => {
-    const plans = sources.map(([name, source]) => ({ name, plan: planOf(source()) }))
+    const plans = await Promise.all(sources.map(async ([name, source]) => ({ name, plan: await planOf(source()) })))
     const resolved = await resolveEachWithPython(
       plans.map(({ plan }) => ({ overrides: plan.overrides, validate: true })),
       { python },
@@ -102,7 +102,7 @@ describe('the installed verl', () => {
   })
 
   it('says what its dataclasses have against a value', async () => {
-    const { overrides } = planOf(model)
+    const { overrides } = await planOf(model)
     const wrong = ['actor_rollout_ref.actor.loss_agg_mode=mean', 'actor_rollout_ref.rollout.mode=sync']
     const resolved = await resolveEachWithPython(
       wrong.map((each) => ({ overrides: [...overrides, each], validate: true })),

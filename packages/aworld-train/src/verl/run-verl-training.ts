@@ -143,7 +143,7 @@ async function trainWithVerl(plan: VerlTrainingPlan, parts: RolloutParts, run: R
   await store.setState(verlStateKey, { checkpoints: verlPlan.checkpoints, model, python: plan.python.path } satisfies VerlRunState)
   await history.begin({ incarnation, resumedFromStep })
   emit(startEvent({ plan, verlPlan, stage, model, path, resumedFromStep, resumed: run.resumed }))
-  for (const message of [...plan.findings, ...promptNotes, ...verlPlan.notes])
+  for (const message of new Set([...plan.config.notes, ...plan.findings, ...promptNotes, ...verlPlan.notes]))
     emit({ type: 'warning-raised', at: Date.now(), code: 'CONFIG_NOTE', message })
 
   const { python } = plan

@@ -32,7 +32,7 @@ export class VerlTrainer extends PlanningTrainer<VerlTrainingPlan> {
   override async checkConfig(config?: unknown): Promise<VerlConfig> {
     const problems = collectProblems()
     const { attempt } = problems
-    const read = this.#readConfig(config)
+    const read = await this.#readConfig(config)
     for (const message of read.problems) problems.add(new TrainError('CONFIG_INVALID', message))
     const { settings } = read
     const findings: string[] = []
@@ -115,10 +115,10 @@ export class VerlTrainer extends PlanningTrainer<VerlTrainingPlan> {
     return await dryRunVerl(this.readyPlan(), this.runPath, signal)
   }
 
-  #readConfig(config: unknown): VerlConfig {
+  async #readConfig(config: unknown): Promise<VerlConfig> {
     const { steps, seed, model } = this.inputs.options
     const source = typeof config === 'string' ? resolve(this.baseDirectory, config) : (config as Record<string, unknown> | undefined)
-    return readVerlConfig(source, {
+    return await readVerlConfig(source, {
       baseDirectory: this.baseDirectory,
       environment: process.env,
       arguments: [

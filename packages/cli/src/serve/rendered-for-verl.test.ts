@@ -3,8 +3,8 @@ import { expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { parseServeConfig } from './read-serve-config.ts'
 
-it('serves the file that a run directory of verl has', () => {
-  const config = readVerlConfig({
+it('serves the file that a run directory of verl has', async () => {
+  const config = await readVerlConfig({
     'actor_rollout_ref.model.path': 'Qwen/Qwen3-4B',
     'custom_reward_function.path': './reward.ts',
     aworldTrain: {

@@ -111,37 +111,37 @@ const cases: readonly Case[] = [
   ['custom-template', { 'actor_rollout_ref.model.custom_chat_template': '{{ x }}' }],
 ]
 
-function namesOf(keys: Record<string, unknown>, run: Parameters<typeof verlRun>[0] = {}): string[] {
-  const config = readVerlConfig({ ...good, ...keys }, { environment: {} })
+async function namesOf(keys: Record<string, unknown>, run: Parameters<typeof verlRun>[0] = {}): Promise<string[]> {
+  const config = await readVerlConfig({ ...good, ...keys }, { environment: {} })
   expect(config.problems).toEqual([])
   return findTraps(planVerl(config, verlRun(run))).map(({ name }) => name)
 }
 
-it('finds nothing amiss where nothing is', () => expect(namesOf({})).toEqual([]))
+it('finds nothing amiss where nothing is', async () => expect(await namesOf({})).toEqual([]))
 
-it.each(cases.map(([name, keys, run]) => ({ name, keys, run })))('$name is found with $keys', ({ name, keys, run }) => {
-  expect(namesOf(keys, run)).toContain(name)
+it.each(cases.map(([name, keys, run]) => ({ name, keys, run })))('$name is found with $keys', async ({ name, keys, run }) => {
+  expect(await namesOf(keys, run)).toContain(name)
 })
 
-it('says every trap in whole sentences', () => {
+it('says every trap in whole sentences', async () => {
   for (const [, keys, run] of cases) {
-    const found = findTraps(planVerl(readVerlConfig({ ...good, ...keys }, { environment: {} }), verlRun(run)))
+    const found = findTraps(planVerl(await readVerlConfig({ ...good, ...keys }, { environment: {} }), verlRun(run)))
     for (const { message } of found) expect(message).toMatch(/^[A-Za-z$].*[.]$/s)
   }
 })
 
-it('finds what only a broken tree holds', () => {
-  const { tree, ...plan } = planVerl(readVerlConfig(good), verlRun())
+it('finds what only a broken tree holds', async () => {
+  const { tree, ...plan } = planVerl(await readVerlConfig(good), verlRun())
   const with_ = (change: Record<string, unknown>) => findTraps({ ...plan, tree: { ...tree, ...change } }).map(({ name }) => name)
   expect(with_({ custom_reward_function: { path: '/r.py' } })).toEqual(['legacy-reward-keys'])
   const { rollout: own, ...rest } = tree['actor_rollout_ref'] as { rollout: object }
   expect(with_({ actor_rollout_ref: { ...rest, rollout: { ...own, name: '???' } } })).toEqual(['no-engine'])
 })
 
-it('has a case for every trap', () => {
+it('has a case for every trap', async () => {
   const named = new Set([...cases.map(([name]) => name), 'legacy-reward-keys', 'no-engine', 'default-model', 'default-lengths'])
   expect(traps.map(({ name }) => name).filter((name) => !named.has(name))).toEqual([])
-  expect(findTraps(planVerl(readVerlConfig({}), verlRun())).map(({ name }) => name)).toEqual(
+  expect(findTraps(planVerl(await readVerlConfig({}), verlRun())).map(({ name }) => name)).toEqual(
     expect.arrayContaining(['default-model', 'default-lengths']),
   )
 })

@@ -19,14 +19,14 @@ it.each([
   ['10.0.0.1:6379', '10.0.0.1:6379'],
 ])('reads %j as the cluster %j', (address, cluster) => expect(clusterAddress(address)).toBe(cluster))
 
-it('leaves out what describes a Ray of its own where the configuration names a cluster, and says so of what the user wrote', () => {
+it('leaves out what describes a Ray of its own where the configuration names a cluster, and says so of what the user wrote', async () => {
   const source = {
     'actor_rollout_ref.model.path': '/m',
     '+ray_kwargs.ray_init.address': '10.0.0.1:6379',
     'ray_kwargs.ray_init.num_cpus': 8,
     aworldTrain: { smoke: true },
   }
-  const plan = planVerl(readVerlConfig(source, { environment: {} }), verlRun())
+  const plan = planVerl(await readVerlConfig(source, { environment: {} }), verlRun())
   expect(plan.problems).toEqual([])
   expect(plan.overrides.filter((each) => /num_[cg]pus/.test(each))).toEqual([])
   expect(plan.notes).toContain(

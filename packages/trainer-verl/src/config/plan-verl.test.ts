@@ -1,3 +1,4 @@
+import { tmpdir } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { valueAt } from './omega.ts'
@@ -8,24 +9,24 @@ import { verlRun } from './verl-run.test-support.ts'
 const published = fileURLToPath(new URL('./published-run.fixture.sh', import.meta.url))
 const rollout = 'actor_rollout_ref.rollout'
 
-const plan = (source: Parameters<typeof readVerlConfig>[0], parts: Parameters<typeof verlRun>[0] = {}) => {
-  const config = readVerlConfig(source, { environment: {}, baseDirectory: '/project' })
+const plan = async (source: Parameters<typeof readVerlConfig>[0], parts: Parameters<typeof verlRun>[0] = {}) => {
+  const config = await readVerlConfig(source, { environment: {}, baseDirectory: typeof source === 'string' ? tmpdir() : '/project' })
   expect(config.problems).toEqual([])
   return planVerl(config, verlRun(parts))
 }
 const model = { 'actor_rollout_ref.model.path': 'Qwen/Qwen3-4B' }
 
 describe('planVerl', () => {
-  it('accepts the published launch script, and warns of what cannot learn', () => {
-    const { problems, notes, overrides } = plan(published)
+  it('accepts the published launch script, and warns of what cannot learn', async () => {
+    const { problems, notes, overrides } = await plan(published)
     expect(problems).toEqual([])
     expect(notes.join('\n')).toMatch(/rollout\.n is 1 with grpo/)
     expect(overrides).toContain(`${rollout}.agent.agent_loop_config_path=/runs/gaia/agent.yaml`)
     expect(overrides.join('\n')).not.toMatch(/multi_turn|custom_reward_function\.path=\/your/)
   })
 
-  it('fills what is empty and says why', () => {
-    const { keys, problems, steps, checkpoints } = plan(model)
+  it('fills what is empty and says why', async () => {
+    const { keys, problems, steps, checkpoints } = await plan(model)
     expect(problems).toEqual([])
     expect([steps, checkpoints]).toEqual([4 * 30, '/runs/gaia/checkpoints'])
     const lines = [...keys.values()]
@@ -59,7 +60,7 @@ describe('planVerl', () => {
     `)
   })
 
-  it("never puts a value in the place of the user's", () => {
+  it("never puts a value in the place of the user's", async () => {
     const own = {
       [`${rollout}.n`]: 4,
       'data.train_batch_size': 1024,
@@ -67,7 +68,7 @@ describe('planVerl', () => {
       'algorithm.adv_estimator': 'rloo',
       'reward.num_workers': 2,
     }
-    const { keys, checkpoints } = plan({ ...model, ...own })
+    const { keys, checkpoints } = await plan({ ...model, ...own })
     for (const [path, value] of Object.entries({ ...own, 'trainer.default_local_dir': '/project/ckpt' }))
       expect(keys.get(path)).toMatchObject({ value, origin: 'user' })
     expect(checkpoints).toBe('/project/ckpt')
@@ -80,43 +81,47 @@ describe('planVerl', () => {
       ['console', 'tensorboard', 'file'],
     ],
     [['file'], ['file']],
-  ])('adds the file that progress is read from to logger %j', (logger, expected) => {
-    expect(valueAt(plan({ ...model, 'trainer.logger': logger }).tree, 'trainer.logger')).toEqual(expected)
+  ])('adds the file that progress is read from to logger %j', async (logger, expected) => {
+    expect(valueAt((await plan({ ...model, 'trainer.logger': logger })).tree, 'trainer.logger')).toEqual(expected)
   })
 
-  it('makes as many epochs as the steps need', () => {
-    const { tree, steps } = plan({ ...model, training: { steps: 10 }, 'data.train_batch_size': 16 })
+  it('makes as many epochs as the steps need', async () => {
+    const { tree, steps } = await plan({ ...model, training: { steps: 10 }, 'data.train_batch_size': 16 })
     expect([valueAt(tree, 'trainer.total_epochs'), steps]).toEqual([3, 10])
   })
 
-  it('validates nothing without test data, and never on the training data', () => {
-    const { tree, problems } = plan(model, { test: null })
+  it('validates nothing without test data, and never on the training data', async () => {
+    const { tree, problems } = await plan(model, { test: null })
     expect(problems).toEqual([])
     expect([valueAt(tree, 'trainer.val_before_train'), valueAt(tree, 'trainer.test_freq')]).toEqual([false, -1])
-    expect(plan({ ...model, 'trainer.test_freq': 5 }, { test: null }).problems.join()).toMatch(/there is no test data/)
+    expect((await plan({ ...model, 'trainer.test_freq': 5 }, { test: null })).problems.join()).toMatch(/there is no test data/)
   })
 
   it.each([
     ['./reward.ts', null],
     ['/p/reward.py', '/p/reward.py'],
-  ])('shows verl a reward in %s as %s', (path, shown) => {
-    const { tree } = plan(model, { reward: { path, name: 'score' } })
+  ])('shows verl a reward in %s as %s', async (path, shown) => {
+    const { tree } = await plan(model, { reward: { path, name: 'score' } })
     expect(valueAt(tree, 'reward.custom_reward_function.path')).toBe(shown)
     expect(valueAt(tree, 'reward.num_workers')).toBe(0)
   })
 
-  it('leaves the reward to verl when told to', () => {
-    const { tree, problems } = plan({ ...model, 'custom_reward_function.path': 'r.py', 'aworldTrain.reward.native': true })
+  it('leaves the reward to verl when told to', async () => {
+    const { tree, problems } = await plan({ ...model, 'custom_reward_function.path': 'r.py', 'aworldTrain.reward.native': true })
     expect(problems).toEqual([])
     expect(valueAt(tree, 'reward.custom_reward_function.path')).toBe('/project/r.py')
     expect(valueAt(tree, 'reward.num_workers')).toBe(8)
-    expect(plan({ ...model, 'aworldTrain.reward.native': true }, { reward: { path: '/p/r.ts', name: null } }).problems.join()).toMatch(
-      /cannot call/,
-    )
+    expect(
+      (await plan({ ...model, 'aworldTrain.reward.native': true }, { reward: { path: '/p/r.ts', name: null } })).problems.join(),
+    ).toMatch(/cannot call/)
   })
 
-  it('takes the settings for CPU where the user sets none', () => {
-    const { tree, problems, environment } = plan({ ...model, [`${rollout}.load_format`]: 'safetensors', aworldTrain: { smoke: true } })
+  it('takes the settings for CPU where the user sets none', async () => {
+    const { tree, problems, environment } = await plan({
+      ...model,
+      [`${rollout}.load_format`]: 'safetensors',
+      aworldTrain: { smoke: true },
+    })
     expect(problems).toEqual([])
     expect([valueAt(tree, `${rollout}.name`), valueAt(tree, 'trainer.device'), valueAt(tree, `${rollout}.load_format`)]).toEqual([
       'cpu_hf',
@@ -128,7 +133,7 @@ describe('planVerl', () => {
 })
 
 describe('a layout', () => {
-  const layout = (own: object, keys: object = {}) => plan({ ...model, ...keys, aworldTrain: { layout: own } })
+  const layout = async (own: object, keys: object = {}) => await plan({ ...model, ...keys, aworldTrain: { layout: own } })
   const shown = [
     'trainer.nnodes',
     'trainer.n_gpus_per_node',
@@ -154,31 +159,31 @@ describe('a layout', () => {
       { mode: 'colocated', trainer: { gpus: 8 }, rollout: { nodes: 2, gpus: 4 }, transfer: 'nixl' },
       [1, 8, 2, 4, 1, 'separate_async', true, 'nixl'],
     ],
-  ] as const)('%j', (own, expected) => {
-    const { tree, problems } = layout(own)
+  ] as const)('%j', async (own, expected) => {
+    const { tree, problems } = await layout(own)
     expect(problems).toEqual([])
     expect(shown.map((path) => valueAt(tree, path))).toEqual(expected)
   })
 
-  it('keeps the sizes of batches that separate_async asks for', () => {
-    const sizes = ({ tree }: ReturnType<typeof layout>) => [
+  it('keeps the sizes of batches that separate_async asks for', async () => {
+    const sizes = ({ tree }: Awaited<ReturnType<typeof layout>>) => [
       valueAt(tree, 'data.train_batch_size'),
       valueAt(tree, 'actor_rollout_ref.actor.ppo_mini_batch_size'),
     ]
-    expect(sizes(layout({ mode: 'standalone' }))).toEqual([16, 4])
-    expect(sizes(layout({ mode: 'standalone', syncEvery: 2 }, { 'actor_rollout_ref.actor.ppo_mini_batch_size': 8 }))).toEqual([16, 8])
-    expect(layout({ mode: 'standalone' }, { 'data.train_batch_size': 10 }).problems.join()).toMatch(
+    expect(sizes(await layout({ mode: 'standalone' }))).toEqual([16, 4])
+    expect(sizes(await layout({ mode: 'standalone', syncEvery: 2 }, { 'actor_rollout_ref.actor.ppo_mini_batch_size': 8 }))).toEqual([16, 8])
+    expect((await layout({ mode: 'standalone' }, { 'data.train_batch_size': 10 })).problems.join()).toMatch(
       /separate_async needs data\.train_batch_size/,
     )
   })
 
-  it('counts staleness in weight versions', () => {
-    expect(valueAt(layout({ mode: 'standalone', staleness: 1 }).tree, 'trainer.v1.sampler.max_off_policy_threshold')).toBe(2)
+  it('counts staleness in weight versions', async () => {
+    expect(valueAt((await layout({ mode: 'standalone', staleness: 1 })).tree, 'trainer.v1.sampler.max_off_policy_threshold')).toBe(2)
   })
 
   it.each([
     [{ schedule: 'separate_async' }, /needs replicas of their own/],
     [{ mode: 'standalone', schedule: 'sync' }, /samples on the GPUs that train alone/],
     [{ trainer: { gpus: 6 }, rollout: { tensorParallel: 4 } }, /does not divide the 6 GPUs/],
-  ])('%j is refused', (own, message) => expect(layout(own).problems.join('\n')).toMatch(message))
+  ])('%j is refused', async (own, message) => expect((await layout(own)).problems.join('\n')).toMatch(message))
 })

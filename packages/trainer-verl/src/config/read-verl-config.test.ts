@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { readVerlConfig } from './read-verl-config.ts'
+import type { VerlConfig } from './verl-config.ts'
 
 const published = fileURLToPath(new URL('./published-run.fixture.sh', import.meta.url))
 
@@ -13,18 +14,18 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
-const valuesOf = (config: ReturnType<typeof readVerlConfig>) =>
-  Object.fromEntries([...config.keys].map(([path, { value }]) => [path, value]))
+const valuesOf = (config: VerlConfig) => Object.fromEntries([...config.keys].map(([path, { value }]) => [path, value]))
 
 describe('the published launch script', () => {
-  const config = () => readVerlConfig(published, { environment: { GPUS_PER_NODE: '4' }, baseDirectory: directory })
+  const config = async () => await readVerlConfig(published, { environment: { GPUS_PER_NODE: '4' }, baseDirectory: directory })
 
-  it('is accepted without a problem', () => expect(config().problems).toEqual([]))
+  it('is accepted without a problem', async () => expect((await config()).problems).toEqual([]))
 
-  it('says what has another name or no effect since', () => {
-    expect(config().notes.map((note) => note.replace(published, 'run.sh'))).toMatchInlineSnapshot(`
+  it('says what has another name or no effect since', async () => {
+    expect((await config()).notes.map((note) => note.replace(published, 'run.sh'))).toMatchInlineSnapshot(`
       [
-        "run.sh: a blank is missing before the \\ at the end of 2 lines, which makes one word of custom_reward_function.path, custom_reward_function.name, trainer.logger; they were read as 3 keys.",
+        "run.sh was run to see what it starts: python, python3, torchrun, ray recorded their arguments, and pip, pip3, rm, git, curl, wget were refused.",
+        "run.sh: a blank is missing before the \\ at the end of a line, which makes one word of two keys; custom_reward_function.name and trainer.logger were read as keys of their own.",
         "custom_reward_function.path is reward.custom_reward_function.path since verl 0.7.1.",
         "custom_reward_function.name is reward.custom_reward_function.name since verl 0.7.1.",
         "actor_rollout_ref.rollout.multi_turn.tool_config_path is read by verl's own tool_agent only; tools and turns are the agent's here.",
@@ -33,9 +34,9 @@ describe('the published launch script', () => {
     `)
   })
 
-  it('keeps its values, and gives agent, turns and reward to our side', () => {
-    const { settings, agentFile, environment } = config()
-    expect(valuesOf(config())).toMatchObject({
+  it('keeps its values, and gives agent, turns and reward to our side', async () => {
+    const { settings, agentFile, environment } = await config()
+    expect(valuesOf(await config())).toMatchObject({
       'actor_rollout_ref.rollout.n': 1,
       'actor_rollout_ref.actor.ppo_max_token_len_per_gpu': 12_288,
       'trainer.n_gpus_per_node': 4,
@@ -47,8 +48,11 @@ describe('the published launch script', () => {
     expect(environment).toMatchObject({ NCCL_NVLS_ENABLE: '1' })
   })
 
-  it('gives way to arguments', () => {
-    const config = readVerlConfig(published, { environment: {}, arguments: ['actor_rollout_ref.rollout.n=8', 'aworldTrain.rows=last'] })
+  it('gives way to arguments', async () => {
+    const config = await readVerlConfig(published, {
+      environment: {},
+      arguments: ['actor_rollout_ref.rollout.n=8', 'aworldTrain.rows=last'],
+    })
     expect(config.problems).toEqual([])
     expect(config.keys.get('actor_rollout_ref.rollout.n')?.value).toBe(8)
     expect(config.settings.rows).toBe('last')
@@ -56,7 +60,7 @@ describe('the published launch script', () => {
 })
 
 describe('a tree', () => {
-  it('is the same from YAML, JSON, an object and overrides', () => {
+  it('is the same from YAML, JSON, an object and overrides', async () => {
     const yaml = join(directory, 'grpo_trainer.yaml')
     const json = join(directory, 'grpo_trainer.json')
     writeFileSync(yaml, 'actor_rollout_ref:\n  rollout: {n: 4, name: vllm}\ntrainer: {logger: console}\n')
@@ -64,7 +68,7 @@ describe('a tree', () => {
     const object = { 'actor_rollout_ref.rollout': { n: 4, name: 'vllm' }, trainer: { logger: 'console' } }
     const list = ['actor_rollout_ref.rollout.n=4', 'actor_rollout_ref.rollout.name=vllm', 'trainer.logger=console']
     for (const source of [yaml, json, object, list]) {
-      expect(valuesOf(readVerlConfig(source))).toEqual({
+      expect(valuesOf(await readVerlConfig(source))).toEqual({
         'actor_rollout_ref.rollout.n': 4,
         'actor_rollout_ref.rollout.name': 'vllm',
         'trainer.logger': 'console',
@@ -72,8 +76,8 @@ describe('a tree', () => {
     }
   })
 
-  it('is taken as given where it is complete and blank where we fill it', () => {
-    const config = readVerlConfig({
+  it('is taken as given where it is complete and blank where we fill it', async () => {
+    const config = await readVerlConfig({
       data: { train_files: null, val_files: '' },
       actor_rollout_ref: { rollout: { agent: { agent_loop_config_path: null } } },
       custom_reward_function: { path: '', name: null },
@@ -99,25 +103,25 @@ describe('a tree', () => {
     [{ async_training: { staleness_threshold: 0.5 } }, 'async_training.staleness_threshold is 0.5'],
     [['trainer.nnodes=1,2'], 'are a sweep'],
     [['~trainer.nnodes'], 'removes a key'],
-  ])('%j is refused', (source, message) => {
-    expect(readVerlConfig(source as never).problems.join('\n')).toContain(message)
+  ])('%j is refused', async (source, message) => {
+    expect((await readVerlConfig(source as never)).problems.join('\n')).toContain(message)
   })
 
-  it('names every problem at once, and the file', () => {
+  it('names every problem at once, and the file', async () => {
     const file = join(directory, 'bad.yaml')
     writeFileSync(file, 'trainer: {nnode: 1}\naworldTrain: {rows: none, concurency: 1}\n')
-    const { problems } = readVerlConfig('bad.yaml', { baseDirectory: directory })
+    const { problems } = await readVerlConfig('bad.yaml', { baseDirectory: directory })
     expect(problems).toHaveLength(3)
     for (const problem of problems) expect(problem).toMatch(/^bad\.yaml: /)
-    expect(readVerlConfig(join(directory, 'gone.yaml')).problems.join()).toMatch(/there is no such file/)
-    expect(readVerlConfig(join(directory, 'gone.sh')).problems.join()).toMatch(/cannot be read/)
+    expect((await readVerlConfig(join(directory, 'gone.yaml'))).problems.join()).toMatch(/there is no such file/)
+    expect((await readVerlConfig(join(directory, 'gone.sh'))).problems.join()).toMatch(/cannot be read/)
   })
 
   it.each([
     ['custom_reward_function.reward_fn_name', 'f', 'reward', 'name'],
     ['custom_reward_function.path', 'r.py', 'reward', 'path'],
-  ])('%s is ours', (key, value, section, member) => {
-    const { settings, keys } = readVerlConfig({ [key]: value })
+  ])('%s is ours', async (key, value, section, member) => {
+    const { settings, keys } = await readVerlConfig({ [key]: value })
     if (member === 'path') expect((settings as never)[section]).toHaveProperty(member, value)
     expect(keys.size).toBe(0)
   })
@@ -145,22 +149,22 @@ describe('a tree', () => {
     ],
     [{ 'ray_init.num_cpus': 32 }, { 'ray_kwargs.ray_init.num_cpus': 32 }],
     [{ 'trainer.profile_steps': [1] }, { 'global_profiler.steps': [1] }],
-  ])('%j is brought to its place of today', (source, expected) => {
-    const config = readVerlConfig(source)
+  ])('%j is brought to its place of today', async (source, expected) => {
+    const config = await readVerlConfig(source)
     expect(config.problems).toEqual([])
     expect(config.notes.length).toBeGreaterThan(0)
     expect(valuesOf(config)).toEqual(expected)
   })
 
-  it('leaves the reward to verl when told to', () => {
-    const config = readVerlConfig({ 'custom_reward_function.path': 'r.py', aworldTrain: { reward: { native: true } } })
+  it('leaves the reward to verl when told to', async () => {
+    const config = await readVerlConfig({ 'custom_reward_function.path': 'r.py', aworldTrain: { reward: { native: true } } })
     expect(valuesOf(config)).toEqual({ 'reward.custom_reward_function.path': 'r.py' })
   })
 })
 
 describe('our general terms', () => {
-  it('become keys of verl', () => {
-    const config = readVerlConfig({
+  it('become keys of verl', async () => {
+    const config = await readVerlConfig({
       model: { path: './model' },
       training: {
         steps: 12,
@@ -222,13 +226,13 @@ describe('our general terms', () => {
     expect(config.notes.join('\n')).toMatch(/cosine/)
   })
 
-  it("give way to verl's own key", () => {
-    const config = readVerlConfig({ training: { samplesPerPrompt: 8 }, actor_rollout_ref: { rollout: { n: 4 } } })
+  it("give way to verl's own key", async () => {
+    const config = await readVerlConfig({ training: { samplesPerPrompt: 8 }, actor_rollout_ref: { rollout: { n: 4 } } })
     expect(config.keys.get('actor_rollout_ref.rollout.n')).toMatchObject({ value: 4, origin: 'user' })
   })
 
-  it('may all stand in the block, which wins', () => {
-    const config = readVerlConfig({ concurrency: 8, aworldTrain: { concurrency: 16, training: { steps: 2 }, models: {} } })
+  it('may all stand in the block, which wins', async () => {
+    const config = await readVerlConfig({ concurrency: 8, aworldTrain: { concurrency: 16, training: { steps: 2 }, models: {} } })
     expect(config.settings.concurrency).toBe(16)
     expect(config.keys.get('trainer.total_training_steps')?.value).toBe(2)
   })

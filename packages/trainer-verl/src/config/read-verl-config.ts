@@ -6,7 +6,7 @@ import { stringify } from 'yaml'
 import { renderGeneralTerms } from './general-terms.ts'
 import { parseOverride } from './hydra-override.ts'
 import { ownBlock, readOwnConfig, separateConfig } from './own-config.ts'
-import { readScript } from './read-script.ts'
+import { recordScript } from './record-script.ts'
 import { type ConfigKey, translateKeys } from './translate-keys.ts'
 import type { ConfigText, ReadVerlConfigOptions, VerlConfig, VerlConfigSource, VerlKey } from './verl-config.ts'
 import { testedSchema } from './verl-schema.ts'
@@ -22,10 +22,10 @@ interface Gathered {
   readonly problems: string[]
 }
 
-/** Reads a configuration in verl's keys, in ours, or both. Never throws: `problems` holds every one, as a sentence. */
-export function readVerlConfig(source: VerlConfigSource, options: ReadVerlConfigOptions = {}): VerlConfig {
+/** Reads a configuration in verl's keys, in ours, or both; a launch script is run for it. Never throws: `problems` holds every one, as a sentence. */
+export async function readVerlConfig(source: VerlConfigSource, options: ReadVerlConfigOptions = {}): Promise<VerlConfig> {
   const schema = options.schema ?? testedSchema
-  const gathered = gather(source, options)
+  const gathered = await gather(source, options)
   addOverrides(gathered, options.arguments ?? [], 'an argument')
   const { settings: read, problems: ownProblems } = readOwnConfig(gathered.own)
   const terms = renderGeneralTerms(gathered.own)
@@ -54,7 +54,7 @@ export function readVerlConfig(source: VerlConfigSource, options: ReadVerlConfig
 
 const placed = (problem: string, { file }: ConfigText) => (file === null ? problem : `${file}: ${problem}`)
 
-function gather(source: VerlConfigSource, options: ReadVerlConfigOptions): Gathered {
+async function gather(source: VerlConfigSource, options: ReadVerlConfigOptions): Promise<Gathered> {
   const base = resolve(options.baseDirectory ?? '.')
   const empty = { keys: [], own: {}, environment: {}, notes: [], problems: [] }
   if (source === undefined) return { ...empty, source: { kind: 'none', file: null, text: '' }, directory: base }
@@ -80,7 +80,7 @@ function gather(source: VerlConfigSource, options: ReadVerlConfigOptions): Gathe
   const file = resolve(base, source)
   const shown = relative(base, file).startsWith('..') ? file : relative(base, file)
   try {
-    if (/\.(sh|bash)$/.test(file)) return fromScript(file, shown, base, options)
+    if (/\.(sh|bash)$/.test(file)) return await fromScript(file, shown, base, options)
     const tree = readConfigFile(file) as KeyTree
     const source: ConfigText = { kind: 'file', file: shown, text: readFileSync(file, 'utf8') }
     return fromTree(tree, { source, directory: dirname(file), where: shown })
@@ -112,13 +112,10 @@ function fromTree(tree: KeyTree, { source, directory, where }: { source: ConfigT
   }
 }
 
-/** Variables of one launch, which a script of ours exports. */
-const ofLaunch = /^(AWORLD_TRAIN_(CHANNEL|RUN|INCARNATION)|(VERL_FILE_LOGGER_PATH|HYDRA_FULL_ERROR|RAY_OVERRIDE_JOB_RUNTIME_ENV)$)/
-
-function fromScript(file: string, shown: string, base: string, options: ReadVerlConfigOptions): Gathered {
+async function fromScript(file: string, shown: string, base: string, options: ReadVerlConfigOptions): Promise<Gathered> {
   const text = readFileSync(file, 'utf8')
-  const script = readScript(text, {
-    file: shown,
+  const script = await recordScript(file, {
+    shown,
     arguments: options.arguments ?? [],
     environment: options.environment ?? process.env,
     directory: base,
@@ -128,11 +125,11 @@ function fromScript(file: string, shown: string, base: string, options: ReadVerl
     directory: base,
     keys: [],
     own: {},
-    environment: Object.fromEntries(Object.entries(script.exports).filter(([name]) => !ofLaunch.test(name))),
+    environment: script.exports,
     notes: [...script.notes],
     problems: [...script.problems],
   }
-  for (const { text: override, line } of script.arguments) addOverrides(gathered, [override], `${shown} line ${line}`)
+  for (const { text: override, where } of script.arguments) addOverrides(gathered, [override], where)
   return gathered
 }
 

@@ -13,10 +13,10 @@ it.each([
   ['${oc.env:OTHER_PATH,none}/b', '/a/b'],
   // biome-ignore lint/suspicious/noTemplateCurlyInString: OmegaConf's syntax.
   ['/models/${trainer.experiment_name}', '/models/first'],
-])('%s is %s', (written, resolved) => {
-  expect(resolveKey(config(written), 'actor_rollout_ref.model.path', { OTHER_PATH: '/a' })).toBe(resolved)
+])('%s is %s', async (written, resolved) => {
+  expect(resolveKey(await config(written), 'actor_rollout_ref.model.path', { OTHER_PATH: '/a' })).toBe(resolved)
 })
 
-it('a key that was not set is undefined, whatever its default', () => {
-  expect(resolveKey(config('./model'), 'data.train_batch_size', {})).toBeUndefined()
+it('a key that was not set is undefined, whatever its default', async () => {
+  expect(resolveKey(await config('./model'), 'data.train_batch_size', {})).toBeUndefined()
 })

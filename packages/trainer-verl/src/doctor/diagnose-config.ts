@@ -29,7 +29,7 @@ export interface ConfigDiagnosis {
 
 /** Checks a configuration: its problems, its traps, and the errors of the installed verl. */
 export async function diagnoseConfig({ source, baseDirectory, python, env, signal }: DiagnoseConfigOptions): Promise<ConfigDiagnosis> {
-  const config = readVerlConfig(source, { baseDirectory, environment: env })
+  const config = await readVerlConfig(source, { baseDirectory, environment: env })
   if (config.problems.length > 0) return { checks: config.problems.map(problem), needs: null }
   const plan = planVerl(config, await standIn(config, baseDirectory))
   const found = findTraps(plan)
