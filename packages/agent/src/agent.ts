@@ -1,3 +1,4 @@
+import { isRecord } from '@aworld-train/core'
 import type { McpConfig } from '@aworld-train/protocol'
 import { TrainError } from '@aworld-train/protocol'
 import { AgentConfig, type AgentConfigOptions } from './agent-config.ts'
@@ -122,8 +123,6 @@ function readList(owner: string, option: string, value: unknown): readonly unkno
   if (Array.isArray(value)) return value
   throw invalid(owner, option, 'an array', value)
 }
-
-const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 function readMcpConfig(owner: string, value: unknown): McpConfig | undefined {
   if (value === undefined) return undefined

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { isRecord } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { parse } from 'yaml'
 import { Agent, type AgentOptions } from './agent.ts'
@@ -20,8 +21,6 @@ export interface LoadAgentsOptions {
 }
 
 type Mapping = Record<string, unknown>
-
-const isMapping = (value: unknown): value is Mapping => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const invalid = (origin: string, message: string, cause?: unknown) =>
   new TrainError('CONFIG_INVALID', `${origin}: ${message}`, cause === undefined ? {} : { cause })
@@ -45,16 +44,16 @@ export function loadAgentsFromObject(
   data: unknown,
   { environment = process.env, origin = 'agents' }: LoadAgentsOptions = {},
 ): LoadedAgents {
-  if (Array.isArray(data) && data.some((entry) => isMapping(entry) && '_target_' in entry)) {
+  if (Array.isArray(data) && data.some((entry) => isRecord(entry) && '_target_' in entry)) {
     throw invalid(origin, 'lists agent loops by "_target_"; name the TypeScript module of the agent to the trainer instead.')
   }
-  if (!isMapping(data)) throw invalid(origin, `must hold a mapping with "agents", and holds ${describeValue(data)}.`)
+  if (!isRecord(data)) throw invalid(origin, `must hold a mapping with "agents", and holds ${describeValue(data)}.`)
   const { options } = readNamedOptions(data, { owner: origin, optionNames: ['agents', 'swarm', 'vars'] })
   const vars = options['vars'] ?? {}
-  if (!isMapping(vars)) throw invalid(origin, `"vars" must be a mapping, and is ${describeValue(vars)}.`)
+  if (!isRecord(vars)) throw invalid(origin, `"vars" must be a mapping, and is ${describeValue(vars)}.`)
   const fill = (value: unknown) => substitute(value, { ...vars }, environment, origin)
   const described = fill(options['agents'])
-  if (!isMapping(described) || Object.keys(described).length === 0) {
+  if (!isRecord(described) || Object.keys(described).length === 0) {
     throw invalid(origin, `"agents" must be a mapping of at least one name to its options, and is ${describeValue(described)}.`)
   }
   const agents = Object.fromEntries(Object.entries(described).map(([name, entry]) => [name, toAgent(name, entry, origin)]))
@@ -63,10 +62,10 @@ export function loadAgentsFromObject(
 
 /** Model fields may stand beside the agent's own, under `config`, or under `llm_config`. */
 function toAgent(name: string, entry: unknown, origin: string): Agent {
-  if (!isMapping(entry)) throw invalid(origin, `agent "${name}" must be a mapping, and is ${describeValue(entry)}.`)
+  if (!isRecord(entry)) throw invalid(origin, `agent "${name}" must be a mapping, and is ${describeValue(entry)}.`)
   const { config, conf, llm_config, llmConfig, ...rest } = entry
   const outer = config ?? conf ?? {}
-  if (!isMapping(outer)) throw invalid(origin, `"config" of agent "${name}" must be a mapping, and is ${describeValue(outer)}.`)
+  if (!isRecord(outer)) throw invalid(origin, `"config" of agent "${name}" must be a mapping, and is ${describeValue(outer)}.`)
   const inner = llm_config ?? llmConfig
   try {
     const merged = inner === undefined || inner === null ? outer : { ...outer, llmConfig: inner }
@@ -80,7 +79,7 @@ function toSource(agents: Readonly<Record<string, Agent>>, swarm: unknown, origi
   const names = Object.keys(agents)
   const all = Object.values(agents)
   if (swarm === undefined || swarm === null) return all.length === 1 ? all[0]! : toSwarm(all, {}, origin)
-  if (!isMapping(swarm)) throw invalid(origin, `"swarm" must be a mapping, and is ${describeValue(swarm)}.`)
+  if (!isRecord(swarm)) throw invalid(origin, `"swarm" must be a mapping, and is ${describeValue(swarm)}.`)
   const owner = `${origin}, swarm`
   const { options } = readNamedOptions(swarm, {
     owner,
@@ -112,7 +111,7 @@ function toSwarm(members: readonly Agent[], options: SwarmOptions, origin: strin
 /** Replaces `${vars.name}` and `${NAME}` in every text; a text that is one `${vars.name}` takes the value as it is. */
 function substitute(value: unknown, vars: Mapping, environment: LoadAgentsOptions['environment'] & object, origin: string): unknown {
   if (Array.isArray(value)) return value.map((entry) => substitute(entry, vars, environment, origin))
-  if (isMapping(value)) {
+  if (isRecord(value)) {
     return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, substitute(entry, vars, environment, origin)]))
   }
   if (typeof value !== 'string') return value

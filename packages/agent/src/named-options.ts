@@ -1,3 +1,4 @@
+import { isRecord } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { suggest } from './suggest.ts'
 
@@ -30,15 +31,12 @@ export interface NamedOptions {
 
 const toCamelCase = (key: string) => key.replace(/(?<=.)_+([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())
 
-const isPlainObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
 /** Options under their camelCase names, absent where `null`. Unknown, refused or contradicting keys throw CONFIG_INVALID. */
 export function readNamedOptions(
   input: unknown,
   { owner, optionNames, withoutEffect = [], refused = {}, neutral = {} }: OptionNames,
 ): NamedOptions {
-  if (!isPlainObject(input)) throw new TrainError('CONFIG_INVALID', `${owner}: expected an object of options, got ${describeValue(input)}.`)
+  if (!isRecord(input)) throw new TrainError('CONFIG_INVALID', `${owner}: expected an object of options, got ${describeValue(input)}.`)
   const options: Record<string, unknown> = {}
   const ignored: string[] = []
   for (const [key, value] of Object.entries(input)) {

@@ -1,4 +1,4 @@
-import type { Tools } from '@aworld-train/core'
+import { isRecord, type Tools } from '@aworld-train/core'
 import { type ToolCall, type ToolDefinition, type ToolResult, TrainError } from '@aworld-train/protocol'
 import type { Agent } from './agent.ts'
 import type { ProgramRun, RunAgent } from './program-run.ts'
@@ -79,7 +79,7 @@ function parseArguments({ name, arguments: text }: ToolCall): Arguments | string
   if (text.trim() === '') return {}
   try {
     const value: unknown = JSON.parse(text)
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Arguments
+    if (isRecord(value)) return value
     return `the arguments of "${name}" are ${Array.isArray(value) ? 'an array' : JSON.stringify(value)?.slice(0, 80)}; write a JSON object.`
   } catch (error) {
     return `the arguments of "${name}" are not valid JSON: ${(error as Error).message}`

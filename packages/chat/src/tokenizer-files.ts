@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { isRecord } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 
 /** The files of a Hugging Face folder that say how text becomes ids. */
@@ -74,7 +75,7 @@ async function readObject(directory: string, file: string): Promise<Record<strin
   if (text === null) return null
   try {
     const value: unknown = JSON.parse(text)
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
+    if (isRecord(value)) return value
   } catch (cause) {
     throw new TrainError('TEMPLATE_UNSUPPORTED', `${join(directory, file)} is not JSON; download the model folder again.`, { cause })
   }

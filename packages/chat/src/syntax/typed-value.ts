@@ -1,3 +1,4 @@
+import { isRecord } from '@aworld-train/core'
 import type { ToolDefinition } from '@aworld-train/protocol'
 import { tryJson } from './call-object.ts'
 
@@ -76,5 +77,5 @@ function resolve(reference: string, root: Schema): Schema | undefined {
 }
 
 function asSchema(value: unknown): Schema | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Schema) : undefined
+  return isRecord(value) ? value : undefined
 }

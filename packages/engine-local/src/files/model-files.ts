@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { isRecord } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { type ModelConfig, modelConfigProblems } from '../model-config.ts'
 
@@ -131,7 +132,7 @@ export async function readJsonObject(path: string, fallback?: Record<string, unk
   }
   try {
     const value: unknown = JSON.parse(text)
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
+    if (isRecord(value)) return value
   } catch (cause) {
     throw new TrainError('CONFIG_INVALID', `${path} is not valid JSON; write the file again.`, { cause })
   }

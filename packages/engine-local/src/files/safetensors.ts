@@ -1,4 +1,5 @@
 import { type FileHandle, open } from 'node:fs/promises'
+import { isRecord } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { bfloat16ToFloat32, float16ToFloat32 } from './half-floats.ts'
 
@@ -117,7 +118,7 @@ function parseHeader(text: string, path: string): Record<string, unknown> {
   } catch (cause) {
     throw corrupt(path, 'its header is not JSON', cause)
   }
-  if (typeof header !== 'object' || header === null || Array.isArray(header)) throw corrupt(path, 'its header is not an object')
+  if (!isRecord(header)) throw corrupt(path, 'its header is not an object')
   return header as Record<string, unknown>
 }
 

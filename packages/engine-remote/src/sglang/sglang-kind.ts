@@ -1,7 +1,7 @@
+import { isRecord } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import type { InFlightMode, ServerKind } from '../fleet/server-kind.ts'
 import type { Admin } from '../http/admin.ts'
-import { isRecord } from '../http/is-record.ts'
 
 /** SGLang's modes: calls that are kept go back to the queue, and their keys and values are computed again with the new weights. */
 const modes: Readonly<Record<InFlightMode, string>> = { drain: 'retract', keep: 'retract', abort: 'abort' }

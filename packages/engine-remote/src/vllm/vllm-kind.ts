@@ -1,6 +1,6 @@
+import { isRecord } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import type { InFlightMode, ServerKind } from '../fleet/server-kind.ts'
-import { isRecord } from '../http/is-record.ts'
 
 export interface VllmKindOptions {
   /**

@@ -1,3 +1,4 @@
+import { isRecord } from '@aworld-train/core'
 import { badRequest } from '../failure.ts'
 
 export type Fields = Readonly<Record<string, unknown>>
@@ -13,7 +14,7 @@ export function wrongType(path: string, expected: string, value: unknown): never
 }
 
 export function readObject(value: unknown, path: string): Fields {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) wrongType(path, 'an object', value)
+  if (!isRecord(value)) wrongType(path, 'an object', value)
   return value as Fields
 }
 

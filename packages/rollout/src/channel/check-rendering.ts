@@ -1,19 +1,19 @@
 import type { ChatModel } from '@aworld-train/chat'
+import { isRecord } from '@aworld-train/core'
 import { type ChannelCheck, type Message, MessageRole, type ToolCall, ToolDefinition, TrainError } from '@aworld-train/protocol'
 
 type Plain = Readonly<Record<string, unknown>>
 
-const isPlain = (value: unknown): value is Plain => typeof value === 'object' && value !== null && !Array.isArray(value)
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
 
 function contentOf(content: unknown): string | null {
   if (!Array.isArray(content)) return textOf(content) ?? null
-  return content.map((part) => (isPlain(part) ? (textOf(part['text']) ?? '') : '')).join('')
+  return content.map((part) => (isRecord(part) ? (textOf(part['text']) ?? '') : '')).join('')
 }
 
 function toToolCall(call: unknown, index: number): ToolCall {
-  const record = isPlain(call) ? call : {}
-  const target = isPlain(record['function']) ? record['function'] : record
+  const record = isRecord(call) ? call : {}
+  const target = isRecord(record['function']) ? record['function'] : record
   const { arguments: callArguments = {} } = target
   return {
     id: textOf(record['id']) ?? `call-${index}`,
@@ -42,8 +42,8 @@ function toMessage(message: Plain): Message {
 }
 
 function toTool(tool: unknown): ToolDefinition {
-  const record = isPlain(tool) ? tool : {}
-  return ToolDefinition.parse(pick(isPlain(record['function']) ? record['function'] : record))
+  const record = isRecord(tool) ? tool : {}
+  return ToolDefinition.parse(pick(isRecord(record['function']) ? record['function'] : record))
 }
 
 const pick = ({ name, description, parameters = {} }: Plain) => ({ name, ...(description !== undefined && { description }), parameters })
@@ -53,7 +53,7 @@ const shown = 12
 
 /** Renders the driver's conversation and compares ids. Throws TEMPLATE_MISMATCH at the first that differs. */
 export function checkRendering(chat: ChatModel, { messages, tools }: ChannelCheck, renderedIds: Int32Array): void {
-  const isOpenAi = tools?.every((tool: unknown) => isPlain(tool) && isPlain(tool['function'])) ?? false
+  const isOpenAi = tools?.every((tool: unknown) => isRecord(tool) && isRecord(tool['function'])) ?? false
   const { promptTokenIds } = chat.createConversation().prepare({
     messages: messages.map((message) => toMessage(message)),
     tools: (tools ?? []).map(toTool),

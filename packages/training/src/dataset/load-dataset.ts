@@ -1,11 +1,10 @@
 import { statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { didYouMean, stableHash, suggest } from '@aworld-train/core'
+import { didYouMean, isRecord, stableHash, suggest } from '@aworld-train/core'
 import { type AnswerKey, TrainError, type TrainingTask } from '@aworld-train/protocol'
 import type { DatasetSource, LoadDatasetOptions, LoadedDataset } from './dataset-types.ts'
 import { createProblemList } from './problem-list.ts'
 import { readRows } from './read-rows.ts'
-import { isRecord } from './to-messages.ts'
 import { namedColumns, toTask } from './to-task.ts'
 
 const optionNames = ['split', 'promptKey', 'answers', 'maxProblems', 'signal'] as const satisfies readonly (keyof LoadDatasetOptions)[]

@@ -1,3 +1,4 @@
+import { isRecord } from '@aworld-train/core'
 import { type Message, MessageRole } from '@aworld-train/protocol'
 
 /** Text that holds a JSON list or object, as CSV cells do, is parsed; anything else stays as it is. */
@@ -8,10 +9,6 @@ export function parseMaybeJson(value: unknown): unknown {
   } catch {
     return value
   }
-}
-
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** Chat messages in OpenAI's form or our own, or a sentence that says what is wrong. */

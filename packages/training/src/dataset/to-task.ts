@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
-import { didYouMean, taskHash } from '@aworld-train/core'
+import { didYouMean, isRecord, taskHash } from '@aworld-train/core'
 import { type AnswerKey, type Message, TaskSetup, type TrainingTask } from '@aworld-train/protocol'
 import type { LoadDatasetOptions } from './dataset-types.ts'
 import type { ProblemList } from './problem-list.ts'
-import { isRecord, parseMaybeJson, toMessages } from './to-messages.ts'
+import { parseMaybeJson, toMessages } from './to-messages.ts'
 
 /** Names that a column may have; the first one with a value is used, and the others have no meaning. */
 const promptColumns = ['prompt', 'input', 'question', 'Question', 'query', 'problem', 'instruction', 'messages', 'raw_prompt'] as const

@@ -1,10 +1,10 @@
-import type { RewardOutput } from '@aworld-train/core'
+import { isRecord, type RewardOutput } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 
 /** What a reward returned, checked: a finite number, or `{ reward, scores }` of finite numbers; else REWARD_INVALID. */
 export function toRewardOutput(value: unknown, name: string): RewardOutput {
   if (typeof value === 'number') return { reward: finite(value, name, 'returned'), scores: {} }
-  if (typeof value !== 'object' || value === null || Array.isArray(value) || !('reward' in value)) throw invalid(value, name, 'returned')
+  if (!isRecord(value) || !('reward' in value)) throw invalid(value, name, 'returned')
   const { reward, scores = {}, ...rest } = value as { reward: unknown; scores?: unknown }
   const extra = Object.keys(rest)
   if (extra.length > 0) {
@@ -13,7 +13,7 @@ export function toRewardOutput(value: unknown, name: string): RewardOutput {
       `Reward "${name}" returned an object with "${extra[0]}"; return { reward, scores } with numbers in scores.`,
     )
   }
-  if (typeof scores !== 'object' || scores === null || Array.isArray(scores)) throw invalid(scores, name, 'returned as scores')
+  if (!isRecord(scores)) throw invalid(scores, name, 'returned as scores')
   for (const [key, score] of Object.entries(scores)) finite(score, name, `returned as score "${key}"`)
   return { reward: finite(reward, name, 'returned as reward'), scores: { ...scores } as Record<string, number> }
 }

@@ -1,3 +1,4 @@
+import { isRecord } from '@aworld-train/core'
 import type { Message, ToolCall, Usage } from '@aworld-train/protocol'
 import type { AnswerHead, Completion } from '../../call.ts'
 import type { HttpFailure } from '../../failure.ts'
@@ -33,7 +34,7 @@ export const signatureOf = ({ id }: AnswerHead): string => Buffer.from(`aworld-t
 export function inputJson(text: string): string {
   try {
     const value: unknown = JSON.parse(text)
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return text
+    if (isRecord(value)) return text
   } catch {
     // It is written below, like a value that is no object.
   }
