@@ -73,11 +73,11 @@ class CallReader implements CompletionReader {
 
   #drain(): void {
     for (let piece = this.#stack.pop(); piece; piece = this.#stack.pop()) {
-      if (!piece.special) this.#readText(this.#takeHeld() + piece.text)
+      if (!piece.special) this.#readText(this.#takePending() + piece.text)
       else if (this.#pending === '') this.#readSpecial(piece)
       else {
         this.#stack.push(piece)
-        this.#readHeld()
+        this.#readPending()
       }
     }
   }
@@ -223,7 +223,7 @@ class CallReader implements CompletionReader {
     return text.length
   }
 
-  #takeHeld(): string {
+  #takePending(): string {
     const rest = this.#pending
     this.#pending = ''
     return rest
@@ -233,13 +233,13 @@ class CallReader implements CompletionReader {
   #flush(): void {
     this.#drain()
     while (this.#pending !== '') {
-      this.#readHeld()
+      this.#readPending()
       this.#drain()
     }
   }
 
-  #readHeld(): void {
-    const text = this.#takeHeld()
+  #readPending(): void {
+    const text = this.#takePending()
     if (this.#call === null) this.#show(text)
     else if (!this.#call.read(plain(text))) this.#refuse(this.#call, 'call-invalid')
   }

@@ -42,11 +42,11 @@ class ChannelReader implements CompletionReader {
 
   read({ text, special }: TextPiece): void {
     if (special) {
-      this.#text(this.#takeHeld())
+      this.#text(this.#takePending())
       if ((harmonyMarkers as readonly string[]).includes(text)) this.#marker(text)
       return
     }
-    const whole = this.#takeHeld() + text
+    const whole = this.#takePending() + text
     let at = 0
     for (let found = this.#finder.find(whole, at); found; found = this.#finder.find(whole, at)) {
       this.#text(whole.slice(at, found.at))
@@ -60,13 +60,13 @@ class ChannelReader implements CompletionReader {
   }
 
   finish(reallyStopped: boolean): void {
-    this.#text(this.#takeHeld())
+    this.#text(this.#takePending())
     if (this.#state === 'call') this.#endCall(reallyStopped ? 'close-missing' : 'call-unclosed')
     else if (this.#state === 'header' && !this.#started && !this.#hasChannel) this.#output.text('content', this.#header)
     this.#output.end(this.#state === 'reasoning' ? 'reasoning' : 'content')
   }
 
-  #takeHeld(): string {
+  #takePending(): string {
     const rest = this.#pending
     this.#pending = ''
     return rest

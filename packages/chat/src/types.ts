@@ -100,7 +100,7 @@ export interface PrepareRequest {
   readonly isAbandoned?: ((turn: number) => boolean) | undefined
 }
 
-/** A call of any tool, or of the named one. */
+/** A call that the next turn must consist of: of any tool, or of the named one. */
 export type ForcedCall = { readonly kind: 'required' } | { readonly kind: 'named'; readonly name: string }
 
 /** The turns of one agent in one attempt: a tree that grows at `record`. */

@@ -45,8 +45,8 @@ export class Scope {
   }
 
   slot(name: string): number {
-    const value = this.names.get(name)
-    if (value !== undefined) return value
+    const slot = this.names.get(name)
+    if (slot !== undefined) return slot
     this.names.set(name, this.names.size)
     return this.names.size - 1
   }

@@ -40,9 +40,9 @@ function take(tasks: readonly TrainingTask[], count: number, { seed, step, strea
   let epoch = -1
   let order: number[] = []
   return Array.from({ length: count }, (_, i) => {
-    const promptEpoch = Math.floor((first + i) / tasks.length)
-    if (promptEpoch !== epoch) {
-      epoch = promptEpoch
+    const epochOfTask = Math.floor((first + i) / tasks.length)
+    if (epochOfTask !== epoch) {
+      epoch = epochOfTask
       order = shuffledIndices(tasks.length, `${seed}/${stream}/${epoch}`)
     }
     return tasks[order[(first + i) % tasks.length]!]!
@@ -55,9 +55,7 @@ export function shuffledIndices(length: number, key: string): number[] {
   const order = Array.from({ length }, (_, index) => index)
   for (let i = length - 1; i > 0; i--) {
     const j = Math.floor(random() * (i + 1))
-    const prompt = order[i]!
-    order[i] = order[j]!
-    order[j] = prompt
+    ;[order[i], order[j]] = [order[j]!, order[i]!]
   }
   return order
 }
