@@ -23,7 +23,7 @@ const withoutEffect = ['inLocal', 'eventBus', 'tracer']
 const distributedEngines: readonly string[] = ['ray', 'spark', 'k8s', 'kubernetes']
 
 /** Tasks that run at a time when `workerNum` is not set. */
-export const defaultConcurrency = 16
+const defaultConcurrency = 16
 
 /** Where and how tasks run. Keys in camelCase or snake_case. */
 export class RunConfig {

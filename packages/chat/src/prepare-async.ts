@@ -5,7 +5,7 @@ import type { TextTokenizer } from './tokenizer.ts'
  * Texts that have more characters together are encoded away from the event loop. 2,048 characters of English take 0.6 ms, measured with
  * byte-level vocabularies; of Chinese or of punctuation, the slowest tried, 2 ms. A message to the encoder and back takes 0.1 ms.
  */
-export const mostInlineCharacters = 2_048
+const mostInlineCharacters = 2_048
 
 /** Runs work of the event loop, now or when its turn has come. */
 export type RunWork = <T>(work: () => T) => T | Promise<T>

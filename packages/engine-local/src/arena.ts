@@ -1,5 +1,5 @@
 /** Bytes below this address stay unused, so that a null pointer never meets data. */
-export const arenaStart = 65_536
+const arenaStart = 65_536
 const pageBytes = 65_536
 const alignment = 64
 

@@ -73,11 +73,11 @@ export interface Layout {
 }
 
 export const shardResultDoubles = 8
-export const settingDoubles = 32
-export const controlWords = 64
+const settingDoubles = 32
+const controlWords = 64
 
 /** Longest pass in tokens: a micro-batch, or one row of full context. */
-export function passTokens(options: LayoutOptions): number {
+function passTokens(options: LayoutOptions): number {
   return Math.max(options.microBatchTokens, options.model.contextLength)
 }
 

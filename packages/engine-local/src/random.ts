@@ -1,5 +1,5 @@
 /** 32 bits mixed so that every input bit moves every output bit (finaliser of MurmurHash3). */
-export function mix32(value: number): number {
+function mix32(value: number): number {
   let h = value | 0
   h = Math.imul(h ^ (h >>> 16), 0x85ebca6b)
   h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35)

@@ -4,7 +4,7 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 const plainName = /^[A-Za-z0-9_-]{1,128}$/
 
 /** `name` as one part of a capability: letters, digits, `_`, `-` and `~` only. */
-export function escapeName(name: string): string {
+function escapeName(name: string): string {
   return plainName.test(name) ? name : `~${Buffer.from(name, 'utf8').toString('base64url')}`
 }
 

@@ -193,7 +193,7 @@ export function toTrajectories({ agents, request }: SessionState): Trajectory[] 
   }))
 }
 
-export function turnLimit({ request }: SessionState): TrainError {
+function turnLimit({ request }: SessionState): TrainError {
   const message = `Rollout "${request.rollout}" has made its ${request.maxTurns} model calls; raise maxTurns, or make the agent stop earlier.`
   return new TrainError('AGENT_LIMIT', message, { details: { stopReason: 'turn-limit' } })
 }

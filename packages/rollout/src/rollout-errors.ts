@@ -1,7 +1,7 @@
 import { type StopReason, TrainError } from '@aworld-train/protocol'
 
 /** A budget is spent; `details.stopReason` says which. */
-export function limitReached(stopReason: StopReason, message: string): TrainError {
+function limitReached(stopReason: StopReason, message: string): TrainError {
   return new TrainError('AGENT_LIMIT', message, { details: { stopReason } })
 }
 

@@ -17,7 +17,7 @@ export const words = {
 
 export const user = (content: string): Message => ({ role: 'user', content })
 export const assistant = (content: string | null, more: Partial<Message> = {}): Message => ({ role: 'assistant', content, ...more })
-export const probeCall = (id: string, name: string, value: string): ToolCall => ({
+const probeCall = (id: string, name: string, value: string): ToolCall => ({
   id,
   name,
   arguments: JSON.stringify({ key: value }),

@@ -35,7 +35,7 @@ export function pythonRepr(value: Value): string {
 }
 
 /** `repr(float)` of Python: the shortest digits, exponent form below 1e-4 and from 1e16 on. */
-export function pythonFloat(value: number): string {
+function pythonFloat(value: number): string {
   if (Number.isNaN(value)) return 'nan'
   if (!Number.isFinite(value)) return value > 0 ? 'inf' : '-inf'
   if (value === 0) return Object.is(value, -0) ? '-0.0' : '0.0'

@@ -108,7 +108,7 @@ function promptIdsOf(messages: readonly Message[], form: TemplateProbe['idForm']
 }
 
 /** Forms of call ids that templates accept. */
-export const promptIdForms: Readonly<Record<TemplateProbe['idForm'], (index: number, name: string) => string>> = {
+const promptIdForms: Readonly<Record<TemplateProbe['idForm'], (index: number, name: string) => string>> = {
   any: (index) => `call_${index}`,
   'alphanumeric-9': (index) => `c${String(index).padStart(8, '0')}`,
   'function-index': (index, name) => `functions.${name}:${index}`,

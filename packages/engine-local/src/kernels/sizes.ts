@@ -1,11 +1,11 @@
 /** Constants of assembly/gemm.ts that sizes of buffers follow from; `kernels.test.ts` checks them against the modules. */
-export const panelColumns = 8
-export const blockDepth = 256
-export const blockRows = 96
-export const blockColumns = 512
-export const edgeBytes = 4_096
+const panelColumns = 8
+const blockDepth = 256
+const blockRows = 96
+const blockColumns = 512
+const edgeBytes = 4_096
 /** Query rows that attention multiplies at once. */
-export const attentionRows = 32
+const attentionRows = 32
 
 export const roundUp = (n: number, multiple: number): number => Math.ceil(n / multiple) * multiple
 

@@ -63,12 +63,12 @@ export interface HeadScratch {
 }
 
 /** Rows of logits held at once: 64, fewer for vocabularies whose logits would not stay in memory near the core. */
-export function headRows(vocabularySize: number): number {
+function headRows(vocabularySize: number): number {
   return vocabularySize <= 32_768 ? 64 : 32
 }
 
 /** Takes the head's buffers; sampling uses them too. */
-export function allocateHead(arena: Arena, model: ModelConfig): HeadScratch {
+function allocateHead(arena: Arena, model: ModelConfig): HeadScratch {
   const rows = headRows(model.vocabularySize)
   const stride = roundUp(model.vocabularySize, 8)
   return {

@@ -18,7 +18,7 @@ export const word = {
 export const exitCommand = -1
 
 /** A peer that computes is waited for this long at a barrier, then counts as hung. */
-export const barrierDeadlineMs = 600_000
+const barrierDeadlineMs = 600_000
 
 /** How long a worker sleeps before it looks again whether there is a command. */
 export const idleWaitMs = 60_000

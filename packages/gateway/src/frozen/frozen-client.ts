@@ -80,7 +80,7 @@ async function beginningOf(body: AsyncIterable<Buffer>): Promise<string> {
 const shownStatus = (status: number) => (status === 400 || status === 413 || status === 422 || status === 429 ? status : 502)
 
 /** Rejects with CONFIG_INVALID where the key is missing, and as `openCassette` does. */
-export async function openFrozenClient(
+async function openFrozenClient(
   model: FrozenModel,
   cassettes: (path: string, mode: 'record' | 'replay') => Promise<Cassette>,
 ): Promise<FrozenClient> {

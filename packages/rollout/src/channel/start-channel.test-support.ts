@@ -166,8 +166,6 @@ export async function startChannel(model: { readonly directory: string; readonly
   }
 }
 
-export type StartedChannel = Awaited<ReturnType<typeof startChannel>>
-
 /** "ok" and the stop token. */
 export const sampled: Sampled = { ids: [111, 107, 257], logprobs: [-0.1, -0.2, -0.3] }
 

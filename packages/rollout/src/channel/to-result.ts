@@ -26,7 +26,7 @@ export interface ResultFrame {
   readonly assembly: DriverRowAssembly | null
 }
 
-export const toFailure = ({ code, message, retryable }: ErrorRecord): ChannelFailure => ({ code, message, retryable })
+const toFailure = ({ code, message, retryable }: ErrorRecord): ChannelFailure => ({ code, message, retryable })
 
 const duration = (timings: readonly Timing[]) => timings.reduce((sum, { startedAt, endedAt }) => sum + Math.max(0, endedAt - startedAt), 0)
 

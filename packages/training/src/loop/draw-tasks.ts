@@ -50,7 +50,7 @@ function take(tasks: readonly TrainingTask[], count: number, { seed, step, strea
 }
 
 /** 0 … length - 1 in an order that is a function of `key` (Fisher-Yates over xoshiro128**, https://prng.di.unimi.it). */
-export function shuffledIndices(length: number, key: string): number[] {
+function shuffledIndices(length: number, key: string): number[] {
   const random = createRandom(key)
   const order = Array.from({ length }, (_, index) => index)
   for (let i = length - 1; i > 0; i--) {

@@ -4,7 +4,7 @@ import { itemTexts, memberText } from '../member-text.ts'
 import { checkDepth, type Fields, readArray, readFlag, readObject, readString } from '../read-fields.ts'
 
 /** Blocks of content with their paths; a string is one text block. */
-export function readBlocks(content: unknown, path: string): { readonly block: Fields; readonly type: string; readonly at: string }[] {
+function readBlocks(content: unknown, path: string): { readonly block: Fields; readonly type: string; readonly at: string }[] {
   if (content === undefined || content === null) return []
   if (typeof content === 'string') return content === '' ? [] : [{ block: { text: content }, type: 'text', at: path }]
   return readArray(content, path).map((value, index) => {
