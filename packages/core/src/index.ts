@@ -9,7 +9,14 @@ export { createLedger, type LedgerAccumulator } from './ledger/token-ledger.ts'
 export { checkRows, checkUpdate } from './loss/check-update.ts'
 export { isRunning } from './process/is-running.ts'
 export { makeOwnFolder, namesOfDeadProcesses, ownName } from './process/own-folder.ts'
-export { type MeanInterval, meanWithInterval, passAtK, wilsonInterval } from './statistics/statistics.ts'
+export {
+  differenceOfMeans,
+  type MeanInterval,
+  meanWithInterval,
+  pairedDifference,
+  passAtK,
+  wilsonInterval,
+} from './statistics/statistics.ts'
 export { isRecord } from './text/is-record.ts'
 export { createEventReader, type EventReader, type ServerEvent } from './text/read-events.ts'
 export { spliceMembers } from './text/splice-members.ts'

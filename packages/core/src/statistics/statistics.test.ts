@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { meanWithInterval, passAtK, wilsonInterval } from './statistics.ts'
+import { differenceOfMeans, meanWithInterval, pairedDifference, passAtK, wilsonInterval } from './statistics.ts'
 
 describe('wilsonInterval', () => {
   it.each([
@@ -109,3 +109,49 @@ function subsets(n: number, k: number): number[][] {
     (subset) => subset.length === k,
   )
 }
+
+describe('differenceOfMeans', () => {
+  // Newcombe 1998, "Interval estimation for the difference between independent proportions" (PMID 9595617), table II, method 10.
+  it.each([
+    [56, 70, 48, 80, 0.0524, 0.3339],
+    [9, 10, 3, 10, 0.1705, 0.809],
+    [10, 10, 0, 20, 0.6791, 1],
+    [10, 10, 0, 10, 0.6075, 1],
+  ])('%i of %i less %i of %i', (after, ofAfter, before, ofBefore, low, high) => {
+    const proportion = (right: number, count: number) => ({ mean: right / count, interval: wilsonInterval(right, count) })
+    const { mean, interval } = differenceOfMeans(proportion(after, ofAfter), proportion(before, ofBefore))
+    expect(mean).toBeCloseTo(after / ofAfter - before / ofBefore, 12)
+    expect(interval[0]).toBeCloseTo(low, 4)
+    expect(interval[1]).toBeCloseTo(high, 4)
+  })
+})
+
+describe('pairedDifference', () => {
+  const rewards = fc.double({ min: -9, max: 9, noNaN: true })
+
+  it('has the interval of the paired differences where the means have normal ones', () => {
+    const pairs = fc.array(fc.tuple(rewards, rewards), { minLength: 2, maxLength: 30 })
+    fc.assert(
+      fc.property(pairs, (drawn) => {
+        // Values beyond [0, 1] in both lists, so that neither interval is Wilson's.
+        const after = [...drawn.map(([value]) => value), 9.5, -9.5]
+        const before = [...drawn.map(([, value]) => value), -9.5, 9.5]
+        const differences = meanWithInterval(after.map((value, index) => value - (before[index] as number)))
+        const { mean, interval } = pairedDifference(after, before)
+        expect(mean).toBeCloseTo(differences.mean, 8)
+        expect(interval[0]).toBeCloseTo(differences.interval[0], 6)
+        expect(interval[1]).toBeCloseTo(differences.interval[1], 6)
+      }),
+    )
+  })
+
+  it('is narrower than the difference of the means where the pairs agree, and holds 0 where they are the same', () => {
+    const before = [0, 0, 0, 0, 1, 1, 1, 1]
+    const after = [0, 0, 1, 1, 1, 1, 1, 1]
+    const paired = pairedDifference(after, before)
+    const apart = differenceOfMeans(meanWithInterval(after), meanWithInterval(before))
+    expect(paired.interval[0]).toBeGreaterThan(apart.interval[0])
+    const [low, high] = pairedDifference(after, after).interval
+    expect([low <= 0, high >= 0]).toEqual([true, true])
+  })
+})

@@ -35,6 +35,39 @@ export function meanWithInterval(values: readonly number[]): MeanInterval {
   return { mean, interval: wilsonInterval(mean * trials, trials) }
 }
 
+/**
+ * Difference of two means, `after` less `before`, with a 95 % interval made of theirs (MOVER: Zou and Donner 2008, doi:10.1002/sim.3095;
+ * of Wilson's intervals that is Newcombe 1998, PMID 9839354). `correlation` is that of the values where both means are of the same
+ * things. Of normal intervals it is the interval of paired differences.
+ */
+export function differenceOfMeans(after: MeanInterval, before: MeanInterval, correlation = 0): MeanInterval {
+  const mean = after.mean - before.mean
+  const distance = (a: number, b: number) => Math.sqrt(Math.max(0, a * a + b * b - 2 * correlation * a * b))
+  const down = distance(after.mean - after.interval[0], before.interval[1] - before.mean)
+  const up = distance(after.interval[1] - after.mean, before.mean - before.interval[0])
+  return { mean, interval: [mean - down, mean + up] }
+}
+
+/** Difference of the means of two lists whose values at equal places belong together, `after` less `before`, with a 95 % interval. */
+export function pairedDifference(after: readonly number[], before: readonly number[]): MeanInterval {
+  return differenceOfMeans(meanWithInterval(after), meanWithInterval(before), correlationOf(after, before))
+}
+
+/** Pearson's; 0 where the values of a list are all equal. */
+function correlationOf(a: readonly number[], b: readonly number[]): number {
+  const [meanA, meanB] = [a, b].map((values) => values.reduce((sum, value) => sum + value, 0) / values.length) as [number, number]
+  let together = 0
+  let squaresA = 0
+  let squaresB = 0
+  for (const [index, value] of a.entries()) {
+    const [fromA, fromB] = [value - meanA, (b[index] as number) - meanB]
+    together += fromA * fromB
+    squaresA += fromA ** 2
+    squaresB += fromB ** 2
+  }
+  return squaresA === 0 || squaresB === 0 ? 0 : together / Math.sqrt(squaresA * squaresB)
+}
+
 /** Unbiased estimate of the chance that one of `k` samples is right, from `right` of `samples`: 1 - C(n - c, k) / C(n, k) (arXiv 2107.03374). */
 export function passAtK(samples: number, right: number, k: number): number {
   if (!(Number.isInteger(k) && k >= 1 && k <= samples && right >= 0 && right <= samples)) {
