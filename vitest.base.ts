@@ -29,3 +29,5 @@ export const suite = (name: string, options: ViteUserConfig['test'] = {}) =>
     root: fileURLToPath(new URL('.', import.meta.url)),
     test: { ...base.test, include: [`test/${name}/**/*.test.ts`], fileParallelism: false, ...options },
   })
+
+export default base

@@ -136,8 +136,8 @@ describe('the packages, packed and installed in an empty folder', () => {
     expect(report.ledger.unexplained).toBe(0)
   }, 180_000)
 
-  it('pass the test of the project', async () => {
-    expect(await runWell([npm, 'test'], project)).toMatch(/pass 2\n[\s\S]*fail 0/)
+  it('pass the tests of the project', async () => {
+    expect(await runWell([npm, 'test'], project)).toMatch(/Tests .*3 passed/)
   }, 60_000)
 
   it('find no problem in the project', async () => {

@@ -40,24 +40,25 @@ async function projectManifest(folder: string): Promise<Record<string, unknown>>
     .toLowerCase()
     .replaceAll(/[^a-z0-9-]+/g, '-')
     .replaceAll(/^-+|-+$/g, '')
-  const { node, dependencies, nodeTypes } = import.meta.url.endsWith('.ts') ? fromSources() : await fromRegistry()
+  const { test, dependencies, devDependencies } = import.meta.url.endsWith('.ts') ? fromSources() : await fromRegistry()
   return {
     name: name || 'my-agent',
     private: true,
     type: 'module',
     engines: { node: '>=22.19' },
-    scripts: { train: 'aworld-train train', eval: 'aworld-train eval', doctor: 'aworld-train doctor .', test: `${node} --test` },
+    scripts: { train: 'aworld-train train', eval: 'aworld-train eval', doctor: 'aworld-train doctor .', test },
     dependencies,
-    devDependencies: { '@types/node': nodeTypes },
+    devDependencies,
   }
 }
 
 interface Provision {
-  readonly node: string
+  /** The command that runs the project's tests. */
+  readonly test: string
   /** Versions or paths of the packages that the project's files import, and of this program. */
   readonly dependencies: Readonly<Record<string, string>>
-  /** Version or path of the types that the project's tsconfig.json names. */
-  readonly nodeTypes: string
+  /** The same of its tests, and of the types that its tsconfig.json names. */
+  readonly devDependencies: Readonly<Record<string, string>>
 }
 
 async function fromRegistry(): Promise<Provision> {
@@ -66,9 +67,9 @@ async function fromRegistry(): Promise<Provision> {
     dependencies: { zod: string }
   }
   return {
-    node: 'node',
+    test: 'vitest run',
     dependencies: { '@aworld-train/cli': version, 'aworld-train': version, zod: dependencies.zod },
-    nodeTypes: '^24.10.1',
+    devDependencies: { '@types/node': '^24.10.1', vitest: '^5.1.0' },
   }
 }
 
@@ -77,12 +78,12 @@ function fromSources(): Provision {
   const checkout = fileURLToPath(new URL('../../../..', import.meta.url))
   const path = (...parts: string[]) => `file:${join(checkout, ...parts).replaceAll('\\', '/')}`
   return {
-    node: `node "${join(checkout, 'scripts', 'launch.mjs')}" run`,
+    test: `node "${join(checkout, 'scripts', 'launch.mjs')}" run "${join(checkout, 'node_modules', 'vitest', 'vitest.mjs')}" run --config "${join(checkout, 'vitest.base.ts')}"`,
     dependencies: {
       '@aworld-train/cli': path('packages', 'cli'),
       'aworld-train': path('packages', 'aworld-train'),
       zod: path('node_modules', 'zod'),
     },
-    nodeTypes: path('node_modules', '@types', 'node'),
+    devDependencies: { '@types/node': path('node_modules', '@types', 'node'), vitest: path('node_modules', 'vitest') },
   }
 }

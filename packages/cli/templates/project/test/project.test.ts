@@ -1,13 +1,24 @@
-import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import test from 'node:test'
+import { runOnce } from 'aworld-train/vitest'
+import { expect, test } from 'vitest'
 import { stock } from '../agent.ts'
-import { exactAnswer } from '../reward.ts'
+import training from '../aworld-train.config.ts'
 
-test('the reward is 1 for the right number alone', () => {
-  assert.equal(exactAnswer('stock', ' 12\n', '12'), 1)
-  assert.equal(exactAnswer('stock', '13', '12'), 0)
-  assert.equal(exactAnswer('stock', '12 or 13', '12'), 0)
+const task = { prompt: 'How many figs are in Oslo?', answer: String(stock.Oslo?.figs) }
+const lookUp = { toolCalls: [{ name: 'stock', arguments: { item: 'figs', city: 'Oslo' } }] }
+
+test('an agent that asks its tool earns the reward, and can be trained', async () => {
+  // What the policy says, call by call. Leave the script out, and a model is sampled.
+  const episode = await runOnce(training, { task, script: [lookUp, task.answer] })
+  expect(episode).toCall('stock', { item: 'figs', city: expect.any(String) })
+  expect(episode).toEarn(1)
+  expect(episode).toStayWithin({ turns: 2, toolCalls: 1 })
+  expect(episode).toBeTrainable()
+})
+
+test('the reward is for the right number alone', async () => {
+  const script = [lookUp, `${task.answer} or 3`]
+  expect(await runOnce(training, { task, script })).toEarn(0)
 })
 
 test('every task has the answer that the tool gives', () => {
@@ -16,7 +27,7 @@ test('every task has the answer that the tool gives', () => {
     for (const row of rows.trim().split('\n')) {
       const { prompt, answer } = JSON.parse(row)
       const [, item = '', city = ''] = /^How many (\w+) are in (\w+)\?$/.exec(prompt) ?? []
-      assert.equal(answer, String(stock[city]?.[item]), prompt)
+      expect(answer, prompt).toBe(String(stock[city]?.[item]))
     }
   }
 })

@@ -1,0 +1,62 @@
+import type { Episode, EvaluationResult, Turn } from '@aworld-train/protocol'
+import type { MatcherState } from 'vitest'
+import type { InferenceReport } from '../local/inference.ts'
+import type { EvaluationWithEpisodes } from './evaluate.ts'
+
+/** What a matcher found, for Vitest. */
+export interface Match {
+  readonly pass: boolean
+  readonly message: () => string
+}
+
+/** The first line of a message, as Vitest's own matchers have it, and the lines below it. */
+export function explain({ utils, isNot }: MatcherState, matcher: string, lines: readonly string[]): string {
+  const expected = matcher === 'toBeTrainable' ? '' : 'expected'
+  return [utils.matcherHint(matcher, 'received', expected, { isNot }), '', ...lines].join('\n')
+}
+
+/** A value on one line, in the colour of what was expected or received. */
+export function printOnLine({ utils }: MatcherState, kind: 'expected' | 'received', value: unknown): string {
+  const color = kind === 'expected' ? utils.EXPECTED_COLOR : utils.RECEIVED_COLOR
+  return color(utils.stringify(value, undefined, { min: true }))
+}
+
+export const printInterval = ([low, high]: readonly [number, number]) => `[${rounded(low)}, ${rounded(high)}]`
+
+export const isEpisode = (value: unknown): value is Episode => isObject(value) && 'trajectories' in value && 'stopReason' in value
+export const isEvaluation = (value: unknown): value is EvaluationWithEpisodes => isReport(value) && 'episodes' in value
+/** A report of an inference, with a result for each rollout. */
+export const isReport = (value: unknown): value is InferenceReport => isObject(value) && 'results' in value && 'interval' in value
+/** The result of an evaluation within a training, as in `report.before` and `report.after`. */
+export const isResult = (value: unknown): value is EvaluationResult => isObject(value) && 'interval' in value && !('results' in value)
+
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
+
+/** For an argument that is not what a matcher is about. */
+export function wrongSubject(matcher: string, wanted: string, received: unknown): TypeError {
+  const what = Array.isArray(received)
+    ? 'a list of other things'
+    : isObject(received)
+      ? `an object with ${keysOf(received)}`
+      : String(received)
+  return new TypeError(`${matcher} is about ${wanted}; it received ${what}.`)
+}
+
+const keysOf = (value: object) => Object.keys(value).slice(0, 5).join(', ') || 'no keys'
+
+/** Every turn of an episode's own attempt, in the order in which they began. */
+export function turnsOf({ attempt, trajectories }: Episode): Turn[] {
+  const turns = trajectories.flatMap((trajectory) => trajectory.turns.filter((turn) => turn.attempt === attempt))
+  return turns.sort((a, b) => a.timing.startedAt - b.timing.startedAt || a.index - b.index)
+}
+
+export const describeTurn = ({ agent, index }: Pick<Turn, 'agent' | 'index'>) => `turn ${index} of agent "${agent}"`
+
+/** At most three digits behind the point. */
+export const rounded = (value: number) => String(Number(value.toFixed(3)))
+
+/** Why an episode has no answer; empty where it has one. */
+export function describeEnd({ stopReason, error }: Episode): string[] {
+  if (stopReason === 'completed') return []
+  return [`The episode ended by ${stopReason}${error ? `: ${error.code}: ${error.message}` : '.'}`]
+}

@@ -1,0 +1,121 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import type { RolloutWriter } from '@aworld-train/core'
+import { type Episode, TrainError } from '@aworld-train/protocol'
+import { verlKeys } from '@aworld-train/trainer-verl'
+import { createReward, type LocalConfig, loadDataset, parseLocalConfig } from '@aworld-train/training'
+import { chosenColumn, refuseProblems } from '../checks/named-dataset.ts'
+import { findReward } from '../checks/named-reward.ts'
+import { loadTrainableAgent } from '../checks/trainable-agent.ts'
+import { openStage } from '../local/stage.ts'
+import { openAgentSide } from '../stage/agent-side.ts'
+import { openPolicyGateway } from '../stage/policy-gateway.ts'
+import { openRolloutParts } from '../stage/rollout-parts.ts'
+import type { TrainingDefinition } from '../training-definition.ts'
+import { createScriptedPolicy, type ScriptedAnswer } from './scripted-policy.ts'
+
+export interface RunOnceOptions {
+  /** A row as a dataset has it, with a prompt and, for the reward, an answer; or the prompt alone. */
+  readonly task: string | Readonly<Record<string, unknown>>
+  /**
+   * What the policy says, one entry for each of its calls, in place of a model. The tokens are those of the configured model
+   * folder; without one, each byte is a token. Limits of tokens do not cut a script.
+   */
+  readonly script?: readonly ScriptedAnswer[] | undefined
+  /** Folder of the model that is sampled, in place of the configured one. */
+  readonly model?: string | undefined
+  /** Number of the rollout among those of its task, for other random numbers; 0 by default. */
+  readonly sample?: number | undefined
+  readonly seed?: number | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+/** The parts of a training that one rollout needs; a `defineTraining` has them. */
+export type OnceTraining = Pick<TrainingDefinition, 'agent' | 'rewardFunc' | 'config' | 'baseDirectory' | 'onEvent'>
+
+/**
+ * Runs the agent once on one task, as a training would, and resolves to the episode: its turns with their tokens, its tool calls,
+ * and its reward where the training has one. Failures of agent, tools and reward are in the episode. Writes nothing that stays.
+ */
+export async function runOnce(training: OnceTraining, options: RunOnceOptions): Promise<Episode> {
+  const { script, sample = 0, signal = new AbortController().signal } = options
+  const baseDirectory = resolve(training.baseDirectory ?? '.')
+  const configDirectory = typeof training.config === 'string' ? dirname(resolve(baseDirectory, training.config)) : baseDirectory
+  const source = typeof training.config === 'string' ? resolve(baseDirectory, training.config) : training.config
+  const config = forOnce(parseLocalConfig(source, verlKeys).config, options, configDirectory)
+  const { program, directory: agentDirectory } = await loadTrainableAgent(training.agent, baseDirectory)
+  const row = typeof options.task === 'string' ? { prompt: options.task } : options.task
+  const loaded = await loadDataset([row], { split: 'train', answers: 'optional', promptKey: chosenColumn(config.data.promptKey) })
+  refuseProblems(loaded)
+  const task = loaded.tasks[0]!
+  const { path, name, timeoutMs, memoryMb, input: rewardInput } = config.reward
+  const reward = await findReward({ reward: training.rewardFunc, baseDirectory, path, name, configDirectory })
+
+  await using stack = new AsyncDisposableStack()
+  const parts = await openRolloutParts(stack, {
+    agentDirectory,
+    createReward: async () =>
+      reward && (await createReward(reward.source, { baseDirectory: reward.directory, timeoutMs, memoryMb, rewardInput })),
+  })
+  const onEvent = training.onEvent ?? (() => {})
+  const { seed } = config
+  const common = { store: createRecord(), onEvent }
+  if (script) {
+    const directory = stack.adopt(await mkdtemp(join(tmpdir(), 'aworld-train-script-')), (each) => rm(each, { recursive: true }))
+    const policy = await createScriptedPolicy({ model: config.model, script, directory })
+    const gateway = await openPolicyGateway(stack, {
+      policy,
+      name: policy.engine.model.name,
+      models: config.models,
+      directory: agentDirectory,
+      seed,
+      agents: program.agents,
+      onEvent,
+    })
+    const answers = { source: 'the task', byTask: loaded.answers }
+    const { limits, concurrency } = config
+    const runner = openAgentSide(stack, { ...parts, ...common, program, gateway, answers, limits, concurrency })
+    return await runner.run(request(policy.engine.model.name, policy.engine.model.contextLength), signal)
+  }
+  const model = config.model.path
+  if (model === null) {
+    throw new TrainError(
+      'CONFIG_INVALID',
+      'There is no model to run: the warm-up makes it when you train. Pass `script` with what the policy says, or `model` with the folder of a trained one.',
+    )
+  }
+  const plan = { config, seed, program, agentDirectory }
+  const stage = stack.adopt(await openStage({ model, plan, parts, answers: loaded.answers, ...common }), (each) => each.close())
+  return await stage.runner.run(request(stage.local.engine.name, config.sampling.maxTokens), signal)
+
+  function request(policy: string, maxTokens: number) {
+    const sampling = { ...config.sampling, maxTokens, stop: [], seed }
+    const key = `once/${task.id}/${sample}`
+    return { version: 1 as const, key, task, group: `once/${task.id}`, sample, split: 'train', policy, sampling, limits: {} }
+  }
+}
+
+/** The configuration for one rollout, with absolute paths. */
+function forOnce(config: LocalConfig, { model, seed, script }: RunOnceOptions, configDirectory: string): LocalConfig {
+  const configured = config.model.path === null ? null : resolve(configDirectory, config.model.path)
+  return {
+    ...config,
+    model: { ...config.model, path: model === undefined ? configured : resolve(model) },
+    // A reference policy is for training alone.
+    training: { ...config.training, klCoefficient: 0 },
+    limits: script ? { ...config.limits, maxTokens: null } : config.limits,
+    seed: seed ?? config.seed,
+    concurrency: 1,
+  }
+}
+
+/** Counts the attempts of a rollout; nothing is read back. */
+function createRecord(): RolloutWriter {
+  let attempts = 0
+  return {
+    begin: async () => ({ attempt: attempts++, episode: null }),
+    appendTurn: async () => {},
+    finish: async () => {},
+  }
+}
