@@ -1,14 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isRunning } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
-import { mintConnectionToken, settingsTemplate, toolServers } from '@aworld-train/tool-servers'
 import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'
-import { findRunning } from '../environment/ask-environment.ts'
+import { askStatus, findRunning } from '../environment/ask-environment.ts'
 import { environmentFiles } from '../environment/environment-files.ts'
 import { connectionText } from '../environment/print-connection.ts'
-import { loadProjectServers, writeProjectServer } from '../environment/project-servers.ts'
-import { serveEnvironment } from '../environment/serve-environment.ts'
+import { writeProjectServer } from '../environment/project-servers.ts'
 import { startInBackground } from '../environment/start-in-background.ts'
 import { statusText } from '../environment/status-text.ts'
 import { exitCodes } from '../exit-codes.ts'
@@ -18,8 +16,8 @@ const dayMs = 86_400_000
 /** How long an environment that is asked to stop may take: it ends every lease first. */
 const stopMs = 30_000
 
+// Tool servers are a quarter of what there is to load, and are imported only by the actions that use them.
 const write = (text: string) => void process.stdout.write(text)
-const serverNames = async () => [...toolServers, ...(await loadProjectServers('.'))].map(({ name }) => name)
 
 const options = z.object({
   host: z.string().default('127.0.0.1').describe('start: address to listen on; anything but loopback needs --insecure'),
@@ -47,6 +45,7 @@ const actions: Readonly<Record<string, (options: Options, signal: AbortSignal, n
     return exitCodes.done
   },
   template: async () => {
+    const { settingsTemplate } = await import('@aworld-train/tool-servers')
     write(settingsTemplate())
     return exitCodes.done
   },
@@ -77,7 +76,7 @@ async function start(options: Options, signal: AbortSignal): Promise<number> {
   }
   if (options.foreground !== true) {
     const connection = await startInBackground(files, [...process.argv.slice(2), '--foreground'], signal)
-    write(connectionText(connection, await serverNames()))
+    write(connectionText(connection, (await askStatus(connection))?.servers ?? []))
     process.stderr.write(`${typedCommand(['env', 'status'])} says what it can do, ${typedCommand(['env', 'stop'])} ends it\n`)
     return exitCodes.done
   }
@@ -85,6 +84,7 @@ async function start(options: Options, signal: AbortSignal): Promise<number> {
   if (record !== undefined && replay !== undefined)
     throw new TrainError('CONFIG_INVALID', 'Give --record or --replay, not both: a recording goes on where it ended by itself.')
   const path = record ?? replay
+  const { serveEnvironment } = await import('../environment/serve-environment.ts')
   await using served = {
     value: await serveEnvironment({
       files,
@@ -100,7 +100,7 @@ async function start(options: Options, signal: AbortSignal): Promise<number> {
       return this.value.close()
     },
   }
-  write(connectionText(served.value.connection, await serverNames()))
+  write(connectionText(served.value.connection, served.value.server.status().servers))
   for (const notice of served.value.notices) process.stderr.write(`${notice}\n`)
   if (!signal.aborted) await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
   return exitCodes.done
@@ -122,6 +122,7 @@ async function printToken({ ttl }: Options): Promise<number> {
   const running = await findRunning(files)
   if (!running)
     throw new TrainError('ENVIRONMENT_START_FAILED', `No environment runs here; "${typedCommand(['env', 'start'])}" starts one.`)
+  const { mintConnectionToken } = await import('@aworld-train/tool-servers')
   write(`${await mintConnectionToken(files.key, running.connection.url, ttl * dayMs)}\n`)
   return exitCodes.done
 }

@@ -24,7 +24,8 @@ export async function findRunning(files: EnvironmentFiles): Promise<RunningEnvir
   return { connection, status }
 }
 
-async function askStatus({ url, token }: EnvironmentConnection): Promise<EnvironmentStatus | null> {
+/** How an environment is, by its own account; `null` where it does not answer. */
+export async function askStatus({ url, token }: EnvironmentConnection): Promise<EnvironmentStatus | null> {
   try {
     const response = await fetch(new URL('/v1/status', url), {
       headers: { authorization: `Bearer ${token}` },

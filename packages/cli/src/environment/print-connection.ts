@@ -1,14 +1,15 @@
 import type { EnvironmentConnection } from '@aworld-train/environment'
+import type { EnvironmentStatus } from '@aworld-train/protocol'
 
 /** Seconds that a call may take, as AWorld's own output says. */
 const timeout = 6000
 
 /** What AWorld's start script prints: a server by the name `virtualpc-mcp-server`, ready to paste into an MCP configuration. */
-export function connectionText({ url, token }: EnvironmentConnection, servers: readonly string[]): string {
+export function connectionText({ url, token }: EnvironmentConnection, servers: EnvironmentStatus['servers']): string {
   const server = {
     type: 'streamable-http',
     url,
-    headers: { Authorization: `Bearer ${token}`, MCP_SERVERS: servers.join(',') },
+    headers: { Authorization: `Bearer ${token}`, MCP_SERVERS: servers.map(({ name }) => name).join(',') },
     timeout,
     sse_read_timeout: timeout,
     client_session_timeout_seconds: timeout,
