@@ -88,6 +88,16 @@ describe.each(['modern', 'sessions'])('a server over HTTP, %s', (mode) => {
   })
 })
 
+it('an environment server that does not listen is named with the command that starts one', async () => {
+  const { url, child } = await startServer(['--http', 'modern'])
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+  await expect(openLease(environment(), 'a', { url, headers: { MCP_SERVERS: 'terminal-server' } })).rejects.toMatchObject({
+    code: 'ENVIRONMENT_START_FAILED',
+    message: expect.stringMatching(/"remote" \(http:.*ECONNREFUSED.*"aworld-train env start"/),
+  })
+})
+
 describe('a request to a remote server', () => {
   it('says whose it is, and ends its session', async () => {
     const log = join(scratch, 'log')

@@ -4,6 +4,7 @@ import type { LeasedSandbox, LeaseRequest } from '@aworld-train/core'
 import { LeaseAnswer, type LeaseOpen, TrainError } from '@aworld-train/protocol'
 import { fetch } from 'undici'
 import { filesByName } from './prepare-workspace.ts'
+import { reasonOf } from './reason-of.ts'
 import type { HttpDefinition } from './server-definition.ts'
 
 /** The lease of one attempt on an environment server. */
@@ -47,10 +48,11 @@ export async function openRemoteLease(
     })
   const fail = (what: string, cause?: unknown): never => {
     signal.throwIfAborted()
-    const reason = cause instanceof Error ? `: ${cause.cause instanceof Error ? cause.cause.message : cause.message}` : ''
+    const reason = cause === undefined ? '' : `: ${reasonOf(cause)}`
+    const remedy = reason.includes('ECONNREFUSED') ? ' Nothing listens there; "aworld-train env start" starts an environment.' : ''
     throw new TrainError(
       'ENVIRONMENT_START_FAILED',
-      `The workspace of task "${task.id}" on the environment "${name}" (${url.origin}) is not ready: ${what}${reason}.`,
+      `The workspace of task "${task.id}" on the environment "${name}" (${url.origin}) is not ready: ${what}${reason}.${remedy}`,
       { cause, details: { server: name, task: task.id } },
     )
   }
@@ -73,12 +75,13 @@ export async function openRemoteLease(
   }
   let lease = await read(opened)
   const path = `/${encodeURIComponent(lease.id)}`
+  let timer: NodeJS.Timeout | undefined
   const close = async () => {
     clearTimeout(timer)
+    timer = undefined
     const response = await send(path, 'DELETE', undefined, AbortSignal.timeout(closeMs)).catch(() => null)
     await response?.body?.cancel()
   }
-  let timer: NodeJS.Timeout | undefined
   const renewLater = () => {
     timer = setTimeout(
       async () => {
@@ -113,11 +116,7 @@ export async function openRemoteLease(
   return {
     sandbox: { url: url.href, tier: lease.tier, notices: lease.notices },
     authorization: () => `Bearer ${lease.token}`,
-    close: () => {
-      const closing = close()
-      timer = undefined
-      return closing
-    },
+    close,
   }
 }
 

@@ -1,9 +1,10 @@
 import { type ErrorCode, ErrorRecord, errorCatalogue, type ToolDefinition, type ToolResult, TrainError } from '@aworld-train/protocol'
-import { Client, type PriorDiscovery, ProtocolError, SdkError, SdkErrorCode, SdkHttpError, type Tool } from '@modelcontextprotocol/client'
+import { Client, type PriorDiscovery, ProtocolError, SdkError, SdkErrorCode, type Tool } from '@modelcontextprotocol/client'
 import { childEnvironment } from './child-environment.ts'
 import type { ResolvedOptions } from './environment-options.ts'
 import { createHttpTransport, InvalidAnswerError, type RequestIdentity } from './http-transport.ts'
 import type { ProcessGuard } from './process-guard.ts'
+import { reasonOf } from './reason-of.ts'
 import type { ServerDefinition } from './server-definition.ts'
 import { StdioTransport } from './stdio-transport.ts'
 import { invalidAnswerCode, invalidResult, toToolResult } from './tool-result.ts'
@@ -244,18 +245,6 @@ function startRemedy({ kind }: ServerDefinition, error: unknown, reason: string)
   if (error instanceof SilentServerError) return 'Make it start sooner, or raise its "timeout" in the configuration.'
   if (kind === 'stdio') return 'Check its command.'
   return /\b40[13]\b/.test(reason) ? 'Check the token in its headers.' : 'Check its url, and that it runs.'
-}
-
-/** The messages of an error and of what caused it; the last is mostly the one that helps. */
-function reasonOf(error: unknown): string {
-  const messages: string[] = []
-  for (let one = error; one instanceof Error && messages.length < 5; one = one.cause ?? (one as AggregateError).errors?.[0]) {
-    const { message, code } = one as NodeJS.ErrnoException
-    const status = one instanceof SdkHttpError && !/\b\d{3}\b/.test(message) ? ` (HTTP ${one.status})` : ''
-    const text = `${message || code || one.name}${status}`
-    if (!messages.some((other) => other.includes(text))) messages.push(text)
-  }
-  return messages.length ? messages.join(': ') : String(error)
 }
 
 function toToolDefinition({ name, description, inputSchema }: Tool): ToolDefinition {
