@@ -1,7 +1,6 @@
 import { rm } from 'node:fs/promises'
 import type { EnvironmentLease, LeasedSandbox, LeaseRequest, Tools } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
-import { suggestion } from './closest-name.ts'
 import type { ResolvedOptions } from './environment-options.ts'
 import { type NamedTool, nameTools } from './name-tools.ts'
 import { prepareWorkspace } from './prepare-workspace.ts'
@@ -10,6 +9,7 @@ import { type SelectedServer, selectServers } from './select-servers.ts'
 import type { HttpDefinition, ServerDefinition, StdioDefinition } from './server-definition.ts'
 import { allOrNone, type ServerKit, type ServerPool } from './server-pool.ts'
 import { ownSlot, type ServerSlot, sharedSlot } from './server-slot.ts'
+import { suggestion } from './suggestion.ts'
 
 export interface RolloutLeaseOptions {
   readonly request: LeaseRequest
@@ -43,10 +43,13 @@ export function openRolloutLease({ request, run, pool, options, onClose, onSandb
     // Only a server that mounts others by this header may be one of environments.
     if (definition.kind !== 'streamable-http' || !hasHeader(definition, 'MCP_SERVERS')) return Promise.resolve(null)
     const { href } = definition.url
-    const remote =
-      remotes.get(href) ?? openRemoteLease(definition, { ...request, rollout: `${run}.${request.rollout}` }, options.baseDirectory, signal)
+    const open = async () => {
+      const lease = await openRemoteLease(definition, { ...request, rollout: `${run}.${request.rollout}` }, options.baseDirectory, signal)
+      if (lease) onSandbox(lease.sandbox)
+      return lease
+    }
+    const remote = remotes.get(href) ?? open()
     remotes.set(href, remote)
-    remote.then((opened) => opened && onSandbox(opened.sandbox)).catch(() => {})
     return remote
   }
   const place = async (definition: ServerDefinition, agent: string, signal: AbortSignal) => ({

@@ -1,9 +1,9 @@
 import type { ToolSelection } from '@aworld-train/core'
 import type { McpServerConfig } from '@aworld-train/protocol'
 import { TrainError } from '@aworld-train/protocol'
-import { suggestion } from './closest-name.ts'
 import type { ResolvedOptions } from './environment-options.ts'
 import { type ServerDefinition, toServerDefinition } from './server-definition.ts'
+import { suggestion } from './suggestion.ts'
 
 /** A server a rollout uses, and the tools of it that the agent must not see. */
 export interface SelectedServer {

@@ -1,8 +1,8 @@
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { suggest } from '@aworld-train/core'
 import type { McpServerConfig } from '@aworld-train/protocol'
 import { TrainError } from '@aworld-train/protocol'
-import { closestName } from './closest-name.ts'
 import type { ResolvedOptions } from './environment-options.ts'
 
 interface CommonDefinition {
@@ -70,7 +70,7 @@ export function toServerDefinition(name: string, config: McpServerConfig, option
   if (typeof config !== 'object' || config === null || Array.isArray(config)) fail('its configuration is not an object.')
   for (const key of Object.keys(config)) {
     if (knownKeys.includes(key)) continue
-    const near = closestName(key, knownKeys)
+    const near = suggest(key, knownKeys)
     if (near) fail(`unknown key "${key}"; did you mean "${near}"?`)
   }
   const substitute = (value: unknown, key: string): string => {

@@ -2,6 +2,7 @@ import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { isRunning } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { toStoreError } from './store-error.ts'
 import { writeJsonAtomically } from './write-json-atomically.ts'
@@ -59,10 +60,8 @@ async function lockedBy(path: string, owner: string): Promise<TrainError> {
 async function runningOwner(owner: string): Promise<number | null> {
   try {
     const { pid } = JSON.parse(await readFile(owner, 'utf8')) as { pid: number }
-    process.kill(pid, 0)
-    return pid
-  } catch (error) {
-    const { code } = error as { code?: string }
-    return code === 'EPERM' ? (JSON.parse(await readFile(owner, 'utf8')) as { pid: number }).pid : null
+    return isRunning(pid) ? pid : null
+  } catch {
+    return null
   }
 }

@@ -1,18 +1,4 @@
-import { readFileSync } from 'node:fs'
-
-/** Whether a process runs; one that has ended and waits for its parent to notice does not. */
-export function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-  } catch {
-    return false
-  }
-  try {
-    return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
-  } catch {
-    return process.platform !== 'linux'
-  }
-}
+export { isRunning as isAlive } from '@aworld-train/core'
 
 /** Waits until `done` says so, at most `ms` milliseconds; resolves to what it says in the end. */
 export async function within(ms: number, done: () => boolean): Promise<boolean> {

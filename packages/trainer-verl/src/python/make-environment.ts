@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
+import { isRunning } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { interpreterOf } from './find-python.ts'
 import { runProcess } from './run-process.ts'
@@ -135,16 +136,7 @@ async function removeRemains(directory: string): Promise<void> {
   for (const name of await readdir(dirname(directory))) {
     if (!name.startsWith(basename(directory))) continue
     const pid = pattern.exec(name.slice(basename(directory).length))?.groups?.['pid']
-    if (pid !== undefined && !isAlive(Number(pid))) await rm(join(dirname(directory), name), { recursive: true, force: true })
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
+    if (pid !== undefined && !isRunning(Number(pid))) await rm(join(dirname(directory), name), { recursive: true, force: true })
   }
 }
 
