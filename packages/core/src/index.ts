@@ -22,6 +22,7 @@ export { createEventReader, type EventReader, type ServerEvent } from './text/re
 export { spliceMembers } from './text/splice-members.ts'
 export { stableHash, stableStringify, taskHash } from './text/stable-hash.ts'
 export { didYouMean, suggest } from './text/suggest.ts'
+export { preciseNow } from './time/precise-now.ts'
 export { toBranches } from './trajectory/branches.ts'
 export { GrowingTokens } from './trajectory/growing-tokens.ts'
 export { messageModels } from './trajectory/message-models.ts'

@@ -30,6 +30,10 @@ export const RolloutRequest = z.strictObject({
   group: z.string(),
   sample: z.int().min(0),
   split: z.string(),
+  /** Training step that the rollout is for, or after which an evaluation is made. */
+  step: z.int().min(0).optional(),
+  /** Kind of task, by which results are told apart; the task's data source by default. */
+  kind: z.string().optional(),
   policy: z.string(),
   sampling: Sampling,
   limits: RolloutLimits,

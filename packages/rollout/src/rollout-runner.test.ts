@@ -429,6 +429,25 @@ test('a reward that rejects fails the episode and keeps its answer', async () =>
   })
 })
 
+test('the store has a rollout while it waits for a slot', async () => {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const { runner, store } = setUp({
+    agent: async (_, ask) => {
+      await promise
+      return (await ask()).content
+    },
+    concurrency: 1,
+  })
+  const running = runner.runAll(
+    ['a', 'b'].map((key) => rolloutRequest(key)),
+    never,
+  )
+  await expect.poll(() => ['a', 'b'].map((key) => store.rollout(key)?.status)).toEqual(['running', 'queued'])
+  resolve()
+  await running
+  expect(['a', 'b'].map((key) => store.rollout(key)?.status)).toEqual(['done', 'done'])
+})
+
 test('runs no more than its concurrency at once and answers in the order of the requests', async () => {
   let running = 0
   let most = 0

@@ -139,6 +139,8 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
   }
 
   function enqueue(request: RolloutRequest, signal: AbortSignal): Promise<Episode> {
+    // What keeps the store from writing this fails the beginning of the rollout too.
+    store.queue(request).catch(() => {})
     return queue
       .add(() => runOne(request, signal), signal)
       .catch((error: unknown) => {

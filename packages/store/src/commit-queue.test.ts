@@ -82,7 +82,7 @@ test('whichever page the database has no room for, a batch is there whole or not
     await using parts = await openParts(folder.path)
     const used = pageCount(parts.database)
     parts.database.exec(`PRAGMA max_page_count = ${used + pages}`)
-    const big = 'x'.repeat(5000)
+    const big = 'x'.repeat(20_000)
     await persist(
       { ...parts.writes, begin: (request) => parts.writes.begin({ ...request, task: { ...request.task, input: big } }) },
       ({ code }) => {

@@ -32,6 +32,7 @@ type Run = Awaited<ReturnType<typeof madeRun>>
 
 const damages: readonly [name: string, code: string, says: string, damage: (run: Run) => Promise<unknown>][] = [
   ['a database of another version', 'STORE_VERSION', 'format 99', async ({ database }) => setPragma(database, 'user_version = 99')],
+  ['a run of format 1', 'STORE_VERSION', 'has format 1, this version reads 2', ({ manifest }) => writeFile(manifest, '{"version":1}')],
   ['a manifest of another version', 'STORE_VERSION', 'format 7', ({ manifest }) => writeFile(manifest, '{"version":7}')],
   [
     'the database of something else',
@@ -44,7 +45,7 @@ const damages: readonly [name: string, code: string, says: string, damage: (run:
   ['a missing database', 'STORE_CORRUPT', 'missing or empty', ({ database }) => rm(database)],
   ['an empty database', 'STORE_CORRUPT', 'missing or empty', ({ database }) => truncate(database, 0)],
   ['a manifest that is not JSON', 'STORE_CORRUPT', 'manifest.json is not JSON', ({ manifest }) => truncate(manifest, 10)],
-  ['a manifest without its fields', 'STORE_CORRUPT', 'lacks', ({ manifest }) => writeFile(manifest, '{"version":1}')],
+  ['a manifest without its fields', 'STORE_CORRUPT', 'lacks', ({ manifest }) => writeFile(manifest, '{"version":2}')],
 ]
 
 test.each(damages)('%s is %s and is left as it is', async (_name, code, says, damage) => {

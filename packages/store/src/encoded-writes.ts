@@ -1,8 +1,11 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { RunStore, StepRecord } from '@aworld-train/core'
+import type { RolloutRequest } from '@aworld-train/protocol'
 import type { CommitQueue } from './commit-queue.ts'
+import type { RolloutColumns } from './rollout-columns.ts'
 import type { RunQueries } from './run-queries.ts'
 import type { SegmentPosition } from './segment-writer.ts'
+import { createSampleWrites } from './step-samples.ts'
 import { conflict } from './store-error.ts'
 import type { TurnRecord } from './turn-record.ts'
 
@@ -20,28 +23,45 @@ export interface EncodedEpisode {
   readonly attempt: number
   /** As the database keeps it. */
   readonly body: string
+  readonly columns: RolloutColumns
 }
 
-/** The writes of a run in a form that can move between threads. */
-export interface EncodedWrites extends Pick<RunStore, 'begin' | 'commitStep' | 'setState'> {
+/** The writes of a run in a form that can move between threads. Times are Unix milliseconds. */
+export interface EncodedWrites extends Pick<RunStore, 'commitStep' | 'setState'> {
+  queue(request: RolloutRequest, at: number): Promise<void>
+  begin(request: RolloutRequest, at: number): ReturnType<RunStore['begin']>
   appendTurn(rollout: string, attempt: number, turn: EncodedTurn): Promise<void>
   /** `missing` are those turns of the episode that may not be stored. */
   finish(episode: EncodedEpisode, missing: readonly EncodedTurn[]): Promise<void>
 }
 
-interface RolloutRow {
+interface StoredRollout {
   readonly id: number
+  readonly task_id: string
   readonly attempt: number
-  readonly status: 'running' | 'done'
+  readonly status: 'queued' | 'running' | 'done'
+  /** `null` where no attempt has begun. */
+  readonly started_at: number | null
 }
 
 /** The writes of a run. Each is one transaction's part: refused before its first change, or whole. */
-export function createEncodedWrites(database: DatabaseSync, queue: CommitQueue, queries: RunQueries): EncodedWrites {
-  const findRollout = database.prepare('SELECT id, attempt, status FROM rollouts WHERE key = ?')
-  const taskOf = database.prepare("SELECT request ->> '$.task.id' AS task FROM rollouts WHERE id = ?")
-  const insertRollout = database.prepare("INSERT INTO rollouts(key, split, status, attempt, request) VALUES (?, ?, 'running', 0, ?)")
-  const raiseAttempt = database.prepare('UPDATE rollouts SET attempt = attempt + 1, request = ? WHERE id = ?')
-  const finishRollout = database.prepare("UPDATE rollouts SET status = 'done' WHERE id = ?")
+export function createEncodedWrites(database: DatabaseSync, commits: CommitQueue, queries: RunQueries): EncodedWrites {
+  const findRollout = database.prepare('SELECT id, task_id, attempt, status, started_at FROM rollouts WHERE key = ?')
+  const insertRollout = database.prepare(
+    "INSERT INTO rollouts(key, group_id, task_id, kind, split, step, sample, status, attempt, queued_at) VALUES (?, ?, ?, ?, ?, ?, ?, 'queued', 0, ?) RETURNING id, task_id, attempt, status, started_at",
+  )
+  const upsertRequest = database.prepare(
+    'INSERT INTO requests(rollout, body) VALUES (?, ?) ON CONFLICT(rollout) DO UPDATE SET body = excluded.body',
+  )
+  const queueAgain = database.prepare("UPDATE rollouts SET status = 'queued', queued_at = ? WHERE id = ?")
+  // A rollout that is begun again has not waited for a slot meanwhile.
+  const beginAttempt = database.prepare(
+    "UPDATE rollouts SET queue_ms = CASE status WHEN 'queued' THEN ?1 - queued_at ELSE queue_ms END, status = 'running', started_at = ?1, attempt = ?2 WHERE id = ?3",
+  )
+  const finishRollout =
+    database.prepare(`UPDATE rollouts SET status = 'done', finished = (SELECT coalesce(max(finished), 0) + 1 FROM rollouts),
+    started_at = ?, ended_at = ?, engine_ms = ?, tools_ms = ?, reward = ?, stop_reason = ?, turns = ?, tool_calls = ?, sampled_tokens = ?, cost = ?, error = ?, answer = ?
+    WHERE id = ?`)
   const findTurn = database.prepare(
     'SELECT crc32, completion_length FROM turns WHERE rollout = ? AND attempt = ? AND agent = ? AND turn = ?',
   )
@@ -53,18 +73,24 @@ export function createEncodedWrites(database: DatabaseSync, queue: CommitQueue, 
   const insertStep = database.prepare('INSERT INTO steps VALUES (?, ?, ?, ?, ?)')
   const trainedIn = database.prepare('SELECT step FROM trained WHERE rollout = ?')
   const insertTrained = database.prepare('INSERT INTO trained VALUES (?, ?, ?)')
+  const insertSamples = createSampleWrites(database)
   const upsertState = database.prepare('INSERT INTO state(key, value) VALUES (?, ?) ON CONFLICT(key) DO UPDATE SET value = excluded.value')
 
-  function currentRollout(key: string, attempt: number): RolloutRow {
-    const row = findRollout.get(key) as RolloutRow | undefined
-    if (!row) throw conflict(`Rollout ${key} was never begun`)
+  function begun(key: string): StoredRollout {
+    const row = findRollout.get(key) as StoredRollout | undefined
+    if (row === undefined || row.started_at === null) throw conflict(`Rollout ${key} was never begun`)
+    return row
+  }
+
+  function currentRollout(key: string, attempt: number): StoredRollout {
+    const row = begun(key)
     if (row.status === 'done') throw conflict(`Rollout ${key} has its result already`)
     if (row.attempt !== attempt) throw conflict(`Attempt ${attempt} of rollout ${key} was superseded by attempt ${row.attempt}`)
     return row
   }
 
   /** True where the very same turn is stored already; throws where another turn has its place. */
-  function isPresent(rollout: RolloutRow, { agent, index, record }: EncodedTurn): boolean {
+  function isPresent(rollout: StoredRollout, { agent, index, record }: EncodedTurn): boolean {
     const stored = findTurn.get(rollout.id, rollout.attempt, agent, index)
     if (!stored) return false
     if (stored['crc32'] === record.crc32 && stored['completion_length'] === record.completionLength) return true
@@ -72,7 +98,7 @@ export function createEncodedWrites(database: DatabaseSync, queue: CommitQueue, 
   }
 
   /** Adds a turn; false where this turn or another one has its place already. */
-  function insert(rollout: RolloutRow, { agent, index, record }: EncodedTurn, at: SegmentPosition): boolean {
+  function insert(rollout: StoredRollout, { agent, index, record }: EncodedTurn, at: SegmentPosition): boolean {
     const { body, prefixLength, suffixLength, completionLength, crc32 } = record
     const { id, attempt } = rollout
     const { segment, offset } = at
@@ -90,34 +116,44 @@ export function createEncodedWrites(database: DatabaseSync, queue: CommitQueue, 
   }
 
   return {
-    begin(request) {
+    queue(request, at) {
       const body = JSON.stringify(request)
-      return queue.commit({
+      return commits.commit({
         synced: false,
         apply() {
-          const row = findRollout.get(request.key) as RolloutRow | undefined
-          if (!row) {
-            insertRollout.run(request.key, request.split, body)
-            return { attempt: 0, episode: null }
-          }
-          const task = taskOf.get(row.id)?.['task'] as string
+          const row = findRollout.get(request.key) as StoredRollout | undefined
+          if (!row) insertWaiting(request, body, at)
+          else if (row.status !== 'done') queueAgain.run(at, row.id)
+        },
+      })
+    },
+
+    begin(request, at) {
+      const body = JSON.stringify(request)
+      return commits.commit({
+        synced: false,
+        apply() {
+          const row = (findRollout.get(request.key) as StoredRollout | undefined) ?? insertWaiting(request, body, at)
+          const { id, task_id: task } = row
           if (task !== request.task.id) throw conflict(`Rollout ${request.key} is of task "${task}", not of "${request.task.id}"`)
           if (row.status === 'done') return { attempt: row.attempt, episode: queries.episode(request.key) }
-          raiseAttempt.run(body, row.id)
-          return { attempt: row.attempt + 1, episode: null }
+          const attempt = row.started_at === null ? 0 : row.attempt + 1
+          if (attempt > 0) upsertRequest.run(id, body)
+          beginAttempt.run(at, attempt, id)
+          return { attempt, episode: null }
         },
       })
     },
 
     appendTurn: (rollout, attempt, turn) =>
-      queue.commit({
+      commits.commit({
         chunks: [turn.record.bytes],
         synced: false,
         apply: (at) => addTurn(rollout, attempt, turn, at),
       }),
 
-    finish: ({ rollout, attempt, body }, missing) =>
-      queue.commit({
+    finish: ({ rollout, attempt, body, columns }, missing) =>
+      commits.commit({
         chunks: missing.map(({ record }) => record.bytes),
         synced: true,
         apply(at) {
@@ -130,12 +166,15 @@ export function createEncodedWrites(database: DatabaseSync, queue: CommitQueue, 
             offset += turn.record.bytes.byteLength
           }
           insertEpisode.run(row.id, body)
-          finishRollout.run(row.id)
+          const { startedAt, endedAt, engineMs, toolsMs, reward, stopReason, turns, toolCalls, sampledTokens, cost, error, answer } =
+            columns
+          const result = [reward, stopReason, turns, toolCalls, sampledTokens, cost, error, answer]
+          finishRollout.run(startedAt, endedAt, engineMs, toolsMs, ...result, row.id)
         },
       }),
 
-    async commitStep(step) {
-      await queue.commit({
+    async commitStep(step, samples = []) {
+      await commits.commit({
         synced: true,
         apply() {
           if (findStep.get(step.step)) {
@@ -150,20 +189,29 @@ export function createEncodedWrites(database: DatabaseSync, queue: CommitQueue, 
           }
           const ids = step.rollouts.map((key) => trainable(key))
           if (new Set(ids).size !== ids.length) throw conflict(`Step ${step.step} names a rollout twice`)
+          const rows = samples.map((sample) => [begun(sample.rollout).id, sample] as const)
           insertStep.run(step.step, step.weightVersion, step.checkpoint, JSON.stringify(step.metrics), Date.now())
           for (const [position, id] of ids.entries()) insertTrained.run(id, step.step, position)
+          insertSamples(step.step, rows)
         },
       })
     },
 
     async setState(key, value) {
       const text = JSON.stringify(value) ?? 'null'
-      await queue.commit({ synced: true, apply: () => void upsertState.run(key, text) })
+      await commits.commit({ synced: true, apply: () => void upsertState.run(key, text) })
     },
   }
 
+  function insertWaiting(request: RolloutRequest, body: string, at: number): StoredRollout {
+    const { key, group, task, kind = task.dataSource, split, step = null, sample } = request
+    const row = insertRollout.get(key, group, task.id, kind, split, step, sample, at) as unknown as StoredRollout
+    upsertRequest.run(row.id, body)
+    return row
+  }
+
   function trainable(key: string): number {
-    const row = findRollout.get(key) as RolloutRow | undefined
+    const row = findRollout.get(key) as StoredRollout | undefined
     if (row?.status !== 'done') throw conflict(`Rollout ${key} has no result and cannot be marked as trained`)
     const earlier = trainedIn.get(row.id)
     if (earlier) throw conflict(`Rollout ${key} was trained in step ${earlier['step']} already`)

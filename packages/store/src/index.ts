@@ -3,7 +3,7 @@ export { type OwnedRunStore, openRunStore, type RunStoreOptions } from './open-r
 export { type ResolvedRun, type ResolveRunOptions, resolveRun } from './resolve-run.ts'
 export { acquireRunLock, type RunLock } from './run-lock.ts'
 export type { ManifestInput, RunManifest } from './run-manifest.ts'
-export type { RecordedCall, RunCounts, RunQueries } from './run-queries.ts'
+export type { AttemptTurns, RecordedCall, RunCounts, RunQueries } from './run-queries.ts'
 export { type RunReader, readRun } from './run-reader.ts'
 export { toStoreError } from './store-error.ts'
 export { writeJsonAtomically } from './write-json-atomically.ts'

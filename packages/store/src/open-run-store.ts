@@ -7,7 +7,7 @@ import { createLocalWriter } from './local-writer.ts'
 import { closeWrittenDatabase, openRunDatabase } from './run-database.ts'
 import { acquireRunLock } from './run-lock.ts'
 import { ensureManifest, type ManifestInput, type RunManifest, writeManifest } from './run-manifest.ts'
-import { createRunQueries, type RecordedCall, type RunCounts } from './run-queries.ts'
+import { createRunQueries, type RunQueries } from './run-queries.ts'
 import { createRunWrites } from './run-writes.ts'
 import { salvageRun } from './salvage.ts'
 import { segmentSizes } from './segment-writer.ts'
@@ -26,15 +26,12 @@ export interface RunStoreOptions {
 }
 
 /** A run store with its manifest. */
-export interface OwnedRunStore extends RunStore {
+export interface OwnedRunStore extends RunStore, Omit<RunQueries, 'close'> {
   readonly manifest: RunManifest
   /** Damage to the run's tokens that was found at opening, and what was done about it; `null` where no result lost tokens. */
   readonly damage: string | null
   /** Marks the run finished: the same command then starts a new one. */
   complete(): Promise<void>
-  /** Calls that sampled tokens, in every attempt of every rollout. */
-  calls(): Iterable<RecordedCall>
-  counts(): RunCounts
 }
 
 /** Opens or makes a run directory and becomes its one owner. Where tokens are damaged, the rest is saved and `damage` says what. Rejects with STORE_LOCKED, STORE_VERSION, STORE_CORRUPT, STORE_FULL, STORE_READ_ONLY, or CONFIG_INVALID for a run of another configuration. */
@@ -56,13 +53,13 @@ export async function openRunStore({ path, manifest: input, batchMs = 2, thread 
     undo.push(() => writer.close())
     const events = await createEventLog(join(path, 'events.jsonl'))
     undo.push(() => events.close())
-    const queries = createRunQueries(path, database)
+    const { close: closeReads, ...reads } = createRunQueries(path, database)
     const onError = (error: unknown) => toStoreError(error, path)
 
     async function close(): Promise<void> {
       if (!database.isOpen) return
       await writer.close()
-      queries.close()
+      closeReads()
       closeWrittenDatabase(database)
       try {
         await events.close()
@@ -79,14 +76,8 @@ export async function openRunStore({ path, manifest: input, batchMs = 2, thread 
       get manifest() {
         return manifest
       },
+      ...reads,
       ...createRunWrites(writer.writes),
-      steps: queries.steps,
-      rollout: queries.rollout,
-      episode: queries.episode,
-      episodes: queries.episodes,
-      getState: queries.getState,
-      calls: queries.calls,
-      counts: queries.counts,
       appendEvent: events.append,
       async complete() {
         manifest = { ...manifest, status: 'finished' }

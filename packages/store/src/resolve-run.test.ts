@@ -1,4 +1,4 @@
-import { mkdir, readdir, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { openRunStore } from './open-run-store.ts'
@@ -72,6 +72,14 @@ test('a new run is made when asked for, or when every other is finished', async 
   const forced = await resolveRun({ runPath: folder.path, ...command, fresh: true })
   expect(forced.resumed).toBe(false)
   expect(new Set([done, next.path, forced.path]).size).toBe(3)
+})
+
+test('a finished run of an earlier format stands in nobody’s way', async () => {
+  await using folder = await temporaryFolder()
+  const path = await start(folder.path, { finished: true })
+  const manifest = join(path, 'manifest.json')
+  await writeFile(manifest, (await readFile(manifest, 'utf8')).replace('"version": 2', '"version": 1'))
+  expect((await resolveRun({ runPath: folder.path, ...command })).resumed).toBe(false)
 })
 
 test('a named run is resumed, finished or not', async () => {

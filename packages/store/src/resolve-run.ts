@@ -1,4 +1,4 @@
-import { mkdir, readdir } from 'node:fs/promises'
+import { mkdir, readdir, readFile } from 'node:fs/promises'
 import { basename, isAbsolute, join, resolve } from 'node:path'
 import { TrainError } from '@aworld-train/protocol'
 import { anotherConfiguration, type RunManifest, readManifest } from './run-manifest.ts'
@@ -70,10 +70,20 @@ async function runsBelow(runPath: string): Promise<RunsBelow> {
       const manifest = await readManifest(path)
       if (manifest) found.runs.push({ path, manifest })
     } catch (error) {
-      found.unreadable.push({ path, error })
+      if (!(await isFinished(path))) found.unreadable.push({ path, error })
     }
   }
   return found
+}
+
+/** Whether the manifest of another format says that its run is finished: then there is nothing to resume. */
+async function isFinished(path: string): Promise<boolean> {
+  try {
+    const { status } = JSON.parse(await readFile(join(path, 'manifest.json'), 'utf8')) as { status?: unknown }
+    return status === 'finished'
+  } catch {
+    return false
+  }
 }
 
 /** Whether a folder may be a run of this name, judged by the folder's name. */

@@ -2,43 +2,8 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { TrainError } from '@aworld-train/protocol'
+import { applicationId, schema, storeVersion } from './schema.ts'
 import { corrupt, toStoreError } from './store-error.ts'
-
-export const storeVersion = 1
-/** `AWTR`: tells a run from any other SQLite file. */
-const applicationId = 0x41575452
-
-/*
- * `rollouts.attempt` is the fence: a write names its attempt and must find it here. The primary keys of `episodes`
- * and `trained` make a second result and a second training impossible.
- * Against a power cut, `episodes`, `steps`, `trained` and `state` are as strong as `synchronous=FULL`; of `rollouts` and
- * `turns` the last moments may be gone, which a new attempt makes again.
- * A `turns` row points at `segment`.`byte_offset`: suffix_length int32 ids, completion_length int32 ids, completion_length float32.
- */
-const schema = `
-CREATE TABLE rollouts(
-  id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, split TEXT NOT NULL,
-  status TEXT NOT NULL CHECK(status IN ('running', 'done')), attempt INTEGER NOT NULL, request TEXT NOT NULL
-) STRICT;
-CREATE INDEX rollouts_split ON rollouts(split, id);
-CREATE TABLE turns(
-  rollout INTEGER NOT NULL REFERENCES rollouts(id), attempt INTEGER NOT NULL, agent TEXT NOT NULL, turn INTEGER NOT NULL,
-  body TEXT NOT NULL, prefix_length INTEGER NOT NULL, suffix_length INTEGER NOT NULL, completion_length INTEGER NOT NULL,
-  segment INTEGER NOT NULL, byte_offset INTEGER NOT NULL, crc32 INTEGER NOT NULL
-) STRICT;
-CREATE UNIQUE INDEX turns_key ON turns(rollout, attempt, agent, turn);
-CREATE TABLE episodes(rollout INTEGER PRIMARY KEY REFERENCES rollouts(id), body TEXT NOT NULL) STRICT;
-CREATE TABLE steps(
-  step INTEGER PRIMARY KEY, weight_version INTEGER NOT NULL, checkpoint TEXT, metrics TEXT NOT NULL, committed_at INTEGER NOT NULL
-) STRICT;
-CREATE TABLE trained(
-  rollout INTEGER PRIMARY KEY REFERENCES rollouts(id), step INTEGER NOT NULL REFERENCES steps(step), position INTEGER NOT NULL
-) STRICT;
-CREATE INDEX trained_step ON trained(step, position);
-CREATE TABLE state(key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
-PRAGMA application_id = ${applicationId};
-PRAGMA user_version = ${storeVersion};
-`
 
 /** Opens `run.db` to write, making it when missing. One that is refused is left as it is. */
 export function openRunDatabase(path: string): DatabaseSync {
@@ -48,7 +13,10 @@ export function openRunDatabase(path: string): DatabaseSync {
     return guarded(database, () => {
       const isNew = pragma(database, 'user_version') === 0 && pragma(database, 'application_id') === 0 && isEmpty(database)
       if (isNew) database.exec(`BEGIN IMMEDIATE;${schema}COMMIT`)
-      else check(path, database)
+      else {
+        checkFormat(path, database)
+        checkPages(path, database)
+      }
     })
   })
 }
@@ -110,7 +78,7 @@ export function openRunDatabaseToRead(path: string): DatabaseSync {
   }
   return opened(path, () => {
     const database = new DatabaseSync(file, { readOnly: true, timeout: 5000 })
-    return guarded(database, () => check(path, database))
+    return guarded(database, () => checkFormat(path, database))
   })
 }
 
@@ -132,10 +100,14 @@ function guarded(database: DatabaseSync, prepare: () => void): DatabaseSync {
   }
 }
 
-function check(path: string, database: DatabaseSync): void {
+function checkFormat(path: string, database: DatabaseSync): void {
   const version = pragma(database, 'user_version')
   if (pragma(database, 'application_id') !== applicationId) throw corrupt(path, 'its run.db is not the database of a run')
   if (version !== storeVersion) throw anotherVersion(path, version)
+}
+
+/** Reads the whole file, as its owner does before it goes on; a reader meets damage where it reads. */
+function checkPages(path: string, database: DatabaseSync): void {
   const first = database.prepare('PRAGMA quick_check(1)').get() as { quick_check: string }
   if (first.quick_check !== 'ok') throw corrupt(path, first.quick_check)
 }

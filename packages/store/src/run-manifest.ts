@@ -3,13 +3,14 @@ import { readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { TrainError } from '@aworld-train/protocol'
 import { redactSecrets } from './redact-secrets.ts'
-import { anotherVersion, storeVersion } from './run-database.ts'
+import { anotherVersion } from './run-database.ts'
+import { storeVersion } from './schema.ts'
 import { corrupt, toStoreError } from './store-error.ts'
 import { writeJsonAtomically } from './write-json-atomically.ts'
 
 /** What `manifest.json` says of a run: versions, hashes, provenance; never a secret. */
 export interface RunManifest {
-  readonly version: 1
+  readonly version: 2
   readonly name: string
   /** Unix milliseconds. */
   readonly createdAt: number

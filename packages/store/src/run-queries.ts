@@ -2,9 +2,11 @@ import { closeSync, openSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { crc32 } from 'node:zlib'
-import type { EpisodeReader, RolloutRecord, RunProgress } from '@aworld-train/core'
+import type { EpisodeReader, RolloutRecord, RunProgress, StepRewards, StepSample } from '@aworld-train/core'
 import type { Episode, Trajectory, Turn } from '@aworld-train/protocol'
+import { createRolloutRowReads, type RolloutRowReads } from './rollout-rows.ts'
 import { segmentPath } from './segment-writer.ts'
+import { createSampleReads } from './step-samples.ts'
 import { corrupt, toStoreError } from './store-error.ts'
 import { fromTurnRecord } from './turn-record.ts'
 
@@ -22,6 +24,13 @@ export interface RunCounts {
   readonly supersededTokens: number
 }
 
+/** The turns of a rollout's attempt so far, of each agent in their order. */
+export interface AttemptTurns {
+  readonly attempt: number
+  /** By the path of the agent's run, which is the agent's name. */
+  readonly agents: ReadonlyMap<string, readonly Turn[]>
+}
+
 /** A recorded model call that sampled tokens, however its attempt ended. */
 export interface RecordedCall {
   /** Key of the rollout. */
@@ -34,9 +43,16 @@ export interface RecordedCall {
 }
 
 /** Reads of a run; the owner's and any reader's. */
-export interface RunQueries extends EpisodeReader, Pick<RunProgress, 'steps' | 'getState'> {
+export interface RunQueries extends EpisodeReader, RolloutRowReads, Pick<RunProgress, 'steps' | 'getState'> {
+  /** Also of a rollout that runs. Whether a turn was delivered is certain once the rollout has its result. `null` for a rollout that is not there. */
+  turnsOf(key: string): AttemptTurns | null
+  /** What became of the rows of a step, of a rollout, or of a rollout in a step; in the order of the batch. */
+  samples(filter: { readonly step?: number | undefined; readonly rollout?: string | undefined }): StepSample[]
+  rewardsByStep(): StepRewards[]
   /** Episodes of each split. */
   splits(): Readonly<Record<string, number>>
+  /** Episodes that ended for each reason. */
+  stopReasons(): Readonly<Record<string, number>>
   /** Calls that sampled tokens, in every attempt of every rollout. */
   calls(): Iterable<RecordedCall>
   counts(): RunCounts
@@ -71,11 +87,21 @@ export function createRunQueries(path: string, database: DatabaseSync): RunQueri
   const idsOfSplit = database.prepare(
     'SELECT e.rollout AS id FROM rollouts r JOIN episodes e ON e.rollout = r.id WHERE r.split = ? ORDER BY r.id',
   )
-  const countOfSplits = database.prepare(
-    'SELECT r.split, count(*) AS episodes FROM rollouts r JOIN episodes e ON e.rollout = r.id GROUP BY r.split ORDER BY r.split',
+  const countBy = (column: 'split' | 'stop_reason') =>
+    database.prepare(
+      `SELECT ${column} AS name, count(*) AS episodes FROM rollouts WHERE status = 'done' GROUP BY ${column} ORDER BY ${column}`,
+    )
+  const bySplit = countBy('split')
+  const byStopReason = countBy('stop_reason')
+  const rewards =
+    database.prepare(`SELECT step, count(*) AS rollouts, avg(coalesce(reward, 0)) AS mean, avg(coalesce(reward, 0) * coalesce(reward, 0)) AS square
+    FROM rollouts WHERE split = 'train' AND status = 'done' AND step IS NOT NULL GROUP BY step ORDER BY step`)
+  const rows = createRolloutRowReads(database)
+  const request = database.prepare('SELECT q.body, r.status, r.attempt FROM rollouts r JOIN requests q ON q.rollout = r.id WHERE r.key = ?')
+  const current = database.prepare(
+    'SELECT r.id, r.attempt, e.body FROM rollouts r LEFT JOIN episodes e ON e.rollout = r.id WHERE r.key = ?',
   )
-  const request = database.prepare('SELECT request, status, attempt FROM rollouts WHERE key = ?')
-  const turnsOf = database.prepare('SELECT * FROM turns WHERE rollout = ? AND attempt = ? ORDER BY agent, turn')
+  const turnsOfAttempt = database.prepare('SELECT * FROM turns WHERE rollout = ? AND attempt = ? ORDER BY agent, turn')
   const allSteps = database.prepare('SELECT step, weight_version, checkpoint, metrics FROM steps ORDER BY step')
   const trainedIn = database.prepare('SELECT r.key FROM trained t JOIN rollouts r ON r.id = t.rollout WHERE t.step = ? ORDER BY t.position')
   const sampledCalls = database.prepare(
@@ -86,6 +112,17 @@ export function createRunQueries(path: string, database: DatabaseSync): RunQueri
     (SELECT count(*) FROM rollouts) AS rollouts, (SELECT count(*) FROM episodes) AS finished, (SELECT count(*) FROM trained) AS trained,
     (SELECT count(*) FROM turns) AS turns, (SELECT count(*) FROM turns WHERE completion_length > 0) AS sampledTurns, (SELECT coalesce(sum(completion_length), 0) FROM turns) AS sampledTokens,
     (SELECT coalesce(sum(t.completion_length), 0) FROM turns t JOIN rollouts r ON r.id = t.rollout WHERE t.attempt < r.attempt) AS supersededTokens`)
+
+  /** The errors of SQLite and of files say which run they are of. */
+  function named<Parameters extends unknown[], Result>(read: (...parameters: Parameters) => Result): (...parameters: Parameters) => Result {
+    return (...parameters) => {
+      try {
+        return read(...parameters)
+      } catch (error) {
+        throw toStoreError(error, path)
+      }
+    }
+  }
 
   function readBytes(row: TurnRow): Uint8Array {
     const length = (row.suffix_length + 2 * row.completion_length) * 4
@@ -105,7 +142,7 @@ export function createRunQueries(path: string, database: DatabaseSync): RunQueri
 
   function readTurns(rollout: number, attempt: number): Map<string, Map<number, Turn>> {
     const turns = new Map<string, Map<number, Turn>>()
-    for (const row of turnsOf.all(rollout, attempt) as unknown as TurnRow[]) {
+    for (const row of turnsOfAttempt.all(rollout, attempt) as unknown as TurnRow[]) {
       const ofAgent = turns.get(row.agent) ?? new Map<number, Turn>()
       turns.set(row.agent, ofAgent)
       const tokens = { prefixLength: row.prefix_length, suffixLength: row.suffix_length, completionLength: row.completion_length }
@@ -117,27 +154,55 @@ export function createRunQueries(path: string, database: DatabaseSync): RunQueri
     return turns
   }
 
-  function read(row: { rollout: number; body: string }): Episode {
-    try {
-      const body = JSON.parse(row.body) as EpisodeBody
-      const hasTurns = body.trajectories.some((trajectory) => trajectory.turns.length > 0)
-      const turns: ReadonlyMap<string, ReadonlyMap<number, Turn>> = hasTurns ? readTurns(row.rollout, body.attempt) : new Map()
-      const trajectories = body.trajectories.map((trajectory) => ({
-        ...trajectory,
-        turns: trajectory.turns.map(([index, delivered]) => {
-          const turn = turns.get(trajectory.agent)?.get(index)
-          if (!turn) throw corrupt(path, `turn ${index} of ${trajectory.agent} in ${body.rollout} is missing`)
-          return { ...turn, delivered }
-        }),
-      }))
-      return { ...body, trajectories }
-    } catch (error) {
-      throw toStoreError(error, path)
+  const read = named((row: { rollout: number; body: string }): Episode => {
+    const body = JSON.parse(row.body) as EpisodeBody
+    const hasTurns = body.trajectories.some((trajectory) => trajectory.turns.length > 0)
+    const turns: ReadonlyMap<string, ReadonlyMap<number, Turn>> = hasTurns ? readTurns(row.rollout, body.attempt) : new Map()
+    const trajectories = body.trajectories.map((trajectory) => ({
+      ...trajectory,
+      turns: trajectory.turns.map(([index, delivered]) => {
+        const turn = turns.get(trajectory.agent)?.get(index)
+        if (!turn) throw corrupt(path, `turn ${index} of ${trajectory.agent} in ${body.rollout} is missing`)
+        return { ...turn, delivered }
+      }),
+    }))
+    return { ...body, trajectories }
+  })
+
+  function turnsOf(key: string): AttemptTurns | null {
+    const found = current.get(key) as { id: number; attempt: number; body: string | null } | undefined
+    if (!found) return null
+    const { trajectories = [] } = found.body === null ? {} : (JSON.parse(found.body) as EpisodeBody)
+    const delivered = new Map(trajectories.map(({ agent, turns }) => [agent, new Map(turns)]))
+    const agents = new Map<string, Turn[]>()
+    for (const [agent, turns] of readTurns(found.id, found.attempt)) {
+      const ofAgent = delivered.get(agent)
+      agents.set(
+        agent,
+        Array.from(turns.values(), (turn) => ({ ...turn, delivered: ofAgent?.get(turn.index) ?? turn.delivered })),
+      )
     }
+    return { attempt: found.attempt, agents }
   }
 
+  const idsOf = named((split: string | undefined) => (split === undefined ? allIds.all() : idsOfSplit.all(split)))
+  const counted = (rows: Record<string, unknown>[]) =>
+    Object.fromEntries(rows.map(({ name, episodes }) => [name as string, episodes as number]))
+
   return {
-    steps: () =>
+    rolloutRows: named(rows.rolloutRows),
+    rolloutRow: named(rows.rolloutRow),
+    turnsOf: named(turnsOf),
+    samples: named(createSampleReads(database)),
+    rewardsByStep: named(() =>
+      (rewards.all() as unknown as (Omit<StepRewards, 'deviation'> & { square: number })[]).map(({ square, ...row }) => ({
+        ...row,
+        deviation: Math.sqrt(Math.max(0, square - row.mean ** 2)),
+      })),
+    ),
+    splits: named(() => counted(bySplit.all())),
+    stopReasons: named(() => counted(byStopReason.all())),
+    steps: named(() =>
       (allSteps.all() as unknown as { step: number; weight_version: number; checkpoint: string | null; metrics: string }[]).map((row) => ({
         step: row.step,
         weightVersion: row.weight_version,
@@ -145,28 +210,27 @@ export function createRunQueries(path: string, database: DatabaseSync): RunQueri
         metrics: JSON.parse(row.metrics) as Record<string, number>,
         checkpoint: row.checkpoint,
       })),
-    rollout(key) {
-      const row = request.get(key) as { request: string; status: RolloutRecord['status']; attempt: number } | undefined
-      return row ? { request: JSON.parse(row.request) as RolloutRecord['request'], status: row.status, attempt: row.attempt } : null
-    },
-    episode(rollout) {
+    ),
+    rollout: named((key) => {
+      const row = request.get(key) as { body: string; status: RolloutRecord['status']; attempt: number } | undefined
+      return row ? { request: JSON.parse(row.body) as RolloutRecord['request'], status: row.status, attempt: row.attempt } : null
+    }),
+    episode: named((rollout) => {
       const row = byKey.get(rollout)
       return row ? read(row as { rollout: number; body: string }) : null
-    },
+    }),
     *episodes({ split } = {}) {
-      const ids = split === undefined ? allIds.all() : idsOfSplit.all(split)
-      for (const { id } of ids) yield read(byId.get(id as number) as { rollout: number; body: string })
+      for (const { id } of idsOf(split)) yield read(byId.get(id as number) as { rollout: number; body: string })
     },
-    splits: () => Object.fromEntries(countOfSplits.all().map(({ split, episodes }) => [split as string, episodes as number])),
     *calls() {
       type Row = Omit<RecordedCall, 'isLost'> & { readonly segment: number }
       for (const { segment, ...call } of sampledCalls.all() as unknown as Row[]) yield { ...call, ...(segment === 0 && { isLost: true }) }
     },
-    getState(key) {
+    getState: named((key) => {
       const row = state.get(key)
       return row ? JSON.parse(row['value'] as string) : undefined
-    },
-    counts: () => ({ ...(counts.get() as unknown as RunCounts) }),
+    }),
+    counts: named(() => ({ ...(counts.get() as unknown as RunCounts) })),
     close() {
       for (const file of segments.values()) closeSync(file)
       segments.clear()

@@ -1,6 +1,7 @@
-import type { RolloutWriter, RunProgress } from '@aworld-train/core'
+import { preciseNow, type RolloutWriter, type RunProgress } from '@aworld-train/core'
 import type { Episode, Turn } from '@aworld-train/protocol'
 import type { EncodedTurn, EncodedWrites } from './encoded-writes.ts'
+import { toRolloutColumns } from './rollout-columns.ts'
 import type { EpisodeBody } from './run-queries.ts'
 import { createTurnCache } from './turn-cache.ts'
 import { toTurnRecord } from './turn-record.ts'
@@ -8,7 +9,7 @@ import { toTurnRecord } from './turn-record.ts'
 export type RunWrites = RolloutWriter & Pick<RunProgress, 'commitStep' | 'setState'>
 
 /** The writes of a run, whose turns are encoded here. */
-export function createRunWrites({ begin, appendTurn, finish, commitStep, setState }: EncodedWrites): RunWrites {
+export function createRunWrites({ queue, begin, appendTurn, finish, commitStep, setState }: EncodedWrites): RunWrites {
   const cache = createTurnCache()
 
   function encode(rollout: string, attempt: number, agent: string, turn: Turn): EncodedTurn {
@@ -19,7 +20,8 @@ export function createRunWrites({ begin, appendTurn, finish, commitStep, setStat
   }
 
   return {
-    begin,
+    queue: (request) => queue(request, preciseNow()),
+    begin: (request) => begin(request, preciseNow()),
     commitStep,
     setState,
     async appendTurn(rollout, attempt, agent, turn) {
@@ -31,7 +33,7 @@ export function createRunWrites({ begin, appendTurn, finish, commitStep, setStat
       const missing = trajectories.flatMap(({ agent, turns }) =>
         turns.filter(({ index }) => !cache.isStored(rollout, attempt, agent, index)).map((turn) => encode(rollout, attempt, agent, turn)),
       )
-      await finish({ rollout, attempt, body: JSON.stringify(toEpisodeBody(episode)) }, missing)
+      await finish({ rollout, attempt, body: JSON.stringify(toEpisodeBody(episode)), columns: toRolloutColumns(episode) }, missing)
       cache.drop(rollout)
     },
   }

@@ -21,7 +21,10 @@ async function madeRun({ rollouts = 8, checkpoints = [] as number[] } = {}) {
     if (number % 2 === 1) continue
     const step = number / 2
     const checkpoint = checkpoints.includes(step) ? `checkpoints/${step}` : null
-    await store.commitStep({ step, weightVersion: step, rollouts: [`${number - 1}`, `${number}`], metrics: {}, checkpoint })
+    const rollouts = [`${number - 1}`, `${number}`]
+    const row = { agent: 'agent', step, turns: [0], tokens: 3, advantage: 1, reason: null, trainerLogprobs: null }
+    const samples = rollouts.map((rollout) => ({ ...row, rollout }))
+    await store.commitStep({ step, weightVersion: step, rollouts, metrics: {}, checkpoint }, samples)
   }
   await store.close()
   const segment = join(path, 'segments', '000001.bin')
@@ -85,6 +88,10 @@ test('steps after the last checkpoint are taken back from the first that cannot 
   expect(store.steps().map(({ step }) => step)).toEqual([1, 2])
   const results = ['1', '2', '3', '4', '5', '6', '7', '8'].map((key) => store.episode(key) !== null)
   expect(results).toEqual([true, true, true, true, true, false, false, false])
+  expect([2, 3].map((step) => store.samples({ step }).length)).toEqual([2, 0])
+  expect(store.rolloutRows({ status: 'running' }).rows.map(({ key, finished, reward }) => [key, finished, reward])).toEqual(
+    ['6', '7', '8'].map((key) => [key, null, null]),
+  )
   await store.commitStep({ step: 3, weightVersion: 3, rollouts: ['5'], metrics: {}, checkpoint: null })
   await store.close()
 })

@@ -64,6 +64,9 @@ async function readSegment(path: string, segment: number): Promise<Buffer> {
   }
 }
 
+const runAgain = `UPDATE rollouts SET status = 'running', finished = NULL, ended_at = NULL, engine_ms = NULL, tools_ms = NULL, reward = NULL,
+  stop_reason = NULL, turns = NULL, tool_calls = NULL, sampled_tokens = NULL, cost = NULL, error = NULL, answer = NULL`
+
 function salvage(database: DatabaseSync, damaged: readonly number[]): string | null {
   const number = (sql: string, ...parameters: number[]) => Number(Object.values(database.prepare(sql).get(...parameters) ?? {})[0])
   // Segments are counted from 1, so 0 says that the tokens are nowhere.
@@ -84,14 +87,15 @@ function salvage(database: DatabaseSync, damaged: readonly number[]): string | n
   if (first && committed > checkpoint) {
     standing = checkpoint
     while (standing + 1 < committed && lastTrainedIn(standing + 1) < first.id) standing++
-    database.prepare("UPDATE rollouts SET status = 'running' WHERE id > ?").run(lastTrainedIn(standing + 1))
+    database.prepare(`${runAgain} WHERE id > ? AND status = 'done'`).run(lastTrainedIn(standing + 1))
+    database.prepare('DELETE FROM samples WHERE step > ?').run(standing)
     database.prepare('DELETE FROM trained WHERE step > ?').run(standing)
     database.prepare('DELETE FROM steps WHERE step > ?').run(standing)
   }
   const settled = lastTrainedIn(standing)
   const again = lost.filter(({ id }) => id > settled)
-  const runAgain = database.prepare("UPDATE rollouts SET status = 'running' WHERE id = ?")
-  for (const { id } of again) runAgain.run(id)
+  const repeat = database.prepare(`${runAgain} WHERE id = ?`)
+  for (const { id } of again) repeat.run(id)
   database.exec("DELETE FROM episodes WHERE rollout IN (SELECT id FROM rollouts WHERE status = 'running')")
   const keepText = database.prepare(`UPDATE episodes SET body = json_set(body, '$.trajectories', (
     SELECT json_group_array(json_set(value, '$.turns', json('[]'))) FROM json_each(body, '$.trajectories'))) WHERE rollout = ?`)

@@ -64,10 +64,11 @@ export async function startThreadWriter(options: ThreadOptions): Promise<RunWrit
   await call('open', [])
   return {
     writes: {
-      begin: (request) => call('begin', [request]),
+      queue: (request, at) => call('queue', [request, at]),
+      begin: (request, at) => call('begin', [request, at]),
       appendTurn: (rollout, attempt, turn) => call('appendTurn', [rollout, attempt, turn], [turn]),
       finish: (episode, missing) => call('finish', [episode, missing], missing),
-      commitStep: (step) => call('commitStep', [step]),
+      commitStep: (step, samples) => call('commitStep', [step, samples]),
       setState: (key, value) => call('setState', [key, value]),
     },
     async close() {

@@ -1,9 +1,10 @@
 import { TrainError } from '@aworld-train/protocol'
 import type { ToTask } from '@aworld-train/rollout'
+import { kindOf } from '@aworld-train/training'
 import type { VerlTrainingPlan } from './verl-training-plan.ts'
 
 /** Rows of verl as the tasks and answers that were checked, by the id that the run's data files carry. */
-export function createRowTasks({ train, test }: Pick<VerlTrainingPlan, 'train' | 'test'>): ToTask {
+export function createRowTasks({ train, test, config }: Pick<VerlTrainingPlan, 'train' | 'test' | 'config'>): ToTask {
   const byId = new Map(
     [train, test].flatMap((dataset) => dataset?.tasks.map((task) => [task.id, { task, answers: dataset.answers }] as const) ?? []),
   )
@@ -17,6 +18,10 @@ export function createRowTasks({ train, test }: Pick<VerlTrainingPlan, 'train' |
       )
     }
     const { task, answers } = found
-    return { task, answer: answers.get(task.id) ?? { version: 1, taskId: task.id, groundTruth: null } }
+    return {
+      task,
+      answer: answers.get(task.id) ?? { version: 1, taskId: task.id, groundTruth: null },
+      kind: kindOf(task, config.settings.evaluation.kindKey),
+    }
   }
 }

@@ -114,6 +114,7 @@ function forOnce(config: LocalConfig, { model, seed, script }: RunOnceOptions, c
 function createRecord(): RolloutWriter {
   let attempts = 0
   return {
+    queue: async () => {},
     begin: async () => ({ attempt: attempts++, episode: null }),
     appendTurn: async () => {},
     finish: async () => {},

@@ -4,10 +4,11 @@ import type { ErrorRecord, StopReason, UntrainedReason } from '@aworld-train/pro
 export interface RolloutWaits {
   /** Waiting for a slot. */
   readonly queue: number
-  /** Model calls. */
+  /** Model calls of the attempt; those that overlap count once. */
   readonly engine: number
+  /** Tool calls of the attempt while no model call was going on; 0 until the rollout has ended. */
   readonly tools: number
-  /** The agent itself: the rest of the wall time. */
+  /** The rest: the agent itself, and attempts that failed before this one. */
   readonly agent: number
 }
 
@@ -82,10 +83,9 @@ export interface StepSample {
   readonly trainerLogprobs: Float32Array | null
 }
 
-/** Rewards of the training rollouts of a step. */
+/** Rewards of the finished rollouts of the split `train` in a step; without a reward a rollout counts as 0, as it does in `rewardMean`. */
 export interface StepRewards {
   readonly step: number
-  /** Rollouts that have a reward. */
   readonly rollouts: number
   readonly mean: number
   /** Standard deviation over the rollouts, `n` in the denominator. */

@@ -1,4 +1,5 @@
 import type { Episode, RolloutRequest, RunEvent, Turn } from '@aworld-train/protocol'
+import type { StepSample } from './run-records.ts'
 
 export interface RolloutRecord {
   readonly request: RolloutRequest
@@ -8,6 +9,8 @@ export interface RolloutRecord {
 
 /** What the runner keeps of its rollouts. A write of an attempt that is no longer current is refused. */
 export interface RolloutWriter {
+  /** Says that a rollout waits for a slot. It may be begun without. */
+  queue(request: RolloutRequest): Promise<void>
   /** Idempotent by key: a finished rollout gives its episode, an unfinished one a new attempt. */
   begin(request: RolloutRequest): Promise<{ attempt: number; episode: Episode | null }>
   appendTurn(rollout: string, attempt: number, agent: string, turn: Turn): Promise<void>
@@ -18,8 +21,8 @@ export interface RolloutWriter {
 /** How far a run has come: its trained steps, and values that must be there after a restart. */
 export interface RunProgress {
   readonly path: string
-  /** Marks a step as trained with these rollouts, together with its checkpoint; all or nothing. */
-  commitStep(step: StepRecord): Promise<void>
+  /** Marks a step as trained with these rollouts, together with its checkpoint and what became of its rows; all or nothing. */
+  commitStep(step: StepRecord, samples?: readonly StepSample[]): Promise<void>
   steps(): readonly StepRecord[]
   getState(key: string): unknown
   setState(key: string, value: unknown): Promise<void>

@@ -79,6 +79,8 @@ export interface EngineLink {
 export interface RowTask {
   readonly task: TrainingTask
   readonly answer: AnswerKey
+  /** Kind of the task; its data source by default. */
+  readonly kind?: string | undefined
 }
 
 /** Throws ROLLOUT_INVALID for a row that is no task. */

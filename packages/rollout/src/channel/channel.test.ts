@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { filesHash } from './model-files.ts'
-import { heldSampler, sampled, startChannel, until, writeModel } from './start-channel.test-support.ts'
+import { heldSampler, sampled, startChannel, toTask, until, writeModel } from './start-channel.test-support.ts'
 
 let model: Awaited<ReturnType<typeof writeModel>>
 beforeAll(async () => {
@@ -56,6 +56,13 @@ describe('a driver', () => {
     for (const [index, workerKeys] of keys.entries()) {
       expect([...workerKeys].sort()).toEqual([0, 1, 2, 3].map((sample) => `run/first/train/1/task-${index}/${sample}`))
     }
+  })
+
+  test('has its rollouts kept with its step and the kind of their task', async () => {
+    await using started = await startChannel(model, { toTask: (row, submit) => ({ ...toTask(row, submit), kind: 'hard' }) })
+    const driver = await started.connect()
+    await driver.submit({})
+    expect(started.store.rollout(driver.keyOf({}))?.request).toMatchObject({ step: 1, kind: 'hard' })
   })
 
   test('that submits twice gets one rollout and its result once', async () => {

@@ -68,11 +68,12 @@ export function createSubmissions(options: Options): Submissions {
 
   function requestOf({ hello }: DriverSession, submit: ChannelSubmit): RolloutRequest {
     requireOwnKey(submit, hello)
-    const { task, answer } = toTask(submit.row, submit)
+    const { task, answer, kind } = toTask(submit.row, submit)
     answers.hold(submit.key, answer)
     return toRolloutRequest(submit, {
       hello,
       task,
+      kind,
       policy: engine.name,
       rolloutTimeoutMs,
       maxCompletionTokens: options.maxCompletionTokens,

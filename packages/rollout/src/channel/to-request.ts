@@ -10,6 +10,7 @@ import {
 export interface RequestOptions {
   readonly hello: ChannelHello
   readonly task: TrainingTask
+  readonly kind: string | undefined
   /** Name of the engine that the connection serves. */
   readonly policy: string
   readonly rolloutTimeoutMs: number | null
@@ -19,9 +20,9 @@ export interface RequestOptions {
 
 /** A submission as a rollout: the trainer's sampling, its lengths as limits, its deadline as the budget of an attempt. */
 export function toRolloutRequest(submit: ChannelSubmit, options: RequestOptions): RolloutRequest {
-  const { hello, task, policy, rolloutTimeoutMs } = options
+  const { hello, task, kind, policy, rolloutTimeoutMs } = options
   const maxCompletionTokens = options.maxCompletionTokens ?? Number.POSITIVE_INFINITY
-  const { key, uid, sample, partition, sampling, deadlineMs } = submit
+  const { key, uid, sample, step, partition, sampling, deadlineMs } = submit
   const { maxResponseTokens } = hello.limits
   const timeoutMs = Math.min(deadlineMs ?? Number.POSITIVE_INFINITY, rolloutTimeoutMs ?? Number.POSITIVE_INFINITY)
   return {
@@ -31,6 +32,8 @@ export function toRolloutRequest(submit: ChannelSubmit, options: RequestOptions)
     group: uid,
     sample,
     split: partition === 'val' ? 'test' : 'train',
+    ...(step >= 0 && { step }),
+    ...(kind !== undefined && { kind }),
     policy,
     sampling: {
       temperature: sampling.temperature,

@@ -39,6 +39,9 @@ export function memoryStore(): MemoryStore {
       return reads
     },
     failWith: (write, error) => void failures.set(write, error),
+    async queue(request) {
+      requests.set(request.key, request)
+    },
     async begin(request) {
       const { key } = request
       requests.set(key, request)
@@ -60,7 +63,9 @@ export function memoryStore(): MemoryStore {
     steps: () => steps,
     rollout(key) {
       const request = requests.get(key)
-      return request ? { request, status: episodes.has(key) ? 'done' : 'running', attempt: attempts.get(key)! } : null
+      if (!request) return null
+      const attempt = attempts.get(key)
+      return { request, status: episodes.has(key) ? 'done' : attempt === undefined ? 'queued' : 'running', attempt: attempt ?? 0 }
     },
     episode(rollout) {
       reads++

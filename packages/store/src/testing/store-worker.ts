@@ -1,10 +1,12 @@
+import { setImmediate } from 'node:timers/promises'
 import { TrainError } from '@aworld-train/protocol'
 import { openRunStore } from '../open-run-store.ts'
 import { readRun } from '../run-reader.ts'
 import { episodeOf, runRequest, turnChain } from './run-fixtures.ts'
 
 /**
- * A process that owns a run. `hold PATH` opens and waits. `read PATH` only reads it and says `episodes N`; `watch PATH` keeps it open, and reports it once more when SIGTERM stops it. `work PATH ROLLOUTS` runs rollouts of three turns, written in a thread where
+ * A process that owns a run. `hold PATH` opens and waits. `read PATH` only reads it and says `episodes N`; `watch PATH` keeps it open, and reports it once more when SIGTERM stops it. `follow PATH` says
+ * `finished N KEY TURNS` of each rollout as it ends, reading all else of the run meanwhile, until it sees the state `ended`. `work PATH ROLLOUTS` runs rollouts of three turns, written in a thread where
  * `threaded` follows, and, every four results, trains them in a step; it says each acknowledged write on a line: `turn KEY ATTEMPT INDEX`,
  * `result KEY ATTEMPT`, `step N KEY…`, and at the end `end`. An error of the catalogue is said as `error CODE MESSAGE`.
  */
@@ -13,6 +15,7 @@ const [mode, path, count, threaded] = process.argv.slice(2) as [string, string, 
 try {
   if (mode === 'read') read()
   else if (mode === 'watch') watch()
+  else if (mode === 'follow') await follow()
   else await holdRun()
 } catch (error) {
   if (!(error instanceof TrainError)) throw error
@@ -36,6 +39,25 @@ function watch(): void {
     run.close()
     clearInterval(open)
   })
+}
+
+async function follow(): Promise<void> {
+  const run = readRun(path)
+  console.log('open')
+  for (let ended = false, finishedAfter = 0; !ended; await setImmediate()) {
+    ended = run.getState('ended') !== undefined
+    for (const { key, status } of run.rolloutRows({ limit: 100_000 }).rows) {
+      const turns = run.turnsOf(key)?.agents.get('agent') ?? []
+      if (status === 'running' && turns.length > 0) console.log(`running ${key}`)
+    }
+    run.counts()
+    run.rewardsByStep()
+    for (const { finished, key, turns } of run.rolloutRows({ finishedAfter }).rows) {
+      finishedAfter = finished ?? 0
+      console.log(`finished ${finished} ${key} ${turns}`)
+    }
+  }
+  run.close()
 }
 
 async function holdRun(): Promise<void> {

@@ -1,7 +1,9 @@
-import type { Episode } from '@aworld-train/protocol'
+import type { Episode, RolloutRequest } from '@aworld-train/protocol'
 import { expect, it } from 'vitest'
+import { parseLocalConfig } from '../config/parse-local-config.ts'
 import { drawTasks, missingKinds } from '../loop/draw-tasks.ts'
-import { summarizeTasks } from '../loop/evaluate.ts'
+import { evaluationRequests, summarizeTasks } from '../loop/evaluate.ts'
+import { stepRequests } from '../loop/step-requests.ts'
 import { requireDataset } from './load-dataset.ts'
 import { requireColumn } from './task-column.ts'
 
@@ -28,6 +30,18 @@ it('results are split by the same column', () => {
   const sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 1, stop: [], seed: 0 }
   const { byKind } = summarizeTasks({ name: 'test', step: 0, sampling, kindKey: 'kind' }, groups)
   expect(byKind).toEqual({ easy: { rollouts: 1, reward: 0 }, hard: { rollouts: 2, reward: 1.5 }, odd: { rollouts: 1, reward: 3 } })
+})
+
+it('rollouts carry the kind of their task and the step that they are for', () => {
+  const sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 1, stop: [], seed: 0 }
+  const shared = { tasks, step: 4, sampling, policy: 'tiny', limits: {} }
+  const evaluation = { ...shared, name: 'test', split: 'test', samplesPerPrompt: 1 }
+  const places = (requests: readonly RolloutRequest[]) => requests.map(({ task, step, kind }) => `${task.id} ${step} ${kind}`).sort()
+  const withKey = ['a 4 easy', 'b 4 hard', 'c 4 hard', 'd 4 odd']
+  expect(places(evaluationRequests({ ...evaluation, kindKey: 'kind' }))).toEqual(withKey)
+  expect(places(evaluationRequests({ ...evaluation, kindKey: null })).at(3)).toBe('d 4 other')
+  const training = { ...parseLocalConfig({}).config.training, promptsPerStep: 4, samplesPerPrompt: 1 }
+  expect(places(stepRequests({ ...shared, training, seed: 1, kindKey: 'kind', emptied: 0 }))).toEqual(withKey)
 })
 
 it('a column that no task has is refused with the one that was meant', () => {

@@ -16,3 +16,8 @@ export function requireColumn(tasks: readonly TrainingTask[], column: string, ke
     { details: { columns: [...columns] } },
   )
 }
+
+/** The kind of a task: its value in the column `kindKey`, or its data source. */
+export function kindOf(task: TrainingTask, kindKey: string | null): string {
+  return String((kindKey === null ? undefined : taskColumn(task, kindKey)) ?? task.dataSource)
+}

@@ -1,6 +1,6 @@
 import { meanWithInterval } from '@aworld-train/core'
 import type { Episode, EvaluationResult, RolloutLimits, RolloutRequest, Sampling, TrainingTask } from '@aworld-train/protocol'
-import { taskColumn } from '../dataset/task-column.ts'
+import { kindOf } from '../dataset/task-column.ts'
 import { isFailed } from './assemble-batch.ts'
 
 export interface EvaluationPlan {
@@ -18,7 +18,17 @@ export interface EvaluationPlan {
 }
 
 /** The rollouts of an evaluation. Random numbers depend on task, sample number and sampling only, so two evaluations that share these are comparable. */
-export function evaluationRequests({ name, split, tasks, sampling, samplesPerPrompt, policy, limits }: EvaluationPlan): RolloutRequest[] {
+export function evaluationRequests({
+  name,
+  split,
+  step,
+  tasks,
+  sampling,
+  samplesPerPrompt,
+  policy,
+  limits,
+  kindKey,
+}: EvaluationPlan): RolloutRequest[] {
   return tasks.flatMap((task, position) =>
     Array.from({ length: samplesPerPrompt }, (_, sample) => ({
       version: 1 as const,
@@ -27,6 +37,8 @@ export function evaluationRequests({ name, split, tasks, sampling, samplesPerPro
       group: `evaluation/${name}/${position}`,
       sample,
       split,
+      step,
+      kind: kindOf(task, kindKey),
       policy,
       sampling,
       limits,
@@ -66,7 +78,7 @@ export function summarizeTasks(
   for (const { task, episodes } of groups) {
     const rewards = episodes.map((episode) => episode?.reward ?? 0)
     perTask.push(rewards.reduce((sum, reward) => sum + reward, 0) / rewards.length)
-    const kind = kindKey === null ? task.dataSource : String(taskColumn(task, kindKey) ?? task.dataSource)
+    const kind = kindOf(task, kindKey)
     const ofKind = kinds.get(kind) ?? []
     ofKind.push(...rewards)
     kinds.set(kind, ofKind)

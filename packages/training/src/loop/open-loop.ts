@@ -1,5 +1,6 @@
 import { type Learner, toTrainingSamples, totalCount, type UpdateMetrics, type UpdateRequest } from '@aworld-train/core'
 import { type Episode, type EvaluationResult, type RolloutRequest, TrainError, type TrainingTask } from '@aworld-train/protocol'
+import { kindOf } from '../dataset/task-column.ts'
 import { isFailed } from './assemble-batch.ts'
 import { checkLogprobs } from './check-logprobs.ts'
 import { sampledTokensOf } from './loop-state.ts'
@@ -109,6 +110,8 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
           group: `${phase}/${position}`,
           sample,
           split,
+          step: openStep.step,
+          kind: kindOf(task, evaluation.kindKey),
           policy,
           sampling: { ...sampling, stop: [], seed: seed + openStep.step + call * seedsOfCall },
           limits,

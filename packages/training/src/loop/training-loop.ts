@@ -28,7 +28,17 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
   const limits = toLimits(config.limits)
 
   const requestsOf = (step: number, emptied: number) =>
-    stepRequests({ tasks: options.tasks, seed: options.seed, step, training, sampling, limits, policy, emptied })
+    stepRequests({
+      tasks: options.tasks,
+      seed: options.seed,
+      step,
+      training,
+      sampling,
+      limits,
+      policy,
+      kindKey: config.evaluation.kindKey,
+      emptied,
+    })
 
   const assemble = (requests: readonly RolloutRequest[], episodes: readonly Episode[]) => {
     const groups = Object.values(Object.groupBy(episodes.keys(), (i) => requests[i]!.group)) as number[][]

@@ -1,0 +1,131 @@
+import type { DatabaseSync } from 'node:sqlite'
+import { preciseNow, type RolloutPage, type RolloutQuery, type RolloutRow, type RolloutWaits } from '@aworld-train/core'
+import type { ErrorRecord, StopReason, Timing } from '@aworld-train/protocol'
+import { lengthOf } from './rollout-columns.ts'
+
+export interface RolloutRowReads {
+  /** In the order in which they were queued; with `finishedAfter` in that of finishing. */
+  rolloutRows(query?: RolloutQuery): RolloutPage
+  /** `null` for a rollout that is not there. */
+  rolloutRow(key: string): RolloutRow | null
+}
+
+const conditions: Readonly<Record<Exclude<keyof RolloutQuery, 'after' | 'limit'>, string>> = {
+  split: 'split = ?',
+  step: 'step = ?',
+  group: 'group_id = ?',
+  taskId: 'task_id = ?',
+  kind: 'kind = ?',
+  status: 'status = ?',
+  stopReason: 'stop_reason = ?',
+  minReward: 'reward >= ?',
+  maxReward: 'reward <= ?',
+  finishedAfter: 'finished > ?',
+}
+
+interface StoredRow {
+  readonly id: number
+  readonly key: string
+  readonly group_id: string
+  readonly task_id: string
+  readonly kind: string
+  readonly split: string
+  readonly step: number | null
+  readonly sample: number
+  readonly status: RolloutRow['status']
+  readonly attempt: number
+  readonly finished: number | null
+  readonly queued_at: number
+  readonly started_at: number | null
+  readonly ended_at: number | null
+  readonly queue_ms: number | null
+  readonly engine_ms: number | null
+  readonly tools_ms: number | null
+  readonly reward: number | null
+  readonly stop_reason: StopReason | null
+  readonly turns: number | null
+  readonly tool_calls: number | null
+  readonly sampled_tokens: number | null
+  readonly cost: number | null
+  readonly error: string | null
+  readonly answer: string | null
+}
+
+type Progress = Pick<RolloutRow, 'turns' | 'sampledTokens' | 'cost'> & { readonly engineMs: number }
+
+const nothing: Progress = { turns: 0, sampledTokens: 0, cost: 0, engineMs: 0 }
+
+export function createRolloutRowReads(database: DatabaseSync): RolloutRowReads {
+  const byKey = database.prepare('SELECT * FROM rollouts WHERE key = ?')
+  const turnsSoFar = database.prepare(
+    "SELECT completion_length AS tokens, body -> '$.timing' AS timing, body ->> '$.cost' AS cost FROM turns WHERE rollout = ? AND attempt = ?",
+  )
+
+  /** What the current attempt of a running rollout has recorded. */
+  function progressOf(id: number, attempt: number): Progress {
+    const turns = turnsSoFar.all(id, attempt) as unknown as { tokens: number; timing: string; cost: number | null }[]
+    return {
+      turns: turns.length,
+      sampledTokens: turns.reduce((sum, { tokens }) => sum + tokens, 0),
+      cost: turns.reduce((sum, { cost }) => sum + (cost ?? 0), 0),
+      engineMs: lengthOf(turns.map(({ timing }) => JSON.parse(timing) as Timing)),
+    }
+  }
+
+  function toRow(stored: StoredRow): RolloutRow {
+    const { status } = stored
+    const done = {
+      turns: stored.turns ?? 0,
+      sampledTokens: stored.sampled_tokens ?? 0,
+      cost: stored.cost ?? 0,
+      engineMs: stored.engine_ms ?? 0,
+    }
+    const { engineMs, ...progress } = status === 'done' ? done : status === 'running' ? progressOf(stored.id, stored.attempt) : nothing
+    return {
+      key: stored.key,
+      group: stored.group_id,
+      taskId: stored.task_id,
+      kind: stored.kind,
+      split: stored.split,
+      step: stored.step,
+      sample: stored.sample,
+      status,
+      attempt: stored.attempt,
+      finished: stored.finished,
+      queuedAt: stored.queued_at,
+      startedAt: status === 'queued' ? null : stored.started_at,
+      endedAt: stored.ended_at,
+      reward: stored.reward,
+      stopReason: stored.stop_reason,
+      error: stored.error === null ? null : (JSON.parse(stored.error) as ErrorRecord),
+      ...progress,
+      toolCalls: stored.tool_calls ?? 0,
+      answer: stored.answer,
+      waitMs: waitsOf(stored, engineMs),
+    }
+  }
+
+  return {
+    rolloutRow(key) {
+      const stored = byKey.get(key)
+      return stored ? toRow(stored as unknown as StoredRow) : null
+    },
+    rolloutRows({ after, limit = 500, ...filter } = {}) {
+      const order = filter.finishedAfter === undefined ? 'id' : 'finished'
+      const entries = Object.entries(filter).filter((entry): entry is [keyof typeof conditions, string | number] => entry[1] !== undefined)
+      const where = [...entries.map(([name]) => conditions[name]), `${order} > ?`].join(' AND ')
+      const values = [...entries.map(([, value]) => value), after === undefined ? 0 : Number(after)]
+      const found = database.prepare(`SELECT * FROM rollouts WHERE ${where} ORDER BY ${order} LIMIT ?`).all(...values, limit + 1)
+      const stored = found.slice(0, limit) as unknown as StoredRow[]
+      return { rows: stored.map(toRow), next: found.length > limit ? String(stored.at(-1)?.[order]) : null }
+    },
+  }
+}
+
+function waitsOf(stored: StoredRow, engine: number): RolloutWaits {
+  const { status, queued_at: queuedAt, queue_ms: queue, tools_ms: tools } = stored
+  const wallMs = Math.max(0, (stored.ended_at ?? preciseNow()) - queuedAt)
+  if (status === 'queued') return { queue: wallMs, engine: 0, tools: 0, agent: 0 }
+  const waits = { queue: queue ?? 0, engine, tools: tools ?? 0 }
+  return { ...waits, agent: Math.max(0, wallMs - waits.queue - waits.engine - waits.tools) }
+}

@@ -1,0 +1,49 @@
+import type { DatabaseSync } from 'node:sqlite'
+import type { StepSample } from '@aworld-train/core'
+
+/** Adds what became of the rows of a step; each with the id of its rollout. */
+export function createSampleWrites(
+  database: DatabaseSync,
+): (step: number, samples: readonly (readonly [id: number, StepSample])[]) => void {
+  const insert = database.prepare('INSERT INTO samples VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)')
+  return (step, samples) => {
+    for (const [position, [id, { agent, turns, tokens, advantage, reason, trainerLogprobs }]] of samples.entries())
+      insert.run(step, position, id, agent, JSON.stringify(turns), tokens, advantage, reason, trainerLogprobs && toBytes(trainerLogprobs))
+  }
+}
+
+/** Reads the rows of a step, of a rollout, or of a rollout in a step. */
+export function createSampleReads(
+  database: DatabaseSync,
+): (filter: { step?: number | undefined; rollout?: string | undefined }) => StepSample[] {
+  const columns = 's.step, r.key, s.agent, s.turns, s.tokens, s.advantage, s.reason, s.trainer_logprobs AS logprobs'
+  const from = 'FROM samples s JOIN rollouts r ON r.id = s.rollout'
+  const ofStep = database.prepare(`SELECT ${columns} ${from} WHERE s.step = ? ORDER BY s.position`)
+  const ofRollout = database.prepare(`SELECT ${columns} ${from} WHERE r.key = ? ORDER BY s.step, s.position`)
+  return ({ step, rollout }) => {
+    const rows = (rollout === undefined ? ofStep.all(step ?? null) : ofRollout.all(rollout)) as unknown as SampleRow[]
+    return rows.filter((row) => step === undefined || row.step === step).map(fromRow)
+  }
+}
+
+interface SampleRow extends Pick<StepSample, 'step' | 'agent' | 'tokens' | 'advantage' | 'reason'> {
+  readonly key: string
+  readonly turns: string
+  readonly logprobs: Uint8Array | null
+}
+
+function fromRow({ key, turns, logprobs, ...row }: SampleRow): StepSample {
+  return { rollout: key, ...row, turns: JSON.parse(turns) as number[], trainerLogprobs: logprobs && fromBytes(logprobs) }
+}
+
+/** Little-endian on every machine. */
+function toBytes(values: Float32Array): Uint8Array {
+  const bytes = Buffer.alloc(values.length * 4)
+  for (const [index, value] of values.entries()) bytes.writeFloatLE(value, index * 4)
+  return bytes
+}
+
+function fromBytes(bytes: Uint8Array): Float32Array {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  return Float32Array.from({ length: bytes.byteLength / 4 }, (_, index) => view.getFloat32(index * 4, true))
+}
