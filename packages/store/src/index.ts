@@ -1,5 +1,6 @@
 export { endOfLines } from './end-of-lines.ts'
 export { type OwnedRunStore, openRunStore, type RunStoreOptions } from './open-run-store.ts'
+export { type EventPage, readEvents } from './read-events.ts'
 export { type ResolvedRun, type ResolveRunOptions, resolveRun } from './resolve-run.ts'
 export { acquireRunLock, type RunLock } from './run-lock.ts'
 export type { ManifestInput, RunManifest } from './run-manifest.ts'

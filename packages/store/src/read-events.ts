@@ -1,0 +1,58 @@
+import { open } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { RunEvent } from '@aworld-train/protocol'
+import { toStoreError } from './store-error.ts'
+
+export interface EventPage {
+  readonly events: readonly {
+    /** Byte offset behind the event's line: `after` of a reader that goes on from here. */
+    readonly id: number
+    readonly event: RunEvent
+  }[]
+  /** `after` of the next call. Where it is that of this call, there was nothing more yet. */
+  readonly next: number
+}
+
+const chunkBytes = 1024 * 1024
+const lineFeed = 0x0a
+
+/**
+ * The events of the run at `path` that stand behind byte `after` of its log: at least the next one, and at most about a megabyte.
+ * A last line without an end is left for later, a line that is no JSON is passed over, and an offset within a line counts as that
+ * line's end. Rejects with STORE_CORRUPT where there is no log.
+ */
+export async function readEvents(path: string, after = 0): Promise<EventPage> {
+  try {
+    await using file = await open(join(path, 'events.jsonl'), 'r')
+    // The byte before is the end of a line, where `after` is an id.
+    const from = Math.max(0, after - 1)
+    for (let size = chunkBytes; ; size *= 2) {
+      const { buffer, bytesRead } = await file.read(Buffer.alloc(size), 0, size, from)
+      const bytes = buffer.subarray(0, bytesRead)
+      const begin = from === 0 && after <= 0 ? 0 : bytes.indexOf(lineFeed) + 1
+      const events = parseLines(bytes, begin, from)
+      const next = Math.max(after, from + bytes.lastIndexOf(lineFeed) + 1)
+      if (events.length > 0 || bytesRead < size) return { events, next }
+    }
+  } catch (error) {
+    throw toStoreError(error, path)
+  }
+}
+
+/** The events of the whole lines from `begin` on; `offset` is that of the first byte in the file. */
+function parseLines(bytes: Buffer, begin: number, offset: number): EventPage['events'] {
+  const events: EventPage['events'][number][] = []
+  for (let start = begin, end = bytes.indexOf(lineFeed, start); end >= 0; start = end + 1, end = bytes.indexOf(lineFeed, start)) {
+    const event = parseLine(bytes.toString('utf8', start, end))
+    if (event) events.push({ id: offset + end + 1, event })
+  }
+  return events
+}
+
+function parseLine(line: string): RunEvent | null {
+  try {
+    return JSON.parse(line) as RunEvent
+  } catch {
+    return null
+  }
+}
