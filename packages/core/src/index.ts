@@ -33,6 +33,7 @@ export {
   type SampleAssembly,
   type TrainingSampleOptions,
   toTrainingSamples,
+  type UntrainedTurns,
 } from './trajectory/to-training-samples.ts'
 export { createTokenReport, type TokenReportBuilder, tokenReport } from './trajectory/token-report.ts'
 export { type UntrainedEpisodeOptions, untrainedEpisode } from './trajectory/untrained-episode.ts'

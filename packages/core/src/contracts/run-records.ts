@@ -67,7 +67,7 @@ export interface RolloutPage {
   readonly next: string | null
 }
 
-/** One training row of a step: trained with an advantage, or not, with the reason. */
+/** One training row of a step: trained, with the advantage where its loss has one, or not, with the reason. */
 export interface StepSample {
   /** Key of the rollout. */
   readonly rollout: string
@@ -77,6 +77,7 @@ export interface StepSample {
   readonly turns: readonly number[]
   /** Tokens with loss mask 1. */
   readonly tokens: number
+  /** `null` where the row was not trained, or by a loss without advantages. */
   readonly advantage: number | null
   readonly reason: UntrainedReason | null
   /** Of the tokens with loss mask 1, in order, where the trainer computed them. */

@@ -1,7 +1,7 @@
 import type { Episode } from '@aworld-train/protocol'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { totalCount } from '../ledger/token-counts.ts'
+import { addCount, type TokenCounts, totalCount } from '../ledger/token-counts.ts'
 import { arbitraryEpisode, makeEpisode, makeTrajectory, type TurnShape } from './arbitrary-episode.test-support.ts'
 import { type TrainingSampleOptions, toTrainingSamples } from './to-training-samples.ts'
 
@@ -57,6 +57,14 @@ describe('toTrainingSamples', () => {
         expect(new Set(trained).size).toBe(trained.length)
         expect(assembly.sampled).toBe(sampledIds(episode, false).length)
         expect(trained.length + totalCount(assembly.untrained)).toBe(assembly.sampled)
+        const counted: TokenCounts = {}
+        for (const { agent, turns, tokens, reason } of assembly.untrainedTurns) {
+          addCount(counted, reason, tokens)
+          const ofAgent = episode.trajectories.filter((trajectory) => trajectory.agent === agent).flatMap((trajectory) => trajectory.turns)
+          const left = ofAgent.filter(({ index }) => turns.includes(index))
+          expect(left.flatMap(({ completionTokenIds }) => [...completionTokenIds]).filter((id) => trained.includes(id))).toEqual([])
+        }
+        expect(counted).toEqual(assembly.untrained)
       }),
     )
   })

@@ -34,10 +34,21 @@ export interface TrainingSampleOptions extends UntrainedEpisodeOptions {
   readonly truncatedSampling?: 'refuse' | 'accept' | undefined
 }
 
+/** Turns of an agent that no sample trains, all for one reason. */
+export interface UntrainedTurns {
+  readonly agent: string
+  /** Indices of those turns that have tokens. */
+  readonly turns: readonly number[]
+  readonly tokens: number
+  readonly reason: UntrainedReason
+}
+
 /** Samples of one episode, and an account of each sampled token that none of them trains. */
 export interface SampleAssembly {
   readonly samples: TrainingSample[]
   readonly untrained: TokenCounts
+  /** The turns that `untrained` counts. */
+  readonly untrainedTurns: readonly UntrainedTurns[]
   /** Tokens sampled in this episode: those with mask 1 and those in `untrained`. */
   readonly sampled: number
 }
@@ -47,7 +58,7 @@ export interface SampleAssembly {
  * on what the policy sampled. A turn shared by branches has mask 1 in the first sample that trains it.
  */
 export function toTrainingSamples(episode: Episode, options: TrainingSampleOptions = {}): SampleAssembly {
-  const untrained: TokenCounts = {}
+  const left: UntrainedTurns[] = []
   const wholeEpisode = untrainedEpisode(episode, options)
   const kept: Trajectory[] = []
   let sampled = 0
@@ -55,10 +66,19 @@ export function toTrainingSamples(episode: Episode, options: TrainingSampleOptio
     const tokens = trajectory.turns.reduce((sum, turn) => sum + turn.completionTokenIds.length, 0)
     sampled += tokens
     const reason = untrainedTrajectory(trajectory, options) ?? wholeEpisode
-    if (reason) addCount(untrained, reason, tokens)
+    if (reason) leave(left, trajectory, trajectory.turns, reason)
     else kept.push(trajectory)
   }
-  return { samples: assemble(episode, kept, options, untrained), untrained, sampled }
+  const samples = assemble(episode, kept, options, left)
+  const untrained: TokenCounts = {}
+  for (const { reason, tokens } of left) addCount(untrained, reason, tokens)
+  return { samples, untrained, untrainedTurns: left, sampled }
+}
+
+function leave(left: UntrainedTurns[], { agent }: Trajectory, all: readonly Turn[], reason: UntrainedReason): void {
+  const turns = all.filter(({ completionTokenIds }) => completionTokenIds.length > 0)
+  const tokens = turns.reduce((sum, { completionTokenIds }) => sum + completionTokenIds.length, 0)
+  if (tokens > 0) left.push({ agent, turns: turns.map(({ index }) => index), tokens, reason })
 }
 
 function untrainedTrajectory(trajectory: Trajectory, { policy }: TrainingSampleOptions): UntrainedReason | null {
@@ -69,7 +89,7 @@ function assemble(
   episode: Episode,
   trajectories: readonly Trajectory[],
   options: TrainingSampleOptions,
-  untrained: TokenCounts,
+  left: UntrainedTurns[],
 ): TrainingSample[] {
   const reasons = new Map<Turn, UntrainedReason>()
   const candidates: BranchCandidate[] = []
@@ -92,7 +112,13 @@ function assemble(
       for (const turn of path) trained.add(turn)
     } else for (const turn of path) reasons.set(turn, 'unselected-by-trainer')
   }
-  for (const [turn, reason] of reasons) if (!trained.has(turn)) addCount(untrained, reason, turn.completionTokenIds.length)
+  for (const trajectory of trajectories) {
+    const turns = Map.groupBy(
+      trajectory.turns.filter((turn) => !trained.has(turn)),
+      (turn) => reasons.get(turn)!,
+    )
+    for (const [reason, ofReason] of turns) leave(left, trajectory, ofReason, reason)
+  }
   return samples
 }
 

@@ -1,12 +1,16 @@
 import { groupAdvantages, mergeCounts, type TokenCounts, toTrainingSamples, totalCount, untrainedEpisode } from '@aworld-train/core'
 import type { Episode, TrainingSample } from '@aworld-train/protocol'
 import type { TrainingSettings } from '../config/local-config.ts'
+import { type BatchRow, rowsOf, rowsOfUntrained } from './step-samples.ts'
+import { maskedTokens } from './training-sample.ts'
 
 /** The rows that a step trains on, and a reason for every sampled token that it does not train on. */
 export interface Batch {
   /** Samples of each group that is trained, in the order of their tasks. */
   readonly groups: readonly (readonly TrainingSample[])[]
   readonly untrained: TokenCounts
+  /** A row for each sample, trained or not, and for what no sample has. */
+  readonly rows: readonly BatchRow[]
   readonly sampledTokens: number
   readonly withVariance: { readonly sampled: number; readonly trained: number }
   readonly metrics: BatchMetrics
@@ -29,6 +33,7 @@ export type BatchSettings = Pick<TrainingSettings, 'advantage' | 'dropZeroVarian
 export function assembleBatch(episodeGroups: readonly (readonly Episode[])[], settings: BatchSettings, policy?: string): Batch {
   const groups: TrainingSample[][] = []
   const untrained: TokenCounts = {}
+  const rows: BatchRow[] = []
   const withVariance = { sampled: 0, trained: 0 }
   const counts = { groupsWithVariance: 0, zeroVarianceGroups: 0, groupsOfOne: 0 }
   let sampledTokens = 0
@@ -41,9 +46,10 @@ export function assembleBatch(episodeGroups: readonly (readonly Episode[])[], se
       }),
     )
     const trainable = assemblies.filter(({ samples }) => samples.length > 0)
-    for (const assembly of assemblies) {
+    for (const [i, assembly] of assemblies.entries()) {
       sampledTokens += assembly.sampled
       mergeCounts(untrained, assembly.untrained)
+      rows.push(...rowsOfUntrained(episodes[i]!.rollout, assembly.untrainedTurns))
     }
     if (trainable.length === 0) continue
     const { advantages, noGradient } = groupAdvantages(
@@ -61,13 +67,16 @@ export function assembleBatch(episodeGroups: readonly (readonly Episode[])[], se
       withVariance.sampled += tokens + all - frozen
       withVariance.trained += tokens
     }
-    if (noGradient !== null && settings.dropZeroVariance) mergeCounts(untrained, { [noGradient]: tokens })
+    const reason = settings.dropZeroVariance ? noGradient : null
+    rows.push(...rowsOf(trainingSamples, reason))
+    if (reason !== null) mergeCounts(untrained, { [reason]: tokens })
     else groups.push(trainingSamples)
   }
   const episodes = episodeGroups.flat()
   return {
     groups,
     untrained,
+    rows,
     sampledTokens,
     withVariance,
     metrics: {
@@ -83,11 +92,4 @@ export function assembleBatch(episodeGroups: readonly (readonly Episode[])[], se
 /** Whether an episode says nothing about the policy: it failed, was cancelled, or has no reward. */
 export function isFailed(episode: Episode): boolean {
   return untrainedEpisode(episode) !== null
-}
-
-/** Tokens of a sample that carry loss. */
-export function maskedTokens({ lossMask }: TrainingSample): number {
-  let tokens = 0
-  for (const bit of lossMask) tokens += bit
-  return tokens
 }

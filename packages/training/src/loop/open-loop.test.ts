@@ -126,6 +126,17 @@ describe('a loop whose steps somebody else makes', () => {
     expect(result.rollouts).toBe(6 * 64 + 3 * 32)
   })
 
+  it('keeps what became of each row', async () => {
+    const store = createMemoryStore(directory)
+    const { curve, ledger } = await train(startProcess(store, { around: twoAgents }).loop)
+    const tokens = (rows: typeof store.samples) => rows.reduce((sum, row) => sum + row.tokens, 0)
+    for (const { step, metrics } of curve)
+      expect(tokens(store.samples.filter((row) => row.step === step && row.reason === null))).toBe(metrics['trainedTokens'])
+    expect(tokens(store.samples)).toBe(ledger.trained)
+    expect(store.samples.some(({ trainerLogprobs }) => trainerLogprobs !== null)).toBe(true)
+    expect(new Set(store.samples.map(({ agent, turns }) => `${agent} ${turns}`))).toEqual(new Set(['agent 0', 'second 0']))
+  })
+
   it('follows the same curve after it died at any point, and samples nothing twice', async () => {
     const whole = await train(startProcess(createMemoryStore(join(directory, 'whole'))).loop)
     for (const from of ['start', 'checkpoint'] as const) {

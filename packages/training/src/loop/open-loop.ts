@@ -9,6 +9,7 @@ import { createRunRecord, type RunRecordOptions } from './run-record.ts'
 import { createSelectedSamples } from './selected-samples.ts'
 import type { SelfDrivenResult } from './self-driven-options.ts'
 import { toLimits } from './step-requests.ts'
+import { type BatchRow, rowsOf, rowsOfUntrained, toStepSamples } from './step-samples.ts'
 import { summarizeUpdates } from './update-policy.ts'
 import { createWork } from './work.ts'
 
@@ -49,10 +50,13 @@ interface OpenStep {
   readonly episodes: Episode[]
   readonly updates: UpdateMetrics[]
   readonly rollouts: Set<string>
+  readonly rows: BatchRow[]
   trainedTokens: number
   rolloutMs: number
   updateMs: number
   difference: number | null
+  /** Logprobs of the trainer for samples that were checked. */
+  readonly recomputed: Map<string, Float32Array>
 }
 
 /** Distance of the seeds of two calls of one step; no run has as many steps. */
@@ -84,10 +88,12 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
       episodes: [],
       updates: [],
       rollouts: new Set(),
+      rows: [],
       trainedTokens: 0,
       rolloutMs: 0,
       updateMs: 0,
       difference: null,
+      recomputed: new Map(),
     }
     return current
   }
@@ -124,7 +130,7 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
     if (!isRepeated) options.onRollouts?.(phaseOf(attempts), requests.length)
     const episodes = isRepeated ? recorded(openStep.step, requests) : await state.timed('rollout', () => record.rollOut(requests))
     openStep.rolloutMs += performance.now() - startedAt
-    count(requests, episodes, isRepeated)
+    count(openStep, requests, episodes, isRepeated)
     if (!isRepeated) {
       try {
         record.checkRollouts(openStep.step, episodes)
@@ -162,13 +168,14 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
   }
 
   /** Tokens that could be trained count as unselected until an update has trained them. */
-  function count(requests: readonly RolloutRequest[], episodes: readonly Episode[], isRepeated: boolean): void {
+  function count(openStep: OpenStep, requests: readonly RolloutRequest[], episodes: readonly Episode[], isRepeated: boolean): void {
     const groups = Map.groupBy(episodes.keys(), (index) => requests[index]!.group)
     for (const indices of groups.values()) {
       const assemblies = indices.map((index) => toTrainingSamples(episodes[index]!, { policy, truncatedSampling: 'accept' }))
       const rewards = assemblies.flatMap(({ samples: [first] }) => (first ? [first.reward] : []))
       const withVariance = new Set(rewards).size > 1
-      for (const { samples, untrained, sampled: tokens } of assemblies) {
+      for (const [i, { samples, untrained, untrainedTurns, sampled: tokens }] of assemblies.entries()) {
+        openStep.rows.push(...rowsOfUntrained(episodes[indices[i]!]!.rollout, untrainedTurns))
         selectedSamples.hand(samples, withVariance)
         if (isRepeated) continue
         state.ledger.merge(untrained)
@@ -184,9 +191,11 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
     const samples = episodes.flatMap((episode) => toTrainingSamples(episode, { policy, truncatedSampling: 'accept' }).samples)
     const { logprobCheck } = training
     try {
-      openStep.difference = await state.timed('check', () =>
+      const checked = await state.timed('check', () =>
         checkLogprobs(learner, samples, { ...logprobCheck, temperature: sampling.temperature }),
       )
+      openStep.difference = checked?.difference ?? null
+      for (const [key, logprobs] of checked?.recomputed ?? []) openStep.recomputed.set(key, logprobs)
     } catch (error) {
       if (!isRepeated) throw error
       throw new TrainError(
@@ -202,11 +211,12 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
     isAhead = true
     const startedAt = performance.now()
     const metrics = await state.timed('update', () => learner.update(request))
-    const { tokens, withVariance, others, rollouts } = selectedSamples.take(request.samples)
+    const { tokens, withVariance, others, samples } = selectedSamples.take(request.samples)
+    openStep.rows.push(...rowsOf(samples))
     openStep.updateMs += performance.now() - startedAt
     openStep.updates.push(metrics)
     openStep.trainedTokens += metrics.trainedTokens - others
-    for (const rollout of rollouts) if (!trained.has(rollout)) openStep.rollouts.add(rollout)
+    for (const { provenance } of samples) if (!trained.has(provenance.rollout)) openStep.rollouts.add(provenance.rollout)
     if (openStep.step > committed) {
       state.trainedTokens += metrics.trainedTokens - others
       state.ledger.add('unselected-by-trainer', -tokens)
@@ -229,8 +239,9 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
       return weightVersion
     }
     for (const rollout of ended.rollouts) trained.add(rollout)
-    const { startedAt, rollouts } = ended
-    await record.commit({ step: done, steps: 0, startedAt, weightVersion, rollouts: [...rollouts], metrics: metricsOf(ended) })
+    const { startedAt, rollouts, rows, recomputed } = ended
+    const samples = toStepSamples(done, rows, recomputed)
+    await record.commit({ step: done, steps: 0, startedAt, weightVersion, rollouts: [...rollouts], metrics: metricsOf(ended), samples })
     return weightVersion
   }
 

@@ -1,4 +1,4 @@
-import type { StepRecord } from '@aworld-train/core'
+import type { StepRecord, StepSample } from '@aworld-train/core'
 import { type Episode, type RolloutRequest, type RunEvent, TrainError } from '@aworld-train/protocol'
 import { isFailed } from './assemble-batch.ts'
 import { type Checkpoints, createCheckpoints } from './checkpoints.ts'
@@ -12,6 +12,7 @@ export type RunRecordOptions = Pick<
 
 /** What becomes of a step once its updates are made and its weights published. */
 export interface StepCommit extends Pick<StepRecord, 'step' | 'weightVersion' | 'rollouts' | 'metrics'> {
+  readonly samples: readonly StepSample[]
   /** Number of all steps; 0 where it is not known. */
   readonly steps: number
   /** When the step began, by `performance.now()`. */
@@ -117,7 +118,7 @@ export function createRunRecord(options: RunRecordOptions): RunRecord {
     }
   }
 
-  async function commit({ step, steps, weightVersion, rollouts, startedAt, ...rest }: StepCommit): Promise<void> {
+  async function commit({ step, steps, weightVersion, rollouts, startedAt, samples, ...rest }: StepCommit): Promise<void> {
     const { checkpointEvery } = config.training
     const due = step === steps || (checkpointEvery !== null && step % checkpointEvery === 0)
     const checkpoint = due ? await state.timed('checkpoint', () => checkpoints.save(step)) : null
@@ -125,7 +126,7 @@ export function createRunRecord(options: RunRecordOptions): RunRecord {
     state.emptied = 0
     const metrics = { ...rest.metrics, ...(emptied === 0 ? {} : { emptied }), stepMs: performance.now() - startedAt }
     await save(step)
-    await store.commitStep({ step, weightVersion, rollouts, metrics, checkpoint })
+    await store.commitStep({ step, weightVersion, rollouts, metrics, checkpoint }, samples)
     lastStep = step
     if (checkpoint) emit({ type: 'checkpoint-saved', at: Date.now(), step, path: checkpoint, best: false })
     emit({ type: 'step-end', at: Date.now(), step, steps, weightVersion, metrics })

@@ -1,5 +1,5 @@
 import type { TrainingSample } from '@aworld-train/protocol'
-import { maskedTokens } from './assemble-batch.ts'
+import { maskedTokens, sampleKey } from './training-sample.ts'
 
 /** What an update trains for the first time. */
 export interface SelectedTokens {
@@ -9,8 +9,8 @@ export interface SelectedTokens {
   readonly withVariance: number
   /** Tokens that an earlier update had, or that are of no rollout of the run. */
   readonly others: number
-  /** Rollouts of the samples that are new. */
-  readonly rollouts: readonly string[]
+  /** The samples that are new. */
+  readonly samples: readonly TrainingSample[]
 }
 
 /** Samples that a trainer was handed and has not trained yet; it may train them in any step, or never. */
@@ -23,29 +23,27 @@ export function createSelectedSamples(): SelectedSamples {
   const waiting = new Map<string, { readonly tokens: number; readonly withVariance: boolean }>()
   return {
     hand(samples, withVariance) {
-      for (const sample of samples) waiting.set(keyOf(sample), { tokens: maskedTokens(sample), withVariance })
+      for (const sample of samples) waiting.set(sampleKey(sample), { tokens: maskedTokens(sample), withVariance })
     },
     take(samples) {
-      const rollouts = new Set<string>()
+      const taken: TrainingSample[] = []
       const counts = { tokens: 0, withVariance: 0, others: 0 }
       for (const sample of samples) {
         const tokens = maskedTokens(sample)
         if (tokens === 0) continue
-        const handed = waiting.get(keyOf(sample))
+        const handed = waiting.get(sampleKey(sample))
         if (!handed) {
           counts.others += tokens
           continue
         }
-        waiting.delete(keyOf(sample))
+        waiting.delete(sampleKey(sample))
         // A mask of the trainer's own may be smaller; what it adds was not sampled, and shows in the ledger.
         const trainedTokens = Math.min(tokens, handed.tokens)
         counts.tokens += trainedTokens
         if (handed.withVariance) counts.withVariance += trainedTokens
-        rollouts.add(sample.provenance.rollout)
+        taken.push(sample)
       }
-      return { ...counts, rollouts: [...rollouts] }
+      return { ...counts, samples: taken }
     },
   }
 }
-
-const keyOf = ({ agent, provenance: { rollout, turns } }: TrainingSample) => `${rollout}/${agent}/${turns.join('.')}`

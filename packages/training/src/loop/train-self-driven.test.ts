@@ -1,7 +1,7 @@
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type RolloutRunner, taskHash } from '@aworld-train/core'
+import { groupAdvantages, type RolloutRunner, taskHash } from '@aworld-train/core'
 import type { Episode, RolloutRequest, RunEvent, TrainingTask } from '@aworld-train/protocol'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { parseLocalConfig } from '../config/parse-local-config.ts'
@@ -107,6 +107,30 @@ describe('trainSelfDriven', () => {
     expect(result.ledger.trained).toBeGreaterThan(0)
     expect(result.ledger.withVariance).toEqual({ sampled: result.ledger.trained, trained: result.ledger.trained })
     expect(result.rollouts).toBe(result.ledger.sampled)
+  })
+
+  it('keeps what became of each row: its advantage, or why it was not trained, and logprobs of the trainer', async () => {
+    const store = createMemoryStore(directory)
+    const { curve, ledger } = await startChanged(store, (episode, index) => (index === 3 ? tooLong(episode) : episode), {})
+    const byReason = new Map<string | null, number>()
+    for (const { reason, tokens } of store.samples) byReason.set(reason, (byReason.get(reason) ?? 0) + tokens)
+    expect(Object.fromEntries(byReason)).toEqual({ null: ledger.trained, ...ledger.untrained })
+    for (const { step, metrics } of curve) {
+      const trained = store.samples.filter((row) => row.step === step && row.reason === null)
+      expect(trained.length).toBe(metrics['trainedTokens'])
+      const groups = Map.groupBy(trained, ({ rollout }) => rollout.slice(0, rollout.lastIndexOf('/')))
+      for (const rows of groups.values()) {
+        const rewards = rows.map(({ rollout }) => store.episode(rollout)!.reward!)
+        expect(rows.map(({ advantage }) => advantage)).toEqual(groupAdvantages(rewards, 'group-relative').advantages)
+      }
+    }
+    expect(store.samples.filter(({ reason }) => reason !== null).every(({ advantage }) => advantage === null)).toBe(true)
+    const checked = store.samples.filter(({ trainerLogprobs }) => trainerLogprobs !== null)
+    expect(checked.length).toBeGreaterThan(0)
+    for (const { rollout, trainerLogprobs } of checked) {
+      const { rolloutLogprobs } = store.episode(rollout)!.trajectories[0]!.turns[0]!
+      expect([...trainerLogprobs!]).toEqual([expect.closeTo(rolloutLogprobs[0]!, 4)])
+    }
   })
 
   it('gives the same curve again for the same seed, and another for another', async () => {

@@ -8,6 +8,7 @@ import { learningRateAt } from './learning-rate.ts'
 import { createRunRecord } from './run-record.ts'
 import type { SelfDrivenOptions, SelfDrivenResult } from './self-driven-options.ts'
 import { stepRequests, toLimits } from './step-requests.ts'
+import { toStepSamples } from './step-samples.ts'
 import { updatePolicy } from './update-policy.ts'
 
 /** The parts of a run in the order that `trainSelfDriven` calls them. */
@@ -103,7 +104,7 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
     state.ledger.addVarianceGroup(batch.withVariance)
     const samples = batch.groups.flat()
     const { temperature } = sampling
-    const difference = await state.timed('check', () => checkLogprobs(learner, samples, { ...training.logprobCheck, temperature }))
+    const checked = await state.timed('check', () => checkLogprobs(learner, samples, { ...training.logprobCheck, temperature }))
     const learningRate = learningRateAt(step, steps, training)
     const checkedAt = performance.now()
     const updated = samples.length === 0 ? null : await state.timed('update', () => update(step, batch))
@@ -119,12 +120,13 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
       ...updated?.metrics,
       updates: updated?.updates ?? 0,
       learningRate,
-      ...(difference === null ? {} : { maxLogprobDifference: difference }),
+      ...(checked === null ? {} : { maxLogprobDifference: checked.difference }),
       rolloutMs: rolledOutAt - startedAt,
       updateMs: updatedAt - checkedAt,
     }
     const rollouts = [...new Set(samples.map(({ provenance }) => provenance.rollout))]
-    await record.commit({ step, steps, weightVersion, rollouts, metrics, startedAt })
+    const rows = toStepSamples(step, batch.rows, checked?.recomputed)
+    await record.commit({ step, steps, weightVersion, rollouts, metrics, startedAt, samples: rows })
   }
 
   /** Where all rollouts failed, the next start of the run tries the step with new ones. */

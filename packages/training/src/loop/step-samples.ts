@@ -1,0 +1,42 @@
+import type { StepSample, UntrainedTurns } from '@aworld-train/core'
+import type { TrainingSample } from '@aworld-train/protocol'
+import { maskedTokens, sampleKey } from './training-sample.ts'
+
+/** A row of a batch before its step has trained it. */
+export interface BatchRow extends Omit<StepSample, 'step' | 'trainerLogprobs'> {
+  /** `null` where its tokens were never made a sample. */
+  readonly sample: TrainingSample | null
+}
+
+/** Rows for samples that train, in the order of the batch; with `reason` they do not. */
+export function rowsOf(samples: readonly TrainingSample[], reason: BatchRow['reason'] = null): BatchRow[] {
+  const seen = new Set<string>()
+  return samples.map((sample) => {
+    const { agent, advantage, provenance } = sample
+    const { rollout } = provenance
+    // A turn that an earlier sample trains has mask 0 in this one.
+    const turns = provenance.turns.filter((turn) => {
+      const name = JSON.stringify([rollout, agent, turn])
+      return !seen.has(name) && seen.add(name)
+    })
+    return { rollout, agent, turns, tokens: maskedTokens(sample), advantage: reason === null ? advantage : null, reason, sample }
+  })
+}
+
+/** Rows for the turns of a rollout that no sample trains. */
+export function rowsOfUntrained(rollout: string, turns: readonly UntrainedTurns[]): BatchRow[] {
+  return turns.map((each) => ({ ...each, rollout, advantage: null, sample: null }))
+}
+
+/** What is kept of the rows of a step; `logprobs` has those of the trainer for every token of a sample, by `sampleKey`. */
+export function toStepSamples(
+  step: number,
+  rows: readonly BatchRow[],
+  logprobs: ReadonlyMap<string, Float32Array> = new Map(),
+): StepSample[] {
+  return rows.map(({ sample, ...row }) => {
+    const recomputed = sample && logprobs.get(sampleKey(sample))
+    const trainerLogprobs = recomputed ? recomputed.filter((_, position) => sample.lossMask[position] === 1) : null
+    return { ...row, step, trainerLogprobs }
+  })
+}
