@@ -75,7 +75,7 @@ export interface CommandResult {
 export interface ParserJail {
   readonly notices: readonly string[]
   /**
-   * Calls the function that `module` exports as default, `(bytes: Uint8Array, options: JSON) => JSON | Promise<JSON>`, in a process of its own,
+   * Calls the function that `module` exports as default, `(bytes: Buffer, options: JSON) => JSON | Promise<JSON>`, in a process of its own,
    * and resolves with what it returns. An error it throws, the time limit and the memory limit reject with a ToolError.
    */
   parse(module: URL, bytes: Uint8Array, options: unknown, signal: AbortSignal): Promise<unknown>

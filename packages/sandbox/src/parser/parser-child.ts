@@ -22,12 +22,12 @@ function closeNetwork(): void {
       Object.assign(holder, { [name]: refuse })
 }
 
-async function readInput(): Promise<{ readonly options: unknown; readonly bytes: Uint8Array }> {
+async function readInput(): Promise<{ readonly options: unknown; readonly bytes: Buffer }> {
   const chunks: Buffer[] = []
   for await (const chunk of process.stdin) chunks.push(chunk)
   const input = Buffer.concat(chunks)
   const end = input.indexOf('\n')
-  return { options: JSON.parse(input.toString('utf8', 0, end)), bytes: new Uint8Array(input.subarray(end + 1)) }
+  return { options: JSON.parse(input.toString('utf8', 0, end)), bytes: input.subarray(end + 1) }
 }
 
 async function parse(): Promise<ParserAnswer> {

@@ -4,7 +4,7 @@ import { decodeText } from '../documents/decode-text.ts'
 import { type Page, pageOfText } from '../documents/page.ts'
 import { Unreadable } from '../documents/unreadable.ts'
 import { nestingOf } from './nesting.ts'
-import { toMarkdown } from './to-markdown.ts'
+import { nodeToMarkdown } from './node-to-markdown.ts'
 
 export interface PageOptions {
   /** The page as messages name it. */
@@ -44,9 +44,8 @@ function encodingOf(bytes: Buffer, contentType: string): string | null {
 }
 
 /** Text of a page, a piece at a time. HTML becomes Markdown; other text stays as it is. */
-export default function parse(input: Uint8Array, options: PageOptions): ParsedPage {
+export default function parse(bytes: Buffer, options: PageOptions): ParsedPage {
   const { name, url, contentType, select, drop = [], links, images, ...place } = options
-  const bytes = Buffer.from(input.buffer, input.byteOffset, input.byteLength)
   const { text } = decodeText(name, bytes, encodingOf(bytes, contentType))
   const isHtml = /html/i.test(contentType) || (contentType === '' && /^\s*</.test(text))
   if (!isHtml) return { title: '', ...pageOfText(name, text, place) }
@@ -59,7 +58,7 @@ export default function parse(input: Uint8Array, options: PageOptions): ParsedPa
   for (const node of drop.length > 0 ? document.querySelectorAll(drop.join(',')) : []) node.remove()
   const title = (document.querySelector('title')?.textContent ?? '').replace(/\s+/g, ' ').trim()
   const baseUrl = new URL(document.querySelector('base')?.getAttribute('href') ?? '', url).href
-  const toText = (node: unknown) => toMarkdown(node, { baseUrl, links, images })
+  const toText = (node: unknown) => nodeToMarkdown(node, { baseUrl, links, images })
   const whole = () => toText(document.body ?? document.documentElement)
   if (select === 'body' || nesting > maxArticleNesting) return { title, ...pageOfText(name, whole(), place) }
 

@@ -6,13 +6,13 @@ export interface ParserCall {
 }
 
 /** A parser that calls others, so that a process of the jail is started for many documents and not for each. */
-export default async function parse(bytes: Uint8Array, calls: readonly ParserCall[]): Promise<({ value: unknown } | { error: string })[]> {
+export default async function parse(bytes: Buffer, calls: readonly ParserCall[]): Promise<({ value: unknown } | { error: string })[]> {
   const answers: ({ value: unknown } | { error: string })[] = []
   let at = 0
   for (const { module, length, options } of calls) {
     const { default: parser } = await import(module)
     try {
-      answers.push({ value: await parser(bytes.slice(at, at + length), options) })
+      answers.push({ value: await parser(bytes.subarray(at, at + length), options) })
     } catch (error) {
       answers.push({ error: (error as Error).message })
     }

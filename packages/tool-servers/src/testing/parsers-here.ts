@@ -6,7 +6,7 @@ export const parsersHere: ParserJail = {
   async parse(module, bytes, options) {
     const { default: parse } = await import(module.href)
     try {
-      return JSON.parse(JSON.stringify(await parse(new Uint8Array(bytes), options)))
+      return JSON.parse(JSON.stringify(await parse(Buffer.from(bytes), options)))
     } catch (error) {
       throw new ToolError((error as Error).message)
     }

@@ -24,8 +24,7 @@ export interface CsvDocument extends TablePage {
 }
 
 /** One page of a delimited text or of a workbook's sheet. */
-export default async function parse(input: Uint8Array, options: CsvOptions): Promise<CsvDocument> {
-  const bytes = Buffer.from(input.buffer, input.byteOffset, input.byteLength)
+export default async function parse(bytes: Buffer, options: CsvOptions): Promise<CsvDocument> {
   const kind = expectKind(options.file, bytes, ['text', 'xlsx'])
   return kind === 'xlsx' ? parseWorkbook(bytes, options) : parseText(bytes, options)
 }

@@ -30,8 +30,7 @@ export interface DocxDocument extends Page {
 const maxNames = 200
 
 /** One page of a Word document as Markdown. */
-export default async function parse(input: Uint8Array, options: DocxOptions): Promise<DocxDocument> {
-  const bytes = Buffer.from(input.buffer, input.byteOffset, input.byteLength)
+export default async function parse(bytes: Buffer, options: DocxOptions): Promise<DocxDocument> {
   expectKind(options.file, bytes, ['docx'])
   const archive = openArchive(options.file, bytes)
   const text = await readWith(options.file, 'DOCX', () => toMarkdown(archive, options))

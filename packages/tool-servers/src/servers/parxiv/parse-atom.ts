@@ -30,8 +30,8 @@ const text = (node: XmlNode, name: string) => (all(node, name)[0]?.textContent ?
 const attribute = (node: XmlNode, name: string, key: string) => all(node, name)[0]?.getAttribute(key) ?? ''
 
 /** The papers of an Atom feed of arXiv. */
-export default function parse(input: Uint8Array): PaperFeed {
-  const feed = new DOMParser().parseFromString(Buffer.from(input).toString('utf8'), 'text/xml') as unknown as XmlNode
+export default function parse(bytes: Buffer): PaperFeed {
+  const feed = new DOMParser().parseFromString(bytes.toString('utf8'), 'text/xml') as unknown as XmlNode
   if (all(feed, 'feed').length === 0) throw new Error('The answer of arXiv is no Atom feed.')
   const papers = all(feed, 'entry').map((entry) => ({
     id: text(entry, 'id').replace(/^https?:\/\/arxiv\.org\/abs\//, ''),

@@ -18,7 +18,7 @@ const headingFactor = 1.2
 const titleFactor = 1.6
 
 /** Markdown of a page: lines in the order in which the page draws them, so that columns of an article stay apart. */
-export function toMarkdown(items: readonly PdfText[]): string {
+export function pageToMarkdown(items: readonly PdfText[]): string {
   const lines = toLines(items)
   const body = bodySize(lines)
   let text = ''

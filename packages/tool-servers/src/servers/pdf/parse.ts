@@ -2,7 +2,7 @@ import { getDocumentProxy } from 'unpdf'
 import { expectKind } from '../../documents/file-kind.ts'
 import { type PageOfParts, pageOfParts } from '../../documents/page.ts'
 import { readWith, Unreadable } from '../../documents/unreadable.ts'
-import { type PdfText, toMarkdown } from './page-to-markdown.ts'
+import { type PdfText, pageToMarkdown } from './page-to-markdown.ts'
 
 export interface PdfOptions {
   /** The file as messages name it. */
@@ -16,11 +16,11 @@ export interface PdfOptions {
 process.on('unhandledRejection', () => {})
 
 /** Some pages of a PDF as Markdown. */
-export default async function parse(input: Uint8Array, options: PdfOptions): Promise<PageOfParts> {
-  expectKind(options.file, Buffer.from(input.buffer, input.byteOffset, input.byteLength), ['pdf'])
+export default async function parse(bytes: Buffer, options: PdfOptions): Promise<PageOfParts> {
+  expectKind(options.file, bytes, ['pdf'])
   return await readWith(options.file, 'PDF', async () => {
     // The reader takes the bytes away from whoever passes them, hence the copy.
-    const document = await getDocumentProxy(new Uint8Array(input), { verbosity: 0 }).catch((error) => {
+    const document = await getDocumentProxy(new Uint8Array(bytes), { verbosity: 0 }).catch((error) => {
       if (error.name !== 'PasswordException') throw error
       throw new Unreadable(`${options.file} is encrypted with a password. Ask for a copy without one.`)
     })
@@ -30,7 +30,7 @@ export default async function parse(input: Uint8Array, options: PdfOptions): Pro
       try {
         const page = await document.getPage(index + 1)
         const { items } = await page.getTextContent()
-        const text = toMarkdown(items.filter((item) => 'str' in item) as PdfText[])
+        const text = pageToMarkdown(items.filter((item) => 'str' in item) as PdfText[])
         if (text === '') empty.push(index + 1)
         return text
       } catch (error) {

@@ -27,8 +27,7 @@ export interface PptxDocument extends PageOfParts {
 const maxNames = 500
 
 /** Some slides of a presentation as Markdown. */
-export default async function parse(input: Uint8Array, options: PptxOptions): Promise<PptxDocument> {
-  const bytes = Buffer.from(input.buffer, input.byteOffset, input.byteLength)
+export default async function parse(bytes: Buffer, options: PptxOptions): Promise<PptxDocument> {
   expectKind(options.file, bytes, ['pptx'])
   const archive = openArchive(options.file, bytes)
   const slides = await readWith(options.file, 'PPTX', async () => inOrder(archive, await readSlides(archive)))

@@ -17,8 +17,7 @@ export interface TextDocument extends Page {
 }
 
 /** One page of a text in any encoding. */
-export default function parse(input: Uint8Array, { file, encoding, ...place }: TextOptions): TextDocument {
-  const bytes = Buffer.from(input.buffer, input.byteOffset, input.byteLength)
+export default function parse(bytes: Buffer, { file, encoding, ...place }: TextOptions): TextDocument {
   expectKind(file, bytes, ['text'])
   const { text, ...facts } = decodeText(file, bytes, encoding)
   const lines = text.split(/\r\n|\r|\n/).length - (/[\r\n]$/.test(text) ? 1 : 0)

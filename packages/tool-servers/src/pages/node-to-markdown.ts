@@ -1,7 +1,7 @@
 import TurndownService, { type TurndownNode } from 'turndown'
 import { toTable } from '../documents/markdown.ts'
 
-export interface MarkdownOptions {
+export interface NodeMarkdownOptions {
   /** What relative addresses are relative to. */
   readonly baseUrl: string
   /** Whether the addresses of links and images are kept. */
@@ -34,7 +34,7 @@ function tableText(content: string): string {
 }
 
 /** Markdown of a node of linkedom: headings, lists, links, tables, code. */
-export function toMarkdown(node: unknown, { baseUrl, links, images }: MarkdownOptions): string {
+export function nodeToMarkdown(node: unknown, { baseUrl, links, images }: NodeMarkdownOptions): string {
   const service = new TurndownService({ headingStyle: 'atx', codeBlockStyle: 'fenced', bulletListMarker: '-', emDelimiter: '*' })
   service.remove(['script', 'style', 'noscript', 'template', 'svg', 'iframe', 'object', 'button', 'select', 'textarea', 'head', 'title'])
   service.addRule('link', {
