@@ -1,9 +1,12 @@
 import type { Outward, ParserJail, Shell, Workspace } from '@aworld-train/core'
-import type { z } from 'zod'
+import { z } from 'zod'
 
 /** Families of tools. A lease's token names those that it may call. */
 export const toolScopes = ['terminal', 'code', 'files', 'web', 'search', 'models'] as const
 export type ToolScope = (typeof toolScopes)[number]
+
+/** How an answer is written; as JSON it is all that the tool knows. */
+export const answerFormat = z.enum(['markdown', 'json', 'text'])
 
 /** One MCP server of the environment: a name, and tools that belong together. */
 export interface ToolServer {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineTool, type ServerTool, type ServerToolContext } from '../tool-server.ts'
+import { answerFormat, defineTool, type ServerTool, type ServerToolContext } from '../tool-server.ts'
 
 /** The largest document that is read. */
 const maxBytes = 50 * 2 ** 20
@@ -10,30 +10,21 @@ export const filePath = z
   .max(4_096)
   .describe('Path of the file in the workspace, such as "report.pdf" or "/workspace/report.pdf".')
 
-export const outputFormat = z
-  .enum(['markdown', 'json', 'text'])
-  .default('markdown')
-  .describe('"json" answers with everything that was read as one JSON object.')
+export const outputFormat = answerFormat.default('markdown').describe('"json" answers with everything that was read as one JSON object.')
 
 export const offsetOf = (unit: string) =>
   z.int().min(0).default(0).describe(`How many ${unit} to skip. An answer that is not the end says with which offset to continue.`)
 
 /** What every answer about a document says of its place in the whole. */
 export const placeFields = {
-  format: z.enum(['markdown', 'json', 'text']),
+  format: answerFormat,
   offset: z.int(),
   total: z.int(),
   nextOffset: z.int().nullable(),
   notices: z.array(z.string()),
 }
 
-interface Place {
-  readonly format: 'markdown' | 'json' | 'text'
-  readonly offset: number
-  readonly total: number
-  readonly nextOffset: number | null
-  readonly notices: readonly string[]
-}
+type Place = Readonly<z.output<z.ZodObject<typeof placeFields>>>
 
 /** Reads a file of the workspace with the parser `./parse` beside the module at `moduleUrl`, in the parser jail. */
 export async function readDocument(
@@ -69,6 +60,11 @@ export function toAnswer(output: Place, unit: string, content: string): string {
   }
   return [content, ...lines.map((line) => `[${line}]`)].filter((part) => part !== '').join('\n\n')
 }
+
+export const extractImages = z
+  .boolean()
+  .default(true)
+  .describe('Marks where images stand and lists them; unpack the file in the terminal to get them.')
 
 /** Images in an Office file. They are named only: a command in the terminal unpacks them. */
 export const imageFiles = z.array(z.object({ name: z.string(), bytes: z.int() }))

@@ -12,6 +12,12 @@ export function toTabbed(rows: readonly (readonly string[])[]): string {
   return rows.map((row) => row.map((cell) => cell.replace(/[\t\r\n]+/g, ' ')).join('\t')).join('\n')
 }
 
+/** A block of code whose fence is longer than any in it. */
+export function fenced(text: string, language = ''): string {
+  const fence = '`'.repeat(Math.max(3, ...(text.match(/`+/g) ?? []).map((run) => run.length + 1)))
+  return `${fence}${language}\n${text.replace(/\n$/, '')}\n${fence}`
+}
+
 function toCell(text: string): string {
   return text
     .trim()

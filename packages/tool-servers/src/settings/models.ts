@@ -1,4 +1,6 @@
 import { type Outward, ToolError } from '@aworld-train/core'
+import { z } from 'zod'
+import { jsonAnswer } from '../json-answer.ts'
 import type { ModelRole, ToolModel } from '../tool-server.ts'
 
 /** Where the model of a role is, as its three variables say. */
@@ -19,6 +21,9 @@ export function modelSettings(values: ReadonlyMap<string, string>, role: ModelRo
   const model = values.get(`${prefix}_MODEL_NAME`)
   return baseUrl === undefined || model === undefined ? null : { baseUrl, model, apiKey: values.get(`${prefix}_API_KEY`) }
 }
+
+/** A chat completion, as far as it is read. */
+const completion = z.object({ choices: z.tuple([z.object({ message: z.object({ content: z.string().min(1) }) })], z.unknown()) })
 
 /** How long a model may think about one answer. */
 const modelTimeoutMs = 120_000
@@ -55,22 +60,7 @@ export async function openToolModel(
         },
         signal,
       )
-      const text = response.bytes.toString('utf8')
-      if (response.status !== 200)
-        throw new ToolError(`The model ${settings.model} answered with status ${response.status}: ${text.slice(0, 500)}`)
-      return readContent(text, settings.model)
+      return jsonAnswer(`The model ${settings.model}`, response, completion).choices[0].message.content
     },
   }
-}
-
-function readContent(text: string, model: string): string {
-  let answer: { choices?: { message?: { content?: unknown } }[] } | null
-  try {
-    answer = JSON.parse(text)
-  } catch {
-    answer = null
-  }
-  const content = answer?.choices?.[0]?.message?.content
-  if (typeof content === 'string' && content !== '') return content
-  throw new ToolError(`The answer of the model ${model} has no text: ${text.slice(0, 500)}`)
 }

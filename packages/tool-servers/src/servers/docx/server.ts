@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import {
   describeImages,
+  extractImages,
   filePath,
   imageFiles,
   listSupportedFormats,
@@ -29,10 +30,7 @@ const extractDocxContent = defineTool({
   input: z.object({
     file_path: filePath,
     output_format: outputFormat,
-    extract_images: z
-      .boolean()
-      .default(true)
-      .describe('Marks where images stand and lists them; unpack the file in the terminal to get them.'),
+    extract_images: extractImages,
     extract_tables: z.boolean().default(true).describe('Includes tables.'),
     extract_headers_footers: z.boolean().default(true).describe('Includes headers and footers.'),
     include_structure: z

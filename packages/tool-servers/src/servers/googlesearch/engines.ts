@@ -1,6 +1,6 @@
 import { ToolError } from '@aworld-train/core'
 import { z } from 'zod'
-import { jsonAnswer } from '../../pages/json-answer.ts'
+import { jsonAnswer } from '../../json-answer.ts'
 import type { ServerToolContext } from '../../tool-server.ts'
 
 export interface SearchRequest {

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import {
   describeImages,
+  extractImages,
   filePath,
   imageFiles,
   listSupportedFormats,
@@ -27,10 +28,7 @@ const extractPptxContent = defineTool({
   input: z.object({
     file_path: filePath,
     output_format: outputFormat,
-    extract_images: z
-      .boolean()
-      .default(true)
-      .describe('Marks where images stand and lists them; unpack the file in the terminal to get them.'),
+    extract_images: extractImages,
     extract_notes: z.boolean().default(true).describe('Includes the notes of the speaker.'),
     include_structure: z.boolean().default(true).describe('Lists the titles of a presentation that does not fit one answer.'),
     offset: offsetOf('slides'),

@@ -1,6 +1,6 @@
 import { type OutwardResponse, ToolError } from '@aworld-train/core'
 import { z } from 'zod'
-import { jsonAnswer } from '../../pages/json-answer.ts'
+import { jsonAnswer } from '../../json-answer.ts'
 import { pageFields, pageLimit, pageOffset, pageText, readPage } from '../../pages/read-page.ts'
 import { defineTool, type ServerToolContext, type ToolServer } from '../../tool-server.ts'
 
@@ -33,15 +33,7 @@ const readUrl = defineTool({
     if (answer.status < 200 || answer.status >= 300)
       throw new ToolError(`The page was answered with status ${answer.status}; check the address, or search for another page.`)
     const options = { name: 'The page', url: answer.url, select: 'article', links: true, images: include_images, offset, limit } as const
-    const page = await readPage(answer, options, context)
-    return {
-      url: answer.url,
-      title: page.title,
-      content: page.content,
-      offset: page.offset,
-      total: page.total,
-      nextOffset: page.nextOffset,
-    }
+    return { ...(await readPage(answer, options, context)), url: answer.url }
   },
   toText: (page) => pageText(`${page.title && `# ${page.title}\n`}${page.url}`, page),
 })

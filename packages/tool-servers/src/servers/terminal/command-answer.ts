@@ -1,8 +1,9 @@
 import type { CommandResult } from '@aworld-train/core'
 import { z } from 'zod'
+import { fenced } from '../../documents/markdown.ts'
+import { answerFormat } from '../../tool-server.ts'
 
-export const answerFormat = z
-  .enum(['markdown', 'json', 'text'])
+export const outputFormat = answerFormat
   .default('markdown')
   .describe('"json" answers with all that is known of the command as one JSON object.')
 
@@ -10,7 +11,7 @@ export const timeoutSeconds = z.number().min(1).max(600).default(30).describe('S
 
 /** How a command ended, as tools answer it. */
 export const commandAnswer = z.object({
-  format: z.enum(['markdown', 'json', 'text']),
+  format: answerFormat,
   exit_code: z.int(),
   output: z.string(),
   omitted_bytes: z.int(),
@@ -36,10 +37,4 @@ export function commandText(answer: CommandAnswer): string {
     remarks.push(`${omitted_bytes} bytes in the middle of its output are left out; write it to a file and read that in parts.`)
   const shown = output === '' ? [] : [format === 'markdown' ? fenced(output) : output.replace(/\n$/, '')]
   return [...shown, `[${remarks.join(' ')}]`].join('\n\n')
-}
-
-/** A block of code whose fence is longer than any in it. */
-function fenced(text: string): string {
-  const fence = '`'.repeat(Math.max(3, ...(text.match(/`+/g) ?? []).map((run) => run.length + 1)))
-  return `${fence}\n${text.replace(/\n$/, '')}\n${fence}`
 }

@@ -1,7 +1,7 @@
 import type { Shell } from '@aworld-train/core'
 import { z } from 'zod'
 import { defineTool, type ToolServer } from '../../tool-server.ts'
-import { answerFormat, commandAnswer, commandText, timeoutSeconds, toCommandAnswer } from './command-answer.ts'
+import { commandAnswer, commandText, outputFormat, timeoutSeconds, toCommandAnswer } from './command-answer.ts'
 
 interface PastCommand {
   readonly command: string
@@ -19,7 +19,7 @@ const executeCommand = defineTool({
   input: z.object({
     command: z.string().min(1).max(200_000).describe('One command, or several lines of bash.'),
     timeout: timeoutSeconds,
-    output_format: answerFormat,
+    output_format: outputFormat,
   }),
   output: commandAnswer,
   async call({ command, timeout, output_format }, context) {

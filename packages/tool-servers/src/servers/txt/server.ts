@@ -9,6 +9,7 @@ import {
   readDocument,
   toAnswer,
 } from '../../documents/document-tool.ts'
+import { fenced } from '../../documents/markdown.ts'
 import { defineTool, type ToolServer } from '../../tool-server.ts'
 
 /** How Markdown names the language of a file that is shown as code. */
@@ -59,8 +60,7 @@ const extractTextContent = defineTool({
   },
   toText(answer) {
     if (answer.format !== 'markdown' || answer.language === null) return toAnswer(answer, 'Characters', answer.content)
-    const fence = '`'.repeat(Math.max(3, ...(answer.content.match(/`+/g) ?? []).map((run) => run.length + 1)))
-    return toAnswer(answer, 'Characters', `${fence}${answer.language}\n${answer.content.replace(/\n$/, '')}\n${fence}`)
+    return toAnswer(answer, 'Characters', fenced(answer.content, answer.language))
   },
 })
 

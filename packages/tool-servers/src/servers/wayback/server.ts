@@ -1,6 +1,6 @@
 import { ToolError } from '@aworld-train/core'
 import { z } from 'zod'
-import { jsonAnswer } from '../../pages/json-answer.ts'
+import { jsonAnswer } from '../../json-answer.ts'
 import { pageFields, pageLimit, pageOffset, pageText, readPage } from '../../pages/read-page.ts'
 import { defineTool, type ToolServer } from '../../tool-server.ts'
 
@@ -83,8 +83,7 @@ const getArchivedContent = defineTool({
       { name: 'The page', url: saved?.[2] ?? original, select: 'body', links: !extract_text_only, images: false, offset, limit },
       context,
     )
-    const { title, content, total, nextOffset } = page
-    return { title, url: original, timestamp: saved?.[1] ?? time, content, offset: page.offset, total, nextOffset }
+    return { ...page, url: original, timestamp: saved?.[1] ?? time }
   },
   toText: (page) => pageText(`${page.title && `# ${page.title}\n`}${page.url} as of ${page.timestamp}`, page),
 })

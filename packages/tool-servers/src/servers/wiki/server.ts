@@ -1,9 +1,9 @@
 import { ToolError } from '@aworld-train/core'
 import { z } from 'zod'
-import { jsonAnswer } from '../../pages/json-answer.ts'
+import { jsonAnswer } from '../../json-answer.ts'
 import { pageFields, pageLimit, pageOffset, pageText } from '../../pages/read-page.ts'
 import { defineTool, type ToolServer } from '../../tool-server.ts'
-import { askWiki, queryArticle, readArticle } from './wikipedia.ts'
+import { askWiki, type PageFacts, queryArticle, readArticle } from './wikipedia.ts'
 
 const title = z.string().trim().min(1).max(255).describe('Title of the article, as search_wikipedia names it.')
 const language = z
@@ -75,67 +75,52 @@ const getArticleSummary = defineTool({
   toText: ({ title, summary }) => `# ${title}\n\n${summary || 'The article has no introduction; read it with get_article_content.'}`,
 })
 
-/** Some of a list of titles, and where to go on. */
-const titlesInput = {
-  title,
-  language,
-  limit: z.int().min(1).max(500).default(100).describe('How many to list.'),
-  offset: z.int().min(0).default(0).describe('How many to skip.'),
-}
-const titlesOutput = z.object({
-  title: z.string(),
-  titles: z.array(z.string()),
-  offset: z.int(),
-  total: z.int(),
-  nextOffset: z.int().nullable(),
-})
+/** A tool that lists titles of one kind, some at a time. */
+const titlesTool = (
+  tool: { readonly name: string; readonly description: string },
+  properties: Readonly<Record<string, string>>,
+  titlesOf: (facts: PageFacts) => readonly string[],
+) =>
+  defineTool({
+    ...tool,
+    input: z.object({
+      title,
+      language,
+      limit: z.int().min(1).max(500).default(100).describe('How many to list.'),
+      offset: z.int().min(0).default(0).describe('How many to skip.'),
+    }),
+    output: z.object({
+      title: z.string(),
+      titles: z.array(z.string()),
+      offset: z.int(),
+      total: z.int(),
+      nextOffset: z.int().nullable(),
+    }),
+    async call({ title, language, limit, offset }, context) {
+      const facts = await queryArticle({ title, language }, properties, context)
+      const titles = titlesOf(facts)
+      const end = offset + limit
+      const nextOffset = end < titles.length ? end : null
+      return { title: facts.title, titles: titles.slice(offset, end), offset, total: titles.length, nextOffset }
+    },
+    toText({ titles, total, offset, nextOffset }) {
+      if (titles.length === 0) return offset === 0 ? 'There are none.' : 'There are no more.'
+      const place = nextOffset === null ? [] : [`[${offset + 1} to ${nextOffset} of ${total}; continue with offset ${nextOffset}.]`]
+      return [...titles, ...place].join('\n')
+    },
+  })
 
-function titlesPage(title: string, titles: readonly string[], offset: number, limit: number): z.output<typeof titlesOutput> {
-  const end = offset + limit
-  return { title, titles: titles.slice(offset, end), offset, total: titles.length, nextOffset: end < titles.length ? end : null }
-}
+const getArticleCategories = titlesTool(
+  { name: 'get_article_categories', description: 'Lists the categories of an article of Wikipedia.' },
+  { prop: 'categories', clshow: '!hidden', cllimit: 'max' },
+  ({ categories }) => categories!.map((category) => category.title.replace(/^[^:]*:/, '')),
+)
 
-function titlesText({ titles, total, offset, nextOffset }: z.output<typeof titlesOutput>): string {
-  if (titles.length === 0) return offset === 0 ? 'There are none.' : 'There are no more.'
-  return [
-    ...titles,
-    ...(nextOffset === null ? [] : [`[${offset + 1} to ${nextOffset} of ${total}; continue with offset ${nextOffset}.]`]),
-  ].join('\n')
-}
-
-const getArticleCategories = defineTool({
-  name: 'get_article_categories',
-  description: 'Lists the categories of an article of Wikipedia.',
-  input: z.object(titlesInput),
-  output: titlesOutput,
-  async call({ title, language, limit, offset }, context) {
-    const facts = await queryArticle({ title, language }, { prop: 'categories', clshow: '!hidden', cllimit: 'max' }, context)
-    return titlesPage(
-      facts.title,
-      facts.categories!.map((category) => category.title.replace(/^[^:]*:/, '')),
-      offset,
-      limit,
-    )
-  },
-  toText: titlesText,
-})
-
-const getArticleLinks = defineTool({
-  name: 'get_article_links',
-  description: 'Lists the articles that an article of Wikipedia links to, by name.',
-  input: z.object(titlesInput),
-  output: titlesOutput,
-  async call({ title, language, limit, offset }, context) {
-    const facts = await queryArticle({ title, language }, { prop: 'links', plnamespace: '0', pllimit: 'max' }, context)
-    return titlesPage(
-      facts.title,
-      facts.links!.map((link) => link.title),
-      offset,
-      limit,
-    )
-  },
-  toText: titlesText,
-})
+const getArticleLinks = titlesTool(
+  { name: 'get_article_links', description: 'Lists the articles that an article of Wikipedia links to, by name.' },
+  { prop: 'links', plnamespace: '0', pllimit: 'max' },
+  ({ links }) => links!.map((link) => link.title),
+)
 
 const getArticleHistory = defineTool({
   name: 'get_article_history',
