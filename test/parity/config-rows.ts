@@ -275,11 +275,16 @@ export const configRows: readonly ParityRow[] = [
   },
   { theirs: '`default_local_dir`', ours: '`runPath`', status: 'differs', check: ignores(['trainer.default_local_dir']) },
   {
-    theirs: '`project_name`, `experiment_name`, `logger`, `log_val_generations`',
-    ours: '`name`, `onEvent`',
-    status: 'differs',
-    check: ignores(['trainer.project_name', 'trainer.experiment_name', 'trainer.logger', 'trainer.log_val_generations']),
+    theirs: '`project_name`, `experiment_name`, `logger`',
+    ours: '`projectName`, `experimentName`, `logging`',
+    status: 'works',
+    note: '`console` and `file` are always there; `tensorboard` writes event files in the run. The experiment names the run.',
+    check: reads(({ projectName, experimentName, logging }) => [
+      [projectName, experimentName, logging],
+      ['gaia', 'qwe3', []],
+    ]),
   },
+  { theirs: '`log_val_generations`', ours: '`replay`, `onEvent`', status: 'differs', check: ignores(['trainer.log_val_generations']) },
   {
     theirs:
       'GPU and memory keys: `n_gpus_per_node`, `nnodes`, `tensor_model_parallel_size`, `gpu_memory_utilization`, `param_offload`, `ulysses_sequence_parallel_size`, …',

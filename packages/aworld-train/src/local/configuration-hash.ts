@@ -13,9 +13,11 @@ import type { LocalPlan } from './plan.ts'
 export function configurationHash(plan: LocalPlan): string {
   const tasks = (dataset: LocalPlan['test']) => dataset?.tasks.map(({ hash }) => hash) ?? null
   const { rewardSource, rewardDirectory, warmUp, configDirectory } = plan
+  // Where numbers are logged to changes no training; the experiment is in the name.
+  const { logging: _logging, projectName: _project, experimentName: _experiment, ...config } = plan.config
   return stableHash({
     name: plan.name,
-    config: plan.config,
+    config,
     seed: plan.seed,
     agent: plan.agentModule,
     agentFiles: plan.agentFiles.map(bytesHash),

@@ -10,6 +10,7 @@ import { openRunAccounts } from '../stage/run-accounts.ts'
 import { inRunDirectory, type RunDirectory } from '../stage/run-directory.ts'
 import { displayPath, removeUnfinished, runVersions } from '../stage/run-files.ts'
 import { watchTruncation } from '../stage/truncation-watch.ts'
+import { openTensorBoardLog, tensorBoardDirectory } from '../tensorboard/tensorboard-log.ts'
 import type { LocalPlan } from './plan.ts'
 import { describeRun } from './run-report.ts'
 import { openStage, type Stage } from './stage.ts'
@@ -74,7 +75,12 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
   const { maxTokens } = plan.config.sampling
   const remedy = `Raise sampling.maxTokens, which is ${maxTokens}; where the context of the model is full instead, shorten the prompts.`
   const sampler = createEpisodeSampler(store, watchTruncation(emit, remedy))
-  const listeners = [sampler.onEvent]
+  const names = { project: plan.config.projectName ?? 'aworld-train', experiment: plan.config.experimentName ?? plan.name }
+  const curves = plan.config.logging.includes('tensorboard') ? tensorBoardDirectory(path, names) : null
+  const onWarning = (message: string) => emit({ type: 'warning-raised', at: Date.now(), code: 'TENSORBOARD_FAILED', message })
+  const tensorBoard =
+    curves === null ? null : stack.adopt(await openTensorBoardLog({ directory: curves, store, onWarning }), (each) => each.close())
+  const listeners = [...(tensorBoard ? [tensorBoard.read] : []), sampler.onEvent]
   const onEvent = (event: RunEvent) => {
     for (const listener of listeners) listener(event)
     accounts.touch()
@@ -91,7 +97,10 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
     path: displayPath(path),
     seed: plan.seed,
     resumedFromStep: run.resumed ? (store.steps().at(-1)?.step ?? 0) : null,
-    details: describeRun(plan, stage, model),
+    details: {
+      ...describeRun(plan, stage, model),
+      ...(curves === null ? {} : { tensorboard: `tensorboard --logdir ${displayPath(curves)}` }),
+    },
   })
   for (const message of notes) emit({ type: 'warning-raised', at: Date.now(), code: 'CONFIG_NOTE', message })
 

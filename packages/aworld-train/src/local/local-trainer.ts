@@ -74,7 +74,7 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
     if (!agent || !train || !reward || !start) return settings
 
     this.planned = {
-      name: this.inputs.options.name ?? agent.program.agents.find(({ trainable }) => trainable)?.name ?? 'agent',
+      name: this.inputs.options.name ?? settings.experimentName ?? agent.program.agents.find(({ trainable }) => trainable)?.name ?? 'agent',
       config: settings,
       notes,
       seed: settings.seed,

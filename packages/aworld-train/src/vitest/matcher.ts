@@ -1,3 +1,4 @@
+import { isRecord } from '@aworld-train/core'
 import type { Episode, EvaluationResult, Turn } from '@aworld-train/protocol'
 import type { MatcherState } from 'vitest'
 import type { InferenceReport } from '../local/inference.ts'
@@ -23,20 +24,18 @@ export function printOnLine({ utils }: MatcherState, kind: 'expected' | 'receive
 
 export const printInterval = ([low, high]: readonly [number, number]) => `[${rounded(low)}, ${rounded(high)}]`
 
-export const isEpisode = (value: unknown): value is Episode => isObject(value) && 'trajectories' in value && 'stopReason' in value
+export const isEpisode = (value: unknown): value is Episode => isRecord(value) && 'trajectories' in value && 'stopReason' in value
 export const isEvaluation = (value: unknown): value is EvaluationWithEpisodes => isReport(value) && 'episodes' in value
 /** A report of an inference, with a result for each rollout. */
-export const isReport = (value: unknown): value is InferenceReport => isObject(value) && 'results' in value && 'interval' in value
+export const isReport = (value: unknown): value is InferenceReport => isRecord(value) && 'results' in value && 'interval' in value
 /** The result of an evaluation within a training, as in `report.before` and `report.after`. */
-export const isResult = (value: unknown): value is EvaluationResult => isObject(value) && 'interval' in value && !('results' in value)
-
-const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
+export const isResult = (value: unknown): value is EvaluationResult => isRecord(value) && 'interval' in value && !('results' in value)
 
 /** For an argument that is not what a matcher is about. */
 export function wrongSubject(matcher: string, wanted: string, received: unknown): TypeError {
   const what = Array.isArray(received)
     ? 'a list of other things'
-    : isObject(received)
+    : isRecord(received)
       ? `an object with ${keysOf(received)}`
       : String(received)
   return new TypeError(`${matcher} is about ${wanted}; it received ${what}.`)

@@ -96,12 +96,22 @@ trainer: { logger: console, save_freq: -1, test_freq: 5, total_epochs: 3, val_be
     const { ignored } = parseLocalConfig(file('trainer.yaml', published))
     expect(ignored).toContain('actor_rollout_ref.actor.fsdp_config.*')
     expect(ignored).toContain('data.truncation')
-    expect(ignored).toContain('trainer.logger')
+    expect(ignored).toContain('trainer.nnodes')
     expect(ignored).not.toContain('algorithm.adv_estimator')
     expect(new Set(ignored).size).toBe(ignored.length)
   })
 
   const base = { 'algorithm.adv_estimator': 'grpo' }
+
+  it.each([
+    ['console', [], []],
+    ["['console','tensorboard']", ['tensorboard'], []],
+    [['tensorboard', 'wandb', 'mlflow'], ['tensorboard'], [expect.stringMatching(/^trainer\.logger has wandb, mlflow, which/)]],
+  ])('log as with verl: %j', (logger, logging, warnings) => {
+    const parsed = parseLocalConfig({ ...base, trainer: { logger, project_name: 'gaia', experiment_name: 'qwen3' } })
+    expect(parsed).toMatchObject({ config: { logging, projectName: 'gaia', experimentName: 'qwen3' }, warnings, ignored: [] })
+  })
+
   it.each([
     [{ 'algorithm.adv_estimator': 'gae' }, 'algorithm.adv_estimator is "gae"; this engine knows grpo, rloo'],
     [{ 'critic.optim.lr': 1e-5, 'trainer.nnodes': 1 }, 'critic.optim.lr has no effect here'],

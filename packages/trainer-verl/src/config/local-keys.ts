@@ -9,6 +9,7 @@ interface Context {
   readonly values: ReadonlyMap<string, unknown>
   set(path: string, value: unknown): void
   problem(message: string): void
+  warn(message: string): void
 }
 
 /** Copies a value to one of our keys. */
@@ -40,6 +41,8 @@ const files = (value: unknown) => {
   const list: unknown = typeof value === 'string' && value.trim().startsWith('[') ? parse(value) : value
   return list === null ? [] : Array.isArray(list) ? list : [list]
 }
+/** Loggers that the engine in the box has: the terminal, `events.jsonl`, and TensorBoard's files. */
+const ownLoggers: readonly unknown[] = ['console', 'file', 'tensorboard']
 const actor = 'actor_rollout_ref.actor'
 const rollout = 'actor_rollout_ref.rollout'
 
@@ -126,6 +129,20 @@ const rows: Readonly<Record<string, Convert>> = {
   'trainer.save_freq': to('training.checkpointEvery', unlessNegative),
   'trainer.test_freq': to('training.evaluateEvery', unlessNegative),
   'trainer.val_before_train': to('evaluation.before'),
+  'trainer.logger': (value, { key, set, warn }) => {
+    const loggers = files(value)
+    set(
+      'logging',
+      loggers.filter((logger) => logger === 'tensorboard'),
+    )
+    const others = loggers.filter((logger) => !ownLoggers.includes(logger))
+    if (others.length > 0)
+      warn(
+        `${key} has ${others.join(', ')}, which the engine in the box does not log to; "tensorboard" writes event files that others read.`,
+      )
+  },
+  'trainer.project_name': to('projectName'),
+  'trainer.experiment_name': to('experimentName'),
   'trainer.critic_warmup': only([0], 'there is no critic'),
   'trainer.val_only': only([false], 'use the eval command'),
   'custom_reward_function.path': to('reward.path'),
@@ -168,6 +185,7 @@ function translate(tree: KeyTree): TranslatedKeys {
         values,
         set: (path, converted) => setAt(config, path.split('.'), converted),
         problem: (message) => problems.push(message),
+        warn: (message) => warnings.push(message),
       })
     } else if (key.startsWith('critic.') && values.get('critic.enable') !== false && !withoutCritic.includes(estimator)) {
       problems.push(`${key} has no effect here: this engine has no critic. Set algorithm.adv_estimator to grpo, or leave the key out.`)

@@ -133,6 +133,12 @@ export const LocalConfig = z.strictObject({
   sampling: SamplingSettings.prefault({}),
   limits: LimitSettings.prefault({}),
   evaluation: EvaluationSettings.prefault({}),
+  /** Where the numbers of steps and evaluations go as they come, beside the run's own files: `tensorboard` writes event files. */
+  logging: z.array(z.enum(['tensorboard'])).default([]),
+  /** With `experimentName` the folder of TensorBoard's files: `tensorboard_log/<project>/<experiment>` in the run; `aworld-train` by default. */
+  projectName: z.string().min(1).nullable().default(null),
+  /** Name of the run, where the command gives none; that of the agent by default. */
+  experimentName: z.string().min(1).nullable().default(null),
   /** Rollouts at once. */
   concurrency: z.int().min(1).default(32),
   seed: z.int().min(0).default(1),

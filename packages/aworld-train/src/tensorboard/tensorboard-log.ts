@@ -1,0 +1,87 @@
+import { join, resolve } from 'node:path'
+import type { RunProgress } from '@aworld-train/core'
+import type { RunEvent } from '@aworld-train/protocol'
+import { type EventFile, openEventFile } from './event-file.ts'
+import type { ScalarsOfStep } from './event-proto.ts'
+
+/** The numbers of a run's steps and evaluations, as they come, for TensorBoard. */
+export interface TensorBoardLog {
+  /** Keeps what the event says; others are passed over. Never throws: what the disk does not take is said once. */
+  read(event: RunEvent): void
+  close(): void
+}
+
+export interface TensorBoardLogOptions {
+  readonly directory: string
+  /** Steps that the file lacks are written when it is opened. */
+  readonly store: RunProgress
+  readonly onWarning: (message: string) => void
+}
+
+const folderName = (name: string) => name.replaceAll(/[\\/]/g, '-').replace(/^\.+$/, '-')
+
+/** Where verl has its files, too: TENSORBOARD_DIR, else a folder by project and experiment, here in the run directory. */
+export function tensorBoardDirectory(
+  run: string,
+  { project, experiment }: { readonly project: string; readonly experiment: string },
+): string {
+  const named = process.env['TENSORBOARD_DIR']
+  return named ? resolve(named) : join(run, 'tensorboard_log', folderName(project), folderName(experiment))
+}
+
+const fileKey = 'tensorboard-file'
+
+/** Opens the event file of a run: the one that an earlier process of it began in that folder, or a new one. */
+export async function openTensorBoardLog({ directory, store, onWarning }: TensorBoardLogOptions): Promise<TensorBoardLog> {
+  let file: EventFile | null = null
+
+  /** `work` while the disk takes it: a training does not end for want of a curve. */
+  function trying(work: () => void): void {
+    try {
+      work()
+    } catch (error) {
+      file?.close()
+      file = null
+      onWarning(`TensorBoard's files in ${directory} end here: ${error instanceof Error ? error.message : error}. The run goes on.`)
+    }
+  }
+
+  const names = { ...(store.getState(fileKey) as Record<string, string> | null | undefined) }
+  const name = names[directory] ?? `events.out.tfevents.${Math.floor(Date.now() / 1_000)}.${process.pid}`
+  if (!(directory in names)) await store.setState(fileKey, { ...names, [directory]: name })
+  trying(() => {
+    file = openEventFile(join(directory, name))
+    for (const { step, metrics } of store.steps()) file.append(ofStep(step, metrics), Date.now())
+  })
+
+  return {
+    read(event) {
+      const scalars = toScalars(event)
+      if (scalars) trying(() => file?.append(scalars, event.at))
+    },
+    close() {
+      file?.close()
+      file = null
+    },
+  }
+}
+
+function toScalars(event: RunEvent): ScalarsOfStep | null {
+  if (event.type === 'step-end') return ofStep(event.step, event.metrics)
+  if (event.type === 'evaluation-end') return prefixed(evaluationTag(event.name), event.step, event.metrics)
+  return null
+}
+
+const ofStep = (step: number, metrics: Readonly<Record<string, number>>) => prefixed('train', step, metrics)
+
+const prefixed = (prefix: string, step: number, metrics: Readonly<Record<string, number>>): ScalarsOfStep => ({
+  step,
+  values: Object.fromEntries(Object.entries(metrics).map(([name, value]) => [`${prefix}/${name}`, value])),
+})
+
+/** Evaluations of a loop are one curve over the steps; those of a trainer of one's own have their names. */
+function evaluationTag(name: string): string {
+  if (name === 'before' || name === 'after') return 'test'
+  if (name === 'greedy-before' || name === 'greedy-after') return 'test-greedy'
+  return /^validation-\d+$/.test(name) ? 'validation' : `evaluation/${name}`
+}
