@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import type { SessionRequest } from '@aworld-train/core'
-import { parseObject } from './json/parse-object.ts'
+import { readObject } from './dialects/read-fields.ts'
+import { parseBody } from './stages/parse-body.ts'
 
 /**
  * Calls with the same value stay with one server: those of a rollout or, in a session without an end, which many clients share,
@@ -14,7 +15,7 @@ export function affinityOf({ rollout, attempt, maxKeptTurns }: SessionRequest, q
 
 /** The first message of the user in a body of Chat Completions; '' where there is none. */
 export function firstQuestion(body: Buffer): string {
-  const { messages } = parseObject(body.toString('utf8'))
+  const { messages } = readObject(parseBody(body).value, 'body')
   const question = Array.isArray(messages) && messages.find((message) => message?.role === 'user')
   return question ? JSON.stringify(question) : ''
 }

@@ -151,10 +151,10 @@ test('a stream that the engine gives up in words leaves its tokens, and the word
   expect(started.gateway.counts()).toMatchObject({ calls: 3, failures: 3, inFlight: 0 })
 })
 
-test('bodies that are no object are refused before the engine hears of them', async () => {
+test('bodies that are no object, or that some JSON readers accept and others do not, are refused before the engine hears of them', async () => {
   await using started = await startChatGateway(() => 'x')
   const session = started.gateway.open(sessionRequest())
-  for (const body of ['', 'null', '[1,2]', '"text"', '{"messages":[]', '{"messages":[],"n":3}']) {
+  for (const body of ['', 'null', '[1,2]', '"text"', '{"messages":[]', '{"messages":[],"n":3}', '{"messages":[],"temperature":NaN}']) {
     const { status } = await post(session.endpoint('agent'), body)
     expect([body, status]).toEqual([body, 400])
   }

@@ -1,4 +1,5 @@
-import { parseObject } from '../json/parse-object.ts'
+import { readObject } from '../dialects/read-fields.ts'
+import { parseBody } from '../stages/parse-body.ts'
 
 /** Fields of a request that decide how it is passed on; `undefined` where one is missing or of another type. */
 export interface PeekedFields {
@@ -34,9 +35,9 @@ function constrains(name: string, value: unknown): boolean {
 
 const limit = (value: unknown) => (typeof value === 'number' && value >= 1 ? Math.floor(value) : Number.POSITIVE_INFINITY)
 
-/** Reads the fields of a JSON body; none where it holds no object, which the server will refuse. */
+/** Reads the fields of a JSON body. Throws GATEWAY_BAD_REQUEST where it holds no object: its turn could not be recorded, even where a server accepts it. */
 export function peekFields(body: Buffer): PeekedFields {
-  const fields = parseObject(body.toString('utf8'))
+  const fields = readObject(parseBody(body).value, 'body')
   const { model, stream, n, top_logprobs: top = null, max_tokens, max_completion_tokens, tool_choice } = fields
   const maxTokens = Math.min(limit(max_tokens), limit(max_completion_tokens))
   return {
