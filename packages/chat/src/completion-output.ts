@@ -31,7 +31,7 @@ export class CompletionOutput {
     return this.#calls.length > 0
   }
 
-  /** Nothing but white space came after the last call. */
+  /** Whether nothing but white space came after the last call. */
   get isBehindCall(): boolean {
     return this.called && this.#dropsSpace
   }

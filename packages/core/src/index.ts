@@ -36,7 +36,7 @@ export {
   type UntrainedTurns,
 } from './trajectory/to-training-samples.ts'
 export { createTokenReport, type TokenReportBuilder, tokenReport } from './trajectory/token-report.ts'
-export { type UntrainedEpisodeOptions, untrainedEpisode } from './trajectory/untrained-episode.ts'
+export { causedByPolicy, type UntrainedEpisodeOptions, untrainedEpisode } from './trajectory/untrained-episode.ts'
 export { createFairQueue, type FairQueue } from './waiting/fair-queue.ts'
 export { createSlots, type Slots } from './waiting/slots.ts'
 export { createWaitingLine, type WaitingLine } from './waiting/waiting-line.ts'

@@ -91,7 +91,7 @@ export class ActiveCall {
     this.#response.destroy()
   }
 
-  /** Nothing more will happen in this call. */
+  /** Says that nothing more happens in this call. */
   settle(): void {
     this.#settled.resolve()
   }

@@ -1,19 +1,10 @@
+import { causedByPolicy } from '@aworld-train/core'
 import type { StopReason } from '@aworld-train/protocol'
 
 export type ScoreUnfinished = 'zero' | 'null'
 
 /** What is done about an episode's reward. */
 export type RewardDecision = 'score' | 'zero' | 'none'
-
-/** Ends that the policy brought about itself: it wrote or called too much, or was cut in mid-answer. */
-const causedByPolicy: ReadonlySet<StopReason> = new Set([
-  'turn-limit',
-  'token-limit',
-  'tool-call-limit',
-  'cost-limit',
-  'context-overflow',
-  'truncated',
-])
 
 export interface RewardQuestion {
   readonly stopReason: StopReason

@@ -5,14 +5,14 @@ import type { LoadedDataset } from '@aworld-train/training'
 /** What decides whether a prompt fits: the model's rendering and its context. */
 export interface PromptModel {
   readonly chat: Pick<ChatModel, 'createConversation'>
-  /** In tokens. */
+  /** Context length in tokens. */
   readonly contextLength: number
 }
 
 export interface LongPrompts {
-  /** The longest first. */
+  /** Tasks with such prompts, the longest first. */
   readonly tasks: readonly TrainingTask[]
-  /** Of the longest. */
+  /** Length of the longest prompt. */
   readonly tokens: number
   /** POLICY_CONTEXT_OVERFLOW: how many there are, the longest of them, and what to do. */
   readonly error: TrainError

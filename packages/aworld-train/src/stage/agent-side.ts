@@ -25,7 +25,7 @@ export interface KnownAnswers {
 export interface AgentSideOptions extends Omit<RolloutRunnerOptions, 'answerKey' | 'limits' | 'onEvent'> {
   /** A program that holds connections, of an Agent or a Swarm, ends them with the runner. */
   readonly program: RolloutRunnerOptions['program'] & { close?(): Promise<void> }
-  /** `null` where none is. */
+  /** `null` where no answers are known. */
   readonly answers: KnownAnswers | null
   /** `null` is no limit. */
   readonly limits: Readonly<Record<string, number | null | undefined>>
@@ -41,7 +41,7 @@ export function openAgentSide(stack: AsyncDisposableStack, options: AgentSideOpt
 export interface ServedAgentSideOptions extends AgentSideOptions {
   readonly store: RolloutWriter & EpisodeReader & Pick<RunProgress, 'getState' | 'setState'>
   readonly serviceLimits?: Partial<RolloutServiceLimits> | undefined
-  /** Of the driver; `null` where there is none. A driver scores where there is no reward on this side. */
+  /** Options of the channel to a driver; `null` where there is none. A driver scores where there is no reward on this side. */
   readonly channel: Omit<ChannelServerOptions, 'service' | 'store' | 'answers' | 'reward'> | null
   readonly server: Omit<RolloutServerOptions, 'service' | 'channel'>
 }

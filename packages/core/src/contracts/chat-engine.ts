@@ -44,8 +44,8 @@ export interface ReportedCompletion {
 }
 
 /**
- * A server that renders messages itself and reports token ids and logprobs. Bytes pass through it unparsed; what is needed
- * of the answer is read later, in another thread, by the module named in `reader`.
+ * A server that renders messages itself and reports token ids and logprobs. Its bytes pass through the gateway as they are; what is needed
+ * of an answer is read later, in another thread, by the module named in `reader`.
  */
 export interface ChatEngine extends Engine {
   readonly model: { readonly name: string; readonly contextLength: number }

@@ -7,8 +7,8 @@ export interface UntrainedEpisodeOptions {
   readonly unscored?: 'exclude' | 'keep' | undefined
 }
 
-/** Ends at a limit that the policy brought about itself. */
-const limits: ReadonlySet<StopReason> = new Set([
+/** Ends that the policy brought about itself: it wrote or called too much, or was cut in mid-answer. */
+export const causedByPolicy: ReadonlySet<StopReason> = new Set([
   'turn-limit',
   'token-limit',
   'tool-call-limit',
@@ -26,6 +26,6 @@ export function untrainedEpisode(
   if (stopReason === 'failed' || stopReason === 'no-model-call') return 'failed-episode'
   // A deadline says as much about the machine as about the policy.
   if (stopReason === 'time-limit') return 'truncated-episode'
-  if (limits.has(stopReason) && incompleteEpisodes === 'exclude') return 'truncated-episode'
+  if (causedByPolicy.has(stopReason) && incompleteEpisodes === 'exclude') return 'truncated-episode'
   return reward === null && unscored === 'exclude' ? 'not-scored' : null
 }

@@ -19,7 +19,7 @@ export function gemmScratchBytes(): number {
   return edgeBytes + 4 * (blockRows * blockDepth + blockDepth * (blockColumns + panelColumns))
 }
 
-/** Bytes of scratch that `attentionForward` and `attentionBackward` need for rows of up to `tokens` tokens. */
+/** Bytes of scratch that `attention` and `attentionBackward` need for rows of up to `tokens` tokens. */
 export function attentionScratchBytes(tokens: number, headDim: number): number {
   const padded = roundUp(tokens, 8)
   const left = Math.max(blockRows * blockDepth, (attentionRows + 4) * padded)

@@ -14,7 +14,7 @@ import type { ServerKind } from './server-kind.ts'
 const partsOf = new WeakMap<Fleet, FleetParts>()
 
 interface ReplicaSnapshot {
-  /** Of the replica, which go on in the same list; `first` is where those begin that this call may meet. */
+  /** Weight versions of the replica, a list that grows while the call runs; the call may meet those from index `first` on. */
   readonly versions: readonly number[]
   readonly first: number
   readonly restarts: number

@@ -9,7 +9,7 @@ const toModel = ({ id, contextLength }: ListedModel) => ({
   ...(contextLength !== null && { max_model_len: contextLength }),
 })
 
-/** Of both of OpenAI's dialects: https://platform.openai.com/docs/api-reference/models */
+/** The models in the form of both of OpenAI's dialects: https://platform.openai.com/docs/api-reference/models */
 export const openaiModels = {
   encodeModel: (model: ListedModel) => JSON.stringify(toModel(model)),
   encodeModels: (models: readonly ListedModel[]) => JSON.stringify({ object: 'list', data: models.map(toModel) }),

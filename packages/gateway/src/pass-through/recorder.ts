@@ -4,7 +4,7 @@ import type { AnswerBatch, AnswerReply, AnswerToRead, ReadTurn } from './recorde
 
 /** An answer, and the request that it is given to. */
 export interface RecordJob {
-  /** Of `newRecord`. */
+  /** A number of `newRecord`. */
   readonly record: number
   readonly reader: URL
   readonly contentType: string

@@ -76,18 +76,18 @@ class RowsTest(unittest.TestCase):
             error = self.refused(result(rows=rows, **FAILED))
             self.assertEqual((error.code, error.message), ("AGENT_FAILED", "boom"))
 
-    def test_a_failed_rollout_scores_zero_in_validation(self) -> None:
+    def test_a_failed_rollout_scores_zero_in_an_evaluation(self) -> None:
         [row] = to_rows(result(**FAILED), context(evaluation=True))
         self.assertEqual((row["response_ids"], row["reward_score"]), ([3, 4, 5], 0.0))
         self.assertEqual(row["extra_fields"]["reward_extra_info"], {"acc": 0.0, "failed": 1.0})
         self.assertEqual(row["extra_fields"]["failure"], "AGENT_FAILED")
 
-    def test_a_failed_rollout_without_rows_is_one_masked_token_in_validation(self) -> None:
+    def test_a_failed_rollout_without_rows_is_one_masked_token_in_an_evaluation(self) -> None:
         [row] = to_rows(result(rows=0, **FAILED), context(evaluation=True))
         self.assertEqual((row["prompt_ids"], row["response_ids"], row["response_mask"], row["response_logprobs"]), ([7, 8], [9], [0], [0.0]))
         self.assertEqual((row["reward_score"], row["extra_fields"]["min_global_steps"], row["extra_fields"]["max_global_steps"]), (0.0, 6, 6))
 
-    def test_a_rollout_beyond_its_deadline_scores_zero_in_validation(self) -> None:
+    def test_a_rollout_beyond_its_deadline_scores_zero_in_an_evaluation(self) -> None:
         [row] = failed_rows("k", ChannelError("ROLLOUT_DEADLINE", "late", True), context(evaluation=True))
         self.assertEqual((row["reward_score"], row["extra_fields"]["failure"]), (0.0, "ROLLOUT_DEADLINE"))
 

@@ -1,11 +1,11 @@
 import type { TrainingSample } from '@aworld-train/protocol'
 import { maskedTokens, sampleKey } from './training-sample.ts'
 
-/** What an update trains for the first time. */
+/** How many tokens an update trains, and which rollouts it trains for the first time. */
 export interface SelectedTokens {
   /** Tokens that no update had before, as they were handed out. */
   readonly tokens: number
-  /** Of these, in groups whose rewards differ. */
+  /** How many of `tokens` are of groups whose rewards differ. */
   readonly withVariance: number
   /** Tokens that an earlier update had, or that are of no rollout of the run. */
   readonly others: number
