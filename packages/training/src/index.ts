@@ -20,6 +20,7 @@ export {
 } from './loop/evaluate.ts'
 export { createOpenLoop, type OpenLoop, type OpenLoopOptions, type RolloutOptions } from './loop/open-loop.ts'
 export type { EvaluationTasks, SelfDrivenOptions, SelfDrivenResult } from './loop/self-driven-options.ts'
+export { toLimits } from './loop/step-requests.ts'
 export { requireTrainable, trainSelfDriven } from './loop/train-self-driven.ts'
 export { type SftOptions, type SftResult, trainSft } from './loop/train-sft.ts'
 export { createWork, type Work } from './loop/work.ts'

@@ -4,6 +4,7 @@ import { createLocalEngine, type LocalEngine } from '@aworld-train/engine-local'
 import type { Gateway } from '@aworld-train/gateway'
 import type { AnswerKey, RunEvent } from '@aworld-train/protocol'
 import type { InProcessRolloutRunner } from '@aworld-train/rollout'
+import { toLimits } from '@aworld-train/training'
 import { openAgentSide } from '../stage/agent-side.ts'
 import { countCalls } from '../stage/count-calls.ts'
 import { openPolicyGateway } from '../stage/policy-gateway.ts'
@@ -81,7 +82,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     store,
     answers: { source: 'the dataset', byTask: answers },
     concurrency: config.concurrency,
-    limits: config.limits,
+    limits: toLimits(config.limits),
     onEvent,
   })
   const owned = stack.move()

@@ -1,5 +1,5 @@
 import type { EpisodeReader, RolloutWriter, RunProgress } from '@aworld-train/core'
-import { type AnswerKey, type RolloutLimits, type RunEvent, TrainError } from '@aworld-train/protocol'
+import { type AnswerKey, type RunEvent, TrainError } from '@aworld-train/protocol'
 import {
   type ChannelServerOptions,
   createChannelAnswers,
@@ -22,13 +22,11 @@ export interface KnownAnswers {
   readonly byTask: ReadonlyMap<string, AnswerKey>
 }
 
-export interface AgentSideOptions extends Omit<RolloutRunnerOptions, 'answerKey' | 'limits' | 'onEvent'> {
+export interface AgentSideOptions extends Omit<RolloutRunnerOptions, 'answerKey' | 'onEvent'> {
   /** A program that holds connections, of an Agent or a Swarm, ends them with the runner. */
   readonly program: RolloutRunnerOptions['program'] & { close?(): Promise<void> }
   /** `null` where no answers are known. */
   readonly answers: KnownAnswers | null
-  /** `null` is no limit. */
-  readonly limits: Readonly<Record<string, number | null | undefined>>
   readonly onEvent: (event: RunEvent) => void
 }
 
@@ -98,14 +96,12 @@ export async function serveAgentSide(stack: AsyncDisposableStack, options: Serve
 const noAnswer = (taskId: string): AnswerKey => ({ version: 1, taskId, groundTruth: null })
 
 /** The runner. The answer to a task is that of `answerOf` or, where it has none, that of `answers`. */
-function createRunner({ answers, limits, ...options }: AgentSideOptions, answerOf: (taskId: string) => AnswerKey): InProcessRolloutRunner {
-  const set = Object.entries(limits).filter(([, value]) => value !== null)
+function createRunner({ answers, ...options }: AgentSideOptions, answerOf: (taskId: string) => AnswerKey): InProcessRolloutRunner {
   return createRolloutRunner({
     ...options,
     answerKey(taskId) {
       const answer = answerOf(taskId)
       return answer.groundTruth === null ? (answers?.byTask.get(taskId) ?? answer) : answer
     },
-    limits: Object.fromEntries(set) as RolloutLimits,
   })
 }

@@ -6,7 +6,7 @@ import type { Gateway } from '@aworld-train/gateway'
 import { channelPath, type ErrorCode, type RunEvent, TrainError } from '@aworld-train/protocol'
 import { type ChannelEngine, createChannelEngine, type InProcessRolloutRunner, type ToTask } from '@aworld-train/rollout'
 import type { OwnedRunStore } from '@aworld-train/store'
-import { solutionText } from '@aworld-train/training'
+import { solutionText, toLimits } from '@aworld-train/training'
 import { serveAgentSide } from '../stage/agent-side.ts'
 import { policyName } from '../stage/check-models.ts'
 import { countCalls } from '../stage/count-calls.ts'
@@ -87,7 +87,7 @@ export async function openVerlStage(options: VerlStageOptions): Promise<VerlStag
     store,
     answers: null,
     concurrency: settings.concurrency,
-    limits: { ...settings.limits, timeoutMs: rolloutTimeoutMs },
+    limits: toLimits({ ...settings.limits, timeoutMs: rolloutTimeoutMs }),
     onEvent,
     channel: {
       engine,

@@ -4,7 +4,7 @@ import { dirname, join, resolve } from 'node:path'
 import type { RolloutWriter } from '@aworld-train/core'
 import { type Episode, TrainError } from '@aworld-train/protocol'
 import { verlKeys } from '@aworld-train/trainer-verl'
-import { createReward, type LocalConfig, loadDataset, parseLocalConfig } from '@aworld-train/training'
+import { createReward, type LocalConfig, loadDataset, parseLocalConfig, toLimits } from '@aworld-train/training'
 import { chosenColumn, refuseProblems } from '../checks/named-dataset.ts'
 import { findReward } from '../checks/named-reward.ts'
 import { loadTrainableAgent } from '../checks/trainable-agent.ts'
@@ -75,7 +75,7 @@ export async function runOnce(training: OnceTraining, options: RunOnceOptions): 
     })
     const answers = { source: 'the task', byTask: loaded.answers }
     const { limits, concurrency } = config
-    const runner = openAgentSide(stack, { ...parts, ...common, program, gateway, answers, limits, concurrency })
+    const runner = openAgentSide(stack, { ...parts, ...common, program, gateway, answers, limits: toLimits(limits), concurrency })
     return await runner.run(request(policy.engine.model.name, policy.engine.model.contextLength), signal)
   }
   const model = config.model.path
