@@ -90,7 +90,7 @@ test('an adapter is a model of its own and shares the servers of its base', asyn
   const server = await createToyVllm()
   onTestFinished(() => server.close())
   const { opened, publish, turnOf, gateway } = await serve({
-    base: { kind: 'vllm', urls: [server.url], folder: './model', served: 'toy', limits },
+    base: { kind: 'vllm', urls: [server.url], folder: './model', served: 'toy', limits: { ...limits, probeIntervalMs: 60_000 } },
     helper: { kind: 'vllm', urls: [`${server.url}/`], folder: './model', served: 'toy', policy: 'lora-1' },
     spoken: { kind: 'vllm', urls: [server.url], mode: 'chat', contextLength: 64, policy: 'lora-1' },
   })
