@@ -5,6 +5,7 @@ import {
   type EnvironmentLease,
   orAborted,
   type PolicyEndpoint,
+  preciseNow,
   type RolloutContext,
   type Tools,
 } from '@aworld-train/core'
@@ -56,9 +57,9 @@ export function createLocalContext({ task, graph, signal, limits, environment, p
       throw new TrainError('AGENT_LIMIT', `Agent "${agent}" reached the limit of ${limits.maxToolCalls} tool calls; raise maxToolCalls.`)
     }
     started += 1
-    const startedAt = Date.now()
+    const startedAt = preciseNow()
     const keep = (result: ToolResult) =>
-      toolCalls.push({ agent, turn: null, ...call, ...result, timing: { startedAt, endedAt: Date.now() } })
+      toolCalls.push({ agent, turn: null, ...call, ...result, timing: { startedAt, endedAt: preciseNow() } })
     try {
       const result = await orAborted(run(), signal)
       keep(result)

@@ -72,6 +72,25 @@ for (const stream of [false, true]) {
   })
 }
 
+test('the record says which turn’s call was delivered as text, and when its first token came', async () => {
+  const broken = lookupCall('gold').replace('{', '{{')
+  await using started = await startGateway({ say: [`Let me look.\n${broken}`, 'Gold is 79.'] })
+  const session = started.gateway.open(sessionRequest())
+  const client = openaiClient(session.endpoint('agent'))
+  const messages: ChatMessage[] = [{ role: 'user', content: 'Gold?' }]
+  for (let turn = 0; turn < 2; turn++) {
+    const completion = await client.chat.completions.create({ model: 'any', messages, tools: [lookupTool] })
+    messages.push(completion.choices[0]!.message, { role: 'user', content: 'Go on.' })
+  }
+  const [trajectory] = await session.close()
+  expect(trajectory!.turns.map(({ unparsed }) => unparsed)).toEqual([['call-invalid'], undefined])
+  expect(started.gateway.counts().parseIssues).toEqual({ 'call-invalid': 1 })
+  for (const { timing, firstTokenAt } of trajectory!.turns) {
+    expect(firstTokenAt).toBeGreaterThanOrEqual(timing.startedAt)
+    expect(firstTokenAt).toBeLessThanOrEqual(timing.endedAt)
+  }
+})
+
 test('whole and streamed answers are recorded alike', async () => {
   const records: Turn[][] = []
   for (const stream of [false, true]) {
@@ -81,7 +100,7 @@ test('whole and streamed answers are recorded alike', async () => {
     records.push((await session.close())[0]!.turns)
   }
   const [whole, streamed] = records.map((turns) =>
-    turns.map(({ timing: _, messagesDelta, ...turn }) => ({ ...turn, delta: messagesDelta.length })),
+    turns.map(({ timing: _, firstTokenAt: _first, messagesDelta, ...turn }) => ({ ...turn, delta: messagesDelta.length })),
   )
   expect(streamed).toEqual(whole)
 })

@@ -30,7 +30,7 @@ export const Usage = z.strictObject({
 export type Usage = z.infer<typeof Usage>
 
 export const Timing = z.strictObject({
-  /** Unix milliseconds. */
+  /** Unix milliseconds, with fractions. */
   startedAt: z.number(),
   endedAt: z.number(),
 })
@@ -63,11 +63,15 @@ export const Turn = z.strictObject({
   /** The assistant message as delivered. */
   message: Message,
   toolCalls: z.array(ToolCall),
+  /** What was sampled as a tool call and delivered as text, by kind. */
+  unparsed: z.array(z.string()).optional(),
   sampling: Sampling,
   /** The form that the engine held the completion to; its logprobs are `processed` then. */
   constraint: Constraint.optional(),
   usage: Usage,
   timing: Timing,
+  /** When the engine handed over the first token, in Unix milliseconds; absent where it hands over a whole answer. */
+  firstTokenAt: z.number().optional(),
   capture: Capture,
   /** Model that answered, where it is not the policy of the rollout. */
   model: z.string().optional(),

@@ -5,6 +5,7 @@ import {
   createAttemptStates,
   type Environment,
   type PolicyGateway,
+  preciseNow,
 } from '@aworld-train/core'
 import {
   type AgentEdge,
@@ -60,7 +61,7 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
   const { key } = request
   // The other columns of a row are for the reward alone: they may hold the answer.
   const { extraInfo: _, setup, ...task } = request.task
-  const startedAt = Date.now()
+  const startedAt = preciseNow()
   const stop = new AbortController()
   const session = gateway.open({
     rollout: key,
@@ -110,7 +111,7 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
   const context = createAttemptContext({ attempt: attemptContext, program, session, journal, tools, state, edges, maxTurns, maxToolCalls })
 
   const outcome = await outcomeOf(() => program.run(task, context), stop.signal, options.abandonAfterMs)
-  const endedAt = Date.now()
+  const endedAt = preciseNow()
   const aborted = stop.signal.aborted ? (stop.signal.reason as TrainError) : null
   budget.stop()
   signal.removeEventListener('abort', cancel)

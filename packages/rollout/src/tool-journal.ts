@@ -1,4 +1,4 @@
-import { orAborted } from '@aworld-train/core'
+import { orAborted, preciseNow } from '@aworld-train/core'
 import type { ToolCallRecord, ToolResult, TrainError, Trajectory } from '@aworld-train/protocol'
 import { toolCallLimit } from './rollout-errors.ts'
 
@@ -43,7 +43,7 @@ export function createToolJournal({ rollout, maxToolCalls = Number.POSITIVE_INFI
 
   function end(entry: Entry, content: string, isError: boolean): void {
     if (entry.endedAt !== 0) return
-    entry.endedAt = Date.now()
+    entry.endedAt = preciseNow()
     entry.content = content
     entry.isError = isError
   }
@@ -56,7 +56,7 @@ export function createToolJournal({ rollout, maxToolCalls = Number.POSITIVE_INFI
         onLimit(error)
         throw error
       }
-      const entry: Entry = { call, startedAt: Date.now(), endedAt: 0, content: '', isError: false }
+      const entry: Entry = { call, startedAt: preciseNow(), endedAt: 0, content: '', isError: false }
       entries.push(entry)
       try {
         const result = await orAborted(run(signal), signal)

@@ -1,3 +1,4 @@
+import { preciseNow } from '@aworld-train/core'
 import { type Sampling, TrainError, type Turn, toTrainError, type Usage } from '@aworld-train/protocol'
 import { CallAborted } from '../active-call.ts'
 import type { AnswerHead, ModelCall } from '../call.ts'
@@ -73,7 +74,7 @@ function record({ options }: ServedCall, model: FrozenModel, { request, answer, 
     toolCalls: message.toolCalls ?? [],
     sampling: requestedSampling(request.call, session.request.sampling),
     usage,
-    timing: { startedAt, endedAt: Date.now() },
+    timing: { startedAt, endedAt: preciseNow() },
     capture: { tokens: 'none', logprobs: 'raw' },
     model: model.name,
     ...(cost !== undefined && { cost }),
@@ -112,7 +113,7 @@ async function ask(served: ServedCall, model: FrozenModel, request: FrozenReques
   const { cassette } = client
   const { taskId, sample } = session.request
   const key = cassette ? requestKey({ taskId, sample, agent: agent.name, model: model.name }, request.json) : ''
-  const startedAt = Date.now()
+  const startedAt = preciseNow()
   let answer: ServerAnswer
   if (cassette?.mode === 'replay') {
     await replay(cassette, key, model, sink)

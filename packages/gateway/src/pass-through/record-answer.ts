@@ -1,4 +1,4 @@
-import type { ChatCallOutcome } from '@aworld-train/core'
+import { type ChatCallOutcome, preciseNow } from '@aworld-train/core'
 import { type FinishReason, type Sampling, TrainError, type Turn, toTrainError } from '@aworld-train/protocol'
 import { add } from '../counters.ts'
 import type { ChatModelRoute } from '../models/model-table.ts'
@@ -33,7 +33,7 @@ export async function recordAnswer(served: ServedCall, options: RecordAnswerOpti
   const { recorder } = parts
   const answers = holdAnswers(agent, session, model, recorder)
   for (const record of agent.over.splice(0)) recorder.forget(record)
-  const ended = { at: Date.now(), version: model.engine.weightVersion() }
+  const ended = { at: preciseNow(), version: model.engine.weightVersion() }
   const { contentType, chunks: answer } = sink
   const reading = recorder.read({ record: answers.id, reader: model.engine.reader, contentType, request, answer, broken })
   // A waiting call needs the number of tokens that this one has sampled.

@@ -1,4 +1,4 @@
-import { type ChatCallOutcome, type ChatEngine, spliceMembers } from '@aworld-train/core'
+import { type ChatCallOutcome, type ChatEngine, preciseNow, spliceMembers } from '@aworld-train/core'
 import { type FinishReason, type Sampling, toTrainError } from '@aworld-train/protocol'
 import { CallAborted } from '../active-call.ts'
 import { affinityOf, firstQuestion } from '../affinity.ts'
@@ -111,7 +111,7 @@ async function askEngine(served: ServedCall, model: ChatModelRoute, call: Engine
   const budgetRoom = await holdTokens(served, fields)
   try {
     const sampling = await admit(served, fields, budgetRoom)
-    const frame = { model, call, sampling, began: { at: Date.now(), version: engine.weightVersion() } }
+    const frame = { model, call, sampling, began: { at: preciseNow(), version: engine.weightVersion() } }
     let outcome: ChatCallOutcome
     try {
       outcome = await pass(served, engine, call, sampling)

@@ -1,4 +1,4 @@
-import type { GenerateRequest, TokenEngine } from '@aworld-train/core'
+import { type GenerateRequest, preciseNow, type TokenEngine } from '@aworld-train/core'
 import { type FinishReason, type MixedVersions, TrainError, toTrainError, type WeightVersionSpan } from '@aworld-train/protocol'
 import type { ActiveCall } from '../active-call.ts'
 
@@ -12,6 +12,8 @@ export interface Generation {
   readonly cachedTokens: number
   /** Unix milliseconds. */
   readonly startedAt: number
+  /** Absent where the engine handed its tokens over at the end. */
+  readonly firstTokenAt?: number | undefined
   readonly endedAt: number
   /** Why the engine failed; the tokens are those it had handed over. */
   readonly error: TrainError | null
@@ -52,15 +54,19 @@ function finishReasonOf(call: ActiveCall, error: TrainError | null): FinishReaso
 
 /** Samples a completion. Never rejects: an abort or a failure ends it with the tokens that were drawn until then. */
 export async function generate({ engine, request, call, graceMs, onPiece }: GenerateOptions): Promise<Generation> {
-  const startedAt = Date.now()
+  const startedAt = preciseNow()
+  let firstTokenAt: number | undefined
   const ids: number[] = []
   const values: number[] = []
   const spans: WeightVersionSpan[] = []
   let open = true
   let pieceError: unknown
 
+  const times = () => ({ startedAt, firstTokenAt, endedAt: preciseNow() })
+
   const onTokens = (tokenIds: Int32Array, logprobs: Float32Array, weightVersion = engine.weightVersion()) => {
     if (!open) return
+    firstTokenAt ??= preciseNow()
     if (spans.at(-1)?.version !== weightVersion) spans.push({ fromToken: ids.length, version: weightVersion })
     for (let index = 0; index < tokenIds.length; index++) {
       ids.push(tokenIds[index]!)
@@ -86,7 +92,7 @@ export async function generate({ engine, request, call, graceMs, onPiece }: Gene
     const handedOver = ids.length
     open = false
     if (tokenIds.length > handedOver) onPiece(tokenIds.subarray(handedOver), logprobs.subarray(handedOver))
-    return { tokenIds, logprobs, ...rest, startedAt, endedAt: Date.now(), error: null }
+    return { tokenIds, logprobs, ...rest, ...times(), error: null }
   } catch (cause) {
     const failed = pieceError ?? (call.signal.aborted ? null : cause)
     const error = failed === null ? null : toTrainError(failed, 'POLICY_UNAVAILABLE')
@@ -96,8 +102,7 @@ export async function generate({ engine, request, call, graceMs, onPiece }: Gene
       weightVersions: spans,
       finishReason: finishReasonOf(call, error),
       cachedTokens: 0,
-      startedAt,
-      endedAt: Date.now(),
+      ...times(),
       error,
     }
   } finally {

@@ -26,8 +26,8 @@ export interface RecordOptions {
 export function record(options: RecordOptions): Turn {
   const { agentRecord, model, call, attempt, prepared, generation, parsed, sampling, constraint, abandoned } = options
   const { agent, turns, conversation } = agentRecord
-  const { tokenIds, logprobs, weightVersions, mixedVersions, finishReason, cachedTokens, startedAt, endedAt } = generation
-  const { message, promptCallIds } = parsed
+  const { tokenIds, logprobs, weightVersions, mixedVersions, finishReason, cachedTokens, startedAt, firstTokenAt, endedAt } = generation
+  const { message, promptCallIds, issues } = parsed
   const turn: Turn = {
     version: 1,
     index: turns.length,
@@ -45,10 +45,12 @@ export function record(options: RecordOptions): Turn {
     messagesDelta: [...prepared.messagesDelta],
     message,
     toolCalls: message.toolCalls ?? [],
+    ...(issues.length > 0 && { unparsed: [...issues] }),
     sampling,
     ...(constraint && { constraint }),
     usage: { promptTokens: prepared.promptTokenIds.length, completionTokens: tokenIds.length, cachedTokens },
     timing: { startedAt, endedAt },
+    ...(firstTokenAt !== undefined && { firstTokenAt }),
     capture: { tokens: 'token-in', logprobs: constraint ? 'processed' : 'temperature' },
     ...turnModel(agent, model),
     ...recordedFields(call.unusedFields),
