@@ -134,6 +134,8 @@ describe('the main example', () => {
       'run.db',
       'segments',
       'checkpoints',
+      'tokenizer/tokenizer.json',
+      'tokenizer/tokenizer_config.json',
     ])
       expect(existsSync(join(run, name)), name).toBe(true)
   })

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { passAtK } from '@aworld-train/core'
 import { type Episode, type RunReport, type Sampling, type TokenReport, TrainError } from '@aworld-train/protocol'
-import { writeJsonAtomically } from '@aworld-train/store'
+import { keepTokenizer, writeJsonAtomically } from '@aworld-train/store'
 import { evaluationMetrics, evaluationRequests, type LoadedDataset, summarizeEvaluation, writeParquet } from '@aworld-train/training'
 import { longPromptNotes } from '../checks/long-prompts.ts'
 import type { RunOptions } from '../run-options.ts'
@@ -87,6 +87,7 @@ async function inferInRun(plan: LocalPlan, { parts, model, ...request }: Inferen
   const { config, seed } = plan
   const samples = request.samplesPerPrompt ?? config.evaluation.samplesPerPrompt
   await using stack = new AsyncDisposableStack()
+  await keepTokenizer(path, model)
   await writeParquet(request.dataset.tasks, request.dataset.answers, join(path, 'test_data.parquet'))
   const stage = stack.adopt(await openStage({ model, plan, parts, store, answers: request.dataset.answers, onEvent: emit }), (each) =>
     each.close(),

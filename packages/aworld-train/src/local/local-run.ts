@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { RunEvent, RunReport } from '@aworld-train/protocol'
-import { type OwnedRunStore, writeJsonAtomically } from '@aworld-train/store'
+import { keepTokenizer, type OwnedRunStore, writeJsonAtomically } from '@aworld-train/store'
 import type { SelfDrivenResult } from '@aworld-train/training'
 import { longPromptNotes } from '../checks/long-prompts.ts'
 import type { RunOptions } from '../run-options.ts'
@@ -71,6 +71,7 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
   await removeUnfinished(path)
   await writeRunFiles(path, plan)
   const model = plan.model ?? (await makeModel({ ...plan, engine: plan.config.engine }, path, store, { emit, signal, warmUpMs }))
+  await keepTokenizer(path, model)
   const answers = new Map([...plan.train.answers, ...(plan.validation?.answers ?? []), ...(plan.test?.answers ?? [])])
   const { maxTokens } = plan.config.sampling
   const remedy = `Raise sampling.maxTokens, which is ${maxTokens}; where the context of the model is full instead, shorten the prompts.`

@@ -5,7 +5,7 @@ import type { Environment } from '@aworld-train/core'
 import type { Gateway } from '@aworld-train/gateway'
 import { channelPath, type ErrorCode, type RunEvent, TrainError } from '@aworld-train/protocol'
 import { type ChannelEngine, createChannelEngine, type InProcessRolloutRunner, type ToTask } from '@aworld-train/rollout'
-import type { OwnedRunStore } from '@aworld-train/store'
+import { keepTokenizer, type OwnedRunStore } from '@aworld-train/store'
 import { solutionText, toLimits } from '@aworld-train/training'
 import { serveAgentSide } from '../stage/agent-side.ts'
 import { policyName } from '../stage/check-models.ts'
@@ -62,6 +62,7 @@ export async function openVerlStage(options: VerlStageOptions): Promise<VerlStag
       filesDirectory: join(path, 'tokenizer'),
       history: settings.model.history,
       onWarning: warn,
+      onModel: (directory) => keepTokenizer(path, directory),
     }),
     (each) => each.close(),
   )

@@ -104,6 +104,8 @@ test('a trainer with files of its own drives agents behind serve and scores by i
   expect(ids).toEqual([...second!.promptIds, ...chat.encode('Second.'), 257])
   expect(ids.slice(0, result.rows[0]!.promptLength)).toEqual(Array.from(first!.promptIds))
   const masked = ids.filter((_, index) => result.tokens[0]!.mask[index] === 1)
+  for (const name of ['tokenizer.json', 'tokenizer_config.json'])
+    expect(await readFile(join(folder, 'native', 'rollouts', 'tokenizer', name))).toEqual(files.get(name))
   expect(masked).toEqual([...chat.encode('First.'), 257, ...chat.encode('Second.'), 257])
   await driver.close()
 })

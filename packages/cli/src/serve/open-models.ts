@@ -11,6 +11,7 @@ import {
 import type { ModelRoute, PublishWeights } from '@aworld-train/gateway'
 import { TrainError } from '@aworld-train/protocol'
 import { type ChannelEngine, createChannelEngine } from '@aworld-train/rollout'
+import { keepTokenizer } from '@aworld-train/store'
 import { toFrozenRoutes } from 'aworld-train'
 import { createFleets, type FleetOf, publishTo } from './open-fleets.ts'
 import type { ChannelModel, RemoteModel, ServeConfig, ServeModel } from './serve-config.ts'
@@ -95,6 +96,7 @@ function openChannel(name: string, settings: ChannelModel, { config, directory, 
       filesDirectory: recording === null ? null : join(recording, 'tokenizer'),
       history: config.history,
       onWarning: ({ message }) => void process.stderr.write(`${message}\n`),
+      ...(recording !== null && { onModel: (folder: string) => keepTokenizer(join(recording, 'rollouts'), folder) }),
     }),
     (each) => each.close(),
   )

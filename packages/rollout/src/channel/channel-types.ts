@@ -31,6 +31,8 @@ export interface ChannelEngineOptions {
   readonly history?: HistoryMode | undefined
   /** Called once the model is ready, with warnings such as that its template rewrites earlier turns. */
   readonly onWarning?: ((warning: ChannelWarning) => void) | undefined
+  /** Called with the folder of a model before it is served; its first driver waits for that. */
+  readonly onModel?: ((directory: string) => Promise<void>) | undefined
 }
 
 export interface ChannelWarning {

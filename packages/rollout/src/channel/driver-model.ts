@@ -43,7 +43,14 @@ const labels: Readonly<Record<keyof ModelIdentity, string>> = {
   contextLength: 'its context length',
 }
 
-export function createDriverModel({ name, directory, filesDirectory = null, history, onWarning }: ChannelEngineOptions): DriverModel {
+export function createDriverModel({
+  name,
+  directory,
+  filesDirectory = null,
+  history,
+  onWarning,
+  onModel,
+}: ChannelEngineOptions): DriverModel {
   if (directory === null && filesDirectory === null) {
     throw new TrainError(
       'CONFIG_INVALID',
@@ -111,6 +118,7 @@ export function createDriverModel({ name, directory, filesDirectory = null, hist
         const candidate = await load(hello, isBound())
         checkRendering(candidate.chat, hello.check, renderedIds)
         if (loaded === candidate) return
+        await onModel?.(candidate.directory)
         loaded = candidate
         for (const message of candidate.chat.historyNotes) onWarning?.({ code: 'TEMPLATE_REWRITES', message })
       })

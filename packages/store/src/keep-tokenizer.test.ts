@@ -1,0 +1,25 @@
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { keepTokenizer } from './keep-tokenizer.ts'
+import { temporaryFolder } from './testing/run-fixtures.ts'
+
+test('the tokenizer is kept once, without the rest of its model', async () => {
+  await using folder = await temporaryFolder()
+  const [model, run] = [join(folder.path, 'model'), join(folder.path, 'run')]
+  await mkdir(model)
+  for (const name of ['tokenizer.json', 'tokenizer_config.json', 'config.json', 'model.safetensors'])
+    await writeFile(join(model, name), name)
+  await keepTokenizer(run, model)
+  await writeFile(join(model, 'tokenizer.json'), 'another')
+  await keepTokenizer(run, model)
+  const kept = join(run, 'tokenizer')
+  expect((await readdir(kept)).sort()).toEqual(['tokenizer.json', 'tokenizer_config.json'])
+  expect(await readFile(join(kept, 'tokenizer.json'), 'utf8')).toBe('tokenizer.json')
+})
+
+test('a run that cannot be written is named', async () => {
+  await using folder = await temporaryFolder()
+  await writeFile(join(folder.path, 'run'), '')
+  await expect(keepTokenizer(join(folder.path, 'run'), folder.path)).rejects.toMatchObject({ code: 'STORE_READ_ONLY' })
+})
