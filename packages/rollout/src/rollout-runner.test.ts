@@ -1,52 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AgentProgram, RolloutContext } from '@aworld-train/core'
-import { type AgentTask, type Message, type RunEvent, TrainError } from '@aworld-train/protocol'
+import { type Message, TrainError } from '@aworld-train/protocol'
 import { expect, test } from 'vitest'
-import type { RolloutRunnerOptions } from './rollout-options.ts'
-import { createRolloutRunner } from './rollout-runner.ts'
 import { memoryEnvironment } from './testing/memory-environment.ts'
-import { memoryGateway, type Saying } from './testing/memory-gateway.ts'
-import { memoryStore } from './testing/memory-store.ts'
 import { agentWithTools, exactReward, program, rolloutRequest } from './testing/rollout-fixtures.ts'
+import { askOnce, type RunnerSetup, setUpRunner } from './testing/set-up-runner.ts'
 
 const never = new AbortController().signal
 const user: Message = { role: 'user', content: 'Go on.' }
 
-interface Setup extends Partial<RolloutRunnerOptions> {
-  readonly say?: (messages: readonly Message[], session: { attempt: number }, call: number) => Saying
-  readonly agent: (
-    context: RolloutContext,
-    ask: (messages?: readonly Message[]) => Promise<Message>,
-    task: AgentTask,
-  ) => Promise<string | null>
-}
-
-function setUp({ say = () => ({ content: 'yes' }), agent, ...options }: Setup) {
-  const gateway = memoryGateway(say)
-  const environment = memoryEnvironment()
-  const store = memoryStore()
-  const events: RunEvent[] = []
-  const runner = createRolloutRunner({
-    program: program(async (task, context) => {
-      const ask = async (messages: readonly Message[] = [user]) => gateway.call(context.policy(), messages, context.signal)
-      return { answer: await agent(context, ask, task), messages: [] }
-    }),
-    gateway,
-    environment,
-    reward: exactReward(),
-    store,
-    answerKey: (taskId) => ({ version: 1, taskId, groundTruth: 'yes' }),
-    abandonAfterMs: 30,
-    onEvent: (event) => events.push(event),
-    ...options,
-  })
-  return { gateway, environment, store, events, runner }
-}
-
-const askOnce: Setup['agent'] = async (_, ask) => (await ask()).content
-
 test('scores an answer, keeps it and tells of it', async () => {
-  const { runner, store, gateway, events } = setUp({ agent: askOnce })
+  const { runner, store, gateway, events } = setUpRunner({ agent: askOnce })
   const episode = await runner.run(rolloutRequest('a'), never)
   expect(episode).toMatchObject({
     rollout: 'a',
@@ -68,7 +32,7 @@ test('scores an answer, keeps it and tells of it', async () => {
 
 test('gives the kept episode of a finished rollout without running the agent again', async () => {
   let runs = 0
-  const { runner } = setUp({
+  const { runner } = setUpRunner({
     agent: async (_, ask) => {
       runs++
       return (await ask()).content
@@ -82,13 +46,13 @@ test('gives the kept episode of a finished rollout without running the agent aga
 
 test('a program with two agents of one name is refused before anything runs', () => {
   const agents = ['solver', 'judge', 'solver'].map(agentWithTools)
-  expect(() => setUp({ agent: askOnce, program: program(async () => ({ answer: null, messages: [] }), agents) })).toThrow(
+  expect(() => setUpRunner({ agent: askOnce, program: program(async () => ({ answer: null, messages: [] }), agents) })).toThrow(
     expect.objectContaining({ code: 'AGENT_INVALID', message: 'Two agents are named "solver"; give each its own name.' }),
   )
 })
 
 test('an agent that throws is a failed episode with the turns so far', async () => {
-  const { runner } = setUp({
+  const { runner } = setUpRunner({
     agent: async (_, ask) => {
       await ask()
       throw new TypeError('no such field')
@@ -105,7 +69,7 @@ test('an agent that throws before it returns a promise is a failed episode', asy
   const throws: AgentProgram['run'] = () => {
     throw new TypeError('at once')
   }
-  const { runner } = setUp({ agent: askOnce, program: program(throws) })
+  const { runner } = setUpRunner({ agent: askOnce, program: program(throws) })
   expect(await runner.run(rolloutRequest('a'), never)).toMatchObject({ stopReason: 'failed', error: { code: 'AGENT_FAILED' } })
 })
 
@@ -115,7 +79,7 @@ test('a program that returns no answer of the contract is a failed episode', asy
     [undefined, 'undefined'],
     [{ answer: 'yes' }, 'another object'],
   ] as const) {
-    const { runner } = setUp({ agent: askOnce, program: program(async () => answer as never) })
+    const { runner } = setUpRunner({ agent: askOnce, program: program(async () => answer as never) })
     const { stopReason, error } = await runner.run(rolloutRequest('a'), never)
     expect({ stopReason, code: error?.code }).toEqual({ stopReason: 'failed', code: 'AGENT_FAILED' })
     expect(error?.message).toContain(`returned ${what}; return { answer, messages }`)
@@ -123,7 +87,7 @@ test('a program that returns no answer of the contract is a failed episode', asy
 })
 
 test('an agent that never calls the model is a failure with a reason', async () => {
-  const { runner } = setUp({ agent: async () => 'yes' })
+  const { runner } = setUpRunner({ agent: async () => 'yes' })
   expect(await runner.run(rolloutRequest('a'), never)).toMatchObject({
     stopReason: 'no-model-call',
     reward: null,
@@ -144,7 +108,7 @@ test('an agent and its state see what the row declares for them, and nothing els
   }
   const seen: unknown[] = []
   const scored: unknown[] = []
-  const { runner } = setUp({
+  const { runner } = setUpRunner({
     agent: async (context, ask, own) => {
       await context.state({ setup: ({ task: ofState }) => seen.push(ofState) })
       seen.push(own, context.task)
@@ -158,99 +122,11 @@ test('an agent and its state see what the row declares for them, and nothing els
   expect(seen).toEqual([declared, declared, declared])
 })
 
-test('a prompt that fills the context by itself has no reward: the policy never saw it', async () => {
-  const { runner } = setUp({
-    agent: async () => {
-      throw new TrainError('POLICY_CONTEXT_OVERFLOW', 'The conversation has 600 tokens, the context of "tiny" 512.')
-    },
-  })
-  expect(await runner.run(rolloutRequest('a'), never)).toMatchObject({
-    stopReason: 'context-overflow',
-    reward: null,
-    error: { code: 'POLICY_CONTEXT_OVERFLOW' },
-  })
-})
-
-test('an agent that calls for ever ends at its limit of turns, with a reward of 0 or none', async () => {
-  const agent: Setup['agent'] = async (_, ask) => {
-    for (;;) await ask()
-  }
-  const limits = { maxTurns: 4 }
-  const zero = setUp({ agent, limits })
-  const episode = await zero.runner.run(rolloutRequest('a'), never)
-  expect(episode).toMatchObject({ stopReason: 'turn-limit', reward: 0, answer: null, error: { code: 'AGENT_LIMIT' } })
-  expect(episode.trajectories[0]!.turns).toHaveLength(4)
-  const none = setUp({ agent, limits, scoreUnfinished: 'null' })
-  expect(await none.runner.run(rolloutRequest('a'), never)).toMatchObject({ stopReason: 'turn-limit', reward: null })
-})
-
-test("a request's limit outweighs the runner's", async () => {
-  const { runner } = setUp({
-    agent: async (_, ask) => {
-      for (;;) await ask()
-    },
-    limits: { maxTurns: 4 },
-  })
-  const episode = await runner.run(rolloutRequest('a', { limits: { maxTurns: 2 } }), never)
-  expect(episode.trajectories[0]!.turns).toHaveLength(2)
-})
-
-test('an answer given after a limit was met is not an answer', async () => {
-  const { runner } = setUp({
-    agent: async (_, ask) => {
-      await ask()
-      await ask().catch(() => {})
-      return 'yes'
-    },
-    limits: { maxTokens: 3 },
-  })
-  expect(await runner.run(rolloutRequest('a'), never)).toMatchObject({ stopReason: 'token-limit', reward: 0 })
-})
-
-test('an answer cut short is truncated, unless it stands whole in an earlier turn', async () => {
-  const cut = setUp({ say: () => ({ content: 'yes and then', cut: true }), agent: askOnce })
-  expect(await cut.runner.run(rolloutRequest('a'), never)).toMatchObject({ stopReason: 'truncated', reward: 0 })
-  const earlier = setUp({
-    say: (_messages, _session, call) => (call === 0 ? { content: 'yes' } : { content: 'let me see', cut: true }),
-    agent: async (_, ask) => {
-      const { content } = await ask()
-      await ask()
-      return content
-    },
-  })
-  expect(await earlier.runner.run(rolloutRequest('a'), never)).toMatchObject({ stopReason: 'completed', reward: 1 })
-})
-
-test('an agent that hangs ends by the time limit; its late calls are refused and its late answer is dropped', async () => {
-  const gate = Promise.withResolvers<void>()
-  const late = Promise.withResolvers<string[]>()
-  const { runner, environment, store } = setUp({
-    agent: async (context, ask) => {
-      const tools = await context.tools()
-      await ask()
-      await gate.promise
-      const runTool = context.runTool('agent', { id: 'late', name: 'late', arguments: '{}' }, async () => ({ content: '', isError: false }))
-      const calls = await Promise.allSettled([ask(), tools.call({ name: 'echo', arguments: {} }, never), context.tools(), runTool])
-      late.resolve(calls.map(({ status }) => status))
-      return 'yes'
-    },
-    limits: { timeoutMs: 60 },
-  })
-  const episode = await runner.run(rolloutRequest('a'), never)
-  expect(episode).toMatchObject({ stopReason: 'time-limit', reward: null, answer: null, error: { code: 'AGENT_LIMIT' } })
-  expect(environment.openLeases()).toBe(0)
-  gate.resolve()
-  expect(await late.promise).toEqual(Array(4).fill('rejected'))
-  expect(store.episode('a')).toEqual(episode)
-  expect(store.turns).toHaveLength(1)
-  expect((await environment.counts()).toolCalls).toBe(0)
-})
-
 test('once the agent has returned, what it left running is cancelled and late calls are refused', async () => {
   let kept: RolloutContext | undefined
   let left: Promise<unknown> = Promise.resolve()
   const call = (_: unknown, signal: AbortSignal) => sleep(60_000, { content: 'late', isError: false }, { signal })
-  const { runner } = setUp({
+  const { runner } = setUpRunner({
     agent: async (context, ask) => {
       const tools = await context.tools()
       left = tools.call({ name: 'echo', arguments: {} }, context.signal).catch((error: unknown) => error)
@@ -275,7 +151,7 @@ test('a rollout that was answered when the stop came keeps its result', async ()
     stop.abort(new Error('SIGINT'))
     return { reward: 1, scores: {} }
   }
-  const { runner, store } = setUp({ agent: askOnce, reward: { ...exactReward(), score } })
+  const { runner, store } = setUpRunner({ agent: askOnce, reward: { ...exactReward(), score } })
   expect(await runner.run(rolloutRequest('a'), stop.signal)).toMatchObject({ stopReason: 'completed', reward: 1 })
   expect(store.episode('a')).not.toBeNull()
   const rejecting = new AbortController()
@@ -283,51 +159,14 @@ test('a rollout that was answered when the stop came keeps its result', async ()
     rejecting.abort(new Error('SIGINT'))
     throw new TrainError('REWARD_FAILED', 'It was stopped.')
   }
-  const other = setUp({ agent: askOnce, reward: { ...exactReward(), score: reject } })
+  const other = setUpRunner({ agent: askOnce, reward: { ...exactReward(), score: reject } })
   await expect(other.runner.run(rolloutRequest('a'), rejecting.signal)).rejects.toMatchObject({ code: 'ROLLOUT_CANCELLED' })
   expect(other.store.episode('a')).toBeNull()
 })
 
-test('the time limit reaches a model call and a tool call', async () => {
-  const reasons: unknown[] = []
-  const call = async (_: unknown, signal: AbortSignal) => {
-    await sleep(5000, undefined, { signal }).catch(() => reasons.push(signal.reason))
-    return { content: '', isError: false }
-  }
-  const inTool = setUp({
-    agent: async (context, ask) => {
-      await ask()
-      return (await (await context.tools()).call({ name: 'echo', arguments: {} }, context.signal)).content
-    },
-    environment: memoryEnvironment({ call }),
-    limits: { timeoutMs: 40 },
-  })
-  const episode = await inTool.runner.run(rolloutRequest('a'), never)
-  expect(episode.stopReason).toBe('time-limit')
-  expect(reasons).toMatchObject([{ code: 'AGENT_LIMIT', details: { stopReason: 'time-limit' } }])
-  expect(episode.toolCalls).toMatchObject([{ name: 'echo', isError: true }])
-  const inModel = setUp({ say: () => ({ delayMs: 5000 }), agent: askOnce, limits: { timeoutMs: 40 } })
-  expect(await inModel.runner.run(rolloutRequest('a'), never)).toMatchObject({ stopReason: 'time-limit' })
-})
-
-test('waiting in the queue or for tools costs no time', async () => {
-  const { runner } = setUp({
-    agent: async (context, ask) => {
-      await context.tools()
-      await sleep(20)
-      return (await ask()).content
-    },
-    environment: memoryEnvironment({ beforeTools: () => sleep(400) }),
-    concurrency: 1,
-    limits: { timeoutMs: 350 },
-  })
-  const episodes = await runner.runAll([rolloutRequest('a'), rolloutRequest('b')], never)
-  expect(episodes.map(({ stopReason }) => stopReason)).toEqual(['completed', 'completed'])
-})
-
 test('ties tool calls to the turns that asked for them, and stops at their limit', async () => {
   const toolCalls = (call: number) => [{ id: `id-${call}`, name: 'echo', arguments: `{ "call": ${call} }` }]
-  const { runner } = setUp({
+  const { runner } = setUpRunner({
     say: (_messages, _session, call) => ({ toolCalls: toolCalls(call) }),
     agent: async (context, ask) => {
       const tools = await context.tools()
@@ -353,11 +192,11 @@ test('ties tool calls to the turns that asked for them, and stops at their limit
 
 test('leases tools once an agent, on first use, and gives all of them back', async () => {
   const environment = memoryEnvironment()
-  const { runner, gateway } = setUp({ agent: askOnce, environment })
+  const { runner, gateway } = setUpRunner({ agent: askOnce, environment })
   await runner.run(rolloutRequest('none'), never)
   expect(environment.requests).toHaveLength(0)
   const agents = [agentWithTools('planner'), agentWithTools('worker'), { name: 'bare', trainable: false }]
-  const swarm = setUp({
+  const swarm = setUpRunner({
     agent: askOnce,
     environment,
     program: program(async (_, context) => {
@@ -377,7 +216,7 @@ test('leases tools once an agent, on first use, and gives all of them back', asy
 })
 
 test('a retryable failure gets a new attempt; the old one keeps its turns, without a result', async () => {
-  const { runner, store, events } = setUp({
+  const { runner, store, events } = setUpRunner({
     say: (_messages, { attempt }, call) =>
       attempt === 0 && call === 1 ? { error: new TrainError('POLICY_UNAVAILABLE', 'The engine is gone.') } : { content: 'yes' },
     agent: async (_, ask) => {
@@ -400,12 +239,12 @@ test('a retryable failure gets a new attempt; the old one keeps its turns, witho
 
 test('gives up after its retries, and never retries what will not pass', async () => {
   const fail = (error: Error) => memoryEnvironment({ beforeTools: () => Promise.reject(error) })
-  const agent: Setup['agent'] = async (context) => {
+  const agent: RunnerSetup['agent'] = async (context) => {
     await context.tools()
     return 'yes'
   }
   const passing = fail(new TrainError('ENVIRONMENT_START_FAILED', 'It did not start.'))
-  const retried = setUp({ agent, environment: passing, retries: 1 })
+  const retried = setUpRunner({ agent, environment: passing, retries: 1 })
   expect(await retried.runner.run(rolloutRequest('a'), never)).toMatchObject({
     attempt: 1,
     stopReason: 'failed',
@@ -413,14 +252,14 @@ test('gives up after its retries, and never retries what will not pass', async (
   })
   expect(passing.requests).toHaveLength(2)
   const lasting = fail(new TrainError('ENVIRONMENT_TOOLS_CHANGED', 'The tools changed.'))
-  const once = setUp({ agent, environment: lasting })
+  const once = setUpRunner({ agent, environment: lasting })
   expect(await once.runner.run(rolloutRequest('a'), never)).toMatchObject({ attempt: 0, stopReason: 'failed', reward: null })
   expect(lasting.requests).toHaveLength(1)
 })
 
 test('a reward that rejects fails the episode and keeps its answer', async () => {
   const reward = { ...exactReward(), score: async () => Promise.reject(new TrainError('REWARD_INVALID', 'The reward returned NaN.')) }
-  const { runner } = setUp({ agent: askOnce, reward })
+  const { runner } = setUpRunner({ agent: askOnce, reward })
   expect(await runner.run(rolloutRequest('a'), never)).toMatchObject({
     stopReason: 'failed',
     reward: null,
@@ -431,7 +270,7 @@ test('a reward that rejects fails the episode and keeps its answer', async () =>
 
 test('the store has a rollout while it waits for a slot', async () => {
   const { promise, resolve } = Promise.withResolvers<void>()
-  const { runner, store } = setUp({
+  const { runner, store } = setUpRunner({
     agent: async (_, ask) => {
       await promise
       return (await ask()).content
@@ -451,7 +290,7 @@ test('the store has a rollout while it waits for a slot', async () => {
 test('runs no more than its concurrency at once and answers in the order of the requests', async () => {
   let running = 0
   let most = 0
-  const { runner } = setUp({
+  const { runner } = setUpRunner({
     agent: async (context, ask) => {
       most = Math.max(most, ++running)
       await sleep(context.rollout === '0' ? 60 : 5)
@@ -469,7 +308,7 @@ test('runs no more than its concurrency at once and answers in the order of the 
 
 test('a stop keeps what is finished, cancels the rest without results, and the rest runs again', async () => {
   let block = true
-  const { runner, store, environment, gateway, events } = setUp({
+  const { runner, store, environment, gateway, events } = setUpRunner({
     agent: async (context, ask) => {
       await context.tools()
       const { content } = await ask()
@@ -498,7 +337,7 @@ test('a stop keeps what is finished, cancels the rest without results, and the r
 })
 
 test('a store that takes nothing more rejects the run and stops the other rollouts', async () => {
-  const { runner, store } = setUp({
+  const { runner, store } = setUpRunner({
     agent: async (context, ask) => {
       if (context.rollout === '1') await sleep(60_000, undefined, { signal: context.signal })
       return (await ask()).content
@@ -511,7 +350,7 @@ test('a store that takes nothing more rejects the run and stops the other rollou
 })
 
 test('closing cancels what runs and what waits', async () => {
-  const { runner } = setUp({ agent: async (context) => sleep(60_000, null, { signal: context.signal }), concurrency: 1 })
+  const { runner } = setUpRunner({ agent: async (context) => sleep(60_000, null, { signal: context.signal }), concurrency: 1 })
   const all = [runner.run(rolloutRequest('a'), never), runner.run(rolloutRequest('b'), never)]
   const settled = Promise.allSettled(all)
   await sleep(10)
