@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { ToolError } from '@aworld-train/core'
 import { openOutward } from '@aworld-train/http'
+import { privateHosts } from '../../packages/http/src/testing/private-hosts.ts'
 
 const port = 8080
 const publicAddress = '93.184.216.34'
@@ -20,42 +21,8 @@ const names: Readonly<Record<string, readonly (readonly string[])[]>> = {
 }
 
 const hosts = [
-  ...[
-    '127.0.0.1',
-    '127.1',
-    '127.0.1',
-    '0',
-    '0.0.0.0',
-    '2130706433',
-    '0x7f000001',
-    '0x7f.1',
-    '017700000001',
-    '0177.0.0.1',
-    '127.127.127.127',
-  ],
-  ...[
-    '[::1]',
-    '[::]',
-    '[0:0:0:0:0:0:0:1]',
-    '[::ffff:127.0.0.1]',
-    '[::ffff:7f00:1]',
-    '[::127.0.0.1]',
-    '[64:ff9b::7f00:1]',
-    '[2002:7f00:1::]',
-  ],
-  ...['10.0.0.5', '172.16.0.1', '192.168.1.1', '169.254.169.254', '0xa9fea9fe', '2852039166', '[::ffff:169.254.169.254]', '[fd00::1]'],
-  ...[
-    '[fc00::5]',
-    '[fe80::1]',
-    '100.64.0.1',
-    '100.100.100.200',
-    '198.18.0.1',
-    '192.0.0.192',
-    '192.0.2.1',
-    '198.51.100.1',
-    '255.255.255.255',
-  ],
-  ...['①②⑦.⓪.⓪.①', '127。0。0。1', '127.0.0.1.', 'localhost', 'LOCALHOST', 'localhost.', 'ip6-localhost'],
+  ...privateHosts,
+  ...['localhost', 'LOCALHOST', 'localhost.', 'ip6-localhost'],
   ...['int.test', 'meta.test', 'loop.test', 'cgnat.test', 'mixed.test'],
 ]
 const vectors = [
