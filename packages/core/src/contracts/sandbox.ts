@@ -1,3 +1,5 @@
+import type { ChildProcess } from 'node:child_process'
+
 /** How commands are kept from the machine: by the kernel's namespaces, or by a simulation that runs no native program. */
 export type SandboxTier = 'bubblewrap' | 'simulated'
 
@@ -69,6 +71,27 @@ export interface CommandResult {
   /** Bytes left out of the middle of `output`, 0 when it is whole. */
   readonly omittedBytes: number
   readonly timedOut: boolean
+}
+
+/** A program that runs as long as its rollout, such as a tool server of the user's own. */
+export interface JailedProgram {
+  readonly command: readonly [string, ...string[]]
+  /** Its variables, beside `PATH`, `HOME`, `USER`, `LANG` and `TERM`. */
+  readonly env: Readonly<Record<string, string>>
+  /** The folder that it works in and may write, at its path on the machine. `null`: `/tmp`, in memory and of this program alone. */
+  readonly directory: string | null
+  /** Files and folders that it reads, at their paths on the machine, beside what it is made of itself. */
+  readonly readable: readonly string[]
+}
+
+/** Runs programs that reach neither the network nor the machine's files, environment or processes, but for what each of them names. */
+export interface ProgramJail {
+  /** Which limits could not be set: one sentence each. */
+  readonly notices: readonly string[]
+  /** Starts a program as the leader of a process group, with pipes for its input and output. Ending the group ends all that it started. */
+  spawn(program: JailedProgram): ChildProcess
+  /** Every program must have been ended; resolves when nothing is left of them. */
+  close(): Promise<void>
 }
 
 /** Runs code that reads foreign bytes (documents, pages) where it can harm nobody: no network, no files, bounded time and memory. */

@@ -62,10 +62,10 @@ function missingLimits({ controllers }: Cgroups): string[] {
   return missing.map((what) => `${what}: this process may make no control group; run it as root, or in a delegated group.`)
 }
 
-const nodeNotice = `Commands do not find Node: the users that they run as cannot read ${process.execPath}; install Node below /usr.`
+export const nodeNotice = `Commands do not find Node: the users that they run as cannot read ${process.execPath}; install Node below /usr.`
 
 /** This process's Node, where every user may run it. */
-function findNodeBinary(): string | undefined {
+export function findNodeBinary(): string | undefined {
   const path = realpathSync(process.execPath)
   if (process.getuid?.() !== 0) return isExecutable(path) ? path : undefined
   for (let part = path; ; part = dirname(part)) {

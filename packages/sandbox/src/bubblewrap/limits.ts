@@ -20,7 +20,11 @@ const nodeCodeBytes = 512 * MiB
  * Limits of each process, as commands of a POSIX shell. Address space is not bounded: Node and WebAssembly reserve more of it than they
  * use. Where no control group counts memory, private writable memory is bounded instead (RLIMIT_DATA), so that none can outrun a look at it.
  */
-export function processLimits(limits: WorkspaceLimits, memoryIsCounted: boolean): string {
-  const data = memoryIsCounted ? '' : `ulimit -d ${Math.ceil((limits.memoryBytes + nodeCodeBytes) / 1024)}; `
-  return `ulimit -c 0; ulimit -n ${openFiles}; ulimit -t ${Math.ceil(limits.cpuSeconds)}; ${data}`
+export function processLimits(
+  { memoryBytes, cpuSeconds }: Pick<WorkspaceLimits, 'memoryBytes'> & { readonly cpuSeconds?: number | undefined },
+  memoryIsCounted: boolean,
+): string {
+  const cpu = cpuSeconds === undefined ? '' : `ulimit -t ${Math.ceil(cpuSeconds)}; `
+  const data = memoryIsCounted ? '' : `ulimit -d ${Math.ceil((memoryBytes + nodeCodeBytes) / 1024)}; `
+  return `ulimit -c 0; ulimit -n ${openFiles}; ${cpu}${data}`
 }

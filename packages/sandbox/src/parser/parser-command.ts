@@ -1,5 +1,5 @@
-import { lstatSync, readlinkSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { mounted } from '../bubblewrap/mounted.ts'
 import { packageFolders, packageOf } from './package-folders.ts'
 
 const fromSource = import.meta.url.endsWith('.ts')
@@ -47,11 +47,4 @@ export const bubblewrapCommand: ParserCommand = (options) => {
     ...options.readable.flatMap(mounted),
     ...['--', jailedNode, ...nodeArguments],
   ]
-}
-
-/** What is at a path of the machine, where it is; nothing where there is nothing. */
-function mounted(path: string): string[] {
-  const stat = lstatSync(path, { throwIfNoEntry: false })
-  if (!stat) return []
-  return stat.isSymbolicLink() ? ['--symlink', readlinkSync(path), path] : ['--ro-bind', path, path]
 }

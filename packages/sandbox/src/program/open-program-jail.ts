@@ -1,0 +1,128 @@
+import { spawn } from 'node:child_process'
+import { existsSync, lchownSync, lstatSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Duplex } from 'node:stream'
+import type { ProgramJail } from '@aworld-train/core'
+import { TrainError } from '@aworld-train/protocol'
+import { findNodeBinary, nodeNotice } from '../bubblewrap/bubblewrap-sandbox.ts'
+import { findCgroups } from '../bubblewrap/cgroups.ts'
+import { defaultLimits, processLimits } from '../bubblewrap/limits.ts'
+import { createMemoryWatch } from '../bubblewrap/memory-watch.ts'
+import { mounted } from '../bubblewrap/mounted.ts'
+import { probeBubblewrap } from '../bubblewrap/probe.ts'
+import { descendantsOf } from '../bubblewrap/processes.ts'
+import { jailEnvironment } from '../bubblewrap/room.ts'
+import { seccompFilter } from '../bubblewrap/seccomp-filter.ts'
+import { createUserIds } from '../bubblewrap/user-ids.ts'
+import { closedToOthers, outermost, programFiles } from './program-files.ts'
+
+const { memoryBytes, diskBytes, processes } = defaultLimits
+/** Processes of a jail beside those of its program. */
+const processesOfJail = 8
+const sharedMemoryBytes = 64 * 1024 * 1024
+const nodePath = '/opt/node/bin/node'
+
+/** Files of a system that programs expect. */
+const systemFiles = {
+  '/etc/passwd': 'root:x:0:0:root:/:/bin/sh\nagent:x:1000:1000:agent:/tmp:/bin/bash\n',
+  '/etc/group': 'root:x:0:\nagent:x:1000:\n',
+  '/etc/hosts': '127.0.0.1 localhost\n::1 localhost\n',
+}
+/** Where images of Node have the user's project; of what is there a jail shows what is named alone. */
+const projectFolder = '/usr/src'
+const isOfSystem = (path: string) => /^\/(?:usr|bin|sbin|lib|lib64)\//.test(path) && !path.startsWith(`${projectFolder}/`)
+const filterFd = 3
+const argumentsFd = 4
+const firstFileFd = 5
+
+/** Opens the jail of bubblewrap for programs that run long. Rejects with SANDBOX_UNAVAILABLE, which says what is missing. */
+export async function openProgramJail(): Promise<ProgramJail> {
+  const probe = await probeBubblewrap()
+  if (!probe.ok) throw new TrainError('SANDBOX_UNAVAILABLE', probe.reason)
+  const filter = seccompFilter(process.arch)
+  const cgroups = findCgroups()
+  const memoryIsCounted = cgroups.controllers.has('memory')
+  const limits = `${processLimits({ memoryBytes }, memoryIsCounted)}ulimit -f ${diskBytes / 512}; `
+  const nextUserId = createUserIds()
+  const nodeBinary = findNodeBinary()
+  const endings = new Set<Promise<void>>()
+
+  /**
+   * The user that programs of a folder run as where this process is root, whose own processes the kernel does not count. A folder of root's
+   * becomes that user's.
+   */
+  function userOf(directory: string | null): number | undefined {
+    if (process.getuid?.() !== 0) return undefined
+    const owner = directory === null ? 0 : lstatSync(directory).uid
+    if (owner !== 0) return owner
+    const userId = nextUserId()
+    if (directory === null || userId === undefined) return userId
+    const below = readdirSync(directory, { recursive: true, encoding: 'utf8' }).map((name) => join(directory, name))
+    for (const path of [...below, directory]) lchownSync(path, userId, userId)
+    return userId
+  }
+
+  return {
+    notices: [
+      ...(memoryIsCounted ? [] : ['Memory of a jailed server is looked at ten times a second, and not counted by the kernel.']),
+      ...(nodeBinary ? [] : [nodeNotice]),
+    ],
+    spawn({ command, env, directory, readable }) {
+      const [program, ...args] = command
+      if (program === process.execPath && !nodeBinary) throw new Error(nodeNotice)
+      const words = [program === process.execPath ? nodePath : program, ...args]
+      const shown = outermost([...programFiles(words), ...readable]).filter((path) => !isOfSystem(path))
+      const userId = userOf(directory)
+      const closed = userId === undefined ? undefined : shown.map(closedToOthers).find((reason) => reason !== null)
+      if (closed) throw new Error(closed)
+      const variables = Object.entries({ HOME: directory ?? '/tmp', ...env })
+      if (variables.flat().some((text) => text.includes('\0'))) throw new Error('A variable cannot hold a NUL character.')
+      const cgroup = cgroups.create({ memoryBytes: memoryBytes + 2 * diskBytes, processes: processes + processesOfJail })
+      const child = spawn(
+        '/bin/sh',
+        [
+          // It waits for a line before it starts anything, so that all it starts belongs to the control group.
+          ...['-c', `read -r line || exit; ${limits}exec bwrap "$@"`, 'sh'],
+          ...['--unshare-all', '--unshare-user', '--disable-userns', '--uid', '1000', '--gid', '1000', '--hostname', 'workspace'],
+          ...['--cap-drop', 'ALL', '--new-session', '--die-with-parent', '--seccomp', String(filterFd), '--args', String(argumentsFd)],
+          ...['/usr', '/bin', '/sbin', '/lib', '/lib64', '/etc/alternatives', '/etc/ld.so.cache'].flatMap(mounted),
+          ...(existsSync(projectFolder) ? ['--tmpfs', projectFolder] : []),
+          ...(nodeBinary ? ['--ro-bind', nodeBinary, nodePath] : []),
+          ...Object.keys(systemFiles).flatMap((path, index) => ['--ro-bind-data', String(firstFileFd + index), path]),
+          ...['--proc', '/proc', '--dev', '/dev', '--size', String(sharedMemoryBytes), '--tmpfs', '/dev/shm', '--remount-ro', '/dev'],
+          ...['--size', String(diskBytes), '--tmpfs', '/tmp'],
+          ...shown.flatMap((path) => ['--ro-bind', path, path]),
+          ...(directory === null ? [] : ['--bind', directory, directory]),
+          ...(existsSync(projectFolder) ? ['--remount-ro', projectFolder] : []),
+          ...['--remount-ro', '/', '--chdir', directory ?? '/tmp', '--'],
+          ...['/bin/bash', '-c', 'ulimit -u "$1"; shift; exec "$@"', 'bash', String(processes), ...words],
+        ],
+        {
+          ...(userId === undefined ? {} : { uid: userId, gid: userId }),
+          env: jailEnvironment,
+          cwd: '/',
+          stdio: Array<'pipe'>(firstFileFd + Object.keys(systemFiles).length).fill('pipe'),
+          detached: true,
+        },
+      )
+      const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()).once('error', () => resolve()))
+      const ending = ended.then(() => cgroup.remove()).finally(() => endings.delete(ending))
+      endings.add(ending)
+      // A program that could not be started says so by an event of its own.
+      for (const stream of child.stdio) stream?.on('error', () => {})
+      if (child.pid === undefined) return child
+      cgroup.add(child.pid)
+      if (!memoryIsCounted) void createMemoryWatch(() => descendantsOf(child.pid!), memoryBytes).during(ended)
+      const write = (fd: number, data: string | Buffer) => (child.stdio[fd] as Duplex).end(data).resume()
+      write(filterFd, filter)
+      // Not among the arguments, which every user of the machine can read.
+      write(argumentsFd, variables.flatMap(([name, value]) => ['--setenv', name, value]).join('\0'))
+      for (const [index, text] of Object.values(systemFiles).entries()) write(firstFileFd + index, text)
+      child.stdin!.write('\n')
+      return child
+    },
+    async close() {
+      await Promise.all(endings)
+    },
+  }
+}
