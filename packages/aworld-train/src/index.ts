@@ -31,7 +31,7 @@ export {
   toTrainingSamples,
 } from '@aworld-train/core'
 export { createLocalEngine, createVocabularyTokenizer, initModel, trainBpe } from '@aworld-train/engine-local'
-export { createEnvironment, getAgentToolEnvAndServers } from '@aworld-train/environment'
+export { getAgentToolEnvAndServers } from '@aworld-train/environment'
 export {
   type AgentTask,
   type Episode,
@@ -66,6 +66,7 @@ export type { WarmUp, WarmUpRequest } from './local/warm-up.ts'
 export type { RunOptions } from './run-options.ts'
 export { execTasks, Runners, serialExecTasks } from './runners.ts'
 export { type ServedAgentSide, serveAgentSide } from './stage/agent-side.ts'
+export { createEnvironment } from './stage/environment.ts'
 export { toFrozenRoutes } from './stage/frozen-routes.ts'
 export { openRolloutParts } from './stage/rollout-parts.ts'
 export { defineTraining, type TrainingDefinition } from './training-definition.ts'

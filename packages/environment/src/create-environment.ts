@@ -11,10 +11,11 @@ import { createServerPool } from './server-pool.ts'
  */
 export function createEnvironment(environmentOptions: EnvironmentOptions = {}): Environment {
   const options = resolveOptions(environmentOptions)
-  const pool = createServerPool(options)
+  const sandboxes = new Map<string, LeasedSandbox>()
+  const onSandbox = (sandbox: LeasedSandbox) => void sandboxes.set(sandbox.url, sandbox)
+  const pool = createServerPool(options, onSandbox)
   const run = randomUUID().slice(0, 8)
   const leases = new Set<EnvironmentLease>()
-  const sandboxes = new Map<string, LeasedSandbox>()
   let closed: Promise<void> | null = null
 
   return {
@@ -26,7 +27,7 @@ export function createEnvironment(environmentOptions: EnvironmentOptions = {}): 
         pool,
         options,
         onClose: () => leases.delete(lease),
-        onSandbox: (sandbox) => sandboxes.set(sandbox.url, sandbox),
+        onSandbox,
       })
       leases.add(lease)
       return lease

@@ -1,3 +1,5 @@
+import type { ProgramJail } from '@aworld-train/core'
+
 /** Settings of `createEnvironment`. */
 export interface EnvironmentOptions {
   /** Folder that relative commands, script arguments and `cwd` are resolved from; the process's own by default. */
@@ -14,6 +16,8 @@ export interface EnvironmentOptions {
   readonly graceMs?: number | undefined
   /** Sets of fresh processes kept ready per agent whose stdio servers are not stateless; 1 by default. */
   readonly warmProcesses?: number | undefined
+  /** Opens the jail of the servers whose configuration has `sandbox`; called when the first of them starts. Without it they do not start. */
+  readonly openProgramJail?: (() => Promise<ProgramJail>) | undefined
 }
 
 /** The same with every default filled in. */
@@ -25,6 +29,7 @@ export interface ResolvedOptions {
   readonly startTimeoutMs: number
   readonly graceMs: number
   readonly warmProcesses: number
+  readonly openProgramJail: (() => Promise<ProgramJail>) | null
 }
 
 /** Fills in the defaults. */
@@ -37,5 +42,6 @@ export function resolveOptions(options: EnvironmentOptions): ResolvedOptions {
     startTimeoutMs: options.startTimeoutMs ?? 30_000,
     graceMs: options.graceMs ?? 2_000,
     warmProcesses: options.warmProcesses ?? 1,
+    openProgramJail: options.openProgramJail ?? null,
   }
 }

@@ -137,6 +137,14 @@ describe('a lease', () => {
     expect(env).not.toHaveProperty('PAGES')
   })
 
+  it('does not start a server in a jail where there is none', async () => {
+    await expect(openLease(environmentWith(), { test: server([], { sandbox: true }) })).rejects.toMatchObject({
+      code: 'CONFIG_INVALID',
+      message:
+        'MCP server "test": "sandbox" cannot be had here: this environment was created without a jail; give it "openProgramJail". Or remove "sandbox".',
+    })
+  })
+
   it('starts a script beside the configuration', async () => {
     const environment = environmentWith({ baseDirectory: fileURLToPath(new URL('./testing', import.meta.url)) })
     const lease = await openLease(environment, {

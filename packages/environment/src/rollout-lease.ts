@@ -105,11 +105,16 @@ export function openRolloutLease({ request, run, pool, options, onClose, onSandb
   const open = async (selection: Parameters<EnvironmentLease['tools']>[0], signal: AbortSignal): Promise<Tools> => {
     signal.throwIfAborted()
     const selected = selectServers(selection, options)
-    const opened = await openSlots(selected, selection.agent, signal)
-    if (selected.some(({ definition }) => definition.kind === 'stdio' && !definition.stateless)) {
+    const inDirectory = selected.flatMap(({ definition }) => (definition.kind === 'stdio' && !definition.stateless ? [definition] : []))
+    const prepare = async () => {
+      if (inDirectory.length === 0) return
       prepared ??= prepareWorkspace(request.task, makeDirectory(), options, signal)
       await prepared
     }
+    // A link that a jailed server lays into the directory would lead what is written there to files of the machine.
+    if (inDirectory.some(({ jail }) => jail)) await prepare()
+    const opened = await openSlots(selected, selection.agent, signal)
+    await prepare()
     signal.throwIfAborted()
     const named = nameTools(
       selected.map(({ definition, hidden }, index) => ({ server: definition.name, tools: opened[index]!.connection.tools, hidden })),

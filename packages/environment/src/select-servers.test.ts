@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { getAgentToolEnvAndServers } from './agent-tool-env.ts'
 import { resolveOptions } from './environment-options.ts'
 import { selectServers } from './select-servers.ts'
+import type { StdioDefinition } from './server-definition.ts'
 
 const directory = fileURLToPath(new URL('.', import.meta.url))
 const options = resolveOptions({ baseDirectory: directory, variables: { TOKEN: 't', EMPTY: '' } })
@@ -48,6 +49,18 @@ describe('selectServers', () => {
     expect(definition({ type: 'sse', url: 'https://h/sse' })).toMatchObject({ kind: 'sse', callTimeoutMs: 120_000 })
   })
 
+  it('tells servers in a jail from those without one', () => {
+    const [free, jailed, reading] = [false, true, { read: ['testing', `./${variable('TOKEN')}/..`] }].map(
+      (sandbox) => definition({ command: 'x', sandbox }) as StdioDefinition,
+    )
+    expect([free, jailed, reading].map((each) => each?.jail)).toEqual([
+      null,
+      { readable: [] },
+      { readable: [`${directory}testing`, directory.slice(0, -1)] },
+    ])
+    expect(new Set([free, jailed, reading].map((each) => each?.identity)).size).toBe(3)
+  })
+
   it('finds commands and files from the base directory', () => {
     const config = { command: 'node', args: ['index.ts', './missing.ts', 'missing.ts', '--flag', 'testing'], cwd: 'testing' }
     expect(definition(config)).toMatchObject({
@@ -89,6 +102,16 @@ describe('selectServers', () => {
     [{ a: { url: 'not an address' } }, {}, /not an address/],
     [{ a: { type: 'sse', command: 'x' } }, {}, /needs a "url"/],
     [{ a: 'node' }, {}, /not an object/],
+    [{ a: { command: 'x', sandbox: 'true' } }, {}, /"sandbox" must be true, false, or \{ "read": \[paths\] \}/],
+    [{ a: { command: 'x', sandbox: null } }, {}, /"sandbox" must be true/],
+    [{ a: { command: 'x', sandbox: { reads: ['a'] } } }, {}, /"sandbox" must be true/],
+    [{ a: { command: 'x', sandbox: { read: 'a' } } }, {}, /"sandbox" must be true/],
+    [{ a: { command: 'x', sandbox: { read: [1] } } }, {}, /"sandbox\.read\.0" must be a string/],
+    [{ a: { command: 'x', sandbox: { read: ['missing'] } } }, {}, /"sandbox\.read" names .*\/missing, where nothing is/],
+    [{ a: { command: 'x', sandbox: { read: ['/'] } } }, {}, /"sandbox\.read" names \/, .*name folders below it/],
+    [{ a: { command: 'x', sandbox: true, cwd: '.' } }, {}, /remove "cwd"/],
+    [{ a: { url: 'http://h/', sandbox: true } }, {}, /"sandbox" is for servers that are started by a "command"/],
+    [{ a: { command: 'x', sandboxed: true } }, {}, /unknown key "sandboxed"; did you mean "sandbox"\?/],
     [{ search: { command: 'x' } }, { mcpServers: ['serach'] }, /mcpServers names the MCP server "serach".*did you mean "search"/],
     [{ search: { command: 'x' } }, { mcpServers: ['filesystem'] }, /not configured; there is "search"/],
     [{ search: { command: 'x' } }, { hiddenTools: { searhc: ['a'] } }, /blackToolActions names.*did you mean "search"/],

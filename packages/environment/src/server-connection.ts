@@ -1,3 +1,5 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import type { ProgramJail } from '@aworld-train/core'
 import { type ErrorCode, ErrorRecord, errorCatalogue, type ToolDefinition, type ToolResult, TrainError } from '@aworld-train/protocol'
 import { Client, type PriorDiscovery, ProtocolError, SdkError, SdkErrorCode, type Tool } from '@modelcontextprotocol/client'
 import { childEnvironment } from './child-environment.ts'
@@ -5,7 +7,7 @@ import type { ResolvedOptions } from './environment-options.ts'
 import { createHttpTransport, InvalidAnswerError, type RequestIdentity } from './http-transport.ts'
 import type { ProcessGuard } from './process-guard.ts'
 import { reasonOf } from './reason-of.ts'
-import type { ServerDefinition } from './server-definition.ts'
+import type { ServerDefinition, StdioDefinition } from './server-definition.ts'
 import { StdioTransport } from './stdio-transport.ts'
 import { invalidAnswerCode, invalidResult, toToolResult } from './tool-result.ts'
 
@@ -33,6 +35,8 @@ export interface ServerConnection {
 export interface ConnectionContext {
   readonly options: ResolvedOptions
   readonly guard: ProcessGuard
+  /** The jail of the servers that run in one, opened for the first. */
+  jail(definition: StdioDefinition): Promise<ProgramJail>
   /** The protocol era of each server, by its identity, so that only the first connection asks. */
   readonly eras: Map<string, PriorDiscovery>
 }
@@ -57,7 +61,8 @@ export async function openConnection(
 ): Promise<ServerConnection> {
   signal.throwIfAborted()
   const era = context.eras.get(definition.identity)
-  const first = createLink(definition, place, context)
+  const jail = definition.kind === 'stdio' && definition.jail ? await context.jail(definition) : null
+  const first = createLink(definition, place, context, jail)
   try {
     return await connect(definition, first, context, era, signal)
   } catch (error) {
@@ -67,7 +72,7 @@ export async function openConnection(
     const hasExited = era === undefined && first.process?.describeEnd().includes('exited') && error instanceof SdkError
     if (!hasExited || error.code !== SdkErrorCode.EraNegotiationFailed) throw startError(definition, first, error)
   }
-  const second = createLink(definition, place, context)
+  const second = createLink(definition, place, context, jail)
   try {
     return await connect(definition, second, context, { kind: 'legacy' }, signal)
   } catch (error) {
@@ -88,6 +93,7 @@ function createLink(
   definition: ServerDefinition,
   { directory, identity, authorization }: ConnectionPlace,
   { options, guard }: ConnectionContext,
+  jail: ProgramJail | null,
 ): Link {
   // JSON may need six bytes for one byte of text, and the message has more than the text.
   const maxMessageBytes = 6 * options.maxResultBytes + 65_536
@@ -95,18 +101,33 @@ function createLink(
     const http = createHttpTransport(definition, { identity, authorization }, maxMessageBytes)
     return { transport: http.transport, process: null, kill: () => http.close(), close: () => http.close() }
   }
-  const env = childEnvironment({ AWORLD_TRAIN_DIRECTORY: directory, ...definition.env }, options.variables)
-  const { command, args, cwd } = definition
   const transport = new StdioTransport({
-    command,
-    args,
-    env,
-    cwd: cwd ?? directory,
+    spawn: () => (jail ? spawnInJail(jail, definition, directory) : spawnServer(definition, directory, options)),
     maxMessageBytes,
     graceMs: options.graceMs,
     guard,
   })
   return { transport, process: transport, kill: () => transport.kill(), close: () => transport.close() }
+}
+
+function spawnServer({ command, args, env, cwd }: StdioDefinition, directory: string, { variables }: ResolvedOptions): ChildProcess {
+  return spawn(command, args, {
+    cwd: cwd ?? directory,
+    env: childEnvironment({ AWORLD_TRAIN_DIRECTORY: directory, ...env }, variables),
+    stdio: 'pipe',
+    detached: process.platform !== 'win32',
+    windowsHide: true,
+  })
+}
+
+/** A server that several rollouts share has a directory in memory: none of theirs, and not the base directory, which is the user's. */
+function spawnInJail(jail: ProgramJail, { command, args, env, stateless, jail: own }: StdioDefinition, directory: string): ChildProcess {
+  return jail.spawn({
+    command: [command, ...args],
+    env: { ...(stateless ? {} : { AWORLD_TRAIN_DIRECTORY: directory }), ...env },
+    directory: stateless ? null : directory,
+    readable: own?.readable ?? [],
+  })
 }
 
 async function connect(
@@ -235,15 +256,16 @@ function toAnswer(error: unknown, tool: string, definition: ServerDefinition, li
 function startError(definition: ServerDefinition, link: Link, error: unknown): TrainError {
   const where = definition.kind === 'stdio' ? [definition.command, ...definition.args].join(' ') : definition.url.href
   const reason = reasonOf(error)
-  const isSpawned = !(error as NodeJS.ErrnoException).syscall?.startsWith('spawn')
-  const end = link.process && isSpawned ? `; ${link.process.describeEnd()}` : ''
+  const end = link.process?.wasStarted ? `; ${link.process.describeEnd()}` : ''
   const message = `The MCP server "${definition.name}" (${where}) did not start: ${reason}${end}. ${startRemedy(definition, error, reason)}`
   return new TrainError('ENVIRONMENT_START_FAILED', message, { cause: error, details: { server: definition.name } })
 }
 
-function startRemedy({ kind }: ServerDefinition, error: unknown, reason: string): string {
+function startRemedy(definition: ServerDefinition, error: unknown, reason: string): string {
   if (error instanceof SilentServerError) return 'Make it start sooner, or raise its "timeout" in the configuration.'
-  if (kind === 'stdio') return 'Check its command.'
+  if (definition.kind === 'stdio') {
+    return definition.jail ? 'Check its command, and name what it reads in "sandbox": { "read": [paths] }.' : 'Check its command.'
+  }
   return /\b40[13]\b/.test(reason) ? 'Check the token in its headers.' : 'Check its url, and that it runs.'
 }
 

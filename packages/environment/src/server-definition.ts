@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { suggest } from '@aworld-train/core'
 import type { McpServerConfig } from '@aworld-train/protocol'
@@ -24,6 +24,8 @@ export interface StdioDefinition extends CommonDefinition {
   readonly env: Readonly<Record<string, string>>
   /** `null`: the directory of the lease. */
   readonly cwd: string | null
+  /** Set where it runs in a jail: what it reads there beside what it is made of. */
+  readonly jail: { readonly readable: readonly string[] } | null
 }
 
 /** A server that runs already, at an address. */
@@ -49,7 +51,10 @@ const knownKeys = [
   'sse_read_timeout',
   'client_session_timeout_seconds',
   'stateless',
+  'sandbox',
 ]
+/** Paths at which a jail has what is its own. */
+const ownOfJails = ['/', '/dev', '/proc', '/tmp']
 const kinds: Readonly<Record<string, ServerDefinition['kind']>> = {
   stdio: 'stdio',
   'streamable-http': 'streamable-http',
@@ -84,6 +89,21 @@ export function toServerDefinition(name: string, config: McpServerConfig, option
     if (typeof values !== 'object' || values === null || Array.isArray(values)) return fail(`"${key}" must be an object of strings.`)
     return Object.fromEntries(Object.entries(values).map(([entry, value]) => [entry, substitute(value, `${key}.${entry}`)]))
   }
+  const toJail = (sandbox: unknown): StdioDefinition['jail'] => {
+    if (sandbox === undefined || sandbox === false) return null
+    if (sandbox === true) return { readable: [] }
+    const { read = [], ...others } = typeof sandbox === 'object' && sandbox !== null ? (sandbox as Record<string, unknown>) : { read: null }
+    if (!Array.isArray(read) || Object.keys(others).length > 0) {
+      return fail('"sandbox" must be true, false, or { "read": [paths] } for files and folders that the server reads.')
+    }
+    const readable = read.map((value, index) => resolve(options.baseDirectory, substitute(value, `sandbox.read.${index}`)))
+    for (const path of readable) {
+      if (ownOfJails.includes(path))
+        fail(`"sandbox.read" names ${path}, which is no path that a jail can show whole; name folders below it.`)
+      if (!existsSync(path)) fail(`"sandbox.read" names ${path}, where nothing is.`)
+    }
+    return { readable }
+  }
   const type = config.type ?? (config.url === undefined ? 'stdio' : 'streamable-http')
   const kind = kinds[type] ?? fail(`type "${type}" is not known; use "stdio", "streamable-http" or "sse".`)
   const seconds = config.timeout ?? config.client_session_timeout_seconds ?? config.sse_read_timeout
@@ -106,9 +126,12 @@ export function toServerDefinition(name: string, config: McpServerConfig, option
       args: (config.args ?? []).map((value, index) => resolveArgument(substitute(value, `args.${index}`), options.baseDirectory)),
       env: substituteAll(config.env, 'env'),
       cwd: config.cwd === undefined ? null : resolve(options.baseDirectory, substitute(config.cwd, 'cwd')),
+      jail: toJail(config.sandbox),
     }
+    if (program.jail && program.cwd !== null) fail('a server with "sandbox" works in the directory of its rollout; remove "cwd".')
     return { ...common, ...program, identity: JSON.stringify([name, program, common]) }
   }
+  if (config.sandbox) fail('"sandbox" is for servers that are started by a "command"; remove it.')
   if (config.url === undefined) fail(`type "${type}" needs a "url".`)
   const text = substitute(config.url, 'url')
   const url = URL.canParse(text) ? new URL(text) : fail(`"url" is not an address: ${text}`)

@@ -1,7 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { makeOwnFolder } from '@aworld-train/core'
+import { type LeasedSandbox, makeOwnFolder, type ProgramJail } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { type CallCounter, createCallCounter } from './call-counter.ts'
 import type { ResolvedOptions } from './environment-options.ts'
@@ -33,11 +33,25 @@ export interface ServerPool {
 }
 
 /** Starts nothing before it is asked; `close` ends everything it started and removes its directories. */
-export function createServerPool(options: ResolvedOptions): ServerPool {
+export function createServerPool(options: ResolvedOptions, onSandbox: (sandbox: LeasedSandbox) => void): ServerPool {
   const guard = createProcessGuard()
   const root = makeOwnFolder('aworld-train-environment-')
   guard.addDirectory(root)
-  const context: ConnectionContext = { options, guard, eras: new Map() }
+  let jail: Promise<ProgramJail> | null = null
+  const context: ConnectionContext = {
+    options,
+    guard,
+    eras: new Map(),
+    async jail({ name }) {
+      jail ??= openJail(options, root)
+      const opened = await jail.catch((cause: Error) => {
+        const message = `MCP server "${name}": "sandbox" cannot be had here: ${cause.message} Or remove "sandbox".`
+        throw new TrainError('CONFIG_INVALID', message, { cause, details: { server: name } })
+      })
+      onSandbox({ url: `stdio:${name}`, tier: 'bubblewrap', notices: opened.notices })
+      return opened
+    },
+  }
   const counter = createCallCounter()
   const connections = new Set<ServerConnection>()
   const discarded = new WeakSet<ServerConnection>()
@@ -145,10 +159,19 @@ export function createServerPool(options: ResolvedOptions): ServerPool {
       closing.abort(new TrainError('ENVIRONMENT_START_FAILED', 'The environment is closed; create another one.'))
       await Promise.allSettled([...opening, ...[...warmKits.values()].flat()])
       await Promise.all([...connections].map(retire))
+      await jail?.then((each) => each.close()).catch(() => {})
       rmSync(root, { recursive: true, force: true, maxRetries: 3 })
       guard.close()
     },
   }
+}
+
+async function openJail({ openProgramJail }: ResolvedOptions, root: string): Promise<ProgramJail> {
+  if (!openProgramJail) throw new Error('this environment was created without a jail; give it "openProgramJail".')
+  const jail = await openProgramJail()
+  // Where this process is root, jails run as other users, who pass through here to the directory of their lease and see no others.
+  chmodSync(root, 0o711)
+  return jail
 }
 
 /** What all of `starts` resolve to. The first failure ends the others at once and is what this rejects with; what had started is undone. */

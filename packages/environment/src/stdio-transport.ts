@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess, ChildProcessWithoutNullStreams } from 'node:child_process'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client'
 import { createLineReader, type OversizedLine } from './line-reader.ts'
@@ -7,10 +7,8 @@ import { killTree, type ProcessGuard } from './process-guard.ts'
 import { invalidAnswerCode } from './tool-result.ts'
 
 export interface StdioTransportOptions {
-  readonly command: string
-  readonly args: readonly string[]
-  readonly env: Record<string, string>
-  readonly cwd: string
+  /** Starts the process, with pipes for its input and output. Outside Windows it leads a group. */
+  readonly spawn: () => ChildProcess
   /** Longest message that is read; a longer one fails its call alone. */
   readonly maxMessageBytes: number
   readonly graceMs: number
@@ -40,6 +38,7 @@ export class StdioTransport implements Transport {
   #child: ChildProcess | null = null
   #drained: Promise<void> | null = null
   #stderrTail = Buffer.alloc(0)
+  #wasStarted = false
   #ending = 'is not started'
 
   constructor(options: StdioTransportOptions) {
@@ -50,8 +49,9 @@ export class StdioTransport implements Transport {
     return this.#child?.pid ?? null
   }
 
-  get running(): boolean {
-    return this.#child !== null
+  /** Whether there was a process at all. */
+  get wasStarted(): boolean {
+    return this.#wasStarted
   }
 
   /** How the process ended, with the end of what it wrote to stderr, stacks left out. */
@@ -61,9 +61,10 @@ export class StdioTransport implements Transport {
   }
 
   async start(): Promise<void> {
-    const { command, args, env, cwd, guard, maxMessageBytes } = this.#options
+    const { spawn, guard, maxMessageBytes } = this.#options
     const started = Promise.withResolvers<void>()
-    const child = spawn(command, args, { cwd, env, stdio: 'pipe', detached: process.platform !== 'win32', windowsHide: true })
+    const child = spawn()
+    const { stdin, stdout, stderr } = child as ChildProcessWithoutNullStreams
     child.once('error', (error) => {
       this.#ending = `could not be started (${error.message})`
       this.#exited.resolve()
@@ -71,6 +72,7 @@ export class StdioTransport implements Transport {
     })
     child.once('spawn', () => {
       this.#child = child
+      this.#wasStarted = true
       this.#ending = 'still runs'
       guard.addProcess(child.pid!)
       started.resolve()
@@ -89,11 +91,11 @@ export class StdioTransport implements Transport {
       })
     })
     const onLine = (line: Buffer) => this.#onLine(line)
-    child.stdout.on('data', createLineReader({ maxBytes: maxMessageBytes, onLine, onOversized: (line) => this.#onOversized(line) }))
-    child.stderr.on('data', (chunk: Buffer) => {
+    stdout.on('data', createLineReader({ maxBytes: maxMessageBytes, onLine, onOversized: (line) => this.#onOversized(line) }))
+    stderr.on('data', (chunk: Buffer) => {
       this.#stderrTail = Buffer.concat([this.#stderrTail, chunk.subarray(-stderrTailBytes)]).subarray(-stderrTailBytes)
     })
-    for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on('error', (error) => this.onerror?.(error))
+    for (const stream of [stdin, stdout, stderr]) stream.on('error', (error) => this.onerror?.(error))
     await started.promise
   }
 

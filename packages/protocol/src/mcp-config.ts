@@ -14,6 +14,8 @@ export interface McpServerConfig {
   readonly client_session_timeout_seconds?: number | undefined
   /** Keeps nothing between calls: one process may serve several rollouts. */
   readonly stateless?: boolean | undefined
+  /** Runs a stdio server in a jail of bubblewrap. Beside what it is made of, it reads the files and folders that `read` names. */
+  readonly sandbox?: boolean | { readonly read?: readonly string[] | undefined } | undefined
 }
 
 export interface McpConfig {

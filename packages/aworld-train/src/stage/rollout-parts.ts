@@ -1,6 +1,7 @@
 import type { Environment, Reward } from '@aworld-train/core'
-import { createEnvironment, type EnvironmentOptions } from '@aworld-train/environment'
+import type { EnvironmentOptions } from '@aworld-train/environment'
 import type { RunEvent } from '@aworld-train/protocol'
+import { createEnvironment } from './environment.ts'
 import { type PreflightPlan, preflight } from './preflight.ts'
 
 /** The parts that rollouts need beside a policy. */

@@ -58,9 +58,9 @@ export interface EnvironmentCounts {
   readonly serversReplaced: number
 }
 
-/** The sandbox of an environment server that rollouts lease from. */
+/** The sandbox of an environment server that rollouts lease from, or of a server of the user's own. */
 export interface LeasedSandbox {
-  /** Address of the server. */
+  /** Address of the server; `stdio:` and its name where it is one of the user's own. */
   readonly url: string
   readonly tier: SandboxTier
   /** Why this tier, and which limits it does not hold. */
@@ -71,7 +71,7 @@ export interface Environment {
   /** Takes no time: servers start when an agent asks for its tools. */
   lease(request: LeaseRequest): EnvironmentLease
   counts(): Promise<EnvironmentCounts>
-  /** Those that leases were opened in so far, one for each server. */
+  /** Those that servers of leases ran in so far, one for each server. */
   sandboxes(): readonly LeasedSandbox[]
   close(): Promise<void>
 }

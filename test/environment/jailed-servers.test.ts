@@ -1,0 +1,226 @@
+// @module-tag quick
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import type { EnvironmentLease, LeaseTask } from '@aworld-train/core'
+import type { McpServerConfig } from '@aworld-train/protocol'
+import { createEnvironment } from 'aworld-train'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { sleepersOf, sleepTime } from './processes.ts'
+
+const never = new AbortController().signal
+const script = fileURLToPath(new URL('shell-server.ts', import.meta.url))
+const shell = (more: McpServerConfig = {}, args: readonly string[] = []): McpServerConfig => ({
+  command: 'node',
+  args: [script, ...args],
+  sandbox: true,
+  ...more,
+})
+const folder = mkdtempSync(join(tmpdir(), 'jailed-servers-'))
+const secretFile = join(folder, 'secret')
+chmodSync(folder, 0o755)
+const environment = createEnvironment({ baseDirectory: folder, warmProcesses: 0 })
+let port = 0
+let loopback: Server
+let spawned: ChildProcess
+
+beforeAll(async () => {
+  writeFileSync(secretFile, 'HOSTFILE')
+  spawned = spawn('sleep', ['600'], { env: { PROBE_SECRET: 'canary-of-the-environment' }, stdio: 'ignore' })
+  loopback = createServer((socket) => socket.end('CANARY\n')).listen(0, '127.0.0.1')
+  await new Promise((resolve) => loopback.once('listening', resolve))
+  port = (loopback.address() as { port: number }).port
+})
+
+afterAll(async () => {
+  spawned.kill()
+  loopback.close()
+  await environment.close()
+  rmSync(folder, { recursive: true })
+})
+
+interface Opened {
+  readonly lease: EnvironmentLease
+  run(command: string): Promise<string>
+}
+
+let leases = 0
+async function open(server: McpServerConfig, task: LeaseTask = { id: 'task' }): Promise<Opened> {
+  const lease = environment.lease({ rollout: `rollout-${leases++}`, attempt: 0, sample: 0, task })
+  return { lease, run: await runner(lease, 'agent', server) }
+}
+
+async function runner(lease: EnvironmentLease, agent: string, server: McpServerConfig) {
+  const tools = await lease.tools({ agent, mcpConfig: { mcpServers: { shell: server } } }, never)
+  return async (command: string) => {
+    const { content, isError } = await tools.call({ name: 'run', arguments: { command } }, never)
+    expect(isError, content).toBe(false)
+    return content
+  }
+}
+
+const python = (code: string) => `python3 -I -c '${code}' 2>&1`
+
+/** What was tried, by which command, and what its output holds where it succeeds. */
+const probes: readonly (readonly [name: string, command: (other: string) => string, succeeds: RegExp])[] = [
+  ['a file of the machine is read', () => `cat ${secretFile}`, /HOSTFILE/],
+  ['the passwords of the machine are seen', () => 'ls /etc/shadow', /^\/etc\/shadow$/m],
+  ['what stands beside the program is read', () => `ls ${join(script, '..')}`, /probes\.test\.ts/],
+  ['the file of another lease is read', (other) => `cat ${other}/kept`, /OTHERS/],
+  ['leases are listed', (other) => `ls ${join(other, '..')} | wc -l`, /^([2-9]|\d\d+)$/m],
+  ['the environment of a process is read', () => 'cat /proc/*/environ 2>/dev/null | tr "\\0" "\\n" | grep -a PROBE_SECRET', /canary-of/],
+  ['files of the machine are reached through /proc', () => `cat /proc/*/root${secretFile} 2>&1`, /HOSTFILE/],
+  ['its processes are seen', () => 'ls /proc | grep -c "^[0-9]"', /^([2-9]\d|\d{3,})\s*$/m],
+  ['a port of the machine is reached', () => `exec 3<>/dev/tcp/127.0.0.1/${port} && cat <&3`, /CANARY/],
+  ['a Unix socket is made', () => python('import socket;socket.socket(socket.AF_UNIX);print("MADE")'), /^MADE$/m],
+]
+const named = probes.map(([name, command, succeeds]) => ({ name, command, succeeds }))
+
+test('nothing of the machine is reached from a jailed server, which is reached from one without a jail', async () => {
+  const other = await open(shell({ sandbox: false }))
+  await other.run('echo OTHERS > kept')
+  const [jailed, plain] = [await open(shell()), await open(shell({ sandbox: false }))]
+  for (const { name, command, succeeds } of named) {
+    expect(await plain.run(command(other.lease.directory)), name).toMatch(succeeds)
+    expect(await jailed.run(command(other.lease.directory)), name).not.toMatch(succeeds)
+  }
+  await Promise.all([other, jailed, plain].map(({ lease }) => lease.close()))
+})
+
+test.each([
+  [
+    'folders of the system and its own program are written',
+    `for f in /usr/.w /etc/.w /.w /opt/.w /dev/.w ${script} /usr/src/.w; do echo "// x" >> $f && echo WROTE; done`,
+    /WROTE/,
+  ],
+  ['a namespace or a mount is made', 'unshare -Ur true && echo MADE; mount -t tmpfs none /tmp && echo MADE', /MADE/],
+  [
+    '300 MB are written to /tmp',
+    'dd if=/dev/zero of=/tmp/fill bs=1M count=300 2>/dev/null; stat -c %s /tmp/fill; rm -f /tmp/fill',
+    /^3145728\d\d$/m,
+  ],
+  ['a file of 300 MB is written', '(dd if=/dev/zero of=fill bs=1M count=300 2>/dev/null); stat -c %s fill; rm -f fill', /^3145728\d\d$/m],
+  ['3 GB of memory are used', python('b=b"x"*(3<<30);print("USED")'), /^USED$/m],
+  [
+    '300 processes run',
+    'for i in $(seq 300); do sleep 2 & done 2>/dev/null; jobs -r | wc -l; kill $(jobs -p) 2>/dev/null',
+    /^(2[0-9][0-9]|300)\s*$/m,
+  ],
+] as const)('it does not happen that %s', async (_, command, succeeds) => {
+  const { lease, run } = await open(shell())
+  const output = await run(command).catch((error: { code: string }) => error.code)
+  expect(output).not.toMatch(succeeds)
+  await lease.close()
+})
+
+test('it works in the directory of its lease, on the files of its task, with no variable but its own', async () => {
+  writeFileSync(join(folder, 'data.csv'), 'a,b\n')
+  const task = { id: 'task', files: ['data.csv'], setup: { files: { 'src/main.py': 'print(1)\n' }, commands: ['echo made > made'] } }
+  const { lease, run } = await open(shell({ env: { OWN: 'a b' } }), task)
+  const { directory } = lease
+  expect(await run('pwd; cat data.csv src/main.py made; echo changed | tee data.csv src/main.py made new > /dev/null')).toBe(
+    `${directory}\na,b\nprint(1)\nmade\n`,
+  )
+  for (const name of ['data.csv', 'src/main.py', 'made', 'new']) expect(readFileSync(join(directory, name), 'utf8')).toBe('changed\n')
+  const variables = (await run('tr "\\0" "\\n" < /proc/$PPID/environ')).trim().split('\n')
+  // Bash has variables of its own.
+  expect(variables.filter((each) => !/^(?:_|PWD|OLDPWD|SHLVL)=/.test(each)).sort()).toEqual([
+    `AWORLD_TRAIN_DIRECTORY=${directory}`,
+    `HOME=${directory}`,
+    'LANG=C.UTF-8',
+    'OWN=a b',
+    'PATH=/opt/node/bin:/usr/local/bin:/usr/bin:/bin',
+    'TERM=dumb',
+    'USER=agent',
+  ])
+  await lease.close()
+  expect(existsSync(directory)).toBe(false)
+})
+
+test('a value of its variables is seen by no other user of the machine', async () => {
+  const { lease, run } = await open(shell({ env: { TOKEN: `secret-${process.pid}` } }))
+  expect(await run('echo $TOKEN')).toBe(`secret-${process.pid}\n`)
+  const { stdout } = await promisify(execFile)('bash', ['-c', 'cat /proc/*/cmdline 2>/dev/null | tr "\\0" "\\n"'])
+  expect(stdout).toContain(script)
+  expect(stdout).not.toContain(`secret-${process.pid}`)
+  await lease.close()
+})
+
+test('it reads what "read" names, and what is written to its directory leads nowhere else', async () => {
+  mkdirSync(join(folder, 'tables'), { recursive: true })
+  writeFileSync(join(folder, 'tables', 'one'), 'ONE')
+  const victim = join(folder, 'victim')
+  writeFileSync(victim, 'as it was')
+  writeFileSync(join(folder, 'data.csv'), 'a,b\n')
+  const server = shell({ sandbox: { read: ['./tables', './victim'] } }, [`ln -sf ${victim} data.csv; ln -sf ${victim} later.txt`])
+  const { lease, run } = await open(server, { id: 'task', files: ['data.csv'], setup: { files: { 'later.txt': 'x' } } })
+  expect(await run(`cat ${folder}/tables/one; echo x > ${folder}/tables/two; cat ${secretFile}`)).toMatch(
+    /^ONE.*two: Read-only file system\n.*secret: No such file or directory\n$/s,
+  )
+  expect(await run('ls')).toBe('data.csv\nlater.txt\n')
+  expect(readFileSync(victim, 'utf8')).toBe('as it was')
+  await lease.close()
+})
+
+test('agents share its process where they say the same, and not where one of them has no jail', async () => {
+  const { lease, run } = await open(shell())
+  const others = [await runner(lease, 'equal', shell()), await runner(lease, 'free', shell({ sandbox: false }))]
+  await run('echo 1 > /tmp/mark')
+  expect(await others[0]!('cat /tmp/mark')).toBe('1\n')
+  expect(await others[1]!('cat /tmp/mark')).toMatch(/No such file/)
+  await run('echo 2 > shared')
+  expect(await others[1]!('cat shared')).toBe('2\n')
+  await lease.close()
+})
+
+test('a stateless one serves every lease from a folder in memory, and sees the directory of none', async () => {
+  const [first, second] = [await open(shell({ stateless: true })), await open(shell({ stateless: true }))]
+  expect(await first.run('pwd; echo 1 > mark; echo $AWORLD_TRAIN_DIRECTORY')).toBe('/tmp\n\n')
+  expect(await second.run(`cat mark; ls ${folder} ${first.lease.directory}`)).toMatch(/^1\nls: .*\nls: /)
+  await Promise.all([first, second].map(({ lease }) => lease.close()))
+})
+
+test('all that it started ends with its lease', async () => {
+  const { lease, run } = await open(shell())
+  await run(`(setsid sleep ${sleepTime(1)} >/dev/null 2>&1 &); sleep ${sleepTime(1)} >/dev/null 2>&1 & sleep 0.1`)
+  expect(sleepersOf(sleepTime(1))).toHaveLength(2)
+  await lease.close()
+  await vi.waitUntil(() => sleepersOf(sleepTime(1)).length === 0)
+})
+
+test('nothing is left of a jailed server when the process that has it is killed', async () => {
+  const holder = fileURLToPath(new URL('killed-jailed-server.ts', import.meta.url))
+  const child = spawn(process.execPath, ['--conditions=@aworld-train/source', holder, script, sleepTime(2)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  await new Promise((resolve) => child.stdout.once('data', resolve))
+  expect(sleepersOf(sleepTime(2))).toHaveLength(2)
+  child.kill('SIGKILL')
+  await vi.waitUntil(() => sleepersOf(sleepTime(2)).length === 0, { timeout: 5000 })
+})
+
+test.runIf(process.getuid?.() === 0)('a path that the users of jails cannot read is named', async () => {
+  const closed = join(folder, 'closed')
+  mkdirSync(join(closed, 'tables'), { recursive: true })
+  chmodSync(closed, 0o700)
+  await expect(open(shell({ sandbox: { read: ['./closed/tables'] } }))).rejects.toMatchObject({
+    code: 'ENVIRONMENT_START_FAILED',
+    message: expect.stringMatching(/closed\/tables cannot be read by every user.*chmod o\+x/),
+  })
+})
+
+test.runIf(process.getuid?.() === 0)('without bubblewrap it does not start, and says what to do', async () => {
+  const holder = fileURLToPath(new URL('killed-jailed-server.ts', import.meta.url))
+  const change = 'mount --bind /dev/null "$(command -v bwrap)" && exec "$@"'
+  const command = ['sh', '-c', change, 'sh', process.execPath, '--conditions=@aworld-train/source', holder, script, sleepTime(3)]
+  const { stdout } = await promisify(execFile)('unshare', ['--mount', '--propagation', 'private', ...command])
+  expect(JSON.parse(stdout)).toEqual({
+    code: 'CONFIG_INVALID',
+    message: expect.stringMatching(/^MCP server "shell": .*bubblewrap is not installed; run: apt-get install bubblewrap/),
+  })
+})
