@@ -50,7 +50,7 @@ export const RunReport = z.strictObject({
      */
     toolCalls: z.strictObject({ asked: z.int(), agent: z.int(), environment: z.int(), functions: z.int(), servers: z.int().nullable() }),
   }),
-  /** Over all processes of the run; no time is counted while none of them works. */
+  /** Over all processes of the run; no time is counted while none of them works. What is in no other phase is in `other`. */
   times: z.strictObject({ wallMs: z.number(), cpuMs: z.number(), phasesMs: z.record(z.string(), z.number()) }),
   checkpoints: z.array(z.string()),
   /** By kind, over all processes of the run: how often, and the first messages. */

@@ -65,12 +65,15 @@ interface LocalRunParts {
 
 async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { parts, run, signal }: LocalRunParts): Promise<LocalRun> {
   const { path, store, emit } = run
+  const startedAt = performance.now()
   const accounts = openRunAccounts(store)
   stack.defer(() => accounts.close())
   const warmUpMs = { value: 0 }
   await removeUnfinished(path)
   await writeRunFiles(path, plan)
+  const modelAt = performance.now()
   const model = plan.model ?? (await makeModel({ ...plan, engine: plan.config.engine }, path, store, { emit, signal, warmUpMs }))
+  const madeModelMs = performance.now() - modelAt
   await keepTokenizer(path, model)
   const answers = new Map([...plan.train.answers, ...(plan.validation?.answers ?? []), ...(plan.test?.answers ?? [])])
   const { maxTokens } = plan.config.sampling
@@ -90,6 +93,7 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
   accounts.attach(stage)
   const notes = [...plan.notes, ...longPromptNotes([plan.train, plan.validation, plan.test], stage)]
   run.started()
+  const startMs = performance.now() - startedAt - madeModelMs
   emit({
     type: 'run-start',
     version: 1,
@@ -124,7 +128,11 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
       ledger,
       tokenReport,
       counts: { rollouts: result.rollouts, episodesByStopReason: { ...result.episodesByStopReason }, ...calls },
-      times: { wallMs, cpuMs, phasesMs: { ...(warmUpMs.value > 0 ? { 'warm-up': warmUpMs.value } : {}), ...result.phasesMs } },
+      times: {
+        wallMs,
+        cpuMs,
+        phasesMs: allPhases(wallMs, { ...(warmUpMs.value > 0 && { 'warm-up': warmUpMs.value }), start: startMs, ...result.phasesMs }),
+      },
       checkpoints: [...result.checkpoints],
       warnings: run.warnings(),
       versions: runVersions(),
@@ -147,4 +155,10 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
       return report
     },
   }
+}
+
+/** Phases with `other`, what of the wall time is in none of them: they add up to it. */
+function allPhases(wallMs: number, phases: Readonly<Record<string, number>>): Record<string, number> {
+  const sum = Object.values(phases).reduce((total, ms) => total + ms, 0)
+  return { ...phases, other: Math.max(0, wallMs - sum) }
 }

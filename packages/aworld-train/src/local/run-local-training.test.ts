@@ -29,6 +29,9 @@ it('a training that fails leaves a report of what it had done', async () => {
     const report = RunReport.parse(JSON.parse(readFileSync(join(runPath, readdirSync(runPath)[0]!, 'report.json'), 'utf8')))
     expect(report).toMatchObject({ status: 'failed', before: { rollouts: 1 }, after: null, ledger: { unexplained: 0, trained: 0 } })
     expect(report.counts).toMatchObject({ rollouts: 4, episodesByStopReason: { failed: 2 } })
+    const { wallMs, phasesMs } = report.times
+    expect(Object.keys(phasesMs)).toEqual(expect.arrayContaining(['start', 'rollout', 'batch', 'record', 'other']))
+    expect(Object.values(phasesMs).reduce((sum, ms) => sum + ms, 0)).toBeCloseTo(wallMs, 0)
   } finally {
     rmSync(runPath, { recursive: true, force: true, maxRetries: 3 })
   }

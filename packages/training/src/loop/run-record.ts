@@ -77,7 +77,7 @@ export function createRunRecord(options: RunRecordOptions): RunRecord {
 
   async function save(step: number): Promise<void> {
     const next = accounts()
-    await store.setState(stateKey(step), next)
+    await state.timed('record', () => store.setState(stateKey(step), next))
     saved = next
     hasSaved = true
   }
@@ -126,7 +126,7 @@ export function createRunRecord(options: RunRecordOptions): RunRecord {
     state.emptied = 0
     const metrics = { ...rest.metrics, ...(emptied === 0 ? {} : { emptied }), stepMs: performance.now() - startedAt }
     await save(step)
-    await store.commitStep({ step, weightVersion, rollouts, metrics, checkpoint }, samples)
+    await state.timed('record', () => store.commitStep({ step, weightVersion, rollouts, metrics, checkpoint }, samples))
     lastStep = step
     if (checkpoint) emit({ type: 'checkpoint-saved', at: Date.now(), step, path: checkpoint, best: false })
     emit({ type: 'step-end', at: Date.now(), step, steps, weightVersion, metrics })

@@ -98,7 +98,7 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
     const requests = requestsOf(step, state.emptied)
     const episodes = await state.timed('rollout', () => record.rollOut(requests))
     const rolledOutAt = performance.now()
-    const batch = assemble(requests, episodes)
+    const batch = await state.timed('batch', async () => assemble(requests, episodes))
     state.ledger.merge(batch.untrained)
     await giveUpIfEmpty(step, episodes)
     state.ledger.addVarianceGroup(batch.withVariance)
