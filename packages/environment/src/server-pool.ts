@@ -1,7 +1,7 @@
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type LeasedSandbox, makeOwnFolder, type ProgramJail } from '@aworld-train/core'
+import { type LeasedSandbox, makeOwnFolder, orAborted, type ProgramJail } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { type CallCounter, createCallCounter } from './call-counter.ts'
 import type { ResolvedOptions } from './environment-options.ts'
@@ -118,7 +118,7 @@ export function createServerPool(options: ResolvedOptions, onSandbox: (sandbox: 
     async shared(definition, signal) {
       const { identity } = definition
       const current = sharedConnections.get(identity)
-      const connection = current && (await abortable(current, signal))
+      const connection = current && (await orAborted(current, signal))
       if (connection?.alive) return connection
       if (sharedConnections.get(identity) !== current) return this.shared(definition, signal)
       if (connection) void discard(connection)
@@ -128,7 +128,7 @@ export function createServerPool(options: ResolvedOptions, onSandbox: (sandbox: 
       started.catch(() => {
         if (sharedConnections.get(identity) === started) sharedConnections.delete(identity)
       })
-      return abortable(started, signal)
+      return orAborted(started, signal)
     },
     async takeKit(definitions, signal) {
       const key = definitions.map((definition) => definition.identity).join('\n')
@@ -142,7 +142,7 @@ export function createServerPool(options: ResolvedOptions, onSandbox: (sandbox: 
           warm.push(kit)
         }
       }
-      const usable = ready && (await abortable(ready, signal).catch(() => null))
+      const usable = ready && (await orAborted(ready, signal).catch(() => null))
       if (usable && [...usable.connections.values()].every((connection) => connection.alive)) {
         refill()
         return usable
@@ -200,17 +200,4 @@ export async function allOrNone<Started>(
 export function toolsChangedError(server: string): TrainError {
   const message = `The MCP server "${server}" changed its list of tools during the run; keep it constant, or start a new run.`
   return new TrainError('ENVIRONMENT_TOOLS_CHANGED', message, { details: { server } })
-}
-
-/** `promise`, or the reason of `signal` where that comes first. */
-async function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted()
-  const aborted = Promise.withResolvers<never>()
-  const onAbort = () => aborted.reject(signal.reason)
-  signal.addEventListener('abort', onAbort, { once: true })
-  try {
-    return await Promise.race([promise, aborted.promise])
-  } finally {
-    signal.removeEventListener('abort', onAbort)
-  }
 }

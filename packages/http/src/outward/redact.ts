@@ -1,4 +1,4 @@
-/** Removes a secret from texts that leave the gateway. */
+/** Removes secrets from texts that others read. */
 export type Redact = (text: string) => string
 
 const mark = '[redacted]'
