@@ -20,13 +20,14 @@ export interface Ended {
   readonly output: string
 }
 
-/** Runs npm in a folder, as somebody who types there; resolves to what both streams said. */
-export const runNpm = (args: readonly string[], cwd: string): Promise<Ended> => runNode([findNpm(), ...args], cwd)
+/** Runs npm in a folder, as somebody who types there; resolves to what both streams said. Rejects where the signal aborts. */
+export const runNpm = (args: readonly string[], cwd: string, signal?: AbortSignal): Promise<Ended> =>
+  runNode([findNpm(), ...args], cwd, signal)
 
 /** Runs this Node in a folder. */
-export async function runNode(args: readonly string[], cwd: string): Promise<Ended> {
+export async function runNode(args: readonly string[], cwd: string, signal?: AbortSignal): Promise<Ended> {
   const env = { ...process.env, INIT_CWD: cwd, npm_config_loglevel: 'error' }
-  const child = spawn(process.execPath, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'], signal })
   let output = ''
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (text) => {
