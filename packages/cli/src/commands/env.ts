@@ -65,6 +65,9 @@ export const env = defineCommand({
 })
 
 async function start(options: Options, signal: AbortSignal): Promise<number> {
+  const { host, port, insecure = false, ttl, tier, keys, record, replay } = options
+  if (record !== undefined && replay !== undefined)
+    throw new TrainError('CONFIG_INVALID', 'Give --record or --replay, not both: a recording goes on where it ended by itself.')
   const files = environmentFiles('.')
   const running = await findRunning(files)
   if (running) {
@@ -80,28 +83,22 @@ async function start(options: Options, signal: AbortSignal): Promise<number> {
     process.stderr.write(`${typedCommand(['env', 'status'])} says what it can do, ${typedCommand(['env', 'stop'])} ends it\n`)
     return exitCodes.done
   }
-  const { host, port, insecure = false, ttl, tier, keys, record, replay } = options
-  if (record !== undefined && replay !== undefined)
-    throw new TrainError('CONFIG_INVALID', 'Give --record or --replay, not both: a recording goes on where it ended by itself.')
   const path = record ?? replay
   const { serveEnvironment } = await import('../environment/serve-environment.ts')
-  await using served = {
-    value: await serveEnvironment({
-      files,
-      host,
-      port,
-      insecure,
-      connectionTtlMs: ttl * dayMs,
-      tier,
-      keys,
-      cassette: path === undefined ? undefined : { path, mode: record === undefined ? 'replay' : 'record' },
-    }),
-    [Symbol.asyncDispose]() {
-      return this.value.close()
-    },
-  }
-  write(connectionText(served.value.connection, served.value.server.status().servers))
-  for (const notice of served.value.notices) process.stderr.write(`${notice}\n`)
+  const serving = await serveEnvironment({
+    files,
+    host,
+    port,
+    insecure,
+    connectionTtlMs: ttl * dayMs,
+    tier,
+    keys,
+    cassette: path === undefined ? undefined : { path, mode: record === undefined ? 'replay' : 'record' },
+  })
+  await using stack = new AsyncDisposableStack()
+  const { connection, server, notices } = stack.adopt(serving, (each) => each.close())
+  write(connectionText(connection, server.status().servers))
+  for (const notice of notices) process.stderr.write(`${notice}\n`)
   if (!signal.aborted) await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
   return exitCodes.done
 }
