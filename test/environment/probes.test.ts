@@ -111,6 +111,11 @@ test.each(named)('it does not happen that $name', { timeout: 30_000 }, async ({ 
   expect(output).not.toMatch(succeeds)
 })
 
+test("where images of Node have the user's project, commands find nothing", async () => {
+  const { output } = await workspace.run({ command: ['bash', '-c', 'ls -A /usr/src; stat -f -c %T /usr/src'], timeoutMs: 5000 }, signal)
+  expect(output).toBe('tmpfs\n')
+})
+
 test('a daemon does not outlive its program', async () => {
   const command = `(setsid sleep ${sleepTime(1)} >/dev/null 2>&1 &); sleep 0.1; pgrep -c sleep`
   const { output } = await workspace.run({ command: ['bash', '-c', command], timeoutMs: 5000 }, signal)

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { lstatSync, readlinkSync } from 'node:fs'
+import { existsSync, lstatSync, readlinkSync } from 'node:fs'
 import type { WorkspaceLimits } from '@aworld-train/core'
 import { orAborted } from '@aworld-train/core'
 import type { Cgroup } from './cgroups.ts'
@@ -28,6 +28,9 @@ export interface RoomOptions {
   /** Files and folders that are seen as on the machine, read-only. */
   readonly readable?: readonly string[] | undefined
 }
+
+/** Where images of Node have the user's project, with its keys: no part of the system. */
+export const projectFolder = '/usr/src'
 
 /** The environment of every program in a jail, from its first process on: that of a parent could be read through /proc. */
 export const jailEnvironment = {
@@ -107,6 +110,7 @@ function startKeeper({ userId, limits, nodeBinary, readable = [] }: RoomOptions)
       ...['--unshare-all', '--unshare-user', '--hostname', 'workspace', '--uid', '0', '--gid', '0', '--cap-add', 'CAP_SYS_ADMIN'],
       ...['--die-with-parent', '--ro-bind', '/usr', '/usr', ...['/bin', '/sbin', '/lib', '/lib64'].flatMap(systemFolder)],
       ...['--ro-bind-try', '/etc/alternatives', '/etc/alternatives', '--ro-bind-try', '/etc/ld.so.cache', '/etc/ld.so.cache'],
+      ...(existsSync(projectFolder) ? ['--tmpfs', projectFolder] : []),
       ...(nodeBinary ? ['--ro-bind', nodeBinary, '/opt/node/bin/node'] : []),
       ...readable.flatMap((path) => ['--ro-bind', path, path]),
       ...['--proc', '/proc', '--dev', '/dev', '--dir', '/workspace', '--dir', '/tmp', '--chdir', '/', '--info-fd', '3', '--'],

@@ -11,7 +11,7 @@ import { createMemoryWatch } from '../bubblewrap/memory-watch.ts'
 import { mounted } from '../bubblewrap/mounted.ts'
 import { probeBubblewrap } from '../bubblewrap/probe.ts'
 import { descendantsOf } from '../bubblewrap/processes.ts'
-import { jailEnvironment } from '../bubblewrap/room.ts'
+import { jailEnvironment, projectFolder } from '../bubblewrap/room.ts'
 import { seccompFilter } from '../bubblewrap/seccomp-filter.ts'
 import { createUserIds } from '../bubblewrap/user-ids.ts'
 import { closedToOthers, outermost, programFiles } from './program-files.ts'
@@ -28,8 +28,6 @@ const systemFiles = {
   '/etc/group': 'root:x:0:\nagent:x:1000:\n',
   '/etc/hosts': '127.0.0.1 localhost\n::1 localhost\n',
 }
-/** Where images of Node have the user's project; of what is there a jail shows what is named alone. */
-const projectFolder = '/usr/src'
 const isOfSystem = (path: string) => /^\/(?:usr|bin|sbin|lib|lib64)\//.test(path) && !path.startsWith(`${projectFolder}/`)
 const filterFd = 3
 const argumentsFd = 4
