@@ -70,6 +70,8 @@ describe('selectServers', () => {
     })
     expect(definition({ command: './bin/serve' })).toMatchObject({ command: `${directory}bin/serve` })
     expect(definition({ command: 'npx' })).toMatchObject({ command: 'npx' })
+    const program = `serve('${'x'.repeat(5_000)}')`
+    expect(definition({ command: 'node', args: ['-e', program] })).toMatchObject({ args: ['-e', program] })
   })
 
   it('hides tools of a server', () => {

@@ -151,5 +151,6 @@ function resolveArgument(argument: string, baseDirectory: string): string {
   if (/^\.\.?[/\\]/.test(argument)) return resolve(baseDirectory, argument)
   if (argument === '' || argument.startsWith('-')) return argument
   const path = resolve(baseDirectory, argument)
-  return statSync(path, { throwIfNoEntry: false })?.isFile() ? path : argument
+  // An argument may be a whole program, which is too long for a path.
+  return existsSync(path) && statSync(path).isFile() ? path : argument
 }
