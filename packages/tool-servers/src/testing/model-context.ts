@@ -1,0 +1,45 @@
+import { openOutward } from '@aworld-train/http'
+import { modelServices } from '../settings/model-services.ts'
+import { modelSettings, openToolModel } from '../settings/models.ts'
+import type { ModelRole, ServerToolContext } from '../tool-server.ts'
+import { openStandIn, type StandInAnswer } from './stand-in.ts'
+import { openToolContext, type TestToolContext } from './tool-context.ts'
+
+/** The context of a tool that asks the model of a role, whose server answers as `answer` does. The body of each request is kept. */
+export async function openModelContext(
+  role: ModelRole,
+  answer: (body: ChatRequest) => StandInAnswer | null,
+  overrides: Partial<ServerToolContext> = {},
+): Promise<TestToolContext & { readonly requests: readonly ChatRequest[] }> {
+  const requests: ChatRequest[] = []
+  const server = await openStandIn(({ body }) => {
+    const request = JSON.parse(body) as ChatRequest
+    requests.push(request)
+    return answer(request)
+  })
+  const prefix = `${role.toUpperCase()}_LLM`
+  const values = new Map([
+    [`${prefix}_BASE_URL`, `${server.url}/v1`],
+    [`${prefix}_MODEL_NAME`, 'a-model'],
+  ])
+  const outward = await openOutward({ services: modelServices(values) })
+  const context = await openToolContext({
+    outward,
+    model: (wanted) => openToolModel(wanted, modelSettings(values, wanted), outward, context.signal),
+    ...overrides,
+  })
+  return {
+    ...context,
+    requests,
+    async close() {
+      await outward.close()
+      await server.close()
+      await context.close()
+    },
+  }
+}
+
+export interface ChatRequest {
+  readonly messages: readonly { readonly role: string; readonly content: string }[]
+  readonly temperature: number
+}
