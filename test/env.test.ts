@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { McpConfig } from '@aworld-train/protocol'
 import { createEnvironment, getAgentToolEnvAndServers } from 'aworld-train'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { json, openStandIn } from '../packages/tool-servers/src/testing/stand-in.ts'
 import { type CliOptions, runCli } from './support/run-cli.ts'
 
 const never = new AbortController().signal
@@ -25,13 +26,17 @@ const connectionFile = () => join(project, '.aworld-train', 'environment', 'conn
 const connection = () => JSON.parse(readFileSync(connectionFile(), 'utf8'))
 
 /** What an agent of the project is answered by a command, from the variables given and the files of the project alone. */
-async function command(text: string, variables: Record<string, string> = {}) {
-  const { config } = getAgentToolEnvAndServers({ directory: project, variables, servers: ['terminal-server'] })
+const command = (text: string, variables: Record<string, string> = {}) =>
+  answer('terminal-server', 'execute_command', { command: text }, variables)
+
+/** What an agent of the project is answered by a tool. */
+async function answer(server: string, tool: string, input: Record<string, unknown>, variables: Record<string, string> = {}) {
+  const { config } = getAgentToolEnvAndServers({ directory: project, variables, servers: [server] })
   const environment = createEnvironment()
   try {
     const lease = environment.lease({ rollout: 'r', attempt: 0, sample: 0, task: { id: 't' } })
     const tools = await lease.tools({ agent: 'agent', mcpConfig: config as McpConfig }, never)
-    return (await tools.call({ name: 'terminal-server__execute_command', arguments: { command: text } }, never)).content
+    return (await tools.call({ name: `${server}__${tool}`, arguments: input }, never)).content
   } finally {
     await environment.close()
   }
@@ -78,6 +83,36 @@ describe('aworld-train env', () => {
     expect(log).toContain('E2B_API_KEY is set and not used')
     expect(log).toContain('refers to MCP_LLM_BASE_URL, which is not set')
     expect(log).not.toMatch(/canary/)
+    const { stdout: status } = await env('status')
+    expect(status).toContain('E2B_API_KEY is set and not used')
+    expect(status).not.toMatch(/canary/)
+  })
+
+  it('replays what it recorded, and asks for what it did not record only where it was told to', async () => {
+    const service = await openStandIn(({ url }) =>
+      json({
+        results: url.searchParams.get('pageno') === '1' ? [{ title: url.searchParams.get('q'), url: 'https://a.test/', content: '' }] : [],
+      }),
+    )
+    const keys = { env: { SEARXNG_BASE_URL: service.url } }
+    const search = (query: string) => answer('googlesearch-server', 'search_google', { query })
+    try {
+      await start(['--record', 'world.jsonl'], keys)
+      expect(await search('one')).toContain('1. one')
+      await env('stop')
+      await start(['--replay', 'world.jsonl'], keys)
+      expect(await search('one')).toContain('1. one')
+      expect(await search('two')).toContain('The recorded world has no answer')
+      await env('stop')
+      const { length } = service.requests
+      await start(['--replay', 'world.jsonl', '--miss', 'live'], keys)
+      expect([await search('one'), service.requests.length]).toEqual([expect.stringContaining('1. one'), length])
+      expect(await search('two')).toContain('1. two')
+      await env('stop')
+      expect((await start(['--miss', 'live'])).stderr).toContain('Give --miss with --replay')
+    } finally {
+      await service.close()
+    }
   })
 
   it('is started again after it was killed, and tokens of before are taken', async () => {

@@ -31,6 +31,10 @@ const options = z.object({
   keys: z.string().optional().describe('start: file with keys (default: .env, where there is one)'),
   record: z.string().optional().describe('start: file that every first answer of the web and of services is recorded in'),
   replay: z.string().optional().describe('start: file that such answers are replayed from; nobody is asked'),
+  miss: z
+    .enum(['error', 'live'])
+    .optional()
+    .describe('start: what a replay does without a recorded answer: an error for the model (the default), or a live request'),
   foreground: z.boolean().optional().describe('start: stay in this terminal'),
 })
 type Options = z.output<typeof options>
@@ -65,9 +69,11 @@ export const env = defineCommand({
 })
 
 async function start(options: Options, signal: AbortSignal): Promise<number> {
-  const { host, port, insecure = false, ttl, tier, keys, record, replay } = options
+  const { host, port, insecure = false, ttl, tier, keys, record, replay, miss } = options
   if (record !== undefined && replay !== undefined)
     throw new TrainError('CONFIG_INVALID', 'Give --record or --replay, not both: a recording goes on where it ended by itself.')
+  if (miss !== undefined && replay === undefined)
+    throw new TrainError('CONFIG_INVALID', 'Give --miss with --replay: it says what a replay does without a recorded answer.')
   const files = environmentFiles('.')
   const running = await findRunning(files)
   if (running) {
@@ -93,7 +99,7 @@ async function start(options: Options, signal: AbortSignal): Promise<number> {
     connectionTtlMs: ttl * dayMs,
     tier,
     keys,
-    cassette: path === undefined ? undefined : { path, mode: record === undefined ? 'replay' : 'record' },
+    cassette: path === undefined ? undefined : { path, mode: record === undefined ? 'replay' : 'record', miss },
   })
   await using stack = new AsyncDisposableStack()
   const { connection, server, notices } = stack.adopt(serving, (each) => each.close())

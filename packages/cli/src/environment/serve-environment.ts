@@ -57,20 +57,22 @@ export async function serveEnvironment(options: ServeEnvironmentOptions): Promis
       return model ? [[role, model]] : []
     }),
   )
+  const notices = [...settings.notices, ...parsers.notices]
   const onError = (error: Error) => void process.stderr.write(`${error.stack ?? error.message}\n`)
   const server = stack.adopt(
-    await openEnvironmentServer({ ...listening, servers, sandbox, parsers, outward, models, keyFile: files.key, onError }),
+    await openEnvironmentServer({ ...listening, servers, sandbox, parsers, outward, models, keyFile: files.key, notices, onError }),
     (each) => each.close(),
   )
   const connection = { version: 1, url: server.url, token: server.connectionToken, pid: process.pid } as const
   writeConnection(files, connection)
   stack.defer(() => removeConnection(files))
-  const missing = server.status().servers.flatMap(({ name, missing }) => missing.map((remedy) => `${name}: ${remedy}`))
+  const status = server.status()
+  const missing = status.servers.flatMap(({ name, missing }) => missing.map((remedy) => `${name}: ${remedy}`))
   const closing = stack.move()
   return {
     connection,
     server,
-    notices: [...settings.notices, ...sandbox.notices, ...parsers.notices, ...missing],
+    notices: [...status.notices, ...missing],
     close: () => closing.disposeAsync(),
   }
 }

@@ -58,6 +58,8 @@ export interface EnvironmentServerOptions {
   readonly maxBodyBytes?: number | undefined
   /** Largest file that may be put into a workspace; 64 MiB by default. */
   readonly maxFileBytes?: number | undefined
+  /** What a person should know beside the notices of the sandbox, for the status. */
+  readonly notices?: readonly string[] | undefined
   /** Called with errors that no tool should throw, and with workspaces that could not be removed. */
   readonly onError?: ((error: Error) => void) | undefined
 }
@@ -178,7 +180,7 @@ export async function openEnvironmentServer(options: EnvironmentServerOptions): 
       version: 1,
       url,
       tier: sandbox.tier,
-      notices: [...sandbox.notices],
+      notices: [...sandbox.notices, ...(options.notices ?? [])],
       servers: servers.map(({ name, tools, needs }) => ({
         name,
         tools: tools.map((tool) => tool.name),
