@@ -37,3 +37,11 @@ test.runIf(process.getuid?.() === 0).each(Object.entries(cases))(
     expect(notices[0]).toContain(answer)
   },
 )
+
+test.runIf(process.getuid?.() === 0)('where Python is not installed, the notices say so', async () => {
+  const { tier, notices } = await probeWhere('mount --bind /dev/null "$(readlink -f /usr/bin/python3)"')
+  expect({ tier, notices }).toEqual({
+    tier: 'bubblewrap',
+    notices: expect.arrayContaining([expect.stringMatching(/Python.*apt-get install python3/)]),
+  })
+})

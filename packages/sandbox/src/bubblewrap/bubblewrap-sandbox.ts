@@ -22,7 +22,12 @@ export async function openBubblewrapSandbox(notices: readonly string[] = []): Pr
   const open = new Set<Workspace>()
   return {
     tier: 'bubblewrap',
-    notices: [...notices, ...missingLimits(cgroups), ...(nodeBinary ? [] : [nodeNotice])],
+    notices: [
+      ...notices,
+      ...missingLimits(cgroups),
+      ...(nodeBinary ? [] : [nodeNotice]),
+      ...(pythonPaths.some(isExecutable) ? [] : [pythonNotice]),
+    ],
     async workspace(options, signal) {
       const limits = { ...defaultLimits, ...options.limits }
       const cgroup = cgroups.create({
@@ -61,6 +66,10 @@ function missingLimits({ controllers }: Cgroups): string[] {
   ]
   return missing.map((what) => `${what}: this process may make no control group; run it as root, or in a delegated group.`)
 }
+
+/** Where commands find Python: not that of this process's own PATH. */
+const pythonPaths = ['/usr/local/bin/python3', '/usr/bin/python3']
+const pythonNotice = 'Commands do not find Python; install it below /usr: apt-get install python3'
 
 export const nodeNotice = `Commands do not find Node: the users that they run as cannot read ${process.execPath}; install Node below /usr.`
 
