@@ -155,9 +155,8 @@ export interface PreparedPrompt {
   readonly divergence: Divergence | null
   /** The deepest recorded turn that the messages extend, continued or not. */
   readonly matched: number | null
-  /** The messages without prefill, the tools, and the rendering with sampled texts replaced by marks, up to prefill: what `record` keeps. */
+  /** The messages without prefill, and the rendering with sampled texts replaced by marks, up to prefill: what `record` keeps. */
   readonly messages: readonly Message[]
-  readonly toolsKey: string
   readonly skeleton: readonly string[]
 }
 

@@ -44,9 +44,8 @@ export interface Views {
   readonly f32: Float32Array
   readonly f64: Float64Array
   readonly i32: Int32Array
-  readonly u8: Uint8Array
 }
 
 export function createViews(buffer: ArrayBufferLike): Views {
-  return { f32: new Float32Array(buffer), f64: new Float64Array(buffer), i32: new Int32Array(buffer), u8: new Uint8Array(buffer) }
+  return { f32: new Float32Array(buffer), f64: new Float64Array(buffer), i32: new Int32Array(buffer) }
 }

@@ -2,7 +2,7 @@
 export interface IdleClock {
   rollouts(change: 1 | -1): void
   calls(change: 1 | -1): void
-  /** Such milliseconds since the last call of this method. */
+  /** The milliseconds of that kind since the last call of this method. */
   take(): number
 }
 

@@ -163,7 +163,7 @@ class ConversationTree implements Conversation {
   #continued({ match, messages, tools, pieces, skeleton, decision, opening }: Continued, { prefill }: RequestParts): PreparedPrompt {
     const { turn, tolerated } = match
     const prepared: PreparedPrompt = {
-      ...this.#common({ messages, tools, prefill, opening, pieces }),
+      ...this.#common({ messages, prefill, opening, pieces }),
       matched: turn.index,
       promptTokenIds: turn.promptIds,
       parent: turn.index,
@@ -189,7 +189,7 @@ class ConversationTree implements Conversation {
     const { tokenizer, stops } = this.#settings
     const prompt = new GrowingTokens().extend(0, [encodeByTurns(pieces.join('') + opening, tokenizer, stops)])
     const prepared: PreparedPrompt = {
-      ...this.#common({ messages, tools, prefill, opening, pieces }),
+      ...this.#common({ messages, prefill, opening, pieces }),
       matched: match?.turn.index ?? null,
       promptTokenIds: prompt.ids,
       parent: null,
@@ -202,16 +202,9 @@ class ConversationTree implements Conversation {
     return this.#remember(prepared, { tokens: prompt.tokens, tools, prefill })
   }
 
-  #common({
-    messages,
-    tools,
-    prefill,
-    opening,
-    pieces,
-  }: Omit<Continued, 'match' | 'decision' | 'skeleton'> & Pick<RequestParts, 'prefill'>) {
+  #common({ messages, prefill, opening, pieces }: Pick<Continued, 'messages' | 'opening' | 'pieces'> & Pick<RequestParts, 'prefill'>) {
     return {
       messages,
-      toolsKey: tools.key,
       prefill,
       forced: opening,
       reasoningOpen: endsInReasoning(endOf(pieces) + opening, this.#settings.reasoning),

@@ -45,7 +45,7 @@ export const TrainingSettings = z.strictObject({
   betas: z.tuple([fraction, fraction]).default([0.9, 0.98]),
   epsilon: z.number().gt(0).default(1e-8),
   maxGradNorm: z.number().min(0).default(1),
-  /** Steps between checkpoints; with `null` only the last step has one, which always has. */
+  /** Steps between checkpoints. The last step always has one; with `null` no other step does. */
   checkpointEvery: z.int().min(1).nullable().default(10),
   /** Steps between evaluations on the validation tasks; `null` is none. */
   evaluateEvery: z.int().min(1).nullable().default(null),
