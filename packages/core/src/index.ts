@@ -3,6 +3,7 @@ export { type AttemptStates, type AttemptStatesOptions, createAttemptStates } fr
 export { orAborted } from './attempt/or-aborted.ts'
 export { runAll } from './attempt/run-all.ts'
 export { ToolError } from './attempt/tool-error.ts'
+export { withDeadline } from './attempt/with-deadline.ts'
 export type * from './contracts/index.ts'
 export { addCount, mergeCounts, type TokenCounts, totalCount } from './ledger/token-counts.ts'
 export { createLedger, type LedgerAccumulator } from './ledger/token-ledger.ts'

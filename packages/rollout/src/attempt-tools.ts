@@ -1,8 +1,14 @@
-import type { AgentDeclaration, Environment, EnvironmentLease, LeaseRequest, Tools } from '@aworld-train/core'
+import {
+  type AgentDeclaration,
+  type Environment,
+  type EnvironmentLease,
+  type LeaseRequest,
+  type Tools,
+  withDeadline,
+} from '@aworld-train/core'
 import { TrainError, toTrainError } from '@aworld-train/protocol'
 import type { TimeBudget } from './time-budget.ts'
 import type { ToolJournal } from './tool-journal.ts'
-import { withDeadline } from './with-deadline.ts'
 
 export interface AttemptToolsOptions {
   readonly request: LeaseRequest

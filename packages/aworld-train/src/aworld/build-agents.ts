@@ -1,4 +1,5 @@
 import { Agent, Swarm } from '@aworld-train/agent'
+import { withDeadline } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { AworldAgentLoop } from './agent-loop.ts'
 
@@ -17,20 +18,14 @@ export async function buildAgents(
 ): Promise<Agent | Swarm> {
   const name = (typeof source === 'function' ? source.name : source.constructor.name) || 'AworldAgentLoop'
   const invalid = (what: string, cause?: unknown) => new TrainError('AGENT_INVALID', `${name}.buildAgents() ${what}`, { cause })
-  const { promise: late, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(
-    () => reject(invalid(`returned nothing within ${timeoutMs} ms; build the agents without waiting for a server.`)),
-    timeoutMs,
-  )
+  const late = () => invalid(`returned nothing within ${timeoutMs} ms; build the agents without waiting for a server.`)
   let built: unknown
   try {
     const loop = typeof source === 'function' ? new source() : source
-    built = await Promise.race([loop.buildAgents(), late])
+    built = await withDeadline(Promise.resolve(loop.buildAgents()), timeoutMs, late)
   } catch (error) {
     if (error instanceof TrainError) throw error
     throw invalid(`threw: ${error instanceof Error ? error.message : String(error)}`, error)
-  } finally {
-    clearTimeout(timer)
   }
   if (built instanceof Agent || built instanceof Swarm) return built
   const returned =

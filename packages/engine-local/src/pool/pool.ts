@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads'
+import { withDeadline } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { createViews, type Views } from '../arena.ts'
 import type { LoadedKernels } from '../kernels/load-kernels.ts'
@@ -114,18 +115,16 @@ class WorkerPool implements Pool {
         })
       })
     })
-    const timer = Promise.withResolvers<never>()
-    const timeout = setTimeout(() => {
+    const late = () => {
       this.#fail(`The workers of the engine did not start within ${startDeadlineMs} ms; start it again when the machine is less busy.`)
-      timer.reject(this.#failure!)
-    }, startDeadlineMs)
+      return this.#failure!
+    }
     try {
-      await Promise.race([Promise.all(ready), timer.promise])
+      await withDeadline(Promise.all(ready), startDeadlineMs, late)
     } catch (error) {
       await this.close()
       throw error
     } finally {
-      clearTimeout(timeout)
       for (const promise of ready) promise.catch(() => {})
     }
     for (const worker of this.#workers) worker.unref()

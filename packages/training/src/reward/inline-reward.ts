@@ -1,4 +1,4 @@
-import type { Reward, RewardInput } from '@aworld-train/core'
+import { orAborted, type Reward, type RewardInput, withDeadline } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { describe, toRewardOutput } from './reward-value.ts'
 
@@ -17,7 +17,11 @@ export function createInlineReward({ name, timeoutMs, call }: InlineRewardOption
       let value: unknown
       try {
         value = call(input)
-        if (isThenable(value)) value = await withDeadline(value, { name, timeoutMs, signal })
+        if (isThenable(value))
+          value = await orAborted(
+            withDeadline(value, timeoutMs, () => rewardTimeout(name, timeoutMs)),
+            signal,
+          )
       } catch (error) {
         if (error instanceof TrainError || signal.aborted) throw error
         throw new TrainError('REWARD_FAILED', `Reward "${name}" threw on task "${input.task.id}": ${messageOf(error)}`, { cause: error })
@@ -25,22 +29,6 @@ export function createInlineReward({ name, timeoutMs, call }: InlineRewardOption
       return toRewardOutput(value, name)
     },
     async close() {},
-  }
-}
-
-async function withDeadline(
-  work: PromiseLike<unknown>,
-  { name, timeoutMs, signal }: { readonly name: string; readonly timeoutMs: number; readonly signal: AbortSignal },
-): Promise<unknown> {
-  const { promise, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(rewardTimeout(name, timeoutMs)), timeoutMs)
-  const abort = () => reject(signal.reason)
-  signal.addEventListener('abort', abort, { once: true })
-  try {
-    return await Promise.race([work, promise])
-  } finally {
-    clearTimeout(timer)
-    signal.removeEventListener('abort', abort)
   }
 }
 

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { withDeadline } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { plainValue } from '../dataset/plain-value.ts'
 
@@ -101,7 +102,6 @@ export async function startPython(path: string, python: string = defaultPython()
   const { promise: first, resolve, reject } = Promise.withResolvers<LoadReply>()
   const cannot = (why: string, cause?: unknown) =>
     new TrainError('MODULE_INVALID', `The reward file ${path} cannot be loaded by ${python}: ${why}`, { cause })
-  const timer = setTimeout(() => reject(cannot(`it did not load within ${startTimeoutMs / 1000} s.`)), startTimeoutMs)
   onLine = (line) => resolve(JSON.parse(line) as LoadReply)
   child.once('error', (error: NodeJS.ErrnoException) => {
     const why = error.code === 'ENOENT' ? 'there is no such program' : error.message
@@ -109,7 +109,7 @@ export async function startPython(path: string, python: string = defaultPython()
   })
   void exited.then((why) => reject(cannot(`${why}.${lastLine(output)}`)))
   try {
-    const reply = await first
+    const reply = await withDeadline(first, startTimeoutMs, () => cannot(`it did not load within ${startTimeoutMs / 1000} s.`))
     if (reply.kind === 'failed') {
       const remedy = /^ModuleNotFoundError/.test(reply.message)
         ? ' Install it for this Python, or set AWORLD_TRAIN_PYTHON to one that has it.'
@@ -130,8 +130,6 @@ export async function startPython(path: string, python: string = defaultPython()
   } catch (error) {
     await close()
     throw error
-  } finally {
-    clearTimeout(timer)
   }
 }
 

@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads'
-import type { Reward, RewardInput, RewardOutput } from '@aworld-train/core'
+import { type Reward, type RewardInput, type RewardOutput, withDeadline } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { rewardTimeout } from './inline-reward.ts'
 import type { RewardReference } from './reward-module.ts'
@@ -60,7 +60,6 @@ export async function createWorkerReward(options: WorkerRewardOptions): Promise<
 
   async function scoreIn({ thread }: StartedWorker, { id, input, signal }: Pending): Promise<RewardOutput> {
     const { promise, resolve, reject } = Promise.withResolvers<RewardWorkerReply>()
-    const timer = setTimeout(() => reject(rewardTimeout(name, timeoutMs)), timeoutMs)
     const tooMuch = (cause?: unknown) => failed(input, `it used more than ${options.memoryMb} MB`, cause)
     // Resource limits bound the heap; buffers lie outside it. A worker that has just ended has no statistics.
     const look = () =>
@@ -80,11 +79,10 @@ export async function createWorkerReward(options: WorkerRewardOptions): Promise<
     let answered = false
     try {
       thread.postMessage({ id, input: toWorkerInput(input, rich) } satisfies RewardWorkerCall)
-      const reply = await promise
+      const reply = await withDeadline(promise, timeoutMs, () => rewardTimeout(name, timeoutMs))
       answered = true
       return toOutput(reply, input)
     } finally {
-      clearTimeout(timer)
       clearTimeout(watch)
       signal.removeEventListener('abort', onAbort)
       thread.off('message', resolve).off('error', onError).off('exit', onExit)
@@ -145,12 +143,11 @@ async function startWorker({ reference, rewardInput, memoryMb }: WorkerRewardOpt
   const { promise, resolve, reject } = Promise.withResolvers<RewardWorkerReply>()
   const invalid = (why: string, cause?: unknown) =>
     new TrainError('MODULE_INVALID', `The reward module ${reference.path} cannot be loaded: ${why}.`, { cause })
-  const timer = setTimeout(() => reject(invalid(`it did not load within ${startTimeoutMs} ms`)), startTimeoutMs)
   thread.once('message', resolve)
   thread.once('error', (error) => reject(invalid(error.message, error)))
   thread.once('exit', (code) => reject(invalid(`its worker ended with code ${code}`)))
   try {
-    const reply = await promise
+    const reply = await withDeadline(promise, startTimeoutMs, () => invalid(`it did not load within ${startTimeoutMs} ms`))
     if (reply.kind === 'ready') {
       thread.removeAllListeners('error').removeAllListeners('exit')
       // Between calls a failure only shows in the next call, which then finds the worker gone.
@@ -165,8 +162,6 @@ async function startWorker({ reference, rewardInput, memoryMb }: WorkerRewardOpt
   } catch (error) {
     await terminate(thread)
     throw error
-  } finally {
-    clearTimeout(timer)
   }
 }
 
