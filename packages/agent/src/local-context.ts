@@ -9,7 +9,7 @@ import {
   type RolloutContext,
   type Tools,
 } from '@aworld-train/core'
-import { type AgentEdge, type AgentTask, type ToolCallRecord, type ToolResult, TrainError } from '@aworld-train/protocol'
+import { type AgentEdge, type AgentTask, errorMessage, type ToolCallRecord, type ToolResult, TrainError } from '@aworld-train/protocol'
 import type { Agent } from './agent.ts'
 import type { AgentGraph } from './agent-graph.ts'
 
@@ -65,7 +65,7 @@ export function createLocalContext({ task, graph, signal, limits, environment, p
       keep(result)
       return result
     } catch (error) {
-      keep({ content: error instanceof Error ? error.message : String(error), isError: true })
+      keep({ content: errorMessage(error), isError: true })
       throw error
     }
   }

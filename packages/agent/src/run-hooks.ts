@@ -1,4 +1,4 @@
-import { Message, ToolCall, ToolResult, TrainError } from '@aworld-train/protocol'
+import { errorMessage, Message, ToolCall, ToolResult, TrainError } from '@aworld-train/protocol'
 import { z } from 'zod'
 import type { AfterModelEvent, AfterToolEvent, AgentHooks, BeforeModelEvent, BeforeToolEvent } from './hooks.ts'
 import { describeValue } from './named-options.ts'
@@ -18,7 +18,7 @@ async function callHook<Event extends { agent: string; signal: AbortSignal }, Ch
     returned = await hook(event)
   } catch (error) {
     event.signal.throwIfAborted()
-    const message = error instanceof Error ? error.message : String(error)
+    const message = errorMessage(error)
     throw new TrainError('AGENT_FAILED', `The ${name} hook of agent "${event.agent}" threw: ${message}`, { cause: error })
   }
   if (returned === undefined || returned === null) return undefined

@@ -1,5 +1,5 @@
 import type { AttemptContext, AttemptState } from '@aworld-train/core'
-import { type ToolDefinition, type ToolResult, TrainError } from '@aworld-train/protocol'
+import { errorMessage, type ToolDefinition, type ToolResult, TrainError } from '@aworld-train/protocol'
 import { z } from 'zod'
 import { describeValue } from './named-options.ts'
 
@@ -65,7 +65,7 @@ export function tool<Parameters extends z.ZodType, State = undefined>(options: T
         return toToolResult(await execute(parsed.data, context as ToolContext<State>))
       } catch (error) {
         context.signal.throwIfAborted()
-        return { content: `Error: ${error instanceof Error ? error.message : String(error)}`, isError: true }
+        return { content: `Error: ${errorMessage(error)}`, isError: true }
       }
     },
   }

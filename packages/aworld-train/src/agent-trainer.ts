@@ -1,4 +1,4 @@
-import { type RunReport, TrainError } from '@aworld-train/protocol'
+import { errorMessage, type RunReport, TrainError } from '@aworld-train/protocol'
 import {
   createProcessor,
   createTrainerRegistry,
@@ -89,7 +89,7 @@ export class AgentTrainer {
     }
     if (problems.length === 1 && problems[0] instanceof TrainError) throw problems[0]
     if (problems.length > 0) {
-      const messages = problems.map((problem) => (problem instanceof Error ? problem.message : String(problem)))
+      const messages = problems.map(errorMessage)
       throw new TrainError(
         'CONFIG_INVALID',
         `The training cannot start:\n${messages.map((message) => `  - ${message.replaceAll('\n', '\n    ')}`).join('\n')}`,

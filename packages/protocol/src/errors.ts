@@ -138,9 +138,11 @@ export class TrainError extends Error {
   }
 }
 
+/** What any thrown thing says: the message of an error, else the thing as text. */
+export const errorMessage = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown))
+
 /** Any thrown thing as a TrainError; a foreign one is wrapped under `code` with its message and cause. */
 export function toTrainError(error: unknown, code: ErrorCode): TrainError {
   if (error instanceof TrainError) return error
-  const message = error instanceof Error ? error.message : String(error)
-  return new TrainError(code, message || errorCatalogue[code].remedy, { cause: error })
+  return new TrainError(code, errorMessage(error) || errorCatalogue[code].remedy, { cause: error })
 }

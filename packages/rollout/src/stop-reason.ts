@@ -1,5 +1,5 @@
 import type { AgentAnswer } from '@aworld-train/core'
-import { StopReason, TrainError, type Trajectory, type Turn, toTrainError } from '@aworld-train/protocol'
+import { errorMessage, StopReason, TrainError, type Trajectory, type Turn, toTrainError } from '@aworld-train/protocol'
 
 /** How the agent's run ended, seen from outside. `abandoned`: it did not return after its signal aborted. */
 export type AgentOutcome =
@@ -73,7 +73,7 @@ const inOrder = (trajectories: readonly Trajectory[]): Turn[] =>
   trajectories.flatMap((trajectory) => trajectory.turns).sort((a, b) => a.timing.endedAt - b.timing.endedAt)
 
 function agentFailed(error: unknown): TrainError {
-  const message = error instanceof Error ? error.message : String(error)
+  const message = errorMessage(error)
   return new TrainError(
     'AGENT_FAILED',
     `The agent threw: ${message.replace(/\.$/, '')}. Read the cause; the episode keeps the turns so far.`,

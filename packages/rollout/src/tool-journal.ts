@@ -1,5 +1,5 @@
 import { orAborted, preciseNow } from '@aworld-train/core'
-import type { ToolCallRecord, ToolResult, TrainError, Trajectory } from '@aworld-train/protocol'
+import { errorMessage, type ToolCallRecord, type ToolResult, type TrainError, type Trajectory } from '@aworld-train/protocol'
 import { toolCallLimit } from './rollout-errors.ts'
 
 export interface JournalledCall {
@@ -63,7 +63,7 @@ export function createToolJournal({ rollout, maxToolCalls = Number.POSITIVE_INFI
         end(entry, result.content, result.isError)
         return result
       } catch (error) {
-        end(entry, error instanceof Error ? error.message : String(error), true)
+        end(entry, errorMessage(error), true)
         throw error
       }
     },

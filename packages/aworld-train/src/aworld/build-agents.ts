@@ -1,6 +1,6 @@
 import { Agent, Swarm } from '@aworld-train/agent'
 import { withDeadline } from '@aworld-train/core'
-import { TrainError } from '@aworld-train/protocol'
+import { errorMessage, TrainError } from '@aworld-train/protocol'
 import { AworldAgentLoop } from './agent-loop.ts'
 
 /** Longest time in which agents are built: that loads modules, but no model. */
@@ -25,7 +25,7 @@ export async function buildAgents(
     built = await withDeadline(Promise.resolve(loop.buildAgents()), timeoutMs, late)
   } catch (error) {
     if (error instanceof TrainError) throw error
-    throw invalid(`threw: ${error instanceof Error ? error.message : String(error)}`, error)
+    throw invalid(`threw: ${errorMessage(error)}`, error)
   }
   if (built instanceof Agent || built instanceof Swarm) return built
   const returned =

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname, extname, resolve } from 'node:path'
 import { Agent, type AgentFunction, loadAgentsFromYaml, Swarm, toAgentProgram } from '@aworld-train/agent'
 import type { AgentProgram } from '@aworld-train/core'
-import { TrainError } from '@aworld-train/protocol'
+import { errorMessage, TrainError } from '@aworld-train/protocol'
 import { parse } from 'yaml'
 import { AworldAgentLoop, policyAddress } from '../aworld/agent-loop.ts'
 import { buildAgents, isAgentLoopClass } from '../aworld/build-agents.ts'
@@ -48,7 +48,7 @@ async function loadYaml(file: string): Promise<LoadedAgent> {
   try {
     document = parse(readFileSync(file, 'utf8'))
   } catch (cause) {
-    throw new TrainError('AGENT_INVALID', `${file} is not YAML: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
+    throw new TrainError('AGENT_INVALID', `${file} is not YAML: ${errorMessage(cause)}`, { cause })
   }
   const target = targetOf(document, file)
   if (target !== null) {

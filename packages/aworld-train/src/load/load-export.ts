@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { suggest } from '@aworld-train/core'
-import { TrainError } from '@aworld-train/protocol'
+import { errorMessage, TrainError } from '@aworld-train/protocol'
 
 export interface ExportPath {
   /** Absolute path of the module. */
@@ -26,7 +26,7 @@ export async function loadExport(path: string, baseDirectory: string): Promise<u
   try {
     module = (await import(pathToFileURL(file).href)) as Record<string, unknown>
   } catch (cause) {
-    throw new TrainError('MODULE_INVALID', `${file} could not be imported: ${cause instanceof Error ? cause.message : String(cause)}`, {
+    throw new TrainError('MODULE_INVALID', `${file} could not be imported: ${errorMessage(cause)}`, {
       cause,
     })
   }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { checkTemplate, loadChatModel } from '@aworld-train/chat'
 import { toTrainingSamples } from '@aworld-train/core'
 import { loadModelConfig } from '@aworld-train/engine-local'
-import { type Episode, TrainError, type TrainingTask } from '@aworld-train/protocol'
+import { type Episode, errorMessage, TrainError, type TrainingTask } from '@aworld-train/protocol'
 import { openRunStore } from '@aworld-train/store'
 import { findLongPrompts } from '../checks/long-prompts.ts'
 import { answeredTask, listTools, scoreReference } from '../stage/preflight.ts'
@@ -31,7 +31,7 @@ export async function diagnose(definition: TrainingDefinition, signal: AbortSign
       return value
     } catch (error) {
       for (const problem of problemsOf(error)) {
-        const message = problem instanceof Error ? problem.message : String(problem)
+        const message = errorMessage(problem)
         checks.push({ name: name === 'config' ? moduleOf(problem) : name, ok: false, message })
       }
       return undefined

@@ -1,4 +1,4 @@
-import { TrainError } from '@aworld-train/protocol'
+import { errorMessage, TrainError } from '@aworld-train/protocol'
 
 /** Collects the problems of one check, which goes on after each of them so that the user sees all at once. */
 export interface ProblemCollection {
@@ -29,6 +29,6 @@ export function collectProblems(): ProblemCollection {
 
 function joinProblems(problems: readonly unknown[]): TrainError {
   if (problems.length === 1 && problems[0] instanceof TrainError) return problems[0]
-  const messages = problems.map((problem) => (problem instanceof Error ? problem.message : String(problem)))
+  const messages = problems.map(errorMessage)
   return new TrainError('CONFIG_INVALID', messages.join('\n'), { cause: new AggregateError(problems), details: { problems: messages } })
 }

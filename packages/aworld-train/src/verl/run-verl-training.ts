@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
-import { type RunEvent, type RunReport, TrainError } from '@aworld-train/protocol'
+import { errorMessage, type RunEvent, type RunReport, TrainError } from '@aworld-train/protocol'
 import {
   bridgeDirectory,
   createVerlProgress,
@@ -112,8 +112,7 @@ async function trainWithVerl(plan: VerlTrainingPlan, parts: RolloutParts, run: R
       if (saved) void history.commit(resumableStep(verlPlan.checkpoints)).catch(warn)
     },
   })
-  const warn = (error: unknown) =>
-    emit({ type: 'warning-raised', at: Date.now(), code: 'STORE_FAILED', message: error instanceof Error ? error.message : String(error) })
+  const warn = (error: unknown) => emit({ type: 'warning-raised', at: Date.now(), code: 'STORE_FAILED', message: errorMessage(error) })
   const stage = stack.adopt(
     await openVerlStage({
       plan,

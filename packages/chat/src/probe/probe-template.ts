@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Message } from '@aworld-train/protocol'
+import { errorMessage, type Message } from '@aworld-train/protocol'
 import { type Mark, markMessage } from '../continuity/marks.ts'
 import { firstStop, maskedGap, type StopPlace } from '../continuity/stop-texts.ts'
 import { endsInReasoning, reasoningTagsOf } from '../reasoning-tags.ts'
@@ -51,7 +51,7 @@ export function probeTemplate({ templates, stops, specials, now }: ProbeInput): 
     } catch (error) {
       digest.update('raises\0')
       const { cause = error } = error as { cause?: unknown }
-      raised = cause instanceof Error ? cause.message : String(cause)
+      raised = errorMessage(cause)
       return null
     }
   }

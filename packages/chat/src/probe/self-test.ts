@@ -1,3 +1,4 @@
+import { errorMessage } from '@aworld-train/protocol'
 import type { OpenedModel } from '../opened-model.ts'
 import { createChatRenderer } from '../render/chat-renderer.ts'
 import { user, words } from './probe-conversations.ts'
@@ -40,7 +41,7 @@ function renderingProblems({ directory, templates, probe, reasoning }: OpenedMod
     if (renderer.render(input).includes(words.user)) return []
     return [`The chat template of ${directory} prints no user message; check that it belongs to this model.`]
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = errorMessage(error)
     return [`The chat template of ${directory} cannot be used: ${reason}. Use a chat engine, which renders on its own side.`]
   }
 }

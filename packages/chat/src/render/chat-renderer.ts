@@ -1,4 +1,4 @@
-import { type Message, type ToolDefinition, TrainError } from '@aworld-train/protocol'
+import { errorMessage, type Message, type ToolDefinition, TrainError } from '@aworld-train/protocol'
 import { readJson } from '../json/json-text.ts'
 import { TextCache } from '../text-cache.ts'
 import type { ChatTemplate } from './chat-template.ts'
@@ -58,7 +58,7 @@ export function createChatRenderer(templates: ModelTemplates, form: MessageForm)
       })
     } catch (cause) {
       if (cause instanceof TrainError || cause instanceof RenderingTooLong) throw cause
-      const reason = cause instanceof Error ? cause.message : String(cause)
+      const reason = errorMessage(cause)
       throw new TrainError('GATEWAY_BAD_REQUEST', `The chat template cannot render these messages: ${reason}`, { cause })
     }
   }

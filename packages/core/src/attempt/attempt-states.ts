@@ -1,4 +1,4 @@
-import { TrainError } from '@aworld-train/protocol'
+import { errorMessage, TrainError } from '@aworld-train/protocol'
 import type { AttemptContext, AttemptState } from '../contracts/agent-program.ts'
 import { orAborted } from './or-aborted.ts'
 
@@ -29,7 +29,7 @@ export function createAttemptStates({ attempt, timeoutMs, graceMs }: AttemptStat
   const states = new Map<unknown, OpenState>()
 
   function failed(what: string, cause: unknown): TrainError {
-    const reason = (cause instanceof Error ? cause.message : String(cause)).replace(/\.$/, '')
+    const reason = errorMessage(cause).replace(/\.$/, '')
     const message = `The ${what} of a state of rollout "${rollout}" failed: ${reason}. Correct it, or what it depends on.`
     return new TrainError('ENVIRONMENT_START_FAILED', message, { cause })
   }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { TrainError } from '@aworld-train/protocol'
+import { errorMessage, TrainError } from '@aworld-train/protocol'
 import { Pool } from 'undici'
 import { messageOf, toServerError } from './server-error.ts'
 
@@ -76,7 +76,7 @@ export function createAdmin({ url, headers, connectTimeoutMs, keepAliveMs }: Ser
       } catch (cause) {
         signal?.throwIfAborted()
         if (attempt >= attempts) {
-          const why = cause instanceof Error ? cause.message : String(cause)
+          const why = errorMessage(cause)
           throw new TrainError('POLICY_UNAVAILABLE', `${url} did not answer ${path}: ${why}; check that the server runs.`, {
             cause,
             details: { server: url, path },

@@ -1,5 +1,6 @@
 import { readFile, stat } from 'node:fs/promises'
 import { extname } from 'node:path'
+import { errorMessage } from '@aworld-train/protocol'
 import type { DatasetSource } from './dataset-types.ts'
 import type { NumberedRow } from './numbered-row.ts'
 import type { ProblemList } from './problem-list.ts'
@@ -46,7 +47,7 @@ async function* numbered(source: Exclude<DatasetSource, string>, problems: Probl
     try {
       yield* source
     } catch (error) {
-      problems.add(`reading stopped after row ${number} (${error instanceof Error ? error.message : String(error)}).`)
+      problems.add(`reading stopped after row ${number} (${errorMessage(error)}).`)
     }
   })()
   for await (const row of guarded) yield { row, number: ++number }
