@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads'
-import { createFairQueue } from '@aworld-train/core'
+import { createFairQueue, siblingModule } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import type { TokenizerSource } from './tokenizer.ts'
 
@@ -62,8 +62,7 @@ export function createEncoder(): Encoder {
   let closed = false
 
   function start(): RunningThread {
-    const file = import.meta.url.endsWith('.ts') ? './encoder-thread.ts' : './encoder-thread.js'
-    const worker = new Worker(new URL(file, import.meta.url), { name: 'aworld-train-encoder' })
+    const worker = new Worker(siblingModule('encoder-thread', import.meta.url), { name: 'aworld-train-encoder' })
     const started: RunningThread = { worker, tokenizers: new Set(), error: undefined }
     worker.on('message', (reply: EncoderReply) => {
       if ('ids' in reply) settle((waiter) => waiter.resolve(reply.ids))

@@ -10,6 +10,7 @@ export { createLedger, type LedgerAccumulator } from './ledger/token-ledger.ts'
 export { checkRows, checkUpdate } from './loss/check-update.ts'
 export { isRunning } from './process/is-running.ts'
 export { makeOwnFolder, namesOfDeadProcesses, ownName } from './process/own-folder.ts'
+export { siblingModule } from './process/sibling-module.ts'
 export {
   differenceOfMeans,
   type MeanInterval,

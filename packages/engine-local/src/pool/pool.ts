@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads'
-import { withDeadline } from '@aworld-train/core'
-import { TrainError } from '@aworld-train/protocol'
+import { siblingModule, withDeadline } from '@aworld-train/core'
+import { errorMessage, TrainError } from '@aworld-train/protocol'
 import { createViews, type Views } from '../arena.ts'
 import type { LoadedKernels } from '../kernels/load-kernels.ts'
 import { type WasmMemory, wasm } from '../kernels/webassembly.ts'
@@ -96,8 +96,7 @@ class WorkerPool implements Pool {
   }
 
   async start(kernels: LoadedKernels, memory: WasmMemory): Promise<void> {
-    const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
-    const url = new URL(`./worker.${extension}`, import.meta.url)
+    const url = siblingModule('worker', import.meta.url)
     const ready = Array.from({ length: this.threads }, (_, threadIndex) => {
       const workerData: WorkerData = { module: kernels.module, memory, options: this.layout.options, threadIndex }
       // Workers import nothing but their own files, and flags of the process such as --input-type would stop them.
@@ -109,7 +108,7 @@ class WorkerPool implements Pool {
           reject(this.#failure)
         }
         worker.once('message', () => resolve())
-        worker.once('error', (error) => fail(error, `threw "${error instanceof Error ? error.message : String(error)}"`))
+        worker.once('error', (error) => fail(error, `threw "${errorMessage(error)}"`))
         worker.once('exit', (code) => {
           if (!this.#closing) fail(undefined, `ended with code ${code}`)
         })

@@ -1,3 +1,4 @@
+import { siblingModule } from '@aworld-train/core'
 import type { Sampling } from '@aworld-train/protocol'
 import { createChatEngine, type RemoteChatEngine } from '../engine/chat-engine.ts'
 import { neutralSampling } from '../engine/neutral-sampling.ts'
@@ -33,7 +34,7 @@ export async function createSglangChatEngine(options: ChatEngineOptions): Promis
     model,
     policy,
     logprobs,
-    reader: new URL(`./sglang-reader${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url),
+    reader: siblingModule('sglang-reader', import.meta.url),
     splice: (sampling) => splice(sampling, served, policy),
   })
   return {

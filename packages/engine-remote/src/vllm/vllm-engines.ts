@@ -1,4 +1,4 @@
-import type { ModelDescription } from '@aworld-train/core'
+import { type ModelDescription, siblingModule } from '@aworld-train/core'
 import type { Sampling } from '@aworld-train/protocol'
 import { createChatEngine, type RemoteChatEngine } from '../engine/chat-engine.ts'
 import { neutralSampling } from '../engine/neutral-sampling.ts'
@@ -43,7 +43,7 @@ export async function createVllmChatEngine(options: ChatEngineOptions & VllmKind
     model,
     policy,
     logprobs,
-    reader: new URL(`./vllm-reader${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url),
+    reader: siblingModule('vllm-reader', import.meta.url),
     splice: (sampling) => splice(sampling, served, model),
   })
 }

@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads'
+import { siblingModule } from '@aworld-train/core'
 import { type FinishReason, TrainError } from '@aworld-train/protocol'
 import type { AnswerBatch, AnswerReply, AnswerToRead, ReadTurn } from './recorder-messages.ts'
 
@@ -89,8 +90,7 @@ export function createRecorder(): Recorder {
   }
 
   function start(): Worker {
-    const file = import.meta.url.endsWith('.ts') ? './recorder-worker.ts' : './recorder-worker.js'
-    const thread = new Worker(new URL(file, import.meta.url), { name: 'aworld-train-recorder' })
+    const thread = new Worker(siblingModule('recorder-worker', import.meta.url), { name: 'aworld-train-recorder' })
     thread.on('message', take)
     let cause: unknown
     thread.on('error', (error) => {

@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads'
-import { type Reward, type RewardInput, type RewardOutput, withDeadline } from '@aworld-train/core'
+import { type Reward, type RewardInput, type RewardOutput, siblingModule, withDeadline } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { rewardTimeout } from './inline-reward.ts'
 import type { RewardReference } from './reward-module.ts'
@@ -133,8 +133,7 @@ interface StartedWorker {
 
 async function startWorker({ reference, rewardInput, memoryMb }: WorkerRewardOptions): Promise<StartedWorker> {
   const workerData: RewardWorkerData = { ...reference, rewardInput }
-  const file = import.meta.url.endsWith('.ts') ? './reward-worker.ts' : './reward-worker.js'
-  const thread = new Worker(new URL(file, import.meta.url), {
+  const thread = new Worker(siblingModule('reward-worker', import.meta.url), {
     workerData,
     name: 'aworld-train-reward',
     resourceLimits: { maxOldGenerationSizeMb: memoryMb },
