@@ -10,7 +10,7 @@ const root = join(dirname(fileURLToPath(import.meta.url)), '../..')
 const plainUser = '48123'
 
 /** Suites of the jail, for a user without rights. */
-const files = ['bubblewrap', 'parsers', 'probes', 'killed', 'jailed-servers', 'tool-servers'].map(
+const files = ['bubblewrap', 'parsers', 'probes', 'killed', 'killed-server', 'leased-shells', 'jailed-servers', 'tool-servers'].map(
   (name) => `test/environment/${name}.test.ts`,
 )
 

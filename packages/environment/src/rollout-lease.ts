@@ -111,8 +111,9 @@ export function openRolloutLease({ request, run, pool, options, onClose, onSandb
       prepared ??= prepareWorkspace(request.task, makeDirectory(), options, signal)
       await prepared
     }
+    const { files = [], setup } = request.task
     // A link that a jailed server lays into the directory would lead what is written there to files of the machine.
-    if (inDirectory.some(({ jail }) => jail)) await prepare()
+    if ((files.length > 0 || setup) && inDirectory.some(({ jail }) => jail)) await prepare()
     const opened = await openSlots(selected, selection.agent, signal)
     await prepare()
     signal.throwIfAborted()
