@@ -200,6 +200,24 @@ test('a stateless one serves every lease from a folder in memory, and sees the d
   await Promise.all([first, second].map(({ lease }) => lease.close()))
 })
 
+test.each([
+  ['that waits for a network', { command: 'sleep', args: ['60'] }, /no answer within 0\.5 s.*no network, so it has to be installed/],
+  ['that is not there', { command: 'no-such-program' }, /no-such-program: not found.*Check its command/s],
+  [
+    'that reads what it does not name',
+    { command: 'node', args: ['-e', `require('${secretFile}')`] },
+    /Cannot find module.*"read": \[paths\]/s,
+  ],
+])('one %s says what to do', async (_, server, message) => {
+  // A busy machine gets its time to start what fails.
+  const startTimeoutMs = server.command === 'sleep' ? 500 : 20_000
+  await using stack = new AsyncDisposableStack()
+  const impatient = stack.adopt(createEnvironment({ warmProcesses: 0, startTimeoutMs }), (each) => each.close())
+  const lease = impatient.lease({ rollout: `rollout-${leases++}`, attempt: 0, sample: 0, task: { id: 'task' } })
+  const failed = lease.tools({ agent: 'agent', mcpConfig: { mcpServers: { shell: { ...server, sandbox: true } } } }, never)
+  await expect(failed).rejects.toMatchObject({ code: 'ENVIRONMENT_START_FAILED', message: expect.stringMatching(message) })
+})
+
 test('all that it started ends with its lease', async () => {
   const { lease, run } = await open(shell())
   await run(`(setsid sleep ${sleepTime(1)} >/dev/null 2>&1 &); sleep ${sleepTime(1)} >/dev/null 2>&1 & sleep 0.1`)

@@ -262,10 +262,13 @@ function startError(definition: ServerDefinition, link: Link, error: unknown): T
 }
 
 function startRemedy(definition: ServerDefinition, error: unknown, reason: string): string {
-  if (error instanceof SilentServerError) return 'Make it start sooner, or raise its "timeout" in the configuration.'
-  if (definition.kind === 'stdio') {
-    return definition.jail ? 'Check its command, and name what it reads in "sandbox": { "read": [paths] }.' : 'Check its command.'
+  const isJailed = definition.kind === 'stdio' && definition.jail !== null
+  if (error instanceof SilentServerError) {
+    const remedy = 'Make it start sooner, or raise its "timeout" in the configuration.'
+    return isJailed ? `${remedy} Its jail has no network, so it has to be installed already.` : remedy
   }
+  if (isJailed) return 'Check its command, and name what it reads in "sandbox": { "read": [paths] }.'
+  if (definition.kind === 'stdio') return 'Check its command.'
   return /\b40[13]\b/.test(reason) ? 'Check the token in its headers.' : 'Check its url, and that it runs.'
 }
 
