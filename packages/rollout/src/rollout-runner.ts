@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { runAll } from '@aworld-train/core'
 import { type Episode, type RolloutRequest, type StopReason, TrainError, type Trajectory, toTrainError } from '@aworld-train/protocol'
+import type { Span } from '@opentelemetry/api'
+import { endAttemptSpan, endRolloutSpan, inRewardSpan, startAttemptSpan, startRolloutSpan } from './observe/rollout-spans.ts'
 import { decideRetry } from './retry-decision.ts'
 import { decideReward } from './reward-decision.ts'
 import { cancelled } from './rollout-errors.ts'
@@ -24,15 +26,27 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
   const count = { finished: 0, toolCalls: 0, askedToolCalls: 0, toolErrors: 0, functionCalls: 0, retries: 0, supersededTokens: 0 }
 
   async function runOne(request: RolloutRequest, signal: AbortSignal): Promise<Episode> {
+    const span = startRolloutSpan(request)
+    try {
+      const episode = await runAttempts(request, span, signal)
+      endRolloutSpan(span, episode)
+      return episode
+    } catch (error) {
+      endRolloutSpan(span, null, error)
+      throw error
+    }
+  }
+
+  async function runAttempts(request: RolloutRequest, span: Span, signal: AbortSignal): Promise<Episode> {
     for (let retried = 0; ; retried++) {
       const begun = await store.begin(request)
       if (begun.episode) return begun.episode
       const { attempt } = begun
       if (retried === 0) onEvent?.({ type: 'rollout-start', at: Date.now(), rollout: request.key, attempt, split: request.split })
-      const result = await attemptOnce(request, attempt, signal)
+      const result = await attemptOnce(request, attempt, span, signal)
       const error = result.error?.toRecord()
       const delayMs = decideRetry({ stopReason: result.stopReason, error, retried, retries })
-      if (delayMs === null) return finish(request, attempt, result, signal)
+      if (delayMs === null) return finish(request, attempt, result, span, signal)
       await keepTurns(request.key, attempt, result)
       count.retries++
       warn(`Attempt ${attempt} of rollout "${request.key}" failed and is tried again: ${error!.message}`, error!.code)
@@ -42,7 +56,8 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
     }
   }
 
-  async function attemptOnce(request: RolloutRequest, attempt: number, signal: AbortSignal): Promise<AttemptResult> {
+  async function attemptOnce(request: RolloutRequest, attempt: number, rollout: Span, signal: AbortSignal): Promise<AttemptResult> {
+    const span = startAttemptSpan({ rollout, key: request.key, attempt, agents: program.agents })
     const merged = { ...limits, ...definedOnly(request.limits) }
     let storeFailure: TrainError | null = null
     const result = await runAttempt({
@@ -54,6 +69,7 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
       environment,
       abandonAfterMs,
       leaseTimeoutMs,
+      span,
       signal,
       async onTurn(agent, turn) {
         try {
@@ -64,7 +80,11 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
         }
       },
       onWarning: (error) => warn(error.message, toTrainError(error, 'ENVIRONMENT_START_FAILED').code),
+    }).catch((error: unknown) => {
+      span.end()
+      throw error
     })
+    endAttemptSpan(span, result)
     count.toolCalls += result.toolCalls.length
     for (const { turns } of result.trajectories) for (const turn of turns) count.askedToolCalls += turn.toolCalls.length
     count.toolErrors += result.toolErrors
@@ -73,8 +93,14 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
     return result
   }
 
-  async function finish(request: RolloutRequest, attempt: number, result: AttemptResult, signal: AbortSignal): Promise<Episode> {
-    const episode = await scored(toEpisode(request, attempt, result), request, signal)
+  async function finish(
+    request: RolloutRequest,
+    attempt: number,
+    result: AttemptResult,
+    span: Span,
+    signal: AbortSignal,
+  ): Promise<Episode> {
+    const episode = await scored(toEpisode(request, attempt, result), request, span, signal)
     const cutOff = episode.stopReason === 'cancelled' || (signal.aborted && episode.stopReason === 'failed')
     if (cutOff) {
       await keepTurns(request.key, attempt, result)
@@ -87,14 +113,14 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
     return episode
   }
 
-  async function scored(episode: Episode, { task }: RolloutRequest, signal: AbortSignal): Promise<Episode> {
+  async function scored(episode: Episode, { task }: RolloutRequest, span: Span, signal: AbortSignal): Promise<Episode> {
     const { stopReason, trajectories } = episode
     const hasTurns = trajectories.some(({ turns }) => turns.length > 0)
     const decision = reward ? decideReward({ stopReason, hasTurns }, scoreUnfinished) : 'none'
     if (!reward || decision === 'none') return episode
     if (decision === 'zero') return { ...episode, reward: 0 }
     try {
-      const output = await reward.score({ task, episode, answer: answerKey(task.id) }, signal)
+      const output = await inRewardSpan(span, reward.name, () => reward.score({ task, episode, answer: answerKey(task.id) }, signal))
       return { ...episode, reward: output.reward, scores: { ...output.scores } }
     } catch (error) {
       return { ...episode, stopReason: 'failed', error: toTrainError(error, 'REWARD_FAILED').toRecord() }

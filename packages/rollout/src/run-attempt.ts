@@ -18,8 +18,10 @@ import {
   type Trajectory,
   type Turn,
 } from '@aworld-train/protocol'
+import type { Span } from '@opentelemetry/api'
 import { createAttemptContext } from './attempt-context.ts'
 import { createAttemptTools } from './attempt-tools.ts'
+import { traceHeadersOf, withSpan } from './observe/rollout-spans.ts'
 import { recordedMessages } from './recorded-messages.ts'
 import { cancelled, rolloutEnded, timeLimit } from './rollout-errors.ts'
 import { type AgentOutcome, decideStop } from './stop-reason.ts'
@@ -35,6 +37,8 @@ export interface AttemptOptions {
   readonly environment: Environment
   readonly abandonAfterMs: number
   readonly leaseTimeoutMs: number
+  /** The span of the attempt, which its caller ends. */
+  readonly span: Span
   /** Aborts when the rollout is cancelled. */
   readonly signal: AbortSignal
   readonly onTurn: (agent: string, turn: Turn) => Promise<void>
@@ -57,7 +61,7 @@ export interface AttemptResult {
 
 /** Runs the agent once. Whatever it does, this resolves, with its session closed and its tools given back; rejects only when the session cannot be opened. */
 export async function runAttempt(options: AttemptOptions): Promise<AttemptResult> {
-  const { request, attempt, limits, program, gateway, environment, signal } = options
+  const { request, attempt, limits, program, gateway, environment, span, signal } = options
   const { key } = request
   // The other columns of a row are for the reward alone: they may hold the answer.
   const { extraInfo: _, setup, ...task } = request.task
@@ -76,6 +80,7 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
     maxResponseTokens: limits.maxResponseTokens,
     maxCost: limits.maxCost,
     maxFrozenTokens: limits.maxFrozenTokens,
+    traceHeaders: traceHeadersOf(span),
     onTurn: options.onTurn,
   })
   const budget = createTimeBudget(limits.timeoutMs, () => stop.abort(timeLimit(key, limits.timeoutMs)))
@@ -85,7 +90,7 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
 
   const { maxTurns, maxToolCalls } = limits
   const edges: AgentEdge[] = []
-  const journal = createToolJournal({ rollout: key, maxToolCalls, signal: stop.signal, onLimit: (error) => stop.abort(error) })
+  const journal = createToolJournal({ rollout: key, maxToolCalls, span, signal: stop.signal, onLimit: (error) => stop.abort(error) })
   const tools = createAttemptTools({
     request: { rollout: key, attempt, sample: request.sample, task: { id: task.id, files: task.files, setup } },
     environment,
@@ -110,7 +115,7 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
   }
   const context = createAttemptContext({ attempt: attemptContext, program, session, journal, tools, state, edges, maxTurns, maxToolCalls })
 
-  const outcome = await outcomeOf(() => program.run(task, context), stop.signal, options.abandonAfterMs)
+  const outcome = await outcomeOf(() => withSpan(span, () => program.run(task, context)), stop.signal, options.abandonAfterMs)
   const endedAt = preciseNow()
   const aborted = stop.signal.aborted ? (stop.signal.reason as TrainError) : null
   budget.stop()

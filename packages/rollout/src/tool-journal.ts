@@ -1,5 +1,7 @@
 import { orAborted, preciseNow } from '@aworld-train/core'
 import { errorMessage, type ToolCallRecord, type ToolResult, type TrainError, type Trajectory } from '@aworld-train/protocol'
+import type { Span } from '@opentelemetry/api'
+import { inToolSpan } from './observe/rollout-spans.ts'
 import { toolCallLimit } from './rollout-errors.ts'
 
 export interface JournalledCall {
@@ -16,6 +18,8 @@ export interface JournalledCall {
 export interface ToolJournalOptions {
   readonly rollout: string
   readonly maxToolCalls: number | undefined
+  /** The span of the attempt. */
+  readonly span: Span
   readonly signal: AbortSignal
   /** Called when a budget is spent, to stop the rollout. */
   readonly onLimit: (error: TrainError) => void
@@ -38,7 +42,13 @@ interface Entry {
   isError: boolean
 }
 
-export function createToolJournal({ rollout, maxToolCalls = Number.POSITIVE_INFINITY, signal, onLimit }: ToolJournalOptions): ToolJournal {
+export function createToolJournal({
+  rollout,
+  maxToolCalls = Number.POSITIVE_INFINITY,
+  span,
+  signal,
+  onLimit,
+}: ToolJournalOptions): ToolJournal {
   const entries: Entry[] = []
 
   function end(entry: Entry, content: string, isError: boolean): void {
@@ -59,7 +69,7 @@ export function createToolJournal({ rollout, maxToolCalls = Number.POSITIVE_INFI
       const entry: Entry = { call, startedAt: preciseNow(), endedAt: 0, content: '', isError: false }
       entries.push(entry)
       try {
-        const result = await orAborted(run(signal), signal)
+        const result = await inToolSpan(span, call, () => orAborted(run(signal), signal))
         end(entry, result.content, result.isError)
         return result
       } catch (error) {

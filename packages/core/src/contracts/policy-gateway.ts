@@ -1,5 +1,6 @@
 import type { Sampling, Trajectory } from '@aworld-train/protocol'
 import type { PolicyEndpoint } from './agent-program.ts'
+import type { TraceHeaders } from './trace-headers.ts'
 
 /** An address for a session without an end, which is the same after a restart. */
 export interface FixedAddress {
@@ -27,6 +28,8 @@ export interface SessionRequest {
   readonly maxCost?: number | undefined
   /** Prompt and completion tokens that frozen models may be asked for in all. */
   readonly maxFrozenTokens?: number | undefined
+  /** The span that the spans of its calls are children of; a call that names a span of the same trace is that one's child. */
+  readonly traceHeaders?: TraceHeaders | undefined
   /** Calls at once, of a session that is no rollout; the call above it is refused with 503. Unbounded for rollouts, whose calls wait. */
   readonly maxCallsInFlight?: number | undefined
   /** The address of a session with one agent, in place of a URL that nobody can guess. */

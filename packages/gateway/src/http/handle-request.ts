@@ -113,8 +113,8 @@ async function serveAgent(parts: GatewayParts, { session, agent }: Grant, exchan
   // While the body came, the session may have closed, or other calls may have taken the last place.
   if (session.closing) throw unknownUrl()
   checkRoom(session, counters)
-  const { rollout, attempt } = session.request
-  const observed = observer.begin({ rollout, attempt, agent: agent.name, dialect: dialect.name, requestId }, request.headers)
+  const { rollout, attempt, traceHeaders: trace } = session.request
+  const observed = observer.begin({ rollout, attempt, agent: agent.name, dialect: dialect.name, requestId, trace }, request.headers)
   serveCall({ parts, session, agent, dialect, body, response, observed, requestId })
 }
 

@@ -1,6 +1,18 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import type { TraceHeaders } from '@aworld-train/core'
 import type { TrainError, Turn } from '@aworld-train/protocol'
-import { ProxyTracerProvider, propagation, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
+import {
+  type Context,
+  type Link,
+  ProxyTracerProvider,
+  propagation,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+} from '@opentelemetry/api'
+import { toSpanContext } from './trace-headers.ts'
 
 /** Who makes a call, for its span. */
 export interface CallIdentity {
@@ -9,6 +21,8 @@ export interface CallIdentity {
   readonly agent: string
   readonly dialect: string
   readonly requestId: string
+  /** The span that its session names. */
+  readonly trace: TraceHeaders | undefined
 }
 
 const scope = '@aworld-train/gateway'
@@ -21,18 +35,20 @@ function nobodyListens(): boolean {
 
 /**
  * A span of a model call by the semantic conventions for generative AI (opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans),
- * which continues the trace of the client; `null` where nobody records spans. Neither messages nor capabilities are in it.
+ * in the trace of its session, or else of its client; `null` where nobody records spans. Neither messages nor capabilities are in it.
  */
 export function startCallSpan(
   model: string,
-  { rollout, attempt, agent, dialect, requestId }: CallIdentity,
+  { rollout, attempt, agent, dialect, requestId, trace: ofSession }: CallIdentity,
   headers: IncomingHttpHeaders,
 ): Span | null {
   if (nobodyListens()) return null
+  const { parent, links } = placeOf(ofSession, headers)
   const span = trace.getTracer(scope).startSpan(
     `chat ${model}`,
     {
       kind: SpanKind.CLIENT,
+      links,
       attributes: {
         'gen_ai.operation.name': 'chat',
         'gen_ai.provider.name': 'aworld-train',
@@ -47,9 +63,23 @@ export function startCallSpan(
         'aworld_train.request_id': requestId,
       },
     },
-    propagation.extract(ROOT_CONTEXT, headers),
+    parent,
   )
   return span.isRecording() ? span : null
+}
+
+interface SpanPlace {
+  readonly parent: Context
+  readonly links: Link[]
+}
+
+/** Below the client's span, except where this is of another trace than the session's: then it is linked to. */
+function placeOf(ofSession: TraceHeaders | undefined, headers: IncomingHttpHeaders): SpanPlace {
+  const parent = propagation.extract(ROOT_CONTEXT, headers)
+  const client = trace.getSpanContext(parent)
+  const session = ofSession && toSpanContext(ofSession)
+  if (!session || client?.traceId === session.traceId) return { parent, links: [] }
+  return { parent: trace.setSpanContext(ROOT_CONTEXT, session), links: client ? [{ context: client }] : [] }
 }
 
 export function setTurn(span: Span, { sampling, usage, finishReason, parent, index, weightVersions }: Turn): void {

@@ -51,6 +51,26 @@ test('a call is a span by the GenAI conventions, in the trace of its client', as
   expect(written).not.toContain('nobody may read')
 })
 
+test('a call of a session is in its trace: below the span of its client where that is of the same trace, and linked to it where it is not', async () => {
+  await using started = await startGateway({ say: () => 'Fine.' })
+  const [rollout, other] = ['0af7651916cd43dd8448eb211c80319c', '4bf92f3577b34da6a3ce929d0e0e4736']
+  const traceHeaders = { traceparent: `00-${rollout}-00f067aa0ba902b7-01` }
+  const endpoint = started.gateway.open({ ...sessionRequest(), traceHeaders }).endpoint('agent')
+  const clients = [{}, { traceparent: `00-${rollout}-b7ad6b7169203331-01` }, { traceparent: `00-${other}-b7ad6b7169203331-01` }]
+  for (const headers of clients) await post(endpoint, { messages }, { headers: { 'content-type': 'application/json', ...headers } })
+  const spans = exporter.getFinishedSpans()
+  expect(spans.map((span) => [span.spanContext().traceId, span.parentSpanContext?.spanId])).toEqual([
+    [rollout, '00f067aa0ba902b7'],
+    [rollout, 'b7ad6b7169203331'],
+    [rollout, '00f067aa0ba902b7'],
+  ])
+  expect(spans.map(({ links }) => links.map((link) => [link.context.traceId, link.context.spanId]))).toEqual([
+    [],
+    [],
+    [[other, 'b7ad6b7169203331']],
+  ])
+})
+
 test('a failed call and one that its client left say so', async () => {
   const down = new TrainError('POLICY_UNAVAILABLE', 'The engine is down.')
   await using started = await startGateway({

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { TraceHeaders } from '@aworld-train/core'
-import type { Span } from '@opentelemetry/api'
+import type { Span, SpanContext } from '@opentelemetry/api'
 
 /** Version, trace, parent and flags (W3C Trace Context, section 3.2); two header lines are joined by a comma, which makes them invalid. */
 const traceparent = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/
@@ -17,4 +17,11 @@ export function traceHeadersOf(span: Span | null, headers: IncomingHttpHeaders):
   }
   const { traceparent: parent, tracestate: state } = headers
   return typeof parent === 'string' && traceparent.test(parent) ? withState(parent, state) : undefined
+}
+
+/** The span that headers name; `null` where they name none. */
+export function toSpanContext({ traceparent: parent = '' }: TraceHeaders): SpanContext | null {
+  if (!traceparent.test(parent)) return null
+  const [, traceId = '', spanId = '', flags = ''] = parent.split('-')
+  return { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true }
 }

@@ -1,0 +1,148 @@
+import type { RewardOutput, TraceHeaders } from '@aworld-train/core'
+import { type Episode, type RolloutRequest, type StopReason, type TrainError, type Trajectory, toTrainError } from '@aworld-train/protocol'
+import { type Attributes, context, isSpanContextValid, type Span, SpanStatusCode, trace } from '@opentelemetry/api'
+
+// A trace for each rollout: the rollout, in it its attempts and the reward, and in an attempt its tool calls and, by the gateway, its
+// model calls. Attributes are those of the semantic conventions for generative AI (github.com/open-telemetry/semantic-conventions-genai)
+// and, where these have none, our own. Neither messages nor arguments, results or answers are in them.
+
+const tracer = () => trace.getTracer('@aworld-train/rollout')
+
+/** The span of a rollout, which is the root of its trace. */
+export const startRolloutSpan = ({ key, task, group, sample, split }: RolloutRequest): Span =>
+  tracer().startSpan('rollout', {
+    root: true,
+    attributes: {
+      'gen_ai.conversation.id': key,
+      'aworld_train.rollout': key,
+      'aworld_train.task': task.id,
+      'aworld_train.group': group,
+      'aworld_train.sample': sample,
+      'aworld_train.split': split,
+    },
+  })
+
+export function endRolloutSpan(span: Span, episode: Episode | null, failure?: unknown): void {
+  if (episode) {
+    const { attempt, stopReason, reward, error } = episode
+    span.setAttributes({
+      'aworld_train.attempt': attempt,
+      'aworld_train.stop_reason': stopReason,
+      ...(reward !== null && { 'aworld_train.reward': reward }),
+    })
+    if (error) fail(span, error.code, error.message)
+  } else failBy(span, failure)
+  span.end()
+}
+
+export interface AttemptSpanOptions {
+  readonly rollout: Span
+  readonly key: string
+  readonly attempt: number
+  readonly agents: readonly { readonly name: string }[]
+}
+
+/** The span of an attempt. */
+export function startAttemptSpan({ rollout, key, attempt, agents }: AttemptSpanOptions): Span {
+  const names = agents.map(({ name }) => name).join(', ')
+  const attributes = {
+    'gen_ai.operation.name': 'invoke_agent',
+    'gen_ai.provider.name': 'aworld-train',
+    'gen_ai.agent.name': names,
+    'gen_ai.conversation.id': key,
+    'aworld_train.rollout': key,
+    'aworld_train.attempt': attempt,
+  }
+  return startChild(rollout, `invoke_agent ${names}`, attributes)
+}
+
+export interface AttemptEnd {
+  readonly trajectories: readonly Trajectory[]
+  readonly toolCalls: readonly unknown[]
+  readonly stopReason: StopReason
+  readonly error: TrainError | undefined
+}
+
+export function endAttemptSpan(span: Span, { trajectories, toolCalls, stopReason, error }: AttemptEnd): void {
+  const turns = trajectories.flatMap((trajectory) => trajectory.turns)
+  span.setAttributes({
+    'gen_ai.usage.input_tokens': turns.reduce((sum, { usage }) => sum + usage.promptTokens, 0),
+    'gen_ai.usage.output_tokens': turns.reduce((sum, { usage }) => sum + usage.completionTokens, 0),
+    'aworld_train.turns': turns.length,
+    'aworld_train.tool_calls': toolCalls.length,
+    'aworld_train.stop_reason': stopReason,
+  })
+  if (error) fail(span, error.code, error.message)
+  span.end()
+}
+
+export interface ToolSpanOptions {
+  readonly agent: string
+  /** The model's id for the call. */
+  readonly id: string | undefined
+  readonly name: string
+}
+
+/** Runs a tool call in a span. Spans that the tool starts are below it where the application keeps track of contexts. */
+export async function inToolSpan<Result extends { readonly isError: boolean }>(
+  attempt: Span,
+  { agent, id, name }: ToolSpanOptions,
+  run: () => Promise<Result>,
+): Promise<Result> {
+  const span = startChild(attempt, `execute_tool ${name}`, {
+    'gen_ai.operation.name': 'execute_tool',
+    'gen_ai.tool.name': name,
+    'gen_ai.agent.name': agent,
+    ...(id !== undefined && { 'gen_ai.tool.call.id': id }),
+  })
+  try {
+    const result = await withSpan(span, run)
+    if (result.isError) fail(span, 'tool_error')
+    return result
+  } catch (error) {
+    failBy(span, error)
+    throw error
+  } finally {
+    span.end()
+  }
+}
+
+/** Scores in a span. */
+export async function inRewardSpan(rollout: Span, name: string, score: () => Promise<RewardOutput>): Promise<RewardOutput> {
+  const span = startChild(rollout, `reward ${name}`, { 'gen_ai.evaluation.name': name })
+  try {
+    const output = await withSpan(span, score)
+    const scores = Object.entries(output.scores).map(([key, value]) => [`aworld_train.score.${key}`, value])
+    span.setAttributes({ 'gen_ai.evaluation.score.value': output.reward, ...Object.fromEntries(scores) })
+    return output
+  } catch (error) {
+    failBy(span, error)
+    throw error
+  } finally {
+    span.end()
+  }
+}
+
+/** Runs `work` with `span` as the active one. */
+export const withSpan = <T>(span: Span, work: () => T): T => context.with(trace.setSpan(context.active(), span), work)
+
+/** Headers by which spans of another process, or of the gateway, become children of a span; `undefined` where nobody records spans. */
+export function traceHeadersOf(span: Span): TraceHeaders | undefined {
+  const spanContext = span.spanContext()
+  if (!isSpanContextValid(spanContext)) return undefined
+  const { traceId, spanId, traceFlags } = spanContext
+  return { traceparent: `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}` }
+}
+
+const startChild = (parent: Span, name: string, attributes: Attributes): Span =>
+  tracer().startSpan(name, { attributes }, trace.setSpan(context.active(), parent))
+
+function failBy(span: Span, error: unknown): void {
+  const { code, message } = toTrainError(error, 'AGENT_FAILED')
+  fail(span, code, message)
+}
+
+function fail(span: Span, type: string, message?: string): void {
+  span.setAttribute('error.type', type)
+  span.setStatus({ code: SpanStatusCode.ERROR, ...(message !== undefined && { message }) })
+}
