@@ -124,6 +124,16 @@ describe('aworld-train env', () => {
     expect(await command('echo back', { MCP_SERVER_URL: url, MCP_SERVER_TOKEN: token })).toContain('back')
   })
 
+  it('is started where one of before was killed whose number another program has now', async () => {
+    await start()
+    const { url, pid, ...left } = connection()
+    process.kill(pid, 'SIGKILL')
+    await expect.poll(() => fetch(url).catch(() => 'gone')).toBe('gone')
+    writeFileSync(connectionFile(), JSON.stringify({ ...left, url, pid: process.pid }))
+    expect((await start()).stdout).toMatch(/^Start mcp server success/)
+    expect(connection().pid).not.toBe(process.pid)
+  })
+
   it('says why it did not start', async () => {
     const busy = createServer().listen(0, '127.0.0.1')
     await new Promise((resolve) => busy.once('listening', resolve))

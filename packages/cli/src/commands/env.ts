@@ -131,7 +131,8 @@ async function printToken({ ttl }: Options): Promise<number> {
 }
 
 async function stop(): Promise<number> {
-  const running = await findRunning(environmentFiles('.'))
+  const files = environmentFiles('.')
+  const running = await findRunning(files)
   if (!running) {
     write('no environment runs here\n')
     return exitCodes.done
@@ -141,7 +142,7 @@ async function stop(): Promise<number> {
   if (!status)
     throw new TrainError(
       'ENVIRONMENT_START_FAILED',
-      `The environment at ${connection.url} does not answer; end process ${connection.pid} yourself, if it is the environment.`,
+      `The environment at ${connection.url} does not answer; end process ${connection.pid} yourself if it is the environment, else remove ${files.connection}.`,
     )
   process.kill(connection.pid, 'SIGTERM')
   const late = Date.now() + stopMs

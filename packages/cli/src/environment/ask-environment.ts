@@ -16,23 +16,25 @@ export interface RunningEnvironment {
 export async function findRunning(files: EnvironmentFiles): Promise<RunningEnvironment | null> {
   const connection = readConnection(files.folder)
   if (!connection) return null
-  const status = await askStatus(connection)
-  if (status === null && !isRunning(connection.pid)) {
+  try {
+    return { connection, status: await fetchStatus(connection) }
+  } catch (error) {
+    // Another program may have the number of one that was killed, but nobody listens for it.
+    if (!isRefused(error) && isRunning(connection.pid)) return { connection, status: null }
     removeConnection(files)
     return null
   }
-  return { connection, status }
 }
 
 /** How an environment is, by its own account; `null` where it does not answer. */
-export async function askStatus({ url, token }: EnvironmentConnection): Promise<EnvironmentStatus | null> {
-  try {
-    const response = await fetch(new URL('/v1/status', url), {
-      headers: { authorization: `Bearer ${token}` },
-      signal: AbortSignal.timeout(answerMs),
-    })
-    return response.ok ? EnvironmentStatus.parse(await response.json()) : null
-  } catch {
-    return null
-  }
+export const askStatus = (connection: EnvironmentConnection): Promise<EnvironmentStatus | null> => fetchStatus(connection).catch(() => null)
+
+async function fetchStatus({ url, token }: EnvironmentConnection): Promise<EnvironmentStatus> {
+  const response = await fetch(new URL('/v1/status', url), {
+    headers: { authorization: `Bearer ${token}` },
+    signal: AbortSignal.timeout(answerMs),
+  })
+  return EnvironmentStatus.parse(await response.json())
 }
+
+const isRefused = (error: unknown) => ((error as Error).cause as NodeJS.ErrnoException | undefined)?.code === 'ECONNREFUSED'
