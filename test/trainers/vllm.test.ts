@@ -124,7 +124,6 @@ describe('chat engine over vLLM', () => {
   async function send(text: string, { stream = false, tools = false, maxTokens = 80 } = {}) {
     const engine = await createVllmChatEngine({ replicas: [vllm.url], model: { name: 'tiny', contextLength } })
     const chunks: Buffer[] = []
-    let type = ''
     const body = {
       model: 'policy',
       stream,
@@ -138,9 +137,7 @@ describe('chat engine over vLLM', () => {
       const outcome = await engine.send(
         { body: Buffer.from(spliced), stream, affinity: 'chat.0' },
         {
-          onHead: (head) => {
-            type = head.contentType
-          },
+          onHead() {},
           onData(chunk) {
             chunks.push(chunk)
             return true
@@ -148,7 +145,7 @@ describe('chat engine over vLLM', () => {
         },
         signal,
       )
-      return { outcome, answer: readVllmAnswer(Buffer.concat(chunks), stream, type) }
+      return { outcome, answer: readVllmAnswer(Buffer.concat(chunks), stream) }
     } finally {
       await engine.close()
     }

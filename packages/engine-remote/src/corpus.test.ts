@@ -51,7 +51,7 @@ async function converse(engine: ChatEngine, read: ReadAnswer, stream: boolean, c
   try {
     const spliced = Buffer.from(`${body.slice(0, -1)},${engine.splice(sampling)}}\n`)
     const outcome = await engine.send({ body: spliced, stream, affinity: 'a' }, handler, signal)
-    return { outcome, type, text: Buffer.concat(chunks).toString('utf8'), answer: () => read(Buffer.concat(chunks), stream, type) }
+    return { outcome, type, text: Buffer.concat(chunks).toString('utf8'), answer: () => read(Buffer.concat(chunks), stream) }
   } finally {
     await engine.close()
   }

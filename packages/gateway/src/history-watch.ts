@@ -29,7 +29,7 @@ export function createHistoryWatch(warn: (warning: GatewayWarning) => void): His
       warn({
         code: 'BRANCH_EXPLOSION',
         message: `${what}. ${cost}. ${remedy}`,
-        details: { rollout, agent, index, role, recorded, given: received },
+        details: { rollout, agent, index, role, recorded, received },
       })
     },
   }

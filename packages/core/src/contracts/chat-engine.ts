@@ -56,8 +56,8 @@ export interface ChatEngine extends Engine {
   readonly splice: (sampling: Sampling) => string
   readonly logprobs: LogprobKind
   /**
-   * Module whose export `readAnswer(body, stream, contentType, broken)` makes a ReportedCompletion of the bytes of an answer;
-   * it throws POLICY_RESPONSE_INVALID where ids or logprobs are missing or of unequal length.
+   * Module whose export `readAnswer(body, stream, broken)` makes a ReportedCompletion of the bytes of an answer; it throws
+   * POLICY_RESPONSE_INVALID where ids or logprobs are missing or of unequal length.
    */
   readonly reader: URL
   /** Rejects with a TrainError when no answer could be had, or with the signal's reason. */
@@ -68,4 +68,4 @@ export interface ChatEngine extends Engine {
  * With `broken` the answer may stop in its middle. Its completion is then what its whole events hold, and `broken` is the reason
  * why it ended, unless the server has named one.
  */
-export type ReadAnswer = (body: Uint8Array, stream: boolean, contentType: string, broken?: FinishReason | null) => ReportedCompletion
+export type ReadAnswer = (body: Uint8Array, stream: boolean, broken?: FinishReason | null) => ReportedCompletion

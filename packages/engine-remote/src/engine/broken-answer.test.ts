@@ -9,10 +9,9 @@ const vllm = readCorpus('vllm-0.32')
 const sglang = readCorpus('sglang-source')
 const bodyOf = (name: string) => Buffer.from(vllm.get(name)!.body)
 const broken = { unified: 'aborted', raw: 'client-closed' } as const
-const type = 'text/event-stream; charset=utf-8'
 
 const read = (reader: ReadAnswer, body: Uint8Array, stream: boolean) => {
-  const { completionTokenIds, rolloutLogprobs, ...rest } = reader(body, stream, type, broken)
+  const { completionTokenIds, rolloutLogprobs, ...rest } = reader(body, stream, broken)
   return { ...rest, ids: Array.from(completionTokenIds), logprobs: Array.from(rolloutLogprobs) }
 }
 
@@ -66,7 +65,7 @@ describe('a stream of vLLM that broke', () => {
     const body = bodyOf('chat, streaming')
     const part = body.subarray(0, body.length - 100)
     expect(read(readVllm, part, true).ids.length).toBeGreaterThan(5)
-    expect(() => readVllm(part, true, type)).toThrow(expect.objectContaining({ code: 'POLICY_RESPONSE_INVALID' }))
+    expect(() => readVllm(part, true)).toThrow(expect.objectContaining({ code: 'POLICY_RESPONSE_INVALID' }))
   })
 
   test('ends before an event that is an error', () => {
@@ -75,7 +74,7 @@ describe('a stream of vLLM that broke', () => {
     const { ids, finishReason } = read(readVllm, Buffer.from(body), true)
     expect(ids).toEqual(idsOf(`${lines.slice(0, 4).join('\n\n')}\n`))
     expect(finishReason).toEqual(broken)
-    expect(() => readVllm(Buffer.from(body), true, type)).toThrow('out of memory')
+    expect(() => readVllm(Buffer.from(body), true)).toThrow('out of memory')
   })
 
   test('with ids without logprobs, or with ids of another kind, is no completion', () => {

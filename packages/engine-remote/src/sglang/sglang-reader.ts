@@ -15,5 +15,4 @@ const readTokens: ReadTokens = (_answer, choice) => {
 }
 
 /** Reads a Chat Completions answer of SGLang that was asked with `return_meta_info`, `return_prompt_token_ids` and `logprobs`. */
-export const readAnswer: ReadAnswer = (body, stream, _contentType, broken) =>
-  readChatAnswer({ server: 'SGLang', body, stream, readTokens, broken })
+export const readAnswer: ReadAnswer = (body, stream, broken) => readChatAnswer({ server: 'SGLang', body, stream, readTokens, broken })

@@ -15,5 +15,4 @@ const readTokens: ReadTokens = (answer, choice) => {
 }
 
 /** Reads a Chat Completions answer of vLLM that was asked with `return_token_ids` and `logprobs`. */
-export const readAnswer: ReadAnswer = (body, stream, _contentType, broken) =>
-  readChatAnswer({ server: 'vLLM', body, stream, readTokens, broken })
+export const readAnswer: ReadAnswer = (body, stream, broken) => readChatAnswer({ server: 'vLLM', body, stream, readTokens, broken })

@@ -3,7 +3,6 @@ import { type Message, TrainError } from '@aworld-train/protocol'
 import { decodeMessage } from '../dialects/chat-completions/decode-message.ts'
 import type { Fields } from '../dialects/read-fields.ts'
 import { recordedFields } from '../stages/recorded-fields.ts'
-import { isStream } from './pass-on.ts'
 import type { AnswerToRead, ReadTurn } from './recorder-messages.ts'
 import type { TokenPrefixes } from './token-prefixes.ts'
 import { unreadFields } from './unread-fields.ts'
@@ -27,8 +26,8 @@ function checkLengths({ completionTokenIds, rolloutLogprobs }: ReportedCompletio
 
 /** Reads one answer and finds its place among the turns of its record, to which it is added. Throws what the reader throws, and for a request that is no JSON. */
 export function readTurn(input: AnswerToRead, readAnswer: ReadAnswer, prefixes: TokenPrefixes): ReadTurn {
-  const { call, contentType, answer, broken } = input
-  const completion = readAnswer(answer, isStream(contentType), contentType, broken)
+  const { call, stream, answer, broken } = input
+  const completion = readAnswer(answer, stream, broken)
   checkLengths(completion)
   const { promptTokenIds, completionTokenIds, rolloutLogprobs, message, finishReason, usage, weightVersions = [] } = completion
   const { buffer, byteOffset, length } = input.request

@@ -5,6 +5,7 @@ import type { ChatModelRoute } from '../models/model-table.ts'
 import type { ServedCall } from '../served-call.ts'
 import { type AnswerRecord, holdAnswers, markDelivered, tokenLimit, turnModel } from '../session-state.ts'
 import type { EngineCall } from './engine-call.ts'
+import { isStream } from './pass-on.ts'
 import type { NumberedTurn } from './recorder.ts'
 
 /** A time at which a call was sent or had its answer, and the version of the engine's weights then. */
@@ -34,8 +35,9 @@ export async function recordAnswer(served: ServedCall, options: RecordAnswerOpti
   const answers = holdAnswers(agent, session, model, recorder)
   for (const record of agent.over.splice(0)) recorder.forget(record)
   const ended = { at: preciseNow(), version: model.engine.weightVersion() }
-  const { contentType, chunks: answer } = sink
-  const reading = recorder.read({ record: answers.id, reader: model.engine.reader, contentType, request, answer, broken })
+  const { chunks: answer } = sink
+  const stream = isStream(sink.contentType)
+  const reading = recorder.read({ record: answers.id, reader: model.engine.reader, stream, request, answer, broken })
   // A waiting call needs the number of tokens that this one has sampled.
   if (session.tokenBudget.waiting() > 0) recorder.flush()
   const read = await reading.catch((error: TrainError) => {

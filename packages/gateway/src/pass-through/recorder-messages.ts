@@ -7,7 +7,7 @@ export interface AnswerToRead {
   readonly record: number
   /** Address of the module that reads it. */
   readonly reader: string
-  readonly contentType: string
+  readonly stream: boolean
   /** The request in Chat Completions, as it was sent. */
   readonly request: Uint8Array<ArrayBuffer>
   readonly answer: Uint8Array<ArrayBuffer>

@@ -13,7 +13,7 @@ const records = new Map<number, TokenPrefixes>()
 
 async function loadReader(url: string): Promise<ReadAnswer> {
   const { readAnswer } = (await import(url)) as { readAnswer?: unknown }
-  if (typeof readAnswer !== 'function') throw new Error(`The reader module ${url} has no export readAnswer(body, stream, contentType).`)
+  if (typeof readAnswer !== 'function') throw new Error(`The reader module ${url} has no export readAnswer(body, stream, broken).`)
   readers.set(url, readAnswer as ReadAnswer)
   return readAnswer as ReadAnswer
 }

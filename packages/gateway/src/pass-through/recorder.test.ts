@@ -21,7 +21,7 @@ const reader = new URL(
 const job = (record: number, answer: { die?: true; prompt?: number[]; completion?: number[] }, request = '{"messages":[]}') => ({
   record,
   reader,
-  contentType: 'application/json',
+  stream: false,
   request: Buffer.from(request),
   answer: [Buffer.from(JSON.stringify(answer))],
   broken: null,

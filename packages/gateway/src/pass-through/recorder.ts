@@ -8,7 +8,7 @@ export interface RecordJob {
   /** A number of `newRecord`. */
   readonly record: number
   readonly reader: URL
-  readonly contentType: string
+  readonly stream: boolean
   readonly request: Uint8Array
   readonly answer: readonly Uint8Array[]
   /** Why the answer may stop in its middle. */
@@ -121,13 +121,13 @@ export function createRecorder(): Recorder {
 
   return {
     newRecord: () => records++,
-    read({ record, reader, contentType, request, answer, broken }) {
+    read({ record, reader, stream, request, answer, broken }) {
       const call = calls++
       const copied = { request: copyOf([request]), answer: copyOf(answer) }
       const entry = { ...Promise.withResolvers<NumberedTurn>(), bytes: copied.request.length + copied.answer.length }
       pending.set(call, entry)
       pendingBytes += entry.bytes
-      answers.push({ call, record, reader: reader.href, contentType, ...copied, broken })
+      answers.push({ call, record, reader: reader.href, stream, ...copied, broken })
       timer ??= setTimeout(flush, gatherMs)
       return entry.promise
     },

@@ -12,7 +12,7 @@ function wholeEvents(body: Buffer): Buffer {
 }
 
 /** Reads the answers of `startChatServer`. */
-export const readAnswer: ReadAnswer = (body, stream, _contentType, broken = null) => {
+export const readAnswer: ReadAnswer = (body, stream, broken = null) => {
   const decoder = stream ? createChatStreamDecoder() : null
   const bytes = Buffer.from(body)
   const breaksOff = stream && broken !== null && !bytes.includes('"finish_reason":"')
