@@ -13,4 +13,5 @@ export {
   type SocketRefusal,
   type TlsIdentity,
 } from './serve/open-http-server.ts'
+export { createPolledMetrics, type PolledMetrics } from './serve/polled-metrics.ts'
 export { BodyError, discardBody, readBody } from './serve/read-body.ts'

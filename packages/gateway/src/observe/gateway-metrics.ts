@@ -1,7 +1,8 @@
 import type { IntervalHistogram } from 'node:perf_hooks'
 import type { ReplicaHealth } from '@aworld-train/core'
-import { Counter, Gauge, type Registry } from 'prom-client'
-import type { Counters, Tally } from '../counters.ts'
+import { createPolledMetrics } from '@aworld-train/http'
+import { Gauge, type Registry } from 'prom-client'
+import type { Counters } from '../counters.ts'
 import type { Gate } from '../gate.ts'
 import type { ModelTable } from '../models/model-table.ts'
 import { metricPrefix } from './call-metrics.ts'
@@ -19,29 +20,7 @@ export interface GatewayMetricsSources {
 /** The metrics of a gateway beside those of its calls, read when they are asked for; names are from closed lists. */
 export function registerGatewayMetrics(registry: Registry, sources: GatewayMetricsSources): void {
   const { counters, models, gate, eventLoop } = sources
-  const common = (name: string, help: string) => ({ name: `${metricPrefix}${name}`, help, registers: [registry] })
-
-  function counter(name: string, help: string, read: () => number | Tally, label = 'name'): void {
-    new Counter({
-      ...common(`${name}_total`, help),
-      labelNames: [label],
-      collect() {
-        const now = read()
-        this.reset()
-        if (typeof now === 'number') this.inc(now)
-        else for (const [key, value] of Object.entries(now)) this.inc({ [label]: key }, value)
-      },
-    })
-  }
-  function gauge(name: string, help: string, read: () => number): void {
-    new Gauge({
-      ...common(name, help),
-      collect() {
-        this.set(read())
-      },
-    })
-  }
-
+  const { gauge, counter } = createPolledMetrics(registry, metricPrefix)
   counter('sampled_tokens', 'Tokens that engines have handed over, those of turns without record too.', () => counters.sampledTokens)
   counter('continuations', 'Calls whose prompt continued a recorded turn.', () => counters.continuations)
   counter('branches', 'Calls that began a new branch, by reason.', () => counters.branches, 'reason')
@@ -58,16 +37,14 @@ export function registerGatewayMetrics(registry: Registry, sources: GatewayMetri
   gauge('sessions', 'Attempts with open URLs.', () => sources.sessions())
   gauge('sockets', 'Open connections of clients.', () => sources.sockets())
   const engines = models.all.flatMap((model) => (model.kind === 'frozen' ? [] : [model]))
-  new Gauge({
-    ...common('weight_version', 'Version of the weights that sample.'),
-    labelNames: ['model'],
-    collect() {
-      for (const { name, engine } of engines) this.set({ model: name }, engine.weightVersion())
-    },
-  })
+  const versions = () => Object.fromEntries(engines.map(({ name, engine }) => [name, engine.weightVersion()]))
+  gauge('weight_version', 'Version of the weights that sample.', versions, 'model')
+
   function ofReplicas(name: string, help: string, read: (replica: ReplicaHealth) => number): void {
     new Gauge({
-      ...common(`replica_${name}`, help),
+      name: `${metricPrefix}replica_${name}`,
+      help,
+      registers: [registry],
       labelNames: ['model', 'replica'],
       collect() {
         this.reset()

@@ -2,12 +2,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { didYouMean } from '@aworld-train/core'
 import { BodyError, readBody } from '@aworld-train/http'
 import { RolloutRequest, type RolloutState, TrainError } from '@aworld-train/protocol'
+import type { Registry } from 'prom-client'
 import { streamEvents } from './event-stream.ts'
 import { checkMethod, invalidRequest, sendJson } from './http-answer.ts'
 import { readDuration } from './read-duration.ts'
 import type { RolloutServerLimits } from './rollout-server-limits.ts'
 import type { RolloutService } from './rollout-service.ts'
-import type { ServiceMetrics } from './service-metrics.ts'
 import { type Parts, toWire } from './wire.ts'
 
 export interface ServiceRequest {
@@ -54,7 +54,7 @@ async function readRequest(request: IncomingMessage, response: ServerResponse, m
 export interface RoutesOptions {
   readonly service: RolloutService
   readonly limits: RolloutServerLimits
-  readonly metrics: ServiceMetrics
+  readonly metrics: Registry
 }
 
 /** What answers each path of the service. */
@@ -98,7 +98,7 @@ export function createRoutes({ service, limits, metrics }: RoutesOptions): (requ
   }
 
   async function sendMetrics(response: ServerResponse): Promise<void> {
-    const text = await metrics.text()
+    const text = await metrics.metrics()
     response.writeHead(200, { 'content-type': metrics.contentType, 'content-length': Buffer.byteLength(text) })
     response.end(text)
   }
