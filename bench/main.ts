@@ -19,6 +19,10 @@ const suites: Readonly<Record<string, { description: string; load: () => Promise
     description: 'how long /health takes while many clients send the largest prompts allowed',
     load: async () => (await import('./suites/health.ts')).health,
   },
+  store: {
+    description: 'reads of a run with 4,000 and 100,000 rollouts, and of a million events',
+    load: async () => (await import('./suites/store.ts')).store,
+  },
   environment: {
     description: 'leases, commands and shells of the tool environment beside the plain SDK and a plain spawn',
     load: async () => (await import('./suites/environment.ts')).environment,
