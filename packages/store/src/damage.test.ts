@@ -1,8 +1,9 @@
-import { appendFile, cp, mkdir, open, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { appendFile, cp, mkdir, open, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, test } from 'vitest'
 import { openRunStore } from './open-run-store.ts'
+import { readEvents } from './read-events.ts'
 import { readRun } from './run-reader.ts'
 import { episodeOf, runRequest, temporaryFolder, turnChain } from './testing/run-fixtures.ts'
 
@@ -75,6 +76,44 @@ test('a flipped byte of a token is found when it is read, and names the turn', a
   expect(() => reader.episode('a')).toThrow('turn 1 of agent in segment 1')
   expect(() => reader.episode('a')).toThrow(expect.objectContaining({ code: 'STORE_CORRUPT' }))
   expect(reader.episode('b')?.trajectories[0]?.turns).toEqual(turnChain(0, 3))
+  reader.close()
+})
+
+test('a reader opens a run with overwritten pages, and names the run where it meets them', async () => {
+  await using run = await madeRun()
+  const { size } = await stat(run.database)
+  await overwrite(run.database, 4096, 'x'.repeat(size - 4096))
+  const reader = readRun(run.path)
+  const reads = [() => reader.rolloutRows(), () => reader.turnsOf('a'), () => reader.counts(), () => [...reader.episodes()]]
+  for (const read of reads) {
+    expect(read).toThrow(expect.objectContaining({ code: 'STORE_CORRUPT' }))
+    expect(read).toThrow(run.path)
+  }
+  reader.close()
+})
+
+test('rows are read where tokens are lost, and turns whose tokens are lost are named', async () => {
+  await using run = await madeRun()
+  await rm(run.segment)
+  const reader = readRun(run.path)
+  expect(reader.rolloutRows().rows.map(({ key, turns }) => [key, turns])).toEqual(['a', 'b', 'c'].map((key) => [key, 3]))
+  expect(() => reader.turnsOf('a')).toThrow('000001.bin')
+  reader.close()
+  const owner = await openRunStore({ path: run.path })
+  expect(owner.damage).toContain('3 of 3 rollouts lost tokens')
+  expect(() => owner.turnsOf('a')).toThrow('the tokens of turn 0 of agent were damaged and are lost')
+  await owner.close()
+})
+
+test('what is deleted while it is open is read on, or named', async (context) => {
+  if (process.platform === 'win32') return context.skip('Windows deletes no file that is open')
+  await using run = await madeRun()
+  const reader = readRun(run.path)
+  expect(reader.episode('a')?.reward).toBe(1)
+  await rm(run.path, { recursive: true })
+  expect(reader.rolloutRows().rows).toHaveLength(3)
+  expect(reader.episode('b')?.reward).toBe(1)
+  await expect(readEvents(run.path)).rejects.toMatchObject({ code: 'STORE_CORRUPT' })
   reader.close()
 })
 

@@ -62,6 +62,24 @@ test('a closed run is read where nothing may be written', async (context) => {
   await chmod(path, 0o755)
 })
 
+test('a run of a killed process is read where nothing may be written', async (context) => {
+  if (windows) return context.skip(noModes)
+  await using folder = await temporaryFolder()
+  const path = join(folder.path, 'run')
+  await using owner = storeWorker(['work', path, '4000'])
+  await owner.line((line) => line.startsWith('result'))
+  owner.process.kill('SIGKILL')
+  await owner.exited
+  const nobody = process.getuid!() === 0 ? 65_534 : undefined
+  await chmod(folder.path, 0o755)
+  await chmod(path, 0o555)
+  await using reader = storeWorker(['read', path], { uid: nobody })
+  expect(await reader.exited).toMatchObject({ code: 0, stderr: '' })
+  const results = owner.lines.filter((line) => line.startsWith('result')).length
+  expect(Number(reader.lines[0]?.split(' ')[1])).toBeGreaterThanOrEqual(results)
+  await chmod(path, 0o755)
+})
+
 test('a file where the run folder should be is named', async () => {
   await using folder = await temporaryFolder()
   await symlink('/dev/null', join(folder.path, 'file'))

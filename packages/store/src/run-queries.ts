@@ -128,6 +128,7 @@ export function createRunQueries(path: string, database: DatabaseSync): RunQueri
     const length = (row.suffix_length + 2 * row.completion_length) * 4
     const bytes = new Uint8Array(length)
     if (length === 0) return bytes
+    if (row.segment === 0) throw corrupt(path, `the tokens of turn ${row.turn} of ${row.agent} were damaged and are lost`)
     const file = segments.get(row.segment) ?? openSync(segmentPath(join(path, 'segments'), row.segment), 'r')
     segments.set(row.segment, file)
     const read = readSync(file, bytes, 0, length, row.byte_offset)
