@@ -34,7 +34,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     warn({ code: 'PAUSE_OVERRUN', message, details: {} }),
   )
   const counters = createCounters()
-  const metrics = new Registry()
+  const metrics = options.registry ?? new Registry()
   const observer = createObserver(metrics)
   const models = createModelTable(options)
   const recorder = createRecorder()

@@ -1,6 +1,7 @@
 import type { PolicyGateway } from '@aworld-train/core'
 import type { HttpLimits, TlsIdentity } from '@aworld-train/http'
 import type { Turn, WeightPublication, WeightReport } from '@aworld-train/protocol'
+import type { Registry } from 'prom-client'
 import type { ModelRoute } from './models/routes.ts'
 
 /** Explicit limits of the HTTP side; nothing here bounds how long a completion may take. */
@@ -99,6 +100,8 @@ export interface GatewayOptions {
   /** A pause that nobody ends ends itself after this, with a warning; without it, one lasts until `resume`. */
   readonly maxPauseMs?: number | undefined
   readonly logger?: GatewayLogger | undefined
+  /** Where its metrics are registered, for `/metrics` to show those of the caller too. */
+  readonly registry?: Registry | undefined
   /** Called with each warning; without it warnings go to `logger`. */
   readonly onWarning?: ((warning: GatewayWarning) => void) | undefined
 }

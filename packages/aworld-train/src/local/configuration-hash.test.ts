@@ -55,6 +55,13 @@ it('does not change with a warm-up that makes no model', async () => {
   expect(await hashOf({ config })).toBe(before)
 })
 
+it('does not change with where numbers are logged and read', async () => {
+  const config = { model: { warmUp: './warm-up.ts#warmUp' } }
+  expect(await hashOf({ config: { ...config, logging: ['tensorboard'], projectName: 'gaia', gateway: { port: 9_464 } } })).toBe(
+    await hashOf({ config }),
+  )
+})
+
 it('says nothing of an agent and a reward that are objects', async () => {
   const [first, second] = [0, 1].map((value) => ({ agent: async () => String(value), rewardFunc: () => value }))
   expect(await hashOf(first)).toBe(await hashOf(second))

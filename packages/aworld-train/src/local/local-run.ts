@@ -12,6 +12,7 @@ import { displayPath, removeUnfinished, runVersions } from '../stage/run-files.t
 import { watchTruncation } from '../stage/truncation-watch.ts'
 import { openTensorBoardLog, tensorBoardDirectory } from '../tensorboard/tensorboard-log.ts'
 import type { LocalPlan } from './plan.ts'
+import { createRunMetrics } from './run-metrics.ts'
 import { describeRun } from './run-report.ts'
 import { openStage, type Stage } from './stage.ts'
 import { makeModel } from './starting-model.ts'
@@ -84,12 +85,24 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
   const onWarning = (message: string) => emit({ type: 'warning-raised', at: Date.now(), code: 'TENSORBOARD_FAILED', message })
   const tensorBoard =
     curves === null ? null : stack.adopt(await openTensorBoardLog({ directory: curves, store, onWarning }), (each) => each.close())
-  const listeners = [...(tensorBoard ? [tensorBoard.read] : []), sampler.onEvent]
+  const metrics = createRunMetrics(store)
+  const listeners = [metrics.read, ...(tensorBoard ? [tensorBoard.read] : []), sampler.onEvent]
   const onEvent = (event: RunEvent) => {
     for (const listener of listeners) listener(event)
     accounts.touch()
   }
-  const stage = stack.adopt(await openStage({ model, plan, parts, store, answers, onEvent }), (each) => each.close())
+  const stage = stack.adopt(
+    await openStage({
+      model,
+      plan,
+      parts,
+      store,
+      answers,
+      onEvent,
+      served: { port: plan.config.gateway.port, registry: metrics.registry },
+    }),
+    (each) => each.close(),
+  )
   accounts.attach(stage)
   const notes = [...plan.notes, ...longPromptNotes([plan.train, plan.validation, plan.test], stage)]
   run.started()

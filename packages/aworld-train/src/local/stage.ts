@@ -7,7 +7,7 @@ import type { InProcessRolloutRunner } from '@aworld-train/rollout'
 import { toLimits } from '@aworld-train/training'
 import { openAgentSide } from '../stage/agent-side.ts'
 import { countCalls } from '../stage/count-calls.ts'
-import { openPolicyGateway } from '../stage/policy-gateway.ts'
+import { openPolicyGateway, type PolicyGatewayOptions } from '../stage/policy-gateway.ts'
 import type { RolloutParts } from '../stage/rollout-parts.ts'
 import type { LocalPlan } from './plan.ts'
 
@@ -21,6 +21,8 @@ export interface StageOptions {
   readonly store: RolloutWriter
   readonly answers: ReadonlyMap<string, AnswerKey>
   readonly onEvent: (event: RunEvent) => void
+  /** How programs reach the gateway, and what they find there beside its own metrics; by default any free port, and nothing. */
+  readonly served?: Pick<PolicyGatewayOptions, 'port' | 'registry'> | undefined
 }
 
 /** Everything between an agent and the policy in the box, in one process: engine, gateway, environment, rollout runner. */
@@ -74,6 +76,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     seed,
     agents: program.agents,
     onEvent,
+    ...options.served,
   })
   const runner = openAgentSide(stack, {
     ...parts,

@@ -2,6 +2,7 @@ import type { AgentProgram } from '@aworld-train/core'
 import { createGateway, type Gateway, type TokenRoute } from '@aworld-train/gateway'
 import type { RunEvent } from '@aworld-train/protocol'
 import type { FrozenModelSettings } from '@aworld-train/training'
+import type { Registry } from 'prom-client'
 import { checkModels } from './check-models.ts'
 import { toFrozenRoutes } from './frozen-routes.ts'
 
@@ -15,11 +16,15 @@ export interface PolicyGatewayOptions {
   readonly seed: number
   readonly agents: AgentProgram['agents']
   readonly onEvent: (event: RunEvent) => void
+  /** Any free one by default. */
+  readonly port?: number | undefined
+  /** Metrics that the gateway shows beside its own. */
+  readonly registry?: Registry | undefined
 }
 
 /** Opens the gateway of a policy that is trained, which `stack` closes. CONFIG_INVALID for models that nobody serves. */
 export async function openPolicyGateway(stack: AsyncDisposableStack, options: PolicyGatewayOptions): Promise<Gateway> {
-  const { policy, name, models, directory, seed, agents, onEvent } = options
+  const { policy, name, models, directory, seed, agents, onEvent, port, registry } = options
   const frozen = toFrozenRoutes(models, directory)
   checkModels(agents, { frozen: Object.keys(frozen), policy: name })
   return stack.adopt(
@@ -29,6 +34,8 @@ export async function openPolicyGateway(stack: AsyncDisposableStack, options: Po
       // An agent of any framework asks for the model that it was written for, which stands for the policy. Where there are several models, names must be right.
       aliases: Object.keys(frozen).length === 0 ? { '*': name } : {},
       seed,
+      port,
+      registry,
       onWarning: ({ code, message }) => onEvent({ type: 'warning-raised', at: Date.now(), code, message }),
     }),
     (each) => each.close(),

@@ -1,6 +1,7 @@
 import { join, resolve } from 'node:path'
 import type { RunProgress } from '@aworld-train/core'
 import type { RunEvent } from '@aworld-train/protocol'
+import { curveOf } from '../local/curve-name.ts'
 import { type EventFile, openEventFile } from './event-file.ts'
 import type { ScalarsOfStep } from './event-proto.ts'
 
@@ -68,7 +69,7 @@ export async function openTensorBoardLog({ directory, store, onWarning }: Tensor
 
 function toScalars(event: RunEvent): ScalarsOfStep | null {
   if (event.type === 'step-end') return ofStep(event.step, event.metrics)
-  if (event.type === 'evaluation-end') return prefixed(evaluationTag(event.name), event.step, event.metrics)
+  if (event.type === 'evaluation-end') return prefixed(curveOf(event.name), event.step, event.metrics)
   return null
 }
 
@@ -78,10 +79,3 @@ const prefixed = (prefix: string, step: number, metrics: Readonly<Record<string,
   step,
   values: Object.fromEntries(Object.entries(metrics).map(([name, value]) => [`${prefix}/${name}`, value])),
 })
-
-/** Evaluations of a loop are one curve over the steps; those of a trainer of one's own have their names. */
-function evaluationTag(name: string): string {
-  if (name === 'before' || name === 'after') return 'test'
-  if (name === 'greedy-before' || name === 'greedy-after') return 'test-greedy'
-  return /^validation-\d+$/.test(name) ? 'validation' : `evaluation/${name}`
-}

@@ -139,6 +139,12 @@ export const LocalConfig = z.strictObject({
   projectName: z.string().min(1).nullable().default(null),
   /** Name of the run, where the command gives none; that of the agent by default. */
   experimentName: z.string().min(1).nullable().default(null),
+  gateway: z
+    .strictObject({
+      /** Port of the gateway of a training, whose `/metrics` Prometheus can read; 0 takes any free one. */
+      port: z.int().min(0).max(65_535).default(0),
+    })
+    .prefault({}),
   /** Rollouts at once. */
   concurrency: z.int().min(1).default(32),
   seed: z.int().min(0).default(1),
