@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { TrainError } from '@aworld-train/protocol'
+import { errorMessage, TrainError } from '@aworld-train/protocol'
 import type { TrainingDefinition } from 'aworld-train'
 
 const fileNames = ['aworld-train.config.ts', 'aworld-train.config.js', 'aworld-train.config.mjs']
@@ -27,7 +27,7 @@ export async function loadProject(target = '.'): Promise<Project> {
     module = (await import(pathToFileURL(file).href)) as { default?: unknown }
   } catch (cause) {
     if (cause instanceof TrainError) throw cause
-    throw new TrainError('MODULE_INVALID', `${file} could not be loaded: ${cause instanceof Error ? cause.message : String(cause)}`, {
+    throw new TrainError('MODULE_INVALID', `${file} could not be loaded: ${errorMessage(cause)}`, {
       cause,
     })
   }

@@ -1,4 +1,4 @@
-import { type ErrorCode, TrainError } from '@aworld-train/protocol'
+import { type ErrorCode, errorMessage, TrainError } from '@aworld-train/protocol'
 
 /** Primary SQLite result codes (https://www.sqlite.org/rescode.html) and the codes of our catalogue for them. */
 const sqliteCodes: Readonly<Record<number, ErrorCode>> = {
@@ -37,7 +37,7 @@ const explanations: Partial<Record<ErrorCode, string>> = {
 export function toStoreError(error: unknown, path: string): TrainError {
   if (error instanceof TrainError) return error
   const code = storeErrorCode(error)
-  const reason = error instanceof Error ? error.message : String(error)
+  const reason = errorMessage(error)
   return new TrainError(code, `Run ${path} ${explanations[code]} (${reason})`, { cause: error })
 }
 

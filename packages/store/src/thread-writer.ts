@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads'
+import { siblingModule } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import type { EncodedTurn } from './encoded-writes.ts'
 import type { RunWriter } from './local-writer.ts'
@@ -11,8 +12,7 @@ interface Pending {
 
 /** Starts a thread that opens the run at `path` and writes it; rejects with the thread's error where it cannot open the run. */
 export async function startThreadWriter(options: ThreadOptions): Promise<RunWriter> {
-  const file = import.meta.url.endsWith('.ts') ? './writer-thread.ts' : './writer-thread.js'
-  const worker = new Worker(new URL(file, import.meta.url), { name: 'aworld-train-store', workerData: options })
+  const worker = new Worker(siblingModule('writer-thread', import.meta.url), { name: 'aworld-train-store', workerData: options })
   const pending = new Map<number, Pending>()
   let batch: { readonly calls: ThreadCall[]; readonly moved: ArrayBuffer[] } | null = null
   let calls = 0

@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 import { checkTemplate } from '@aworld-train/chat'
 import { probeMachine } from '@aworld-train/engine-local'
-import { TrainError } from '@aworld-train/protocol'
+import { errorMessage, TrainError } from '@aworld-train/protocol'
 import { type DoctorCheck, diagnose, type TrainingDefinition } from 'aworld-train'
 import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'
@@ -64,7 +64,7 @@ async function engineChecks(): Promise<DoctorCheck[]> {
       { name: 'threads', ok: true, message: `${threads} for sampling and training` },
     ]
   } catch (error) {
-    return [{ name: 'simd', ok: false, message: error instanceof Error ? error.message : String(error) }]
+    return [{ name: 'simd', ok: false, message: errorMessage(error) }]
   }
 }
 
@@ -86,7 +86,7 @@ async function projectChecks(target: string, signal: AbortSignal): Promise<Docto
   try {
     definition = (await loadProject(target)).definition
   } catch (error) {
-    return [{ name: 'project', ok: false, message: error instanceof Error ? error.message : String(error) }]
+    return [{ name: 'project', ok: false, message: errorMessage(error) }]
   }
   return await diagnose(definition, signal)
 }

@@ -1,5 +1,5 @@
 import { type FileHandle, open } from 'node:fs/promises'
-import { TrainError, Turn } from '@aworld-train/protocol'
+import { errorMessage, TrainError, Turn } from '@aworld-train/protocol'
 import { endOfLines } from '@aworld-train/store'
 import { z } from 'zod'
 
@@ -15,8 +15,6 @@ export interface TurnLog {
   append(turn: Turn, session?: TurnSession): Promise<void>
   close(): Promise<void>
 }
-
-const reasonOf = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause))
 
 /** Writes a line whole with one system call, or removes the part that was written. */
 async function appendLine(file: FileHandle, line: Buffer): Promise<void> {
@@ -45,9 +43,8 @@ export async function openTurnLog(path: string): Promise<TurnLog> {
     await dropTornLine(file)
   } catch (cause) {
     await file?.close()
-    throw new TrainError('CONFIG_INVALID', `Turns cannot be recorded in ${path}: ${reasonOf(cause)}; name a file that can be written.`, {
-      cause,
-    })
+    const message = `Turns cannot be recorded in ${path}: ${errorMessage(cause)}; name a file that can be written.`
+    throw new TrainError('CONFIG_INVALID', message, { cause })
   }
   const opened = file
   let last = Promise.resolve()
@@ -58,7 +55,7 @@ export async function openTurnLog(path: string): Promise<TurnLog> {
       const written = last
         .then(() => appendLine(opened, line))
         .catch((cause: unknown) => {
-          throw new TrainError('STORE_FAILED', `The turn was not recorded in ${path}: ${reasonOf(cause)}; free space there.`, { cause })
+          throw new TrainError('STORE_FAILED', `The turn was not recorded in ${path}: ${errorMessage(cause)}; free space there.`, { cause })
         })
       last = written.catch(() => {})
       return written

@@ -1,4 +1,5 @@
 import { dirname, resolve } from 'node:path'
+import { errorMessage } from '@aworld-train/protocol'
 import { diagnoseVerl } from '@aworld-train/trainer-verl'
 import { AgentTrainer, type VerlTrainer } from 'aworld-train'
 import { loadProject } from '../load-project.ts'
@@ -51,6 +52,6 @@ async function projectChecks(definition: ConstructorParameters<typeof AgentTrain
     ]
   } catch (error) {
     const problems = error instanceof Error && error.cause instanceof AggregateError ? error.cause.errors : [error]
-    return problems.map((each: unknown) => ({ name, ok: false, message: each instanceof Error ? each.message : String(each) }))
+    return problems.map((each: unknown) => ({ name, ok: false, message: errorMessage(each) }))
   }
 }

@@ -1,7 +1,7 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type RunEvent, type RunReport, TrainError } from '@aworld-train/protocol'
+import { errorMessage, type RunEvent, type RunReport, TrainError } from '@aworld-train/protocol'
 import { readLedger } from '@aworld-train/trainer-verl'
 import { AgentTrainer, type AgentTrainerOptions, chatMlTemplate, createVocabularyTokenizer, initModel } from 'aworld-train'
 import type { ReportedCheck } from './check-report.ts'
@@ -33,7 +33,7 @@ export async function smokeVerl({ projectDirectory, onCheck, signal }: SmokeOpti
   } catch (error) {
     if (signal.aborted) throw error
     keep = true
-    const message = error instanceof TrainError ? `${error.code}: ${error.message}` : error instanceof Error ? error.message : String(error)
+    const message = error instanceof TrainError ? `${error.code}: ${error.message}` : errorMessage(error)
     say('smoke', false, `${message}\nIts files are kept in ${folder}`)
   } finally {
     if (!keep) await rm(folder, { recursive: true, force: true })

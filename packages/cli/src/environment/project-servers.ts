@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { TrainError } from '@aworld-train/protocol'
+import { errorMessage, TrainError } from '@aworld-train/protocol'
 import type { ToolServer } from '@aworld-train/tool-servers'
 
 /** Folder of a project whose tool servers `env start` mounts beside ours. */
@@ -40,7 +40,7 @@ export async function loadProjectServers(directory: string): Promise<readonly To
 
 async function load(file: string): Promise<ToolServer> {
   const module = await import(pathToFileURL(file).href).catch((cause: unknown) => {
-    const reason = cause instanceof Error ? cause.message : String(cause)
+    const reason = errorMessage(cause)
     throw new TrainError('MODULE_INVALID', `The tool server ${file} could not be loaded: ${reason}`, { cause })
   })
   const server = module.default as Partial<ToolServer> | undefined

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { didYouMean } from '@aworld-train/core'
 import { keyProblem } from '@aworld-train/gateway'
-import { TrainError } from '@aworld-train/protocol'
+import { errorMessage, TrainError } from '@aworld-train/protocol'
 import { describeIssue } from '@aworld-train/training'
 import { parseDocument } from 'yaml'
 import type { z } from 'zod'
@@ -91,7 +91,7 @@ export function readServeConfig(file: string): ServeConfig {
   try {
     text = readFileSync(file, 'utf8')
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause)
+    const reason = errorMessage(cause)
     throw new TrainError('CONFIG_INVALID', `${file} cannot be read: ${reason}; correct the path after --config.`, { cause })
   }
   const document = parseDocument(text)
@@ -114,7 +114,7 @@ function readSecretFile(file: string, what: string): string {
     const value = readFileSync(file, 'utf8').trim()
     if (value !== '') return value
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause)
+    const reason = errorMessage(cause)
     throw new TrainError('CONFIG_INVALID', `${what} cannot be read: ${reason}; correct its path.`, { cause })
   }
   throw new TrainError('CONFIG_INVALID', `${what} is to be read from ${file}, which is empty; write the secret into it.`)

@@ -1,5 +1,5 @@
 import { type FileHandle, open } from 'node:fs/promises'
-import { TrainError } from '@aworld-train/protocol'
+import { errorMessage, TrainError } from '@aworld-train/protocol'
 
 /** What a third party answered, as text. */
 export interface RecordedResponse {
@@ -100,7 +100,7 @@ export async function openCassette({ path, mode, repeats }: CassetteOptions): Pr
   try {
     file = await open(path, mode === 'record' ? 'a+' : 'r')
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause)
+    const why = errorMessage(cause)
     if (mode === 'replay')
       throw new TrainError('FROZEN_REPLAY_MISSING', `There are no recorded answers in ${path}: ${why}. Record the run first.`, { cause })
     throw new TrainError('STORE_FAILED', `The file of recorded answers ${path} cannot be opened: ${why}.`, { cause })

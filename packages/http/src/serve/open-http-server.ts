@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerOptions, ty
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { type ErrorCode, TrainError } from '@aworld-train/protocol'
+import { type ErrorCode, errorMessage, TrainError } from '@aworld-train/protocol'
 import { checkExposure, isLoopback } from './exposure.ts'
 import { createHostGuard } from './host-guard.ts'
 
@@ -152,7 +152,7 @@ function createSecure(what: string, { cert, key }: TlsIdentity, bounds: ServerOp
   try {
     return createTlsServer({ ...bounds, cert, key, minVersion: 'TLSv1.2', handshakeTimeout: headersTimeoutMs })
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause)
+    const reason = errorMessage(cause)
     throw new TrainError('CONFIG_INVALID', `${what} cannot use its certificate: ${reason}. Give a PEM chain and its unencrypted key.`, {
       cause,
     })

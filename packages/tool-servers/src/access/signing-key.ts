@@ -1,7 +1,7 @@
 import { createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { TrainError } from '@aworld-train/protocol'
+import { errorMessage, TrainError } from '@aworld-train/protocol'
 
 /**
  * The Ed25519 key that signs tokens: that of a PEM file, which is made where there is none, or one of this process alone. Throws
@@ -30,7 +30,7 @@ export function readSigningKey(path: string | undefined): KeyObject {
 }
 
 function unusable(path: string, cause: unknown): TrainError {
-  const reason = cause instanceof Error ? cause.message : String(cause)
+  const reason = errorMessage(cause)
   return new TrainError(
     'CONFIG_INVALID',
     `${path} holds no Ed25519 key in PEM: ${reason}. Delete it, and the next start makes a new one.`,

@@ -1,3 +1,4 @@
+import { siblingModule } from '@aworld-train/core'
 import { z } from 'zod'
 import { answerFormat, defineTool, type ServerTool, type ServerToolContext } from '../tool-server.ts'
 
@@ -34,7 +35,7 @@ export async function readDocument(
   context: ServerToolContext,
 ): Promise<Record<string, unknown>> {
   const bytes = await context.workspace.get(path, maxBytes, context.signal)
-  const parser = new URL(moduleUrl.endsWith('.ts') ? './parse.ts' : './parse.js', moduleUrl)
+  const parser = siblingModule('parse', moduleUrl)
   const file = JSON.stringify(path.slice(0, 200))
   return toWellFormed(await context.parsers.parse(parser, bytes, { file, ...options }, context.signal)) as Record<string, unknown>
 }

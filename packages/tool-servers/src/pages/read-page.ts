@@ -1,4 +1,4 @@
-import { type OutwardResponse, ToolError } from '@aworld-train/core'
+import { type OutwardResponse, siblingModule, ToolError } from '@aworld-train/core'
 import { z } from 'zod'
 import { toAnswer } from '../documents/document-tool.ts'
 import { fileKind } from '../documents/file-kind.ts'
@@ -27,7 +27,7 @@ export async function readPage(
     throw new ToolError(
       `This address leads to a file (${kind}), not to a page; save it with download_file and read it with the tool for such files.`,
     )
-  const module = new URL(import.meta.url.endsWith('.ts') ? './parse-page.ts' : './parse-page.js', import.meta.url)
+  const module = siblingModule('parse-page', import.meta.url)
   const page = await context.parsers.parse(module, response.bytes, { ...options, contentType: response.contentType }, context.signal)
   return page as ParsedPage
 }

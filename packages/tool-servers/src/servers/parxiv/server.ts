@@ -1,4 +1,4 @@
-import { ToolError } from '@aworld-train/core'
+import { siblingModule, ToolError } from '@aworld-train/core'
 import { z } from 'zod'
 import { defineTool, type ServerToolContext, type ToolServer } from '../../tool-server.ts'
 import { arxivCategories } from './categories.ts'
@@ -29,8 +29,7 @@ async function askArxiv(parameters: URLSearchParams, context: ServerToolContext)
   const answer = await context.outward.service('arxiv', `/api/query?${parameters}`, {}, context.signal)
   // A mistake in the query is answered by a feed with the status 400.
   if (answer.status !== 200 && answer.status !== 400) throw new ToolError(`arXiv answered with status ${answer.status}; try again later.`)
-  const module = new URL(import.meta.url.endsWith('.ts') ? './parse-atom.ts' : './parse-atom.js', import.meta.url)
-  const feed = (await context.parsers.parse(module, answer.bytes, {}, context.signal)) as PaperFeed
+  const feed = (await context.parsers.parse(siblingModule('parse-atom', import.meta.url), answer.bytes, {}, context.signal)) as PaperFeed
   const [first] = feed.papers
   if (first && /\/api\/errors/.test(first.id)) throw new ToolError(`arXiv does not take this query: ${first.summary}.`)
   return feed
