@@ -8,6 +8,9 @@ export type ToolScope = (typeof toolScopes)[number]
 /** How an answer is written; as JSON it is all that the tool knows. */
 export const answerFormat = z.enum(['markdown', 'json', 'text'])
 
+/** The parameter that chooses it. */
+export const outputFormat = answerFormat.default('markdown').describe('"json" answers with everything as one JSON object.')
+
 /** One MCP server of the environment: a name, and tools that belong together. */
 export interface ToolServer {
   /** As `MCP_SERVERS` names it: `documents-csv-server`. */

@@ -11,8 +11,6 @@ export const filePath = z
   .max(4_096)
   .describe('Path of the file in the workspace, such as "report.pdf" or "/workspace/report.pdf".')
 
-export const outputFormat = answerFormat.default('markdown').describe('"json" answers with everything that was read as one JSON object.')
-
 export const offsetOf = (unit: string) =>
   z.int().min(0).default(0).describe(`How many ${unit} to skip. An answer that is not the end says with which offset to continue.`)
 

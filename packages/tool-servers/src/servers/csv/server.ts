@@ -1,15 +1,7 @@
 import { z } from 'zod'
-import {
-  filePath,
-  listSupportedFormats,
-  offsetOf,
-  outputFormat,
-  placeFields,
-  readDocument,
-  toAnswer,
-} from '../../documents/document-tool.ts'
+import { filePath, listSupportedFormats, offsetOf, placeFields, readDocument, toAnswer } from '../../documents/document-tool.ts'
 import { toTabbed, toTable } from '../../documents/markdown.ts'
-import { defineTool, type ToolServer } from '../../tool-server.ts'
+import { defineTool, outputFormat, type ToolServer } from '../../tool-server.ts'
 
 const statistics = z.object({
   column: z.string(),

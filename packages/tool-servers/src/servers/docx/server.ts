@@ -6,12 +6,11 @@ import {
   imageFiles,
   listSupportedFormats,
   offsetOf,
-  outputFormat,
   placeFields,
   readDocument,
   toAnswer,
 } from '../../documents/document-tool.ts'
-import { defineTool, type ToolServer } from '../../tool-server.ts'
+import { defineTool, outputFormat, type ToolServer } from '../../tool-server.ts'
 
 const output = z.object({
   ...placeFields,

@@ -30,6 +30,7 @@ describe('download-server', () => {
     expect(await bench.context.workspace.get('data.bin', 10_000, bench.context.signal)).toEqual(bytes)
     expect(await save()).toBe('error: "data.bin" is there already; choose another path, or set overwrite.')
     expect(await save({ overwrite: true })).toContain('Saved 5000 bytes')
+    expect(JSON.parse(await save({ overwrite: true, output_format: 'json' }))).toMatchObject({ path: 'data.bin', bytes: 5000 })
   })
 
   it('saves nothing of an answer that is no file, of a private address, and outside of the workspace', async () => {

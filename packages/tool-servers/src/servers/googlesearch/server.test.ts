@@ -51,6 +51,11 @@ describe.each(['google', 'tavily', 'searxng'] as const)('googlesearch-server by 
     const last = await bench.call('search_google', { query: 'elements', num_results: 4, offset: 8 })
     expect(last).toContain('12. elements 12')
     expect(last).not.toContain('Continue')
+    const {
+      offset,
+      results: [only],
+    } = JSON.parse(await bench.call('search_google', { query: 'elements', num_results: 1, output_format: 'json' }))
+    expect([offset, only]).toMatchObject([0, { title: 'elements 1', url: 'https://example.com/1' }])
     expect(await bench.call('search_google', { query: 'nothing' })).toBe('Nothing was found; try other words.')
   })
 })

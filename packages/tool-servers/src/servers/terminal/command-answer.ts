@@ -3,10 +3,6 @@ import { z } from 'zod'
 import { fenced } from '../../documents/markdown.ts'
 import { answerFormat } from '../../tool-server.ts'
 
-export const outputFormat = answerFormat
-  .default('markdown')
-  .describe('"json" answers with all that is known of the command as one JSON object.')
-
 export const timeoutSeconds = z.number().min(1).max(600).default(30).describe('Seconds after which it is ended.')
 
 /** How a command ended, as tools answer it. */

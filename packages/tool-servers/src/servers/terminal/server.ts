@@ -1,7 +1,7 @@
 import type { Shell } from '@aworld-train/core'
 import { z } from 'zod'
-import { defineTool, type ToolServer } from '../../tool-server.ts'
-import { commandAnswer, commandText, outputFormat, timeoutSeconds, toCommandAnswer } from './command-answer.ts'
+import { defineTool, outputFormat, type ToolServer } from '../../tool-server.ts'
+import { commandAnswer, commandText, timeoutSeconds, toCommandAnswer } from './command-answer.ts'
 
 interface PastCommand {
   readonly command: string

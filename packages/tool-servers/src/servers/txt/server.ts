@@ -1,16 +1,8 @@
 import { extname } from 'node:path'
 import { z } from 'zod'
-import {
-  filePath,
-  listSupportedFormats,
-  offsetOf,
-  outputFormat,
-  placeFields,
-  readDocument,
-  toAnswer,
-} from '../../documents/document-tool.ts'
+import { filePath, listSupportedFormats, offsetOf, placeFields, readDocument, toAnswer } from '../../documents/document-tool.ts'
 import { fenced } from '../../documents/markdown.ts'
-import { defineTool, type ToolServer } from '../../tool-server.ts'
+import { defineTool, outputFormat, type ToolServer } from '../../tool-server.ts'
 
 /** How Markdown names the language of a file that is shown as code. */
 const languages: Readonly<Record<string, string>> = {
