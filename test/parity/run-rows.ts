@@ -9,6 +9,7 @@ import { bridgeDirectory, planVerl, readVerlConfig, withoutOwnRay } from '@aworl
 import { parse } from 'yaml'
 import { commands } from '../../packages/cli/src/commands/index.ts'
 import { toOptions } from '../../packages/cli/src/define-command.ts'
+import { readWithExcerpt } from '../../packages/trainer-verl/src/testing/excerpt-of-verl.ts'
 import type { ParityContext } from './parity-context.ts'
 import type { ParityRow } from './parity-row.ts'
 
@@ -177,10 +178,13 @@ export const commandRows: readonly ParityRow[] = [
     status: 'works',
     note: 'With `--working-dir` too. What describes a Ray of its own, such as `num_cpus`, is left out on a cluster. See [Train with verl](verl.md).',
     check: async () => {
-      const { overrides } = planVerl(await readVerlConfig({ 'ray_kwargs.ray_init.num_cpus': 32 }, { environment: {} }), {
-        ...{ path: '/runs/gaia', name: 'gaia', bridgeDirectory, reward: null, test: null, train: { path: '/t.parquet', rows: 8 } },
-        agent: { name: 'gaia', module: '/agent.ts#agent', directory: '/', source: null },
-      })
+      const { overrides } = await planVerl(
+        await readVerlConfig({ 'ray_kwargs.ray_init.num_cpus': 32 }, { verl: readWithExcerpt, environment: {} }),
+        {
+          ...{ path: '/runs/gaia', name: 'gaia', bridgeDirectory, reward: null, test: null, train: { path: '/t.parquet', rows: 8 } },
+          agent: { name: 'gaia', module: '/agent.ts#agent', directory: '/', source: null },
+        },
+      )
       const ray = (each: readonly string[]) => each.filter((override) => override.includes('num_cpus='))
       assert.deepEqual([ray(overrides).length, ray(withoutOwnRay(overrides)).length], [1, 0])
     },

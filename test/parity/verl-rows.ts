@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { readVerlConfig, type VerlConfig } from '@aworld-train/trainer-verl'
 import { createReward, type RewardSource } from '@aworld-train/training'
 import { AworldAgentLoop, loadAgent } from 'aworld-train'
+import { readWithExcerpt } from '../../packages/trainer-verl/src/testing/excerpt-of-verl.ts'
 import { NamelessSwarmLoop, SwarmLoop } from '../support/published-swarm.ts'
 import type { ParityRow } from './parity-row.ts'
 
@@ -12,7 +13,8 @@ import type { ParityRow } from './parity-row.ts'
 export const publishedRun = fileURLToPath(new URL('../../packages/trainer-verl/src/config/published-run.fixture.sh', import.meta.url))
 
 /** What verl gets of that script, whatever variables this process has. */
-const readRun = (): Promise<VerlConfig> => readVerlConfig(publishedRun, { environment: {}, baseDirectory: import.meta.dirname })
+const readRun = (): Promise<VerlConfig> =>
+  readVerlConfig(publishedRun, { verl: readWithExcerpt, environment: {}, baseDirectory: import.meta.dirname })
 
 const value = ({ keys }: VerlConfig, path: string) => keys.get(path)?.value
 

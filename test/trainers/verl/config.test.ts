@@ -1,15 +1,25 @@
 // @module-tag quick
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: OmegaConf's syntax.
 // verl's configuration as the installed verl composes, resolves and validates it; nothing is trained.
+import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { bridgeDirectory } from '../../../packages/python-bridge/src/index.ts'
+import { formatOverride } from '../../../packages/trainer-verl/src/config/hydra-override.ts'
+import { readWithVerl } from '../../../packages/trainer-verl/src/config/installed-verl.ts'
 import { planVerl } from '../../../packages/trainer-verl/src/config/plan-verl.ts'
 import { readVerlConfig } from '../../../packages/trainer-verl/src/config/read-verl-config.ts'
-import { resolveEachWithPython, resolveWithPython } from '../../../packages/trainer-verl/src/config/resolve-with-python.ts'
+import { resolveKey } from '../../../packages/trainer-verl/src/config/resolve-key.ts'
+import { valueAt } from '../../../packages/trainer-verl/src/config/value-at.ts'
+import type { VerlConfigSource } from '../../../packages/trainer-verl/src/config/verl-config.ts'
 import { verlRun } from '../../../packages/trainer-verl/src/config/verl-run.test-support.ts'
-import { testedSchema } from '../../../packages/trainer-verl/src/config/verl-schema.ts'
+import defaults from '../../../packages/trainer-verl/src/testing/verl-defaults.json' with { type: 'json' }
+import { leaves } from '../../../packages/training/src/index.ts'
 import { verlEnvironment } from '../../support/python-environment.ts'
 
 const published = fileURLToPath(new URL('../../../packages/trainer-verl/src/config/published-run.fixture.sh', import.meta.url))
@@ -23,21 +33,16 @@ beforeAll(async () => {
 })
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
-const planOf = async (source: Parameters<typeof readVerlConfig>[0]) => {
-  const config = await readVerlConfig(source, { environment: {}, baseDirectory: directory })
-  const plan = planVerl(config, verlRun())
-  expect([...config.problems, ...plan.problems]).toEqual([])
-  return plan
-}
+const read = async (source: VerlConfigSource, environment: Record<string, string> = {}) =>
+  await readVerlConfig(source, {
+    verl: async (_, written) => await readWithVerl(written, { python, env: { PATH: process.env['PATH'], ...environment } }),
+    environment: {},
+    baseDirectory: directory,
+  })
+/** What the installed verl says of a configuration. */
+const planOf = async (source: VerlConfigSource, validate = false) => await planVerl(await read(source), verlRun(), { validate })
 
-/** Without what the shell fills in at a launch. */
-function comparable(tree: Readonly<Record<string, unknown>>): unknown {
-  const copy = structuredClone(tree) as { ray_kwargs: { ray_init: { runtime_env: { env_vars?: unknown } } } }
-  delete copy.ray_kwargs.ray_init.runtime_env.env_vars
-  return copy
-}
-
-const sources: readonly (readonly [string, () => Parameters<typeof readVerlConfig>[0]])[] = [
+const sources: readonly (readonly [string, () => VerlConfigSource])[] = [
   ['the published launch script', () => published],
   ['a model alone', () => model],
   [
@@ -73,55 +78,119 @@ const sources: readonly (readonly [string, () => Parameters<typeof readVerlConfi
 ]
 
 describe('the installed verl', () => {
-  it('has the defaults and keys that are committed', async () => {
-    const { schema, errors } = await resolveWithPython({ python, schema: true })
-    expect(errors).toEqual([])
-    expect(schema).toEqual(testedSchema)
+  it('has the values that tests without it rely on', async () => {
+    const { verl } = await read({})
+    const differing = [...leaves(defaults)].filter(
+      ([path, value]) => JSON.stringify(valueAt(verl!.resolved, path)) !== JSON.stringify(value),
+    )
+    expect(differing).toEqual([])
   })
 
-  it('accepts what we render, and resolves it as we do', async () => {
+  it('takes what we render, and reads the values that we mean', async () => {
     const plans = await Promise.all(sources.map(async ([name, source]) => ({ name, plan: await planOf(source()) })))
-    const resolved = await resolveEachWithPython(
-      plans.map(({ plan }) => ({ overrides: plan.overrides, validate: true })),
-      { python },
-    )
-    for (const [index, { errors, tree }] of resolved.entries()) {
-      const { name, plan } = plans[index]!
-      expect({ name, errors }).toEqual({ name, errors: [] })
-      expect({ name, tree: comparable(tree!) }).toEqual({ name, tree: comparable(plan.tree) })
+    const requests = plans.map(({ plan }) => ({ overrides: plan.overrides, validate: true }))
+    const { stdout } = await promisify(execFile)(python, ['-m', 'aworld_train_bridge.verl.resolve_config', JSON.stringify(requests)], {
+      cwd: bridgeDirectory,
+      maxBuffer: 1 << 26,
+    })
+    const answers = JSON.parse(stdout) as { errors: unknown[] }[]
+    for (const [index, { name, plan }] of plans.entries()) {
+      expect({ name, problems: plan.problems, errors: answers[index]?.errors }).toEqual({ name, problems: [], errors: [] })
+      for (const { path, value } of plan.keys.values())
+        if (!JSON.stringify(value).includes('${')) expect([path, valueAt(plan.tree, path)]).toEqual([path, value])
     }
   })
 
-  it('names every override that it does not take', async () => {
-    const { errors, tree } = await resolveWithPython({ python, overrides: ['trainer.nnode=1', 'trainer.nnodes=1', 'data.foo=2'] })
-    expect(tree).toBeNull()
-    expect(errors).toEqual([
-      expect.stringMatching(/^trainer\.nnode=1: Could not override 'trainer\.nnode'/),
-      expect.stringMatching(/^data\.foo=2: /),
+  it('says all that is wrong with keys: what Hydra cannot read, a letter that is wrong, a reference to nothing', async () => {
+    const overrides = ['trainer.nnode=1', 'data.train_batch_size=1,2', 'trainer.logger=[a', 'trainer.project_name=${nothing.here}']
+    const { problems } = await read(overrides)
+    expect(problems).toEqual([
+      expect.stringMatching(/^data\.train_batch_size: several values with commas are a sweep/),
+      expect.stringMatching(/^trainer\.logger: /),
+      expect.stringMatching(/^trainer\.project_name: .*nothing/),
+      expect.stringMatching(/^trainer\.nnode \(an override\) is no key of verl 0\.9\.1\. Did you mean "trainer\.nnodes"\?/),
     ])
   })
 
-  it('says what its dataclasses have against a value', async () => {
-    const { overrides } = await planOf(model)
-    const wrong = ['actor_rollout_ref.actor.loss_agg_mode=mean', 'actor_rollout_ref.rollout.mode=sync']
-    const resolved = await resolveEachWithPython(
-      wrong.map((each) => ({ overrides: [...overrides, each], validate: true })),
-      { python },
-    )
-    expect(resolved.map(({ errors }) => errors.join('\n'))).toEqual([
-      expect.stringMatching(/Invalid loss_agg_mode: mean/),
-      expect.stringMatching(/sync.*removed/),
+  it('takes keys that none of its files names, and says so', async () => {
+    const source = { ...model, actor_rollout_ref: { actor: { optim: { of_tomorrow: 1 } }, rollout: { engine_kwargs: { vllm: { x: 1 } } } } }
+    const { problems, notes } = await read(source)
+    expect(problems).toEqual([])
+    expect(notes).toEqual([
+      expect.stringMatching(/^actor_rollout_ref\.actor\.optim\.of_tomorrow .* stands in no file of verl 0\.9\.1; it is added/),
     ])
+    // verl's own dataclass has the last word.
+    expect((await planOf(source, true)).problems.join()).toMatch(/of_tomorrow/)
+  })
+
+  it('says what its dataclasses have against a value', async () => {
+    const wrong = ['actor_rollout_ref.actor.loss_agg_mode', 'actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu']
+    const [mode, size] = [
+      await planOf({ ...model, [wrong[0]!]: 'mean' }, true),
+      await planOf({ ...model, [wrong[1]!]: 3, [wrong[1]!.replace('_per_gpu', '')]: 3 }, true),
+    ]
+    expect(mode.problems.join()).toMatch(/Invalid loss_agg_mode: mean/)
+    expect(size.problems.join()).toMatch(/ppo_micro_batch_size/)
+  })
+
+  it.each([
+    ['./model', './model'],
+    ['${oc.env:MODEL_PATH,Qwen/Qwen3-4B}', 'Qwen/Qwen3-4B'],
+    ['${oc.env:OTHER_PATH,none}/b', '/a/b'],
+    ['/models/${trainer.experiment_name}', '/models/first'],
+  ])('replaces the references of %s', async (written, resolved) => {
+    const source = { actor_rollout_ref: { model: { path: written } }, trainer: { experiment_name: 'first' } }
+    const config = await read(source, { OTHER_PATH: '/a' })
+    expect(resolveKey(config, 'actor_rollout_ref.model.path')).toBe(resolved)
+    expect(resolveKey(config, 'data.train_batch_size')).toBeUndefined()
+  })
+
+  it('reads what is formatted as the same value', async () => {
+    const value = fc.letrec((tie) => ({
+      value: fc.oneof(
+        { depthSize: 'small' },
+        fc.string(),
+        fc.constantFrom("'", '\\', "\\'", 'null', '1e-6', 'True', '', 'a,b', '/p/q.parquet', 'x:y', ' pad '),
+        fc.integer(),
+        fc.double({ noNaN: true, noDefaultInfinity: true }).map((each) => (Object.is(each, -0) ? 0 : each)),
+        fc.boolean(),
+        fc.constant(null),
+        fc.array(tie('value'), { maxLength: 3 }),
+        fc.dictionary(fc.stringMatching(/^[a-z_]{1,6}$/), tie('value'), { maxKeys: 3, noNullPrototype: true }),
+      ),
+    })).value
+    const values = fc.sample(value, 200).filter((each) => !JSON.stringify(each).includes('${'))
+    const texts = values.map((each, index) => formatOverride(`a.b${index}`, each, '++'))
+    const written = { keys: {}, texts, groups: [], environment: {} }
+    const { parsed, errors } = await readWithVerl(written, { python })
+    expect(errors).toEqual([])
+    expect(parsed).toEqual(values)
+  })
+
+  it('reads overrides as Hydra does', async () => {
+    const { keys, problems } = await read([
+      "trainer.project_name='it\\'s'",
+      '+data.apply_chat_template_kwargs={a:[1,b],c:1e-3}',
+      'trainer.nnodes=2',
+    ])
+    expect(problems).toEqual([])
+    expect(Object.fromEntries([...keys].map(([path, { value }]) => [path, value]))).toEqual({
+      'trainer.project_name': "it's",
+      'data.apply_chat_template_kwargs.a': [1, 'b'],
+      'data.apply_chat_template_kwargs.c': 1e-3,
+      'trainer.nnodes': 2,
+    })
   })
 })
 
 it('a Python without verl, and one that is none, are told apart', async () => {
-  expect((await resolveWithPython({ python: 'python3', env: { PATH: process.env['PATH'] } })).errors.join()).toMatch(
+  const written = { keys: {}, texts: [], groups: [], environment: {} }
+  await expect(readWithVerl(written, { python: 'python3', env: { PATH: process.env['PATH'] } })).rejects.toThrow(
     /install verl into this Python/,
   )
   const broken = join(directory, 'python')
   writeFileSync(broken, '#!/bin/sh\necho no >&2\nexit 3\n', { mode: 0o755 })
-  await expect(resolveWithPython({ python: broken })).rejects.toMatchObject({
+  await expect(readWithVerl(written, { python: broken })).rejects.toMatchObject({
     code: 'CONFIG_INVALID',
     message: expect.stringContaining('no; check that Python'),
   })

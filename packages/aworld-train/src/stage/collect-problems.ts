@@ -5,6 +5,8 @@ export interface ProblemCollection {
   /** `undefined` where the work threw. */
   attempt<T>(work: () => T | Promise<T>): Promise<T | undefined>
   add(problem: unknown): void
+  /** Whether there is a problem so far. */
+  any(): boolean
   /** Throws the only problem as it is, or CONFIG_INVALID with all of them. */
   throwAny(): void
 }
@@ -21,6 +23,7 @@ export function collectProblems(): ProblemCollection {
       }
     },
     add: (problem) => void problems.push(problem),
+    any: () => problems.length > 0,
     throwAny() {
       if (problems.length > 0) throw joinProblems(problems)
     },

@@ -17,7 +17,7 @@ const packages = {
   aiohttp: '3.14.5',
 }
 
-/** A `python` that is python3 with the metadata of verl's packages, and the scripted trainer where verl is asked for. `faults` is the file that it reads. */
+/** A `python` that is python3 with the metadata of verl's packages, the scripted Hydra where verl's configuration is asked for, and the scripted trainer where verl is. `faults` is the file that it reads. */
 export async function writeScriptedPython(directory: string): Promise<{ readonly python: string; readonly faults: string }> {
   const site = join(directory, 'site')
   for (const [name, version] of Object.entries(packages)) {
@@ -29,9 +29,11 @@ export async function writeScriptedPython(directory: string): Promise<{ readonly
   const python = join(directory, 'python')
   const faults = join(directory, 'faults.json')
   const quoted = (path: string) => `'${path.replaceAll("'", "'\\''")}'`
-  const scripted = quoted(join(import.meta.dirname, 'scripted-trainer.ts'))
-  const trainer = `${quoted(process.execPath)} --conditions=@aworld-train/source ${scripted} ${quoted(faults)}`
-  const script = `#!/bin/sh\nif [ "$1" = -m ]; then shift 2; exec ${trainer} "$@"; fi\nif [ "$1" = -I ]; then exec python3 "$@"; fi\nPYTHONPATH=${quoted(site)} exec python3 -S "$@"\n`
+  const scripted = (file: string) =>
+    `${quoted(process.execPath)} --conditions=@aworld-train/source ${quoted(join(import.meta.dirname, file))}`
+  const hydra = `if [ "$2" = aworld_train_bridge.verl.resolve_config ]; then shift 2; exec ${scripted('scripted-hydra.ts')} "$@"; fi`
+  const trainer = `${scripted('scripted-trainer.ts')} ${quoted(faults)}`
+  const script = `#!/bin/sh\n${hydra}\nif [ "$1" = -m ]; then shift 2; exec ${trainer} "$@"; fi\nif [ "$1" = -I ]; then exec python3 "$@"; fi\nPYTHONPATH=${quoted(site)} exec python3 -S "$@"\n`
   await writeFile(python, script, { mode: 0o755 })
   return { python, faults }
 }

@@ -1,7 +1,6 @@
 import { mkdir, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { TrainError } from '@aworld-train/protocol'
-import { resolveWithPython, writeRunFiles } from '@aworld-train/trainer-verl'
+import { writeRunFiles } from '@aworld-train/trainer-verl'
 import { planRun } from './plan-run.ts'
 import type { VerlTrainingPlan } from './verl-training-plan.ts'
 
@@ -25,25 +24,9 @@ export async function dryRunVerl(plan: VerlTrainingPlan, runPath: string, signal
   const name = `${plan.name}-dry-run`
   const path = join(resolve(runPath), name)
   const model = plan.model ?? join(path, 'model')
-  const planned = planRun(plan, { path, name, model, incarnation: 'dry-run', resume: false })
-  const { version, errors } = await resolveWithPython({
-    python: plan.python.path,
-    overrides: planned.overrides,
-    validate: true,
-    env: { ...process.env, ...planned.environment },
-    ...(signal && { signal }),
-  })
-  if (errors.length > 0 || version === null) {
-    throw new TrainError(
-      'CONFIG_INVALID',
-      `verl ${version ?? ''} refuses the configuration:\n${errors.map((error) => `  - ${error}`).join('\n')}`,
-      {
-        details: { problems: errors },
-      },
-    )
-  }
+  const planned = await planRun(plan, { path, name, model, incarnation: 'dry-run', resume: false }, signal)
   await rm(path, { recursive: true, force: true })
   await mkdir(path, { recursive: true })
   const files = await writeRunFiles(planned, { train: plan.train, test: plan.test })
-  return { path, files, verl: version, notes: plan.notes }
+  return { path, files, verl: planned.verl.version, notes: plan.notes }
 }

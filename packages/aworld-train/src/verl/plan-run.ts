@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { extname, isAbsolute, join, resolve } from 'node:path'
+import { TrainError } from '@aworld-train/protocol'
 import { bridgeDirectory, planVerl, type VerlPlan, type VerlRun } from '@aworld-train/trainer-verl'
 import type { LoadedDataset } from '@aworld-train/training'
 import type { NamedReward } from '../checks/named-reward.ts'
@@ -32,11 +33,12 @@ export function toVerlRun({ path, train, test, reward, model, ...rest }: VerlRun
   }
 }
 
-/** A plan for a run directory, with the model that the warm-up made where there is one. */
-export function planRun(
+/** A plan for a run directory, checked by verl itself, with the model that the warm-up made where there is one. Throws CONFIG_INVALID with all that is wrong. */
+export async function planRun(
   plan: VerlTrainingPlan,
   parts: { path: string; name: string; model: string; incarnation: string; resume: boolean },
-): VerlPlan {
+  signal: AbortSignal | undefined,
+): Promise<VerlPlan> {
   const keys = new Map(plan.config.keys)
   keys.set('actor_rollout_ref.model.path', {
     path: 'actor_rollout_ref.model.path',
@@ -44,7 +46,12 @@ export function planRun(
     origin: keys.has('actor_rollout_ref.model.path') ? 'user' : 'derived',
     why: keys.get('actor_rollout_ref.model.path')?.why ?? 'the starting model',
   })
-  return planVerl({ ...plan.config, keys }, toVerlRun({ ...plan, python: plan.python.path, ...parts }))
+  const run = toVerlRun({ ...plan, python: plan.python.path, ...parts })
+  const planned = await planVerl({ ...plan.config, keys }, run, { validate: true, signal })
+  const { problems, verl } = planned
+  if (problems.length === 0) return planned
+  const message = `verl ${verl.version} would not train with this configuration:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`
+  throw new TrainError('CONFIG_INVALID', message, { details: { problems } })
 }
 
 function rewardFile(source: string, directory: string): { path: string; name: string | null } {

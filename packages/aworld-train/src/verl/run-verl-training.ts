@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
-import { errorMessage, type RunEvent, type RunReport, TrainError } from '@aworld-train/protocol'
+import { errorMessage, type RunEvent, type RunReport } from '@aworld-train/protocol'
 import {
   bridgeDirectory,
   createVerlProgress,
@@ -92,9 +92,7 @@ async function trainWithVerl(plan: VerlTrainingPlan, parts: RolloutParts, run: R
   const promptNotes = plan.model === null ? await checkModelPrompts(plan.config, model, tasks) : []
   const incarnation = randomUUID()
   const name = basename(path)
-  const verlPlan = planRun(plan, { path, name, model, incarnation, resume: run.resumed })
-  if (verlPlan.problems.length > 0)
-    throw new TrainError('CONFIG_INVALID', verlPlan.problems.join('\n'), { details: { problems: verlPlan.problems } })
+  const verlPlan = await planRun(plan, { path, name, model, incarnation, resume: run.resumed }, signal)
   await writeRunFiles(verlPlan, plan)
   const resumedFromStep = resumableStep(verlPlan.checkpoints)
   const sampler = createEpisodeSampler(store, watchTruncation(emit, longerAnswers(plan, verlPlan)))

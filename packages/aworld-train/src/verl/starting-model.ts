@@ -49,8 +49,8 @@ export async function checkModelTemplate(config: VerlConfig, model: string): Pro
  */
 export async function checkModelPrompts(config: VerlConfig, directory: string, tasks: readonly TrainingTask[]): Promise<readonly string[]> {
   const keys = ['data.custom_cls.path', 'actor_rollout_ref.model.custom_chat_template']
-  if (keys.some((key) => stringAt(config, key) !== null)) return []
-  const longest = Number(resolveKey(config, 'data.max_prompt_length') ?? valueAt(config.schema.defaults, 'data.max_prompt_length'))
+  if (config.verl === null || keys.some((key) => stringAt(config, key) !== null)) return []
+  const longest = Number(resolveKey(config, 'data.max_prompt_length') ?? valueAt(config.verl.resolved, 'data.max_prompt_length'))
   const chat = await loadChatModel({ directory, templateArguments: config.settings.model.templateArguments })
   const long = findLongPrompts(tasks, { chat, contextLength: longest + 1 })
   if (!long) return []

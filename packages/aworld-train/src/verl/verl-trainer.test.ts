@@ -153,7 +153,7 @@ describe('a training with verl', () => {
     const { made, events } = trainer({ onEvent: undefined })
     const running = made.train(controller.signal)
     await expect
-      .poll(() => existsSync(join(directory, 'runs')) && existsSync(join(runOf(), 'channel.token')), { timeout: 5_000 })
+      .poll(() => existsSync(join(directory, 'runs')) && existsSync(join(runOf(), 'channel.token')), { timeout: 20_000 })
       .toBe(true)
     expect(statSync(join(runOf(), 'channel.token')).mode & 0o777).toBe(0o600)
     await expect

@@ -1,13 +1,22 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { type RunReport, TrainError } from '@aworld-train/protocol'
-import { findPython, planVerl, readVerlConfig, resolveKey, type VerlConfig } from '@aworld-train/trainer-verl'
+import {
+  type FoundPython,
+  findPython,
+  formatOverride,
+  planVerl,
+  readVerlConfig,
+  readWithVerl,
+  resolveKey,
+  type VerlConfig,
+} from '@aworld-train/trainer-verl'
 import { createReward, type DatasetSource, type LoadedDataset, type RewardSource } from '@aworld-train/training'
 import { datasetNotes, loadNamedDataset, requireKinds } from '../checks/named-dataset.ts'
 import { findReward, type NamedReward, tryReward } from '../checks/named-reward.ts'
 import { PlanningTrainer } from '../checks/planning-trainer.ts'
 import { checkModels, policyName } from '../stage/check-models.ts'
-import { collectProblems } from '../stage/collect-problems.ts'
+import { collectProblems, type ProblemCollection } from '../stage/collect-problems.ts'
 import { checkRecordings } from '../stage/frozen-routes.ts'
 import { type DryRunReport, dryRunVerl } from './dry-run.ts'
 import { describeAgent, toVerlRun } from './plan-run.ts'
@@ -19,6 +28,9 @@ const rewardKey = 'reward.custom_reward_function'
 
 /** Trains with verl: checks the modules of the training, renders verl's configuration, serves rollouts to verl and follows it. */
 export class VerlTrainer extends PlanningTrainer<VerlTrainingPlan> {
+  /** Why there is no plan although nothing else stands against the training: no Python with verl was found. */
+  #missing: TrainError | null = null
+
   override async checkReward(rewardFunc?: unknown): Promise<void> {
     this.inputs.reward = rewardFunc as RewardSource | undefined
     if (this.inputs.reward === undefined) return
@@ -32,7 +44,7 @@ export class VerlTrainer extends PlanningTrainer<VerlTrainingPlan> {
   override async checkConfig(config?: unknown): Promise<VerlConfig> {
     const problems = collectProblems()
     const { attempt } = problems
-    const read = await this.#readConfig(config)
+    const { read, python, missing } = await this.#readConfig(config, problems)
     for (const message of read.problems) problems.add(new TrainError('CONFIG_INVALID', message))
     const { settings } = read
     const findings: string[] = []
@@ -56,11 +68,10 @@ export class VerlTrainer extends PlanningTrainer<VerlTrainingPlan> {
       const lengths = template && (await attempt(() => checkModelPrompts(read, folder, tasks)))
       findings.push(...(template ?? []), ...(lengths ?? []))
     }
-    const python = await attempt(() => this.#findPython(settings.python))
     const reward = await attempt(() => this.#rewardOf(read, python?.path))
     for (const { level, message } of python?.report.problems ?? []) if (level === 'warning') findings.push(message)
-    if (agent && train && start) {
-      const planned = planVerl(
+    if (agent && train && start && read.verl !== null) {
+      const planned = await planVerl(
         read,
         toVerlRun({
           path: join(resolve(this.runPath), 'planned'),
@@ -75,7 +86,13 @@ export class VerlTrainer extends PlanningTrainer<VerlTrainingPlan> {
       for (const message of planned.problems) if (!read.problems.includes(message)) problems.add(new TrainError('CONFIG_INVALID', message))
       notes = planned.notes
     }
+    this.#missing = missing
+    if (missing && problems.any()) problems.add(missing)
     problems.throwAny()
+    if (missing) {
+      const message = `Not checked, because no verl was found: verl's own keys, what is filled in between them, and what this machine can train. ${missing.message}`
+      this.inputs.options.onEvent?.({ type: 'warning-raised', at: Date.now(), code: 'CONFIG_NOTE', message })
+    }
     // The check of the agent has reported the problem; this check has found none.
     if (!agent || !train || reward === undefined || !start || !python) return read
 
@@ -107,6 +124,11 @@ export class VerlTrainer extends PlanningTrainer<VerlTrainingPlan> {
     return read
   }
 
+  protected override readyPlan(): VerlTrainingPlan {
+    if (this.#missing) throw this.#missing
+    return super.readyPlan()
+  }
+
   override async train(signal: AbortSignal = new AbortController().signal): Promise<RunReport> {
     return await runVerlTraining(this.readyPlan(), { runPath: this.runPath, options: this.inputs.options, signal })
   }
@@ -115,18 +137,36 @@ export class VerlTrainer extends PlanningTrainer<VerlTrainingPlan> {
     return await dryRunVerl(this.readyPlan(), this.runPath, signal)
   }
 
-  async #readConfig(config: unknown): Promise<VerlConfig> {
+  /** The configuration, and the Python whose verl read it; `missing` says why there is none. */
+  async #readConfig(
+    config: unknown,
+    { attempt }: ProblemCollection,
+  ): Promise<{ read: VerlConfig; python: FoundPython | null; missing: TrainError | null }> {
     const { steps, seed, model } = this.inputs.options
     const source = typeof config === 'string' ? resolve(this.baseDirectory, config) : (config as Record<string, unknown> | undefined)
-    return await readVerlConfig(source, {
+    let python: FoundPython | null = null
+    let missing: TrainError | null = null
+    const read = await readVerlConfig(source, {
+      verl: async (named, written) => {
+        try {
+          python = await this.#findPython(named)
+        } catch (error) {
+          if (!(error instanceof TrainError)) throw error
+          missing = error
+          return null
+        }
+        const found = python.path
+        return (await attempt(() => readWithVerl(written, { python: found }))) ?? null
+      },
       baseDirectory: this.baseDirectory,
       environment: process.env,
       arguments: [
         ...(steps === undefined ? [] : [`trainer.total_training_steps=${steps}`]),
         ...(seed === undefined ? [] : [`data.seed=${seed}`]),
-        ...(model === undefined ? [] : [`actor_rollout_ref.model.path=${JSON.stringify(resolve(model))}`]),
+        ...(model === undefined ? [] : [formatOverride('actor_rollout_ref.model.path', resolve(model))]),
       ],
     })
+    return { read, python, missing }
   }
 
   /** One dataset from the option or the files of the configuration; `null` where neither names one. */

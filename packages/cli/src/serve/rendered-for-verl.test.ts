@@ -1,10 +1,11 @@
 import { planVerl, readVerlConfig, renderRunFiles } from '@aworld-train/trainer-verl'
 import { expect, it } from 'vitest'
 import { parse } from 'yaml'
+import { readWithExcerpt } from '../../../trainer-verl/src/testing/excerpt-of-verl.ts'
 import { parseServeConfig } from './read-serve-config.ts'
 
 it('serves the file that a run directory of verl has', async () => {
-  const config = await readVerlConfig({
+  const source = {
     'actor_rollout_ref.model.path': 'Qwen/Qwen3-4B',
     'custom_reward_function.path': './reward.ts',
     aworldTrain: {
@@ -16,7 +17,8 @@ it('serves the file that a run directory of verl has', async () => {
       limits: { maxTurns: 8, maxCost: 2 },
       models: { judge: { baseUrl: 'http://127.0.0.1:1/v1', model: 'judge', apiKeyEnv: 'JUDGE_KEY' } },
     },
-  })
+  }
+  const config = await readVerlConfig(source, { verl: readWithExcerpt })
   const run = {
     path: '/runs/gaia',
     name: 'gaia',
@@ -26,7 +28,7 @@ it('serves the file that a run directory of verl has', async () => {
     reward: { path: '/project/reward.ts', name: null },
     bridgeDirectory: '/bridge',
   }
-  const text = renderRunFiles(planVerl(config, run)).get('serve.yaml')
+  const text = renderRunFiles(await planVerl(config, run)).get('serve.yaml')
   expect(text).toBeDefined()
   const served = parseServeConfig(parse(text!), 'serve.yaml')
   expect(served.models).toMatchObject({

@@ -32,17 +32,6 @@ const divides = (name: string, path: string): Trap => ({
   },
 })
 
-const needed = (name: string, paths: readonly [string, string], when: (context: TrapContext) => boolean): Trap => ({
-  name,
-  severity: 'error',
-  check: (context) => {
-    if (isDynamic(context) || !when(context) || paths.some((path) => typeof context.at(path) === 'number')) return null
-    return `${paths[0]} is not set, and verl asks for it without dynamic batches; set it, or set ${actor}.use_dynamic_bsz to true.`
-  },
-})
-
-const needsReference = ({ at }: TrapContext) => at(`${actor}.use_kl_loss`) === true || at('algorithm.use_kl_in_reward') === true
-
 /** Sizes of batches, groups and updates. */
 export const batchTraps: readonly Trap[] = [
   {
@@ -79,30 +68,8 @@ export const batchTraps: readonly Trap[] = [
         : null
     },
   },
-  needed('no-micro-batch-size', [`${actor}.ppo_micro_batch_size_per_gpu`, `${actor}.ppo_micro_batch_size`], () => true),
-  needed(
-    'no-log-prob-micro-batch-size',
-    [`${rollout}.log_prob_micro_batch_size_per_gpu`, `${rollout}.log_prob_micro_batch_size`],
-    () => true,
-  ),
-  needed(
-    'no-reference-micro-batch-size',
-    ['actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu', 'actor_rollout_ref.ref.log_prob_micro_batch_size'],
-    needsReference,
-  ),
   divides('micro-batch-does-not-divide', `${actor}.ppo_micro_batch_size_per_gpu`),
   divides('log-prob-micro-batch-does-not-divide', `${rollout}.log_prob_micro_batch_size_per_gpu`),
-  {
-    name: 'batch-not-divisible-by-gpus',
-    severity: 'error',
-    check: (context) => {
-      const rows = context.number('data.train_batch_size') * context.number(`${rollout}.n`)
-      const gpus = context.number('trainer.nnodes') * context.number('trainer.n_gpus_per_node')
-      return !isDynamic(context) && rows % gpus !== 0
-        ? `data.train_batch_size × n is ${rows}, which ${gpus} GPUs cannot share evenly; verl refuses to start. Make it a multiple of ${gpus}, or set ${actor}.use_dynamic_bsz to true.`
-        : null
-    },
-  },
   {
     name: 'fewer-rows-than-a-batch',
     severity: 'error',
@@ -135,21 +102,6 @@ export const batchTraps: readonly Trap[] = [
       return room < longest
         ? `${actor}.ppo_max_token_len_per_gpu is ${context.number(`${actor}.ppo_max_token_len_per_gpu`)}, and a row may have ${longest} tokens (max_prompt_length + max_response_length); the update stops at the first such row. Make it at least ${longest}.`
         : null
-    },
-  },
-  {
-    name: 'separate-async-batch',
-    severity: 'error',
-    check: ({ at, number }) => {
-      if (at('trainer.v1.trainer_mode') !== 'separate_async') return null
-      const [batch, mini, syncs] = [
-        number('data.train_batch_size'),
-        number(`${actor}.ppo_mini_batch_size`),
-        number('trainer.v1.separate_async.parameter_sync_step'),
-      ]
-      return batch === mini * syncs
-        ? null
-        : `separate_async needs data.train_batch_size (${batch}) = parameter_sync_step (${syncs}) × ${actor}.ppo_mini_batch_size (${mini}); verl refuses to start. Set data.train_batch_size to ${mini * syncs}.`
     },
   },
   {

@@ -2,6 +2,7 @@ import { expect, it } from 'vitest'
 import { planVerl } from '../config/plan-verl.ts'
 import { readVerlConfig } from '../config/read-verl-config.ts'
 import { verlRun } from '../config/verl-run.test-support.ts'
+import { readWithExcerpt } from '../testing/excerpt-of-verl.ts'
 import { findTraps, traps } from './check-plan.ts'
 
 const actor = 'actor_rollout_ref.actor'
@@ -36,16 +37,11 @@ const cases: readonly Case[] = [
   ['one-sample-per-prompt', { 'training.samplesPerPrompt': 1 }],
   ['mini-batch-larger-than-batch', { 'data.train_batch_size': 8, [`${actor}.ppo_mini_batch_size`]: 16 }],
   ['mini-batch-does-not-divide', { 'data.train_batch_size': 16, [`${actor}.ppo_mini_batch_size`]: 12 }],
-  ['no-micro-batch-size', { [`${actor}.use_dynamic_bsz`]: false }],
-  ['no-log-prob-micro-batch-size', { [`${actor}.use_dynamic_bsz`]: false }],
-  ['no-reference-micro-batch-size', { [`${actor}.use_dynamic_bsz`]: false, [`${actor}.use_kl_loss`]: true }],
   ['micro-batch-does-not-divide', { ...fixed, [`${actor}.ppo_micro_batch_size_per_gpu`]: 6 }],
   ['log-prob-micro-batch-does-not-divide', { ...fixed, [`${rollout}.log_prob_micro_batch_size_per_gpu`]: 5 }],
-  ['batch-not-divisible-by-gpus', { ...fixed, 'data.train_batch_size': 5, [`${rollout}.n`]: 3 }],
   ['fewer-rows-than-a-batch', { 'data.train_batch_size': 128 }],
   ['steps-beyond-epochs', { 'trainer.total_training_steps': 100, 'trainer.total_epochs': 1 }],
   ['dynamic-batch-shorter-than-a-row', { [`${actor}.use_dynamic_bsz`]: true, [`${actor}.ppo_max_token_len_per_gpu`]: 1000 }],
-  ['separate-async-batch', { ...separate, 'data.train_batch_size': 12 }],
   ['several-updates-from-several-rows', { [`${actor}.ppo_epochs`]: 2 }],
   ['truncated-sampling', { [`${rollout}.top_k`]: 80 }],
   ['truncated-sampling', { [`${rollout}.top_p`]: 0.9 }],
@@ -95,16 +91,9 @@ const cases: readonly Case[] = [
   ['validation-every-step', { 'trainer.test_freq': 1 }, { test: { path: '/t.parquet', rows: 1000 } }],
   ['no-checkpoint', { 'trainer.save_freq': -1 }],
   ['last-validation', { 'trainer.test_freq': -1 }],
-  ['resume-from-elsewhere', { 'trainer.resume_mode': 'resume_path' }],
-  [
-    'sequence-parallel-needs-packing',
-    { [`${actor}.ulysses_sequence_parallel_size`]: 2, 'actor_rollout_ref.model.use_remove_padding': false },
-  ],
   ['tensor-parallel-does-not-divide', { [`${rollout}.tensor_model_parallel_size`]: 3 }],
   ['separate-async-pool', { ...separate, [`${rollout}.nnodes`]: 0 }],
-  ['separate-async-transfer', { ...separate, [`${rollout}.checkpoint_engine.backend`]: 'naive' }],
   ['hybrid-engine-off', { 'actor_rollout_ref.hybrid_engine': false }],
-  ['off-policy-threshold', { 'trainer.v1.sampler.max_off_policy_threshold': 0 }],
   ['agent-workers', { 'trainer.use_v1': false, [`${rollout}.agent.num_workers`]: 500 }],
   ['own-agent-column', { [`${rollout}.agent.default_agent_loop`]: 'another' }],
   ['watchdog-before-rollout', { 'aworldTrain.watchdogTimeoutMs': 60_000 }],
@@ -112,9 +101,9 @@ const cases: readonly Case[] = [
 ]
 
 async function namesOf(keys: Record<string, unknown>, run: Parameters<typeof verlRun>[0] = {}): Promise<string[]> {
-  const config = await readVerlConfig({ ...good, ...keys }, { environment: {} })
+  const config = await readVerlConfig({ ...good, ...keys }, { verl: readWithExcerpt, environment: {} })
   expect(config.problems).toEqual([])
-  return findTraps(planVerl(config, verlRun(run))).map(({ name }) => name)
+  return findTraps(await planVerl(config, verlRun(run))).map(({ name }) => name)
 }
 
 it('finds nothing amiss where nothing is', async () => expect(await namesOf({})).toEqual([]))
@@ -125,13 +114,15 @@ it.each(cases.map(([name, keys, run]) => ({ name, keys, run })))('$name is found
 
 it('says every trap in whole sentences', async () => {
   for (const [, keys, run] of cases) {
-    const found = findTraps(planVerl(await readVerlConfig({ ...good, ...keys }, { environment: {} }), verlRun(run)))
+    const found = findTraps(
+      await planVerl(await readVerlConfig({ ...good, ...keys }, { verl: readWithExcerpt, environment: {} }), verlRun(run)),
+    )
     for (const { message } of found) expect(message).toMatch(/^[A-Za-z$].*[.]$/s)
   }
 })
 
 it('finds what only a broken tree holds', async () => {
-  const { tree, ...plan } = planVerl(await readVerlConfig(good), verlRun())
+  const { tree, ...plan } = await planVerl(await readVerlConfig(good, { verl: readWithExcerpt }), verlRun())
   const with_ = (change: Record<string, unknown>) => findTraps({ ...plan, tree: { ...tree, ...change } }).map(({ name }) => name)
   expect(with_({ custom_reward_function: { path: '/r.py' } })).toEqual(['legacy-reward-keys'])
   const { rollout: own, ...rest } = tree['actor_rollout_ref'] as { rollout: object }
@@ -141,7 +132,7 @@ it('finds what only a broken tree holds', async () => {
 it('has a case for every trap', async () => {
   const named = new Set([...cases.map(([name]) => name), 'legacy-reward-keys', 'no-engine', 'default-model', 'default-lengths'])
   expect(traps.map(({ name }) => name).filter((name) => !named.has(name))).toEqual([])
-  expect(findTraps(planVerl(await readVerlConfig({}), verlRun())).map(({ name }) => name)).toEqual(
+  expect(findTraps(await planVerl(await readVerlConfig({}, { verl: readWithExcerpt }), verlRun())).map(({ name }) => name)).toEqual(
     expect.arrayContaining(['default-model', 'default-lengths']),
   )
 })

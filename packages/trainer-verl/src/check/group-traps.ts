@@ -1,5 +1,5 @@
 import { isTree } from '@aworld-train/training'
-import { valueAt } from '../config/omega.ts'
+import { valueAt } from '../config/value-at.ts'
 import type { Trap, TrapContext } from './trap.ts'
 
 const sampler = 'trainer.v1.sampler'
@@ -26,7 +26,7 @@ export const groupTraps: readonly Trap[] = [
     severity: 'warning',
     check: ({ config, keys }) => {
       const set = ['reward.reward_manager.name', 'reward.reward_manager.source', 'reward.reward_kwargs'].filter(
-        (key) => keys.get(key)?.origin === 'user' && keys.get(key)!.value !== valueAt(config.schema.defaults, key),
+        (key) => keys.get(key)?.origin === 'user' && keys.get(key)!.value !== valueAt(config.verl?.resolved ?? {}, key),
       )
       return set.length > 0 && !config.settings.reward.native
         ? `${set[0]} has no effect: every row comes with its reward. Set aworldTrain.reward.native to true for verl's own reward manager.`

@@ -2,9 +2,7 @@ import { clusterAddress } from '../config/own-ray.ts'
 import { watchdogTimeoutMs } from '../config/verl-settings.ts'
 import type { Trap, TrapContext } from './trap.ts'
 
-const actor = 'actor_rollout_ref.actor'
 const rollout = 'actor_rollout_ref.rollout'
-const sampler = 'trainer.v1.sampler'
 
 const isV1 = ({ at }: TrapContext) => at('trainer.use_v1') !== false
 const loggers = ({ at }: TrapContext): unknown[] => [at('trainer.logger')].flat()
@@ -105,22 +103,6 @@ export const trainerTraps: readonly Trap[] = [
         : null,
   },
   {
-    name: 'resume-from-elsewhere',
-    severity: 'error',
-    check: ({ at }) =>
-      at('trainer.resume_mode') === 'resume_path' && at('trainer.resume_from_path') === null
-        ? 'trainer.resume_mode is resume_path, and trainer.resume_from_path names nothing; name a folder global_step_N, or set the mode to auto.'
-        : null,
-  },
-  {
-    name: 'sequence-parallel-needs-packing',
-    severity: 'error',
-    check: ({ at, number }) =>
-      number(`${actor}.ulysses_sequence_parallel_size`) > 1 && at('actor_rollout_ref.model.use_remove_padding') !== true
-        ? `${actor}.ulysses_sequence_parallel_size is ${number(`${actor}.ulysses_sequence_parallel_size`)} without actor_rollout_ref.model.use_remove_padding; verl refuses to start. Set it to true.`
-        : null,
-  },
-  {
     name: 'tensor-parallel-does-not-divide',
     severity: 'error',
     check: (context) => {
@@ -142,30 +124,12 @@ export const trainerTraps: readonly Trap[] = [
         : null,
   },
   {
-    name: 'separate-async-transfer',
-    severity: 'error',
-    check: ({ at }) =>
-      at('trainer.v1.trainer_mode') === 'separate_async' && at(`${rollout}.checkpoint_engine.backend`) === 'naive'
-        ? `trainer.v1.trainer_mode is separate_async with ${rollout}.checkpoint_engine.backend naive, which cannot reach another pool; verl refuses to start. Set it to nccl.`
-        : null,
-  },
-  {
     name: 'hybrid-engine-off',
     severity: 'error',
     check: ({ at }) =>
       at('actor_rollout_ref.hybrid_engine') === false && at('trainer.v1.trainer_mode') !== 'separate_async'
         ? 'actor_rollout_ref.hybrid_engine is false, which only separate_async can do; leave it out.'
         : null,
-  },
-  {
-    name: 'off-policy-threshold',
-    severity: 'error',
-    check: ({ at }) => {
-      const threshold = at(`${sampler}.max_off_policy_threshold`)
-      return threshold === null || (Number.isInteger(threshold) && Number(threshold) > 0)
-        ? null
-        : `${sampler}.max_off_policy_threshold is ${JSON.stringify(threshold)}; verl asks for an integer above 0, or null.`
-    },
   },
   {
     name: 'agent-workers',

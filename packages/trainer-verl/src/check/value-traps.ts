@@ -1,4 +1,4 @@
-import { valueAt } from '../config/omega.ts'
+import { valueAt } from '../config/value-at.ts'
 import type { Trap } from './trap.ts'
 
 const actor = 'actor_rollout_ref.actor'
@@ -29,7 +29,7 @@ export const valueTraps: readonly Trap[] = [
     check: ({ keys, config, at }) => {
       const wrong = [...keys.keys()].filter((path) => {
         const value = at(path)
-        return typeof valueAt(config.schema.defaults, path) === 'number' && !isNumber(value) && value !== null && value !== undefined
+        return typeof valueAt(config.verl?.resolved ?? {}, path) === 'number' && !isNumber(value) && value !== null && value !== undefined
       })
       return wrong.length === 0 ? null : wrong.map((path) => `${path} is ${JSON.stringify(at(path))}; it takes a number.`).join('\n')
     },

@@ -1,10 +1,12 @@
 import { join } from 'node:path'
+import type { KeyTree } from '@aworld-train/training'
 import type { Derivation, DerivationContext } from './derivation.ts'
 import { deriveBatch, deriveFailures, deriveMicroBatches, deriveSampling } from './derive-batch.ts'
 import { deriveAbsolutePaths, deriveAgent, deriveFiles, deriveReward } from './derive-inputs.ts'
 import { layoutKeys } from './layout-keys.ts'
-import { valueAt } from './omega.ts'
 import { clusterAddress, isOwnRayKey } from './own-ray.ts'
+import { resolveKey } from './resolve-key.ts'
+import { valueAt } from './value-at.ts'
 import type { VerlConfig, VerlRun } from './verl-config.ts'
 import { exportedVariables, workerEnvironment, workerVariables } from './worker-variables.ts'
 
@@ -27,10 +29,11 @@ export interface DeriveOptions {
   /** The keys that a run on CPU needs, each with its reason; none for any other run. */
   readonly smoke: ReadonlyMap<string, { value: unknown; why: string }>
   readonly environment: Readonly<Record<string, string>>
+  readonly defaults: KeyTree
 }
 
-/** Fills keys that the user left out and sets those that AWorld Train owns, each with its reason; the user's keys come first. */
-export function deriveKeys(config: VerlConfig, run: VerlRun, { smoke, environment }: DeriveOptions): Derivation {
+/** Fills keys that the user left out and sets those that AWorld Train owns, each with its reason; the user's keys come first. `defaults` is verl's own tree, resolved. */
+export function deriveKeys(config: VerlConfig, run: VerlRun, { smoke, environment, defaults }: DeriveOptions): Derivation {
   const keys = new Map(config.keys)
   const notes: string[] = []
   const problems: string[] = []
@@ -45,7 +48,7 @@ export function deriveKeys(config: VerlConfig, run: VerlRun, { smoke, environmen
     config,
     run,
     environment,
-    value: (path) => (keys.has(path) ? keys.get(path)!.value : valueAt(config.schema.defaults, path)),
+    value: (path) => (keys.has(path) ? resolveKey({ keys }, path) : valueAt(defaults, path)),
     isSet: (path) => keys.has(path),
     fill: (path, value, why) => {
       if (!keys.has(path)) set(path, value, why)

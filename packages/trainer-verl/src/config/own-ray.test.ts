@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { readWithExcerpt } from '../testing/excerpt-of-verl.ts'
 import { clusterAddress, withoutOwnRay } from './own-ray.ts'
 import { planVerl } from './plan-verl.ts'
 import { readVerlConfig } from './read-verl-config.ts'
@@ -26,7 +27,7 @@ it('leaves out what describes a Ray of its own where the configuration names a c
     'ray_kwargs.ray_init.num_cpus': 8,
     aworldTrain: { smoke: true },
   }
-  const plan = planVerl(await readVerlConfig(source, { environment: {} }), verlRun())
+  const plan = await planVerl(await readVerlConfig(source, { verl: readWithExcerpt, environment: {} }), verlRun())
   expect(plan.problems).toEqual([])
   expect(plan.overrides.filter((each) => /num_[cg]pus/.test(each))).toEqual([])
   expect(plan.notes).toContain(

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { readWithExcerpt } from '../testing/excerpt-of-verl.ts'
 import { readVerlConfig } from './read-verl-config.ts'
 import type { VerlConfig } from './verl-config.ts'
 
@@ -17,7 +18,8 @@ afterAll(() => rmSync(directory, { recursive: true, force: true }))
 const valuesOf = (config: VerlConfig) => Object.fromEntries([...config.keys].map(([path, { value }]) => [path, value]))
 
 describe('the published launch script', () => {
-  const config = async () => await readVerlConfig(published, { environment: { GPUS_PER_NODE: '4' }, baseDirectory: directory })
+  const config = async () =>
+    await readVerlConfig(published, { verl: readWithExcerpt, environment: { GPUS_PER_NODE: '4' }, baseDirectory: directory })
 
   it('is accepted without a problem', async () => expect((await config()).problems).toEqual([]))
 
@@ -50,6 +52,7 @@ describe('the published launch script', () => {
 
   it('gives way to arguments', async () => {
     const config = await readVerlConfig(published, {
+      verl: readWithExcerpt,
       environment: {},
       arguments: ['actor_rollout_ref.rollout.n=8', 'aworldTrain.rows=last'],
     })
@@ -68,7 +71,7 @@ describe('a tree', () => {
     const object = { 'actor_rollout_ref.rollout': { n: 4, name: 'vllm' }, trainer: { logger: 'console' } }
     const list = ['actor_rollout_ref.rollout.n=4', 'actor_rollout_ref.rollout.name=vllm', 'trainer.logger=console']
     for (const source of [yaml, json, object, list]) {
-      expect(valuesOf(await readVerlConfig(source))).toEqual({
+      expect(valuesOf(await readVerlConfig(source, { verl: readWithExcerpt }))).toEqual({
         'actor_rollout_ref.rollout.n': 4,
         'actor_rollout_ref.rollout.name': 'vllm',
         'trainer.logger': 'console',
@@ -92,7 +95,6 @@ describe('a tree', () => {
       'actor_rollout_ref.rollout.m (the configuration) is no key of verl 0.9.1. Did you mean "actor_rollout_ref.rollout.n"?',
     ],
     [{ trainer: { total_epoch: 1 } }, 'Did you mean "trainer.total_epochs"?'],
-    [{ trainer: { lr: 1 } }, 'verl has actor_rollout_ref.actor.optim.lr.'],
     [{ aworldTrain: { row: 'last' } }, '"row" is no key of the configuration. Did you mean "rows"?'],
     [{ aworldTrain: { layout: { mode: 'decoupled' } } }, 'layout.mode" is "decoupled": must be one of hybrid, colocated, standalone'],
     [{ training: { stratify: { key: 'kind', counts: { a: 1 } } } }, 'training.stratify cannot be rendered'],
@@ -101,16 +103,31 @@ describe('a tree', () => {
     [{ actor_rollout_ref: { rollout: { agent: { agent_loop_manager_class: 'a.B' } } } }, 'would take the place of the loop'],
     [{ actor_rollout_ref: { rollout: { chat_scheduler: 'x.Y' } } }, 'there is no such setting since verl 0.5.0'],
     [{ async_training: { staleness_threshold: 0.5 } }, 'async_training.staleness_threshold is 0.5'],
-    [['trainer.nnodes=1,2'], 'are a sweep'],
     [['~trainer.nnodes'], 'removes a key'],
   ])('%j is refused', async (source, message) => {
-    expect((await readVerlConfig(source as never)).problems.join('\n')).toContain(message)
+    expect((await readVerlConfig(source as never, { verl: readWithExcerpt })).problems.join('\n')).toContain(message)
+  })
+
+  it('takes a key that no file of verl names, and says so and where one of that name is', async () => {
+    const { problems, notes, keys } = await readVerlConfig({ trainer: { lr: 1 } }, { verl: readWithExcerpt })
+    expect([problems, keys.get('trainer.lr')?.value]).toEqual([[], 1])
+    expect(notes.join()).toMatch(/trainer\.lr .* is added all the same\. verl has actor_rollout_ref\.actor\.optim\.lr\./)
+  })
+
+  it('has what plus signs ask for added, near as another key may be', async () => {
+    const { problems, keys } = await readVerlConfig({ '++actor_rollout_ref.rollout.m': 8 }, { verl: readWithExcerpt })
+    expect([problems, keys.get('actor_rollout_ref.rollout.m')?.value]).toEqual([[], 8])
+  })
+
+  it('is read without verl as far as that goes', async () => {
+    const { problems, verl, keys, settings } = await readVerlConfig(['trainer.nnode=1', 'aworldTrain.rows=last'])
+    expect([problems, verl, keys.get('trainer.nnode')?.value, settings.rows]).toEqual([[], null, 1, 'last'])
   })
 
   it('names every problem at once, and the file', async () => {
     const file = join(directory, 'bad.yaml')
     writeFileSync(file, 'trainer: {nnode: 1}\naworldTrain: {rows: none, concurency: 1}\n')
-    const { problems } = await readVerlConfig('bad.yaml', { baseDirectory: directory })
+    const { problems } = await readVerlConfig('bad.yaml', { verl: readWithExcerpt, baseDirectory: directory })
     expect(problems).toHaveLength(3)
     for (const problem of problems) expect(problem).toMatch(/^bad\.yaml: /)
     expect((await readVerlConfig(join(directory, 'gone.yaml'))).problems.join()).toMatch(/there is no such file/)
@@ -121,7 +138,7 @@ describe('a tree', () => {
     ['custom_reward_function.reward_fn_name', 'f', 'reward', 'name'],
     ['custom_reward_function.path', 'r.py', 'reward', 'path'],
   ])('%s is ours', async (key, value, section, member) => {
-    const { settings, keys } = await readVerlConfig({ [key]: value })
+    const { settings, keys } = await readVerlConfig({ [key]: value }, { verl: readWithExcerpt })
     if (member === 'path') expect((settings as never)[section]).toHaveProperty(member, value)
     expect(keys.size).toBe(0)
   })
@@ -150,7 +167,7 @@ describe('a tree', () => {
     [{ 'ray_init.num_cpus': 32 }, { 'ray_kwargs.ray_init.num_cpus': 32 }],
     [{ 'trainer.profile_steps': [1] }, { 'global_profiler.steps': [1] }],
   ])('%j is brought to its place of today', async (source, expected) => {
-    const config = await readVerlConfig(source)
+    const config = await readVerlConfig(source, { verl: readWithExcerpt })
     expect(config.problems).toEqual([])
     expect(config.notes.length).toBeGreaterThan(0)
     expect(valuesOf(config)).toEqual(expected)

@@ -4,12 +4,14 @@ import { TrainError } from '@aworld-train/protocol'
 import { isTree, type KeyTree, leaves, readConfigFile, setAt } from '@aworld-train/training'
 import { stringify } from 'yaml'
 import { renderGeneralTerms } from './general-terms.ts'
-import { parseOverride } from './hydra-override.ts'
+import { formatOverride, parseOverride } from './hydra-override.ts'
+import type { InstalledVerl } from './installed-verl.ts'
 import { ownBlock, readOwnConfig, separateConfig } from './own-config.ts'
 import { recordScript } from './record-script.ts'
 import { type ConfigKey, translateKeys } from './translate-keys.ts'
+import { valueAt } from './value-at.ts'
 import type { ConfigText, ReadVerlConfigOptions, VerlConfig, VerlConfigSource, VerlKey } from './verl-config.ts'
-import { testedSchema } from './verl-schema.ts'
+import { isGroup } from './verl-keys.ts'
 import type { VerlSettings } from './verl-settings.ts'
 
 interface Gathered {
@@ -22,9 +24,8 @@ interface Gathered {
   readonly problems: string[]
 }
 
-/** Reads a configuration in verl's keys, in ours, or both; a launch script is run for it. Never throws: `problems` holds every one, as a sentence. */
+/** Reads a configuration in verl's keys, in ours, or both; a launch script is run for it. Never throws but what `verl` throws: `problems` holds every one, as a sentence. */
 export async function readVerlConfig(source: VerlConfigSource, options: ReadVerlConfigOptions = {}): Promise<VerlConfig> {
-  const schema = options.schema ?? testedSchema
   const gathered = await gather(source, options)
   addOverrides(gathered, options.arguments ?? [], 'an argument')
   const { settings: read, problems: ownProblems } = readOwnConfig(gathered.own)
@@ -33,7 +34,8 @@ export async function readVerlConfig(source: VerlConfigSource, options: ReadVerl
   const fromTerms = terms.keys
     .filter(({ path }) => !spelled.has(path))
     .map(({ path, value, term }): ConfigKey => ({ path, value, where: term, added: true }))
-  const translated = translateKeys([...fromTerms, ...gathered.keys], { schema })
+  const { keys, verl, problems } = await readKeys([...fromTerms, ...gathered.keys], read.python, gathered.environment, options)
+  const translated = translateKeys(keys, { verl })
   const obeyed = obeyTaken(read, translated.taken, gathered)
   const reward = obeyReward(obeyed.settings, translated.keys)
   return {
@@ -44,13 +46,45 @@ export async function readVerlConfig(source: VerlConfigSource, options: ReadVerl
     agentFile: obeyed.agentFile,
     agentName: obeyed.agentName,
     environment: gathered.environment,
-    schema,
+    verl,
     notes: [...gathered.notes, ...terms.notes, ...translated.notes, ...obeyed.notes],
-    problems: [...gathered.problems, ...ownProblems, ...terms.problems, ...translated.problems].map((problem) =>
+    problems: [...gathered.problems, ...ownProblems, ...terms.problems, ...problems, ...translated.problems].map((problem) =>
       placed(problem, gathered.source),
     ),
   }
 }
+
+/** The keys as the installed verl reads them: overrides by its Hydra, references replaced. As they are where none is installed. */
+async function readKeys(
+  written: readonly ConfigKey[],
+  python: string | null,
+  environment: Readonly<Record<string, string>>,
+  { verl: readWith }: ReadVerlConfigOptions,
+): Promise<{ readonly keys: readonly ConfigKey[]; readonly verl: InstalledVerl | null; readonly problems: readonly string[] }> {
+  const groups = written.filter(({ path }) => isGroup(path))
+  const plain = written.filter(({ path }) => !isGroup(path))
+  const texts = plain.flatMap(({ text }) => text ?? [])
+  const read = await readWith?.(python, {
+    keys: Object.fromEntries(plain.filter(({ text }) => text === undefined).map(({ path, value }) => [path, value])),
+    texts,
+    groups: groups.map(({ path, value }) => formatOverride(path, value)),
+    environment,
+  })
+  const values = new Map(texts.map((text, index) => [text, read?.parsed[index]]))
+  const keys = written.flatMap((key) => {
+    const value = read && key.text !== undefined ? values.get(key.text) : key.value
+    const flat = isTree(value) && Object.keys(value).length > 0 ? [...leaves(value, key.path)] : [[key.path, value] as const]
+    return flat.map(([path, member]): ConfigKey => {
+      const refers = JSON.stringify(member)?.includes('${') && read
+      return { ...key, path, value: member, ...(refers ? { resolved: valueIn(read.values, key.path, path) } : {}) }
+    })
+  })
+  return { keys, verl: read?.verl ?? null, problems: read?.errors ?? [] }
+}
+
+/** The value of `path`, which is `key` or stands below it. */
+const valueIn = (values: Readonly<Record<string, unknown>>, key: string, path: string) =>
+  path === key ? values[key] : valueAt({ root: values[key] }, `root${path.slice(key.length)}`)
 
 const placed = (problem: string, { file }: ConfigText) => (file === null ? problem : `${file}: ${problem}`)
 
@@ -101,10 +135,12 @@ function fromTree(tree: KeyTree, { source, directory, where }: { source: ConfigT
   const { verl, own } = separateConfig(tree)
   // `defaults` is Hydra's list of files, and no setting.
   const { defaults: _, hydra: __, ...keys } = verl
+  // Keys that the user adds, as an override does.
+  const plus = Object.keys(tree).flatMap((key) => /^\++(.*)/s.exec(key)?.[1] ?? [])
   return {
     source,
     directory,
-    keys: [...leaves(keys)].map(([path, value]) => ({ path, value, where, added: false })),
+    keys: [...leaves(keys)].map(([path, value]) => ({ path, value, where, added: plus.some((each) => `${path}.`.startsWith(`${each}.`)) })),
     own: own as Record<string, unknown>,
     environment: {},
     notes: [],
@@ -151,12 +187,9 @@ function addOverrides(gathered: Gathered, overrides: readonly string[], where: s
     } else if (path.startsWith(`${ownBlock}.`)) {
       setAt(gathered.own, path.split('.').slice(1), value)
     } else {
-      const flat = isTree(value) && Object.keys(value).length > 0 ? [...leaves(value, path)] : [[path, value] as const]
-      for (const [key, member] of flat) {
-        const earlier = gathered.keys.findIndex((each) => each.path === key)
-        if (earlier >= 0) gathered.keys.splice(earlier, 1)
-        gathered.keys.push({ path: key, value: member, where, added: prefix !== '' })
-      }
+      const earlier = gathered.keys.findIndex((each) => each.path === path)
+      if (earlier >= 0) gathered.keys.splice(earlier, 1)
+      gathered.keys.push({ path, value, text, where, added: prefix !== '' })
     }
   }
 }

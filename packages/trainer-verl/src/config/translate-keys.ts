@@ -1,13 +1,18 @@
 import { inertKey } from './inert-keys.ts'
-import { resolveTree, valueAt } from './omega.ts'
+import type { InstalledVerl } from './installed-verl.ts'
 import { renamedKey } from './renamed-keys.ts'
-import type { VerlKey, VerlSchema } from './verl-config.ts'
-import { kindOfKey, suggestKey } from './verl-schema.ts'
+import { valueAt } from './value-at.ts'
+import type { VerlKey } from './verl-config.ts'
+import { elsewhere, kindOfKey, suggestKey } from './verl-keys.ts'
 
 /** A key as the user wrote it. */
 export interface ConfigKey {
   readonly path: string
   readonly value: unknown
+  /** The override, where it was written as one. */
+  readonly text?: string
+  /** The value with its references replaced, where it has any and verl is installed. */
+  readonly resolved?: unknown
   /** Where it stands, such as `run.sh line 65`. */
   readonly where: string
   /** Whether the user asked that a key be added that verl's YAML does not name. */
@@ -46,8 +51,8 @@ export const autoFilled: ReadonlySet<string> = new Set([
 const isBlank = (value: unknown) => value === null || value === '' || value === undefined || (Array.isArray(value) && value.length === 0)
 const show = (value: unknown) => JSON.stringify(value)
 
-/** Brings keys of any verl since 0.5 to those of the schema; says what was renamed, has no effect or is unknown. */
-export function translateKeys(configKeys: readonly ConfigKey[], { schema }: { readonly schema: VerlSchema }): KeyTranslation {
+/** Brings keys of any verl since 0.5 to those of today; says what was renamed, has no effect or, where verl is installed, is unknown to it. */
+export function translateKeys(configKeys: readonly ConfigKey[], { verl }: { readonly verl: InstalledVerl | null }): KeyTranslation {
   const keys = new Map<string, VerlKey>()
   const taken = new Map<string, unknown>()
   const notes: string[] = []
@@ -59,10 +64,10 @@ export function translateKeys(configKeys: readonly ConfigKey[], { schema }: { re
     v1: last.get('trainer.use_v1')?.value !== false,
   }
   const inertNotes = new Map<string, string[]>()
-  const defaults = resolveTree(schema.defaults)
-  const isDefault = (path: string, value: unknown) => JSON.stringify(valueAt(defaults, path)) === JSON.stringify(value)
+  const isDefault = (path: string, value: unknown) =>
+    verl !== null && JSON.stringify(valueAt(verl.resolved, path)) === JSON.stringify(value)
 
-  for (const { path: old, value, where, added } of last.values()) {
+  for (const { path: old, value, resolved, where, added } of last.values()) {
     const renamed = renamedKey(old)
     if (renamed && (value === null || renamed.neutral?.includes(value) || isDefault(old, value))) continue
     if (renamed?.to && autoFilled.has(renamed.to) && isBlank(value)) continue
@@ -80,7 +85,7 @@ export function translateKeys(configKeys: readonly ConfigKey[], { schema }: { re
       }
       notes.push(`${old} is ${path} since verl ${renamed.since}.`)
     }
-    if (path.endsWith('_target_') && kindOfKey(schema, path) === 'listed') continue
+    if (path.endsWith('_target_') && (verl === null || kindOfKey(verl.defaults, path) === 'listed')) continue
     if (autoFilled.has(path) && isBlank(value)) continue
     if (takenKeys.has(path)) {
       if (!isBlank(value)) taken.set(path, value)
@@ -96,13 +101,15 @@ export function translateKeys(configKeys: readonly ConfigKey[], { schema }: { re
         inertNotes.set(inert.why, [...(inertNotes.get(inert.why) ?? []), path])
       if (!inert.keep) continue
     }
-    const kind = kindOfKey(schema, path)
-    if (kind === 'unknown' && !added) {
-      problems.push(`${path} (${where}) is no key of verl ${schema.version}.${suggestKey(schema, path)}`)
-      continue
+    if (verl !== null && kindOfKey(verl.defaults, path) === 'unknown') {
+      const near = added ? '' : suggestKey(verl.defaults, path)
+      if (near) problems.push(`${path} (${where}) is no key of verl ${verl.version}.${near} To add it all the same, write ++${path}.`)
+      else
+        notes.push(
+          `${path} (${where}) stands in no file of verl ${verl.version}; it is added all the same.${elsewhere(verl.defaults, path)}`,
+        )
     }
-    if (kind === 'unknown') notes.push(`${path} (${where}) is no key that verl ${schema.version} is known to read; it is added as asked.`)
-    keys.set(path, { path, value, origin: 'user', why: where })
+    keys.set(path, { path, value, ...(resolved === undefined ? {} : { resolved }), origin: 'user', why: where })
   }
   for (const [why, paths] of inertNotes)
     notes.push(`${shorten(paths)} ${paths.length > 1 ? why.replace(/^(is|has) /, (verb) => (verb === 'is ' ? 'are ' : 'have ')) : why}.`)

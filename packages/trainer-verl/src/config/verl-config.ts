@@ -1,17 +1,8 @@
+import type { InstalledVerl, ReadKeys, WrittenKeys } from './installed-verl.ts'
+import type { VerlKey } from './verl-key.ts'
 import type { VerlSettings } from './verl-settings.ts'
 
-/** Where the value of a verl key comes from. */
-export type KeyOrigin = 'user' | 'default' | 'derived'
-
-/** One of verl's keys with its value: plain JSON, or text with `${…}` that OmegaConf resolves. */
-export interface VerlKey {
-  /** Dotted path, such as `actor_rollout_ref.rollout.n`. */
-  readonly path: string
-  readonly value: unknown
-  readonly origin: KeyOrigin
-  /** For `user`, where the key stands; for `derived`, the reason for its value. */
-  readonly why: string
-}
+export type { KeyOrigin, VerlKey } from './verl-key.ts'
 
 /** A YAML or JSON file, a launch script (`.sh`), Hydra overrides, or an object. */
 export type VerlConfigSource = string | readonly string[] | Readonly<Record<string, unknown>> | undefined
@@ -30,17 +21,8 @@ export interface ReadVerlConfigOptions {
   readonly environment?: Readonly<Record<string, string | undefined>>
   /** Folder that relative paths of a configuration that is no file are resolved from; the working directory by default. */
   readonly baseDirectory?: string
-  /** Defaults of the installed verl, from `resolveWithPython`; those of 0.9.1 otherwise. */
-  readonly schema?: VerlSchema
-}
-
-/** Default tree of a verl version, and keys that its dataclasses take beyond it. */
-export interface VerlSchema {
-  readonly version: string
-  /** As Hydra composes it, not resolved. */
-  readonly defaults: Readonly<Record<string, unknown>>
-  /** Dotted paths that need `+` in an override. */
-  readonly extra: readonly string[]
+  /** Has the installed verl read the keys. `python` is the interpreter that the configuration names; resolves with `null` where no verl is installed. */
+  readonly verl?: (python: string | null, written: WrittenKeys) => Promise<ReadKeys | null>
 }
 
 /** A configuration as it was read: verl's keys, and ours. */
@@ -56,7 +38,8 @@ export interface VerlConfig {
   readonly agentName: string | null
   /** Variables that a script exports. */
   readonly environment: Readonly<Record<string, string>>
-  readonly schema: VerlSchema
+  /** `null` where no verl is installed: its keys are as they were written then, unchecked. */
+  readonly verl: InstalledVerl | null
   /** Sentences for the user about translated keys and keys without effect. */
   readonly notes: readonly string[]
   /** Whole sentences; empty when the configuration can be used. */
@@ -106,6 +89,7 @@ export interface VerlPlan {
   readonly environment: Readonly<Record<string, string>>
   readonly config: VerlConfig
   readonly run: VerlRun
+  readonly verl: InstalledVerl
   /** Folder of verl's checkpoints: `trainer.default_local_dir`. */
   readonly checkpoints: string
   /** Training steps in all; `null` where the number of rows is not known. */

@@ -2,11 +2,10 @@ import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { bridgeDirectory } from '@aworld-train/python-bridge'
 import { findTraps } from '../check/check-plan.ts'
-import { valueAt } from '../config/omega.ts'
 import { planVerl } from '../config/plan-verl.ts'
 import { readVerlConfig } from '../config/read-verl-config.ts'
-import { resolveWithPython } from '../config/resolve-with-python.ts'
-import type { VerlConfig, VerlConfigSource, VerlPlan } from '../config/verl-config.ts'
+import { valueAt } from '../config/value-at.ts'
+import type { ReadVerlConfigOptions, VerlConfig, VerlConfigSource, VerlPlan } from '../config/verl-config.ts'
 import type { PythonReport } from '../python/inspect-python.ts'
 import type { MachineNeeds } from './judge-machine.ts'
 import type { VerlCheck } from './verl-check.ts'
@@ -15,8 +14,10 @@ export interface DiagnoseConfigOptions {
   readonly source: VerlConfigSource
   /** Folder that its relative paths are resolved from, where it is no file. */
   readonly baseDirectory: string
-  /** The interpreter that trains; without one the installed verl cannot check anything. */
+  /** The interpreter that trains. */
   readonly python: PythonReport | null
+  /** Has the installed verl read keys; without one it cannot check anything. */
+  readonly verl: NonNullable<ReadVerlConfigOptions['verl']>
   readonly env: NodeJS.ProcessEnv
   readonly signal?: AbortSignal | undefined
 }
@@ -28,44 +29,44 @@ export interface ConfigDiagnosis {
 }
 
 /** Checks a configuration: its problems, its traps, and the errors of the installed verl. */
-export async function diagnoseConfig({ source, baseDirectory, python, env, signal }: DiagnoseConfigOptions): Promise<ConfigDiagnosis> {
-  const config = await readVerlConfig(source, { baseDirectory, environment: env })
+export async function diagnoseConfig({
+  source,
+  baseDirectory,
+  python,
+  verl,
+  env,
+  signal,
+}: DiagnoseConfigOptions): Promise<ConfigDiagnosis> {
+  const config = await readVerlConfig(source, {
+    baseDirectory,
+    environment: env,
+    verl,
+  })
+  const note = (message: string): VerlCheck => ({ name: 'note', level: 'ok', message })
   if (config.problems.length > 0) return { checks: config.problems.map(problem), needs: null }
-  const plan = planVerl(config, await standIn(config, baseDirectory))
+  if (config.verl === null) {
+    const left = "there is no verl above to read it: only AWorld Train's own keys were checked"
+    return { checks: [warning(left), ...config.notes.map(note)], needs: null }
+  }
+  const plan = await planVerl(config, await standIn(config, baseDirectory), { validate: true, signal })
   const found = findTraps(plan)
   const messages = new Set(found.map(({ message }) => message))
   const checks: VerlCheck[] = [
     ...[...new Set(plan.problems)].map(problem),
     ...found.filter(({ severity }) => severity === 'warning').map(({ message }) => warning(message)),
     ...attentionOf(plan, python),
-    ...[...new Set([...config.notes, ...plan.notes])]
-      .filter((note) => !messages.has(note))
-      .map((message) => ({ name: 'note', level: 'ok' as const, message })),
+    ...[...new Set([...config.notes, ...plan.notes])].filter((message) => !messages.has(message)).map(note),
   ]
-  if (python) checks.push(...(await askVerl(plan, python, { env, signal })))
+  if (plan.problems.length === 0) {
+    const message = `verl ${config.verl.version} takes it; ${plan.keys.size} keys are not its defaults`
+    checks.push({ name: 'config', level: 'ok', message })
+  }
   return {
     checks,
     needs: {
       device: String(valueAt(plan.tree, 'trainer.device') ?? 'cuda'),
       gpus: Number(valueAt(plan.tree, 'trainer.n_gpus_per_node') ?? 1),
     },
-  }
-}
-
-interface Asking {
-  readonly env: NodeJS.ProcessEnv
-  readonly signal: AbortSignal | undefined
-}
-
-/** The errors of Hydra, verl's dataclasses and its `validate_config` for a plan. */
-async function askVerl({ overrides, keys }: VerlPlan, { path }: PythonReport, { env, signal }: Asking): Promise<VerlCheck[]> {
-  try {
-    const { version, errors } = await resolveWithPython({ python: path, overrides, validate: true, env, ...(signal ? { signal } : {}) })
-    if (errors.length > 0) return errors.map(problem)
-    return [{ name: 'config', level: 'ok', message: `verl ${version} takes it; ${keys.size} keys are not its defaults` }]
-  } catch (error) {
-    signal?.throwIfAborted()
-    return [problem(error instanceof Error ? error.message : String(error))]
   }
 }
 

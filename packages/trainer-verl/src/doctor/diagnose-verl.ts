@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { TrainError } from '@aworld-train/protocol'
+import { readWithVerl, type WrittenKeys } from '../config/installed-verl.ts'
 import type { VerlConfigSource } from '../config/verl-config.ts'
 import { type FoundPython, findPython } from '../python/find-python.ts'
 import { inspectPython } from '../python/inspect-python.ts'
@@ -27,7 +28,9 @@ export async function* diagnoseVerl({ env, projectDirectory, config, signal }: D
   let needs: MachineNeeds | null = null
   if (config !== undefined) {
     const source = typeof config === 'string' ? resolve(projectDirectory, config) : config
-    const options = { source, baseDirectory: projectDirectory, python: python?.report ?? null, env, signal }
+    const verl = async (_: string | null, written: WrittenKeys) =>
+      python ? await readWithVerl(written, { python: python.path, env, signal }) : null
+    const options = { source, baseDirectory: projectDirectory, python: python?.report ?? null, verl, env, signal }
     const diagnosis = await diagnoseConfig(options).catch((error: unknown) => ({
       checks: [toProblem('config', error, signal)],
       needs: null,

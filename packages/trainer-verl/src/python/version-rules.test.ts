@@ -41,11 +41,11 @@ describe('judgePython', () => {
   it.each([
     ['0.8.0', 'error', /verl 0\.8\.0 is older than 0\.9.*install verl==0\.9\.1/],
     ['0.9.0rc1', 'error', /older/],
-    ['0.9.0', undefined, undefined],
-    ['0.9.12', undefined, undefined],
-    ['0.10.0.dev0', 'warning', /newer/],
-    ['0.10.0', 'warning', /verl 0\.10\.0 is newer than 0\.9/],
-    ['1.0', 'warning', /newer/],
+    ['0.9.1', undefined, undefined],
+    ['0.9.0', 'warning', /verl 0\.9\.0 was not tested, 0\.9\.1 was/],
+    ['0.9.12', 'warning', /not tested/],
+    ['0.10.0.dev0', 'warning', /not tested/],
+    ['1.0', 'warning', /not tested/],
   ])('verl %s: %s', (verl, level, message) => {
     const problems = judgePython({ version: '3.11.7', packages: { ...complete, verl } })
     expect(problems.map((problem) => problem.level)).toEqual(level === undefined ? [] : [level])

@@ -50,8 +50,8 @@ export function judgePython({ version, packages }: PythonFacts): PythonProblem[]
   }
   if (compare(verl, [0, 9]) < 0)
     refuse('verl', `verl ${verl} is older than 0.9, whose agent loops and trainer differ; install verl==${testedVerl}, or ${setUp}.`)
-  else if (!isBelow(verl, [0, 10]))
-    warn('verl', `verl ${verl} is newer than 0.9, which is what is tested; if training fails, install verl==${testedVerl}.`)
+  else if (verl !== testedVerl)
+    warn('verl', `verl ${verl} was not tested, ${testedVerl} was; if training fails, install verl==${testedVerl}, or ${setUp}.`)
   for (const { name, requirement, test } of needed) {
     const found = packages[name] ?? null
     if (found === null && requirement !== undefined)

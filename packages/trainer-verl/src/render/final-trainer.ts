@@ -4,10 +4,10 @@ import type { VerlPlan } from '../config/verl-config.ts'
 import { VerlSettings } from '../config/verl-settings.ts'
 
 /** Text of `final_trainer.yaml`: the whole resolved configuration, with a comment at every key that is not verl's default. */
-export function renderFinalTrainer({ tree, keys, settings, config, run }: VerlPlan): string {
+export function renderFinalTrainer({ tree, keys, settings, config, run, verl }: VerlPlan): string {
   const document = new Document({ ...tree, aworldTrain: withoutDefaults(settings) })
   document.commentBefore = [
-    ` Configuration of verl ${config.schema.version} for "${run.name}", as it is started with run.sh.`,
+    ` Configuration of verl ${verl.version} for "${run.name}", as it is started with run.sh.`,
     ` Read from ${config.source.file ?? describeKind(config.source.kind)}. A key without a comment has verl's default.`,
     ' user: set there, at the place named. derived: filled in by AWorld Train, for the reason named.',
     ' aworldTrain: our side of the run.',

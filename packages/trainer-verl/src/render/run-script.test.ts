@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { planVerl } from '../config/plan-verl.ts'
 import { readVerlConfig } from '../config/read-verl-config.ts'
 import { verlRun } from '../config/verl-run.test-support.ts'
+import { readWithExcerpt } from '../testing/excerpt-of-verl.ts'
 import { renderRunFiles, writeRunFiles } from './write-run-files.ts'
 
 let directory: string
@@ -36,8 +37,8 @@ async function written(
   keys: Record<string, unknown> = {},
 ): Promise<{ path: string; overrides: readonly string[] }> {
   const path = join(directory, name)
-  const config = await readVerlConfig({ ...source, ...keys }, { environment: {} })
-  const plan = planVerl(config, verlRun({ path, ...parts }))
+  const config = await readVerlConfig({ ...source, ...keys }, { verl: readWithExcerpt, environment: {} })
+  const plan = await planVerl(config, verlRun({ path, ...parts }))
   expect([...config.problems, ...plan.problems]).toEqual([])
   await writeRunFiles(plan, { train: null, test: null })
   return { path, overrides: plan.overrides }
@@ -249,16 +250,18 @@ describe('run.sh', () => {
 
   it('can be given as the configuration of another run, which is then the same', async () => {
     const { path } = await written('again')
-    const first = planVerl(await readVerlConfig(source, { environment: {} }), verlRun({ path }))
-    const config = await readVerlConfig(join(path, 'final_trainer.yaml'), { environment: {} })
+    const first = await planVerl(await readVerlConfig(source, { verl: readWithExcerpt, environment: {} }), verlRun({ path }))
+    const config = await readVerlConfig(join(path, 'final_trainer.yaml'), { verl: readWithExcerpt, environment: {} })
     expect(config.problems).toEqual([])
-    expect(planVerl(config, verlRun({ path })).tree).toEqual(first.tree)
+    expect((await planVerl(config, verlRun({ path }))).tree).toEqual(first.tree)
   })
 })
 
 describe('the other files', () => {
   const files = async (parts: Parameters<typeof verlRun>[0] = {}, config: Record<string, unknown> = {}) =>
-    renderRunFiles(planVerl(await readVerlConfig({ ...source, ...config }, { environment: {} }), verlRun(parts)))
+    renderRunFiles(
+      await planVerl(await readVerlConfig({ ...source, ...config }, { verl: readWithExcerpt, environment: {} }), verlRun(parts)),
+    )
 
   it('say of every key that is not a default where it comes from', async () => {
     const text = (await files()).get('final_trainer.yaml')!
@@ -290,7 +293,10 @@ describe('the other files', () => {
 
   it('keep the configuration as it was given', async () => {
     expect((await files()).get('config.source.yaml')).toContain('n_gpus_per_node: 2')
-    const plan = planVerl(await readVerlConfig(['trainer.nnodes=1', 'actor_rollout_ref.model.path=x']), verlRun())
+    const plan = await planVerl(
+      await readVerlConfig(['trainer.nnodes=1', 'actor_rollout_ref.model.path=x'], { verl: readWithExcerpt }),
+      verlRun(),
+    )
     expect(renderRunFiles(plan).get('config.source.txt')).toBe('trainer.nnodes=1\nactor_rollout_ref.model.path=x\n')
   })
 })

@@ -1,8 +1,8 @@
 import { verlPluginModule } from '@aworld-train/python-bridge'
-import { valueAt } from '../config/omega.ts'
 import { isOwnRayKey } from '../config/own-ray.ts'
-import { formatKey } from '../config/plan-verl.ts'
+import { valueAt } from '../config/value-at.ts'
 import type { VerlPlan } from '../config/verl-config.ts'
+import { formatKey } from '../config/verl-keys.ts'
 import { exportedVariables, workerEnvironment } from '../config/worker-variables.ts'
 import { shellText } from './shell-text.ts'
 
@@ -57,7 +57,7 @@ export function renderRunScript(plan: VerlPlan): string {
 }
 
 function parameters(plan: VerlPlan): string[] {
-  const { run, keys, tree, config, settings } = plan
+  const { run, keys, tree, verl, settings } = plan
   const exported = new Set(exportedVariables(plan.environment))
   const inRun = (path: string, text: string) =>
     shellText(text.replaceAll(run.path, '\0'), { runPath: writtenKeys.has(path) ? 'kept_path' : 'run_path' })
@@ -71,7 +71,7 @@ function parameters(plan: VerlPlan): string[] {
   const ownRay: string[] = []
   for (const [path, value] of all) {
     const variable = variables.find(([, of]) => of === path)?.[0]
-    const [key, text] = cut(formatKey(config, { path, value }))
+    const [key, text] = cut(formatKey(verl.defaults, { path, value }))
     // verl 0.9 hands Ray its runtime environment without resolving references in it: the shell does.
     const worker = path.startsWith(`${workerEnvironment}.`) ? path.slice(workerEnvironment.length + 1) : ''
     const named = exported.has(worker) || value === `\${oc.env:${worker}}`
@@ -99,9 +99,9 @@ function cut(override: string): [string, string] {
 
 const oneLine = (text: string) => text.replace(/\s+/g, ' ')
 
-function header({ run, config }: VerlPlan): string {
+function header({ run, verl }: VerlPlan): string {
   return `#!/usr/bin/env bash
-# Trains "${oneLine(run.name)}" with verl ${config.schema.version}. Written by AWorld Train; final_trainer.yaml says where each value comes from.
+# Trains "${oneLine(run.name)}" with verl ${verl.version}. Written by AWorld Train; final_trainer.yaml says where each value comes from.
 #   1. aworld-train serve --config serve.yaml     runs the agent, and stays up
 #   2. bash run.sh [key=value …]                  or, in a cluster that sees this folder: ray job submit -- bash "$PWD/run.sh" [key=value …]
 # How many turns an agent has, how many rollouts run at once and what scores them stands in serve.yaml.

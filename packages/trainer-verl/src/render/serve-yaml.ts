@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { stringify } from 'yaml'
-import { valueAt } from '../config/omega.ts'
+import { valueAt } from '../config/value-at.ts'
 import type { VerlPlan } from '../config/verl-config.ts'
 import { servePort } from './run-script.ts'
 

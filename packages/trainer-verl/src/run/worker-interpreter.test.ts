@@ -1,14 +1,13 @@
 import { execFileSync } from 'node:child_process'
 import { expect, it } from 'vitest'
-import { parseOverride } from '../config/hydra-override.ts'
 import { workerInterpreter } from './worker-interpreter.ts'
 
 it.each(['/my project/.venv/bin/python', "/it's/$HOME/python", '/a;b/(c)/python'])('has a shell read %s as one word', (python) => {
   const [override = ''] = workerInterpreter(python)
-  const parsed = parseOverride(override)
-  if (typeof parsed === 'string') throw new Error(parsed)
-  const { path, value } = parsed
-  expect(path).toBe('ray_kwargs.ray_init.runtime_env.py_executable')
+  const [path, quoted = ''] = override.split(/=(.*)/s)
+  expect(path).toBe('++ray_kwargs.ray_init.runtime_env.py_executable')
+  // Hydra takes quotes with a backslash, and backslashes before a quote in pairs.
+  const value = quoted.slice(1, -1).replace(/(\\*)\1\\'/g, "$1'")
   expect(execFileSync('bash', ['-c', `printf %s ${value}`], { encoding: 'utf8' })).toBe(python)
 })
 

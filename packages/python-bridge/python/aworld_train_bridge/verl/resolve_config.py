@@ -1,17 +1,17 @@
-"""Composes the installed verl's configuration with overrides and prints it as JSON.
+"""The installed verl's configuration, composed by the Hydra that is installed with it.
 
-    python -m aworld_train_bridge.verl.resolve_config [REQUEST]      (without it, the request is read from stdin)
+    python -m aworld_train_bridge.verl.resolve_config REQUESTS      (without it, they are read from stdin)
 
-The request is ``{"overrides": [...], "configName"?: str, "validate"?: bool, "schema"?: bool}``. A list of
-requests is answered by a list, which imports torch once. An answer is one JSON object:
+A list of requests is answered by a list of the same length, as JSON:
 
-* ``version``: of the installed verl; ``tree``: the composed configuration with references resolved, null when it has errors;
-* ``errors``: ``[{"override"?: str, "key"?: str, "message": str}]``;
-* with ``validate``, verl's own dataclasses and ``validate_config`` (verl/utils/config.py) have looked at it too;
-* with ``schema``, ``defaults`` (composed with nothing but the choice of groups, references kept) and ``extra`` (fields of verl's dataclasses that its
-  YAML does not name, which an override has to add with ``+``).
+* ``{"keys": {path: value}, "texts": [override], "groups": [override]}``: what verl has by itself, for reading a configuration of these keys.
+  ``defaults`` is its tree with references kept, ``resolved`` the same with references replaced; ``parsed`` are the values of the texts,
+  in their order, as Hydra reads them; ``values`` are the values of all keys with their references replaced.
+* ``{"overrides": [override], "validate"?: bool}``: ``tree``, composed and resolved, null where there are errors. With ``validate``
+  verl's own dataclasses and ``validate_config`` (verl/utils/config.py) look at it, and the names that the bridge relies on are compared.
 
-Nothing of torch is imported unless ``validate`` or ``schema`` asks for it. The exit status is 0 whenever an answer was printed.
+An answer has the ``version`` of verl, and ``errors``: ``[{"key"?: str, "message": str}]``. Nothing of torch is imported unless ``validate``
+asks for it. The exit status is 0 whenever answers were printed.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ def config_directory() -> str:
     return os.path.join(list(spec.submodule_search_locations)[0], "trainer", "config")
 
 
-def compose(config_name: str, overrides: list[str]) -> Any:
+def compose(overrides: list[str]) -> Any:
     """The composed configuration; raises what Hydra raises."""
     import hydra
 
     with hydra.initialize_config_dir(config_dir=config_directory(), version_base=None):
-        return hydra.compose(config_name=config_name, overrides=overrides)
+        return hydra.compose(config_name="ppo_trainer", overrides=overrides)
 
 
 def first_line(error: BaseException) -> str:
@@ -60,36 +60,23 @@ def first_line(error: BaseException) -> str:
     return " ".join(line for line in lines if not line.startswith("See https://hydra.cc"))[:600] or type(error).__name__
 
 
-def is_group(override: str) -> bool:
-    """Whether an override chooses a file of a configuration group, such as ``model_engine=megatron``."""
-    key = override.lstrip("+~").split("=")[0]
-    return "@" in key or "/" in key or key == "model_engine"
-
-
-def blame(config_name: str, overrides: list[str], error: BaseException) -> list[Error]:
+def blame(overrides: list[str], error: BaseException) -> list[Error]:
     """Which overrides fail by themselves; the whole message where none does."""
     found: list[Error] = []
     for override in overrides:
         try:
-            compose(config_name, [override])
+            compose([override])
         except Exception as each:  # noqa: BLE001 - Hydra and OmegaConf have many kinds
-            found.append({"override": override, "key": override.lstrip("+~").split("=")[0], "message": first_line(each)})
+            found.append({"key": override.lstrip("+~").split("=")[0], "message": first_line(each)})
     return found or [{"message": first_line(error)}]
 
 
-def missing_keys(tree: Any, path: str = "") -> Iterator[str]:
-    """Dotted paths whose value is still ``???``."""
-    items: Any = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
-    for key, value in items:
-        here = f"{path}.{key}" if path else str(key)
-        if value == "???":
-            yield here
-        else:
-            yield from missing_keys(value, here)
-
-
 def validate(config: Any) -> list[Error]:
-    """What verl itself says: its dataclasses are made, and ``validate_config`` runs."""
+    """What verl itself says: its dataclasses are made, and ``validate_config`` runs. Before that, what the bridge relies on."""
+    from .private_names import changed
+
+    if missing := changed():
+        return [{"message": f"{each} Install a verl that was tested: aworld-train setup verl."} for each in missing]
     from verl.trainer.ppo.utils import need_critic, need_reference_policy
     from verl.utils.config import omega_conf_to_dataclass, validate_config
 
@@ -116,62 +103,77 @@ def validate(config: Any) -> list[Error]:
     )
 
 
-def extra_fields(tree: Any, path: str = "") -> Iterator[str]:
-    """Fields of the dataclass behind each ``_target_`` that the tree does not name."""
-    import dataclasses
+def parse(texts: list[str]) -> tuple[list[tuple[str, Any]], list[Error]]:
+    """Key and value of each override; errors name those that Hydra cannot read, and sweeps."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
 
-    from hydra.utils import get_class
+    parser = OverridesParser.create()
+    found: list[tuple[str, Any]] = []
+    errors: list[Error] = []
+    for text in texts:
+        key = text.lstrip("+~").split("=")[0]
+        try:
+            override = parser.parse_override(text)
+            if override.is_sweep_override():
+                raise ValueError("several values with commas are a sweep; write [a,b] for a list")
+            found.append((key, override.value()))
+        except Exception as error:  # noqa: BLE001
+            found.append((key, None))
+            errors.append({"key": key, "message": first_line(error)})
+    return found, errors
 
-    if isinstance(tree, dict):
-        target = tree.get("_target_")
-        if isinstance(target, str) and target.startswith("verl."):
-            try:
-                fields = dataclasses.fields(get_class(target))
-            except Exception:  # noqa: BLE001 - a class that this machine cannot import has no fields to show
-                fields = ()
-            for field in fields:
-                if field.init and field.name not in tree and not field.name.startswith("_"):
-                    yield f"{path}.{field.name}"
-        for key, value in tree.items():
-            yield from extra_fields(value, f"{path}.{key}" if path else str(key))
+
+def read(keys: dict[str, Any], texts: list[str], groups: list[str]) -> dict[str, Any]:
+    """verl's own tree with the groups chosen, and the values of a user's keys in it."""
+    from omegaconf import OmegaConf, open_dict
+
+    config = compose(groups)
+    plain = OmegaConf.to_container(config, resolve=False)
+    resolved = OmegaConf.to_container(config, resolve=True)
+    parsed, errors = parse(texts)
+    written = {**keys, **dict(parsed)}
+    values: dict[str, Any] = {}
+    with open_dict(config):
+        for path, value in written.items():
+            with contextlib.suppress(Exception):  # a key of an older verl may stand below one that is no mapping
+                OmegaConf.update(config, path, value, force_add=True)
+    for path in written:
+        try:
+            value = OmegaConf.select(config, path)
+            values[path] = OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
+        except Exception as error:  # noqa: BLE001
+            errors.append({"key": path, "message": first_line(error)})
+    return {"defaults": plain, "resolved": resolved, "parsed": [value for _, value in parsed], "values": values, "errors": errors}
+
+
+def composed(overrides: list[str], is_validated: bool) -> dict[str, Any]:
+    """The tree of these overrides; every error of Hydra, OmegaConf and, where it is asked, verl."""
+    from omegaconf import OmegaConf
+
+    try:
+        config = compose(overrides)
+    except Exception as error:  # noqa: BLE001
+        return {"tree": None, "errors": blame(overrides, error)}
+    try:
+        tree = OmegaConf.to_container(config, resolve=True)
+    except Exception as error:  # noqa: BLE001
+        return {"tree": None, "errors": [{"message": first_line(error)}]}
+    return {"tree": tree, "errors": validate(config) if is_validated else []}
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
     """The answer to one request; problems of verl's installation are errors of it."""
-    overrides = [str(each) for each in request.get("overrides", [])]
-    config_name = request.get("configName", "ppo_trainer")
-    result: dict[str, Any] = {"version": None, "tree": None, "errors": []}
     try:
-        from omegaconf import OmegaConf
-
-        result["version"] = importlib.metadata.version("verl")
+        version = importlib.metadata.version("verl")
         config_directory()
     except (ImportError, importlib.metadata.PackageNotFoundError) as error:
-        result["errors"] = [{"message": f"{error}; install verl into this Python ({sys.executable})."}]
-        return result
-    if request.get("schema"):
-        try:
-            defaults = OmegaConf.to_container(compose(config_name, [each for each in overrides if is_group(each)]), resolve=False)
-        except Exception as error:  # noqa: BLE001
-            result["errors"] = [{"message": first_line(error)}]
-            return result
-        result["defaults"] = defaults
-        result["extra"] = sorted(extra_fields(defaults))
+        return {"version": None, "errors": [{"message": f"{error}; install verl into this Python ({sys.executable})."}]}
     try:
-        config = compose(config_name, overrides)
+        if "overrides" in request:
+            return {"version": version, **composed([str(each) for each in request["overrides"]], bool(request.get("validate")))}
+        return {"version": version, **read(request["keys"], request["texts"], request["groups"])}
     except Exception as error:  # noqa: BLE001
-        result["errors"] = blame(config_name, overrides, error)
-        return result
-    try:
-        tree = OmegaConf.to_container(config, resolve=True)
-    except Exception as error:  # noqa: BLE001
-        result["errors"] = [{"message": first_line(error)}]
-        return result
-    result["tree"] = tree
-    result["missing"] = sorted(missing_keys(tree))
-    if request.get("validate"):
-        result["errors"] = validate(config)
-    return result
+        return {"version": version, "errors": [{"message": first_line(error)}]}
 
 
 @contextlib.contextmanager
@@ -190,8 +192,8 @@ def main() -> None:
         # Overrides name what a launch sets; here nothing is launched.
         for name in PLACEHOLDERS:
             os.environ.setdefault(name, "")
-        request = json.loads(sys.argv[1] if len(sys.argv) > 1 else sys.stdin.read())
-        json.dump([answer(each) for each in request] if isinstance(request, list) else answer(request), out, default=str)
+        requests = json.loads(sys.argv[1] if len(sys.argv) > 1 else sys.stdin.read())
+        json.dump([answer(each) for each in requests], out, default=str)
         out.write("\n")
 
 
