@@ -2,6 +2,8 @@ import { mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFile
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
+import type { Episode, RunReport } from '@aworld-train/protocol'
+import 'aworld-train/vitest'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { repository } from './support/run-cli.ts'
 import { runNode } from './support/run-npm.ts'
@@ -131,6 +133,20 @@ beforeAll(async () => {
 
 afterAll(() => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }))
 
+it('takes what it is about, by its types', () => {
+  const compiled = (episode: Episode, report: RunReport) => {
+    expect(episode).toEarn({ atLeast: 1 })
+    expect(report.after!).toImproveOn(report.before!)
+    // @ts-expect-error: a reward is a number.
+    expect(episode).toEarn('one')
+    // @ts-expect-error: there is no such bound.
+    expect(episode).toStayWithin({ truns: 1 })
+    // @ts-expect-error: an episode is no report.
+    expect(report.after!).toImproveOn(episode)
+  }
+  expect(compiled).toHaveLength(2)
+})
+
 it('passes what is so', () => {
   expect(errors.get('holds')).toBe(null)
 })
@@ -210,6 +226,7 @@ it('says what was expected, what was received, and where', () => {
 
     Expected: is_even()
     Received: no tool call
+    Answer: "no"
 
     stay within
     Error: expect(received).toStayWithin(expected)

@@ -23,7 +23,9 @@ export function toCall(this: MatcherState, received: unknown, name: string, ...e
     message: () =>
       explain(this, 'toCall', [
         `Expected: ${this.isNot ? 'no call of ' : ''}${name}(${expected.length > 0 ? printOnLine(this, 'expected', expected[0]) : ''})`,
-        ...(calls.length === 0 ? ['Received: no tool call'] : ['Received:', ...calls.map(print)]),
+        ...(calls.length === 0
+          ? ['Received: no tool call', `Answer: ${this.utils.printReceived(received.answer)}`]
+          : ['Received:', ...calls.map(print)]),
         ...describeEnd(received),
       ]),
   }

@@ -18,7 +18,7 @@ const measures: { readonly [Name in keyof EpisodeBounds]-?: (episode: Episode) =
   turns: (episode) => turnsOf(episode).length,
   tokens: (episode) => turnsOf(episode).reduce((sum, turn) => sum + turn.completionTokenIds.length, 0),
   toolCalls: ({ toolCalls }) => toolCalls.length,
-  ms: ({ timing }) => timing.endedAt - timing.startedAt,
+  ms: ({ timing }) => Math.ceil(timing.endedAt - timing.startedAt),
 }
 
 /** Whether an episode, or every episode of an evaluation, takes no more than the bounds. */
