@@ -26,7 +26,7 @@ export interface RunStoreOptions {
 }
 
 /** A run store with its manifest. */
-export interface OwnedRunStore extends RunStore, Omit<RunQueries, 'close'> {
+export interface OwnedRunStore extends Omit<RunStore, 'episodes'>, Omit<RunQueries, 'close'> {
   readonly manifest: RunManifest
   /** Damage to the run's tokens that was found at opening, and what was done about it; `null` where no result lost tokens. */
   readonly damage: string | null

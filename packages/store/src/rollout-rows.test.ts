@@ -93,6 +93,7 @@ test('rows come by page, filtered, in the order of the queue or of finishing', a
     [{ step: 2, split: 'train' }, [8, 10]],
     [{ group: 'g1' }, [1, 4, 7, 10]],
     [{ taskId: 'task-4' }, [4]],
+    [{ key: '3', split: 'test' }, [3]],
     [{ kind: 'odd' }, [5]],
     [{ status: 'queued' }, [9, 10, 11]],
     [{ status: 'running', group: undefined }, [1, 3, 4, 6, 8]],
@@ -112,6 +113,8 @@ test('rows come by page, filtered, in the order of the queue or of finishing', a
     }
     expect(paged).toEqual(keys(query))
   }
+  const episodes = (filter: RolloutQuery) => Array.from(store.episodes(filter), ({ rollout }) => Number(rollout))
+  expect([episodes({}), episodes({ split: 'test', minReward: 0.6 }), episodes({ key: '4' })]).toEqual([[0, 2, 5, 7], [7], []])
   expect(store.splits()).toEqual({ test: 2, train: 2 })
   expect(store.stopReasons()).toEqual({ completed: 3, 'turn-limit': 1 })
   expect(store.rewardsByStep()).toEqual([{ step: 1, rollouts: 2, mean: 0.1, deviation: expect.closeTo(0.1, 10) }])

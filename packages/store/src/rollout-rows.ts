@@ -10,7 +10,11 @@ export interface RolloutRowReads {
   rolloutRow(key: string): RolloutRow | null
 }
 
-const conditions: Readonly<Record<Exclude<keyof RolloutQuery, 'after' | 'limit'>, string>> = {
+/** Which rollouts, without the page. */
+export type RolloutFilter = Omit<RolloutQuery, 'after' | 'limit'>
+
+const conditions: Readonly<Record<keyof RolloutFilter, string>> = {
+  key: 'key = ?',
   split: 'split = ?',
   step: 'step = ?',
   group: 'group_id = ?',
@@ -112,14 +116,19 @@ export function createRolloutRowReads(database: DatabaseSync): RolloutRowReads {
     },
     rolloutRows({ after, limit = 500, ...filter } = {}) {
       const order = filter.finishedAfter === undefined ? 'id' : 'finished'
-      const entries = Object.entries(filter).filter((entry): entry is [keyof typeof conditions, string | number] => entry[1] !== undefined)
-      const where = [...entries.map(([name]) => conditions[name]), `${order} > ?`].join(' AND ')
-      const values = [...entries.map(([, value]) => value), after === undefined ? 0 : Number(after)]
-      const found = database.prepare(`SELECT * FROM rollouts WHERE ${where} ORDER BY ${order} LIMIT ?`).all(...values, limit + 1)
+      const { where, values } = whereOf(filter)
+      const page = `SELECT * FROM rollouts WHERE ${where} AND ${order} > ? ORDER BY ${order} LIMIT ?`
+      const found = database.prepare(page).all(...values, after === undefined ? 0 : Number(after), limit + 1)
       const stored = found.slice(0, limit) as unknown as StoredRow[]
       return { rows: stored.map(toRow), next: found.length > limit ? String(stored.at(-1)?.[order]) : null }
     },
   }
+}
+
+/** A condition of SQL over `rollouts`, with its values. */
+export function whereOf(filter: RolloutFilter): { readonly where: string; readonly values: readonly (string | number)[] } {
+  const entries = Object.entries(filter).filter((entry): entry is [keyof typeof conditions, string | number] => entry[1] !== undefined)
+  return { where: ['TRUE', ...entries.map(([name]) => conditions[name])].join(' AND '), values: entries.map(([, value]) => value) }
 }
 
 function waitsOf(stored: StoredRow, engine: number): RolloutWaits {

@@ -4,7 +4,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { crc32 } from 'node:zlib'
 import type { EpisodeReader, RolloutRecord, RunProgress, StepRewards, StepSample } from '@aworld-train/core'
 import type { Episode, Trajectory, Turn } from '@aworld-train/protocol'
-import { createRolloutRowReads, type RolloutRowReads } from './rollout-rows.ts'
+import { createRolloutRowReads, type RolloutFilter, type RolloutRowReads, whereOf } from './rollout-rows.ts'
 import { segmentPath } from './segment-writer.ts'
 import { createSampleReads } from './step-samples.ts'
 import { corrupt, toStoreError } from './store-error.ts'
@@ -44,6 +44,8 @@ export interface RecordedCall {
 
 /** Reads of a run; the owner's and any reader's. */
 export interface RunQueries extends EpisodeReader, RolloutRowReads, Pick<RunProgress, 'steps' | 'getState'> {
+  /** The episodes of those rollouts that have one, in the order in which they were queued. */
+  episodes(filter?: RolloutFilter): Iterable<Episode>
   /** Also of a rollout that runs. Whether a turn was delivered is certain once the rollout has its result. `null` for a rollout that is not there. */
   turnsOf(key: string): AttemptTurns | null
   /** What became of the rows of a step, of a rollout, or of a rollout in a step; in the order of the batch. */
@@ -83,10 +85,6 @@ export function createRunQueries(path: string, database: DatabaseSync): RunQueri
   const byKey = database.prepare(`SELECT e.rollout, e.body FROM rollouts r JOIN episodes e ON e.rollout = r.id WHERE r.key = ?
     AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.rollout = r.id AND t.attempt = r.attempt AND t.segment = 0)`)
   const byId = database.prepare('SELECT rollout, body FROM episodes WHERE rollout = ?')
-  const allIds = database.prepare('SELECT rollout AS id FROM episodes ORDER BY rollout')
-  const idsOfSplit = database.prepare(
-    'SELECT e.rollout AS id FROM rollouts r JOIN episodes e ON e.rollout = r.id WHERE r.split = ? ORDER BY r.id',
-  )
   const countBy = (column: 'split' | 'stop_reason') =>
     database.prepare(
       `SELECT ${column} AS name, count(*) AS episodes FROM rollouts WHERE status = 'done' GROUP BY ${column} ORDER BY ${column}`,
@@ -186,7 +184,10 @@ export function createRunQueries(path: string, database: DatabaseSync): RunQueri
     return { attempt: found.attempt, agents }
   }
 
-  const idsOf = named((split: string | undefined) => (split === undefined ? allIds.all() : idsOfSplit.all(split)))
+  const idsOf = named((filter: RolloutFilter) => {
+    const { where, values } = whereOf(filter)
+    return database.prepare(`SELECT id FROM rollouts WHERE ${where} AND status = 'done' ORDER BY id`).all(...values)
+  })
   const counted = (rows: Record<string, unknown>[]) =>
     Object.fromEntries(rows.map(({ name, episodes }) => [name as string, episodes as number]))
 
@@ -220,8 +221,8 @@ export function createRunQueries(path: string, database: DatabaseSync): RunQueri
       const row = byKey.get(rollout)
       return row ? read(row as { rollout: number; body: string }) : null
     }),
-    *episodes({ split } = {}) {
-      for (const { id } of idsOf(split)) yield read(byId.get(id as number) as { rollout: number; body: string })
+    *episodes(filter = {}) {
+      for (const { id } of idsOf(filter)) yield read(byId.get(id as number) as { rollout: number; body: string })
     },
     *calls() {
       type Row = Omit<RecordedCall, 'isLost'> & { readonly segment: number }

@@ -55,7 +55,7 @@ export async function leaveVerlReport(request: VerlReportRequest): Promise<RunRe
     curve: curveOf(request),
     ledger: ledger.ledger,
     tokenReport,
-    counts: { rollouts: store.counts().finished, episodesByStopReason: stopReasons(store), ...calls },
+    counts: { rollouts: store.counts().finished, episodesByStopReason: { ...store.stopReasons() }, ...calls },
     times: {
       wallMs,
       cpuMs,
@@ -147,12 +147,6 @@ function curveOf({ store, progress }: VerlReportRequest): RunReport['curve'] {
       const reward = metrics['rewardMean']
       return reward === undefined ? [] : [{ step, reward, metrics: { ...metrics } }]
     })
-}
-
-function stopReasons(store: OwnedRunStore): Record<string, number> {
-  const reasons: Record<string, number> = {}
-  for (const { stopReason } of store.episodes()) reasons[stopReason] = (reasons[stopReason] ?? 0) + 1
-  return reasons
 }
 
 const installed = (packages: Readonly<Record<string, string | null>>) =>

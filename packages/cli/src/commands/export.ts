@@ -37,7 +37,7 @@ export const exportRun = defineCommand({
       throw new TrainError('CONFIG_INVALID', `"${options.to}" ends in neither .jsonl nor .parquet; choose one.`)
     const run = readRun(args[0] as string)
     try {
-      const rows = exportRows(run.episodes({ split }), what, minReward)
+      const rows = exportRows(run.episodes({ split, minReward }), what)
       const count = await writeTarget(options.to, () => (format === '.jsonl' ? writeJsonLines(rows, target) : writeParquet(rows, target)))
       if (count === 0) {
         const splits = Object.entries(run.splits()).map(([name, episodes]) => `${name} ${episodes}`)
@@ -54,13 +54,8 @@ export const exportRun = defineCommand({
   },
 })
 
-function* exportRows(
-  episodes: Iterable<Episode>,
-  what: 'samples' | 'episodes',
-  minReward: number | undefined,
-): Generator<Record<string, unknown>> {
+function* exportRows(episodes: Iterable<Episode>, what: 'samples' | 'episodes'): Generator<Record<string, unknown>> {
   for (const episode of episodes) {
-    if (minReward !== undefined && (episode.reward === null || episode.reward < minReward)) continue
     if (what === 'episodes') yield z.encode(Episode, episode)
     else for (const sample of toTrainingSamples(episode).samples) yield z.encode(TrainingSample, sample)
   }

@@ -26,9 +26,7 @@ export const replay = defineCommand({
     try {
       const data = reward ? await readRunData(run.path) : null
       let shown = 0
-      for (const episode of run.episodes({ split: options.split })) {
-        if (args[1] !== undefined && episode.rollout !== args[1]) continue
-        if (options.task !== undefined && episode.taskId !== options.task) continue
+      for (const episode of run.episodes({ key: args[1], split: options.split, taskId: options.task })) {
         shown += 1
         process.stdout.write(`${episode.rollout}  attempt ${episode.attempt}  task ${episode.taskId}  ${episode.stopReason}\n`)
         process.stdout.write(`${renderEpisode({ ...episode, models: messageModels(episode) })}\n`)

@@ -44,6 +44,7 @@ export interface RolloutRow {
 
 /** Which rollouts to list; all fields that are set must match. */
 export interface RolloutQuery {
+  readonly key?: string | undefined
   readonly split?: string | undefined
   readonly step?: number | undefined
   readonly group?: string | undefined
