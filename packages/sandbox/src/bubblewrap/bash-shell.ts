@@ -24,8 +24,8 @@ const shellEnded = '[The shell ended. The next command starts a new one in /work
 export interface BashShellOptions {
   readonly outputBytes: number
   readonly processes: number
-  /** Starts a program in a jail of its own, or rejects because the workspace is closed or dead. */
-  start(program: readonly string[]): Promise<Jail>
+  /** Starts a bash in a jail of its own, or rejects because the workspace is closed or dead. */
+  start(): Promise<Jail>
   /** The error to reject with when a jail was ended from outside. */
   died(): Promise<Error>
 }
@@ -95,9 +95,8 @@ interface Bash {
 }
 
 async function startBash({ start, outputBytes, processes }: BashShellOptions): Promise<Bash> {
-  const jail = await start(['/bin/bash', '--norc', '--noprofile'])
+  const jail = await start()
   const output = new BoundedOutput(outputBytes)
-  let ended = false
   let killed = false
   let onEnd: (end: CommandEnd) => void = () => {}
   let lastExitCode = 0
@@ -108,11 +107,8 @@ async function startBash({ start, outputBytes, processes }: BashShellOptions): P
   const end = untilEmpty(jail)
   jail.output.on('data', (chunk: Buffer) => marked.add(chunk))
   jail.ended.then(
-    () => {
-      ended = true
-      // What it wrote last is still to be read, also where nobody waits for a command.
-      jail.output.resume()
-    },
+    // What it wrote last is still to be read, also where nobody waits for a command.
+    () => jail.output.resume(),
     () => {},
   )
   end.then(
@@ -139,16 +135,15 @@ async function startBash({ start, outputBytes, processes }: BashShellOptions): P
   if (started.exitCode === null) throw startFailure(jail.errors())
   jail.output.pause()
 
-  /** The first process in the jail, which those without a parent fall to, and bash below it. */
-  const init = childrenOf(childrenOf(jail.pid)[0] ?? 0)[0] ?? 0
+  const init = jail.firstProcess() ?? 0
   const shell = childrenOf(init)[0]
 
   return {
-    hasEnded: () => ended,
+    hasEnded: jail.hasEnded,
     wasKilled: () => killed,
     kill() {
       killed = true
-      jail.kill()
+      void jail.kill()
     },
     end: () => end,
     async run(command, timeoutMs, signal) {
@@ -169,16 +164,16 @@ async function startBash({ start, outputBytes, processes }: BashShellOptions): P
       const interrupt = () => {
         interruption ??= (async () => {
           const deadline = performance.now() + interruptDeadlineMs
-          for (let round = 0; !done && !ended && performance.now() < deadline; round++) {
+          for (let round = 0; !done && !jail.hasEnded() && performance.now() < deadline; round++) {
             // Bash first: it leaves when the program that it waits for has ended, and starts no other.
             if (shell !== undefined) signalTo(shell, leaveSignal)
             if (round === 0) for (const pid of ofCommand()) signalTo(pid, 'SIGTERM')
             else endAll(ofCommand())
             await Promise.race([result, sleep(interruptPauseMs)])
           }
-          if (done || ended) return
+          if (done || jail.hasEnded()) return
           killed = true
-          jail.kill()
+          await jail.kill()
         })()
       }
       const timer = setTimeout(() => {
@@ -192,7 +187,7 @@ async function startBash({ start, outputBytes, processes }: BashShellOptions): P
       } finally {
         clearTimeout(timer)
         signal.removeEventListener('abort', interrupt)
-        if (!ended) jail.output.pause()
+        if (!jail.hasEnded()) jail.output.pause()
         await interruption
         if (interruption) jail.stdin.write(`${stay}\n`)
         // Programs of the command that bash did not wait for.

@@ -5,7 +5,7 @@ import type { Duplex, Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ToolError } from '@aworld-train/core'
 import type { Fifos } from './fifos.ts'
-import { childrenOf, descendantsOf, endTree, signalTo } from './processes.ts'
+import { childrenOf, endTree, signalTo } from './processes.ts'
 import { jailEnvironment, type Room } from './room.ts'
 
 /** What jails need beside their room. */
@@ -17,17 +17,23 @@ export interface JailParts {
   readonly processLimits: string
 }
 
-/** A program that runs in a jail, with what it starts. */
+/** A bash in a jail, with what it starts. It runs what comes on its standard input, line by line. */
 export interface Jail {
   readonly pid: number
   readonly stdin: Writable
-  /** What the program writes to standard output, and to standard error where it joins the two. Ends when no process of the jail is left. */
+  /** What is written to standard output, and to standard error where the two are joined. Ends when no process of the jail is left. */
   readonly output: Socket
-  /** What stood on standard error before the two were joined. */
+  /** What stands on standard error. */
   errors(): string
-  /** Resolves when its first process has ended. A signal means that the jail was ended from outside. */
+  /** Whether the bash has run anything; false once it has ended before. */
+  readonly stands: Promise<boolean>
+  /** The first process in the jail, which those without a parent fall to and with which all others end; undefined before the jail stands. */
+  firstProcess(): number | undefined
+  /** Resolves when the bash has ended. A signal means that the jail was ended from outside. */
   readonly ended: Promise<JailEnd>
-  kill(): void
+  hasEnded(): boolean
+  /** Ends every process of the jail; one that starts is let stand first. */
+  kill(): Promise<void>
 }
 
 export interface JailEnd {
@@ -40,11 +46,17 @@ const jailArguments = [
   ...['--uid', '1000', '--gid', '1000', '--cap-drop', 'ALL', '--new-session', '--die-with-parent'],
   ...['--ro-bind', '/', '/', '--bind', '/workspace', '/workspace', '--bind', '/tmp', '/tmp', '--proc', '/proc'],
   ...['--dev', '/dev', '--size', String(64 * 1024 * 1024), '--tmpfs', '/dev/shm', '--remount-ro', '/dev'],
-  ...['--chdir', '/workspace', '--seccomp', '3', '--'],
+  ...['--chdir', '/workspace', '--seccomp', '3', '--', 'bash', '--norc', '--noprofile'],
 ]
 
-/** Starts a program in a jail of the room. */
-export async function startJail(room: Room, program: readonly string[], { fifos, filter, processLimits }: JailParts): Promise<Jail> {
+/** What bash writes to standard error when it runs. */
+const startMark = '\x06'
+
+/** A machine under heavy load gets its time to start a jail that is to be ended; one that takes longer is ended as it stands. */
+const startDeadlineMs = 5000
+
+/** Starts a jail of the room. What its bash is to run need not be known yet: the start takes longer than most commands. */
+export async function startJail(room: Room, { fifos, filter, processLimits }: JailParts): Promise<Jail> {
   const { writeEnd, output } = await fifos.open(room.userId)
   output.on('error', () => {})
   let child: ChildProcess
@@ -69,7 +81,6 @@ export async function startJail(room: Room, program: readonly string[], { fifos,
           'bwrap',
         ],
         ...jailArguments,
-        ...program,
       ],
       {
         ...(room.userId === undefined ? {} : { uid: room.userId, gid: room.userId }),
@@ -81,39 +92,54 @@ export async function startJail(room: Room, program: readonly string[], { fifos,
   } finally {
     closeSync(writeEnd)
   }
-  /** A child that was missed while it started has fallen to the room's first process, which has one of its own. */
-  async function endOrphans(): Promise<void> {
-    for (let pause = 10; !output.closed && !room.hasDied() && pause < 5000; pause *= 2) {
-      await sleep(pause)
-      for (const orphan of childrenOf(room.pid).slice(1)) for (const each of [orphan, ...descendantsOf(orphan)]) signalTo(each, 'SIGKILL')
-    }
-  }
   let errors = ''
+  let hasEnded = false
   const ended = new Promise<JailEnd>((resolve, reject) => {
     child.once('error', reject)
-    child.once('exit', (code, signal) => resolve({ exitCode: code ?? 128, signal }))
+    child.once('exit', (code, signal) => {
+      hasEnded = true
+      resolve({ exitCode: code ?? 128, signal })
+    })
   })
   ended.catch(() => {})
+  const { promise: stands, resolve: onStart } = Promise.withResolvers<boolean>()
+  child.once('close', () => onStart(false))
   const filterPipe = child.stdio[3] as Duplex
   for (const stream of [child.stdin, child.stderr, filterPipe]) stream?.on('error', () => {})
   child.stderr?.on('data', (chunk) => {
     errors = (errors + String(chunk)).slice(-4000)
+    if (errors.includes(startMark)) onStart(true)
   })
   if (child.pid === undefined) await ended
   const pid = child.pid!
-  room.cgroup.add(pid)
+  try {
+    room.cgroup.add(pid)
+  } catch (error) {
+    // The room was closed meanwhile. What was started waits for its line, and has started nothing.
+    child.kill('SIGKILL')
+    output.destroy()
+    throw error
+  }
   filterPipe.end(filter)
   filterPipe.resume()
-  child.stdin!.write('\n')
+  child.stdin!.write(`\nprintf '${startMark}' >&2\n`)
+  /** The outer bubblewrap is what was started; the inner one is its only child, and the first process in the jail the only child of that. */
+  const firstProcess = () => childrenOf(childrenOf(pid)[0] ?? 0)[0]
   return {
     pid,
     stdin: child.stdin!,
     output,
-    errors: () => errors.trim(),
+    errors: () => errors.replace(startMark, '').trim(),
+    stands,
+    firstProcess,
     ended,
-    kill() {
-      endTree(child)
-      void endOrphans()
+    hasEnded: () => hasEnded,
+    async kill() {
+      // Of a jail that is ended while it starts a process can be missed, and would keep its output open for ever.
+      const stood = await Promise.race([stands, sleep(startDeadlineMs, false, { ref: false })])
+      const first = firstProcess()
+      if (stood && first !== undefined) signalTo(first, 'SIGKILL')
+      else endTree(child)
     },
   }
 }

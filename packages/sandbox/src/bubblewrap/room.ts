@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, lstatSync, readlinkSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { WorkspaceLimits } from '@aworld-train/core'
 import { orAborted } from '@aworld-train/core'
 import type { Cgroup } from './cgroups.ts'
@@ -43,11 +44,13 @@ export const jailEnvironment = {
 
 /** Starting takes milliseconds; a machine under heavy load gets its time. */
 const startDeadlineMs = 30_000
+const endDeadlineMs = 5000
 
 /** Runs in the room as its root, makes its mounts, and waits: the room lives until its standard input ends. */
 const keeper = `set -e
-mount -t tmpfs -o "size=$1,nr_inodes=$2,mode=755" tmpfs /workspace
-mount -t tmpfs -o "size=$1,nr_inodes=$2,mode=1777" tmpfs /tmp
+echo "tmpfs /workspace tmpfs size=$1,nr_inodes=$2,mode=755
+tmpfs /tmp tmpfs size=$1,nr_inodes=$2,mode=1777" > /etc/fstab
+mount -a
 echo 'root:x:0:0:root:/:/bin/sh
 agent:x:1000:1000:agent:/workspace:/bin/bash' > /etc/passwd
 echo 'root:x:0:
@@ -69,6 +72,9 @@ export async function openRoom(options: RoomOptions, signal: AbortSignal): Promi
     return toRoom(child, pid, { userId, limits, cgroup })
   } catch (error) {
     if (child?.pid !== undefined) {
+      // Of a room that is ended while it starts a process can be missed, and would keep its output open for ever. It ends with its input.
+      child.stdin?.end()
+      await Promise.race([closed(child), sleep(endDeadlineMs, null, { ref: false })])
       endTree(child)
       await closed(child)
     }

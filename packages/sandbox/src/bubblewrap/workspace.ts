@@ -13,12 +13,16 @@ import { fileError, getScript, putScript, toJailPath } from './workspace-files.t
 const programsAtOnce = 8
 const fileTimeoutMs = 60_000
 
-/** Says that the jail stands, then becomes the program. */
-const runScript = 'ulimit -u "$1"; shift; printf . >&2; exec "$@" 2>&1'
-const fileScript = (script: string) => `printf . >&2; ${script}`
+/** A word of a script, whatever characters it has. */
+const quoted = (word: string) => `'${word.replaceAll("'", `'\\''`)}'`
+
+export interface RoomWorkspace extends Workspace {
+  /** Whether something outside ended it. */
+  hasDied(): boolean
+}
 
 /** A workspace in a room that has been opened for it. Where no control group counts its memory, it is watched. */
-export function createWorkspace(room: Room, parts: JailParts, memoryIsCounted: boolean): Workspace {
+export function createWorkspace(room: Room, parts: JailParts, memoryIsCounted: boolean): RoomWorkspace {
   const { limits } = room
   const line = createWaitingLine<undefined, undefined>()
   const running = new Set<Jail>()
@@ -30,32 +34,43 @@ export function createWorkspace(room: Room, parts: JailParts, memoryIsCounted: b
   let closing: Promise<void> | undefined
   let dead = false
 
+  const hasDied = () => dead || room.hasDied()
   function check(): void {
     if (closing) throw new ToolError('The workspace is closed.')
-    if (dead || room.hasDied()) throw death()
+    if (hasDied()) throw death()
   }
   const death = () => new TrainError('TOOL_SERVER_DIED', 'The jail of the workspace died; its files and shells are gone.')
 
-  async function start(program: readonly string[]): Promise<Jail> {
+  async function begin(): Promise<Jail> {
+    const jail = await startJail(room, parts)
+    running.add(jail)
+    jail.ended.then(() => running.delete(jail))
+    if (closing || dead) void jail.kill()
+    return jail
+  }
+
+  /** The jail of the first program is started before there is one. */
+  let first: Promise<Jail | undefined> | undefined = begin().catch(() => undefined)
+
+  async function start(): Promise<Jail> {
     check()
-    let jail: Jail
+    const early = first
+    first = undefined
+    const jail = await early
+    if (jail && !jail.hasEnded()) return jail
     try {
-      jail = await startJail(room, program, parts)
+      return await begin()
     } catch (error) {
       check()
       throw error
     }
-    running.add(jail)
-    jail.ended.then(() => running.delete(jail))
-    if (closing || dead) jail.kill()
-    return jail
   }
 
   /** A jail that something outside ended, or that ended with its room: nothing of the workspace goes on. */
   async function died(): Promise<Error> {
     if (closing) return new ToolError('The workspace is closed.')
     dead = true
-    for (const jail of running) jail.kill()
+    for (const jail of running) void jail.kill()
     return death()
   }
 
@@ -65,9 +80,9 @@ export function createWorkspace(room: Room, parts: JailParts, memoryIsCounted: b
     readonly errors: string
   }
 
-  /** Runs a program to its end, with its output handed on as it comes. */
+  /** Runs a script of bash to its end, with its output handed on as it comes. */
   async function run(
-    program: readonly string[],
+    script: string,
     input: string | Uint8Array,
     timeoutMs: number,
     signal: AbortSignal,
@@ -78,24 +93,26 @@ export function createWorkspace(room: Room, parts: JailParts, memoryIsCounted: b
     else programs++
     try {
       signal.throwIfAborted()
-      const jail = await start(program)
+      const jail = await start()
       let timedOut = false
-      const onAbort = () => jail.kill()
+      const onAbort = () => void jail.kill()
       const timer = setTimeout(() => {
         timedOut = true
-        jail.kill()
+        void jail.kill()
       }, timeoutMs)
       signal.addEventListener('abort', onAbort, { once: true })
       if (signal.aborted) onAbort()
       try {
         jail.output.on('data', onOutput)
+        // Bash reads its script one character at a time, and none beyond it.
+        jail.stdin.write(`${script}\n`)
         jail.stdin.end(input)
         const [end] = await Promise.all([jail.ended, new Promise((resolve) => jail.output.once('close', resolve))])
         signal.throwIfAborted()
         if (end.signal && !timedOut) throw await died()
         check()
-        if (!jail.errors().startsWith('.') && !timedOut) throw startFailure(jail.errors())
-        return { end, timedOut, errors: jail.errors().slice(1) }
+        if (!timedOut && !(await jail.stands)) throw startFailure(jail.errors())
+        return { end, timedOut, errors: jail.errors() }
       } finally {
         clearTimeout(timer)
         signal.removeEventListener('abort', onAbort)
@@ -109,26 +126,22 @@ export function createWorkspace(room: Room, parts: JailParts, memoryIsCounted: b
   /** Runs a script on a file; what it prints is kept whole. */
   async function onFile(script: string, path: string, args: readonly string[], input: Uint8Array, signal: AbortSignal): Promise<Buffer> {
     const chunks: Buffer[] = []
-    const program = ['/bin/bash', '-c', fileScript(script), 'bash', toJailPath(path), ...args]
-    const { end, timedOut, errors } = await run(program, input, fileTimeoutMs, signal, (chunk) => chunks.push(chunk))
+    const words = [toJailPath(path), ...args].map(quoted).join(' ')
+    const { end, timedOut, errors } = await run(`{ set -- ${words}; ${script}; exit; }`, input, fileTimeoutMs, signal, (chunk) =>
+      chunks.push(chunk),
+    )
     if (timedOut) throw new ToolError(`Reading or writing ${JSON.stringify(path)} took longer than ${fileTimeoutMs / 1000} s.`)
     if (end.exitCode !== 0) throw fileError(path, end.exitCode, errors)
     return Buffer.concat(chunks)
   }
 
   return {
+    hasDied,
     async run({ command, stdin, timeoutMs }: Program, signal): Promise<CommandResult> {
       if (command.some((word) => word.includes('\0'))) throw new ToolError('An argument cannot hold a NUL character.')
       const output = new BoundedOutput(limits.outputBytes)
-      const program = [
-        '/bin/bash',
-        '-c',
-        stdin === undefined ? `${runScript} </dev/null` : runScript,
-        'bash',
-        String(limits.processes),
-        ...command,
-      ]
-      const { end, timedOut } = await watched(run(program, stdin ?? '', timeoutMs, signal, (chunk) => output.add(chunk)))
+      const script = `ulimit -u ${limits.processes}; exec ${command.map(quoted).join(' ')} 2>&1 ${stdin === undefined ? '</dev/null' : ''}`
+      const { end, timedOut } = await watched(run(script, stdin ?? '', timeoutMs, signal, (chunk) => output.add(chunk)))
       return { exitCode: timedOut ? 124 : end.exitCode, ...output.take(), timedOut }
     },
     async shell(signal) {
@@ -157,6 +170,7 @@ export function createWorkspace(room: Room, parts: JailParts, memoryIsCounted: b
     close() {
       closing ??= (async () => {
         await room.close()
+        await first
         await Promise.allSettled([...running].map((jail) => jail.ended))
       })()
       return closing
