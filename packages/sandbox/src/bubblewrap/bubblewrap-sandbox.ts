@@ -1,13 +1,14 @@
 import { accessSync, constants, realpathSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import type { Sandbox, Workspace } from '@aworld-train/core'
+import type { Sandbox, Workspace, WorkspaceLimits } from '@aworld-train/core'
 import { type Cgroups, findCgroups } from './cgroups.ts'
 import { createFifos } from './fifos.ts'
 import { defaultLimits, processLimits } from './limits.ts'
+import { createReadyWorkspaces } from './ready-workspaces.ts'
 import { openRoom } from './room.ts'
 import { seccompFilter } from './seccomp-filter.ts'
 import { createUserIds } from './user-ids.ts'
-import { createWorkspace } from './workspace.ts'
+import { createWorkspace, type RoomWorkspace } from './workspace.ts'
 
 /** Processes of a workspace beside those of its commands: the keeper of the room, and what holds each jail. */
 const processesOfJails = 64
@@ -20,6 +21,19 @@ export async function openBubblewrapSandbox(notices: readonly string[] = []): Pr
   const nodeBinary = findNodeBinary()
   const fifos = createFifos()
   const open = new Set<Workspace>()
+  const ready = createReadyWorkspaces(openWorkspace)
+
+  async function openWorkspace(limits: WorkspaceLimits, signal: AbortSignal): Promise<RoomWorkspace> {
+    const cgroup = cgroups.create({
+      // Files are in memory too.
+      memoryBytes: limits.memoryBytes + 2 * limits.diskBytes,
+      processes: limits.processes + processesOfJails,
+    })
+    const room = await openRoom({ userId: nextUserId(), limits, cgroup, nodeBinary }, signal)
+    const memoryIsCounted = cgroups.controllers.has('memory')
+    return createWorkspace(room, { fifos, filter, processLimits: processLimits(limits, memoryIsCounted) }, memoryIsCounted)
+  }
+
   return {
     tier: 'bubblewrap',
     notices: [
@@ -29,16 +43,9 @@ export async function openBubblewrapSandbox(notices: readonly string[] = []): Pr
       ...(pythonPaths.some(isExecutable) ? [] : [pythonNotice]),
     ],
     async workspace(options, signal) {
+      signal.throwIfAborted()
       const limits = { ...defaultLimits, ...options.limits }
-      const cgroup = cgroups.create({
-        // Files are in memory too.
-        memoryBytes: limits.memoryBytes + 2 * limits.diskBytes,
-        processes: limits.processes + processesOfJails,
-      })
-      const room = await openRoom({ userId: nextUserId(), limits, cgroup, nodeBinary }, signal)
-      const memoryIsCounted = cgroups.controllers.has('memory')
-      const parts = { fifos, filter, processLimits: processLimits(limits, memoryIsCounted) }
-      const workspace = createWorkspace(room, parts, memoryIsCounted)
+      const workspace = ready.take(limits) ?? (await openWorkspace(limits, signal))
       const close = workspace.close
       const own: Workspace = {
         ...workspace,
@@ -51,7 +58,7 @@ export async function openBubblewrapSandbox(notices: readonly string[] = []): Pr
       return own
     },
     async close() {
-      await Promise.all([...open].map((workspace) => workspace.close()))
+      await Promise.all([...[...open].map((workspace) => workspace.close()), ready.close()])
       fifos.close()
     },
   }
