@@ -154,7 +154,7 @@ describe('a run folder that cannot be used', () => {
     const trainer = await openTrainer(project)
     const { path } = await trainer.train()
     const file = join(path, 'manifest.json')
-    await writeFile(file, JSON.stringify({ ...JSON.parse(await readFile(file, 'utf8')), version: 99 }))
+    await writeFile(file, JSON.stringify({ ...JSON.parse(await readFile(file, 'utf8')), version: 99, status: 'running' }))
     const named = await runCli(['train', project.folder, '--resume', path])
     expect(named.stdout + named.stderr).toMatch(
       /has format 99, this version reads \d+\. Open it with the version that made it, or start a new run with --new/,
