@@ -13,7 +13,7 @@ export default defineConfig({
         test: {
           name: 'packages',
           isolate: false,
-          include: ['packages/*/src/**/*.test.ts', 'examples/**/*.test.ts', 'scripts/**/*.test.ts'],
+          include: ['packages/*/{page,src}/**/*.test.ts', 'examples/**/*.test.ts', 'scripts/**/*.test.ts'],
         },
       },
       { extends: true, test: { name: 'whole', include: ['test/*.test.ts'] } },

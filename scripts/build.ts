@@ -47,11 +47,11 @@ for (const [folder, { dependencies, peerDependencies }] of manifests) {
 const all = { files: [], references: [...manifests.keys()].map((folder) => ({ path: `./${folder}.json` })) }
 writeFileSync(join(projects, 'tsconfig.json'), `${JSON.stringify(all, null, 2)}\n`)
 
-/** Removes what an earlier build left; the kernels have a build of their own. */
+/** Removes what an earlier build left; the kernels and the page of the dashboard have builds of their own. */
 function removeOutput(dist: string): void {
   if (!existsSync(dist)) return
   for (const name of readdirSync(dist, { recursive: true, encoding: 'utf8' })) {
-    if (/\.(?:js|d\.ts|map)$/.test(name)) rmSync(join(dist, name), { force: true })
+    if (/\.(?:js|d\.ts|map)$/.test(name) && !name.startsWith('page')) rmSync(join(dist, name), { force: true })
   }
 }
 

@@ -8,6 +8,7 @@ const node = process.execPath
 const checks: readonly (readonly [name: string, args: readonly string[]])[] = [
   ['lint', ['node_modules/@biomejs/biome/bin/biome', 'check', '--error-on-warnings', '.']],
   ['types', ['node_modules/typescript/bin/tsc', '-p', '.']],
+  ['types of the page', ['node_modules/typescript/bin/tsc', '-p', 'packages/dashboard/page']],
   ['generated files', ['scripts/generate.ts', '--check']],
   [
     'topology and public names',

@@ -42,6 +42,7 @@ const commands = {
   start: ['packages/cli/src/main.ts', 'train', 'examples/periodic-table'],
   cli: ['packages/cli/src/main.ts'],
   test: ['scripts/test.ts'],
+  'test:dashboard': ['scripts/test.ts', '--suite', 'dashboard'],
   'test:environment': ['scripts/test.ts', '--suite', 'environment'],
   'test:frameworks': ['scripts/test.ts', '--suite', 'frameworks'],
   'test:gpu': ['scripts/test.ts', '--suite', 'gpu'],
@@ -205,6 +206,23 @@ async function buildKernels(node) {
   writeFileSync(kernelStamp, '')
 }
 
+const dashboard = join(root, 'packages', 'dashboard')
+const pageScript = join(dashboard, 'scripts', 'build-page.mjs')
+const pageStamp = join(dashboard, 'dist', 'page', 'stamp')
+
+/** The page has modules of the dashboard's server in it, such as the filter of rollouts. */
+function isPageFresh() {
+  if (!existsSync(pageScript)) return true
+  if (!existsSync(pageStamp)) return false
+  const changed = [join(dashboard, 'page'), join(dashboard, 'src')].map(newestChange)
+  return statSync(pageStamp).mtimeMs >= Math.max(...changed, statSync(pageScript).mtimeMs)
+}
+
+async function buildPage(node) {
+  await runStep(node, [pageScript], process.env, 'The page of the dashboard was not built; the messages above say why.')
+  writeFileSync(pageStamp, '')
+}
+
 const nodeRemedy = `Node ${process.version} is too old and npm has no newer one that runs on this ${platform}; install Node ${minimum} or newer and run the command again.`
 
 /** This Node where it is new enough, else the one that npm installed here. */
@@ -275,11 +293,12 @@ const [command, ...rest] = process.argv.slice(2)
 if (!command || !Object.hasOwn(commands, command))
   fail(`Usage: node scripts/launch.mjs <${Object.keys(commands).join(' | ')}> [arguments]`, 2)
 
-if (!isInstalled() || !areKernelsFresh()) {
+if (!isInstalled() || !areKernelsFresh() || !isPageFresh()) {
   try {
     await holdingLock(async () => {
       if (!isInstalled()) await install()
       if (!areKernelsFresh()) await buildKernels(requireNode())
+      if (!isPageFresh()) await buildPage(requireNode())
     })
   } catch (error) {
     if (error instanceof StepFailed && (error.outcome.stoppedBy || error.outcome.signal)) fail('Stopped; the same command goes on.', 130)

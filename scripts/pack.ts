@@ -31,6 +31,10 @@ if (!npm) {
 const build = spawnSync(process.execPath, [...process.execArgv, join(root, 'scripts', 'build.ts')], { stdio: 'inherit' })
 if (build.status !== 0) process.exit(build.status ?? 1)
 
+// The launcher builds the page where it is stale; a checkout without the launcher has none yet.
+const page = spawnSync(process.execPath, [join(root, 'packages', 'dashboard', 'scripts', 'build-page.mjs')], { stdio: 'inherit' })
+if (page.status !== 0) process.exit(page.status ?? 1)
+
 const stage = mkdtempSync(join(tmpdir(), 'aworld-train-pack-'))
 try {
   const folders: string[] = []

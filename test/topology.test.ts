@@ -12,7 +12,7 @@ const layers: readonly (readonly string[])[] = [
   ['core'],
   ['chat', 'http'],
   ['agent', 'environment', 'gateway', 'python-bridge', 'rollout', 'store', 'training'],
-  ['engine-local', 'engine-remote', 'sandbox', 'testing', 'tool-servers', 'trainer-verl'],
+  ['dashboard', 'engine-local', 'engine-remote', 'sandbox', 'testing', 'tool-servers', 'trainer-verl'],
   ['aworld-train'],
   ['cli'],
 ]

@@ -7,6 +7,7 @@ export { type KeyTranslator, type ParsedLocalConfig, parseLocalConfig, type Tran
 export { readConfigFile } from './config/read-config-file.ts'
 export type * from './dataset/dataset-types.ts'
 export { datasetOverlap, loadDataset, requireDataset } from './dataset/load-dataset.ts'
+export { type RunData, readRunData } from './dataset/read-run-data.ts'
 export { kindOf, requireColumn } from './dataset/task-column.ts'
 export { toChannelTask } from './dataset/to-channel-task.ts'
 export { writeParquet, writeParquetRows } from './dataset/write-parquet.ts'

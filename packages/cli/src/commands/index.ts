@@ -36,6 +36,11 @@ export const commands: readonly CommandRow[] = [
     load: async () => (await import('./setup.ts')).setup,
   },
   {
+    name: 'view',
+    description: 'show runs in the browser, down to the token, or write them as one page',
+    load: async () => (await import('./view.ts')).view,
+  },
+  {
     name: 'replay',
     description: 'print an episode of a run, or score it with another reward',
     load: async () => (await import('./replay.ts')).replay,

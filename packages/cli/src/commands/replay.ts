@@ -1,10 +1,9 @@
 import { messageModels, tokenReport } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { readRun } from '@aworld-train/store'
-import { createReward } from '@aworld-train/training'
+import { createReward, readRunData } from '@aworld-train/training'
 import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'
-import { readRunData } from '../run-data.ts'
 import { renderEpisode } from '../terminal/episode-text.ts'
 import { renderTokenReport } from '../terminal/token-report-text.ts'
 

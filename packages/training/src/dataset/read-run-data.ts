@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { AnswerKey, TrainingTask } from '@aworld-train/protocol'
-import { loadDataset } from '@aworld-train/training'
+import { loadDataset } from './load-dataset.ts'
 
 export interface RunData {
   /** Tasks by their id. */

@@ -1,0 +1,310 @@
+// Two rollouts laid side by side by tokens, and the first that differs.
+import type { RolloutTrace, RunSummary } from '@aworld-train/core'
+import type { ComponentChildren } from 'preact'
+import { useMemo, useState } from 'preact/hooks'
+import { align, sharedPrefix } from './align.ts'
+import { client, useLoaded } from './data.ts'
+import { clip, fixed, integer, points, probability, stepName, visible } from './format.ts'
+import { type Group, isEvaluation, placeOf, sampleName } from './groups-of.ts'
+import { Absent } from './rollout.tsx'
+import { go, hrefs, route } from './route.ts'
+import { surprise, type Token, tokensOf } from './token-stream.ts'
+import { Advantage, Dot, Dots, Section, useKeys } from './ui.tsx'
+import { useRollout } from './use-rollout.ts'
+
+const piece = (token: Token) => visible(clip(token.text, 44))
+/** The agent whose tokens are compared: the first that is trained. */
+const mainAgent = ({ agents }: RolloutTrace) => agents.find(({ trainable }) => trainable) ?? agents[0]
+const streamOf = (trace: RolloutTrace) => {
+  const agent = mainAgent(trace)
+  return agent ? tokensOf(trace, agent) : []
+}
+
+interface Way {
+  readonly token: Token
+  readonly keys: string[]
+  readonly rewards: number[]
+}
+
+/** What every sample of the group did after the prefix that these two share. */
+function waysOf(traces: readonly RolloutTrace[], prefix: readonly Token[]): Way[] {
+  const ways = new Map<number, Way>()
+  for (const trace of traces) {
+    const tokens = streamOf(trace)
+    const token = tokens[prefix.length]
+    if (!token || prefix.some(({ id }, index) => tokens[index]?.id !== id)) continue
+    const way = ways.get(token.id) ?? { token, rewards: [], keys: [] }
+    way.rewards.push(trace.row.reward ?? 0)
+    way.keys.push(trace.row.key)
+    ways.set(token.id, way)
+  }
+  return [...ways.values()].sort((a, b) => b.keys.length - a.keys.length)
+}
+
+/** Samples of a large group whose tokens are read for the comparison. */
+const mostSiblings = 64
+
+function Side({ group, rollout, name, children }: { group: Group; rollout: string; name: string; children?: ComponentChildren }) {
+  const index = group.rows.findIndex(({ key }) => key === rollout)
+  const row = group.rows[index]
+  if (!row) return null
+  const sample = group.samples[index]
+  return (
+    <div class="side">
+      <b class="letter">{name}</b>
+      <a href={hrefs.rollout(rollout)}>{sampleName(row)}</a>
+      <span>
+        <Dot reward={row.reward} /> {points(row.reward)}
+      </span>
+      {row.split === 'train' && (
+        <span>
+          <Advantage value={sample?.reason ? 0 : (sample?.advantage ?? null)} />
+        </span>
+      )}
+      <span class="answer">“{visible(row.answer ?? 'none')}”</span>
+      {children}
+    </div>
+  )
+}
+
+function Fork({ token, name, other }: { token: Token | undefined; name: string; other: Token | undefined }) {
+  if (!token)
+    return (
+      <div class="fork">
+        <b class="letter">{name}</b>
+        <p>ended here</p>
+      </div>
+    )
+  return (
+    <div class="fork">
+      <b class="letter">{name}</b>
+      <span class="token parted">{piece(token)}</span>
+      {token.logprob === null ? (
+        <p>
+          <small>{other?.origin === token.origin ? 'written by the environment, not sampled' : 'not sampled'}</small>
+        </p>
+      ) : (
+        <>
+          <span class="meter">
+            <i style={{ width: `${100 * Math.exp(token.logprob)}%` }} />
+          </span>
+          <p>
+            <b>{probability(token.logprob)}</b>
+            <small>
+              log p {fixed(token.logprob, 3)}
+              {token.version !== null && `, weights v${token.version}`}
+            </small>
+          </p>
+        </>
+      )}
+    </div>
+  )
+}
+
+/** Tokens of one cell that are drawn before it is opened. */
+const longCell = 600
+
+interface CellProps {
+  readonly tokens: readonly Token[]
+  readonly isSame: boolean
+  readonly isWhole: boolean
+  readonly side: string
+  readonly toneOf: (token: Token) => string
+  readonly unfold: () => void
+}
+function Cell({ tokens, isSame, isWhole, side, toneOf, unfold }: CellProps) {
+  const [isOpen, open] = useState(false)
+  const show = (token: Token) => (
+    <span key={token.position} title={token.logprob === null ? '' : probability(token.logprob)} class={`token ${toneOf(token)}`}>
+      {piece(token)}
+    </span>
+  )
+  const isFolded = isSame && !isWhole && tokens.length > 14 && tokens[0]!.origin !== 'sampled'
+  const cut = isOpen ? tokens.length : longCell
+  return (
+    <div class={`cell${isSame ? '' : ' differs'}`} data-side={side}>
+      {tokens.length === 0 && <span class="quiet">nothing here</span>}
+      {isFolded ? (
+        <>
+          {tokens.slice(0, 3).map(show)}
+          <button type="button" class="fold" onClick={unfold}>
+            {integer(tokens.length - 6)} equal
+          </button>
+          {tokens.slice(-3).map(show)}
+        </>
+      ) : (
+        tokens.slice(0, cut).map(show)
+      )}
+      {!isFolded && tokens.length > cut && (
+        <button type="button" class="fold" onClick={() => open(true)}>
+          {integer(tokens.length - cut)} more
+        </button>
+      )}
+    </div>
+  )
+}
+
+export function Compare({ summary, a, b }: { summary: RunSummary; a: string; b: string }) {
+  const [isWhole, showWhole] = useState(false)
+  const left = useRollout(a, summary)
+  const right = useRollout(b, summary)
+  const { group } = left
+  const otherGroup = right.group
+  const siblings = group?.rows ?? []
+  const keys = siblings.slice(0, mostSiblings).map(({ key }) => key)
+  const traces = useLoaded(`${route.value.run} traces ${keys.join()}`, async () =>
+    (await Promise.all(keys.map((key) => client().rollout(key)))).filter((trace) => trace !== null),
+  )
+  const turn = (by: number) => {
+    const at = siblings.findIndex(({ key }) => key === b)
+    const count = siblings.length
+    for (let step = 1; step <= count; step++) {
+      const next = siblings[(at + by * step + count * step) % count]!
+      if (next.key !== a) return go(hrefs.compare(a, next.key))
+    }
+  }
+  useKeys({ ArrowRight: () => turn(1), ArrowLeft: () => turn(-1), s: () => go(hrefs.compare(b, a)), a: () => showWhole(!isWhole) })
+  const [x, y] = [left.trace ? streamOf(left.trace) : [], right.trace ? streamOf(right.trace) : []]
+  const aligned = useMemo(() => align(x, y), [x, y])
+  // Everything is read before anything is shown, so that nothing moves.
+  if (!left.isRead || !right.isRead || (traces.value === null && traces.error === null)) return null
+  const problem = left.error ?? right.error ?? traces.error
+  if (problem !== null || !group) return <Absent rollout={a} group={group} summary={summary} error={problem} />
+  const place = placeOf(siblings.find(({ key }) => key === a) ?? siblings[0]!)
+  const head = (
+    <div class="title">
+      <div class="trail">
+        <a href={hrefs.step(place)}>{stepName(place)}</a>
+        <span>›</span>
+        <a href={hrefs.step(place, { group: group.id })}>{`${isEvaluation(place) ? 'task' : 'group'} ${group.label}`}</a>
+        <span>›</span>
+        <b>two rollouts</b>
+      </div>
+      <h1>{visible(group.task.question).slice(0, 400)}</h1>
+    </div>
+  )
+  if (!left.trace || !right.trace)
+    return (
+      <>
+        {head}
+        <Absent rollout={left.trace ? b : a} group={group} summary={summary} error={null} />
+      </>
+    )
+  const shared = sharedPrefix(x, y)
+  const [p, q] = [x[shared], y[shared]]
+  const ways = traces.value ? waysOf(traces.value, x.slice(0, shared)) : []
+  const gone = siblings.length - ways.reduce((sum, way) => sum + way.keys.length, 0)
+  const { lines, equal } = aligned
+  const same = equal.size / 2
+  const isOtherWeights = p?.version !== q?.version && p?.version != null && q?.version != null
+  const toneOf = (token: Token) => {
+    if (equal.has(token)) return 'equal'
+    if (token.position === shared) return 'parted'
+    return token.logprob !== null ? `p${surprise(token.logprob)}` : token.origin === 'tool' ? 'o-tool' : 'context'
+  }
+  return (
+    <>
+      {head}
+      <div class="sides">
+        <Side group={group} rollout={a} name="A">
+          <Dots group={group} current={a} href={(key) => hrefs.compare(key, b)} />
+        </Side>
+        <Side group={otherGroup ?? group} rollout={b} name="B">
+          <Dots group={otherGroup ?? group} current={b} href={(key) => hrefs.compare(a, key)} />
+        </Side>
+      </div>
+      {!p && !q ? (
+        <div class="empty">
+          <h2>Equal to the last token</h2>
+          <p>Both sampled the same {integer(x.length)} tokens. Choose another sample above; ← and → go through them.</p>
+        </div>
+      ) : (
+        <div class="parting">
+          <Section
+            title={
+              p?.origin === 'sampled' || q?.origin === 'sampled'
+                ? `They part at token ${integer(shared)}, in turn ${(p ?? q)!.turn + 1}`
+                : `The environment parts them at token ${integer(shared)}`
+            }
+            note={isOtherWeights ? 'under different weights' : 'after the same prefix'}
+          >
+            <div class="forks">
+              <Fork token={p} name="A" other={q} />
+              <Fork token={q} name="B" other={p} />
+            </div>
+          </Section>
+          <Section
+            title={isEvaluation(place) ? `All ${siblings.length} evaluations, here` : `All ${siblings.length} samples, here`}
+            note="next token, mean reward"
+          >
+            <table class="rows ways">
+              <thead class="unseen">
+                <tr>
+                  <th scope="col">next token</th>
+                  <th scope="col">samples</th>
+                  <th scope="col">which</th>
+                  <th scope="col">mean reward</th>
+                  <th scope="col">probability</th>
+                </tr>
+              </thead>
+              <tbody>
+                {ways.map((way) => (
+                  <tr key={way.token.id} class={way.token.id === p?.id || way.token.id === q?.id ? 'on' : ''}>
+                    <th scope="row">
+                      <span class="token">{piece(way.token)}</span>
+                    </th>
+                    <td>{way.keys.length}×</td>
+                    <td>
+                      <span class="dots">
+                        {way.keys.map((key, index) => (
+                          <a key={key} href={hrefs.compare(a, key)} aria-label={`${key}, reward ${points(way.rewards[index]!)}`}>
+                            <Dot reward={way.rewards[index]!} />
+                          </a>
+                        ))}
+                      </span>
+                    </td>
+                    <td>{fixed(way.rewards.reduce((sum, reward) => sum + reward, 0) / way.rewards.length, 2)}</td>
+                    <td>{way.token.logprob === null ? '' : <small>p {probability(way.token.logprob)}</small>}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+            <p class="quiet">
+              {traces.value && gone > 0 && `${gone} had left this prefix before, or ended. `}
+              {!isEvaluation(place) && 'What each would have earned by the other token is not recorded.'}
+            </p>
+          </Section>
+        </div>
+      )}
+      <Section
+        class="aligned"
+        title="Aligned by tokens"
+        note={
+          <>
+            <b>{integer(same)}</b> equal, <span class="m-a">{integer(x.length - same)} only in A</span>,{' '}
+            <span class="m-b">{integer(y.length - same)} only in B</span>{' '}
+            <button type="button" class="link" aria-pressed={isWhole} onClick={() => showWhole(!isWhole)}>
+              {isWhole ? 'Fold equal' : 'Show equal'}
+            </button>
+          </>
+        }
+      >
+        <div>
+          {lines.map((line, index) => {
+            const cell = { isSame: line.isSame, isWhole, toneOf, unfold: () => showWhole(true) }
+            return (
+              <div class="line" key={`${line.turn} ${line.isSampled}`}>
+                <span class="gutter">
+                  {lines[index - 1]?.turn === line.turn ? '' : `turn ${line.turn + 1} `}
+                  {line.isSampled && <small>sampled</small>}
+                </span>
+                <Cell {...cell} tokens={line.left} side="A" />
+                <Cell {...cell} tokens={line.right} side="B" />
+              </div>
+            )
+          })}
+        </div>
+      </Section>
+    </>
+  )
+}

@@ -1,0 +1,187 @@
+// The runs that are shown, and what has been read of them.
+
+import type { RolloutList, RunClient, RunListing, RunSummary } from '@aworld-train/core'
+import { computed, type Signal, signal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import { createEmbeddedClient } from '../src/embedded-client.ts'
+import type { ExportedRun } from '../src/export-data.ts'
+import { createHttpRuns } from '../src/http-client.ts'
+import { route } from './route.ts'
+
+interface Runs {
+  list(): Promise<readonly RunListing[]>
+  run(id: string): RunClient
+}
+
+/** The token of the address is kept for this server, and leaves the address, which people copy. */
+function readToken(): string {
+  const name = 'aworld-train-token'
+  const search = new URLSearchParams(location.search)
+  const token = search.get('token')
+  if (token !== null) {
+    localStorage.setItem(name, token)
+    history.replaceState(null, '', location.pathname + location.hash)
+  }
+  return token ?? localStorage.getItem(name) ?? ''
+}
+
+function openRuns(): Runs {
+  const text = document.getElementById('data')?.textContent
+  if (!text) return createHttpRuns(location.origin, readToken())
+  const { runs } = JSON.parse(text) as { runs: readonly ExportedRun[] }
+  const clients = new Map(
+    runs.map((run) => [run.listing.id, createEmbeddedClient(run, (part) => document.getElementById(`part-${part}`)!.textContent!)]),
+  )
+  return {
+    list: async () => runs.map(({ listing }) => listing),
+    run(id) {
+      const client = clients.get(id)
+      if (!client) throw new Error(`This file has no run "${id}".`)
+      return client
+    },
+  }
+}
+
+export const isExport = document.getElementById('data') !== null
+export const runs = openRuns()
+const clients = new Map<string, RunClient>()
+export function clientOf(id: string): RunClient {
+  const client = clients.get(id) ?? runs.run(id)
+  clients.set(id, client)
+  return client
+}
+export const client = () => clientOf(route.value.run)
+
+export interface Loaded<T> {
+  readonly value: T | null
+  readonly error: string | null
+}
+interface Entry {
+  readonly loaded: Signal<Loaded<unknown>>
+  /** Change of the run that it was read at. */
+  revision: number
+  isLoading: boolean
+}
+const entries = new Map<string, Entry>()
+/** What was read longest ago is forgotten beyond this many answers. */
+const mostEntries = 300
+
+/** Counts the changes of the run on screen; what is read of a live run is read again after one. */
+export const revision = signal(0)
+
+/** Reads `name` once, and again after each change where `isLive`; what was read before stays until then. */
+export function useLoaded<T>(name: string, load: () => Promise<T>, isLive = false): Loaded<T> {
+  const wanted = isLive ? revision.value : 0
+  const entry = entries.get(name) ?? { loaded: signal<Loaded<unknown>>({ value: null, error: null }), revision: -1, isLoading: false }
+  entries.set(name, entry)
+  useEffect(() => {
+    if (entry.isLoading || entry.revision >= wanted) return
+    entry.isLoading = true
+    entry.revision = wanted
+    Promise.resolve()
+      .then(load)
+      .then(
+        (value) => {
+          entry.loaded.value = { value, error: null }
+        },
+        (error: Error) => {
+          entry.loaded.value = { value: entry.loaded.value.value, error: error.message }
+          // Another visit tries again.
+          entry.revision = -1
+        },
+      )
+      .finally(() => {
+        entry.isLoading = false
+        for (const old of entries.keys()) {
+          if (entries.size <= mostEntries) break
+          entries.delete(old)
+        }
+      })
+  }, [name, wanted, entry])
+  return entry.loaded.value as Loaded<T>
+}
+
+export const useSummary = (id = route.value.run) => useLoaded<RunSummary>(`${id} summary`, () => clientOf(id).summary(), true)
+
+/** All rollouts of a step or of an evaluation's split. */
+export function usePlace(place: string | null): Loaded<RolloutList> {
+  const id = route.value.run
+  return useLoaded(
+    `${id} place ${place}`,
+    () => (place === null ? Promise.resolve({ rows: [], tasks: {}, samples: [], next: null }) : readPlace(clientOf(id), place)),
+    true,
+  )
+}
+
+async function readPlace(run: RunClient, place: string): Promise<RolloutList> {
+  const query = /^\d+$/.test(place) ? { split: 'train', step: Number(place) } : { split: place }
+  const all = { rows: [] as RolloutList['rows'][number][], tasks: {}, samples: [] as RolloutList['samples'][number][], next: null }
+  for (let after: string | undefined; ; ) {
+    const page = await run.rollouts({ ...query, limit: 2_000, ...(after !== undefined && { after }) })
+    all.rows.push(...page.rows)
+    all.samples.push(...page.samples)
+    Object.assign(all.tasks, page.tasks)
+    if (page.next === null) return all
+    after = page.next
+  }
+}
+
+/** What the events of a live run say before it is read again. */
+export interface Live {
+  readonly step: number
+  readonly steps: number
+  readonly phase: string
+  readonly done: number
+  readonly total: number
+  readonly at: number
+}
+export const live = signal<Live | null>(null)
+export const isRunning = signal(false)
+
+const shownRun = computed(() => route.value.run)
+let follower: AbortController | null = null
+let readAgain: ReturnType<typeof setTimeout> | null = null
+
+/** After an event the run is read again, at most twice a second. */
+function changed(): void {
+  if (readAgain !== null) return
+  readAgain = setTimeout(() => {
+    readAgain = null
+    revision.value += 1
+  }, 500)
+}
+
+/** Follows the run on screen from where its summary was read. */
+export function followRun(summary: RunSummary): void {
+  const id = shownRun.value
+  isRunning.value = summary.status === 'running'
+  if (follower || summary.status !== 'running') return
+  const ending = new AbortController()
+  follower = ending
+  const stop = shownRun.subscribe((run) => {
+    if (run === id) return
+    ending.abort()
+    live.value = null
+    if (follower === ending) follower = null
+  })
+  void (async () => {
+    let state: Live = { step: 0, steps: 0, phase: '', done: 0, total: 0, at: 0 }
+    try {
+      for await (const { event } of clientOf(id).follow(summary.eventsEnd, ending.signal)) {
+        const { at } = event
+        if (event.type === 'step-start')
+          state = { ...state, at, step: event.step, steps: event.steps, phase: 'rollouts', done: 0, total: 0 }
+        else if (event.type === 'evaluation-start')
+          state = { ...state, at, phase: `evaluation ${event.name}`, done: 0, total: event.rollouts }
+        else if (event.type === 'phase-progress') state = { ...state, at, phase: event.phase, done: event.done, total: event.total }
+        else if (event.type === 'rollout-end') state = { ...state, at, done: state.done + 1 }
+        else if (event.type !== 'step-end' && event.type !== 'evaluation-end' && event.type !== 'run-end') continue
+        live.value = { ...state, at }
+        changed()
+      }
+    } finally {
+      stop()
+      if (follower === ending) follower = null
+    }
+  })()
+}

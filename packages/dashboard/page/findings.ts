@@ -1,0 +1,90 @@
+import type { RunSummary } from '@aworld-train/core'
+import { brief, fixed, integer, percent } from './format.ts'
+import { comparedEvaluations } from './groups-of.ts'
+import { hrefs } from './route.ts'
+
+/** Something of a run that is worth a look, with the way to its evidence. */
+export interface Finding {
+  readonly level: 'warn' | 'ok'
+  readonly title: string
+  readonly text: string
+  readonly href?: string
+  readonly link?: string
+}
+
+const lateSteps = 10
+const plural = (count: number, noun: string) => `${count === 1 ? 'One' : integer(count)} ${noun}${count === 1 ? '' : 's'}`
+
+/** What to look at first: warnings, then what was checked and holds. */
+export function findingsOf(summary: RunSummary): Finding[] {
+  const findings: Finding[] = []
+  const warn = (title: string, text: string, href?: string, link = 'Read one') =>
+    findings.push({ level: 'warn', title, text, ...(href !== undefined && { href, link }) })
+  const trained = summary.steps.filter(({ metrics }) => metrics !== null)
+  if (summary.status === 'interrupted')
+    warn('The run was interrupted', 'No process works on it, and it has not ended; the command that began it goes on.')
+  if (summary.status === 'failed') warn('The run failed', 'Its last event names the error; what was trained before is kept.')
+
+  const late = trained.slice(-lateSteps)
+  const groups = late.reduce((sum, step) => sum + step.groups.right + step.groups.mixed + step.groups.wrong, 0)
+  const idle = groups - late.reduce((sum, step) => sum + step.groups.mixed, 0)
+  const last = late.at(-1)
+  if (last && groups > 0 && idle / groups > 0.5)
+    warn(
+      `${percent(idle / groups, 0)} of the last ${groups} groups taught nothing`,
+      'Every sample earned the same. Harder tasks or fewer samples would cost less.',
+      hrefs.step(String(last.step), { show: 'nothing' }),
+      `Step ${last.step}`,
+    )
+
+  for (const [code, { count, rollout, message }] of Object.entries(summary.errors))
+    warn(`${plural(count, 'rollout')} failed: ${code}`, message.slice(0, 200), hrefs.rollout(rollout))
+  const unparsed = Object.entries(summary.unparsed.byKind)
+  const calls = unparsed.reduce((sum, [, count]) => sum + count, 0)
+  if (calls > 0) {
+    const [example] = summary.unparsed.rollouts
+    warn(
+      `${plural(calls, 'tool call')} did not parse`,
+      `${unparsed.map(([kind, count]) => `${kind} ${count}`).join(', ')}.`,
+      example === undefined ? undefined : hrefs.tokens(example),
+    )
+  }
+  for (const [reason, count] of Object.entries(summary.stopReasons)) {
+    const example = summary.incomplete.find(({ stopReason, error }) => stopReason === reason && error === null)
+    if (reason !== 'completed' && reason !== 'failed')
+      warn(
+        `${plural(count, 'rollout')}: ${reason.replaceAll('-', ' ')}`,
+        example?.key ?? '',
+        example && hrefs.rollout(example.key),
+        'Read it',
+      )
+  }
+  for (const { code, count, message } of summary.warnings)
+    warn(`${code.toLowerCase().replaceAll('_', ' ')}${count > 1 ? `, ${count} times` : ''}`, message.slice(0, 300))
+
+  const { before, after } = comparedEvaluations(summary.evaluations)
+  if (before && after && after.interval[1] < before.interval[0])
+    warn(
+      'Held-out reward fell',
+      `From ${fixed(before.reward)} to ${fixed(after.reward)}; the intervals do not meet.`,
+      hrefs.step(after.split, { show: 'unlearned' }),
+      'Which tasks',
+    )
+
+  const gaps = trained.flatMap(({ metrics }) => metrics!['maxLogprobDifference'] ?? [])
+  if (gaps.length > 0) {
+    const training = summary.settings['training'] as { logprobCheck?: { tolerance?: number } } | undefined
+    const tolerance = training?.logprobCheck?.tolerance
+    const greatest = Math.max(...gaps)
+    const text = `Greatest logprob difference ${brief(greatest)}${tolerance === undefined ? '' : `, ${brief(tolerance)} allowed`}.`
+    if (tolerance !== undefined && greatest > tolerance) warn('Sampler and trainer disagree', text)
+    else findings.push({ level: 'ok', title: 'Sampler and trainer agree', text })
+  }
+  const { ledger } = summary
+  if (summary.status !== 'running' && ledger.sampled > 0) {
+    const counted = `${integer(ledger.sampled)} counted again from ${integer(summary.rollouts.done)} episodes.`
+    if (ledger.unexplained === 0) findings.push({ level: 'ok', title: 'Every token is accounted for', text: counted })
+    else warn(`${plural(ledger.unexplained, 'token')} unexplained`, counted)
+  }
+  return findings
+}

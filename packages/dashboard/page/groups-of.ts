@@ -1,0 +1,108 @@
+import type { EvaluationSummary, RolloutList, RolloutRow, SampleSummary, TaskSummary } from '@aworld-train/core'
+import { evaluationName } from '../src/evaluation-name.ts'
+
+/** Rollouts that are compared: samples of a task in a step, or all evaluations of a task. */
+export interface Group {
+  readonly id: string
+  /** Short name: the last part of its id. */
+  readonly label: string
+  readonly kind: string
+  readonly task: TaskSummary
+  readonly rows: readonly RolloutRow[]
+  /** Of each row its first sample; `null` where it has none. */
+  readonly samples: readonly (SampleSummary | null)[]
+}
+
+/** Where a rollout is looked up: the number of its step, or the split of its evaluation. */
+export const placeOf = (row: RolloutRow) => (row.split === 'train' && row.step !== null ? String(row.step) : row.split)
+export const isEvaluation = (place: string) => !/^\d+$/.test(place)
+/** What a sample of a group is called: its number, or the evaluation it belongs to. */
+export function sampleName(row: RolloutRow): string {
+  const place = sampleNumber(row)
+  return row.split === 'train' ? `sample ${place}` : `${evaluationName(row)}${place === '0' ? '' : `, ${place}`}`
+}
+/** Its number in the group is the last part of the key; `sample` numbers the samples of a task over the whole run. */
+export const sampleNumber = ({ key, sample }: RolloutRow) => /\/(\d+)$/.exec(key)?.[1] ?? String(sample)
+
+const inOrder = new Intl.Collator('en', { numeric: true }).compare
+
+/** Groups of a step, or tasks of an evaluation; evaluations of a task stand in the order of `evaluations`. */
+export function groupsOf({ rows, tasks, samples }: RolloutList, evaluations: readonly EvaluationSummary[] = []): Group[] {
+  const sampleOf = new Map<string, SampleSummary>()
+  for (const sample of samples) if (!sampleOf.has(sample.rollout)) sampleOf.set(sample.rollout, sample)
+  const order = new Map(evaluations.map(({ name }, index) => [name, index]))
+  const rank = (row: RolloutRow) => order.get(evaluationName(row)) ?? order.size
+  const members = new Map<string, RolloutRow[]>()
+  for (const row of rows) {
+    const id = row.split === 'train' ? row.group : row.taskId
+    const list = members.get(id)
+    if (list) list.push(row)
+    else members.set(id, [row])
+  }
+  return [...members]
+    .map(([id, list]) => ({ id, rows: list.sort((a, b) => (a.split === 'train' ? 0 : rank(a) - rank(b)) || a.sample - b.sample) }))
+    .sort((a, b) => inOrder(a.rows[0]!.group, b.rows[0]!.group))
+    .map(({ id, rows: list }) => ({
+      id,
+      label: list[0]!.group.split('/').at(-1)!,
+      kind: list[0]!.kind,
+      task: tasks[list[0]!.taskId] ?? { question: list[0]!.taskId, answer: null },
+      rows: list,
+      samples: list.map(({ key }) => sampleOf.get(key) ?? null),
+    }))
+}
+
+export type Verdict = 'teaches' | 'nothing' | 'waiting' | 'learned' | 'unlearned' | 'same'
+
+/** What a group taught and why, or how a held-out task has changed between the first and the last of `compared`. */
+export function verdictOf(group: Group, compared: readonly [first: string, last: string] | null): { name: Verdict; why: string } {
+  const rewards = group.rows.map(({ reward }) => reward ?? 0)
+  if (group.rows[0]!.split !== 'train') return change(group, compared)
+  const right = rewards.filter((reward) => reward >= 1).length
+  if (group.samples.every((sample) => sample === null)) {
+    const done = group.rows.filter(({ status }) => status === 'done').length
+    return { name: 'waiting', why: done < group.rows.length ? `${done} of ${group.rows.length} done` : 'not trained yet' }
+  }
+  const reason = group.samples.find((sample) => sample?.reason)?.reason
+  if (group.samples.some((sample) => sample && sample.reason === null))
+    return { name: 'teaches', why: `${right} of ${rewards.length} right` }
+  if (reason === 'group-of-one') return { name: 'nothing', why: 'one sample, nothing to compare with' }
+  if (reason === 'zero-variance-group')
+    return {
+      name: 'nothing',
+      why: `nothing: ${right === rewards.length ? 'all right' : rewards[0]! <= 0 ? 'all wrong' : `all ${rewards[0]}`}`,
+    }
+  return { name: 'nothing', why: `nothing: ${(reason ?? 'no sample').replaceAll('-', ' ')}` }
+}
+
+function change(group: Group, compared: readonly [string, string] | null): { name: Verdict; why: string } {
+  const of = (name: string | undefined) => {
+    const rewards = group.rows.filter((row) => evaluationName(row) === name).map(({ reward }) => reward ?? 0)
+    return rewards.length > 0 ? spreadMean(rewards) : null
+  }
+  const [first, last] = [of(compared?.[0]), of(compared?.[1])]
+  if (first === null || last === null || compared?.[0] === compared?.[1]) return { name: 'same', why: 'evaluated once' }
+  if (last > first) return { name: 'learned', why: first <= 0 && last >= 1 ? 'wrong, then right' : 'better than before' }
+  if (last < first) return { name: 'unlearned', why: first >= 1 && last <= 0 ? 'right, then wrong' : 'worse than before' }
+  return { name: 'same', why: first >= 1 ? 'right both times' : first <= 0 ? 'wrong both times' : 'as before' }
+}
+const spreadMean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length
+
+/** The evaluations that say what training did: the first and the last at the training temperature, and the greedy ones, of the split with most tasks. */
+export function comparedEvaluations(evaluations: readonly EvaluationSummary[]) {
+  const largest = [...evaluations].sort((a, b) => Number(b.split === 'test') - Number(a.split === 'test') || b.tasks - a.tasks)[0]
+  const ofSplit = evaluations.filter(({ split }) => split === largest?.split)
+  const pair = (list: readonly EvaluationSummary[]) => {
+    const sorted = [...list].sort((a, b) => a.step - b.step)
+    const [first, last] = [sorted[0] ?? null, sorted.at(-1) ?? null]
+    return { before: first, after: last && first && last.step > first.step ? last : null }
+  }
+  const isGreedy = ({ name }: EvaluationSummary) => name.startsWith('greedy')
+  return { split: largest?.split ?? null, ...pair(ofSplit.filter((each) => !isGreedy(each))), greedy: pair(ofSplit.filter(isGreedy)) }
+}
+/** A rollout to lay beside this one: one of its group that earned otherwise, else any other. */
+export function partnerOf(group: Group, key: string): string | null {
+  const own = group.rows.find((row) => row.key === key)
+  const others = group.rows.filter((row) => row.key !== key)
+  return (others.find((row) => row.reward !== own?.reward) ?? others[0])?.key ?? null
+}

@@ -1,0 +1,62 @@
+// Every page and every filter is an address: #/RUN/page/key?filter=value
+import { computed, signal } from '@preact/signals'
+
+const hash = signal(location.hash)
+addEventListener('hashchange', () => {
+  hash.value = location.hash
+  scrollTo(0, 0)
+})
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return part
+  }
+}
+
+export const route = computed(() => {
+  const [path = '', search = ''] = hash.value.replace(/^#\/?/, '').split('?')
+  const [run = '', page = '', ...key] = path.split('/').map(decode)
+  return { run, page: page || (run === '' ? 'runs' : 'overview'), key: key.join('/'), query: new URLSearchParams(search) }
+})
+
+export const go = (address: string) => {
+  location.hash = address
+}
+
+const address = (run: string, page: string, key: string, query: Record<string, string | undefined>) => {
+  const search = new URLSearchParams(
+    Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+  ).toString()
+  const parts = [run, ...(page === 'overview' ? [] : [page]), ...(key === '' ? [] : key.split('/'))]
+  return `#/${parts.map(encodeURIComponent).join('/')}${search === '' ? '' : `?${search}`}`
+}
+
+/** Changes filters of this address, without a new entry in the history. */
+export function filter(changes: Record<string, string | null>): void {
+  const { run, page, key, query } = route.value
+  const next = Object.fromEntries(query)
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === null) delete next[name]
+    else next[name] = value
+  }
+  history.replaceState(null, '', run === '' ? `#/${search(next)}` : address(run, page, key, next))
+  hash.value = location.hash
+}
+const search = (query: Record<string, string>) => {
+  const text = new URLSearchParams(query).toString()
+  return text === '' ? '' : `?${text}`
+}
+
+const here = () => route.value.run
+export const hrefs = {
+  runs: (ids: readonly string[] = []) => `#/${ids.length > 0 ? `?with=${ids.map(encodeURIComponent).join(',')}` : ''}`,
+  overview: (run = here()) => address(run, 'overview', '', {}),
+  /** `place` is the number of a step, or the split of an evaluation. */
+  step: (place: string, query: { group?: string; show?: string } = {}) => address(here(), 'step', place, query),
+  rollout: (key: string) => address(here(), 'rollout', key, {}),
+  tokens: (key: string, query: { at?: string; by?: string; turn?: string; agent?: string } = {}) => address(here(), 'tokens', key, query),
+  compare: (key: string, other: string) => address(here(), 'compare', key, { with: other }),
+  health: () => address(here(), 'health', '', {}),
+}

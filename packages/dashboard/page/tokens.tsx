@@ -1,0 +1,248 @@
+// Every token of a rollout: what it is, where it came from, how likely it was, whether it was trained.
+import type { RunSummary } from '@aworld-train/core'
+import { useMemo, useState } from 'preact/hooks'
+import { leastOfBins } from './bins.ts'
+import { brief, clip, fixed, integer, probability, signed, visible } from './format.ts'
+import { partnerOf } from './groups-of.ts'
+import { Absent, Head } from './rollout.tsx'
+import { filter, go, hrefs, route } from './route.ts'
+import { Stream } from './stream.tsx'
+import { type Colouring, colourings, leastLikely, legends, type Token, tokensOf, toneOf } from './token-stream.ts'
+import { Advantage, Facts, Section, useKeys } from './ui.tsx'
+import { useRollout } from './use-rollout.ts'
+
+const titles: Readonly<Record<Colouring, string>> = {
+  probability: 'Probability',
+  advantage: 'Advantage',
+  gap: 'Logprob gap',
+  origin: 'Origin',
+}
+const surpriseBins = 96
+
+function Inspector({ token, count, tone }: { token: Token; count: number; tone: string }) {
+  const { logprob, trainerLogprob } = token
+  return (
+    <>
+      <p class="piece">
+        <span class={`token ${tone}`}>{visible(clip(token.text, 400))}</span>
+      </p>
+      {logprob === null ? (
+        <p class="figure">
+          <b class="quiet">–</b>
+          <small>
+            not sampled,
+            <br />
+            so no probability
+          </small>
+        </p>
+      ) : (
+        <p class="figure">
+          <b>{probability(logprob)}</b>
+          <small>
+            probability
+            <br />
+            log p {fixed(logprob, 4)}
+          </small>
+        </p>
+      )}
+      <Facts
+        of={[
+          ['id', token.id],
+          ['position', `${integer(token.position)} of ${integer(count)}`],
+          ['turn', token.turn + 1],
+          ['origin', token.origin],
+          ['loss mask', token.isTrained ? '1, trained' : '0'],
+          ['advantage', token.isTrained ? signed(token.advantage, 3) : '–'],
+          ['weights', token.version === null ? '–' : `v${token.version}`],
+          ['trainer log p', trainerLogprob === null ? <span class="quiet">not computed</span> : fixed(trainerLogprob, 4)],
+          ['logprob gap', trainerLogprob === null || logprob === null ? '–' : brief(trainerLogprob - logprob)],
+        ]}
+      />
+    </>
+  )
+}
+
+export function Tokens({ summary, rollout }: { summary: RunSummary; rollout: string }) {
+  const { query } = route.value
+  const { trace, group, error: problem, isRead } = useRollout(rollout, summary)
+  const agents = trace?.agents ?? []
+  const agent = agents.find((each) => each.agent === query.get('agent')) ?? agents.find(({ trainable }) => trainable) ?? agents[0]
+  const tokens = trace && agent ? tokensOf(trace, agent) : []
+  const ofTurn = query.get('turn')
+  const wanted = query.get('at')
+  const first = useMemo(
+    () => (wanted === null ? leastLikely(tokens, ofTurn === null ? null : Number(ofTurn)) : Number(wanted)),
+    [tokens, ofTurn],
+  )
+  const [hovered, hover] = useState<number | null>(null)
+  const chosen = wanted === null ? first : Math.min(Number(wanted) || 0, Math.max(0, tokens.length - 1))
+  const by = query.get('by') as Colouring
+  const colouring = colourings.includes(by) ? by : 'probability'
+  const token = tokens[hovered ?? chosen]
+  const to = (index: number) => {
+    if (index < 0 || index >= tokens.length) return
+    hover(null)
+    filter({ at: String(index), turn: null })
+  }
+  const jump = (test: (each: Token) => boolean, from = chosen + 1) => to(tokens.findIndex((each) => each.position >= from && test(each)))
+  const here = tokens[chosen]
+  const partner = group && partnerOf(group, rollout)
+  useKeys({
+    ArrowRight: () => to(chosen + 1),
+    ArrowLeft: () => to(chosen - 1),
+    b: () => {
+      const next = colourings[(colourings.indexOf(colouring) + 1) % colourings.length]!
+      filter({ by: next === 'probability' ? null : next })
+    },
+    n: () => jump((each) => each.logprob !== null && Math.exp(each.logprob) < 0.9),
+    j: () => jump((each) => each.origin === 'sampled' && each.turn > (here?.turn ?? 0)),
+    k: () => jump((each) => each.origin === 'sampled' && each.turn === Math.max(0, (here?.turn ?? 0) - 1), 0),
+    c: () => partner && go(hrefs.compare(rollout, partner)),
+  })
+  const sampled = useMemo(() => tokens.filter(({ origin }) => origin === 'sampled'), [tokens])
+  const bins = useMemo(
+    () =>
+      leastOfBins(
+        sampled.map(({ logprob }) => logprob ?? 0),
+        surpriseBins,
+      ),
+    [sampled],
+  )
+  if (!trace || !agent) {
+    if (!isRead) return null
+    return (
+      <>
+        {group && <Head group={group} rollout={rollout} />}
+        <Absent rollout={rollout} group={group} summary={summary} error={problem} />
+      </>
+    )
+  }
+  const trained = sampled.filter(({ isTrained }) => isTrained).length
+  const reason = agent.turns.find((turn) => turn.reason !== null)?.reason
+  const least = tokens[leastLikely(tokens)]
+  const lastOf = colouring === 'probability' ? undefined : colouring
+  const advantages = [...new Set(sampled.flatMap(({ isTrained, advantage }) => (isTrained && advantage !== null ? [advantage] : [])))]
+  return (
+    <>
+      {group ? (
+        <Head group={group} rollout={rollout} href={(key) => hrefs.tokens(key, lastOf ? { by: lastOf } : {})} />
+      ) : (
+        <h1>{trace.task?.question ?? rollout}</h1>
+      )}
+      <Facts
+        of={[
+          ['tokens', integer(tokens.length)],
+          ['sampled', integer(sampled.length)],
+          [
+            'trained',
+            <>
+              {integer(trained)}
+              {trained === 0 && <small> {trace.row.split === 'train' ? (reason?.replaceAll('-', ' ') ?? 'not yet') : 'evaluation'}</small>}
+            </>,
+          ],
+          [
+            'advantage',
+            advantages.length > 1 ? (
+              <>
+                {signed(Math.min(...advantages))} to {signed(Math.max(...advantages))}
+              </>
+            ) : (
+              <Advantage value={advantages[0] ?? null} none="–" />
+            ),
+          ],
+          [
+            'log p of all sampled',
+            fixed(
+              sampled.reduce((sum, { logprob }) => sum + (logprob ?? 0), 0),
+              2,
+            ),
+          ],
+          [
+            'least likely',
+            least && least.logprob !== null ? (
+              <button type="button" class="link" onClick={() => to(least.position)}>
+                {probability(least.logprob)}
+              </button>
+            ) : (
+              '–'
+            ),
+          ],
+          ['', <a href={hrefs.rollout(rollout)}>Rollout</a>],
+          ...(partner ? [['', <a href={hrefs.compare(rollout, partner)}>Compare</a>] as const] : []),
+        ]}
+      />
+      <div class="bar sticky">
+        <div class="chips" role="group" aria-label="Colour by">
+          {colourings.map((name) => (
+            <button
+              type="button"
+              key={name}
+              aria-pressed={colouring === name}
+              onClick={() => filter({ by: name === 'probability' ? null : name })}
+            >
+              {titles[name]}
+            </button>
+          ))}
+        </div>
+        {agents.length > 1 && (
+          <div class="chips" role="group" aria-label="Agent">
+            {agents.map((each) => (
+              <button
+                type="button"
+                key={each.agent}
+                aria-pressed={each === agent}
+                onClick={() => filter({ agent: each.agent, at: null, turn: null })}
+              >
+                {each.agent}
+              </button>
+            ))}
+          </div>
+        )}
+        <p class="legend" aria-label="Legend">
+          {legends[colouring].map(([name, text]) => (
+            <span key={name}>
+              <i class={`token ${name}`}>{name === 'context' ? 'ab' : ''}</i>
+              {text}
+            </span>
+          ))}
+        </p>
+      </div>
+      {tokens.length === 0 ? (
+        <p class="quiet">This agent has no tokens: its calls were recorded as text alone.</p>
+      ) : (
+        <div class="split tokens">
+          <Stream
+            key={agent.agent}
+            tokens={tokens}
+            chosen={chosen}
+            toneOf={(each) => toneOf(each, colouring)}
+            onChoose={to}
+            onHover={hover}
+          />
+          <aside class="inspect" aria-label="Token">
+            {token && <Inspector token={token} count={tokens.length} tone={toneOf(token, colouring)} />}
+            <Section title="Surprise" note="−log p, sampled tokens">
+              <div class="surprises">
+                {bins.map(({ start, value }) => {
+                  const one = sampled[start]!
+                  return (
+                    <button
+                      type="button"
+                      tabIndex={-1}
+                      key={one.position}
+                      class={one.position === chosen ? 'chosen' : ''}
+                      aria-label={`token ${one.position}`}
+                      onClick={() => to(one.position)}
+                    >
+                      <i style={{ height: `${Math.min(100, 4 + 32 * -value)}%` }} class={toneOf(one, colouring)} />
+                    </button>
+                  )
+                })}
+              </div>
+            </Section>
+          </aside>
+        </div>
+      )}
+    </>
+  )
+}

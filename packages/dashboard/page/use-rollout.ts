@@ -1,0 +1,33 @@
+import type { RolloutList, RolloutRow, RolloutTrace, RunSummary } from '@aworld-train/core'
+import { client, useLoaded } from './data.ts'
+import { type Group, groupsOf } from './groups-of.ts'
+import { route } from './route.ts'
+
+/** A rollout with its group: samples of the task in a step, or evaluations of the task. */
+export interface RolloutView {
+  /** `null` where there is none, or the file does not carry it. */
+  readonly trace: RolloutTrace | null
+  readonly group: Group | null
+  readonly error: string | null
+  /** False while it is being read for the first time. */
+  readonly isRead: boolean
+}
+
+/** Reads both before anything is shown, so that nothing moves when the second comes. */
+export function useRollout(key: string, { evaluations }: RunSummary): RolloutView {
+  const { value, error } = useLoaded(`${route.value.run} rollout ${key}`, () => readRollout(key), true)
+  const group = value && groupsOf(value.list, evaluations).find(({ rows }) => rows.some((row) => row.key === key))
+  return { trace: value?.trace ?? null, group: group ?? null, error, isRead: value !== null || error !== null }
+}
+
+async function readRollout(key: string): Promise<{ trace: RolloutTrace | null; list: RolloutList }> {
+  const run = client()
+  const trace = await run.rollout(key)
+  if (trace) return { trace, list: await run.rollouts(groupQuery(trace.row)) }
+  // Keys of ours end with the number of the sample, and begin with the name of their group.
+  const list = await run.rollouts({ group: key.split('/').slice(0, -1).join('/'), limit: 2_000 })
+  const row = list.rows.find((each) => each.key === key)
+  return { trace, list: row ? await run.rollouts(groupQuery(row)) : list }
+}
+
+const groupQuery = ({ split, group, taskId }: RolloutRow) => ({ ...(split === 'train' ? { group } : { taskId, split }), limit: 2_000 })

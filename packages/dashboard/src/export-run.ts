@@ -1,0 +1,127 @@
+import { createHash } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
+import { basename } from 'node:path'
+import { deflateRawSync } from 'node:zlib'
+import type { RolloutRow, SampleSummary, TaskSummary } from '@aworld-train/core'
+import type { ExportedRows, ExportedRun, ExportedTrace } from './export-data.ts'
+import { type FolderClient, openFolder } from './folder-client.ts'
+import { listRun } from './list-runs.ts'
+import { type PageFiles, readPageFiles } from './page-files.ts'
+
+export interface ExportResult {
+  readonly bytes: number
+  readonly rollouts: number
+  /** Rollouts whose tokens the file carries. */
+  readonly whole: number
+}
+
+/** Room for parts in one file; a browser opens them one by one. */
+const defaultMaxBytes = 5_500_000
+const rolloutsAPart = 64
+
+/** Writes runs as one page that opens from disk: no server, no network. Tokens of some rollouts stay out where all would be more than `maxBytes`. */
+export async function exportRun(paths: readonly string[], file: string, maxBytes = defaultMaxBytes): Promise<ExportResult> {
+  const page = readPageFiles()
+  const parts: string[] = []
+  const runs: ExportedRun[] = []
+  const totals = { rollouts: 0, whole: 0 }
+  for (const path of paths) {
+    const client = await openFolder(path)
+    try {
+      const { run, rollouts, whole } = await exportOne(path, client, parts, maxBytes / paths.length)
+      runs.push(run)
+      totals.rollouts += rollouts
+      totals.whole += whole
+    } finally {
+      client.close()
+    }
+  }
+  const html = toHtml(page, { runs }, parts)
+  await writeFile(file, html)
+  return { bytes: Buffer.byteLength(html), ...totals }
+}
+
+async function exportOne(path: string, client: FolderClient, parts: string[], maxBytes: number) {
+  const summary = await client.summary()
+  const rows: RolloutRow[] = []
+  const tasks: Record<string, TaskSummary> = {}
+  const samples: SampleSummary[] = []
+  for (let after: string | undefined; ; ) {
+    const page = await client.rollouts({ limit: 2_000, ...(after !== undefined && { after }) })
+    rows.push(...page.rows)
+    samples.push(...page.samples)
+    Object.assign(tasks, page.tasks)
+    if (page.next === null) break
+    after = page.next
+  }
+
+  const vocabulary: Record<number, string> = {}
+  const partOf = new Map<string, number>()
+  let bytes = 0
+  for (const keys of spread(chunks(rows.map(({ key }) => key)))) {
+    const traces: Record<string, ExportedTrace> = {}
+    const texts: Record<number, string> = {}
+    for (const key of keys) {
+      const trace = await client.rollout(key)
+      if (!trace) continue
+      const { row: _row, task: _task, vocabulary: ofTrace, ...rest } = trace
+      traces[key] = rest
+      Object.assign(texts, ofTrace)
+    }
+    const part = pack(traces)
+    if (bytes + part.length > maxBytes) break
+    bytes += part.length
+    for (const key of Object.keys(traces)) partOf.set(key, parts.length)
+    Object.assign(vocabulary, texts)
+    parts.push(part)
+  }
+  const lists: ExportedRows = { rows, tasks, samples, parts: rows.map(({ key }) => partOf.get(key) ?? null), vocabulary }
+  parts.push(pack(lists))
+  const run = { listing: listRun(basename(path), path), summary, rows: parts.length - 1 }
+  return { run, rollouts: rows.length, whole: partOf.size }
+}
+
+const pack = (value: unknown) => deflateRawSync(JSON.stringify(value), { level: 9 }).toString('base64')
+
+function chunks<T>(list: readonly T[]): T[][] {
+  return Array.from({ length: Math.ceil(list.length / rolloutsAPart) }, (_, index) =>
+    list.slice(index * rolloutsAPart, (index + 1) * rolloutsAPart),
+  )
+}
+
+/** The same items so that the first few are spread over the whole list, by the reversed bits of their places. */
+function spread<T>(list: readonly T[]): T[] {
+  const bits = Math.ceil(Math.log2(Math.max(2, list.length)))
+  const reversed = (place: number) => Number.parseInt(place.toString(2).padStart(bits, '0').split('').reverse().join(''), 2)
+  return list
+    .map((item, place) => ({ item, rank: reversed(place) }))
+    .sort((a, b) => a.rank - b.rank)
+    .map(({ item }) => item)
+}
+
+const hash = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
+
+function toHtml({ html, assets }: PageFiles, data: unknown, parts: readonly string[]): string {
+  const named = [...assets]
+  const text = (extension: string) =>
+    named
+      .filter(([name]) => name.endsWith(extension))
+      .map(([, { bytes }]) => bytes.toString())
+      .join('\n')
+  const script = text('.js').replaceAll('</script', '<\\/script')
+  let style = text('.css')
+  for (const [name, { bytes }] of named) {
+    if (name.endsWith('.woff2')) style = style.replaceAll(name, `data:font/woff2;base64,${bytes.toString('base64')}`)
+  }
+  const policy = `default-src 'none'; script-src ${hash(script)}; style-src ${hash(style)}; font-src data:; img-src data:; base-uri 'none'; form-action 'none'`
+  const body = [
+    `<script type="application/json" id="data">${JSON.stringify(data).replaceAll('<', '\\u003c')}</script>`,
+    ...parts.map((part, index) => `<script type="text/plain" id="part-${index}">${part}</script>`),
+    `<script type="module">${script}</script>`,
+  ]
+  return html
+    .replace(/<script [^>]*src=[^>]*><\/script>|<link rel="(?:stylesheet|modulepreload)"[^>]*>/g, '')
+    .replace('<meta charset="utf-8">', (meta) => `${meta}<meta http-equiv="Content-Security-Policy" content="${policy}">`)
+    .replace('</head>', () => `<style>${style}</style></head>`)
+    .replace('</body>', () => `${body.join('\n')}\n</body>`)
+}

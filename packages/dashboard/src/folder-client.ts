@@ -1,0 +1,137 @@
+import { readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import type { RolloutList, RolloutRow, RunClient, RunSummary, SampleSummary, TaskSummary } from '@aworld-train/core'
+import type { RunReport, TrainingTask } from '@aworld-train/protocol'
+import { readRun } from '@aworld-train/store'
+import { readRunData } from '@aworld-train/training'
+import { parse } from 'yaml'
+import { followEvents } from './follow-events.ts'
+import { firstEvent, readJson, runStatus } from './run-status.ts'
+import { createTally } from './tally.ts'
+import { type TraceParts, toTrace } from './to-trace.ts'
+import { readTokenTexts } from './token-texts.ts'
+
+/** A run in a folder, live or saved. Close it. */
+export interface FolderClient extends RunClient {
+  close(): void
+}
+
+/** Rows that are counted before others get their turn. */
+const pageRows = 2_000
+/** Rollouts that wait or run are counted as far as this. */
+const mostOpen = 10_000
+
+function readSettings(path: string): Record<string, unknown> {
+  try {
+    return parse(readFileSync(join(path, 'final_trainer.yaml'), 'utf8')) as Record<string, unknown>
+  } catch {
+    return {}
+  }
+}
+
+function questionOf({ input }: TrainingTask): string {
+  return typeof input === 'string' ? input : (input.findLast(({ role }) => role === 'user')?.content ?? input.at(-1)?.content ?? '')
+}
+
+const withoutLogprobs = ({ trainerLogprobs: _, ...sample }: SampleSummary & { trainerLogprobs: unknown }): SampleSummary => sample
+
+/** Opens the run at `path` to read. Rejects with STORE_CORRUPT or STORE_VERSION. */
+export async function openFolder(path: string): Promise<FolderClient> {
+  const run = readRun(path)
+  const settings = readSettings(path)
+  const { tasks, answers } = await readRunData(path)
+  const summaries = new Map<string, TaskSummary>()
+  const texts = readTokenTexts(join(path, 'tokenizer'))
+
+  const tally = createTally()
+  let counted = 0
+  const countedSteps = new Set<number>()
+
+  function count(): void {
+    for (;;) {
+      const page = run.rolloutRows({ status: 'done', finishedAfter: counted, limit: pageRows })
+      for (const row of page.rows) tally.addRollout(row)
+      counted = page.rows.at(-1)?.finished ?? counted
+      if (page.next === null) break
+    }
+    for (const { step } of run.steps()) {
+      if (countedSteps.has(step)) continue
+      countedSteps.add(step)
+      for (const sample of run.samples({ step })) tally.addSample(sample)
+    }
+  }
+
+  function taskOf(row: RolloutRow): TaskSummary {
+    const cached = summaries.get(row.taskId)
+    if (cached) return cached
+    const task = tasks.get(row.taskId) ?? run.rollout(row.key)?.request.task
+    const truth = answers.get(row.taskId)?.groundTruth
+    const summary = {
+      question: task ? questionOf(task) : row.taskId,
+      answer: truth === undefined || truth === null ? null : typeof truth === 'string' ? truth : JSON.stringify(truth),
+    }
+    summaries.set(row.taskId, summary)
+    return summary
+  }
+
+  function recorded(key: string): TraceParts['trajectories'] {
+    const policy = run.rollout(key)?.request.policy ?? ''
+    return [...(run.turnsOf(key)?.agents ?? [])].map(([agent, turns]) => {
+      const trainable = turns.some((turn) => turn.model === undefined && turn.completionTokenIds.length > 0)
+      return { agent, policy, trainable, turns: [...turns] }
+    })
+  }
+
+  const eventsEnd = () => {
+    try {
+      return statSync(join(path, 'events.jsonl')).size
+    } catch {
+      return 0
+    }
+  }
+
+  return {
+    async summary(): Promise<RunSummary> {
+      const end = eventsEnd()
+      count()
+      const report = readJson<RunReport>(path, 'report.json')
+      const { supersededTokens } = run.counts()
+      const open = (status: RolloutRow['status']) => run.rolloutRows({ status, limit: mostOpen }).rows.length
+      const start = firstEvent(path)
+      const records = run.steps()
+      return {
+        ...{ name: run.manifest.name, path, createdAt: run.manifest.createdAt, status: runStatus(path) },
+        ...{ seed: start?.seed ?? null, versions: run.manifest.versions, details: start?.details ?? {}, settings },
+        rollouts: { queued: open('queued'), running: open('running'), done: counted },
+        ...{ stopReasons: tally.stopReasons, errors: tally.errors, turns: tally.turns, toolCalls: tally.toolCalls, cost: tally.cost },
+        ...{ steps: tally.steps(records), evaluations: tally.evaluations(), ledger: tally.ledger(supersededTokens) },
+        unparsed: { byKind: report?.tokenReport?.unparsed ?? {}, rollouts: [] },
+        ...{ incomplete: tally.incomplete, times: report?.times ?? null },
+        checkpoints: records.flatMap(({ checkpoint }) => checkpoint ?? []),
+        warnings: (report?.warnings ?? []).map(({ code, count, messages }) => ({ code, count, message: messages[0]! })),
+        eventsEnd: end,
+      }
+    },
+    async rollouts(query): Promise<RolloutList> {
+      const { rows: list, next } = run.rolloutRows(query)
+      const keys = new Set(list.map(({ key }) => key))
+      const steps = new Set(list.flatMap(({ step, split }) => (split === 'train' ? (step ?? []) : [])))
+      const samples = [...steps].flatMap((step) => run.samples({ step }).filter(({ rollout }) => keys.has(rollout)))
+      return {
+        ...{ rows: list, next, samples: samples.map(withoutLogprobs) },
+        tasks: Object.fromEntries(list.map((row) => [row.taskId, taskOf(row)])),
+      }
+    },
+    async rollout(key) {
+      const row = run.rolloutRow(key)
+      if (!row) return null
+      const episode = run.episode(key)
+      // A rollout that runs, or whose result is lost, has the turns that were recorded so far.
+      const trajectories = episode?.trajectories ?? recorded(key)
+      const samples = run.samples({ rollout: key })
+      return toTrace({ row, task: taskOf(row), episode, trajectories, samples, texts })
+    },
+    follow: (after, signal) => followEvents(path, after, signal),
+    close: () => run.close(),
+  }
+}

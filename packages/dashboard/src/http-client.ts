@@ -1,0 +1,76 @@
+import type { RolloutList, RolloutTrace, RunClient, RunListing, RunSummary, RunUpdate } from '@aworld-train/core'
+import { toSearch } from './rollout-address.ts'
+
+/** Runs behind a dashboard server. */
+export interface HttpRuns {
+  list(): Promise<readonly RunListing[]>
+  run(id: string): RunClient
+}
+
+/** What a server answered in place of what it was asked for. */
+export class DashboardError extends Error {
+  readonly code: string
+
+  constructor(code: string, message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+/** Asks the dashboard server at `url`, such as `http://127.0.0.1:4040`. Runs in browsers and in Node alike. */
+export function createHttpRuns(url: string, token: string): HttpRuns {
+  const headers = { authorization: `Bearer ${token}` }
+
+  async function open(path: string, signal?: AbortSignal): Promise<Response> {
+    const response = await fetch(`${url}/api/${path}`, { headers, ...(signal && { signal }) })
+    if (response.ok) return response
+    const body = (await response.json().catch(() => null)) as { error?: { code: string; message: string } } | null
+    const { code, message } = body?.error ?? { code: 'HTTP', message: `The server answered ${response.status}.` }
+    throw new DashboardError(code, message)
+  }
+  const read = async <T>(path: string) => (await (await open(path)).json()) as T
+
+  return {
+    list: () => read<RunListing[]>('runs'),
+    run(id) {
+      const base = `runs/${encodeURIComponent(id)}`
+      return {
+        summary: () => read<RunSummary>(`${base}/summary`),
+        rollouts: (query) => read<RolloutList>(`${base}/rollouts?${toSearch(query)}`),
+        rollout: (key) => read<RolloutTrace | null>(`${base}/rollout?${new URLSearchParams({ key })}`),
+        async *follow(after, signal) {
+          let next = after
+          while (!signal.aborted) {
+            try {
+              for await (const update of updates(await open(`${base}/events?after=${next}`, signal))) {
+                next = update.id
+                yield update
+              }
+            } catch (error) {
+              if (signal.aborted) return
+              if (error instanceof DashboardError) throw error
+            }
+            // The connection was lost: it goes on behind the last event that came.
+            await new Promise((resolve) => setTimeout(resolve, 1_000))
+          }
+        },
+      }
+    },
+  }
+}
+
+/** Server-sent events as the dashboard server writes them: an id, one line of data, a blank line. */
+async function* updates(response: Response): AsyncGenerator<RunUpdate> {
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
+  let text = ''
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return
+    const blocks = (text + value).split('\n\n')
+    text = blocks.pop()!
+    for (const block of blocks) {
+      const lines = /^id: (\d+)\ndata: (.*)$/.exec(block)
+      if (lines) yield { id: Number(lines[1]), event: JSON.parse(lines[2]!) as RunUpdate['event'] }
+    }
+  }
+}

@@ -1,0 +1,49 @@
+import { readdirSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import type { RunListing } from '@aworld-train/core'
+import { type RunReport, toTrainError } from '@aworld-train/protocol'
+import { type RunManifest, readRun } from '@aworld-train/store'
+import { readJson, runStatus } from './run-status.ts'
+
+/** The folders below `folder` that hold a run, newest first. */
+export function runsBelow(folder: string): string[] {
+  let names: string[]
+  try {
+    names = readdirSync(folder, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []))
+  } catch {
+    return []
+  }
+  return names
+    .map((name) => join(folder, name))
+    .flatMap((path) => {
+      const manifest = readJson<RunManifest>(path, 'manifest.json')
+      return manifest ? [{ path, createdAt: manifest.createdAt }] : []
+    })
+    .sort((a, b) => b.createdAt - a.createdAt)
+    .map(({ path }) => path)
+}
+
+/** A run in few words: from its report where it has one, else from its steps. A run that cannot be read says why. */
+export function listRun(id: string, path: string): RunListing {
+  const manifest = readJson<RunManifest>(path, 'manifest.json')
+  const empty = { id, name: manifest?.name ?? basename(path), path, createdAt: manifest?.createdAt ?? 0, status: runStatus(path) }
+  const report = readJson<RunReport>(path, 'report.json')
+  if (report) {
+    return {
+      ...{ ...empty, problem: null, steps: report.curve.length, rewards: report.curve.map(({ reward }) => reward) },
+      ...{ rollouts: report.counts.rollouts, before: report.before?.reward ?? null, after: report.after?.reward ?? null },
+    }
+  }
+  try {
+    const run = readRun(path)
+    try {
+      const rewards = run.steps().flatMap(({ metrics }) => metrics['rewardMean'] ?? [])
+      return { ...empty, problem: null, steps: run.steps().length, rewards, rollouts: run.counts().rollouts, before: null, after: null }
+    } finally {
+      run.close()
+    }
+  } catch (error) {
+    const { message } = toTrainError(error, 'STORE_FAILED')
+    return { ...empty, problem: message, steps: 0, rewards: [], rollouts: 0, before: null, after: null }
+  }
+}

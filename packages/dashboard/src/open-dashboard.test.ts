@@ -1,0 +1,68 @@
+import { once } from 'node:events'
+import { request } from 'node:http'
+import { connect } from 'node:net'
+import { expect, it } from 'vitest'
+import { openDashboard } from './open-dashboard.ts'
+import { writeRun } from './testing/write-run.ts'
+
+/** Sends one request as it is written: `fetch` would correct its path and its headers. */
+async function ask(
+  url: URL,
+  path: string,
+  headers: Record<string, string> = {},
+  method = 'GET',
+): Promise<{ status: number; body: string; headers: NodeJS.Dict<string | string[]> }> {
+  const sent = request({ host: url.hostname, port: url.port, path, method, headers })
+  sent.end()
+  const [response] = (await once(sent, 'response')) as [import('node:http').IncomingMessage]
+  let body = ''
+  for await (const chunk of response) body += chunk
+  return { status: response.statusCode!, body, headers: response.headers }
+}
+
+it('answers its own page with the token, and nobody else', async () => {
+  await using run = await writeRun()
+  const dashboard = await openDashboard({ runs: [run.path] })
+  try {
+    const url = new URL(dashboard.url)
+    const authorization = `Bearer ${url.searchParams.get('token')}`
+    const api = `/api/runs/${run.id}/summary`
+    const status = async (...args: [path: string, headers?: Record<string, string>, method?: string]) => (await ask(url, ...args)).status
+    expect(await status(api, { authorization })).toBe(200)
+    expect(await status(api, { authorization, origin: url.origin })).toBe(200)
+    expect(await status(api)).toBe(401)
+    expect(await status(`${api}?token=${url.searchParams.get('token')}`)).toBe(401)
+    expect(await status(api, { authorization: 'Bearer wrong' })).toBe(401)
+    expect(await status(api, { authorization, origin: 'https://elsewhere.example' })).toBe(403)
+    expect(await status(api, { authorization, origin: 'null' })).toBe(403)
+    expect(await status(api, { authorization, host: 'elsewhere.example' })).toBe(421)
+    expect(await status(api, { authorization }, 'POST')).toBe(405)
+    expect(await status(api, { authorization }, 'DELETE')).toBe(405)
+    for (const name of ['..', '../..', '%2e%2e', '..%2f..%2fetc', `${run.id}%2f..`, '%00', '%ff']) {
+      expect([name, await status(`/api/runs/${name}/summary`, { authorization })]).toEqual([name, 404])
+      expect([name, await status(`/assets/${name}/package.json`)]).toEqual([name, 404])
+    }
+    const page = await ask(url, '/')
+    expect(page.status).toBe(200)
+    expect(page.headers['content-security-policy']).toMatch(/^default-src 'none'; script-src 'self';/)
+    expect(page.headers['content-security-policy']).not.toMatch(/unsafe|\*|https?:/)
+    expect(page.headers['x-content-type-options']).toBe('nosniff')
+  } finally {
+    await dashboard.close()
+  }
+})
+
+it('ends with a browser that never reads its events', async () => {
+  await using run = await writeRun()
+  const dashboard = await openDashboard({ runs: [run.path] })
+  const url = new URL(dashboard.url)
+  const socket = connect(Number(url.port), url.hostname)
+  socket.on('error', () => {})
+  socket.pause()
+  socket.write(
+    `GET /api/runs/${run.id}/events HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${url.searchParams.get('token')}\r\n\r\n`,
+  )
+  await once(socket, 'connect')
+  await dashboard.close()
+  socket.destroy()
+})

@@ -1,0 +1,165 @@
+import { randomBytes } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { basename, resolve } from 'node:path'
+import { createBearerCheck, discardBody, openHttpServer } from '@aworld-train/http'
+import { toTrainError } from '@aworld-train/protocol'
+import { type FolderClient, openFolder } from './folder-client.ts'
+import { listRun, runsBelow } from './list-runs.ts'
+import { readPageFiles } from './page-files.ts'
+import { fromSearch } from './rollout-address.ts'
+
+export interface DashboardOptions {
+  /** Folders of runs; the first is shown as the page opens. */
+  readonly runs?: readonly string[] | undefined
+  /** A folder that holds runs: those that come while the dashboard is open too. */
+  readonly below?: string | undefined
+  /** 0, the default, takes any free port. */
+  readonly port?: number | undefined
+}
+
+export interface OpenDashboard {
+  /** Address with the token that lets a browser in. */
+  readonly url: string
+  close(): Promise<void>
+}
+
+const limits = { maxSockets: 200, maxHeaderBytes: 16_384, headersTimeoutMs: 10_000, requestTimeoutMs: 10_000, keepAliveTimeoutMs: 30_000 }
+
+/** Sent with every answer: a page that shows what models wrote loads and sends nothing elsewhere. */
+const guards = {
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+}
+
+/** Serves runs to a browser on this machine: read only, on loopback, to whoever has the token. Rejects with GATEWAY_PORT_IN_USE. */
+export async function openDashboard({ runs = [], below, port = 0 }: DashboardOptions): Promise<OpenDashboard> {
+  const page = readPageFiles()
+  const token = randomBytes(24).toString('base64url')
+  const isAllowed = createBearerCheck(token)
+  const paths = new Map<string, string>()
+  const clients = new Map<string, Promise<FolderClient>>()
+  const closing = new AbortController()
+
+  function findRuns(): void {
+    const listed = new Set(paths.values())
+    for (const path of [...runs, ...(below === undefined ? [] : runsBelow(below))].map((each) => resolve(each))) {
+      if (listed.has(path)) continue
+      let id = basename(path)
+      for (let copy = 2; paths.has(id); copy++) id = `${basename(path)}-${copy}`
+      paths.set(id, path)
+    }
+  }
+
+  function client(id: string): Promise<FolderClient> {
+    if (!paths.has(id)) findRuns()
+    const path = paths.get(id)
+    if (path === undefined) throw new NotFound(`There is no run "${id.slice(0, 100)}".`)
+    const opened = clients.get(id) ?? openFolder(path)
+    clients.set(id, opened)
+    // A run that could not be opened may be whole the next time.
+    opened.catch(() => clients.delete(id))
+    return opened
+  }
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://localhost')
+    if (request.method !== 'GET' && request.method !== 'HEAD')
+      return send(response, 405, { error: { code: 'HTTP', message: 'The dashboard only reads.' } })
+    const asset = page.assets.get(pathname)
+    if (asset) return sendBytes(response, asset.type, asset.bytes, 'public, max-age=31536000, immutable')
+    if (!pathname.startsWith('/api/')) {
+      if (pathname === '/') return sendBytes(response, 'text/html; charset=utf-8', Buffer.from(page.html), 'no-store')
+      return send(response, 404, { error: { code: 'HTTP', message: 'There is nothing at this address.' } })
+    }
+    const { origin, host } = request.headers
+    if (origin !== undefined && origin !== `http://${host}`)
+      return send(response, 403, { error: { code: 'HTTP', message: 'The dashboard answers its own page alone.' } })
+    if (!isAllowed(request.headers.authorization))
+      return send(response, 401, {
+        error: { code: 'TOKEN', message: 'This page has no token of the dashboard; open the whole address that the terminal printed.' },
+      })
+    if (pathname === '/api/runs') {
+      findRuns()
+      return send(
+        response,
+        200,
+        [...paths].map(([id, path]) => listRun(id, path)).sort((a, b) => b.createdAt - a.createdAt),
+      )
+    }
+    const [, id, what] = /^\/api\/runs\/([^/]+)\/([a-z]+)$/.exec(pathname) ?? []
+    if (id === undefined) throw new NotFound('There is nothing at this address.')
+    const run = await client(decodeName(id))
+    if (what === 'summary') return send(response, 200, await run.summary())
+    if (what === 'rollouts') return send(response, 200, await run.rollouts(fromSearch(searchParams)))
+    if (what === 'rollout') return send(response, 200, await run.rollout(searchParams.get('key') ?? ''))
+    if (what === 'events') return sendEvents(run, Number(searchParams.get('after')) || 0, response)
+    throw new NotFound('There is nothing at this address.')
+  }
+
+  async function sendEvents(run: FolderClient, after: number, response: ServerResponse): Promise<void> {
+    const ending = new AbortController()
+    const signal = AbortSignal.any([closing.signal, ending.signal])
+    response.once('close', () => ending.abort())
+    response.writeHead(200, { ...guards, 'content-type': 'text/event-stream', 'cache-control': 'no-store' })
+    response.flushHeaders()
+    for await (const { id, event } of run.follow(after, signal)) {
+      if (response.write(`id: ${id}\ndata: ${JSON.stringify(event)}\n\n`) || signal.aborted) continue
+      // A browser that does not read keeps nothing of ours in memory.
+      await new Promise<void>((settle) => {
+        response.once('drain', settle)
+        signal.addEventListener('abort', () => settle(), { once: true })
+      })
+    }
+    response.end()
+  }
+
+  const server = await openHttpServer({
+    what: 'The dashboard',
+    host: '127.0.0.1',
+    port,
+    limits,
+    portError: 'GATEWAY_PORT_IN_USE',
+    handle(request, response) {
+      discardBody(request)
+      answer(request, response).catch((error: unknown) => {
+        if (response.headersSent) return void response.destroy()
+        if (error instanceof NotFound) return send(response, 404, { error: { code: 'NOT_FOUND', message: error.message } })
+        send(response, 500, { error: toTrainError(error, 'STORE_FAILED').toRecord() })
+      })
+    },
+  })
+  findRuns()
+  return {
+    url: `${server.url}/?token=${token}`,
+    async close() {
+      closing.abort()
+      await server.close()
+      for (const opened of clients.values()) await opened.then((each) => each.close()).catch(() => {})
+    },
+  }
+}
+
+class NotFound extends Error {}
+
+function decodeName(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    throw new NotFound('There is nothing at this address.')
+  }
+}
+
+function send(response: ServerResponse, status: number, body: unknown): void {
+  const bytes = Buffer.from(JSON.stringify(body))
+  response.writeHead(status, { ...guards, 'content-type': 'application/json', 'cache-control': 'no-store', 'content-length': bytes.length })
+  response.end(bytes)
+}
+
+function sendBytes(response: ServerResponse, type: string, bytes: Buffer, cache: string): void {
+  response.writeHead(200, { ...guards, 'content-type': type, 'cache-control': cache, 'content-length': bytes.length })
+  response.end(bytes)
+}

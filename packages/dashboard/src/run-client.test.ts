@@ -1,0 +1,160 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { RunClient } from '@aworld-train/core'
+import { expect, it } from 'vitest'
+import { createEmbeddedClient } from './embedded-client.ts'
+import type { ExportedRun } from './export-data.ts'
+import { exportRun } from './export-run.ts'
+import { openFolder } from './folder-client.ts'
+import { createHttpRuns } from './http-client.ts'
+import { openDashboard } from './open-dashboard.ts'
+import { hostile, writeRun } from './testing/write-run.ts'
+
+/** The client of an exported file, read as a browser reads it. */
+async function readExport(file: string): Promise<RunClient> {
+  const html = await readFile(file, 'utf8')
+  const textOf = (id: string) => new RegExp(`id="${id}">([^<]*)<`).exec(html)![1]!
+  const { runs } = JSON.parse(textOf('data')) as { runs: ExportedRun[] }
+  return createEmbeddedClient(runs[0]!, (part) => textOf(`part-${part}`))
+}
+
+it('answers alike from a folder, over HTTP and from an exported file', async () => {
+  await using run = await writeRun({ text: hostile })
+  const folder = await openFolder(run.path)
+  const dashboard = await openDashboard({ runs: [run.path] })
+  try {
+    const file = join(run.below, 'run.html')
+    expect(await exportRun([run.path], file)).toMatchObject({ rollouts: 14, whole: 14 })
+    const { origin, searchParams } = new URL(dashboard.url)
+    const others = [createHttpRuns(origin, searchParams.get('token')!).run(run.id), await readExport(file)]
+    for (const other of others) {
+      expect(await other.summary()).toEqual(plain(await folder.summary()))
+      for (const query of [
+        {},
+        { split: 'train', step: 2 },
+        { group: 'train/1/0' },
+        { minReward: 1, kind: 'hard' },
+        { stopReason: 'failed' as const },
+        { finishedAfter: 3, limit: 2 },
+        { taskId: 'held-out-1' },
+      ]) {
+        const { next, ...page } = await other.rollouts(query)
+        const { next: nextOfFolder, ...expected } = await folder.rollouts(query)
+        expect(page).toEqual(plain(expected))
+        expect(next === null).toBe(nextOfFolder === null)
+      }
+      for (const key of ['train/2/0/0', 'train/2/0/1', 'evaluation/before/0/0', 'nothing'])
+        expect(await other.rollout(key)).toEqual(plain(await folder.rollout(key)))
+    }
+    const seen: string[] = []
+    const followed = others[0]!.follow(0, AbortSignal.timeout(60_000))
+    for await (const { event } of followed) {
+      seen.push(event.type)
+      if (event.type === 'run-end') break
+    }
+    expect(seen.filter((type) => type === 'rollout-end')).toHaveLength(14)
+  } finally {
+    await dashboard.close()
+    folder.close()
+  }
+})
+
+const plain = (value: unknown) => JSON.parse(JSON.stringify(value)) as unknown
+
+it('counts rewards, tokens and what became of them from the rollouts', async () => {
+  await using run = await writeRun()
+  const folder = await openFolder(run.path)
+  try {
+    const { steps, evaluations, ledger, rollouts, stopReasons, errors, status } = await folder.summary()
+    expect({ status, rollouts, stopReasons }).toEqual({
+      status: 'finished',
+      rollouts: { queued: 0, running: 0, done: 14 },
+      stopReasons: { completed: 13, failed: 1 },
+    })
+    expect(errors).toMatchObject({ REWARD_FAILED: { count: 1, rollout: 'train/2/0/1' } })
+    expect(steps.map(({ step, reward, groups, weightVersion }) => ({ step, reward, groups, weightVersion }))).toEqual([
+      { step: 1, reward: 0.75, groups: { right: 1, mixed: 1, wrong: 0 }, weightVersion: 2 },
+      { step: 2, reward: 0.75, groups: { right: 1, mixed: 1, wrong: 0 }, weightVersion: 3 },
+    ])
+    expect(evaluations.map(({ name, step, tasks, reward }) => ({ name, step, tasks, reward }))).toEqual([
+      { name: 'before', step: 0, tasks: 3, reward: 1 / 3 },
+      { name: 'after', step: 2, tasks: 3, reward: 2 / 3 },
+    ])
+    const rows = (await folder.rollouts({ limit: 100 })).rows
+    expect(ledger.sampled).toBe(rows.reduce((sum, { sampledTokens }) => sum + sampledTokens, 0))
+    // The helper's tokens, which no step accounts for, are all that is left.
+    expect(ledger.unexplained).toBe(8 * 'help'.length)
+    expect(ledger.sampled).toBe(
+      ledger.trained + ledger.unexplained + Object.values(ledger.untrained).reduce((sum, tokens) => sum + tokens, 0),
+    )
+  } finally {
+    folder.close()
+  }
+})
+
+it('shows a rollout that runs with the turns so far, and a rollout that comes while it is open', async () => {
+  await using run = await writeRun({ isLive: true })
+  const folder = await openFolder(run.path)
+  try {
+    expect(await folder.summary()).toMatchObject({
+      status: 'running',
+      rollouts: { running: 1, done: 11 },
+      evaluations: [{ name: 'before' }],
+    })
+    const trace = await folder.rollout('train/3/0/0')
+    expect(trace?.row.status).toBe('running')
+    expect(trace?.agents.map(({ agent, turns }) => [agent, turns.length])).toEqual([['solver', 1]])
+    await run.store.queue({ ...run.store.rollout('train/3/0/0')!.request, key: 'train/3/0/1' })
+    expect(await folder.summary()).toMatchObject({ rollouts: { queued: 1, running: 1, done: 11 } })
+  } finally {
+    folder.close()
+  }
+})
+
+it('says of each token where it came from, what it was given and what the trainer gave it', async () => {
+  await using run = await writeRun()
+  const folder = await openFolder(run.path)
+  try {
+    const trace = (await folder.rollout('train/1/0/1'))!
+    const [first, second] = trace.agents[0]!.turns
+    const texts = (ids: readonly number[]) => ids.map((id) => trace.vocabulary[id]).join('')
+    expect(texts(first!.promptIds)).toBe('<|im_start|>user\nWhat is task-0? six<|im_end|>')
+    expect(first!.promptOrigins.filter((origin) => origin === 'user')).toHaveLength('What is task-0? six'.length)
+    expect(texts(second!.promptIds.filter((_, at) => second!.promptOrigins[at] === 'tool'))).toBe('six')
+    expect(texts(second!.completionIds)).toBe('six 0')
+    expect([second!.isTrained, second!.advantage, second!.trainerLogprobs]).toEqual([true, -0.7, [-0.11, -0.11, -0.11, -0.11, -0.11]])
+    expect(trace.agents[1]!.turns[0]).toMatchObject({ isTrained: false, advantage: null, reason: null })
+  } finally {
+    folder.close()
+  }
+})
+
+it('leaves tokens out of a file that would be too large, and carries all numbers', async () => {
+  await using run = await writeRun({ longTokens: 200_000 })
+  const file = join(run.below, 'run.html')
+  const { whole, rollouts } = await exportRun([run.path], file, 3_000)
+  expect([whole, rollouts]).toEqual([0, 14])
+  const client = await readExport(file)
+  expect((await client.rollouts({ limit: 100 })).rows).toHaveLength(14)
+  expect(await client.rollout('train/1/0/0')).toBeNull()
+})
+
+it.each([
+  ['another version', '{"version":1,"name":"old","createdAt":1,"configurationHash":""}', 'STORE_VERSION'],
+  ['a torn manifest', '{"version":', 'STORE_CORRUPT'],
+])('names what is wrong with a run of %s, and lists the others', async (_, manifest, code) => {
+  await using good = await writeRun({ name: 'good' })
+  await using bad = await writeRun({ name: 'bad' })
+  await writeFile(join(bad.path, 'manifest.json'), manifest)
+  const dashboard = await openDashboard({ runs: [good.path, bad.path] })
+  try {
+    const { origin, searchParams } = new URL(dashboard.url)
+    const runs = createHttpRuns(origin, searchParams.get('token')!)
+    const listed = await runs.list()
+    expect(listed.find(({ id }) => id === good.id)).toMatchObject({ problem: null, rollouts: 14 })
+    expect(listed.find(({ id }) => id === bad.id)?.problem).toEqual(expect.any(String))
+    await expect(runs.run(bad.id).summary()).rejects.toMatchObject({ code })
+  } finally {
+    await dashboard.close()
+  }
+})

@@ -1,0 +1,262 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { StepSample } from '@aworld-train/core'
+import type { Episode, RolloutRequest, RunEvent, Turn } from '@aworld-train/protocol'
+import { type OwnedRunStore, openRunStore, writeJsonAtomically } from '@aworld-train/store'
+import { writeTinyModel } from '@aworld-train/testing'
+
+/** Text of models, tools and pages that would do harm where it were taken for markup, style or terminal codes. */
+export const hostile =
+  '<script>window.harmed = 1</script><img src=x onerror="window.harmed = 1"><style>body{display:none}</style><a href="javascript:window.harmed=1" onclick="window.harmed = 1">x</a>\u001b[31mred\u001b]0;title\u0007 </script>{{harm}} \u202eright to left'
+
+const sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 64, stop: [], seed: 0 }
+const start = 1_800_000_000_000
+const bytes = (text: string) => [...Buffer.from(text)]
+
+export interface WrittenRun extends AsyncDisposable {
+  /** Folder that holds the run alone. */
+  readonly below: string
+  readonly path: string
+  readonly id: string
+  /** The run's owner; closed already where the run is not to be live. */
+  readonly store: OwnedRunStore
+}
+
+export interface WriteRunOptions {
+  readonly name?: string
+  /** The run goes on: its owner stays open, and a rollout is running. */
+  readonly isLive?: boolean
+  /** Tokens that one rollout samples in its last turn. */
+  readonly longTokens?: number
+  /** What questions, answers, tools and agents are written with. */
+  readonly text?: string
+}
+
+/** Writes a run of two steps with two groups of two samples each, evaluated before and after; one agent calls another, and one rollout fails. */
+export async function writeRun({ name = 'tiny', isLive = false, longTokens = 0, text = 'six' }: WriteRunOptions = {}): Promise<WrittenRun> {
+  const below = await mkdtemp(join(tmpdir(), 'aworld-train-dashboard-'))
+  const id = `${name}-20270115-080000`
+  const path = join(below, id)
+  const store = await openRunStore({ path, manifest: { name } })
+  await writeTinyModel({ directory: join(path, 'tokenizer'), template: 'unused' })
+  const emit = (event: Record<string, unknown>) => store.appendEvent({ at: start, ...event } as RunEvent)
+  emit({
+    type: 'run-start',
+    version: 1,
+    run: name,
+    path,
+    seed: 7,
+    resumedFromStep: null,
+    details: { policy: text, engine: 'written', agent: 'solver' },
+  })
+
+  async function play(request: RolloutRequest, reward: number | null, logprob: number, completion = `${text} ${reward}`): Promise<void> {
+    await store.queue(request)
+    await store.begin(request)
+    const turns = turnsOf(request, logprob, completion, text)
+    for (const turn of turns) await store.appendTurn(request.key, 0, turn.agent, turn)
+    await store.finish(toEpisode(request, turns, reward, completion, text))
+    const { key: rollout, split } = request
+    const counts = { turns: turns.length, toolCalls: 1, sampledTokens: 8, durationMs: 60 }
+    emit({
+      type: 'rollout-end',
+      rollout,
+      attempt: 0,
+      split,
+      taskId: request.task.id,
+      stopReason: reward === null ? 'failed' : 'completed',
+      reward,
+      ...counts,
+    })
+  }
+
+  const evaluate = async (evaluation: string, step: number, reward: (task: number) => number) => {
+    for (const task of [0, 1, 2]) {
+      const key = `evaluation/${evaluation}/${task}`
+      await play(toRequest(`${key}/0`, key, `held-out-${task}`, 'test', step, text), reward(task), -0.2)
+    }
+  }
+  await evaluate('before', 0, (task) => (task === 0 ? 1 : 0))
+  for (const step of [1, 2]) {
+    const samples: StepSample[] = []
+    for (const group of [0, 1]) {
+      for (const sample of [0, 1]) {
+        const key = `train/${step}/${group}/${sample}`
+        const request = toRequest(key, `train/${step}/${group}`, `task-${group}`, 'train', step, text)
+        const isLong = longTokens > 0 && step === 2 && group === 0 && sample === 0
+        const reward = group === 1 ? 1 : sample === 0 ? 1 : step === 2 ? null : 0
+        await play(
+          request,
+          reward,
+          sample === 0 ? -0.1 : -2,
+          isLong ? 'long '.repeat(Math.ceil(longTokens / 5)).slice(0, longTokens) : undefined,
+        )
+        const tokens = turnsOf(request, -1, isLong ? 'x'.repeat(longTokens) : `${text} ${reward}`, text)
+          .filter(({ agent }) => agent === 'solver')
+          .reduce((sum, turn) => sum + turn.completionTokenIds.length, 0)
+        const outcome =
+          group === 0
+            ? ({ advantage: sample === 0 ? 0.7 : -0.7, reason: null } as const)
+            : ({ advantage: null, reason: 'zero-variance-group' } as const)
+        samples.push({
+          rollout: key,
+          agent: 'solver',
+          step,
+          turns: [0, 1],
+          tokens,
+          ...outcome,
+          trainerLogprobs: group === 0 ? new Float32Array(tokens).fill(-0.11) : null,
+        })
+      }
+    }
+    const metrics = {
+      rewardMean: 0.7,
+      entropy: 0.2,
+      loss: -0.1,
+      gradNorm: 0.5,
+      stepMs: 1200,
+      updateMs: 300,
+      rolloutMs: 700,
+      maxLogprobDifference: 1e-6,
+    }
+    const trained = [...new Set(samples.filter(({ reason }) => reason === null).map(({ rollout }) => rollout))]
+    await store.commitStep({ step, weightVersion: step + 1, rollouts: trained, metrics, checkpoint: null }, samples)
+    emit({ type: 'step-end', step, steps: 3, weightVersion: step + 1, metrics })
+  }
+  if (isLive) {
+    const request = toRequest('train/3/0/0', 'train/3/0', 'task-0', 'train', 3, text)
+    await store.begin(request)
+    await store.appendTurn(request.key, 0, 'solver', turnsOf(request, -0.3, 'one turn', text)[0]!)
+    emit({ type: 'step-start', step: 3, steps: 3 })
+  } else {
+    await evaluate('after', 2, (task) => (task === 2 ? 0 : 1))
+    emit({ type: 'run-end', status: 'finished' })
+  }
+  if (!isLive) {
+    await store.close()
+    await writeJsonAtomically(join(path, 'manifest.json'), { ...store.manifest, status: 'finished' })
+  }
+  return {
+    ...{ below, path, id, store },
+    async [Symbol.asyncDispose]() {
+      if (isLive) await store.close()
+      await rm(below, { recursive: true, force: true })
+    },
+  }
+}
+
+function toRequest(key: string, group: string, taskId: string, split: string, step: number, text: string): RolloutRequest {
+  const task = {
+    version: 1,
+    id: taskId,
+    hash: 'hash',
+    input: `What is ${taskId}? ${text}`,
+    data: {},
+    dataSource: 'test',
+    extraInfo: {},
+  } as const
+  return {
+    version: 1,
+    key,
+    task,
+    group,
+    sample: Number(key.split('/').at(-1)),
+    split,
+    step,
+    kind: taskId.endsWith('0') ? 'easy' : 'hard',
+    policy: 'policy',
+    sampling,
+    limits: {},
+  }
+}
+
+/** Two turns of the solver with a tool call between them, and one of a helper that it asks. */
+function turnsOf({ task }: RolloutRequest, logprob: number, completion: string, text: string): Turn[] {
+  const question = task.input as string
+  const prompt = [256, ...bytes(`user\n${question}`), 257]
+  const call = { id: 'call-0', name: 'lookup', arguments: JSON.stringify({ name: text }) }
+  const opening = bytes('<tool_call>')
+  const next = [...prompt, ...opening, 257, ...bytes(`tool\n${text}`), 257]
+  const common = {
+    version: 1,
+    attempt: 0,
+    weightVersions: [{ fromToken: 0, version: 2 }],
+    delivered: 'delivered',
+    sampling,
+    capture: { tokens: 'token-in', logprobs: 'temperature' },
+  } as const
+  const turn = (
+    agent: string,
+    index: number,
+    parent: number | null,
+    promptIds: readonly number[],
+    ids: readonly number[],
+    rest: Partial<Turn>,
+  ) =>
+    ({
+      ...{ ...common, agent, index, parent, branchReasons: parent === null ? ['root'] : [] },
+      promptTokenIds: Int32Array.from(promptIds),
+      completionTokenIds: Int32Array.from(ids),
+      rolloutLogprobs: Float32Array.from(ids, (_, at) => (at % 7 === 3 ? logprob * 2 : logprob)),
+      finishReason: { unified: 'stop', raw: 'stop' },
+      usage: { promptTokens: promptIds.length, completionTokens: ids.length, cachedTokens: 0 },
+      ...rest,
+    }) as Turn
+  return [
+    turn('solver', 0, null, prompt, opening, {
+      messagesDelta: [{ role: 'user', content: question }],
+      message: { role: 'assistant', content: null, toolCalls: [call] },
+      ...{ toolCalls: [call], timing: { startedAt: start + 1, endedAt: start + 21.5 } },
+    }),
+    turn('solver', 1, 0, next, bytes(completion), {
+      messagesDelta: [{ role: 'tool', content: text, toolCallId: 'call-0', name: 'lookup' }],
+      ...{ message: { role: 'assistant', content: completion }, toolCalls: [], timing: { startedAt: start + 31, endedAt: start + 51 } },
+    }),
+    turn('helper', 0, null, bytes(text), bytes('help'), {
+      messagesDelta: [{ role: 'user', content: text }],
+      ...{ message: { role: 'assistant', content: 'help' }, toolCalls: [], timing: { startedAt: start + 52, endedAt: start + 55 } },
+    }),
+  ]
+}
+
+function toEpisode(request: RolloutRequest, turns: readonly Turn[], reward: number | null, answer: string, text: string): Episode {
+  const error = { code: 'REWARD_FAILED', boundary: 'reward', retryable: false, message: `The reward failed: ${text}` } as const
+  return {
+    ...{
+      version: 1,
+      rollout: request.key,
+      attempt: 0,
+      taskId: request.task.id,
+      group: request.group,
+      sample: request.sample,
+      split: request.split,
+    },
+    trajectories: ['solver', 'helper'].map((agent) => ({
+      ...{ version: 1, agent, policy: 'policy', trainable: agent === 'solver' },
+      turns: turns.filter((turn) => turn.agent === agent),
+    })),
+    edges: [{ from: 'solver', to: 'helper', kind: 'agent-as-tool' }],
+    toolCalls: [
+      {
+        agent: 'solver',
+        turn: 0,
+        id: 'call-0',
+        name: 'lookup',
+        arguments: '{}',
+        content: text,
+        isError: true,
+        timing: { startedAt: start + 22, endedAt: start + 30 },
+      },
+    ],
+    ...{
+      answer,
+      messages: [],
+      scores: {},
+      reward,
+      stopReason: reward === null ? 'failed' : 'completed',
+      ...(reward === null && { error }),
+    },
+    timing: { startedAt: start, endedAt: start + 60 },
+  }
+}

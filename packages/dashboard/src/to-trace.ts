@@ -1,0 +1,85 @@
+import type { AgentTrace, RolloutRow, RolloutTrace, StepSample, TaskSummary, TurnTrace } from '@aworld-train/core'
+import { type Episode, type ErrorCode, errorCatalogue, type Trajectory, type Turn } from '@aworld-train/protocol'
+import type { TokenTexts } from './token-texts.ts'
+
+/** What a trace is made of. */
+export interface TraceParts {
+  readonly row: RolloutRow
+  readonly task: TaskSummary | null
+  /** `null` while the rollout runs. */
+  readonly episode: Episode | null
+  /** Of each agent; those of the episode where there is one. */
+  readonly trajectories: readonly Pick<Trajectory, 'agent' | 'policy' | 'trainable' | 'turns'>[]
+  readonly samples: readonly StepSample[]
+  readonly texts: TokenTexts | null
+}
+
+/** Digits of a logprob that are shown or can be seen in a colour. */
+/** Microseconds are finer than anything that is shown. */
+const exact = (ms: number) => Number(ms.toFixed(3))
+const short = (value: number) => Number(value.toPrecision(5))
+
+/** A rollout as a dashboard shows it: of every turn the tokens behind those of its parent. */
+export function toTrace({ row, task, episode, trajectories, samples, texts }: TraceParts): RolloutTrace {
+  const ids = new Set<number>()
+  const agents = trajectories.map(({ agent, policy, trainable, turns }): AgentTrace => {
+    const own = samples.filter((sample) => sample.agent === agent)
+    const trainer = trainerLogprobs(turns, own)
+    const byIndex = new Map(turns.map((turn) => [turn.index, turn]))
+    return { agent, policy, trainable, turns: turns.map((turn) => toTurn(turn, byIndex, own, trainer.get(turn.index) ?? null, texts)) }
+  })
+  for (const { turns } of agents) for (const turn of turns) for (const id of [...turn.promptIds, ...turn.completionIds]) ids.add(id)
+  const vocabulary = [...ids].flatMap((id) => {
+    const text = texts?.text(id) ?? null
+    return text === null ? [] : [[id, text] as const]
+  })
+  const error = episode?.error ?? row.error
+  return {
+    ...{ row, task, agents, edges: episode?.edges ?? [], toolCalls: episode?.toolCalls ?? [], scores: episode?.scores ?? {} },
+    ...{ error, remedy: error && error.code in errorCatalogue ? errorCatalogue[error.code as ErrorCode].remedy : null },
+    vocabulary: Object.fromEntries(vocabulary),
+  }
+}
+
+function toTurn(
+  turn: Turn,
+  turns: ReadonlyMap<number, Turn>,
+  samples: readonly StepSample[],
+  trainer: readonly number[] | null,
+  texts: TokenTexts | null,
+): TurnTrace {
+  const parent = turn.parent === null ? null : turns.get(turn.parent)
+  const shared = parent ? parent.promptTokenIds.length + parent.completionTokenIds.length : 0
+  const promptIds = [...turn.promptTokenIds.slice(shared)]
+  const sample = samples.find((each) => each.turns.includes(turn.index))
+  return {
+    ...{ index: turn.index, parent: turn.parent, branchReasons: turn.branchReasons },
+    ...{ startedAt: exact(turn.timing.startedAt), endedAt: exact(turn.timing.endedAt), finishReason: turn.finishReason },
+    ...{ weightVersions: turn.weightVersions, cachedTokens: turn.usage.cachedTokens },
+    ...{ messagesDelta: turn.messagesDelta, message: turn.message, model: turn.model ?? null, cost: turn.cost ?? null },
+    promptIds,
+    promptOrigins: texts ? texts.origins(promptIds, turn.messagesDelta) : promptIds.map(() => 'template' as const),
+    completionIds: [...turn.completionTokenIds],
+    logprobs: Array.from(turn.rolloutLogprobs, short),
+    trainerLogprobs: trainer,
+    isTrained: sample !== undefined && sample.reason === null,
+    ...{ advantage: sample?.advantage ?? null, reason: sample?.reason ?? null },
+    unparsed: turn.unparsed ?? [],
+  }
+}
+
+/** The logprobs of each sample, which are in the order of its turns, cut into its turns. */
+function trainerLogprobs(turns: readonly Turn[], samples: readonly StepSample[]): Map<number, number[]> {
+  const lengths = new Map(turns.map((turn) => [turn.index, turn.completionTokenIds.length]))
+  const cut = new Map<number, number[]>()
+  for (const { turns: indices, trainerLogprobs: values } of samples) {
+    if (!values || indices.reduce((sum, index) => sum + (lengths.get(index) ?? 0), 0) !== values.length) continue
+    let start = 0
+    for (const index of indices) {
+      const end = start + lengths.get(index)!
+      cut.set(index, Array.from(values.subarray(start, end), short))
+      start = end
+    }
+  }
+  return cut
+}

@@ -1,0 +1,71 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createTokenizer, type TextTokenizer } from '@aworld-train/chat'
+import type { PromptOrigin } from '@aworld-train/core'
+import type { Message } from '@aworld-train/protocol'
+
+/** Reads what ids of a run stand for. */
+export interface TokenTexts {
+  /** Text of one token; bytes that are no whole character are written `\xe2`. `null` for an id outside the vocabulary. */
+  text(id: number): string | null
+  /** Of each prompt token the message that its text lies in. */
+  origins(ids: ArrayLike<number>, messages: readonly Message[]): PromptOrigin[]
+}
+
+/** The tokenizer in `folder`; `null` where there is none. */
+export function readTokenTexts(folder: string): TokenTexts | null {
+  let files: readonly [string, string]
+  try {
+    files = [readFileSync(join(folder, 'tokenizer.json'), 'utf8'), readFileSync(join(folder, 'tokenizer_config.json'), 'utf8')]
+  } catch {
+    return null
+  }
+  return createTokenTexts(createTokenizer(files[0], JSON.parse(files[1]) as object))
+}
+
+export function createTokenTexts(tokenizer: TextTokenizer): TokenTexts {
+  const texts = new Map<number, string | null>()
+  const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+  const bytesOf = (id: number): Uint8Array => tokenizer.tokenBytes?.(id) ?? Buffer.from(tokenizer.decode([id], false))
+
+  function read(id: number): string | null {
+    if (tokenizer.tokenText(id) === null) return null
+    const bytes = bytesOf(id)
+    try {
+      return strict.decode(bytes)
+    } catch {
+      return Array.from(bytes, (byte) => (byte < 0x80 ? String.fromCharCode(byte) : `\\x${byte.toString(16)}`)).join('')
+    }
+  }
+
+  return {
+    text(id) {
+      const cached = texts.get(id)
+      if (cached !== undefined) return cached
+      const text = read(id)
+      texts.set(id, text)
+      return text
+    },
+    origins(ids, messages) {
+      const pieces = Array.from(ids, bytesOf)
+      const whole = Buffer.concat(pieces)
+      let cursor = 0
+      const spans = messages.flatMap(({ role, content }) => {
+        const text = Buffer.from(content?.trim() ?? '')
+        const start = text.length === 0 ? -1 : whole.indexOf(text, cursor)
+        if (start < 0) return []
+        cursor = start + text.length
+        return [{ start, end: cursor, origin: role === 'developer' ? ('system' as const) : role }]
+      })
+      let end = 0
+      let span = 0
+      return pieces.map((piece) => {
+        const start = end
+        end += piece.length
+        while (span < spans.length && spans[span]!.end <= start) span += 1
+        const at = spans[span]
+        return at && at.start < end && end > start ? at.origin : 'template'
+      })
+    },
+  }
+}
