@@ -49,6 +49,19 @@ const pages = (run: string, hasAfter: boolean): Readonly<Record<string, string>>
   'no-run': '#/elsewhere',
 })
 
+/** Runs in the page: adds up how far things moved by themselves, and what moved. */
+const countShifts = `
+  window.shift = 0
+  window.shifted = []
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) {
+      if (entry.hadRecentInput) continue
+      window.shift += entry.value
+      window.shifted.push(...entry.sources.map(({ node }) => node?.className ?? ''))
+    }
+  }).observe({ type: 'layout-shift', buffered: true })
+`
+
 interface Watched {
   readonly context: BrowserContext
   readonly page: Page
@@ -82,22 +95,7 @@ async function watch(home: string, look: { width: number; theme: 'light' | 'dark
     if (!url.startsWith('data:') && !url.startsWith('blob:') && !(origin === 'null' ? url.startsWith('file:') : url.startsWith(origin)))
       problems.push(`request: ${url}`)
   })
-  await page.addInitScript(() => {
-    const state = window as unknown as { shift: number; shifted: string[] }
-    state.shift = 0
-    state.shifted = []
-    new PerformanceObserver((list) => {
-      for (const entry of list.getEntries() as (PerformanceEntry & {
-        value: number
-        hadRecentInput: boolean
-        sources: { node: Element | null }[]
-      })[]) {
-        if (entry.hadRecentInput) continue
-        state.shift += entry.value
-        state.shifted.push(...entry.sources.map(({ node }) => node?.className ?? ''))
-      }
-    }).observe({ type: 'layout-shift', buffered: true })
-  })
+  await page.addInitScript({ content: countShifts })
   await page.goto(home)
   return { context, page, problems }
 }

@@ -8,6 +8,7 @@ import { defineCommand } from '../define-command.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { loadProject } from '../load-project.ts'
 import { renderReport } from '../terminal/report-text.ts'
+import { createRunDashboard } from '../terminal/run-dashboard.ts'
 import { createRunDisplay } from '../terminal/run-display.ts'
 import { resumeArguments, typedCommand, typedPath } from '../typed-command.ts'
 
@@ -22,6 +23,7 @@ export const train = defineCommand({
     fromScratch: z.boolean().optional().describe('make the starting model first, with the warm-up of the project'),
     dryRun: z.boolean().optional().describe('write what verl would start with, have the installed verl check it, and start nothing'),
     runPath: z.string().optional().describe('parent folder of runs (default: runs)'),
+    dashboard: z.enum(['on', 'off']).default('on').describe('serve the dashboard of the run on this machine while it goes on'),
     json: z.boolean().optional().describe('print one JSON event a line instead of text'),
   }),
   async run({ args, options, signal }) {
@@ -30,6 +32,7 @@ export const train = defineCommand({
     const startsAnew = options.new ?? (options.resume === undefined && definition.fresh === true)
     const hint = createResumeHint(startsAnew)
     let started: string | null = null
+    const dashboard = createRunDashboard((line) => display.print(line))
     const sayAtExit = () => void process.stderr.write(`${hint(started)}\n`)
     // A second signal ends the process at once, without a report.
     process.once('exit', sayAtExit)
@@ -46,6 +49,7 @@ export const train = defineCommand({
         onEvent(event) {
           if (event.type === 'run-start') started = event.path
           display.show(event)
+          if (event.type === 'run-start' && options.dashboard === 'on' && !options.json) dashboard.open(event.path)
         },
       })
       if (options.dryRun) {
@@ -80,6 +84,7 @@ export const train = defineCommand({
     } finally {
       process.off('exit', sayAtExit)
       display.close()
+      await dashboard.close()
     }
   },
 })

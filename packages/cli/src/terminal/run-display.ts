@@ -9,6 +9,8 @@ import { wrapLabelled } from './text-width.ts'
 
 export interface RunDisplay {
   show(event: RunEvent): void
+  /** Prints a line that is no event's; none where events are printed for programs. */
+  print(line: string): void
   close(): void
 }
 
@@ -22,7 +24,7 @@ export interface RunDisplayOptions {
 
 /** Shows the events of a run: bars on a terminal, plain lines in a log, JSON for programs. */
 export function createRunDisplay({ stream, json, env = process.env }: RunDisplayOptions): RunDisplay {
-  if (json) return { show: (event) => void stream.write(`${JSON.stringify(event)}\n`), close() {} }
+  if (json) return { show: (event) => void stream.write(`${JSON.stringify(event)}\n`), print() {}, close() {} }
   return createTextDisplay(stream, isLiveTerminal(stream, env) ? createLiveLine(stream) : null)
 }
 
@@ -82,6 +84,7 @@ function createTextDisplay(stream: NodeJS.WriteStream, live: LiveLine | null): R
   const clock = live ? setInterval(() => draw(), 1000).unref() : undefined
 
   return {
+    print: line,
     show(event) {
       switch (event.type) {
         case 'run-start':
