@@ -30,9 +30,11 @@ const trainer = new AgentTrainer({
 })
 
 if (values['dry-run']) {
-  const { path, files, notes, verl } = await trainer.dryRun()
+  const { path, files, notes, verl, lacks } = await trainer.dryRun()
   for (const note of notes) console.log(`note: ${note}`)
-  console.log(`verl ${verl} takes this configuration; nothing was started.\n${path}\n  ${files.join('\n  ')}`)
+  console.log(`verl ${verl} takes this configuration; nothing was started.`)
+  for (const each of lacks) console.log(`This machine cannot train it: ${each}`)
+  console.log(`${path}\n  ${files.join('\n  ')}`)
 } else {
   const { path, before, after } = await trainer.train()
   const reward = (value: number | undefined) => value?.toFixed(2) ?? '—'

@@ -1,6 +1,6 @@
 import { mkdir, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { writeRunFiles } from '@aworld-train/trainer-verl'
+import { judgeStart, writeRunFiles } from '@aworld-train/trainer-verl'
 import { planRun } from './plan-run.ts'
 import type { VerlTrainingPlan } from './verl-training-plan.ts'
 
@@ -12,6 +12,8 @@ export interface DryRunReport {
   readonly files: readonly string[]
   /** Version of verl that takes the configuration. */
   readonly verl: string
+  /** What this machine lacks for the training, as sentences; none where it can train. */
+  readonly lacks: readonly string[]
   /** Sentences for the user. */
   readonly notes: readonly string[]
 }
@@ -28,5 +30,6 @@ export async function dryRunVerl(plan: VerlTrainingPlan, runPath: string, signal
   await rm(path, { recursive: true, force: true })
   await mkdir(path, { recursive: true })
   const files = await writeRunFiles(planned, { train: plan.train, test: plan.test })
-  return { path, files, verl: planned.verl.version, notes: plan.notes }
+  const lacks = await judgeStart(planned, { python: plan.python.path, signal })
+  return { path, files, verl: planned.verl.version, lacks, notes: plan.notes }
 }

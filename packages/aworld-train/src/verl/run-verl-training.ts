@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
-import { errorMessage, type RunEvent, type RunReport } from '@aworld-train/protocol'
+import { errorMessage, type RunEvent, type RunReport, TrainError } from '@aworld-train/protocol'
 import {
   bridgeDirectory,
   createVerlProgress,
+  judgeStart,
   resumableStep,
   sweepVerl,
   type VerlPlan,
@@ -52,6 +53,8 @@ export interface VerlTrainingRequest {
 /** Runs a plan in a run directory: starts or resumes it, serves rollouts to verl until that has ended, and leaves `report.json`. A new run that cannot start leaves nothing. */
 export async function runVerlTraining(plan: VerlTrainingPlan, { runPath, options, signal }: VerlTrainingRequest): Promise<RunReport> {
   const { agent, seed, train, python } = plan
+  const lacks = await judgeStart(plan, { python: python.path, signal })
+  if (lacks.length > 0) throw new TrainError('TRAINER_ENVIRONMENT', lacks.join('\n'))
   const provenance = { seed, agent: agent.module, tasks: train.tasks.length, python: python.path, packages: python.report.packages }
   await using stack = new AsyncDisposableStack()
   const rewardSource = plan.reward?.source ?? null

@@ -224,6 +224,22 @@ describe('what stands against a training with verl', () => {
     expect(existsSync(join(directory, 'runs'))).toBe(false)
   })
 
+  it('is a machine without the GPUs that it needs, unless a cluster trains', async () => {
+    const options = { config: { ...(trainer().made.config as object), aworldTrain: {}, trainer: { n_gpus_per_node: 1000 } } }
+    // What is missing depends on the machine of this test.
+    const missing = /this machine has no GPU.*aworldTrain\.smoke to true|n_gpus_per_node is 1000 and this machine has/
+    await expect(trainer(options).made.train()).rejects.toMatchObject({
+      code: 'TRAINER_ENVIRONMENT',
+      message: expect.stringMatching(missing),
+    })
+    expect(existsSync(join(directory, 'runs'))).toBe(false)
+    const { lacks, files } = await trainer(options).made.dryRun()
+    expect([lacks, files]).toEqual([expect.arrayContaining([expect.stringMatching(missing)]), expect.arrayContaining(['run.sh'])])
+    expect((await trainer().made.dryRun()).lacks).toEqual([])
+    vi.stubEnv('RAY_ADDRESS', '10.0.0.1:6379')
+    expect((await trainer(options).made.dryRun()).lacks).toEqual([])
+  })
+
   it('includes a dead tool server, and nothing is written', async () => {
     const mcpConfig = { mcpServers: { desk: { command: 'node', args: ['-e', 'process.exit(3)'] } } }
     const { made } = trainer({ agent: new Agent({ name: 'answerer', mcpConfig }) })

@@ -49,6 +49,7 @@ export class VerlTrainer extends PlanningTrainer<VerlTrainingPlan> {
     const { settings } = read
     const findings: string[] = []
     let notes: readonly string[] = []
+    let tree: VerlTrainingPlan['tree'] = {}
     const train = await attempt(() => this.#dataset('trainDataset', this.inputs.train, read, 'train'))
     const test = await attempt(() => this.#dataset('testDataset', this.inputs.test, read, 'test'))
     if (train === null)
@@ -85,6 +86,7 @@ export class VerlTrainer extends PlanningTrainer<VerlTrainingPlan> {
       )
       for (const message of planned.problems) if (!read.problems.includes(message)) problems.add(new TrainError('CONFIG_INVALID', message))
       notes = planned.notes
+      tree = planned.tree
     }
     this.#missing = missing
     if (missing && problems.any()) problems.add(missing)
@@ -120,6 +122,7 @@ export class VerlTrainer extends PlanningTrainer<VerlTrainingPlan> {
             }),
       ...start,
       python,
+      tree,
     }
     return read
   }

@@ -1,5 +1,5 @@
 import type { AgentProgram, Reward } from '@aworld-train/core'
-import type { FoundPython, VerlConfig, VerlRun } from '@aworld-train/trainer-verl'
+import type { FoundPython, VerlConfig, VerlPlan, VerlRun } from '@aworld-train/trainer-verl'
 import type { LoadedDataset } from '@aworld-train/training'
 import type { NamedReward } from '../checks/named-reward.ts'
 
@@ -26,4 +26,6 @@ export interface VerlTrainingPlan {
   readonly model: string | null
   readonly warmUp: string | null
   readonly python: FoundPython
+  /** verl's tree as the checks composed it. */
+  readonly tree: VerlPlan['tree']
 }

@@ -53,12 +53,17 @@ export const train = defineCommand({
         },
       })
       if (options.dryRun) {
-        const { notes, path, files, verl } = await trainer.dryRun(signal)
+        const { notes, path, files, verl, lacks } = await trainer.dryRun(signal)
         display.close()
-        const text = [...notes.map((note) => `note: ${note}`), `verl ${verl} takes this configuration; nothing was started.`, path]
-        if (options.json) process.stdout.write(`${JSON.stringify({ path, files, verl, notes })}\n`)
+        const text = [
+          ...notes.map((note) => `note: ${note}`),
+          `verl ${verl} takes this configuration; nothing was started.`,
+          ...lacks.map((each) => `This machine cannot train it: ${each}`),
+          path,
+        ]
+        if (options.json) process.stdout.write(`${JSON.stringify({ path, files, verl, lacks, notes })}\n`)
         else process.stdout.write(`${[...text, ...files.map((file) => `  ${file}`)].join('\n')}\n`)
-        return exitCodes.done
+        return lacks.length > 0 ? exitCodes.failed : exitCodes.done
       }
       // The report of a custom trainer may be any value.
       const { data: report } = RunReport.safeParse(await trainer.train<unknown>(signal))

@@ -75,7 +75,7 @@ export const trainerTraps: readonly Trap[] = [
       const needed = trainerGpus(context)
       return typeof gpus === 'number' && gpus >= needed
         ? null
-        : `trainer.device is cpu, and Ray is asked for ${needed} logical GPUs that it does not have; set ray_kwargs.ray_init.num_gpus to ${needed}.`
+        : `trainer.device is cpu, and Ray is asked for ${needed} logical GPUs that it does not have; set aworldTrain.smoke to true, which sets all that a run on the processor needs, or ray_kwargs.ray_init.num_gpus to ${needed}.`
     },
   },
   {

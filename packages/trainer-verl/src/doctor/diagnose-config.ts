@@ -8,6 +8,7 @@ import { valueAt } from '../config/value-at.ts'
 import type { ReadVerlConfigOptions, VerlConfig, VerlConfigSource, VerlPlan } from '../config/verl-config.ts'
 import type { PythonReport } from '../python/inspect-python.ts'
 import type { MachineNeeds } from './judge-machine.ts'
+import { needsOf } from './judge-start.ts'
 import type { VerlCheck } from './verl-check.ts'
 
 export interface DiagnoseConfigOptions {
@@ -63,10 +64,7 @@ export async function diagnoseConfig({
   }
   return {
     checks,
-    needs: {
-      device: String(valueAt(plan.tree, 'trainer.device') ?? 'cuda'),
-      gpus: Number(valueAt(plan.tree, 'trainer.n_gpus_per_node') ?? 1),
-    },
+    needs: needsOf(plan),
   }
 }
 

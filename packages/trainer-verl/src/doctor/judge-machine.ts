@@ -18,13 +18,22 @@ export function judgeGpus(driver: GpuDriver | null, torch: PythonReport['torch']
   const findings: Finding[] = []
   const wantsGpus = needs !== null && needs.device !== 'cpu'
   if (!driver) {
-    if (wantsGpus)
+    // GPUs of other makers have other drivers, and torch finds them.
+    if (wantsGpus && !torch?.available)
       findings.push({
         level: 'error',
-        message: `trainer.device is ${needs.device} and there is no NVIDIA driver here; train on a machine with GPUs, or set trainer.device=cpu with a small model.`,
+        message: `trainer.device is ${needs.device} and this machine has no GPU; train on one that has, or set aworldTrain.smoke to true, which trains a small model on the processor.`,
       })
     return [
-      toCheck('driver', wantsGpus ? '' : 'no NVIDIA driver: verl trains on the processor, with small models', findings),
+      toCheck(
+        'driver',
+        findings.length > 0
+          ? ''
+          : wantsGpus
+            ? 'no NVIDIA driver, and torch finds GPUs'
+            : 'no NVIDIA driver: verl trains on the processor, with small models',
+        findings,
+      ),
       ...judgeTorch(null, torch),
     ]
   }

@@ -1,0 +1,41 @@
+import { errorMessage } from '@aworld-train/protocol'
+import { clusterAddress } from '../config/own-ray.ts'
+import { valueAt } from '../config/value-at.ts'
+import type { VerlPlan } from '../config/verl-config.ts'
+import { inspectPython } from '../python/inspect-python.ts'
+import { type GpuDriver, probeGpuDriver } from '../python/probe-gpu-driver.ts'
+import { judgeGpus, type MachineNeeds } from './judge-machine.ts'
+
+/** What a training needs of one machine. */
+export function needsOf({ tree }: Pick<VerlPlan, 'tree'>): MachineNeeds {
+  return { device: String(valueAt(tree, 'trainer.device') ?? 'cuda'), gpus: Number(valueAt(tree, 'trainer.n_gpus_per_node') ?? 1) }
+}
+
+export interface JudgeStartOptions {
+  /** The interpreter that trains. */
+  readonly python: string
+  readonly env?: NodeJS.ProcessEnv | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+/**
+ * What this machine lacks for a training, as `doctor` says it: verl itself would wait for GPUs that are not there. Nothing where a cluster
+ * trains.
+ */
+export async function judgeStart(
+  plan: Pick<VerlPlan, 'tree'>,
+  { python, env = process.env, signal }: JudgeStartOptions,
+): Promise<string[]> {
+  const address = clusterAddress(env['RAY_ADDRESS']) ?? clusterAddress(valueAt(plan.tree, 'ray_kwargs.ray_init.address'))
+  const needs = needsOf(plan)
+  if (address !== null || needs.device === 'cpu') return []
+  let driver: GpuDriver | null
+  try {
+    driver = await probeGpuDriver({ env, signal })
+  } catch (error) {
+    signal?.throwIfAborted()
+    return [errorMessage(error)]
+  }
+  const { torch } = driver ? { torch: null } : await inspectPython(python, { env, torch: true, signal })
+  return judgeGpus(driver, torch, needs).flatMap(({ level, message }) => (level === 'problem' ? [message] : []))
+}
