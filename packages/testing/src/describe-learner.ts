@@ -106,6 +106,17 @@ export function describeLearner({ name, create, learningRate, tolerance = 1e-4, 
     })
     afterAll(() => shared?.close())
 
+    exam('hands over the logprobs that its loss had, where it keeps them', async () => {
+      const { learner } = shared
+      const before = await learner.logprobs(tokenRows, 1)
+      const { logprobs } = await learner.update(request({ optimizer: still }))
+      if (!logprobs) return
+      expectNear(
+        logprobs,
+        before.map((row, index) => row.filter((_, at) => masks[index]![at] === 1)),
+      )
+    })
+
     exam('recomputes one logprob a token, 0 at the first, the same alone and among other rows', async () => {
       const { learner } = shared
       const together = await learner.logprobs(tokenRows, 1)

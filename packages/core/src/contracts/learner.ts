@@ -43,6 +43,8 @@ export interface UpdateMetrics {
   readonly kl: number
   /** Tokens that carried loss, counted in the loss. */
   readonly trainedTokens: number
+  /** Of each sample, the logprobs that the loss had for the tokens with loss mask 1, in order; absent where the learner does not keep them. */
+  readonly logprobs?: readonly Float32Array[] | undefined
 }
 
 /** Trains a policy. `update` changes the trainer's weights; sampling sees them after `publish`. */

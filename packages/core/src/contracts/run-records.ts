@@ -81,7 +81,7 @@ export interface StepSample {
   /** `null` where the row was not trained, or by a loss without advantages. */
   readonly advantage: number | null
   readonly reason: UntrainedReason | null
-  /** Of the tokens with loss mask 1, in order, where the trainer computed them. */
+  /** Of the tokens with loss mask 1, in order, as the loss had them when the row was trained first; `null` where it was not, or the learner does not keep them. */
   readonly trainerLogprobs: Float32Array | null
 }
 

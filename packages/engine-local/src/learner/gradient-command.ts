@@ -8,7 +8,7 @@ import type { WorkerContext } from '../pool/worker-context.ts'
 import { setting, shardResult } from './settings.ts'
 import { likelihoodLoss, policyLoss, type TokenLoss } from './token-loss.ts'
 
-/** Adds the gradient of the batch's loss to the shards' buffers, and the sums of the metrics to their results. */
+/** Adds the gradient of the batch's loss to the shards' buffers, the sums of the metrics to their results, and writes the logprob of every trained token to `batch.logprobs`. */
 export function gradientCommand(worker: WorkerContext): void {
   const { layout, views } = worker
   const { shards } = layout.options
@@ -35,6 +35,7 @@ function headGradient(context: PassContext, selected: readonly number[], gradien
   const { f32, f64 } = views
   const settings = layout.settings / 8
   const weights = layout.batch.weights / 4
+  const logprobs = layout.batch.logprobs / 4
   const stats = scratch.head.stats / 4
   const coefficients = scratch.head.coefficients / 4
   const entropyCoefficient = f64[settings + setting.entropyCoefficient]!
@@ -48,6 +49,7 @@ function headGradient(context: PassContext, selected: readonly number[], gradien
         const weight = f32[weights + token]!
         const logprob = f32[stats + 4 * i + 2]!
         const entropy = f32[stats + 4 * i + 3]!
+        f32[logprobs + token] = logprob
         const { loss, logprobGradient, clipped, kl } = lossOf(token, logprob)
         f32[coefficients + 2 * i] = weight * logprobGradient
         f32[coefficients + 2 * i + 1] = -weight * entropyCoefficient

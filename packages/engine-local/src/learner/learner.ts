@@ -92,6 +92,7 @@ class PoolLearner implements Learner {
     const results = layout.shardResults / 8
     views.f64.fill(0, results, results + layout.options.shards * shardResultDoubles)
     const lengths = samples.map(trainedLength)
+    const logprobs: Float32Array[] = []
     for (const { first, end } of batchRanges(lengths, layout)) {
       const prepare = (): void => {
         this.#writeSettings(request)
@@ -103,6 +104,12 @@ class PoolLearner implements Learner {
         })
       }
       await this.#pool.run('gradient', { prepare })
+      let at = layout.batch.logprobs / 4
+      for (let row = first; row < end; row++) {
+        const { lossMask } = samples[row]!
+        logprobs.push(views.f32.subarray(at, at + lengths[row]!).filter((_, position) => lossMask[position] === 1))
+        at += lengths[row]!
+      }
     }
     await this.#pool.run('apply', { prepare: () => this.#writeSettings(request) })
     const metrics = this.#metrics()
@@ -117,7 +124,7 @@ class PoolLearner implements Learner {
       )
     }
     this.#step++
-    return metrics
+    return { ...metrics, logprobs }
   }
 
   async #logprobs(rows: readonly Int32Array[], temperature: number): Promise<Float32Array[]> {

@@ -1,6 +1,5 @@
 import type { Learner } from '@aworld-train/core'
 import { TrainError, type TrainingSample } from '@aworld-train/protocol'
-import { sampleKey } from './training-sample.ts'
 
 export interface LogprobCheck {
   /** About how many sampled tokens to recompute; 0 checks nothing. */
@@ -10,22 +9,11 @@ export interface LogprobCheck {
   readonly temperature: number
 }
 
-export interface CheckedLogprobs {
-  /** The largest |sampled - recomputed| logprob. */
-  readonly difference: number
-  /** What was recomputed, for every token of those samples that were checked, by `sampleKey`. */
-  readonly recomputed: ReadonlyMap<string, Float32Array>
-}
-
 /**
- * Recomputes logprobs of some tokens of samples with one weight version; `null` when there were none.
- * POLICY_LOGPROB_MISMATCH above the tolerance.
+ * The largest |sampled - recomputed| logprob over some tokens of samples with one weight version;
+ * `null` when there were none. POLICY_LOGPROB_MISMATCH above the tolerance.
  */
-export async function checkLogprobs(
-  learner: Learner,
-  samples: readonly TrainingSample[],
-  check: LogprobCheck,
-): Promise<CheckedLogprobs | null> {
+export async function checkLogprobs(learner: Learner, samples: readonly TrainingSample[], check: LogprobCheck): Promise<number | null> {
   const picked = pickSamples(samples, check.tokens)
   if (picked.length === 0) return null
   const recomputed = await learner.logprobs(
@@ -49,7 +37,7 @@ export async function checkLogprobs(
       )
     }
   }
-  return { difference: largest, recomputed: new Map(picked.map((sample, i) => [sampleKey(sample), recomputed[i]!])) }
+  return largest
 }
 
 /** Samples spread over the batch, as many as have about `tokens` sampled tokens. */

@@ -10,6 +10,7 @@ import { createSelectedSamples } from './selected-samples.ts'
 import type { SelfDrivenResult } from './self-driven-options.ts'
 import { toLimits } from './step-requests.ts'
 import { type BatchRow, rowsOf, rowsOfUntrained, toStepSamples } from './step-samples.ts'
+import { sampleKey } from './training-sample.ts'
 import { summarizeUpdates } from './update-policy.ts'
 import { createWork } from './work.ts'
 
@@ -55,8 +56,8 @@ interface OpenStep {
   rolloutMs: number
   updateMs: number
   difference: number | null
-  /** Logprobs of the trainer for samples that were checked. */
-  readonly recomputed: Map<string, Float32Array>
+  /** What the loss had when a sample was trained first, by `sampleKey`. */
+  readonly logprobs: Map<string, Float32Array>
 }
 
 /** Distance of the seeds of two calls of one step; no run has as many steps. */
@@ -93,7 +94,7 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
       rolloutMs: 0,
       updateMs: 0,
       difference: null,
-      recomputed: new Map(),
+      logprobs: new Map(),
     }
     return current
   }
@@ -191,11 +192,9 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
     const samples = episodes.flatMap((episode) => toTrainingSamples(episode, { policy, truncatedSampling: 'accept' }).samples)
     const { logprobCheck } = training
     try {
-      const checked = await state.timed('check', () =>
+      openStep.difference = await state.timed('check', () =>
         checkLogprobs(learner, samples, { ...logprobCheck, temperature: sampling.temperature }),
       )
-      openStep.difference = checked?.difference ?? null
-      for (const [key, logprobs] of checked?.recomputed ?? []) openStep.recomputed.set(key, logprobs)
     } catch (error) {
       if (!isRepeated) throw error
       throw new TrainError(
@@ -213,6 +212,10 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
     const metrics = await state.timed('update', () => learner.update(request))
     const { tokens, withVariance, others, samples } = selectedSamples.take(request.samples)
     openStep.rows.push(...rowsOf(samples))
+    for (const [i, row] of metrics.logprobs?.entries() ?? []) {
+      const key = sampleKey(request.samples[i]!)
+      if (!openStep.logprobs.has(key)) openStep.logprobs.set(key, row)
+    }
     openStep.updateMs += performance.now() - startedAt
     openStep.updates.push(metrics)
     openStep.trainedTokens += metrics.trainedTokens - others
@@ -239,8 +242,8 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
       return weightVersion
     }
     for (const rollout of ended.rollouts) trained.add(rollout)
-    const { startedAt, rollouts, rows, recomputed } = ended
-    const samples = toStepSamples(done, rows, recomputed)
+    const { startedAt, rollouts, rows, logprobs } = ended
+    const samples = toStepSamples(done, rows, logprobs)
     await record.commit({ step: done, steps: 0, startedAt, weightVersion, rollouts: [...rollouts], metrics: metricsOf(ended), samples })
     return weightVersion
   }

@@ -2,7 +2,7 @@ import { type Learner, toTrainingSamples } from '@aworld-train/core'
 import type { Episode, EvaluationResult } from '@aworld-train/protocol'
 import type { TrainingSettings } from '../config/local-config.ts'
 import { isFailed } from './assemble-batch.ts'
-import { type CheckedLogprobs, checkLogprobs } from './check-logprobs.ts'
+import { checkLogprobs } from './check-logprobs.ts'
 import { type EvaluationPlan, evaluationMetrics, evaluationRequests, summarizeEvaluation } from './evaluate.ts'
 import { sampledTokensOf } from './loop-state.ts'
 import type { RunRecord } from './run-record.ts'
@@ -23,7 +23,7 @@ export async function runEvaluation(
   emit({ type: 'evaluation-start', at: Date.now(), name: plan.name, rollouts: requests.length })
   const episodes = await state.timed('evaluation', () => record.rollOut(requests))
   for (const episode of episodes) state.ledger.add('evaluation', sampledTokensOf(episode))
-  const checked = await state.timed('check', () => check(episodes))
+  const difference = await state.timed('check', () => check(episodes))
   const result = summarizeEvaluation(plan, episodes)
   state.evaluations[plan.name] = result
   const metrics = evaluationMetrics(result)
@@ -32,12 +32,12 @@ export async function runEvaluation(
     at: Date.now(),
     name: plan.name,
     step: plan.step,
-    metrics: checked === null ? metrics : { ...metrics, maxLogprobDifference: checked.difference },
+    metrics: difference === null ? metrics : { ...metrics, maxLogprobDifference: difference },
   })
   return result
 
   /** The last weights of a run are sampled here only. */
-  async function check(all: readonly Episode[]): Promise<CheckedLogprobs | null> {
+  async function check(all: readonly Episode[]): Promise<number | null> {
     const some = all.filter((episode) => !isFailed(episode)).slice(0, logprobCheck.tokens)
     const samples = some.flatMap((episode) => toTrainingSamples(episode, { policy, truncatedSampling: 'accept' }).samples)
     return await checkLogprobs(learner, samples, { ...logprobCheck, temperature: plan.sampling.temperature })

@@ -28,15 +28,11 @@ export function rowsOfUntrained(rollout: string, turns: readonly UntrainedTurns[
   return turns.map((each) => ({ ...each, rollout, advantage: null, sample: null }))
 }
 
-/** What is kept of the rows of a step; `logprobs` has those of the trainer for every token of a sample, by `sampleKey`. */
+/** What is kept of the rows of a step; `logprobs` has those of the trainer for the trained tokens of a sample, by `sampleKey`. */
 export function toStepSamples(
   step: number,
   rows: readonly BatchRow[],
   logprobs: ReadonlyMap<string, Float32Array> = new Map(),
 ): StepSample[] {
-  return rows.map(({ sample, ...row }) => {
-    const recomputed = sample && logprobs.get(sampleKey(sample))
-    const trainerLogprobs = recomputed ? recomputed.filter((_, position) => sample.lossMask[position] === 1) : null
-    return { ...row, step, trainerLogprobs }
-  })
+  return rows.map(({ sample, ...row }) => ({ ...row, step, trainerLogprobs: (sample && logprobs.get(sampleKey(sample))) ?? null }))
 }

@@ -125,11 +125,11 @@ describe('trainSelfDriven', () => {
       }
     }
     expect(store.samples.filter(({ reason }) => reason !== null).every(({ advantage }) => advantage === null)).toBe(true)
-    const checked = store.samples.filter(({ trainerLogprobs }) => trainerLogprobs !== null)
-    expect(checked.length).toBeGreaterThan(0)
-    for (const { rollout, trainerLogprobs } of checked) {
+    for (const { rollout, reason, trainerLogprobs } of store.samples) {
+      expect(trainerLogprobs === null).toBe(reason !== null)
+      if (trainerLogprobs === null) continue
       const { rolloutLogprobs } = store.episode(rollout)!.trajectories[0]!.turns[0]!
-      expect([...trainerLogprobs!]).toEqual([expect.closeTo(rolloutLogprobs[0]!, 4)])
+      expect([...trainerLogprobs]).toEqual([expect.closeTo(rolloutLogprobs[0]!, 4)])
     }
   })
 

@@ -104,7 +104,7 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
     state.ledger.addVarianceGroup(batch.withVariance)
     const samples = batch.groups.flat()
     const { temperature } = sampling
-    const checked = await state.timed('check', () => checkLogprobs(learner, samples, { ...training.logprobCheck, temperature }))
+    const difference = await state.timed('check', () => checkLogprobs(learner, samples, { ...training.logprobCheck, temperature }))
     const learningRate = learningRateAt(step, steps, training)
     const checkedAt = performance.now()
     const updated = samples.length === 0 ? null : await state.timed('update', () => update(step, batch))
@@ -120,12 +120,12 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
       ...updated?.metrics,
       updates: updated?.updates ?? 0,
       learningRate,
-      ...(checked === null ? {} : { maxLogprobDifference: checked.difference }),
+      ...(difference === null ? {} : { maxLogprobDifference: difference }),
       rolloutMs: rolledOutAt - startedAt,
       updateMs: updatedAt - checkedAt,
     }
     const rollouts = [...new Set(samples.map(({ provenance }) => provenance.rollout))]
-    const rows = toStepSamples(step, batch.rows, checked?.recomputed)
+    const rows = toStepSamples(step, batch.rows, updated?.logprobs)
     await record.commit({ step, steps, weightVersion, rollouts, metrics, startedAt, samples: rows })
   }
 

@@ -1,6 +1,7 @@
 import type { Learner, UpdateMetrics } from '@aworld-train/core'
 import type { TrainingSample } from '@aworld-train/protocol'
 import type { TrainingSettings } from '../config/local-config.ts'
+import { sampleKey } from './training-sample.ts'
 
 export interface UpdateInput {
   readonly learner: Learner
@@ -16,8 +17,12 @@ export interface UpdateSummary {
   readonly updates: number
   /** Tokens that carried loss in the first pass, counted by the loss; later passes train the same ones again. */
   readonly trainedTokens: number
-  readonly metrics: Omit<UpdateMetrics, 'trainedTokens'>
+  readonly metrics: MeanMetrics
+  /** What the loss had in the first pass, where the learner keeps it: of the trained tokens of each sample, by `sampleKey`. */
+  readonly logprobs: ReadonlyMap<string, Float32Array>
 }
+
+type MeanMetrics = Omit<UpdateMetrics, 'trainedTokens' | 'logprobs'>
 
 /** Goes over the batch of a step `passes` times, `promptsPerUpdate` groups an update, in the order of the groups. */
 export async function updatePolicy(input: UpdateInput): Promise<UpdateSummary> {
@@ -29,6 +34,7 @@ export async function updatePolicy(input: UpdateInput): Promise<UpdateSummary> {
     }),
   )
   const seen: UpdateMetrics[] = []
+  const logprobs = new Map<string, Float32Array>()
   let trainedTokens = 0
   for (let pass = 0; pass < settings.passes; pass++) {
     for (const { samples, referenceLogprobs } of minibatches) {
@@ -52,11 +58,14 @@ export async function updatePolicy(input: UpdateInput): Promise<UpdateSummary> {
           maxGradNorm: settings.maxGradNorm,
         },
       })
-      if (pass === 0) trainedTokens += metrics.trainedTokens
+      if (pass === 0) {
+        trainedTokens += metrics.trainedTokens
+        for (const [i, row] of metrics.logprobs?.entries() ?? []) logprobs.set(sampleKey(samples[i]!), row)
+      }
       seen.push(metrics)
     }
   }
-  return { updates: seen.length, trainedTokens, metrics: summarizeUpdates(seen) }
+  return { updates: seen.length, trainedTokens, metrics: summarizeUpdates(seen), logprobs }
 }
 
 async function referenceLogprobs({ reference, settings, temperature }: UpdateInput, samples: readonly TrainingSample[]) {
@@ -68,7 +77,7 @@ async function referenceLogprobs({ reference, settings, temperature }: UpdateInp
 }
 
 /** Means over updates, weighted by their tokens; `gradNorm` over the updates. */
-export function summarizeUpdates(seen: readonly UpdateMetrics[]): Omit<UpdateMetrics, 'trainedTokens'> {
+export function summarizeUpdates(seen: readonly UpdateMetrics[]): MeanMetrics {
   const tokens = seen.reduce((sum, { trainedTokens }) => sum + trainedTokens, 0)
   const weighted = (key: 'loss' | 'clipFraction' | 'entropy' | 'kl') =>
     seen.reduce((sum, metrics) => sum + metrics[key] * metrics.trainedTokens, 0) / Math.max(1, tokens)
