@@ -31,6 +31,7 @@ import {
   WeightReport,
 } from '@aworld-train/protocol'
 import { settingsTemplate } from '@aworld-train/tool-servers'
+import { VerlLayout, VerlSettings } from '@aworld-train/trainer-verl'
 import { LocalConfig } from '@aworld-train/training'
 import { z } from 'zod'
 import { commands } from '../packages/cli/src/commands/index.ts'
@@ -78,6 +79,7 @@ for (const [name, schema] of Object.entries(schemas)) {
 files.set('docs/4.reference/errors.md', errorPage())
 files.set('docs/4.reference/cli.md', await commandPage())
 files.set('docs/4.reference/configuration.md', configurationPage())
+files.set('docs/4.reference/verl-configuration.md', verlPage())
 files.set('docs/4.reference/serve-configuration.md', servePage())
 files.set('docs/3.guides/coming-from-aworld.md', parityPage())
 
@@ -145,9 +147,10 @@ interface SchemaNode {
   readonly items?: SchemaNode
 }
 
-function configurationPage(): string {
-  const schema = z.toJSONSchema(LocalConfig, { io: 'input' }) as SchemaNode
-  const defaults = LocalConfig.parse({}) as unknown as Record<string, unknown>
+/** A row for each setting of a schema: path, type, default. */
+function settingRows(settings: z.ZodType, prefix = ''): string[] {
+  const schema = z.toJSONSchema(settings, { io: 'input' }) as SchemaNode
+  const defaults = settings.parse({}) as Record<string, unknown>
   const rows: string[] = []
   const walk = (node: SchemaNode, value: unknown, path: string) => {
     if (node.properties && value !== null && typeof value === 'object') {
@@ -155,7 +158,28 @@ function configurationPage(): string {
         walk(child, (value as Record<string, unknown>)[name], path ? `${path}.${name}` : name)
     } else rows.push(`| \`${path}\` | ${typeOf(node)} | \`${JSON.stringify(value)}\` |`)
   }
-  walk(schema, defaults, '')
+  walk(schema, defaults, prefix)
+  return rows
+}
+
+function verlPage(): string {
+  return [
+    '# `aworldTrain`: our side of a training with verl',
+    '',
+    'Generated from `packages/trainer-verl/src/config/verl-settings.ts` by `npm run generate`; what each key means stands there.',
+    '',
+    "These keys stand in the block `aworldTrain` of a configuration for verl, or beside verl's own sections. The [general terms](configuration.md) `training`, `sampling` and `engine` may stand there too: they become keys of verl, which win where both are set. `layout` is null unless one of its keys is set. [Train with verl](../3.guides/verl.md) shows them at work.",
+    '',
+    '| key | type | default |',
+    '|---|---|---|',
+    ...settingRows(VerlSettings, 'aworldTrain').filter((row) => !row.includes('`aworldTrain.layout`')),
+    ...settingRows(VerlLayout, 'aworldTrain.layout'),
+    '',
+  ].join('\n')
+}
+
+function configurationPage(): string {
+  const rows = settingRows(LocalConfig)
   return [
     '# Configuration of the trainer in the box',
     '',

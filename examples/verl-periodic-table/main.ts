@@ -25,6 +25,8 @@ for (const [name, training] of Object.entries(trainings)) {
   runs[name] = await new AgentTrainer({
     ...training,
     onEvent(event) {
+      // verl, Ray and torch take a minute and more before the first step.
+      if (event.type === 'phase-progress') console.log(`${name}: ${event.phase}, ${event.done} of ${event.total}`)
       if (event.type === 'step-end') console.log(`${name}: step ${event.step}, reward ${event.metrics['rewardMean']?.toFixed(2) ?? '—'}`)
     },
   }).train()

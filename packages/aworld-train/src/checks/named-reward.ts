@@ -22,13 +22,20 @@ export interface RewardNames {
 /** The reward of an option or the configuration, tried once where the configuration names it; `null` where neither does. CONFIG_INVALID for two that differ. */
 export async function findReward({ reward, baseDirectory, path, name, configDirectory, python }: RewardNames): Promise<NamedReward | null> {
   const named = path === null ? undefined : `${resolve(configDirectory, path)}${name === null ? '' : `#${name}`}`
-  if (reward !== undefined && named !== undefined && reward !== named) {
+  if (reward !== undefined && named !== undefined && wholePath(reward, baseDirectory) !== named) {
     throw new TrainError('CONFIG_INVALID', 'rewardFunc and reward.path of the configuration are two different rewards; keep one.')
   }
   if (reward !== undefined) return { source: reward, directory: baseDirectory }
   if (named === undefined) return null
   await tryReward(named, configDirectory, python)
   return { source: named, directory: configDirectory }
+}
+
+/** A reward that a path names, by its absolute path: `./reward.ts#score` and `/project/reward.ts#score` are one. */
+function wholePath(reward: RewardSource, directory: string): RewardSource {
+  if (typeof reward !== 'string') return reward
+  const hash = reward.lastIndexOf('#')
+  return hash < 0 ? resolve(directory, reward) : `${resolve(directory, reward.slice(0, hash))}${reward.slice(hash)}`
 }
 
 /** Throws what loading the reward throws. */

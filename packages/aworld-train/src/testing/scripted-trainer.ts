@@ -87,7 +87,7 @@ writeFileSync(env('VERL_FILE_LOGGER_PATH'), '')
 const first = existsSync(latest) ? Number(readFileSync(latest, 'utf8')) : 0
 version = first
 if (first > 0) words = 'yes'
-if (testEvery > 0) log(first, await validate(first))
+if (testEvery > 0 && text('trainer.val_before_train') !== 'false') log(first, await validate(first))
 for (let step = first + 1; step <= steps; step++) {
   const chosen = Array.from({ length: prompts }, (_, index) => train[((step - 1) * prompts + index) % train.length]!)
   const results = await Promise.all(

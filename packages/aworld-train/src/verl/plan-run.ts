@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { extname, isAbsolute, join, resolve } from 'node:path'
 import { TrainError } from '@aworld-train/protocol'
-import { bridgeDirectory, planVerl, type VerlPlan, type VerlRun } from '@aworld-train/trainer-verl'
+import { bridgeDirectory, planVerl, type VerlConfig, type VerlPlan, type VerlRun } from '@aworld-train/trainer-verl'
 import type { LoadedDataset } from '@aworld-train/training'
 import type { NamedReward } from '../checks/named-reward.ts'
 import type { LoadedAgent } from '../load/load-agent.ts'
@@ -39,19 +39,23 @@ export async function planRun(
   parts: { path: string; name: string; model: string; incarnation: string; resume: boolean },
   signal: AbortSignal | undefined,
 ): Promise<VerlPlan> {
-  const keys = new Map(plan.config.keys)
-  keys.set('actor_rollout_ref.model.path', {
-    path: 'actor_rollout_ref.model.path',
-    value: parts.model,
-    origin: keys.has('actor_rollout_ref.model.path') ? 'user' : 'derived',
-    why: keys.get('actor_rollout_ref.model.path')?.why ?? 'the starting model',
-  })
   const run = toVerlRun({ ...plan, python: plan.python.path, ...parts })
-  const planned = await planVerl({ ...plan.config, keys }, run, { validate: true, signal })
+  const planned = await planVerl(withModel(plan.config, parts.model), run, { validate: true, signal })
   const { problems, verl } = planned
   if (problems.length === 0) return planned
   const message = `verl ${verl.version} would not train with this configuration:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`
   throw new TrainError('CONFIG_INVALID', message, { details: { problems } })
+}
+
+/** The configuration with the model that the training begins with. */
+export function withModel(config: VerlConfig, model: string): VerlConfig {
+  const path = 'actor_rollout_ref.model.path'
+  const key = config.keys.get(path)
+  const keys = new Map(config.keys)
+  return {
+    ...config,
+    keys: keys.set(path, { path, value: model, origin: key ? 'user' : 'derived', why: key?.why ?? 'the starting model' }),
+  }
 }
 
 function rewardFile(source: string, directory: string): { path: string; name: string | null } {

@@ -37,8 +37,8 @@ export async function leaveVerlReport(request: VerlReportRequest): Promise<RunRe
   const ledger = ledgerOf(request)
   warnOfLedger(ledger, request)
   const evaluations = plan.config.settings.reward.native || plan.test === null ? [] : evaluationsOf(request, plan.test)
-  const before = evaluations.at(0) ?? null
-  const after = evaluations.length > 1 ? evaluations.at(-1)! : null
+  const before = evaluations.find(({ step }) => step === 0) ?? null
+  const after = evaluations.findLast(({ step }) => step > 0) ?? null
   const { calls, tokenReport, wallMs, cpuMs } = await request.accounts.finish()
   const report: RunReport = {
     version: 1,

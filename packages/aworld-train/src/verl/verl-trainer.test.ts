@@ -117,6 +117,27 @@ describe('a training with verl', () => {
     expect(readFileSync(join(path, 'manifest.json'), 'utf8')).toContain('"status": "finished"')
   })
 
+  it('makes its starting model first where a warm-up is named, and has no result before where none was asked for', async () => {
+    const source = JSON.stringify(join(directory, 'model'))
+    writeFileSync(
+      join(directory, 'warm-up.ts'),
+      `import { cp } from 'node:fs/promises'\nexport const make = ({ directory }) => cp(${source}, directory, { recursive: true })\n`,
+    )
+    const { made } = trainer({}, { model: { warmUp: './warm-up.ts#make' }, actor_rollout_ref: {}, evaluation: { before: false } })
+    const report = await made.train()
+    expect(report).toMatchObject({ status: 'finished', before: null, after: { reward: 1, step: 3 } })
+    expect(existsSync(join(runOf(), 'model', 'config.json'))).toBe(true)
+    expect(report.times.phasesMs).toHaveProperty('warm-up')
+  })
+
+  it('takes one reward that two spellings of its path name', async () => {
+    writeFileSync(join(directory, 'reward.ts'), 'export const score = () => 1\n')
+    const { made } = trainer({ rewardFunc: './reward.ts#score' }, { reward: { path: 'reward.ts', name: 'score' } })
+    await made.validate()
+    const other = trainer({ rewardFunc: './reward.ts#other' }, { reward: { path: 'reward.ts', name: 'score' } }).made
+    await expect(other.validate()).rejects.toThrow(/other/)
+  })
+
   it('goes on from the checkpoint after the trainer was killed, and counts nothing twice', async () => {
     writeFileSync(faults, '{"killInStep": 2}')
     await expect(trainer().made.train()).rejects.toMatchObject({ code: 'TRAINER_PROCESS_DIED' })

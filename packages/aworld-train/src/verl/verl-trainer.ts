@@ -19,7 +19,7 @@ import { checkModels, policyName } from '../stage/check-models.ts'
 import { collectProblems, type ProblemCollection } from '../stage/collect-problems.ts'
 import { checkRecordings } from '../stage/frozen-routes.ts'
 import { type DryRunReport, dryRunVerl } from './dry-run.ts'
-import { describeAgent, toVerlRun } from './plan-run.ts'
+import { describeAgent, toVerlRun, withModel } from './plan-run.ts'
 import { runVerlTraining } from './run-verl-training.ts'
 import { checkModelPrompts, checkModelTemplate, findStartingModel, stringAt } from './starting-model.ts'
 import type { VerlTrainingPlan } from './verl-training-plan.ts'
@@ -72,10 +72,11 @@ export class VerlTrainer extends PlanningTrainer<VerlTrainingPlan> {
     const reward = await attempt(() => this.#rewardOf(read, python?.path))
     for (const { level, message } of python?.report.problems ?? []) if (level === 'warning') findings.push(message)
     if (agent && train && start && read.verl !== null) {
+      const path = join(resolve(this.runPath), 'planned')
       const planned = await planVerl(
-        read,
+        withModel(read, start.model ?? join(path, 'model')),
         toVerlRun({
-          path: join(resolve(this.runPath), 'planned'),
+          path,
           name: 'planned',
           agent: describeAgent(agent),
           train,

@@ -51,7 +51,7 @@ const cases: readonly Case[] = [
   ['raw-logprobs', { [`${rollout}.logprobs_mode`]: 'raw_logprobs', [`${rollout}.temperature`]: 0.7 }],
   ['async-without-correction', { 'trainer.v1.trainer_mode': 'colocate_async' }],
   ['validation-do-sample', { [`${rollout}.val_kwargs.do_sample`]: false, [`${rollout}.val_kwargs.temperature`]: 1 }],
-  ['greedy-validation-repeated', { [`${rollout}.val_kwargs.n`]: 4 }],
+  ['greedy-validation-repeated', { [`${rollout}.val_kwargs.n`]: 4, [`${rollout}.val_kwargs.temperature`]: 0 }],
   ['beyond-context', { 'data.max_response_length': 40_000 }, { contextLength: 40_960 }],
   ['beyond-engine-length', { [`${rollout}.max_model_len`]: 4096 }],
   ['chunked-prefill-off', { [`${rollout}.enable_chunked_prefill`]: false, [`${rollout}.max_num_batched_tokens`]: 2048 }],

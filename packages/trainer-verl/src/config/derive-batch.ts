@@ -62,11 +62,20 @@ export function deriveMicroBatches({ fill, value, isSet, config }: DerivationCon
   }
 }
 
-export function deriveSampling({ fill, value, config }: DerivationContext): void {
+export function deriveSampling({ fill, value, isSet, config }: DerivationContext): void {
   if (!config.settings.smoke) {
     if (value(`${rollout}.name`) === '???') fill(`${rollout}.name`, 'vllm', 'the engine that samples')
     fill(`${rollout}.tensor_model_parallel_size`, 1, "verl's default of 2 needs two GPUs")
   }
+  const { temperature, topP, topK, samplesPerPrompt, before } = config.settings.evaluation
+  const why = 'evaluation: as with the engine in the box'
+  // Who turns sampling off means greedy decoding, and verl reads the temperature alone.
+  const greedy = isSet(`${rollout}.val_kwargs.do_sample`) && value(`${rollout}.val_kwargs.do_sample`) === false
+  if (!greedy) fill(`${rollout}.val_kwargs.temperature`, temperature, why)
+  fill(`${rollout}.val_kwargs.top_p`, topP, why)
+  fill(`${rollout}.val_kwargs.top_k`, topK === 0 ? -1 : topK, why)
+  fill(`${rollout}.val_kwargs.n`, samplesPerPrompt, why)
+  fill('trainer.val_before_train', before, why)
   fill(`${rollout}.calculate_log_probs`, true, 'every sampled token has its logprob')
 }
 

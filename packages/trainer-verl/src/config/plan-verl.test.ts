@@ -52,6 +52,7 @@ describe('planVerl', () => {
       actor_rollout_ref.actor.use_dynamic_bsz = true  derived: no micro batch size is set: micro batches are cut by tokens
       actor_rollout_ref.rollout.name = "vllm"  derived: the engine that samples
       actor_rollout_ref.rollout.tensor_model_parallel_size = 1  derived: verl's default of 2 needs two GPUs
+      actor_rollout_ref.rollout.val_kwargs.temperature = 1  derived: evaluation: as with the engine in the box
       trainer.v1.sampler.custom_sampler.path = "pkg://aworld_train_bridge.smoke.replay_buffer"  derived: group.replaceFailed: a group with a failed rollout is replaced whole
       trainer.v1.sampler.custom_sampler.name = "WholeGroupReplayBuffer"  derived: group.replaceFailed: a group with a failed rollout is replaced whole
       trainer.v1.sampler.sync_refill_failed_groups = true  derived: makes the dataloader give single prompts, which replace a group
