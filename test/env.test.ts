@@ -134,6 +134,19 @@ describe('aworld-train env', () => {
     expect(connection().pid).not.toBe(process.pid)
   })
 
+  it('grants a lease what --max-quota says, and no more', async () => {
+    expect((await start(['--max-quota', '{"processes": 3}'])).code).toBe(0)
+    const { url, token } = connection()
+    const lease = async (quota: object) => {
+      const body = JSON.stringify({ version: 1, rollout: 'r', attempt: 0, task: 't', sample: 0, quota })
+      const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+      return await (await fetch(new URL('/v1/leases', url), { method: 'POST', headers, body })).json()
+    }
+    expect(await lease({ processes: 4 })).toMatchObject({ error: { message: expect.stringContaining('at most 3') } })
+    expect(await lease({ memoryBytes: 1e15 })).toMatchObject({ error: { message: expect.stringContaining('at most 17179869184') } })
+    expect(await lease({ processes: 3 })).toMatchObject({ tier: 'simulated' })
+  })
+
   it('says why it did not start', async () => {
     const busy = createServer().listen(0, '127.0.0.1')
     await new Promise((resolve) => busy.once('listening', resolve))
@@ -145,6 +158,7 @@ describe('aworld-train env', () => {
     expect(existsSync(connectionFile())).toBe(false)
     expect((await start(['--host', '0.0.0.0'])).stderr).toMatch(/insecure/)
     expect(await start(['--record', 'a', '--replay', 'b'])).toMatchObject({ code: 2, stderr: expect.stringMatching(/^[^\n]*not both/) })
+    expect(await start(['--max-quota', '{"memory": 1}'])).toMatchObject({ code: 2, stderr: expect.stringMatching(/^[^\n]*memoryBytes/) })
     expect((await start(['--keys', 'gone.env'])).stderr).toMatch(/gone\.env cannot be read/)
     expect(await env('begin')).toMatchObject({
       code: 2,

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** Bounds of a lease's workspace; the server's own where absent, and never more than those. */
+/** Bounds of a lease's workspace; the server's own where absent, and never more than the server grants. */
 export const LeaseQuota = z.strictObject({
   memoryBytes: z.int().min(1).optional(),
   diskBytes: z.int().min(1).optional(),

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isRunning } from '@aworld-train/core'
-import { TrainError } from '@aworld-train/protocol'
+import { LeaseQuota, TrainError } from '@aworld-train/protocol'
 import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'
 import { askStatus, findRunning } from '../environment/ask-environment.ts'
@@ -28,6 +28,10 @@ const options = z.object({
     .enum(['auto', 'bubblewrap', 'simulated'])
     .default('auto')
     .describe('start: what commands run in; auto takes bubblewrap where it works, else the simulation'),
+  maxQuota: z
+    .string()
+    .default('{}')
+    .describe('start: the most that a lease may ask for, as JSON such as {"memoryBytes": 34359738368}; see quota in lease-open.json'),
   keys: z.string().optional().describe('start: file with keys (default: .env, where there is one)'),
   record: z.string().optional().describe('start: file that every first answer of the web and of services is recorded in'),
   replay: z.string().optional().describe('start: file that such answers are replayed from; nobody is asked'),
@@ -74,6 +78,7 @@ async function start(options: Options, signal: AbortSignal): Promise<number> {
     throw new TrainError('CONFIG_INVALID', 'Give --record or --replay, not both: a recording goes on where it ended by itself.')
   if (miss !== undefined && replay === undefined)
     throw new TrainError('CONFIG_INVALID', 'Give --miss with --replay: it says what a replay does without a recorded answer.')
+  const maxQuota = readQuota(options.maxQuota)
   const files = environmentFiles('.')
   const running = await findRunning(files)
   if (running) {
@@ -98,6 +103,7 @@ async function start(options: Options, signal: AbortSignal): Promise<number> {
     insecure,
     connectionTtlMs: ttl * dayMs,
     tier,
+    maxQuota,
     keys,
     cassette: path === undefined ? undefined : { path, mode: record === undefined ? 'replay' : 'record', miss },
   })
@@ -107,6 +113,17 @@ async function start(options: Options, signal: AbortSignal): Promise<number> {
   for (const notice of notices) process.stderr.write(`${notice}\n`)
   if (!signal.aborted) await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
   return exitCodes.done
+}
+
+function readQuota(text: string): LeaseQuota {
+  try {
+    return LeaseQuota.parse(JSON.parse(text))
+  } catch (cause) {
+    const names = Object.keys(LeaseQuota.shape).join(', ')
+    throw new TrainError('CONFIG_INVALID', `--max-quota is ${text}; write a JSON object with whole numbers above 0 for any of ${names}.`, {
+      cause,
+    })
+  }
 }
 
 async function showStatus(): Promise<number> {

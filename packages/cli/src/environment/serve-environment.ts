@@ -3,6 +3,7 @@ import { resolve } from 'node:path'
 import type { SandboxTier } from '@aworld-train/core'
 import type { EnvironmentConnection } from '@aworld-train/environment'
 import { type OutwardCassette, openOutward } from '@aworld-train/http'
+import type { LeaseQuota } from '@aworld-train/protocol'
 import { openParserJail, openSandbox } from '@aworld-train/sandbox'
 import {
   type EnvironmentServer,
@@ -25,6 +26,8 @@ export interface ServeEnvironmentOptions {
   /** How long the connection token lives. */
   readonly connectionTtlMs: number
   readonly tier: SandboxTier | 'auto'
+  /** The most that a lease may ask for. */
+  readonly maxQuota: LeaseQuota
   /** File with keys; `.env` where there is one, when absent. */
   readonly keys?: string | undefined
   readonly cassette?: OutwardCassette | undefined

@@ -42,8 +42,10 @@ export interface EnvironmentServerOptions {
   readonly models?: Readonly<Partial<Record<ModelRole, ModelSettings>>> | undefined
   /** Every server of the table by default. */
   readonly servers?: readonly ToolServer[] | undefined
-  /** What a workspace has where its lease asks for nothing, and the most that one may ask for. */
+  /** What a workspace has where its lease asks for nothing. */
   readonly quota?: Partial<WorkspaceLimits> | undefined
+  /** The most that a lease may ask for. Sixteen times what a jail has by default: 16 GiB of memory, 4 GiB of files, 2,048 processes, 960 s, 1 MiB of output. */
+  readonly maxQuota?: Partial<WorkspaceLimits> | undefined
   /** PEM file of the key that signs tokens, made where there is none. Without it every token ends with the server. */
   readonly keyFile?: string | undefined
   /** How long the connection token lives; 30 days by default. */
@@ -82,6 +84,14 @@ const limits: HttpLimits = {
   keepAliveTimeoutMs: 75_000,
 }
 
+const defaultMaxQuota: WorkspaceLimits = {
+  memoryBytes: 16 * 2 ** 30,
+  diskBytes: 4 * 2 ** 30,
+  processes: 2_048,
+  cpuSeconds: 960,
+  outputBytes: 2 ** 20,
+}
+
 const dayMs = 86_400_000
 /** Longest name of a session, in characters. */
 const longestSession = 1_024
@@ -102,7 +112,8 @@ export async function openEnvironmentServer(options: EnvironmentServerOptions): 
   const offer = createOffer(servers, serverAliases)
   const { onError = () => {}, callTimeoutMs = 600_000, maxBodyBytes = 4 * 2 ** 20, maxFileBytes = 64 * 2 ** 20 } = options
   const { quota = {}, maxLeases = 1_024 } = options
-  const leases = createLeaseTable({ sandbox, quota, ttlMs: leaseTtlMs, maxLeases, onError })
+  const maxQuota = { ...defaultMaxQuota, ...options.maxQuota }
+  const leases = createLeaseTable({ sandbox, quota, maxQuota, ttlMs: leaseTtlMs, maxLeases, onError })
   const world = { outward, parsers: options.parsers, models, callTimeoutMs, maxCalls: 256, onError }
   const endpoint = createMcpEndpoint({ world, maxBodyBytes })
   const key = readSigningKey(options.keyFile)

@@ -5,8 +5,10 @@ import { createLease, type Lease } from './lease.ts'
 
 export interface LeaseTableOptions {
   readonly sandbox: Sandbox
-  /** What a workspace has where its lease asks for nothing, and the most that one may ask for. */
+  /** What a workspace has where its lease asks for nothing. */
   readonly quota: Partial<WorkspaceLimits>
+  /** The most that a lease may ask for. */
+  readonly maxQuota: WorkspaceLimits
   /** An idle lease ends after this. */
   readonly ttlMs: number
   /** Open leases at one time. */
@@ -32,7 +34,7 @@ export interface LeaseTable {
 /** How many ended leases are remembered, so that none of them is opened again. */
 const rememberedLeases = 10_000
 
-export function createLeaseTable({ sandbox, quota, ttlMs, maxLeases, onError }: LeaseTableOptions): LeaseTable {
+export function createLeaseTable({ sandbox, quota, maxQuota, ttlMs, maxLeases, onError }: LeaseTableOptions): LeaseTable {
   const byId = new Map<string, Lease>()
   const byKey = new Map<string, { readonly lease: Lease; readonly request: string }>()
   /** Keys of ended leases, oldest first. */
@@ -63,9 +65,12 @@ export function createLeaseTable({ sandbox, quota, ttlMs, maxLeases, onError }: 
 
   function checkQuota(limits: LeaseQuota): void {
     for (const [name, amount] of Object.entries(limits)) {
-      const most = quota[name as keyof LeaseQuota]
-      if (most !== undefined && amount > most)
-        throw new TrainError('LEASE_INVALID', `quota.${name} is ${amount}; this server grants at most ${most}.`)
+      const most = maxQuota[name as keyof LeaseQuota]
+      if (amount > most)
+        throw new TrainError(
+          'LEASE_INVALID',
+          `quota.${name} is ${amount}; this server grants at most ${most}. Ask for less, or raise its maxQuota.`,
+        )
     }
   }
 

@@ -99,14 +99,33 @@ describe('opening a lease', () => {
   })
 
   it('a quota is what is asked for, up to what the server grants', async () => {
-    const server = await start({ quota: { memoryBytes: 1_000, processes: 64 } })
-    await open(server, { quota: { processes: 8, diskBytes: 5_000 } })
-    expect(server.sandbox.open[0]!.options.limits).toEqual({ memoryBytes: 1_000, processes: 8, diskBytes: 5_000 })
-    expect(await post(server, { rollout: 'r2', quota: { memoryBytes: 1_001 } })).toEqual([
+    const server = await start({ quota: { memoryBytes: 1_000, processes: 64 }, maxQuota: { memoryBytes: 2_000 } })
+    await open(server, { quota: { processes: 128, diskBytes: 5_000 } })
+    expect(server.sandbox.open[0]!.options.limits).toEqual({ memoryBytes: 1_000, processes: 128, diskBytes: 5_000 })
+    expect((await post(server, { rollout: 'r2', quota: { memoryBytes: 2_000 } }))[0]).toBe(200)
+    expect(await post(server, { rollout: 'r3', quota: { memoryBytes: 2_001 } })).toEqual([
       400,
-      { error: expect.objectContaining({ code: 'LEASE_INVALID', message: expect.stringContaining('at most 1000') }) },
+      { error: expect.objectContaining({ code: 'LEASE_INVALID', message: expect.stringContaining('at most 2000') }) },
     ])
   })
+
+  it.each(['memoryBytes', 'diskBytes', 'processes', 'cpuSeconds', 'outputBytes'])(
+    'a server of which no ceiling was set grants no endless %s',
+    async (name) => {
+      const server = await start()
+      const [status, answer] = await post(server, { quota: { [name]: 1e15 } })
+      expect([status, answer]).toEqual([
+        400,
+        {
+          error: expect.objectContaining({
+            code: 'LEASE_INVALID',
+            message: expect.stringContaining(`quota.${name} is 1000000000000000; `),
+          }),
+        },
+      ])
+      expect(server.sandbox.open).toEqual([])
+    },
+  )
 
   it.each([
     ['{', 'not JSON'],
@@ -144,7 +163,8 @@ it('a lease has at most 64 shells, whatever its client calls its sessions', asyn
 })
 
 it('a lease that has ended is known until ten thousand others have ended', async () => {
-  const leases = createLeaseTable({ sandbox: memorySandbox(), quota: {}, ttlMs: 1_000, maxLeases: 1, onError: () => {} })
+  const maxQuota = { memoryBytes: 1, diskBytes: 1, processes: 1, cpuSeconds: 1, outputBytes: 1 }
+  const leases = createLeaseTable({ sandbox: memorySandbox(), quota: {}, maxQuota, ttlMs: 1_000, maxLeases: 1, onError: () => {} })
   const end = async (rollout: string) => {
     const lease = await leases.open({ ...leaseOpen, rollout })
     await lease.end(new TrainError('TOOL_SERVER_DIED', 'The jail died.'))
