@@ -141,11 +141,12 @@ async function check(name: string, { page, problems }: Watched): Promise<void> {
   })
 }
 
-const looks = [
-  { width: 1280, theme: 'light' },
-  { width: 1280, theme: 'dark' },
-  { width: 390, theme: 'light' },
-] as const
+const looks = {
+  light: { width: 1280, theme: 'light' },
+  dark: { width: 1280, theme: 'dark' },
+  narrow: { width: 390, theme: 'light' },
+} as const
+const looksOf = { saved: [looks.light, looks.dark, looks.narrow], live: [looks.light, looks.narrow], exported: [looks.dark, looks.narrow] }
 
 describe.each(['saved', 'live', 'exported'] as const)('a run that is %s', (kind) => {
   let home: string
@@ -164,7 +165,7 @@ describe.each(['saved', 'live', 'exported'] as const)('a run that is %s', (kind)
   })
   afterAll(() => close())
 
-  it.each(looks)('shows every page at $width pixels, $theme', async (look) => {
+  it.each(looksOf[kind])('shows every page at $width pixels, $theme', async (look) => {
     const run = kind === 'live' ? live.id : saved.id
     const watched = await watch(home, look)
     for (const [name, hash] of Object.entries(pages(run, kind !== 'live'))) {
@@ -175,4 +176,97 @@ describe.each(['saved', 'live', 'exported'] as const)('a run that is %s', (kind)
     }
     await watched.context.close()
   })
+})
+
+it('does by keys what the list of keys says', async () => {
+  const dashboard = await openDashboard({ runs: [saved.path] })
+  const watched = await watch(dashboard.url, looks.light)
+  const { page } = watched
+  const at = async () => decodeURIComponent(new URL(page.url()).hash).replace(`#/${saved.id}`, '')
+  const press = async (...keys: readonly string[]) => {
+    for (const key of keys) {
+      await page.keyboard.press(key)
+      await page.waitForTimeout(120)
+    }
+    return await at()
+  }
+  await visit(watched, dashboard.url, `#/${saved.id}/step/1`)
+  expect(await press('j')).toBe('/step/1?group=train/1/1')
+  expect(await press('k')).toBe('/step/1?group=train/1/0')
+  expect(await press('Enter')).toBe('/rollout/train/1/0/0')
+  expect(await press('ArrowRight')).toBe('/rollout/train/1/0/1')
+  expect(await press('ArrowLeft')).toBe('/rollout/train/1/0/0')
+  await press('j')
+  expect(await page.locator('.timeline ol .chosen .who').textContent()).toContain('lookup')
+  await press('k')
+  expect(await page.locator('.timeline ol .chosen .who').textContent()).toContain('solver')
+  expect(await press('Enter')).toBe('/tokens/train/1/0/0')
+  const first = Number(new URLSearchParams((await press('ArrowRight')).split('?')[1]).get('at'))
+  expect(await press('ArrowLeft')).toBe(`/tokens/train/1/0/0?at=${first - 1}`)
+  expect(await press('b')).toBe(`/tokens/train/1/0/0?at=${first - 1}&by=advantage`)
+  expect(await press('j', 'n')).toMatch(/at=\d+/)
+  expect(await press('k')).toMatch(/at=\d+/)
+  expect(await press('c')).toBe('/compare/train/1/0/0?with=train/1/0/1')
+  expect(await press('s')).toBe('/compare/train/1/0/1?with=train/1/0/0')
+  await press('a')
+  expect(await page.locator('.aligned button.link').textContent()).toBe('Fold equal')
+  for (const [key, hash] of [
+    ['1', ''],
+    ['2', '/step/1'],
+    ['3', '/rollout/train/1/0/1'],
+    ['4', '/tokens/train/1/0/1'],
+    ['5', '/compare/train/1/0/1?with=train/1/0/0'],
+    ['6', '/health'],
+  ] as const)
+    expect([key, await press(key)]).toEqual([key, hash])
+  await press('t')
+  expect(await page.locator('html').getAttribute('data-theme')).toBe('dark')
+  await press('?')
+  expect(await page.locator('dialog').count()).toBe(1)
+  await press('Escape')
+  expect(await page.locator('dialog').count()).toBe(0)
+  await press('0')
+  expect(new URL(page.url()).hash).toBe('#/')
+  expect(watched.problems).toEqual([])
+  await watched.context.close()
+  await dashboard.close()
+})
+
+it('draws the lines on screen of a rollout with 131,072 tokens', async () => {
+  await using run = await writeRun({ name: 'long', longTokens: 131_072 })
+  const dashboard = await openDashboard({ runs: [run.path] })
+  const watched = await watch(dashboard.url, looks.light)
+  const { page } = watched
+  await visit(watched, dashboard.url, `#/${run.id}/tokens/train/2/0/0?at=100`)
+  const chosen = () => page.locator('.stream .chosen').count()
+  await page.waitForSelector('.stream .token')
+  expect(await chosen()).toBe(1)
+  for (const at of [65_000, 131_000]) {
+    await visit(watched, dashboard.url, `#/${run.id}/tokens/train/2/0/0?at=${at}`)
+    await page.waitForSelector('.stream .chosen')
+    expect(await page.locator('.stream .token').count()).toBeLessThan(8_000)
+  }
+  await page.mouse.move(400, 400)
+  await page.mouse.wheel(0, -5_000)
+  await page.waitForTimeout(200)
+  expect(await page.locator('.stream .token').count()).toBeGreaterThan(50)
+  await check('long tokens', watched)
+  await watched.context.close()
+  await dashboard.close()
+})
+
+it('shows what happens in a live run without being loaded again', async () => {
+  await using run = await writeRun({ name: 'going-on', isLive: true })
+  const dashboard = await openDashboard({ runs: [run.path] })
+  const watched = await watch(dashboard.url, looks.light)
+  const { page } = watched
+  await visit(watched, dashboard.url, `#/${run.id}`)
+  await run.store.commitStep({ step: 3, weightVersion: 4, rollouts: [], metrics: { entropy: 0.1 }, checkpoint: null })
+  run.store.appendEvent({ type: 'step-start', at: Date.now(), step: 4, steps: 9 })
+  await page.locator('.progress', { hasText: 'step 4 of 9' }).waitFor()
+  await page.goto(`${dashboard.url.split('?')[0]}#/${run.id}/step/3`)
+  await page.locator('main h1', { hasText: 'Step 3' }).waitFor()
+  expect(watched.problems).toEqual([])
+  await watched.context.close()
+  await dashboard.close()
 })

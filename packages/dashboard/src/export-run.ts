@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { deflateRawSync } from 'node:zlib'
 import type { RolloutRow, SampleSummary, TaskSummary } from '@aworld-train/core'
+import { TrainError } from '@aworld-train/protocol'
 import type { ExportedRows, ExportedRun, ExportedTrace } from './export-data.ts'
 import { type FolderClient, openFolder } from './folder-client.ts'
 import { listRun } from './list-runs.ts'
@@ -37,7 +38,17 @@ export async function exportRun(paths: readonly string[], file: string, maxBytes
     }
   }
   const html = toHtml(page, { runs }, parts)
-  await writeFile(file, html)
+  try {
+    await writeFile(file, html)
+  } catch (error) {
+    throw new TrainError(
+      'CONFIG_INVALID',
+      `${file} could not be written: ${(error as Error).message}. Name a file in a folder that is there.`,
+      {
+        cause: error,
+      },
+    )
+  }
   return { bytes: Buffer.byteLength(html), ...totals }
 }
 

@@ -6,7 +6,7 @@ import { readRun } from '@aworld-train/store'
 import { readRunData } from '@aworld-train/training'
 import { parse } from 'yaml'
 import { followEvents } from './follow-events.ts'
-import { firstEvent, readJson, runStatus } from './run-status.ts'
+import { firstEvent, readJson, runStatus, shownPath } from './run-status.ts'
 import { createTally } from './tally.ts'
 import { type TraceParts, toTrace } from './to-trace.ts'
 import { readTokenTexts } from './token-texts.ts'
@@ -20,6 +20,8 @@ export interface FolderClient extends RunClient {
 const pageRows = 2_000
 /** Rollouts that wait or run are counted as far as this. */
 const mostOpen = 10_000
+/** Rollouts that are named as examples. */
+const mostExamples = 20
 
 function readSettings(path: string): Record<string, unknown> {
   try {
@@ -96,16 +98,17 @@ export async function openFolder(path: string): Promise<FolderClient> {
       count()
       const report = readJson<RunReport>(path, 'report.json')
       const { supersededTokens } = run.counts()
+      const unparsed = report?.tokenReport?.unparsed
       const open = (status: RolloutRow['status']) => run.rolloutRows({ status, limit: mostOpen }).rows.length
       const start = firstEvent(path)
       const records = run.steps()
       return {
-        ...{ name: run.manifest.name, path, createdAt: run.manifest.createdAt, status: runStatus(path) },
+        ...{ name: run.manifest.name, path: shownPath(path), createdAt: run.manifest.createdAt, status: runStatus(path) },
         ...{ seed: start?.seed ?? null, versions: run.manifest.versions, details: start?.details ?? {}, settings },
         rollouts: { queued: open('queued'), running: open('running'), done: counted },
         ...{ stopReasons: tally.stopReasons, errors: tally.errors, turns: tally.turns, toolCalls: tally.toolCalls, cost: tally.cost },
         ...{ steps: tally.steps(records), evaluations: tally.evaluations(), ledger: tally.ledger(supersededTokens) },
-        unparsed: { byKind: report?.tokenReport?.unparsed ?? {}, rollouts: [] },
+        unparsed: { byKind: unparsed ?? {}, rollouts: unparsed && Object.keys(unparsed).length > 0 ? run.unparsed(mostExamples) : [] },
         ...{ incomplete: tally.incomplete, times: report?.times ?? null },
         checkpoints: records.flatMap(({ checkpoint }) => checkpoint ?? []),
         warnings: (report?.warnings ?? []).map(({ code, count, messages }) => ({ code, count, message: messages[0]! })),

@@ -3,7 +3,7 @@ import { basename, join } from 'node:path'
 import type { RunListing } from '@aworld-train/core'
 import { type RunReport, toTrainError } from '@aworld-train/protocol'
 import { type RunManifest, readRun } from '@aworld-train/store'
-import { readJson, runStatus } from './run-status.ts'
+import { readJson, runStatus, shownPath } from './run-status.ts'
 
 /** The folders below `folder` that hold a run, newest first. */
 export function runsBelow(folder: string): string[] {
@@ -26,7 +26,13 @@ export function runsBelow(folder: string): string[] {
 /** A run in few words: from its report where it has one, else from its steps. A run that cannot be read says why. */
 export function listRun(id: string, path: string): RunListing {
   const manifest = readJson<RunManifest>(path, 'manifest.json')
-  const empty = { id, name: manifest?.name ?? basename(path), path, createdAt: manifest?.createdAt ?? 0, status: runStatus(path) }
+  const empty = {
+    id,
+    name: manifest?.name ?? basename(path),
+    path: shownPath(path),
+    createdAt: manifest?.createdAt ?? 0,
+    status: runStatus(path),
+  }
   const report = readJson<RunReport>(path, 'report.json')
   if (report) {
     return {

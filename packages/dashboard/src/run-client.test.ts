@@ -1,6 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { RunClient } from '@aworld-train/core'
+import { readRun } from '@aworld-train/store'
 import { expect, it } from 'vitest'
 import { createEmbeddedClient } from './embedded-client.ts'
 import type { ExportedRun } from './export-data.ts'
@@ -122,6 +123,7 @@ it('says of each token where it came from, what it was given and what the traine
     expect(first!.promptOrigins.filter((origin) => origin === 'user')).toHaveLength('What is task-0? six'.length)
     expect(texts(second!.promptIds.filter((_, at) => second!.promptOrigins[at] === 'tool'))).toBe('six')
     expect(texts(second!.completionIds)).toBe('six 0')
+    expect(second!.unparsed).toEqual(['call-invalid'])
     expect([second!.isTrained, second!.advantage, second!.trainerLogprobs]).toEqual([true, -0.7, [-0.11, -0.11, -0.11, -0.11, -0.11]])
     expect(trace.agents[1]!.turns[0]).toMatchObject({ isTrained: false, advantage: null, reason: null })
   } finally {
@@ -157,4 +159,16 @@ it.each([
   } finally {
     await dashboard.close()
   }
+})
+
+it('names rollouts with a call that did not parse', async () => {
+  await using run = await writeRun()
+  const reader = readRun(run.path)
+  expect([reader.unparsed(1), reader.unparsed(20).length]).toEqual([['evaluation/before/1/0'], 4])
+  reader.close()
+})
+
+it('says what to do where the file cannot be written', async () => {
+  await using run = await writeRun()
+  await expect(exportRun([run.path], join(run.below, 'nowhere', 'run.html'))).rejects.toMatchObject({ code: 'CONFIG_INVALID' })
 })

@@ -1,5 +1,5 @@
 import { closeSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { isRunning, type RunStatus } from '@aworld-train/core'
 import type { RunEvent, RunReport } from '@aworld-train/protocol'
 
@@ -12,6 +12,12 @@ export function readJson<T>(path: string, name: string): T | null {
   } catch {
     return null
   }
+}
+
+/** A path as a command in this folder is typed with it; a file that is handed on says nothing of the folders above. */
+export function shownPath(path: string): string {
+  const short = relative(process.cwd(), path)
+  return short === '' || short.startsWith('..') ? path : short
 }
 
 /** How the run at `path` is getting on: what its report says, else its owner, else how its last process left it. */

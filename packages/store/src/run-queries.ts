@@ -55,6 +55,8 @@ export interface RunQueries extends EpisodeReader, RolloutRowReads, Pick<RunProg
   splits(): Readonly<Record<string, number>>
   /** Episodes that ended for each reason. */
   stopReasons(): Readonly<Record<string, number>>
+  /** Keys of rollouts with a call that did not parse, the first `limit` of them. */
+  unparsed(limit: number): string[]
   /** Calls that sampled tokens, in every attempt of every rollout. */
   calls(): Iterable<RecordedCall>
   counts(): RunCounts
@@ -104,6 +106,9 @@ export function createRunQueries(path: string, database: DatabaseSync): RunQueri
   const trainedIn = database.prepare('SELECT r.key FROM trained t JOIN rollouts r ON r.id = t.rollout WHERE t.step = ? ORDER BY t.position')
   const sampledCalls = database.prepare(
     'SELECT r.key, t.attempt, t.completion_length AS tokens, t.segment FROM turns t JOIN rollouts r ON r.id = t.rollout WHERE t.completion_length > 0 ORDER BY t.rollout',
+  )
+  const withUnparsed = database.prepare(
+    `SELECT r.key FROM rollouts r WHERE EXISTS (SELECT 1 FROM turns t WHERE t.rollout = r.id AND t.body LIKE '%"unparsed":["%') ORDER BY r.id LIMIT ?`,
   )
   const state = database.prepare('SELECT value FROM state WHERE key = ?')
   const counts = database.prepare(`SELECT
@@ -202,6 +207,7 @@ export function createRunQueries(path: string, database: DatabaseSync): RunQueri
         deviation: Math.sqrt(Math.max(0, square - row.mean ** 2)),
       })),
     ),
+    unparsed: named((limit) => withUnparsed.all(limit).map(({ key }) => key as string)),
     splits: named(() => counted(bySplit.all())),
     stopReasons: named(() => counted(byStopReason.all())),
     steps: named(() =>

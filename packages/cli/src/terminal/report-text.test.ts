@@ -87,7 +87,7 @@ it('breaks what is longer at spaces, under its own text', () => {
     '         functions)',
   ])
   const commands = lines.filter((line) => /^ {2}(npm|npx) /.test(line))
-  expect(commands).toHaveLength(3)
+  expect(commands).toHaveLength(4)
 })
 
 it('tells calls that an agent ran by itself from those that ran here', () => {

@@ -25,6 +25,7 @@ export function renderReport(report: RunReport, { project = [], columns }: Repor
     `run      ${path}   (report.json, checkpoints, every token in segments/)`,
   ]
   const next: [what: string, ...args: string[]][] = [
+    ['the run in the browser, down to the token', 'view', path],
     ['read an episode', 'replay', path],
     // The engine in the box samples from its own checkpoints only.
     report.engine.startsWith('verl')

@@ -211,6 +211,7 @@ function turnsOf({ task }: RolloutRequest, logprob: number, completion: string, 
     }),
     turn('solver', 1, 0, next, bytes(completion), {
       messagesDelta: [{ role: 'tool', content: text, toolCallId: 'call-0', name: 'lookup' }],
+      ...(completion === `${text} 0` && { unparsed: ['call-invalid'] }),
       ...{ message: { role: 'assistant', content: completion }, toolCalls: [], timing: { startedAt: start + 31, endedAt: start + 51 } },
     }),
     turn('helper', 0, null, bytes(text), bytes('help'), {
