@@ -29,7 +29,7 @@ export { actorCheckpoint, checkpointSteps, resumableStep } from './run/checkpoin
 export { type ExportedModel, type ExportVerlModelOptions, exportVerlModel } from './run/export-model.ts'
 export { launchVerl, type SweepVerlOptions, sweepVerl } from './run/launch-verl.ts'
 export { metricsFileOf, readMetrics } from './run/metrics-file.ts'
-export { numbersOf, phasesOf, stepMetrics, verlEvaluationMetrics } from './run/step-metrics.ts'
+export { numbersOf, stepMetrics, verlEvaluationMetrics } from './run/step-metrics.ts'
 export type * from './run/verl-process.ts'
 export { createVerlProgress, type VerlEvaluation, type VerlProgress, type VerlProgressOptions, type VerlStep } from './run/verl-progress.ts'
 export { createWorkerStart, type WorkerStart, type WorkerStartOptions } from './run/worker-start.ts'

@@ -28,7 +28,7 @@ import { createRowTasks } from './row-tasks.ts'
 import { checkModelPrompts } from './starting-model.ts'
 import { verlConfigurationHash } from './verl-configuration-hash.ts'
 import { createVerlHistory } from './verl-history.ts'
-import { leaveVerlReport } from './verl-report.ts'
+import { keepPhases, leaveVerlReport } from './verl-report.ts'
 import { openVerlStage, type VerlStage } from './verl-stage.ts'
 import type { VerlTrainingPlan } from './verl-training-plan.ts'
 
@@ -110,6 +110,7 @@ async function trainWithVerl(plan: VerlTrainingPlan, parts: RolloutParts, run: R
     onEvent: sampler.onEvent,
     measured: () => ({ idleMs: idle.take() }),
     onStep: ({ saved }) => {
+      void keepPhases(store, incarnation, progress.phasesMs()).catch(warn)
       if (saved) void history.commit(resumableStep(verlPlan.checkpoints)).catch(warn)
     },
   })

@@ -4,7 +4,6 @@ import { type OwnedRunStore, writeJsonAtomically } from '@aworld-train/store'
 import {
   checkpointSteps,
   type createVerlProgress,
-  phasesOf,
   readLedger,
   toTokenLedger,
   type VerlPlan,
@@ -33,7 +32,9 @@ export interface VerlReportRequest {
 
 /** Writes `report.json` of a run with verl, and beside it `ledger.json`, which says more of the ledger than a report holds. */
 export async function leaveVerlReport(request: VerlReportRequest): Promise<RunReport> {
-  const { plan, store, path, status, history, warmUpMs } = request
+  const { plan, store, path, status, history, progress, warmUpMs } = request
+  const incarnation = history.incarnations().at(-1)?.incarnation
+  if (incarnation !== undefined) await keepPhases(store, incarnation, progress.phasesMs())
   const ledger = ledgerOf(request)
   warnOfLedger(ledger, request)
   const evaluations = plan.config.settings.reward.native || plan.test === null ? [] : evaluationsOf(request, plan.test)
@@ -126,14 +127,22 @@ function evaluationsOf({ plan, verlPlan, store, history }: VerlReportRequest, te
   })
 }
 
-/** Times of this process, and of the steps that earlier processes left. */
-function allPhases({ store, progress }: VerlReportRequest): Record<string, number> {
-  const phases = { ...progress.phasesMs() }
-  const steps = new Set(progress.steps().map(({ step }) => step))
-  for (const { step, metrics } of store.steps()) {
-    if (steps.has(step)) continue
-    for (const [phase, ms] of Object.entries(phasesOf(metrics))) phases[phase] = (phases[phase] ?? 0) + ms
-  }
+const phasesState = 'verl-phases'
+type Phases = Readonly<Record<string, number>>
+
+/** Keeps the times of one start of verl, so that a start after it adds its own to them. */
+export async function keepPhases(store: OwnedRunStore, incarnation: string, phasesMs: Phases): Promise<void> {
+  await store.setState(phasesState, {
+    ...(store.getState(phasesState) as Record<string, Phases> | undefined),
+    [incarnation]: { ...phasesMs },
+  })
+}
+
+/** Times of all starts of verl, those of steps that a later start did again included. */
+function allPhases({ store }: VerlReportRequest): Record<string, number> {
+  const phases: Record<string, number> = {}
+  for (const start of Object.values((store.getState(phasesState) as Record<string, Phases> | undefined) ?? {}))
+    for (const [phase, ms] of Object.entries(start)) phases[phase] = (phases[phase] ?? 0) + ms
   return phases
 }
 
