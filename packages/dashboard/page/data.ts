@@ -142,13 +142,13 @@ const shownRun = computed(() => route.value.run)
 let follower: AbortController | null = null
 let readAgain: ReturnType<typeof setTimeout> | null = null
 
-/** After an event the run is read again, at most twice a second. */
+/** After an event the run is read again, at most once a second. */
 function changed(): void {
   if (readAgain !== null) return
   readAgain = setTimeout(() => {
     readAgain = null
     revision.value += 1
-  }, 500)
+  }, 1_000)
 }
 
 /** Follows the run on screen from where its summary was read. */

@@ -20,6 +20,7 @@ export interface FolderClient extends RunClient {
 const pageRows = 2_000
 /** Rollouts that wait or run are counted as far as this. */
 const mostOpen = 10_000
+const recountMs = 10_000
 /** Rollouts that are named as examples. */
 const mostExamples = 20
 
@@ -84,6 +85,17 @@ export async function openFolder(path: string): Promise<FolderClient> {
     })
   }
 
+  /** Tokens of attempts without a result; counting them reads every turn, which a run that goes on does not wait for each time. */
+  let supersededTokens = 0
+  let supersededAt = Number.NEGATIVE_INFINITY
+  function superseded(): number {
+    if (performance.now() - supersededAt > recountMs) {
+      supersededTokens = run.counts().supersededTokens
+      supersededAt = performance.now()
+    }
+    return supersededTokens
+  }
+
   const eventsEnd = () => {
     try {
       return statSync(join(path, 'events.jsonl')).size
@@ -97,7 +109,6 @@ export async function openFolder(path: string): Promise<FolderClient> {
       const end = eventsEnd()
       count()
       const report = readJson<RunReport>(path, 'report.json')
-      const { supersededTokens } = run.counts()
       const unparsed = report?.tokenReport?.unparsed
       const open = (status: RolloutRow['status']) => run.rolloutRows({ status, limit: mostOpen }).rows.length
       const start = firstEvent(path)
@@ -107,7 +118,7 @@ export async function openFolder(path: string): Promise<FolderClient> {
         ...{ seed: start?.seed ?? null, versions: run.manifest.versions, details: start?.details ?? {}, settings },
         rollouts: { queued: open('queued'), running: open('running'), done: counted },
         ...{ stopReasons: tally.stopReasons, errors: tally.errors, turns: tally.turns, toolCalls: tally.toolCalls, cost: tally.cost },
-        ...{ steps: tally.steps(records), evaluations: tally.evaluations(), ledger: tally.ledger(supersededTokens) },
+        ...{ steps: tally.steps(records), evaluations: tally.evaluations(), ledger: tally.ledger(superseded()) },
         unparsed: { byKind: unparsed ?? {}, rollouts: unparsed && Object.keys(unparsed).length > 0 ? run.unparsed(mostExamples) : [] },
         ...{ incomplete: tally.incomplete, times: report?.times ?? null },
         checkpoints: records.flatMap(({ checkpoint }) => checkpoint ?? []),
