@@ -2,6 +2,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { outwardSettings } from '../../settings/services.ts'
 import { describeToolServer } from '../../testing/describe-tool-server.ts'
 import { html, openStandIn } from '../../testing/stand-in.ts'
+import { callServerTool } from '../../testing/tool-context.ts'
 import { openWebBench, openWebContext } from '../../testing/web-context.ts'
 import { tavilyStandIn } from '../googlesearch/stand-in.ts'
 import { readwebServer } from './server.ts'
@@ -36,17 +37,17 @@ const tavily = await tavilyStandIn(
 )
 const web = { mirrors: { 'https://pages.test': site.url } }
 const bench = await openWebBench(readwebServer, { web })
-const keyed = await openWebBench(readwebServer, {
-  services: outwardSettings(
-    new Map([
-      ['TAVILY_API_KEY', 'tvly-key'],
-      ['TAVILY_BASE_URL', tavily.url],
-    ]),
-  ).services,
-  web,
-})
+const withTavily = (key: string) => {
+  const settings = new Map([
+    ['TAVILY_API_KEY', key],
+    ['TAVILY_BASE_URL', tavily.url],
+  ])
+  return openWebBench(readwebServer, { services: outwardSettings(settings).services, web })
+}
+const keyed = await withTavily('tvly-key')
+const refused = await withTavily('tvly-used-up')
 afterAll(async () => {
-  for (const each of [bench, keyed, site, tavily]) await each.close()
+  for (const each of [bench, keyed, refused, site, tavily]) await each.close()
 })
 const read = (path: string, input: object = {}) => bench.call('read_url', { url: `https://pages.test${path}`, ...input })
 
@@ -97,5 +98,12 @@ describe('readweb-server', () => {
   it('lets Tavily read where its key is set, and reads itself what Tavily cannot', async () => {
     expect(await keyed.call('read_url', { url: 'https://pages.test/story' })).toBe('https://pages.test/story\n\n# Read by Tavily')
     expect(await keyed.call('read_url', { url: 'https://pages.test/table' })).toContain('| Ulm | 126,000 |')
+  })
+
+  it('reads a page itself where Tavily refuses its key, and says so beside the text', async () => {
+    const input = { url: 'https://pages.test/table' }
+    const { text, output } = await callServerTool(readwebServer, 'read_url', input, refused.context)
+    expect(text).toBe(await bench.call('read_url', input))
+    expect(output['notices']).toEqual([expect.stringMatching(/^Tavily did not read the page.*status 401/)])
   })
 })

@@ -24,16 +24,23 @@ const readUrl = defineTool({
     offset: pageOffset,
     limit: pageLimit,
   }),
-  output: z.object({ title: z.string(), url: z.string(), ...pageFields }),
+  output: z.object({ title: z.string(), url: z.string(), notices: z.array(z.string()), ...pageFields }),
   async call({ url, include_images, offset, limit }, context) {
-    const byTavily = context.outward.hasService('tavily') ? await extract(url, include_images, context) : null
+    const notices: string[] = []
+    const byTavily = context.outward.hasService('tavily')
+      ? await extract(url, include_images, context).catch((error: unknown) => {
+          if (!(error instanceof ToolError)) throw error
+          notices.push(`Tavily did not read the page, so it was read from its own address: ${error.message}`)
+          return null
+        })
+      : null
     const answer =
       byTavily ??
       (await context.outward.fetch(url, { headers: { accept: 'text/html,application/xhtml+xml,text/*;q=0.9,*/*;q=0.5' } }, context.signal))
     if (answer.status < 200 || answer.status >= 300)
       throw new ToolError(`The page was answered with status ${answer.status}; check the address, or search for another page.`)
     const options = { name: 'The page', url: answer.url, select: 'article', links: true, images: include_images, offset, limit } as const
-    return { ...(await readPage(answer, options, context)), url: answer.url }
+    return { ...(await readPage(answer, options, context)), url: answer.url, notices }
   },
   toText: (page) => pageText(`${page.title && `# ${page.title}\n`}${page.url}`, page),
 })
