@@ -5,12 +5,14 @@ import { waybackServer } from './server.ts'
 import { waybackStandIn } from './stand-in.ts'
 
 const url = 'http://example.com/news?page=2'
+const long = 'http://example.com/long'
 const page = (text: string) => `<html><head><title>News</title></head><body><nav><a href="/old">Old</a></nav><p>${text}</p></body></html>`
 const archive = await waybackStandIn([
   { url, timestamp: '20200301120000', html: page('First of March.') },
   { url, timestamp: '20200302120000', html: page('First of March.') },
   { url, timestamp: '20210601080000', html: page('First of June.') },
   { url, timestamp: '20220101000000', html: page('New year.') },
+  { url: long, timestamp: '20220401000000', html: page('A long page. '.repeat(60)) },
 ])
 const outside = { services: [{ name: 'wayback', baseUrl: archive.url }] }
 const bench = await openWebBench(waybackServer, outside)
@@ -38,6 +40,11 @@ describe('wayback-server', () => {
     const read = (timestamp: string, input: object = {}) => bench.call('get_archived_content', { url, timestamp, ...input })
     expect(await read('2020-03')).toBe(`# News\n${url} as of 20200301120000\n\nOld\n\nFirst of March.`)
     expect(await read('20220101000000', { extract_text_only: false })).toContain('[Old](http://example.com/old)')
+    expect(await read('20220401', { url: long, limit: 200 })).toContain('continue with offset')
+    const cut = await read('20220401', { url: long, limit: 200, truncate_content: true })
+    expect(cut).toMatch(/A long.*\.\.\.$/)
+    expect(cut).not.toContain('continue with offset')
+    expect(await read('2020-03', { truncate_content: true })).toBe(await read('2020-03'))
     expect(await bench.call('get_archived_content', { url: 'http://example.com/never', timestamp: '2020' })).toContain(
       'error: The Internet Archive has no such version',
     )

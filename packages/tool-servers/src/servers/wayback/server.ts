@@ -66,11 +66,12 @@ const getArchivedContent = defineTool({
     url: address,
     timestamp: timestamp.describe('When: YYYY, YYYY-MM-DD or YYYYMMDDhhmmss.'),
     extract_text_only: z.boolean().default(true).describe('Whether links are left out of the text.'),
+    truncate_content: z.boolean().default(false).describe('Whether the text ends after this piece, whatever comes behind it.'),
     offset: pageOffset,
     limit: pageLimit,
   }),
   output: z.object({ title: z.string(), url: z.string(), timestamp: z.string(), ...pageFields }),
-  async call({ url, timestamp: when, extract_text_only, offset, limit }, context) {
+  async call({ url, timestamp: when, extract_text_only, truncate_content, offset, limit }, context) {
     const time = digitsOf(when)
     const original = /^https?:\/\//i.test(url) ? url : `http://${url}`
     // "id_" asks for the page as it was saved, without the archive's own bar.
@@ -83,7 +84,8 @@ const getArchivedContent = defineTool({
       { name: 'The page', url: saved?.[2] ?? original, select: 'body', links: !extract_text_only, images: false, offset, limit },
       context,
     )
-    return { ...page, url: original, timestamp: saved?.[1] ?? time }
+    const piece = truncate_content && page.nextOffset !== null ? { content: `${page.content}...`, nextOffset: null } : {}
+    return { ...page, ...piece, url: original, timestamp: saved?.[1] ?? time }
   },
   toText: (page) => pageText(`${page.title && `# ${page.title}\n`}${page.url} as of ${page.timestamp}`, page),
 })

@@ -23,6 +23,7 @@ const wiki = await wikipediaStandIn({
       ],
     },
   ],
+  fr: [{ title: 'Élément', html: '', links: Array.from({ length: 40 }, (_, index) => `Lien ${index}`) }],
   de: [{ title: 'Chemisches Element', html: '<p>Ein Reinstoff.</p>' }],
 })
 const outside = { services: [{ name: 'wikipedia', baseUrl: `${wiki.url}/*` }], web: { userAgent: 'us (me@example.com)' } }
@@ -72,6 +73,12 @@ describe('wiki-server', () => {
       [Characters 1 to 200 of 754; continue with offset 200.]"
     `)
     expect(await bench.call('get_article_content', { title, offset: 700 })).not.toContain('continue with')
+    expect(await bench.call('get_article_content', { title, include_full_content: false })).toBe(
+      `# ${title}\n\nAn element is a kind of atom. There are many. Some are rare.`,
+    )
+    expect(await bench.call('get_article_content', { title, include_full_content: false, offset: 99 })).toContain(
+      'error: Offset 99 is behind the end',
+    )
     expect(await bench.call('get_article_content', { title: 'chemisches element', language: 'de' })).toBe(
       '# Chemisches Element\n\nEin Reinstoff.',
     )
@@ -85,6 +92,15 @@ describe('wiki-server', () => {
     const links = await bench.call('get_article_links', { title, limit: 5 })
     expect(links).toBe(`${elements.slice(0, 5).join('\n')}\n[1 to 5 of 8; continue with offset 5.]`)
     expect(await bench.call('get_article_links', { title, limit: 5, offset: 5 })).toBe(elements.slice(5).join('\n'))
+  })
+
+  it('says that an article has more links than can be listed', async () => {
+    const input = { title: 'Élément', language: 'fr' }
+    expect(await bench.call('get_article_links', { ...input, limit: 5 })).toContain('\n[1 to 5 of more than 30; continue with offset 5.]')
+    expect(await bench.call('get_article_links', { ...input, offset: 28 })).toBe(
+      'Lien 28\nLien 29\n[There are more, which cannot be listed; read the article with get_article_content.]',
+    )
+    expect(await bench.call('get_article_links', { ...input, offset: 30 })).toMatch(/^.There are more, which cannot be listed/)
   })
 
   it('reads an article as it was at the end of a day', async () => {

@@ -1,9 +1,10 @@
 import { ToolError } from '@aworld-train/core'
 import { z } from 'zod'
+import { pageOfText } from '../../documents/page.ts'
 import { jsonAnswer } from '../../json-answer.ts'
 import { pageFields, pageLimit, pageOffset, pageText } from '../../pages/read-page.ts'
 import { defineTool, type ToolServer } from '../../tool-server.ts'
-import { askWiki, type PageFacts, queryArticle, readArticle } from './wikipedia.ts'
+import { articleUrl, askWiki, type PageFacts, queryArticle, readArticle } from './wikipedia.ts'
 
 const title = z.string().trim().min(1).max(255).describe('Title of the article, as search_wikipedia names it.')
 const language = z
@@ -53,9 +54,23 @@ const articleOutput = z.object({ title: z.string(), url: z.string(), ...pageFiel
 const getArticleContent = defineTool({
   name: 'get_article_content',
   description: 'Reads an article of Wikipedia as Markdown, tables included. Long articles come in pieces.',
-  input: z.object({ title, language, offset: pageOffset, limit: pageLimit }),
+  input: z.object({
+    title,
+    language,
+    include_full_content: z.boolean().default(true).describe('Whether to read all of it; else its introduction, as plain text.'),
+    offset: pageOffset,
+    limit: pageLimit,
+  }),
   output: articleOutput,
-  async call({ title, language, offset, limit }, context) {
+  async call({ title, language, include_full_content, offset, limit }, context) {
+    if (!include_full_content) {
+      const facts = await queryArticle({ title, language }, { prop: 'extracts', exintro: '1', explaintext: '1' }, context)
+      const introduction = facts.extract?.trim() ?? ''
+      if (offset > 0 && offset >= introduction.length)
+        throw new ToolError(`Offset ${offset} is behind the end of the introduction, which has ${introduction.length} characters.`)
+      const page = pageOfText('The introduction', introduction, { offset, limit })
+      return { ...page, title: facts.title, url: articleUrl({ title: facts.title, language }) }
+    }
     const { url, page } = await readArticle({ title, language }, null, { offset, limit }, context)
     return { ...page, title: page.title || title, url }
   },
@@ -94,6 +109,7 @@ const titlesTool = (
       titles: z.array(z.string()),
       offset: z.int(),
       total: z.int(),
+      isComplete: z.boolean(),
       nextOffset: z.int().nullable(),
     }),
     async call({ title, language, limit, offset }, context) {
@@ -101,12 +117,15 @@ const titlesTool = (
       const titles = titlesOf(facts)
       const end = offset + limit
       const nextOffset = end < titles.length ? end : null
-      return { title: facts.title, titles: titles.slice(offset, end), offset, total: titles.length, nextOffset }
+      const { title: fullTitle, isComplete } = facts
+      return { title: fullTitle, titles: titles.slice(offset, end), offset, total: titles.length, isComplete, nextOffset }
     },
-    toText({ titles, total, offset, nextOffset }) {
-      if (titles.length === 0) return offset === 0 ? 'There are none.' : 'There are no more.'
-      const place = nextOffset === null ? [] : [`[${offset + 1} to ${nextOffset} of ${total}; continue with offset ${nextOffset}.]`]
-      return [...titles, ...place].join('\n')
+    toText({ titles, total, isComplete, offset, nextOffset }) {
+      const end = isComplete ? '' : '[There are more, which cannot be listed; read the article with get_article_content.]'
+      if (titles.length === 0) return end || (offset === 0 ? 'There are none.' : 'There are no more.')
+      const all = isComplete ? total : `more than ${total}`
+      const place = nextOffset === null ? end : `[${offset + 1} to ${nextOffset} of ${all}; continue with offset ${nextOffset}.]`
+      return [...titles, ...(place ? [place] : [])].join('\n')
     },
   })
 

@@ -66,7 +66,7 @@ export function wikipediaStandIn(languages: Readonly<Record<string, readonly Sta
         return answer({
           extract: (article.summary ?? '')
             .split(/(?<=\.) /)
-            .slice(0, Number(url.searchParams.get('exsentences')))
+            .slice(0, Number(url.searchParams.get('exsentences') ?? Infinity))
             .join(' '),
         })
       case 'categories':

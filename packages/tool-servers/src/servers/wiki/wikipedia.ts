@@ -46,12 +46,13 @@ const query = z.object({
   query: z.object({ pages: z.array(pageFacts) }).optional(),
 })
 
-export type PageFacts = z.output<typeof pageFacts>
+/** What the wiki knows of an article; `isComplete` where it has answered with all of it. */
+export type PageFacts = z.output<typeof pageFacts> & { readonly isComplete: boolean }
 
 /** Answers of one query that are asked for at most: of links, 5,000. */
 const mostRounds = 10
 
-/** What the wiki knows of an article, with all that it answers in several rounds. */
+/** What the wiki knows of an article, with what it answers in several rounds. */
 export async function queryArticle(
   article: Article,
   properties: Readonly<Record<string, string>>,
@@ -71,18 +72,25 @@ export async function queryArticle(
     })
     for (const [name, value] of Object.entries(further)) parameters.set(name, String(value))
     const answer = jsonAnswer('Wikipedia', await askWiki(article.language, `/w/api.php?${parameters}`, context), query)
-    const page: PageFacts | undefined = answer.query?.pages[0]
+    const page: z.output<typeof pageFacts> | undefined = answer.query?.pages[0]
     if (!page || page.missing || page.invalid) throw noArticle(article)
     facts = {
       ...facts,
       ...page,
       links: [...(facts?.links ?? []), ...(page.links ?? [])],
       categories: [...(facts?.categories ?? []), ...(page.categories ?? [])],
+      isComplete: answer.continue === undefined,
     }
     further = answer.continue
   }
   return facts!
 }
+
+/** The name of an article as paths have it. */
+const pathName = (title: string) => encodeURIComponent(title.trim().toWellFormed().replaceAll(' ', '_'))
+
+/** Where people read an article. */
+export const articleUrl = ({ title, language }: Article) => `https://${language}.wikipedia.org/wiki/${pathName(title)}`
 
 /** An article, or one of its revisions, as Markdown. */
 export async function readArticle(
@@ -91,12 +99,12 @@ export async function readArticle(
   place: { readonly offset: number; readonly limit: number },
   context: ServerToolContext,
 ) {
-  const name = encodeURIComponent(article.title.trim().toWellFormed().replaceAll(' ', '_'))
+  const name = pathName(article.title)
   const path = revision === null ? `/w/rest.php/v1/page/${name}/html` : `/w/rest.php/v1/revision/${revision}/html`
   const answer = await askWiki(article.language, path, context)
   if (answer.status === 404) throw noArticle(article)
   if (answer.status !== 200) throw new ToolError(`Wikipedia answered with status ${answer.status}; try again, or read another article.`)
-  const url = `https://${article.language}.wikipedia.org/wiki/${name}`
+  const url = articleUrl(article)
   return {
     url,
     page: await readPage(answer, { name: 'The article', url, select: 'body', drop, links: false, images: false, ...place }, context),
