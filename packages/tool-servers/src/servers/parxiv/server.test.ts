@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest'
+import { buildPdf } from '../../testing/build-pdf.ts'
 import { describeToolServer } from '../../testing/describe-tool-server.ts'
 import { openWebBench, openWebContext } from '../../testing/web-context.ts'
 import type { Paper } from './parse-atom.ts'
@@ -19,6 +20,10 @@ const paper = (id: string, title: string, year: number, rest: Partial<Paper> = {
   comment: '',
   ...rest,
 })
+const files: Readonly<Record<string, Buffer>> = {
+  '1706.03762': Buffer.from('%PDF-1.5 paper'),
+  '2001.00001': buildPdf([[{ text: 'Attention is needed again.', x: 50, y: 700, size: 12 }]]),
+}
 const authors = ['A. Vaswani', 'N. Shazeer', 'N. Parmar', 'J. Uszkoreit', 'L. Jones', 'A. Gomez']
 const arxiv = await arxivStandIn(
   [
@@ -27,7 +32,7 @@ const arxiv = await arxivStandIn(
     paper('1901.00002v1', 'Attention once more', 2019, { categories: ['stat.ML'], primaryCategory: 'stat.ML' }),
     paper('hep-th/9901001v2', 'Branes', 1999, { categories: ['hep-th'], primaryCategory: 'hep-th' }),
   ],
-  (id) => (id === '1706.03762' ? Buffer.from('%PDF-1.5 paper') : null),
+  (id) => files[id] ?? null,
 )
 const outside = { services: [{ name: 'arxiv', baseUrl: arxiv.url }] }
 const bench = await openWebBench(parxivServer, outside)
@@ -101,6 +106,14 @@ describe('parxiv-server', () => {
     expect(await bench.call('download_paper', { paper_id: '1706.03762' })).toContain('Saved 14 bytes as 1706.03762.pdf')
     expect((await bench.context.workspace.get('1706.03762.pdf', 100, bench.context.signal)).toString()).toBe('%PDF-1.5 paper')
     expect(await bench.call('download_paper', { paper_id: 'hep-th/9901001' })).toContain('error: arXiv has no PDF')
+  })
+
+  it('reads the text of a paper that it saved, where it is told to', async () => {
+    const text = await bench.call('download_paper', { paper_id: '2001.00001', extract_text: true })
+    expect(text).toMatch(/^Saved \d+ bytes as 2001\.00001\.pdf.*\n\nAttention is needed again\.$/)
+    expect(await bench.call('download_paper', { paper_id: '1706.03762', extract_text: true })).toMatch(
+      /^error: Saved 14 bytes as 1706\.03762\.pdf.* Its text cannot be read: /,
+    )
   })
 
   it('refuses what is no identifier', async () => {

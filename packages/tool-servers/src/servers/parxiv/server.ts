@@ -1,6 +1,8 @@
 import { siblingModule, ToolError } from '@aworld-train/core'
 import { z } from 'zod'
+import { toAnswer } from '../../documents/document-tool.ts'
 import { defineTool, type ServerToolContext, type ToolServer } from '../../tool-server.ts'
+import { pdfPages, readPdf } from '../pdf/read-pdf.ts'
 import { arxivCategories } from './categories.ts'
 import type { Paper, PaperFeed } from './parse-atom.ts'
 
@@ -117,23 +119,44 @@ const getPaperDetails = defineTool({
 /** The largest paper that is saved, in bytes. */
 const maxPaperBytes = 50 * 2 ** 20
 
+const savedText = ({ path, bytes }: { readonly path: string; readonly bytes: number }) =>
+  `Saved ${bytes} bytes as ${path}; read it with convert_document_to_markdown.`
+
 const downloadPaper = defineTool({
   name: 'download_paper',
   description: 'Saves the PDF of a paper of arXiv in the workspace; read it with convert_document_to_markdown.',
   input: z.object({
     paper_id: paperId,
+    extract_text: z.boolean().default(false).describe('Whether the answer has the text of its first pages, too.'),
     output_file_path: z.string().min(1).max(4_096).optional().describe('Where to save it; "1706.03762.pdf" for that paper where absent.'),
   }),
-  output: z.object({ path: z.string(), bytes: z.int() }),
-  async call({ paper_id, output_file_path }, { outward, workspace, signal }) {
+  output: z.object({ path: z.string(), bytes: z.int(), text: pdfPages.nullable() }),
+  async call({ paper_id, extract_text, output_file_path }, context) {
+    const { outward, workspace, signal } = context
     const path = output_file_path ?? `${paper_id.replace('/', '-')}.pdf`
     const answer = await outward.service('arxiv', `/pdf/${paper_id}`, { maxBytes: maxPaperBytes, timeoutMs: 60_000 }, signal)
     if (answer.status !== 200 || !answer.bytes.subarray(0, 1024).includes('%PDF'))
       throw new ToolError(`arXiv has no PDF of "${paper_id}" (status ${answer.status}); see get_paper_details.`)
     await workspace.put(path, answer.bytes, signal)
-    return { path, bytes: answer.bytes.length }
+    const saved = { path, bytes: answer.bytes.length }
+    if (!extract_text) return { ...saved, text: null }
+    const text = await readPdf(path, { offset: 0, limit: 50 }, context).catch((error: unknown) => {
+      if (!(error instanceof ToolError)) throw error
+      throw new ToolError(`${savedText(saved)} Its text cannot be read: ${error.message}`)
+    })
+    return { ...saved, text }
   },
-  toText: ({ path, bytes }) => `Saved ${bytes} bytes as ${path}; read it with convert_document_to_markdown.`,
+  toText: ({ text, ...saved }) =>
+    text === null
+      ? savedText(saved)
+      : `${savedText(saved)}\n\n${toAnswer(
+          text,
+          'Pages',
+          text.parts
+            .map((part) => part.trim())
+            .join('\n\n')
+            .trim(),
+        )}`,
 })
 
 const categories = Object.entries(arxivCategories).flatMap(([archive, { name, subjects }]) => {

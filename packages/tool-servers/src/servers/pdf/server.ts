@@ -1,8 +1,9 @@
 import { z } from 'zod'
-import { filePath, listSupportedFormats, offsetOf, placeFields, readDocument, toAnswer } from '../../documents/document-tool.ts'
+import { filePath, listSupportedFormats, offsetOf, toAnswer } from '../../documents/document-tool.ts'
 import { defineTool, type ToolServer } from '../../tool-server.ts'
+import { pdfPages, readPdf } from './read-pdf.ts'
 
-const output = z.object({ ...placeFields, parts: z.array(z.string()), isPaginated: z.boolean() })
+const output = pdfPages.extend({ isPaginated: z.boolean() })
 
 const convertDocumentToMarkdown = defineTool({
   name: 'convert_document_to_markdown',
@@ -15,8 +16,7 @@ const convertDocumentToMarkdown = defineTool({
   }),
   output,
   async call({ file_path, paginate, offset, limit }, context) {
-    const document = await readDocument(file_path, import.meta.url, { offset, limit, maxCharacters: 40_000 }, context)
-    return output.parse({ ...document, format: 'markdown', isPaginated: paginate })
+    return { ...(await readPdf(file_path, { offset, limit }, context)), isPaginated: paginate }
   },
   toText(answer) {
     const pages = answer.parts.map((part, index) => (answer.isPaginated ? `--- page ${answer.offset + index + 1} ---\n\n${part}` : part))
