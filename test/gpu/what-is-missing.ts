@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { errorMessage } from '@aworld-train/protocol'
 import { findPython, probeGpuDriver } from '@aworld-train/trainer-verl'
 
 export interface GpuMachine {
@@ -21,6 +22,6 @@ export async function findGpuMachine(projectDirectory: string, env: NodeJS.Proce
     if (!report.packages['vllm']) return `${path} has verl and no vLLM; run "aworld-train setup verl"`
     return { model, python: path, gpus: driver.gpus.length }
   } catch (error) {
-    return error instanceof Error ? error.message : String(error)
+    return errorMessage(error)
   }
 }

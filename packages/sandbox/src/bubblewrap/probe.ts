@@ -1,3 +1,4 @@
+import { errorMessage } from '@aworld-train/protocol'
 import type { TierProbe } from '../tier.ts'
 import { openBubblewrapSandbox } from './bubblewrap-sandbox.ts'
 import { architectures } from './seccomp-filter.ts'
@@ -39,7 +40,7 @@ const remedies: readonly (readonly [symptom: RegExp, remedy: string])[] = [
 ]
 
 function reasonOf(error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error)
+  const message = errorMessage(error)
   const remedy = remedies.find(([symptom]) => symptom.test(message))?.[1]
   return remedy ? `${remedy} (${message})` : message
 }

@@ -1,5 +1,6 @@
 import { posix } from 'node:path'
 import { ToolError } from '@aworld-train/core'
+import { errorMessage } from '@aworld-train/protocol'
 import { type FileContent, InMemoryFs } from 'just-bash'
 import { BoundedOutput } from '../bounded-output.ts'
 import { isStopped } from './stop-signal.ts'
@@ -89,7 +90,7 @@ const outside = (path: string) => new ToolError(`${JSON.stringify(path)} is outs
 
 function toToolError(error: unknown, path: string): ToolError {
   if (error instanceof ToolError) return error
-  const message = error instanceof Error ? error.message : String(error)
+  const message = errorMessage(error)
   if (message.startsWith('ENOSPC')) return new ToolError(`"${path}" does not fit: the workspace is full. Delete files that are not needed.`)
   if (/^E(?:NOTDIR|EXIST)/.test(message)) return new ToolError(`"${path}" is no file: a part of its path is a file.`)
   return new ToolError(`"${path}" cannot be opened: ${message}`)

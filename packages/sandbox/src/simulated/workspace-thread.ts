@@ -1,5 +1,6 @@
 import { parentPort } from 'node:worker_threads'
 import { ToolError } from '@aworld-train/core'
+import { errorMessage } from '@aworld-train/protocol'
 import { createBash, quote } from './bash.ts'
 import type { CommandOutcome, WorkspaceMessage, WorkspaceReply, WorkspaceRequest, WorkspaceThreadData } from './messages.ts'
 import { ShellSession } from './shell-session.ts'
@@ -29,8 +30,7 @@ async function answer(id: number, request: WorkspaceRequest): Promise<void> {
   try {
     reply({ id, value: await perform(id, request) })
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error)
-    reply({ id, error: { isToolError: error instanceof ToolError, message } })
+    reply({ id, error: { isToolError: error instanceof ToolError, message: errorMessage(error) } })
   } finally {
     wakes.delete(id)
   }

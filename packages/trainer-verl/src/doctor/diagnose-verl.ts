@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { TrainError } from '@aworld-train/protocol'
+import { errorMessage } from '@aworld-train/protocol'
 import { readWithVerl, type WrittenKeys } from '../config/installed-verl.ts'
 import type { VerlConfigSource } from '../config/verl-config.ts'
 import { type FoundPython, findPython } from '../python/find-python.ts'
@@ -72,6 +72,5 @@ function pythonChecks({ path, source, report, passedOver }: FoundPython): VerlCh
 
 function toProblem(name: string, error: unknown, signal: AbortSignal | undefined): VerlCheck {
   signal?.throwIfAborted()
-  if (error instanceof TrainError) return { name, level: 'problem', message: error.message }
-  return { name, level: 'problem', message: error instanceof Error ? error.message : String(error) }
+  return { name, level: 'problem', message: errorMessage(error) }
 }

@@ -1,4 +1,4 @@
-import { TrainError } from '@aworld-train/protocol'
+import { errorMessage, TrainError } from '@aworld-train/protocol'
 import { z } from 'zod'
 import { runProcess } from './run-process.ts'
 import { inspectedPackages, judgePython, type PythonProblem } from './version-rules.ts'
@@ -99,5 +99,5 @@ function messageOf(cause: unknown): string {
   const code = (cause as NodeJS.ErrnoException).code
   if (code === 'ENOENT') return 'there is no such program'
   if (code === 'EACCES') return 'it may not be executed'
-  return cause instanceof Error ? cause.message : String(cause)
+  return errorMessage(cause)
 }
