@@ -69,7 +69,7 @@ const python = (code: string) => `python3 -I -c '${code}' 2>&1`
 const probes: readonly (readonly [name: string, command: (other: string) => string, succeeds: RegExp])[] = [
   ['a file of the machine is read', () => `cat ${secretFile}`, /HOSTFILE/],
   ['the passwords of the machine are seen', () => 'ls /etc/shadow', /^\/etc\/shadow$/m],
-  ['what stands beside the program is read', () => `ls ${join(script, '..')}`, /probes\.test\.ts/],
+  ['what stands beside the program is read', () => `ls "${join(script, '..')}"`, /probes\.test\.ts/],
   ['the file of another lease is read', (other) => `cat ${other}/kept`, /OTHERS/],
   ['leases are listed', (other) => `ls ${join(other, '..')} | wc -l`, /^([2-9]|\d\d+)$/m],
   ['the environment of a process is read', () => 'cat /proc/*/environ 2>/dev/null | tr "\\0" "\\n" | grep -a PROBE_SECRET', /canary-of/],
@@ -94,7 +94,7 @@ test('nothing of the machine is reached from a jailed server, which is reached f
 test.each([
   [
     'folders of the system and its own program are written',
-    `for f in /usr/.w /etc/.w /.w /opt/.w /dev/.w ${script} /usr/src/.w; do echo "// x" >> $f && echo WROTE; done`,
+    `for f in /usr/.w /etc/.w /.w /opt/.w /dev/.w "${script}" /usr/src/.w; do echo "// x" >> "$f" && echo WROTE; done`,
     /WROTE/,
   ],
   ['a namespace or a mount is made', 'unshare -Ur true && echo MADE; mount -t tmpfs none /tmp && echo MADE', /MADE/],
