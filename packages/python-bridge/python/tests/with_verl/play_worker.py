@@ -37,7 +37,7 @@ def faults(name: str | None):
 async def main(given: dict[str, Any]) -> dict[str, Any]:
     model = given["model"]
     limits = [f"data.max_prompt_length={given.get('maxPromptTokens', 512)}", f"data.max_response_length={given.get('maxResponseTokens', 512)}"]
-    config = compose("ppo_trainer", [f"actor_rollout_ref.model.path={model}", *limits])
+    config = compose([f"actor_rollout_ref.model.path={model}", *limits])
     tokenizer = AutoTokenizer.from_pretrained(model)
     if given.get("template"):
         tokenizer.chat_template = given["template"]

@@ -50,7 +50,6 @@ def config(folder: str, **entry):
     path = Path(folder, "agent.yaml")
     OmegaConf.save(OmegaConf.create([{"name": "aworld", "_target_": "aworld_train_bridge.verl.agent_loop.AworldTrainAgentLoop", "module": "./x.ts#Loop", **entry}]), path)
     return compose(
-        "ppo_trainer",
         [
             f"actor_rollout_ref.model.path={MODEL}",
             "actor_rollout_ref.rollout.name=vllm",
