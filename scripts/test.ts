@@ -2,7 +2,7 @@
 // needs no installation; with `--quick` only tests that are tagged so.
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
+import { inspect, parseArgs } from 'node:util'
 import type { TestCase, TestModule } from 'vitest/node'
 import { startVitest } from 'vitest/node'
 
@@ -61,7 +61,9 @@ function skipReason(test: TestCase): string {
 }
 
 for (const error of vitest.state.getUnhandledErrors()) {
-  fail('an error that no test caught', [error instanceof Error ? error : { message: String(error) }])
+  // What a worker threw comes as a plain object, which may not even become text.
+  const { message } = Object(error) as { message?: unknown }
+  fail('an error that no test caught', [{ message: typeof message === 'string' ? message : inspect(error) }])
 }
 await vitest.close()
 
