@@ -6,7 +6,7 @@ import { hrefs, route } from './route.ts'
 import { Columns, Facts, type Part, Section, Share } from './ui.tsx'
 
 const waits = [
-  ['agent', 'the agent itself', 't-grey'],
+  ['agent', 'the rest: agent, requests, waiting for both', 't-grey'],
   ['tools', 'tools', 't-tool'],
   ['engine', 'model calls', 't-data'],
   ['queue', 'waiting for a slot', 't-line'],

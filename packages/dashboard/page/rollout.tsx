@@ -344,7 +344,7 @@ export function Rollout({ summary, rollout }: { summary: RunSummary; rollout: st
             <>
               {seconds(end)} = {waitMs.queue >= 0.5 && <>queue {seconds(waitMs.queue)} + </>}
               <span class="m-model">model {seconds(waitMs.engine)}</span> + <span class="m-tool">tools {seconds(waitMs.tools)}</span> +
-              agent {seconds(waitMs.agent)}
+              rest {seconds(waitMs.agent)}
             </>
           }
         >
