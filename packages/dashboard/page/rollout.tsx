@@ -343,8 +343,8 @@ export function Rollout({ summary, rollout }: { summary: RunSummary; rollout: st
           note={
             <>
               {seconds(end)} = {waitMs.queue >= 0.5 && <>queue {seconds(waitMs.queue)} + </>}
-              <span class="m-model">model {seconds(waitMs.engine)}</span> + <span class="m-tool">tools {seconds(waitMs.tools)}</span> +
-              rest {seconds(waitMs.agent)}
+              <span class="m-model">model {seconds(waitMs.engine)}</span> + <span class="m-tool">tools {seconds(waitMs.tools)}</span> + rest{' '}
+              {seconds(waitMs.agent)}
             </>
           }
         >
