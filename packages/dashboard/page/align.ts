@@ -1,14 +1,14 @@
 import type { Token } from './token-stream.ts'
 
 /** Prompts or completions of two turns that stand beside each other. */
-export interface Line {
+interface Line {
   readonly turn: number
   readonly isSampled: boolean
   readonly isSame: boolean
   readonly left: readonly Token[]
   readonly right: readonly Token[]
 }
-export interface Alignment {
+interface Alignment {
   readonly lines: readonly Line[]
   /** Tokens that have their like on the other side. */
   readonly equal: ReadonlySet<Token>

@@ -67,7 +67,7 @@ const entries = new Map<string, Entry>()
 const mostEntries = 300
 
 /** Counts the changes of the run on screen; what is read of a live run is read again after one. */
-export const revision = signal(0)
+const revision = signal(0)
 
 /** Reads `name` once, and again after each change where `isLive`; what was read before stays until then. */
 export function useLoaded<T>(name: string, load: () => Promise<T>, isLive = false): Loaded<T> {
@@ -127,7 +127,7 @@ async function readPlace(run: RunClient, place: string): Promise<RolloutList> {
 }
 
 /** What the events of a live run say before it is read again. */
-export interface Live {
+interface Live {
   readonly step: number
   readonly steps: number
   readonly phase: string

@@ -4,7 +4,7 @@ import { comparedEvaluations } from './groups-of.ts'
 import { hrefs } from './route.ts'
 
 /** Something of a run that is worth a look, with the way to its evidence. */
-export interface Finding {
+interface Finding {
   readonly level: 'warn' | 'ok'
   readonly title: string
   readonly text: string

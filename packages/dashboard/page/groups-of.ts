@@ -52,7 +52,7 @@ export function groupsOf({ rows, tasks, samples }: RolloutList, evaluations: rea
     }))
 }
 
-export type Verdict = 'teaches' | 'nothing' | 'waiting' | 'learned' | 'unlearned' | 'same'
+type Verdict = 'teaches' | 'nothing' | 'waiting' | 'learned' | 'unlearned' | 'same'
 
 /** What a group taught and why, or how a held-out task has changed between the first and the last of `compared`. */
 export function verdictOf(group: Group, compared: readonly [first: string, last: string] | null): { name: Verdict; why: string } {

@@ -4,7 +4,7 @@ import { usePlace } from './data.ts'
 import { fixed, integer, percent, points, seconds, signed, spread, stepName } from './format.ts'
 import { comparedEvaluations, type Group, groupsOf, isEvaluation, partnerOf, sampleName, sampleNumber, verdictOf } from './groups-of.ts'
 import { filter, go, hrefs, route } from './route.ts'
-import { Advantage, Columns, Dot, Dots, Empty, Facts, Section, useKeys } from './ui.tsx'
+import { Advantage, Chips, Columns, Dot, Dots, Empty, Facts, Section, useKeys } from './ui.tsx'
 
 /** A line that is cut in its middle: questions of a kind differ at their end. */
 function Middle({ text }: { text: string }) {
@@ -288,31 +288,24 @@ export function Groups({ summary, place }: { summary: RunSummary; place: string 
       </div>
       {scrubber}
       <div class="bar">
-        <div class="chips" role="group" aria-label="Show">
-          {names.map((name) => (
-            <button
-              type="button"
-              key={name}
-              aria-pressed={show === name}
-              onClick={() => filter({ show: name === 'all' ? null : name, group: null })}
-            >
+        <Chips
+          label="Show"
+          of={names.map((name) => [
+            name,
+            <>
               {titles[name]} <small>{all.filter((group) => matches(group, name)).length}</small>
-            </button>
-          ))}
-        </div>
+            </>,
+          ])}
+          chosen={show}
+          onChoose={(name) => filter({ show: name === 'all' ? null : name, group: null })}
+        />
         {kinds.length > 1 && (
-          <div class="chips" role="group" aria-label="Kind of task">
-            {kinds.map((name) => (
-              <button
-                type="button"
-                key={name}
-                aria-pressed={kind === name}
-                onClick={() => filter({ kind: kind === name ? null : name, group: null })}
-              >
-                {name}
-              </button>
-            ))}
-          </div>
+          <Chips
+            label="Kind of task"
+            of={kinds.map((name) => [name, name])}
+            chosen={kind}
+            onChoose={(name) => filter({ kind: kind === name ? null : name, group: null })}
+          />
         )}
         <input
           type="search"

@@ -1,7 +1,7 @@
 import type { Token } from './token-stream.ts'
 
 /** A line of tokens on screen: all of one turn, and all sampled or none. */
-export interface StreamLine {
+interface StreamLine {
   readonly tokens: readonly Token[]
   readonly isSampled: boolean
   /** The first line of its turn, and the first of its part of the turn. */

@@ -2,7 +2,7 @@ import type { StepSummary } from '@aworld-train/core'
 import { brief, fixed, integer, percent, seconds } from './format.ts'
 
 /** A metric of each step as a small chart. */
-export interface Multiple {
+interface Multiple {
   readonly name: string
   readonly values: readonly (number | null)[]
   readonly note: string

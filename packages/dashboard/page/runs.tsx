@@ -4,7 +4,7 @@ import { clientOf, isExport, type Loaded, runs, useLoaded } from './data.ts'
 import { fixed, integer, seconds, when } from './format.ts'
 import { comparedEvaluations } from './groups-of.ts'
 import { filter, hrefs, route } from './route.ts'
-import { Chart, Empty, hoverStep, Section } from './ui.tsx'
+import { Chart, Chips, Empty, hoverStep, Section } from './ui.tsx'
 
 /** Colours and dashes of the lines, in the order in which runs were chosen; the dash tells them apart without colour. */
 const inks = ['--data', '--bad', '--tool', '--user']
@@ -125,14 +125,15 @@ function Laid({ listings, loaded }: { listings: readonly RunListing[]; loaded: L
     <section class="laid">
       <header>
         <h2>{listings.length} runs</h2>
-        <div class="chips" role="group" aria-label="Lay over each other by">
-          <button type="button" aria-pressed={!byTime} onClick={() => filter({ by: null })}>
-            By step
-          </button>
-          <button type="button" aria-pressed={byTime} onClick={() => filter({ by: 'time' })}>
-            By time
-          </button>
-        </div>
+        <Chips
+          label="Lay over each other by"
+          of={[
+            ['step', 'By step'],
+            ['time', 'By time'],
+          ]}
+          chosen={byTime ? 'time' : 'step'}
+          onChoose={(by) => filter({ by: by === 'time' ? by : null })}
+        />
       </header>
       <Overlay listings={listings} summaries={loaded.value} byTime={byTime} />
     </section>

@@ -46,7 +46,7 @@ export function tokensOf(trace: RolloutTrace, agent: AgentTrace): readonly Token
 }
 
 /** Lower edges of the bins of probability, most likely first. */
-export const probabilityEdges = [0.99, 0.9, 0.7, 0.5, 0.2]
+const probabilityEdges = [0.99, 0.9, 0.7, 0.5, 0.2]
 /** Bin of a sampled token: 0 nearly certain, 5 a surprise. */
 export function surprise(logprob: number): number {
   const bin = probabilityEdges.findIndex((edge) => Math.exp(logprob) >= edge)

@@ -8,7 +8,7 @@ import { Absent, Head } from './rollout.tsx'
 import { filter, go, hrefs, route } from './route.ts'
 import { Stream } from './stream.tsx'
 import { type Colouring, colourings, leastLikely, legends, type Token, tokensOf, toneOf } from './token-stream.ts'
-import { Advantage, Facts, Section, useKeys } from './ui.tsx'
+import { Advantage, Chips, Facts, Section, useKeys } from './ui.tsx'
 import { useRollout } from './use-rollout.ts'
 
 const titles: Readonly<Record<Colouring, string>> = {
@@ -172,31 +172,19 @@ export function Tokens({ summary, rollout }: { summary: RunSummary; rollout: str
         ]}
       />
       <div class="bar sticky">
-        <div class="chips" role="group" aria-label="Colour by">
-          {colourings.map((name) => (
-            <button
-              type="button"
-              key={name}
-              aria-pressed={colouring === name}
-              onClick={() => filter({ by: name === 'probability' ? null : name })}
-            >
-              {titles[name]}
-            </button>
-          ))}
-        </div>
+        <Chips
+          label="Colour by"
+          of={colourings.map((name) => [name, titles[name]])}
+          chosen={colouring}
+          onChoose={(name) => filter({ by: name === 'probability' ? null : name })}
+        />
         {agents.length > 1 && (
-          <div class="chips" role="group" aria-label="Agent">
-            {agents.map((each) => (
-              <button
-                type="button"
-                key={each.agent}
-                aria-pressed={each === agent}
-                onClick={() => filter({ agent: each.agent, at: null, turn: null })}
-              >
-                {each.agent}
-              </button>
-            ))}
-          </div>
+          <Chips
+            label="Agent"
+            of={agents.map((each) => [each.agent, each.agent])}
+            chosen={agent.agent}
+            onChoose={(name) => filter({ agent: name, at: null, turn: null })}
+          />
         )}
         <p class="legend" aria-label="Legend">
           {legends[colouring].map(([name, text]) => (

@@ -324,6 +324,28 @@ export function Section({
   )
 }
 
+interface ChipsProps<Name extends string> {
+  /** What they choose, for who does not see them. */
+  label: string
+  /** Of each its name, and what stands on it. */
+  of: readonly (readonly [name: Name, content: ComponentChildren])[]
+  chosen: Name | null
+  onChoose: (name: Name) => void
+}
+
+/** Buttons of which one is chosen. */
+export function Chips<Name extends string>({ label, of, chosen, onChoose }: ChipsProps<Name>) {
+  return (
+    <div class="chips" role="group" aria-label={label}>
+      {of.map(([name, content]) => (
+        <button type="button" key={name} aria-pressed={name === chosen} onClick={() => onChoose(name)}>
+          {content}
+        </button>
+      ))}
+    </div>
+  )
+}
+
 const copied = signal('')
 /** A command to copy; `under` is the beginning that a heading already says. */
 export function Command({ text, what, under = '' }: { text: string; what: string; under?: string }) {

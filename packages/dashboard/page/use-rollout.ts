@@ -4,7 +4,7 @@ import { type Group, groupsOf } from './groups-of.ts'
 import { route } from './route.ts'
 
 /** A rollout with its group: samples of the task in a step, or evaluations of the task. */
-export interface RolloutView {
+interface RolloutView {
   /** `null` where there is none, or the file does not carry it. */
   readonly trace: RolloutTrace | null
   readonly group: Group | null

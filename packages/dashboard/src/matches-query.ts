@@ -1,7 +1,7 @@
 import type { RolloutPage, RolloutQuery, RolloutRow } from '@aworld-train/core'
 
 /** Whether a rollout is one of those that a query asks for; where a page begins and ends does not count. */
-export function matchesQuery(row: RolloutRow, query: RolloutQuery): boolean {
+function matchesQuery(row: RolloutRow, query: RolloutQuery): boolean {
   const { split, step, group, taskId, kind, status, stopReason, minReward, maxReward, finishedAfter } = query
   return (
     (split === undefined || row.split === split) &&

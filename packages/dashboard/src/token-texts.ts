@@ -23,7 +23,7 @@ export function readTokenTexts(folder: string): TokenTexts | null {
   return createTokenTexts(createTokenizer(files[0], JSON.parse(files[1]) as object))
 }
 
-export function createTokenTexts(tokenizer: TextTokenizer): TokenTexts {
+function createTokenTexts(tokenizer: TextTokenizer): TokenTexts {
   const texts = new Map<number, string | null>()
   const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   const bytesOf = (id: number): Uint8Array => tokenizer.tokenBytes?.(id) ?? Buffer.from(tokenizer.decode([id], false))
