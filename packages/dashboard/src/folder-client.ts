@@ -1,12 +1,20 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import type { RolloutList, RolloutRow, RunClient, RunSummary, SampleSummary, TaskSummary } from '@aworld-train/core'
+import {
+  displayPath,
+  type RolloutList,
+  type RolloutRow,
+  type RunClient,
+  type RunSummary,
+  type SampleSummary,
+  type TaskSummary,
+} from '@aworld-train/core'
 import type { RunReport, TrainingTask } from '@aworld-train/protocol'
 import { readRun } from '@aworld-train/store'
 import { readRunData } from '@aworld-train/training'
 import { parse } from 'yaml'
 import { followEvents } from './follow-events.ts'
-import { firstEvent, readJson, runStatus, shownPath } from './run-status.ts'
+import { firstEvent, readJson, runStatus } from './run-status.ts'
 import { createTally } from './tally.ts'
 import { type TraceParts, toTrace } from './to-trace.ts'
 import { readTokenTexts } from './token-texts.ts'
@@ -114,7 +122,7 @@ export async function openFolder(path: string): Promise<FolderClient> {
       const start = firstEvent(path)
       const records = run.steps()
       return {
-        ...{ name: run.manifest.name, path: shownPath(path), createdAt: run.manifest.createdAt, status: runStatus(path) },
+        ...{ name: run.manifest.name, path: displayPath(path), createdAt: run.manifest.createdAt, status: runStatus(path) },
         ...{ seed: start?.seed ?? null, versions: run.manifest.versions, details: start?.details ?? {}, settings },
         rollouts: { queued: open('queued'), running: open('running'), done: counted },
         ...{ stopReasons: tally.stopReasons, errors: tally.errors, turns: tally.turns, toolCalls: tally.toolCalls, cost: tally.cost },

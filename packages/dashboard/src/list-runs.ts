@@ -1,9 +1,9 @@
 import { readdirSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import type { RunListing } from '@aworld-train/core'
+import { displayPath, type RunListing } from '@aworld-train/core'
 import { type RunReport, toTrainError } from '@aworld-train/protocol'
 import { type RunManifest, readRun } from '@aworld-train/store'
-import { readJson, runStatus, shownPath } from './run-status.ts'
+import { readJson, runStatus } from './run-status.ts'
 
 /** The folders below `folder` that hold a run, newest first. */
 export function runsBelow(folder: string): string[] {
@@ -29,7 +29,7 @@ export function listRun(id: string, path: string): RunListing {
   const empty = {
     id,
     name: manifest?.name ?? basename(path),
-    path: shownPath(path),
+    path: displayPath(path),
     createdAt: manifest?.createdAt ?? 0,
     status: runStatus(path),
   }

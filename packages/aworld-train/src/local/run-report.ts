@@ -1,4 +1,4 @@
-import { displayPath } from '../stage/run-files.ts'
+import { displayPath } from '@aworld-train/core'
 import type { LocalPlan } from './plan.ts'
 import type { Stage } from './stage.ts'
 

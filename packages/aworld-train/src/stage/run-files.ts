@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'
-import { join, relative } from 'node:path'
+import { join } from 'node:path'
 
 /** Removes what a killed process was still writing in the run: temporary files, and a model that was not finished. */
 export async function removeUnfinished(path: string): Promise<void> {
@@ -13,10 +13,4 @@ export async function removeUnfinished(path: string): Promise<void> {
 export function runVersions(): Record<string, string> {
   const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }
   return { 'aworld-train': manifest.version, node: process.version.slice(1), platform: `${process.platform}-${process.arch}` }
-}
-
-/** A path as a person would type it from here. */
-export function displayPath(path: string): string {
-  const short = relative(process.cwd(), path)
-  return short && !short.startsWith('..') ? short : path
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
+import { displayPath } from '@aworld-train/core'
 import { errorMessage, type RunEvent, type RunReport, TrainError } from '@aworld-train/protocol'
 import {
   bridgeDirectory,
@@ -18,7 +19,7 @@ import { createEpisodeSampler } from '../stage/episode-sampler.ts'
 import { openTriedParts, type RolloutParts } from '../stage/rollout-parts.ts'
 import { openRunAccounts } from '../stage/run-accounts.ts'
 import { inRunDirectory, type RunDirectory } from '../stage/run-directory.ts'
-import { displayPath, removeUnfinished } from '../stage/run-files.ts'
+import { removeUnfinished } from '../stage/run-files.ts'
 import { watchTruncation } from '../stage/truncation-watch.ts'
 import { createFailureTally } from './failure-tally.ts'
 import { createRunWatch, followVerl } from './follow-verl.ts'
