@@ -42,6 +42,7 @@ const pages = (run: string, hasAfter: boolean): Readonly<Record<string, string>>
   origin: `#/${run}/tokens/train/1/0/0?by=origin`,
   helper: `#/${run}/tokens/train/1/0/0?agent=helper`,
   compare: `#/${run}/compare/train/1/0/0?with=train%2F1%2F0%2F1`,
+  'compare-helper': `#/${run}/compare/train/1/0/0?with=train%2F1%2F0%2F1&agent=helper`,
   health: `#/${run}/health`,
   'no-step': `#/${run}/step/99`,
   'no-rollout': `#/${run}/rollout/train/99/0/0`,
@@ -228,6 +229,27 @@ it('does by keys what the list of keys says', async () => {
   await press('0')
   expect(new URL(page.url()).hash).toBe('#/')
   expect(watched.problems).toEqual([])
+  await watched.context.close()
+  await dashboard.close()
+})
+
+it('compares the tokens of the agent that the address names', async () => {
+  const dashboard = await openDashboard({ runs: [saved.path] })
+  const watched = await watch(dashboard.url, looks.light)
+  const { page } = watched
+  const at = () => new URLSearchParams(new URL(page.url()).hash.split('?')[1]).get('agent')
+  const chosen = page.locator('.chips [aria-pressed=true]')
+  await visit(watched, dashboard.url, `#/${saved.id}/compare/train/1/0/0?with=train%2F1%2F0%2F1`)
+  expect([await chosen.textContent(), await page.locator('.parting h2').first().textContent()]).toEqual([
+    'solver',
+    expect.stringMatching(/^They part at/),
+  ])
+  await page.getByRole('button', { name: 'helper' }).click()
+  expect([at(), await chosen.textContent()]).toEqual(['helper', 'helper'])
+  expect(await page.locator('.empty p').textContent()).toMatch(/^Both have the same \d+ tokens of helper\./)
+  await page.keyboard.press('s')
+  await page.locator('.empty').waitFor()
+  expect([at(), await chosen.textContent()]).toEqual(['helper', 'helper'])
   await watched.context.close()
   await dashboard.close()
 })

@@ -7,16 +7,15 @@ import { client, useLoaded } from './data.ts'
 import { clip, fixed, integer, points, probability, stepName, visible } from './format.ts'
 import { type Group, isEvaluation, placeOf, sampleName } from './groups-of.ts'
 import { Absent } from './rollout.tsx'
-import { go, hrefs, route } from './route.ts'
+import { filter, go, hrefs, route } from './route.ts'
 import { surprise, type Token, tokensOf } from './token-stream.ts'
-import { Advantage, Dot, Dots, Section, useKeys } from './ui.tsx'
+import { Advantage, Chips, Dot, Dots, Section, useKeys } from './ui.tsx'
 import { useRollout } from './use-rollout.ts'
 
 const piece = (token: Token) => visible(clip(token.text, 44))
-/** The agent whose tokens are compared: the first that is trained. */
-const mainAgent = ({ agents }: RolloutTrace) => agents.find(({ trainable }) => trainable) ?? agents[0]
-const streamOf = (trace: RolloutTrace) => {
-  const agent = mainAgent(trace)
+/** The tokens of an agent; none where it had no part in the rollout. */
+const streamOf = (trace: RolloutTrace, name: string) => {
+  const agent = trace.agents.find((each) => each.agent === name)
   return agent ? tokensOf(trace, agent) : []
 }
 
@@ -27,10 +26,10 @@ interface Way {
 }
 
 /** What every sample of the group did after the prefix that these two share. */
-function waysOf(traces: readonly RolloutTrace[], prefix: readonly Token[]): Way[] {
+function waysOf(traces: readonly RolloutTrace[], agent: string, prefix: readonly Token[]): Way[] {
   const ways = new Map<number, Way>()
   for (const trace of traces) {
-    const tokens = streamOf(trace)
+    const tokens = streamOf(trace, agent)
     const token = tokens[prefix.length]
     if (!token || prefix.some(({ id }, index) => tokens[index]?.id !== id)) continue
     const way = ways.get(token.id) ?? { token, rewards: [], keys: [] }
@@ -155,16 +154,21 @@ export function Compare({ summary, a, b }: { summary: RunSummary; a: string; b: 
   const traces = useLoaded(`${route.value.run} traces ${keys.join()}`, async () =>
     (await Promise.all(keys.map((key) => client().rollout(key)))).filter((trace) => trace !== null),
   )
+  const agents = [left, right].flatMap(({ trace }) => trace?.agents ?? [])
+  const names = [...new Set(agents.map((each) => each.agent))]
+  const wanted = route.value.query.get('agent') ?? ''
+  const agent = names.includes(wanted) ? wanted : (agents.find(({ trainable }) => trainable)?.agent ?? names[0] ?? '')
+  const beside = (one: string, other: string) => hrefs.compare(one, other, agent === wanted ? { agent } : {})
   const turn = (by: number) => {
     const at = siblings.findIndex(({ key }) => key === b)
     const count = siblings.length
     for (let step = 1; step <= count; step++) {
       const next = siblings[(at + by * step + count * step) % count]!
-      if (next.key !== a) return go(hrefs.compare(a, next.key))
+      if (next.key !== a) return go(beside(a, next.key))
     }
   }
-  useKeys({ ArrowRight: () => turn(1), ArrowLeft: () => turn(-1), s: () => go(hrefs.compare(b, a)), a: () => showWhole(!isWhole) })
-  const [x, y] = [left.trace ? streamOf(left.trace) : [], right.trace ? streamOf(right.trace) : []]
+  useKeys({ ArrowRight: () => turn(1), ArrowLeft: () => turn(-1), s: () => go(beside(b, a)), a: () => showWhole(!isWhole) })
+  const [x, y] = [left.trace ? streamOf(left.trace, agent) : [], right.trace ? streamOf(right.trace, agent) : []]
   const aligned = useMemo(() => align(x, y), [x, y])
   // Everything is read before anything is shown, so that nothing moves.
   if (!left.isRead || !right.isRead || (traces.value === null && traces.error === null)) return null
@@ -192,7 +196,7 @@ export function Compare({ summary, a, b }: { summary: RunSummary; a: string; b: 
     )
   const shared = sharedPrefix(x, y)
   const [p, q] = [x[shared], y[shared]]
-  const ways = traces.value ? waysOf(traces.value, x.slice(0, shared)) : []
+  const ways = traces.value ? waysOf(traces.value, agent, x.slice(0, shared)) : []
   const gone = siblings.length - ways.reduce((sum, way) => sum + way.keys.length, 0)
   const { lines, equal } = aligned
   const same = equal.size / 2
@@ -207,16 +211,26 @@ export function Compare({ summary, a, b }: { summary: RunSummary; a: string; b: 
       {head}
       <div class="sides">
         <Side group={group} rollout={a} name="A">
-          <Dots group={group} current={a} href={(key) => hrefs.compare(key, b)} />
+          <Dots group={group} current={a} href={(key) => beside(key, b)} />
         </Side>
         <Side group={otherGroup ?? group} rollout={b} name="B">
-          <Dots group={otherGroup ?? group} current={b} href={(key) => hrefs.compare(a, key)} />
+          <Dots group={otherGroup ?? group} current={b} href={(key) => beside(a, key)} />
         </Side>
       </div>
+      {names.length > 1 && (
+        <div class="bar">
+          <Chips label="Agent" of={names.map((name) => [name, name])} chosen={agent} onChoose={(name) => filter({ agent: name })} />
+        </div>
+      )}
       {!p && !q ? (
         <div class="empty">
-          <h2>Equal to the last token</h2>
-          <p>Both sampled the same {integer(x.length)} tokens. Choose another sample above; ← and → go through them.</p>
+          <h2>{x.length === 0 ? 'No tokens to compare' : 'Equal to the last token'}</h2>
+          <p>
+            {x.length === 0
+              ? `Neither has a token of ${agent}: its calls were recorded as text alone.`
+              : `Both have the same ${integer(x.length)} tokens of ${agent}.`}{' '}
+            Choose another sample above; ← and → go through them.
+          </p>
         </div>
       ) : (
         <div class="parting">
@@ -257,7 +271,7 @@ export function Compare({ summary, a, b }: { summary: RunSummary; a: string; b: 
                     <td>
                       <span class="dots">
                         {way.keys.map((key, index) => (
-                          <a key={key} href={hrefs.compare(a, key)} aria-label={`${key}, reward ${points(way.rewards[index]!)}`}>
+                          <a key={key} href={beside(a, key)} aria-label={`${key}, reward ${points(way.rewards[index]!)}`}>
                             <Dot reward={way.rewards[index]!} />
                           </a>
                         ))}

@@ -57,6 +57,6 @@ export const hrefs = {
   step: (place: string, query: { group?: string; show?: string } = {}) => address(here(), 'step', place, query),
   rollout: (key: string) => address(here(), 'rollout', key, {}),
   tokens: (key: string, query: { at?: string; by?: string; turn?: string; agent?: string } = {}) => address(here(), 'tokens', key, query),
-  compare: (key: string, other: string) => address(here(), 'compare', key, { with: other }),
+  compare: (key: string, other: string, query: { agent?: string } = {}) => address(here(), 'compare', key, { with: other, ...query }),
   health: () => address(here(), 'health', '', {}),
 }

@@ -87,6 +87,7 @@ export function Tokens({ summary, rollout }: { summary: RunSummary; rollout: str
   const jump = (test: (each: Token) => boolean, from = chosen + 1) => to(tokens.findIndex((each) => each.position >= from && test(each)))
   const here = tokens[chosen]
   const partner = group && partnerOf(group, rollout)
+  const comparison = partner && hrefs.compare(rollout, partner, agent && agent.agent === query.get('agent') ? { agent: agent.agent } : {})
   useKeys({
     ArrowRight: () => to(chosen + 1),
     ArrowLeft: () => to(chosen - 1),
@@ -97,7 +98,7 @@ export function Tokens({ summary, rollout }: { summary: RunSummary; rollout: str
     n: () => jump((each) => each.logprob !== null && Math.exp(each.logprob) < 0.9),
     j: () => jump((each) => each.origin === 'sampled' && each.turn > (here?.turn ?? 0)),
     k: () => jump((each) => each.origin === 'sampled' && each.turn === Math.max(0, (here?.turn ?? 0) - 1), 0),
-    c: () => partner && go(hrefs.compare(rollout, partner)),
+    c: () => comparison && go(comparison),
   })
   const sampled = useMemo(() => tokens.filter(({ origin }) => origin === 'sampled'), [tokens])
   const bins = useMemo(
@@ -168,7 +169,7 @@ export function Tokens({ summary, rollout }: { summary: RunSummary; rollout: str
             ),
           ],
           ['', <a href={hrefs.rollout(rollout)}>Rollout</a>],
-          ...(partner ? [['', <a href={hrefs.compare(rollout, partner)}>Compare</a>] as const] : []),
+          ...(comparison ? [['', <a href={comparison}>Compare</a>] as const] : []),
         ]}
       />
       <div class="bar sticky">
