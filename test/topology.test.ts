@@ -12,6 +12,7 @@ const layers: readonly (readonly string[])[] = [
   ['core'],
   ['chat', 'http'],
   ['agent', 'environment', 'gateway', 'python-bridge', 'rollout', 'store', 'training'],
+  ['run'],
   ['dashboard', 'engine-local', 'engine-remote', 'sandbox', 'testing', 'tool-servers', 'trainer-verl'],
   ['aworld-train'],
   ['cli'],
@@ -82,7 +83,7 @@ describe('topology', () => {
   })
 
   it('names no adapter in shared packages', () => {
-    const shared = layers.slice(0, 4).flat()
+    const shared = layers.slice(0, 5).flat()
     const problems = shared.flatMap((name) =>
       sources(join(packages, name, 'src'))
         .filter((path) => !isTest(path) && /@aworld-train\/(?:engine|trainer|executor)-/.test(readFileSync(path, 'utf8')))
@@ -111,13 +112,7 @@ describe('topology', () => {
     const elsewhere = rooms
       .filter((path) => !isTest(path) && opens.test(readFileSync(path, 'utf8')))
       .map((path) => dirname(path).slice(packages.length + 1))
-    expect([...new Set(elsewhere)]).toEqual(['aworld-train/src/stage'])
-  })
-
-  it('keeps that room apart from the trainers, so that it can be a package', () => {
-    const room = join(packages, 'aworld-train/src/stage')
-    const problems = sources(room).flatMap((path) => relativeImportsOf(path).filter((target) => dirname(target) !== room))
-    expect(problems.map((path) => path.slice(packages.length + 1))).toEqual([])
+    expect([...new Set(elsewhere)]).toEqual(['run/src/agent-side'])
   })
 
   it.each([

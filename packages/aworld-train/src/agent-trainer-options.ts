@@ -1,6 +1,6 @@
+import type { RunOptions } from '@aworld-train/run'
 import type { DatasetSource, RewardSource } from '@aworld-train/training'
 import type { TrainableAgent } from './load/load-agent.ts'
-import type { RunOptions } from './run-options.ts'
 
 /** The five modules of a training, and where it writes. Paths are relative to `baseDirectory`. */
 export interface AgentTrainerOptions extends RunOptions {

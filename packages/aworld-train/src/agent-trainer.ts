@@ -1,4 +1,5 @@
 import { errorMessage, type RunReport, TrainError } from '@aworld-train/protocol'
+import { firstFailure } from '@aworld-train/run'
 import {
   createProcessor,
   createTrainerRegistry,
@@ -11,12 +12,11 @@ import {
 } from '@aworld-train/training'
 import type { AgentTrainerOptions } from './agent-trainer-options.ts'
 import { type AworldTrainerOptions, readTrainerOptions } from './aworld/trainer-options.ts'
+import { takesRunOptions } from './checks/planning-trainer.ts'
 import type { TrainableAgent } from './load/load-agent.ts'
 import type { InferenceReport } from './local/inference.ts'
 import { LocalTrainer } from './local/local-trainer.ts'
 import { progressLines } from './progress-lines.ts'
-import { takesRunOptions } from './run-options.ts'
-import { firstFailure } from './stage/first-failure.ts'
 import type { DryRunReport } from './verl/dry-run.ts'
 import { VerlTrainer } from './verl/verl-trainer.ts'
 

@@ -43,6 +43,7 @@ export {
   type TrainingSample,
   type TrainingTask,
 } from '@aworld-train/protocol'
+export type { RunOptions, WarmUp, WarmUpRequest } from '@aworld-train/run'
 export {
   defineReward,
   gaiaRewardFunc,
@@ -57,18 +58,13 @@ export { AgentTrainer } from './agent-trainer.ts'
 export type { AgentTrainerOptions } from './agent-trainer-options.ts'
 export { AworldAgentLoop } from './aworld/agent-loop.ts'
 export type { AworldTrainerOptions } from './aworld/trainer-options.ts'
+export { createEnvironment } from './environment.ts'
 export { type LoadedAgent, loadAgent, type TrainableAgent } from './load/load-agent.ts'
 export { type DoctorCheck, diagnose } from './local/diagnose.ts'
 export type { InferenceReport } from './local/inference.ts'
 export { LocalTrainer } from './local/local-trainer.ts'
 export type { OpenPolicy, PolicyResult } from './local/open-policy.ts'
-export type { WarmUp, WarmUpRequest } from './local/warm-up.ts'
-export type { RunOptions } from './run-options.ts'
 export { execTasks, Runners, serialExecTasks } from './runners.ts'
-export { type ServedAgentSide, serveAgentSide } from './stage/agent-side.ts'
-export { createEnvironment } from './stage/environment.ts'
-export { toFrozenRoutes } from './stage/frozen-routes.ts'
-export { openRolloutParts } from './stage/rollout-parts.ts'
 export { defineTraining, type TrainingDefinition } from './training-definition.ts'
 export type { DryRunReport } from './verl/dry-run.ts'
 export { type VerlRunState, verlStateKey } from './verl/run-verl-training.ts'

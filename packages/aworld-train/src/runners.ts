@@ -1,5 +1,5 @@
 import { createRunners, type Runners as RunnersShape } from '@aworld-train/agent'
-import { createEnvironment } from './stage/environment.ts'
+import { createEnvironment } from './environment.ts'
 
 /** Runners whose agents may have MCP servers: each call opens an environment of its own and closes it. */
 export const Runners: RunnersShape = {

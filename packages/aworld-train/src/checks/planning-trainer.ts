@@ -1,10 +1,19 @@
 import { resolve } from 'node:path'
 import type { AgentProgram } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
+import type { RunOptions } from '@aworld-train/run'
 import { type DatasetSource, type RewardSource, TrainerProcessor } from '@aworld-train/training'
 import type { LoadedAgent, TrainableAgent } from '../load/load-agent.ts'
-import type { RunOptions, TakesRunOptions } from '../run-options.ts'
 import { loadTrainableAgent } from './trainable-agent.ts'
+
+/** A trainer that takes run options; AgentTrainer hands them over right after creating it. */
+export interface TakesRunOptions {
+  useRunOptions(options: RunOptions): void
+}
+
+export function takesRunOptions(value: object): value is TakesRunOptions {
+  return typeof (value as Partial<TakesRunOptions>).useRunOptions === 'function'
+}
 
 /** What the checks have received so far. */
 interface TrainerInputs {

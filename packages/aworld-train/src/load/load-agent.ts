@@ -3,10 +3,10 @@ import { dirname, extname, resolve } from 'node:path'
 import { Agent, type AgentFunction, loadAgentsFromYaml, Swarm, toAgentProgram } from '@aworld-train/agent'
 import type { AgentProgram } from '@aworld-train/core'
 import { errorMessage, TrainError } from '@aworld-train/protocol'
+import { loadExport, parseExportPath } from '@aworld-train/run'
 import { parse } from 'yaml'
 import { AworldAgentLoop, policyAddress } from '../aworld/agent-loop.ts'
 import { buildAgents, isAgentLoopClass } from '../aworld/build-agents.ts'
-import { loadExport, parseExportPath } from './load-export.ts'
 
 /** What `AgentTrainer` takes as its agent. A path is a module (`./agent.ts#name`) or an agent.yaml. */
 export type TrainableAgent = Agent | Swarm | AgentFunction | AgentProgram | AworldAgentLoop | (new () => AworldAgentLoop) | string

@@ -1,8 +1,5 @@
-import { createHash } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
 import { stableHash } from '@aworld-train/core'
-import type { LoadedDataset } from '@aworld-train/training'
-import { parseExportPath } from '../load/load-export.ts'
+import { bytesHash, exportHash } from '@aworld-train/run'
 import type { LocalPlan } from './plan.ts'
 
 /**
@@ -31,15 +28,4 @@ export function configurationHash(plan: LocalPlan): string {
     reward: typeof rewardSource === 'string' ? rewardSource : null,
     rewardFile: typeof rewardSource === 'string' ? exportHash(rewardSource, rewardDirectory) : null,
   })
-}
-
-/** Tasks and answers of a dataset. */
-export const datasetHash = ({ tasks, answers }: LoadedDataset) => [tasks.map(({ hash }) => hash), [...answers.values()]]
-
-/** Bytes of the file that `./file.ts#name` names. */
-export const exportHash = (path: string, directory: string) => bytesHash(parseExportPath(path, directory).file)
-
-/** `null` for a file that is not there; loading it reports that. */
-export function bytesHash(file: string): string | null {
-  return existsSync(file) ? createHash('sha256').update(readFileSync(file)).digest('hex') : null
 }

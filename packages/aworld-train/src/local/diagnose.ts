@@ -5,15 +5,12 @@ import { checkTemplate, loadChatModel } from '@aworld-train/chat'
 import { toTrainingSamples } from '@aworld-train/core'
 import { loadModelConfig } from '@aworld-train/engine-local'
 import { type Episode, errorMessage, TrainError, type TrainingTask } from '@aworld-train/protocol'
+import { answeredTask, findLongPrompts, listTools, openRolloutParts, type RolloutParts, runWarmUp, scoreReference } from '@aworld-train/run'
 import { openRunStore } from '@aworld-train/store'
-import { findLongPrompts } from '../checks/long-prompts.ts'
-import { answeredTask, listTools, scoreReference } from '../stage/preflight.ts'
-import { openRolloutParts, type RolloutParts } from '../stage/rollout-parts.ts'
 import type { TrainingDefinition } from '../training-definition.ts'
 import { LocalTrainer } from './local-trainer.ts'
 import type { LocalPlan } from './plan.ts'
 import { openStage } from './stage.ts'
-import { runWarmUp } from './warm-up.ts'
 
 export interface DoctorCheck {
   readonly name: string

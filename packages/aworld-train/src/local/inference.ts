@@ -1,14 +1,19 @@
 import { join } from 'node:path'
 import { passAtK } from '@aworld-train/core'
 import { type Episode, type RunReport, type Sampling, type TokenReport, TrainError } from '@aworld-train/protocol'
+import type { RunOptions } from '@aworld-train/run'
+import {
+  countCallsOf,
+  inRunDirectory,
+  longPromptNotes,
+  openTriedParts,
+  type RolloutParts,
+  type RunDirectory,
+  runVersions,
+  summarizeCalls,
+} from '@aworld-train/run'
 import { keepTokenizer, writeJsonAtomically } from '@aworld-train/store'
 import { evaluationMetrics, evaluationRequests, type LoadedDataset, summarizeEvaluation, writeParquet } from '@aworld-train/training'
-import { longPromptNotes } from '../checks/long-prompts.ts'
-import type { RunOptions } from '../run-options.ts'
-import { openTriedParts, type RolloutParts } from '../stage/rollout-parts.ts'
-import { countCallsOf, summarizeCalls } from '../stage/run-accounts.ts'
-import { inRunDirectory, type RunDirectory } from '../stage/run-directory.ts'
-import { runVersions } from '../stage/run-files.ts'
 import type { LocalPlan } from './plan.ts'
 import { openStage } from './stage.ts'
 

@@ -1,22 +1,27 @@
 import { join } from 'node:path'
 import { displayPath } from '@aworld-train/core'
 import type { RunEvent, RunReport } from '@aworld-train/protocol'
+import type { RunOptions } from '@aworld-train/run'
+import {
+  createEpisodeSampler,
+  inRunDirectory,
+  longPromptNotes,
+  makeModel,
+  openRunAccounts,
+  openTriedParts,
+  type RolloutParts,
+  type RunDirectory,
+  removeUnfinished,
+  runVersions,
+  watchTruncation,
+} from '@aworld-train/run'
 import { keepTokenizer, type OwnedRunStore, writeJsonAtomically } from '@aworld-train/store'
 import type { SelfDrivenResult } from '@aworld-train/training'
-import { longPromptNotes } from '../checks/long-prompts.ts'
-import type { RunOptions } from '../run-options.ts'
-import { createEpisodeSampler } from '../stage/episode-sampler.ts'
-import { openTriedParts, type RolloutParts } from '../stage/rollout-parts.ts'
-import { openRunAccounts } from '../stage/run-accounts.ts'
-import { inRunDirectory, type RunDirectory } from '../stage/run-directory.ts'
-import { removeUnfinished, runVersions } from '../stage/run-files.ts'
-import { watchTruncation } from '../stage/truncation-watch.ts'
 import { openTensorBoardLog, tensorBoardDirectory } from '../tensorboard/tensorboard-log.ts'
 import type { LocalPlan } from './plan.ts'
 import { createRunMetrics } from './run-metrics.ts'
 import { describeRun } from './run-report.ts'
 import { openStage, type Stage } from './stage.ts'
-import { makeModel } from './starting-model.ts'
 import { writeRunFiles } from './write-run-files.ts'
 
 export interface LocalRunRequest {

@@ -1,6 +1,20 @@
 import { existsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { type RunReport, TrainError } from '@aworld-train/protocol'
+import {
+  checkModels,
+  checkRecordings,
+  chosenColumn,
+  collectProblems,
+  datasetNotes,
+  findReward,
+  loadNamedDataset,
+  type NamedReward,
+  policyName,
+  refuseProblems,
+  requireKinds,
+  tryReward,
+} from '@aworld-train/run'
 import { verlKeys } from '@aworld-train/trainer-verl'
 import {
   createReward,
@@ -12,12 +26,8 @@ import {
   type RewardSource,
   requireTrainable,
 } from '@aworld-train/training'
-import { chosenColumn, datasetNotes, loadNamedDataset, refuseProblems, requireKinds } from '../checks/named-dataset.ts'
-import { findReward, type NamedReward, tryReward } from '../checks/named-reward.ts'
 import { PlanningTrainer } from '../checks/planning-trainer.ts'
-import { checkModels, policyName } from '../stage/check-models.ts'
-import { collectProblems } from '../stage/collect-problems.ts'
-import { checkRecordings } from '../stage/frozen-routes.ts'
+import { createEnvironment } from '../environment.ts'
 import { type InferenceReport, runInference } from './inference.ts'
 import { type OpenPolicy, openPolicy } from './open-policy.ts'
 import type { LocalPlan } from './plan.ts'
@@ -87,6 +97,7 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
       test: test ?? null,
       rewardSource: reward.source,
       rewardDirectory: reward.directory,
+      createEnvironment: () => createEnvironment({ baseDirectory: agent.directory }),
       createReward: () =>
         createReward(reward.source, {
           baseDirectory: reward.directory,

@@ -1,4 +1,4 @@
-import type { AgentProgram, Reward } from '@aworld-train/core'
+import type { AgentProgram, Environment, Reward } from '@aworld-train/core'
 import type { LoadedDataset, LocalConfig, RewardSource } from '@aworld-train/training'
 
 /** The result of the checks: everything that a run needs. Nothing is written yet. */
@@ -18,6 +18,7 @@ export interface LocalPlan {
   readonly test: LoadedDataset | null
   readonly rewardSource: RewardSource
   readonly rewardDirectory: string
+  readonly createEnvironment: () => Environment
   readonly createReward: () => Promise<Reward>
   /** Folder of the starting model; `null` when the warm-up makes it. */
   readonly model: string | null

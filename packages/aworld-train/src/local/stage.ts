@@ -4,11 +4,9 @@ import { createLocalEngine, type LocalEngine } from '@aworld-train/engine-local'
 import type { Gateway } from '@aworld-train/gateway'
 import type { AnswerKey, RunEvent } from '@aworld-train/protocol'
 import type { InProcessRolloutRunner } from '@aworld-train/rollout'
+import type { RolloutParts } from '@aworld-train/run'
+import { countCalls, openAgentSide, openPolicyGateway, type PolicyGatewayOptions } from '@aworld-train/run'
 import { toLimits } from '@aworld-train/training'
-import { openAgentSide } from '../stage/agent-side.ts'
-import { countCalls } from '../stage/count-calls.ts'
-import { openPolicyGateway, type PolicyGatewayOptions } from '../stage/policy-gateway.ts'
-import type { RolloutParts } from '../stage/rollout-parts.ts'
 import type { LocalPlan } from './plan.ts'
 
 export interface StageOptions {

@@ -1,9 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { extname, isAbsolute, join, resolve } from 'node:path'
 import { TrainError } from '@aworld-train/protocol'
+import type { NamedReward } from '@aworld-train/run'
 import { bridgeDirectory, planVerl, type VerlConfig, type VerlPlan, type VerlRun } from '@aworld-train/trainer-verl'
 import type { LoadedDataset } from '@aworld-train/training'
-import type { NamedReward } from '../checks/named-reward.ts'
 import type { LoadedAgent } from '../load/load-agent.ts'
 import type { VerlTrainingPlan } from './verl-training-plan.ts'
 

@@ -3,6 +3,20 @@ import { existsSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
 import { displayPath } from '@aworld-train/core'
 import { errorMessage, type RunEvent, type RunReport, TrainError } from '@aworld-train/protocol'
+import type { RunOptions } from '@aworld-train/run'
+import {
+  createEpisodeSampler,
+  createFailureTally,
+  createIdleClock,
+  inRunDirectory,
+  makeModel,
+  openRunAccounts,
+  openTriedParts,
+  type RolloutParts,
+  type RunDirectory,
+  removeUnfinished,
+  watchTruncation,
+} from '@aworld-train/run'
 import {
   bridgeDirectory,
   createVerlProgress,
@@ -13,17 +27,7 @@ import {
   valueAt,
   writeRunFiles,
 } from '@aworld-train/trainer-verl'
-import { makeModel } from '../local/starting-model.ts'
-import type { RunOptions } from '../run-options.ts'
-import { createEpisodeSampler } from '../stage/episode-sampler.ts'
-import { openTriedParts, type RolloutParts } from '../stage/rollout-parts.ts'
-import { openRunAccounts } from '../stage/run-accounts.ts'
-import { inRunDirectory, type RunDirectory } from '../stage/run-directory.ts'
-import { removeUnfinished } from '../stage/run-files.ts'
-import { watchTruncation } from '../stage/truncation-watch.ts'
-import { createFailureTally } from './failure-tally.ts'
 import { createRunWatch, followVerl } from './follow-verl.ts'
-import { createIdleClock } from './idle-clock.ts'
 import { planRun } from './plan-run.ts'
 import { createRowTasks } from './row-tasks.ts'
 import { checkModelPrompts } from './starting-model.ts'
@@ -59,11 +63,7 @@ export async function runVerlTraining(plan: VerlTrainingPlan, { runPath, options
   const provenance = { seed, agent: agent.module, tasks: train.tasks.length, python: python.path, packages: python.report.packages }
   await using stack = new AsyncDisposableStack()
   const rewardSource = plan.reward?.source ?? null
-  const parts = await openTriedParts(
-    stack,
-    { ...plan, agentDirectory: agent.directory, rewardSource },
-    { signal, onEvent: options.onEvent },
-  )
+  const parts = await openTriedParts(stack, { ...plan, rewardSource }, { signal, onEvent: options.onEvent })
   const directory = {
     runPath,
     name: plan.name,

@@ -2,8 +2,8 @@ import { existsSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { checkTemplate, loadChatModel } from '@aworld-train/chat'
 import { TrainError, type TrainingTask } from '@aworld-train/protocol'
+import { findLongPrompts } from '@aworld-train/run'
 import { resolveKey, type VerlConfig, valueAt } from '@aworld-train/trainer-verl'
-import { findLongPrompts } from '../checks/long-prompts.ts'
 
 /** The model that a training begins with: a folder, a name of the Hugging Face hub, or `null` where a warm-up makes it. Throws CONFIG_INVALID. */
 export function findStartingModel(

@@ -1,5 +1,5 @@
 import { stableHash } from '@aworld-train/core'
-import { bytesHash, datasetHash, exportHash } from '../local/configuration-hash.ts'
+import { bytesHash, datasetHash, exportHash } from '@aworld-train/run'
 import type { VerlTrainingPlan } from './verl-training-plan.ts'
 
 /**

@@ -1,5 +1,7 @@
 import { join } from 'node:path'
 import type { RunReport, Sampling } from '@aworld-train/protocol'
+import type { RunAccounts } from '@aworld-train/run'
+import { runVersions } from '@aworld-train/run'
 import { type OwnedRunStore, writeJsonAtomically } from '@aworld-train/store'
 import {
   checkpointSteps,
@@ -10,8 +12,6 @@ import {
   type VerlTokenLedger,
   valueAt,
 } from '@aworld-train/trainer-verl'
-import type { RunAccounts } from '../stage/run-accounts.ts'
-import { runVersions } from '../stage/run-files.ts'
 import { verlEvaluations } from './verl-evaluations.ts'
 import type { VerlHistory } from './verl-history.ts'
 import type { VerlTrainingPlan } from './verl-training-plan.ts'

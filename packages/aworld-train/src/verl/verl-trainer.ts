@@ -2,6 +2,19 @@ import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { type RunReport, TrainError } from '@aworld-train/protocol'
 import {
+  checkModels,
+  checkRecordings,
+  collectProblems,
+  datasetNotes,
+  findReward,
+  loadNamedDataset,
+  type NamedReward,
+  type ProblemCollection,
+  policyName,
+  requireKinds,
+  tryReward,
+} from '@aworld-train/run'
+import {
   type FoundPython,
   findPython,
   formatOverride,
@@ -12,12 +25,8 @@ import {
   type VerlConfig,
 } from '@aworld-train/trainer-verl'
 import { createReward, type DatasetSource, type LoadedDataset, type RewardSource } from '@aworld-train/training'
-import { datasetNotes, loadNamedDataset, requireKinds } from '../checks/named-dataset.ts'
-import { findReward, type NamedReward, tryReward } from '../checks/named-reward.ts'
 import { PlanningTrainer } from '../checks/planning-trainer.ts'
-import { checkModels, policyName } from '../stage/check-models.ts'
-import { collectProblems, type ProblemCollection } from '../stage/collect-problems.ts'
-import { checkRecordings } from '../stage/frozen-routes.ts'
+import { createEnvironment } from '../environment.ts'
 import { type DryRunReport, dryRunVerl } from './dry-run.ts'
 import { describeAgent, toVerlRun, withModel } from './plan-run.ts'
 import { runVerlTraining } from './run-verl-training.ts'
@@ -111,6 +120,7 @@ export class VerlTrainer extends PlanningTrainer<VerlTrainingPlan> {
       train,
       test: test ?? null,
       reward,
+      createEnvironment: () => createEnvironment({ baseDirectory: agent.directory }),
       createReward: async () =>
         reward === null || settings.reward.native
           ? null

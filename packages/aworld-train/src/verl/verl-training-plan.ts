@@ -1,7 +1,7 @@
-import type { AgentProgram, Reward } from '@aworld-train/core'
+import type { AgentProgram, Environment, Reward } from '@aworld-train/core'
+import type { NamedReward } from '@aworld-train/run'
 import type { FoundPython, VerlConfig, VerlPlan, VerlRun } from '@aworld-train/trainer-verl'
 import type { LoadedDataset } from '@aworld-train/training'
-import type { NamedReward } from '../checks/named-reward.ts'
 
 /** The result of the checks: everything that a run with verl needs. Nothing is written yet. */
 export interface VerlTrainingPlan {
@@ -20,6 +20,7 @@ export interface VerlTrainingPlan {
   readonly test: LoadedDataset | null
   /** `null`: verl scores with what it has; where `reward.native` is set, verl scores with this one. */
   readonly reward: NamedReward | null
+  readonly createEnvironment: () => Environment
   /** `null`: nothing is scored on this side. */
   readonly createReward: () => Promise<Reward | null>
   /** Folder of the starting model, a name on the Hub, or `null` when the warm-up makes it. */

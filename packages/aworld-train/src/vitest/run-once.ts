@@ -3,15 +3,12 @@ import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import type { RolloutWriter } from '@aworld-train/core'
 import { type Episode, TrainError } from '@aworld-train/protocol'
+import { chosenColumn, findReward, openAgentSide, openPolicyGateway, openRolloutParts, refuseProblems } from '@aworld-train/run'
 import { verlKeys } from '@aworld-train/trainer-verl'
 import { createReward, type LocalConfig, loadDataset, parseLocalConfig, toLimits } from '@aworld-train/training'
-import { chosenColumn, refuseProblems } from '../checks/named-dataset.ts'
-import { findReward } from '../checks/named-reward.ts'
 import { loadTrainableAgent } from '../checks/trainable-agent.ts'
+import { createEnvironment } from '../environment.ts'
 import { openStage } from '../local/stage.ts'
-import { openAgentSide } from '../stage/agent-side.ts'
-import { openPolicyGateway } from '../stage/policy-gateway.ts'
-import { openRolloutParts } from '../stage/rollout-parts.ts'
 import type { TrainingDefinition } from '../training-definition.ts'
 import { createScriptedPolicy, type ScriptedAnswer } from './scripted-policy.ts'
 
@@ -54,7 +51,7 @@ export async function runOnce(training: OnceTraining, options: RunOnceOptions): 
 
   await using stack = new AsyncDisposableStack()
   const parts = await openRolloutParts(stack, {
-    agentDirectory,
+    createEnvironment: () => createEnvironment({ baseDirectory: agentDirectory }),
     createReward: async () =>
       reward && (await createReward(reward.source, { baseDirectory: reward.directory, timeoutMs, memoryMb, rewardInput })),
   })

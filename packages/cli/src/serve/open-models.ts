@@ -11,8 +11,8 @@ import {
 import type { ModelRoute, PublishWeights } from '@aworld-train/gateway'
 import { TrainError } from '@aworld-train/protocol'
 import { type ChannelEngine, createChannelEngine } from '@aworld-train/rollout'
+import { toFrozenRoutes } from '@aworld-train/run'
 import { keepTokenizer } from '@aworld-train/store'
-import { toFrozenRoutes } from 'aworld-train'
 import { createFleets, type FleetOf, publishTo } from './open-fleets.ts'
 import type { ChannelModel, RemoteModel, ServeConfig, ServeModel } from './serve-config.ts'
 

@@ -1,9 +1,10 @@
 import { join, resolve } from 'node:path'
 import type { Gateway } from '@aworld-train/gateway'
 import { isLoopback } from '@aworld-train/http'
+import { openRolloutParts, type ServedAgentSide, serveAgentSide } from '@aworld-train/run'
 import { openRunStore } from '@aworld-train/store'
 import { createReward, requireDataset, solutionText, toChannelTask } from '@aworld-train/training'
-import { loadAgent, openRolloutParts, type ServedAgentSide, serveAgentSide } from 'aworld-train'
+import { createEnvironment, loadAgent } from 'aworld-train'
 import type { OpenedChannel } from './open-models.ts'
 import { randomToken } from './random-token.ts'
 import { readSecret } from './read-serve-config.ts'
@@ -37,8 +38,11 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
   const { baseDirectory, ...environmentLimits } = config.environment
   const { input: rewardInput, ...rewardLimits } = settings.rewardSettings
   const parts = await openRolloutParts(stack, {
-    agentDirectory: baseDirectory === null ? agentDirectory : resolve(directory, baseDirectory),
-    environmentLimits,
+    createEnvironment: () =>
+      createEnvironment({
+        baseDirectory: baseDirectory === null ? agentDirectory : resolve(directory, baseDirectory),
+        ...environmentLimits,
+      }),
     createReward: async () =>
       settings.reward === null ? null : await createReward(settings.reward, { baseDirectory: directory, rewardInput, ...rewardLimits }),
   })

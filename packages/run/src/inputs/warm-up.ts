@@ -1,5 +1,5 @@
 import { TrainError } from '@aworld-train/protocol'
-import { loadExport } from '../load/load-export.ts'
+import { loadExport } from './load-export.ts'
 
 export interface WarmUpRequest {
   /** Folder to write the model to: config.json, model.safetensors, tokenizer files. */

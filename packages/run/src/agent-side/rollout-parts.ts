@@ -1,8 +1,6 @@
 import type { Environment, Reward } from '@aworld-train/core'
-import type { EnvironmentOptions } from '@aworld-train/environment'
 import type { RunEvent } from '@aworld-train/protocol'
-import { createEnvironment } from './environment.ts'
-import { type PreflightPlan, preflight } from './preflight.ts'
+import { type PreflightPlan, preflight } from '../preflight/preflight.ts'
 
 /** The parts that rollouts need beside a policy. */
 export interface RolloutParts {
@@ -13,19 +11,14 @@ export interface RolloutParts {
 
 /** What the parts are made from. */
 export interface RolloutPartsPlan {
-  /** Folder that relative paths of the agent are relative to. */
-  readonly agentDirectory: string
-  readonly environmentLimits?: Omit<EnvironmentOptions, 'baseDirectory'> | undefined
+  createEnvironment(): Environment
   createReward(): Promise<Reward | null>
 }
 
 /** Opens the parts; `stack` closes them. */
-export async function openRolloutParts(
-  stack: AsyncDisposableStack,
-  { agentDirectory, environmentLimits, createReward }: RolloutPartsPlan,
-): Promise<RolloutParts> {
-  const environment = stack.adopt(createEnvironment({ baseDirectory: agentDirectory, ...environmentLimits }), (each) => each.close())
-  const reward = stack.adopt(await createReward(), (each) => each?.close())
+export async function openRolloutParts(stack: AsyncDisposableStack, plan: RolloutPartsPlan): Promise<RolloutParts> {
+  const environment = stack.adopt(plan.createEnvironment(), (each) => each.close())
+  const reward = stack.adopt(await plan.createReward(), (each) => each?.close())
   return { environment, reward }
 }
 

@@ -22,12 +22,3 @@ export interface RunOptions {
   /** Called with every event. Without it lines about the events go to stderr; `() => {}` is silent. */
   readonly onEvent?: ((event: RunEvent) => void) | undefined
 }
-
-/** A trainer that takes run options; AgentTrainer hands them over right after creating it. */
-export interface TakesRunOptions {
-  useRunOptions(options: RunOptions): void
-}
-
-export function takesRunOptions(value: object): value is TakesRunOptions {
-  return typeof (value as Partial<TakesRunOptions>).useRunOptions === 'function'
-}

@@ -1,0 +1,54 @@
+export {
+  type AgentSideOptions,
+  type KnownAnswers,
+  openAgentSide,
+  type ServedAgentSide,
+  type ServedAgentSideOptions,
+  serveAgentSide,
+} from './agent-side/agent-side.ts'
+export { checkModels, type GatewayModels, policyName } from './agent-side/check-models.ts'
+export { countCalls } from './agent-side/count-calls.ts'
+export { checkRecordings, toFrozenRoutes } from './agent-side/frozen-routes.ts'
+export { openPolicyGateway, type PolicyGatewayOptions } from './agent-side/policy-gateway.ts'
+export {
+  openRolloutParts,
+  openTriedParts,
+  type RolloutParts,
+  type RolloutPartsPlan,
+  type TriedPartsOptions,
+} from './agent-side/rollout-parts.ts'
+export { firstFailure } from './directory/first-failure.ts'
+export {
+  type CallCounters,
+  type CallCounts,
+  type CallSummary,
+  countCallsOf,
+  openRunAccounts,
+  type RunAccounts,
+  summarizeCalls,
+} from './directory/run-accounts.ts'
+export { inRunDirectory, type RunDirectory, type RunDirectoryRequest } from './directory/run-directory.ts'
+export { removeUnfinished, runVersions } from './directory/run-files.ts'
+export { createEpisodeSampler } from './events/episode-sampler.ts'
+export { createFailureTally, type FailureTally } from './events/failure-tally.ts'
+export { createIdleClock, type IdleClock } from './events/idle-clock.ts'
+export { watchTruncation } from './events/truncation-watch.ts'
+export { bytesHash, datasetHash, exportHash } from './inputs/input-hashes.ts'
+export { type ExportPath, loadExport, parseExportPath } from './inputs/load-export.ts'
+export { findLongPrompts, type LongPrompts, longPromptNotes, type PromptModel } from './inputs/long-prompts.ts'
+export { type MakeModelContext, makeModel, type WarmUpPlan } from './inputs/make-model.ts'
+export { chosenColumn, datasetNotes, loadNamedDataset, type NamedDataset, refuseProblems, requireKinds } from './inputs/named-dataset.ts'
+export { findReward, type NamedReward, type RewardNames, tryReward } from './inputs/named-reward.ts'
+export { runWarmUp, type WarmUp, type WarmUpRequest } from './inputs/warm-up.ts'
+export { collectProblems, type ProblemCollection } from './preflight/collect-problems.ts'
+export {
+  answeredTask,
+  listTools,
+  type PreflightOptions,
+  type PreflightPlan,
+  preflight,
+  type ScoreReferenceInput,
+  scoreReference,
+} from './preflight/preflight.ts'
+export { referenceEpisode } from './preflight/reference-episode.ts'
+export type { RunOptions } from './run-options.ts'
