@@ -26,9 +26,6 @@ export interface FolderClient extends RunClient {
 
 /** Rows that are counted before others get their turn. */
 const pageRows = 2_000
-/** Rollouts that wait or run are counted as far as this. */
-const mostOpen = 10_000
-const recountMs = 10_000
 /** Rollouts that are named as examples. */
 const mostExamples = 20
 
@@ -58,17 +55,17 @@ export async function openFolder(path: string): Promise<FolderClient> {
   let counted = 0
   const countedSteps = new Set<number>()
 
-  function count(): void {
+  function count(records: ReturnType<typeof run.stepMetrics>): void {
     for (;;) {
       const page = run.rolloutRows({ status: 'done', finishedAfter: counted, limit: pageRows })
       for (const row of page.rows) tally.addRollout(row)
       counted = page.rows.at(-1)?.finished ?? counted
       if (page.next === null) break
     }
-    for (const { step } of run.steps()) {
+    for (const { step } of records) {
       if (countedSteps.has(step)) continue
       countedSteps.add(step)
-      for (const sample of run.samples({ step })) tally.addSample(sample)
+      for (const { tokens, reason } of run.sampleTokens(step)) tally.addTokens(step, tokens, reason)
     }
   }
 
@@ -93,17 +90,6 @@ export async function openFolder(path: string): Promise<FolderClient> {
     })
   }
 
-  /** Tokens of attempts without a result; counting them reads every turn, which a run that goes on does not wait for each time. */
-  let supersededTokens = 0
-  let supersededAt = Number.NEGATIVE_INFINITY
-  function superseded(): number {
-    if (performance.now() - supersededAt > recountMs) {
-      supersededTokens = run.counts().supersededTokens
-      supersededAt = performance.now()
-    }
-    return supersededTokens
-  }
-
   const eventsEnd = () => {
     try {
       return statSync(join(path, 'events.jsonl')).size
@@ -115,18 +101,17 @@ export async function openFolder(path: string): Promise<FolderClient> {
   return {
     async summary(): Promise<RunSummary> {
       const end = eventsEnd()
-      count()
+      const records = run.stepMetrics()
+      count(records)
       const report = readJson<RunReport>(path, 'report.json')
       const unparsed = report?.tokenReport?.unparsed
-      const open = (status: RolloutRow['status']) => run.rolloutRows({ status, limit: mostOpen }).rows.length
       const start = firstEvent(path)
-      const records = run.steps()
       return {
         ...{ name: run.manifest.name, path: displayPath(path), createdAt: run.manifest.createdAt, status: runStatus(path) },
         ...{ seed: start?.seed ?? null, versions: run.manifest.versions, details: start?.details ?? {}, settings },
-        rollouts: { queued: open('queued'), running: open('running'), done: counted },
+        rollouts: { queued: 0, running: 0, done: 0, ...run.statuses() },
         ...{ stopReasons: tally.stopReasons, errors: tally.errors, turns: tally.turns, toolCalls: tally.toolCalls, cost: tally.cost },
-        ...{ steps: tally.steps(records), evaluations: tally.evaluations(), ledger: tally.ledger(superseded()) },
+        ...{ steps: tally.steps(records), evaluations: tally.evaluations(), ledger: tally.ledger(run.supersededTokens()) },
         unparsed: { byKind: unparsed ?? {}, rollouts: unparsed && Object.keys(unparsed).length > 0 ? run.unparsed(mostExamples) : [] },
         ...{ incomplete: tally.incomplete, times: report?.times ?? null },
         checkpoints: records.flatMap(({ checkpoint }) => checkpoint ?? []),

@@ -43,8 +43,10 @@ export function listRun(id: string, path: string): RunListing {
   try {
     const run = readRun(path)
     try {
-      const rewards = run.steps().flatMap(({ metrics }) => metrics['rewardMean'] ?? [])
-      return { ...empty, problem: null, steps: run.steps().length, rewards, rollouts: run.counts().rollouts, before: null, after: null }
+      const steps = run.stepMetrics()
+      const rewards = steps.flatMap(({ metrics }) => metrics['rewardMean'] ?? [])
+      const rollouts = Object.values(run.statuses()).reduce((sum, count) => sum + count, 0)
+      return { ...empty, problem: null, steps: steps.length, rewards, rollouts, before: null, after: null }
     } finally {
       run.close()
     }

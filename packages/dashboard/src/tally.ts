@@ -5,7 +5,6 @@ import {
   type RewardMeasure,
   type RolloutRow,
   type RolloutWaits,
-  type SampleSummary,
   type StepRecord,
   type StepSummary,
 } from '@aworld-train/core'
@@ -32,12 +31,14 @@ interface EvaluationTally {
   readonly kinds: Map<string, number[]>
 }
 
+type StepMetrics = Omit<StepRecord, 'rollouts'>
+
 /** What a run's rollouts add up to: each finished one is counted once, so that a run that goes on is never read again. */
 export interface RunTally {
   addRollout(row: RolloutRow): void
-  /** Samples of a step that is trained. */
-  addSample(sample: SampleSummary): void
-  steps(records: readonly StepRecord[]): StepSummary[]
+  /** Sampled tokens of a trained step that were trained, or were not for a reason. */
+  addTokens(step: number, tokens: number, reason: UntrainedReason | null): void
+  steps(records: readonly StepMetrics[]): StepSummary[]
   evaluations(): EvaluationSummary[]
   /** `superseded` are tokens of attempts that never get a result. */
   ledger(superseded: number): LedgerSummary
@@ -132,7 +133,7 @@ export function createTally(): RunTally {
         errors[code] = { rollout: row.key, message, ...errors[code], count: (errors[code]?.count ?? 0) + 1 }
       }
     },
-    addSample({ step, tokens, reason }) {
+    addTokens(step, tokens, reason) {
       const tally = stepTally(step)
       if (reason === null) tally.trainedTokens += tokens
       else tally.untrainedTokens[reason] = (tally.untrainedTokens[reason] ?? 0) + tokens
@@ -166,7 +167,7 @@ function measure(rewards: readonly number[], rollouts = rewards.length): RewardM
   return { rollouts, reward: mean, interval }
 }
 
-function toStep(step: number, tally: StepTally, record: StepRecord | undefined): StepSummary {
+function toStep(step: number, tally: StepTally, record: StepMetrics | undefined): StepSummary {
   const count = Math.max(1, tally.rewards.length)
   const groups = { right: 0, mixed: 0, wrong: 0 }
   for (const { least, most } of tally.groups.values()) groups[least < most ? 'mixed' : least >= 1 ? 'right' : 'wrong'] += 1

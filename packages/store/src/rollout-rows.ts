@@ -127,8 +127,10 @@ export function createRolloutRowReads(database: DatabaseSync): RolloutRowReads {
 
 /** A condition of SQL over `rollouts`, with its values. */
 export function whereOf(filter: RolloutFilter): { readonly where: string; readonly values: readonly (string | number)[] } {
+  // So that the index of those without a result serves a filter on one of their statuses.
+  const open = filter.status === undefined || filter.status === 'done' ? [] : ["status <> 'done'"]
   const entries = Object.entries(filter).filter((entry): entry is [keyof typeof conditions, string | number] => entry[1] !== undefined)
-  return { where: ['TRUE', ...entries.map(([name]) => conditions[name])].join(' AND '), values: entries.map(([, value]) => value) }
+  return { where: ['TRUE', ...open, ...entries.map(([name]) => conditions[name])].join(' AND '), values: entries.map(([, value]) => value) }
 }
 
 function waitsOf(stored: StoredRow, engine: number): RolloutWaits {

@@ -2,7 +2,7 @@ import { closeSync, openSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { crc32 } from 'node:zlib'
-import type { EpisodeReader, RolloutRecord, RunProgress, StepRewards, StepSample } from '@aworld-train/core'
+import type { EpisodeReader, RolloutRecord, RunProgress, StepRecord, StepRewards, StepSample } from '@aworld-train/core'
 import type { Episode, Trajectory, Turn } from '@aworld-train/protocol'
 import { createRolloutRowReads, type RolloutFilter, type RolloutRowReads, whereOf } from './rollout-rows.ts'
 import { segmentPath } from './segment-writer.ts'
@@ -20,8 +20,6 @@ export interface RunCounts {
   readonly sampledTurns: number
   /** Tokens of those turns, as recorded. */
   readonly sampledTokens: number
-  /** Tokens of attempts that never get a result, because a later attempt began. */
-  readonly supersededTokens: number
 }
 
 /** The turns of a rollout's attempt so far, of each agent in their order. */
@@ -50,7 +48,13 @@ export interface RunQueries extends EpisodeReader, RolloutRowReads, Pick<RunProg
   turnsOf(key: string): AttemptTurns | null
   /** What became of the rows of a step, of a rollout, or of a rollout in a step; in the order of the batch. */
   samples(filter: { readonly step?: number | undefined; readonly rollout?: string | undefined }): StepSample[]
+  /** Sampled tokens of a trained step by what became of them; `reason` is `null` for those that were trained. */
+  sampleTokens(step: number): Pick<StepSample, 'reason' | 'tokens'>[]
+  /** The steps without the keys of their rollouts, which are many in a long run. */
+  stepMetrics(): Omit<StepRecord, 'rollouts'>[]
   rewardsByStep(): StepRewards[]
+  /** How many rollouts there are of each status. */
+  statuses(): Readonly<Partial<Record<RolloutRecord['status'], number>>>
   /** Episodes of each split. */
   splits(): Readonly<Record<string, number>>
   /** Episodes that ended for each reason. */
@@ -59,7 +63,10 @@ export interface RunQueries extends EpisodeReader, RolloutRowReads, Pick<RunProg
   unparsed(limit: number): string[]
   /** Calls that sampled tokens, in every attempt of every rollout. */
   calls(): Iterable<RecordedCall>
+  /** Reads every turn. */
   counts(): RunCounts
+  /** Tokens of attempts that never get a result, because a later attempt began. */
+  supersededTokens(): number
   close(): void
 }
 
@@ -97,12 +104,17 @@ export function createRunQueries(path: string, database: DatabaseSync): RunQueri
     database.prepare(`SELECT step, count(*) AS rollouts, avg(coalesce(reward, 0)) AS mean, avg(coalesce(reward, 0) * coalesce(reward, 0)) AS square
     FROM rollouts WHERE split = 'train' AND status = 'done' AND step IS NOT NULL GROUP BY step ORDER BY step`)
   const rows = createRolloutRowReads(database)
+  const samples = createSampleReads(database)
   const request = database.prepare('SELECT q.body, r.status, r.attempt FROM rollouts r JOIN requests q ON q.rollout = r.id WHERE r.key = ?')
   const current = database.prepare(
     'SELECT r.id, r.attempt, e.body FROM rollouts r LEFT JOIN episodes e ON e.rollout = r.id WHERE r.key = ?',
   )
   const turnsOfAttempt = database.prepare('SELECT * FROM turns WHERE rollout = ? AND attempt = ? ORDER BY agent, turn')
   const allSteps = database.prepare('SELECT step, weight_version, checkpoint, metrics FROM steps ORDER BY step')
+  // Those that are done are the rest: counting them takes reading their rows.
+  const byStatus = database.prepare(
+    "SELECT status, count(*) AS rollouts FROM rollouts WHERE status <> 'done' GROUP BY status UNION ALL SELECT 'done', count(*) FROM rollouts",
+  )
   const trainedIn = database.prepare('SELECT r.key FROM trained t JOIN rollouts r ON r.id = t.rollout WHERE t.step = ? ORDER BY t.position')
   const sampledCalls = database.prepare(
     'SELECT r.key, t.attempt, t.completion_length AS tokens, t.segment FROM turns t JOIN rollouts r ON r.id = t.rollout WHERE t.completion_length > 0 ORDER BY t.rollout',
@@ -113,8 +125,11 @@ export function createRunQueries(path: string, database: DatabaseSync): RunQueri
   const state = database.prepare('SELECT value FROM state WHERE key = ?')
   const counts = database.prepare(`SELECT
     (SELECT count(*) FROM rollouts) AS rollouts, (SELECT count(*) FROM episodes) AS finished, (SELECT count(*) FROM trained) AS trained,
-    (SELECT count(*) FROM turns) AS turns, (SELECT count(*) FROM turns WHERE completion_length > 0) AS sampledTurns, (SELECT coalesce(sum(completion_length), 0) FROM turns) AS sampledTokens,
-    (SELECT coalesce(sum(t.completion_length), 0) FROM turns t JOIN rollouts r ON r.id = t.rollout WHERE t.attempt < r.attempt) AS supersededTokens`)
+    (SELECT count(*) FROM turns) AS turns, (SELECT count(*) FROM turns WHERE completion_length > 0) AS sampledTurns, (SELECT coalesce(sum(completion_length), 0) FROM turns) AS sampledTokens`)
+  // CROSS JOIN keeps the order: the few rollouts with attempts first, then their turns alone.
+  const superseded = database.prepare(
+    'SELECT coalesce(sum(t.completion_length), 0) AS tokens FROM rollouts r CROSS JOIN turns t ON t.rollout = r.id AND t.attempt < r.attempt WHERE r.attempt > 0',
+  )
 
   /** The errors of SQLite and of files say which run they are of. */
   function named<Parameters extends unknown[], Result>(read: (...parameters: Parameters) => Result): (...parameters: Parameters) => Result {
@@ -193,6 +208,12 @@ export function createRunQueries(path: string, database: DatabaseSync): RunQueri
     const { where, values } = whereOf(filter)
     return database.prepare(`SELECT id FROM rollouts WHERE ${where} AND status = 'done' ORDER BY id`).all(...values)
   })
+  const stepMetrics = named((): Omit<StepRecord, 'rollouts'>[] =>
+    (allSteps.all() as unknown as { step: number; weight_version: number; checkpoint: string | null; metrics: string }[]).map((row) => ({
+      ...{ step: row.step, weightVersion: row.weight_version, checkpoint: row.checkpoint },
+      metrics: JSON.parse(row.metrics) as Record<string, number>,
+    })),
+  )
   const counted = (rows: Record<string, unknown>[]) =>
     Object.fromEntries(rows.map(({ name, episodes }) => [name as string, episodes as number]))
 
@@ -200,24 +221,24 @@ export function createRunQueries(path: string, database: DatabaseSync): RunQueri
     rolloutRows: named(rows.rolloutRows),
     rolloutRow: named(rows.rolloutRow),
     turnsOf: named(turnsOf),
-    samples: named(createSampleReads(database)),
+    ...{ samples: named(samples.rows), sampleTokens: named(samples.tokens) },
     rewardsByStep: named(() =>
       (rewards.all() as unknown as (Omit<StepRewards, 'deviation'> & { square: number })[]).map(({ square, ...row }) => ({
         ...row,
         deviation: Math.sqrt(Math.max(0, square - row.mean ** 2)),
       })),
     ),
+    statuses: named(() => {
+      const rows = byStatus.all() as unknown as { status: RolloutRecord['status']; rollouts: number }[]
+      const { done: all = 0, ...open } = Object.fromEntries(rows.map(({ status, rollouts }) => [status, rollouts]))
+      return { ...open, done: Object.values(open).reduce((rest, rollouts) => rest - rollouts, all) }
+    }),
     unparsed: named((limit) => withUnparsed.all(limit).map(({ key }) => key as string)),
     splits: named(() => counted(bySplit.all())),
     stopReasons: named(() => counted(byStopReason.all())),
+    stepMetrics,
     steps: named(() =>
-      (allSteps.all() as unknown as { step: number; weight_version: number; checkpoint: string | null; metrics: string }[]).map((row) => ({
-        step: row.step,
-        weightVersion: row.weight_version,
-        rollouts: trainedIn.all(row.step).map(({ key }) => key as string),
-        metrics: JSON.parse(row.metrics) as Record<string, number>,
-        checkpoint: row.checkpoint,
-      })),
+      stepMetrics().map((record) => ({ ...record, rollouts: trainedIn.all(record.step).map(({ key }) => key as string) })),
     ),
     rollout: named((key) => {
       const row = request.get(key) as { body: string; status: RolloutRecord['status']; attempt: number } | undefined
@@ -239,6 +260,7 @@ export function createRunQueries(path: string, database: DatabaseSync): RunQueri
       return row ? JSON.parse(row['value'] as string) : undefined
     }),
     counts: named(() => ({ ...(counts.get() as unknown as RunCounts) })),
+    supersededTokens: named(() => superseded.get()!['tokens'] as number),
     close() {
       for (const file of segments.values()) closeSync(file)
       segments.clear()

@@ -20,6 +20,7 @@ CREATE INDEX rollouts_group ON rollouts(group_id);
 CREATE INDEX rollouts_step ON rollouts(step);
 CREATE INDEX rollouts_split ON rollouts(split);
 CREATE INDEX rollouts_open ON rollouts(status) WHERE status <> 'done';
+CREATE INDEX rollouts_again ON rollouts(id) WHERE attempt > 0;
 CREATE TABLE requests(rollout INTEGER PRIMARY KEY REFERENCES rollouts(id), body TEXT NOT NULL) STRICT;
 CREATE TABLE turns(
   rollout INTEGER NOT NULL REFERENCES rollouts(id), attempt INTEGER NOT NULL, agent TEXT NOT NULL, turn INTEGER NOT NULL,

@@ -32,6 +32,12 @@ test.each([false, true])('rows of a step are kept with it, or not at all (writte
   expect(run.samples({ step: 1 })).toEqual(first)
   expect(run.samples({ rollout: 'a' })).toEqual([first[1], second[0]])
   expect(run.samples({ rollout: 'a', step: 2 })).toEqual(second)
-  expect(run.samples({ step: 3 })).toEqual([])
+  expect([run.samples({ step: 3 }), run.sampleTokens(3)]).toEqual([[], []])
+  const tokens = [
+    { reason: null, tokens: 6 },
+    { reason: 'zero-variance-group', tokens: 6 },
+  ]
+  expect(run.sampleTokens(1)).toEqual(tokens)
+  expect(run.stepMetrics()).toEqual([1, 2].map((number) => ({ step: number, weightVersion: 1, metrics: {}, checkpoint: null })))
   run.close()
 })

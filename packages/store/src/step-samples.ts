@@ -12,17 +12,25 @@ export function createSampleWrites(
   }
 }
 
-/** Reads the rows of a step, of a rollout, or of a rollout in a step. */
-export function createSampleReads(
-  database: DatabaseSync,
-): (filter: { step?: number | undefined; rollout?: string | undefined }) => StepSample[] {
+export interface SampleReads {
+  /** The rows of a step, of a rollout, or of a rollout in a step. */
+  rows(filter: { step?: number | undefined; rollout?: string | undefined }): StepSample[]
+  /** Tokens of the rows of a step for each reason. */
+  tokens(step: number): Pick<StepSample, 'reason' | 'tokens'>[]
+}
+
+export function createSampleReads(database: DatabaseSync): SampleReads {
   const columns = 's.step, r.key, s.agent, s.turns, s.tokens, s.advantage, s.reason, s.trainer_logprobs AS logprobs'
   const from = 'FROM samples s JOIN rollouts r ON r.id = s.rollout'
   const ofStep = database.prepare(`SELECT ${columns} ${from} WHERE s.step = ? ORDER BY s.position`)
   const ofRollout = database.prepare(`SELECT ${columns} ${from} WHERE r.key = ? ORDER BY s.step, s.position`)
-  return ({ step, rollout }) => {
-    const rows = (rollout === undefined ? ofStep.all(step ?? null) : ofRollout.all(rollout)) as unknown as SampleRow[]
-    return rows.filter((row) => step === undefined || row.step === step).map(fromRow)
+  const tokensOfStep = database.prepare('SELECT reason, sum(tokens) AS tokens FROM samples WHERE step = ? GROUP BY reason')
+  return {
+    rows({ step, rollout }) {
+      const rows = (rollout === undefined ? ofStep.all(step ?? null) : ofRollout.all(rollout)) as unknown as SampleRow[]
+      return rows.filter((row) => step === undefined || row.step === step).map(fromRow)
+    },
+    tokens: (step) => tokensOfStep.all(step) as unknown as Pick<StepSample, 'reason' | 'tokens'>[],
   }
 }
 
