@@ -34,7 +34,10 @@ async function run(task, context) {
   })
   const { content } = (await response.json()).choices[0].message
   const tools = await context.tools('agent')
-  const said = await tools.call({ name: task.id, arguments: task.data }, context.signal)
+  const said = await tools.call({ name: task.data.tool ?? task.id, arguments: task.data }, context.signal).catch((error) => {
+    if (task.data.tool) return { content: 'never mind' }
+    throw error
+  })
   for (let tries = 0; task.id === 'change' && tries < 30; tries++) {
     const { isError, content: words } = await tools.call({ name: 'echo', arguments: { text: 'a' } }, context.signal)
     if (isError) throw new Error(words)
@@ -51,6 +54,7 @@ describe('a tool server that misbehaves ends the episode with a reason', () => {
     const tasks = [
       { id: 'echo', data: { text: 'fine' } },
       { id: 'crash' },
+      { id: 'caught', data: { tool: 'crash' } },
       { id: 'big', data: { bytes: 100 * 2 ** 20 } },
       { id: 'invalid' },
       { id: 'change' },
@@ -73,11 +77,13 @@ describe('a tool server that misbehaves ends the episode with a reason', () => {
     }
     expect(reason('echo')).toMatch(/^(completed|truncated) /)
     expect(reason('crash')).toMatch(/^failed TOOL_SERVER_DIED .*"tools".*out of luck/s)
+    // An agent that catches the error has lost what the server kept all the same.
+    expect(reason('caught')).toMatch(/^failed TOOL_SERVER_DIED .*"tools".*out of luck/s)
     expect(reason('big')).toMatch(/TOOL_RESULT_INVALID: The answer is 104857\d+ bytes long; at most \d+ are read\. Read the cause/)
     expect(reason('invalid')).toMatch(/TOOL_RESULT_INVALID: .*UTF-8/)
     expect(reason('change')).toMatch(/^failed .*ENVIRONMENT_TOOLS_CHANGED.*"tools"/)
     expect(reason('fail')).toMatch(/^failed AGENT_FAILED .*no such page/)
-    expect({ failed, rollouts }).toEqual({ failed: 5, rollouts: 6 })
+    expect({ failed, rollouts }).toEqual({ failed: 6, rollouts: 7 })
   })
 
   it('hanging: the call ends at the timeout of the server, which is named', async () => {

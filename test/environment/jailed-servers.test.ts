@@ -218,6 +218,16 @@ test.each([
   await expect(failed).rejects.toMatchObject({ code: 'ENVIRONMENT_START_FAILED', message: expect.stringMatching(message) })
 })
 
+test('one that dies ends its lease, and no blank one takes its place', async () => {
+  const { lease, run } = await open(shell())
+  const died = expect.objectContaining({ code: 'TOOL_SERVER_DIED' })
+  await run('echo 1 > kept')
+  await expect(run('kill -9 $PPID; sleep 60')).rejects.toEqual(died)
+  await expect(run('cat kept')).rejects.toBe(lease.lost.reason)
+  await lease.close()
+  expect(existsSync(lease.directory)).toBe(false)
+})
+
 test('all that it started ends with its lease', async () => {
   const { lease, run } = await open(shell())
   await run(`(setsid sleep ${sleepTime(1)} >/dev/null 2>&1 &); sleep ${sleepTime(1)} >/dev/null 2>&1 & sleep 0.1`)

@@ -54,13 +54,14 @@ export function inProcessEnvironment(tools: Tools): Environment & { readonly lea
       return {
         tools: async () => tools,
         directory: '/',
+        lost: new AbortController().signal,
         close: async () => {
           leases.closed += 1
         },
       }
     },
     sandboxes: () => [],
-    counts: async () => ({ toolCalls: 0, toolErrors: 0, serverToolCalls: null, serversStarted: 0, serversReplaced: 0 }),
+    counts: async () => ({ toolCalls: 0, toolErrors: 0, serverToolCalls: null, serversStarted: 0, serversLost: 0 }),
     close: async () => {},
   }
 }

@@ -6,7 +6,7 @@ export interface CallCounter {
   toolCalls: number
   toolErrors: number
   serversStarted: number
-  serversReplaced: number
+  serversLost: number
   /** Takes the final count of a connection that is about to close; `answering` is false where the server does not answer any more. */
   settle(connection: ServerConnection, answering: boolean): Promise<void>
   read(live: Iterable<ServerConnection>): Promise<EnvironmentCounts>
@@ -22,7 +22,7 @@ export function createCallCounter(): CallCounter {
     toolCalls: 0,
     toolErrors: 0,
     serversStarted: 0,
-    serversReplaced: 0,
+    serversLost: 0,
     async settle(connection, answering) {
       if (connection.sentCalls === 0) return
       called = true
@@ -44,8 +44,8 @@ export function createCallCounter(): CallCounter {
       const served = await Promise.all(connections.map((connection) => connection.servedCalls()))
       const isCounted = (called || connections.length > 0) && !uncounted && !served.includes(null)
       const total = served.reduce((sum: number, count) => sum + (count ?? 0), before)
-      const { toolCalls, toolErrors, serversStarted, serversReplaced } = this
-      return { toolCalls, toolErrors, serverToolCalls: isCounted ? total : null, serversStarted, serversReplaced }
+      const { toolCalls, toolErrors, serversStarted, serversLost } = this
+      return { toolCalls, toolErrors, serverToolCalls: isCounted ? total : null, serversStarted, serversLost }
     },
   }
 }

@@ -55,7 +55,7 @@ describe.each(['modern', 'sessions'])('a server over HTTP, %s', (mode) => {
     expect(answers.map(({ content }) => Number(content))).toEqual(Array.from({ length: 60 }, (_, index) => index))
     expect(await call(own, 'fail')).toEqual({ content: 'no such page', isError: true })
     expect(await call(own, 'refuse')).toMatchObject({ isError: true })
-    expect(await from.counts()).toEqual({ toolCalls: 62, toolErrors: 2, serverToolCalls: null, serversStarted: 0, serversReplaced: 0 })
+    expect(await from.counts()).toEqual({ toolCalls: 62, toolErrors: 2, serverToolCalls: null, serversStarted: 0, serversLost: 0 })
   })
 
   it('gives up a slow call at the deadline of its configuration, and goes on', async () => {
@@ -81,6 +81,7 @@ describe.each(['modern', 'sessions'])('a server over HTTP, %s', (mode) => {
     child.kill('SIGKILL')
     await once(child, 'exit')
     await expect(call(lease, 'echo')).rejects.toMatchObject({ code: 'TOOL_SERVER_DIED', message: expect.stringContaining('"remote"') })
+    await expect(call(lease, 'echo')).rejects.toBe(lease.lost.reason)
     await expect(openLease(environment(), 'b', { url })).rejects.toMatchObject({
       code: 'ENVIRONMENT_START_FAILED',
       message: expect.stringMatching(/"remote" \(http:.*ECONNREFUSED.*Check its url/s),

@@ -12,7 +12,7 @@ export interface EnvironmentOptions {
   readonly callTimeoutMs?: number | undefined
   /** Deadline for starting a server and listing its tools, in milliseconds; 30,000 by default. */
   readonly startTimeoutMs?: number | undefined
-  /** How long a closed or cancelled server may take to leave before it is killed, in milliseconds; 2,000 by default. */
+  /** How long a server may take before it is killed, in milliseconds: to leave when it is closed, to answer anything when a call hung or was cancelled; 2,000 by default. */
   readonly graceMs?: number | undefined
   /** Sets of fresh processes kept ready per agent whose stdio servers are not stateless; 1 by default. */
   readonly warmProcesses?: number | undefined

@@ -50,6 +50,20 @@ describe('the agents of one rollout', () => {
     expect((await environment.counts()).serversStarted).toBe(2)
   })
 
+  it('lose a server of theirs together, for good', async () => {
+    const lease = leaseOf()
+    const [planner, worker] = await Promise.all([
+      toolsOf(lease, 'planner', { test: server() }),
+      toolsOf(lease, 'worker', { test: server() }),
+    ])
+    const waiting = call(worker, 'hang').catch(({ code }) => code)
+    await expect(call(planner, 'crash')).rejects.toMatchObject({ code: 'TOOL_SERVER_DIED' })
+    expect(await waiting).toBe('TOOL_SERVER_DIED')
+    await expect(call(worker, 'recall')).rejects.toBe(lease.lost.reason)
+    await expect(toolsOf(lease, 'late', { test: server() })).rejects.toBe(lease.lost.reason)
+    expect(await environment.counts()).toMatchObject({ serversStarted: 1, serversLost: 1 })
+  })
+
   it('share nothing with another rollout', async () => {
     const [one, other] = [
       await toolsOf(leaseOf({}, 'a'), 'agent', { test: server() }),

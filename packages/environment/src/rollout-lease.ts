@@ -32,6 +32,7 @@ export function openRolloutLease({ request, run, pool, options, onClose, onSandb
   /** Agents that ask at the same time are served one after the other: the second finds what the first started. */
   let queue: Promise<unknown> = Promise.resolve()
   const closed = new AbortController()
+  const lost = new AbortController()
 
   const makeDirectory = () => {
     directory ??= pool.makeDirectory()
@@ -81,15 +82,13 @@ export function openRolloutLease({ request, run, pool, options, onClose, onSandb
       return kit
     }
     const openSlot = async (key: string, definition: ServerDefinition, together: AbortSignal): Promise<void> => {
-      const reopen = (reopenSignal: AbortSignal) =>
-        place(definition, agent, reopenSignal).then((where) => pool.open(definition, where, reopenSignal))
       const connect = async () => {
         const ready = isFirst && definition.kind === 'stdio' ? (await takeKit(together)).connections.get(definition.identity) : undefined
-        return ready ?? (await reopen(together))
+        return ready ?? (await pool.open(definition, await place(definition, agent, together), together))
       }
       const slot = definition.stateless
         ? await sharedSlot(pool, definition, together)
-        : ownSlot(pool, await connect(), reopen, options.graceMs)
+        : ownSlot(pool, await connect(), (error) => lost.abort(error))
       slots.set(key, slot)
     }
     const starts = [...missing].map(
@@ -120,7 +119,7 @@ export function openRolloutLease({ request, run, pool, options, onClose, onSandb
     const named = nameTools(
       selected.map(({ definition, hidden }, index) => ({ server: definition.name, tools: opened[index]!.connection.tools, hidden })),
     )
-    return leaseTools(named, opened, pool.counter, () => closing !== null)
+    return leaseTools(named, opened, pool.counter, lost.signal, () => closing !== null)
   }
   const close = async () => {
     closed.abort(new TrainError('ENVIRONMENT_START_FAILED', 'The lease was closed while its servers started.'))
@@ -135,8 +134,9 @@ export function openRolloutLease({ request, run, pool, options, onClose, onSandb
     get directory() {
       return makeDirectory()
     },
+    lost: lost.signal,
     tools(selection, signal) {
-      const tools = queue.then(() => open(selection, AbortSignal.any([signal, closed.signal])))
+      const tools = queue.then(() => open(selection, AbortSignal.any([signal, closed.signal, lost.signal])))
       queue = tools.catch(() => {})
       return tools
     },
@@ -153,6 +153,7 @@ function leaseTools(
   named: ReadonlyMap<string, NamedTool>,
   slots: readonly ServerSlot[],
   counter: { toolCalls: number; toolErrors: number },
+  lost: AbortSignal,
   isClosed: () => boolean,
 ): Tools {
   const definitions = [...named.values()].map(({ definition }) => definition)
@@ -161,6 +162,7 @@ function leaseTools(
     async call({ name, arguments: input }, signal) {
       signal.throwIfAborted()
       if (isClosed()) throw new TrainError('TOOL_SERVER_DIED', `The tool "${name}" was called after its lease was closed.`)
+      lost.throwIfAborted()
       const route = named.get(name)
       if (!route) {
         counter.toolErrors++

@@ -25,7 +25,7 @@ export interface ServerPool {
   open(definition: ServerDefinition, place: ConnectionPlace, signal: AbortSignal): Promise<ServerConnection>
   /** Reads the server's count and closes it. */
   retire(connection: ServerConnection): Promise<void>
-  /** Ends a server that hangs or is dead; it counts as replaced once. */
+  /** Ends a server that hangs or is dead; it counts as lost once. */
   discard(connection: ServerConnection): Promise<void>
   makeDirectory(): string
   live(): Iterable<ServerConnection>
@@ -90,7 +90,7 @@ export function createServerPool(options: ResolvedOptions, onSandbox: (sandbox: 
   const discard = async (connection: ServerConnection) => {
     if (discarded.has(connection)) return
     discarded.add(connection)
-    counter.serversReplaced++
+    counter.serversLost++
     if (connections.delete(connection)) await counter.settle(connection, false)
     await connection.kill()
   }

@@ -1,9 +1,9 @@
-import { type ToolResult, TrainError } from '@aworld-train/protocol'
+import { type ToolResult, TrainError, toTrainError } from '@aworld-train/protocol'
 import type { ServerConnection } from './server-connection.ts'
 import type { ServerDefinition } from './server-definition.ts'
 import { type ServerPool, toolsChangedError } from './server-pool.ts'
 
-/** A server as one lease has it: the connection may be replaced beneath. */
+/** A server as one lease has it. */
 export interface ServerSlot {
   readonly definition: ServerDefinition
   /** What the server offered when the lease began. */
@@ -12,7 +12,7 @@ export interface ServerSlot {
   close(): Promise<void>
 }
 
-/** A slot on a stateless server: a lost process is started again unnoticed, except by the calls that were under way. */
+/** A slot on a stateless server, which keeps nothing: a lost process is started again, and costs only the calls that were under way. */
 export async function sharedSlot(pool: ServerPool, definition: ServerDefinition, signal: AbortSignal): Promise<ServerSlot> {
   const first = await pool.shared(definition, signal)
   return {
@@ -34,54 +34,47 @@ export async function sharedSlot(pool: ServerPool, definition: ServerDefinition,
   }
 }
 
-/** A slot on a server of the lease's own. What hangs, dies or ignores a cancellation is ended and replaced. */
-export function ownSlot(
-  pool: ServerPool,
-  first: ServerConnection,
-  reopen: (signal: AbortSignal) => Promise<ServerConnection>,
-  graceMs: number,
-): ServerSlot {
-  const { definition } = first
-  let current: Promise<ServerConnection> = Promise.resolve(first)
-  const timers = new Set<NodeJS.Timeout>()
-  const closing = new AbortController()
+/**
+ * A slot on a server of the lease's own. Where it dies, or answers nothing any more and is ended, what it kept is gone: `onLost` is called,
+ * and no other takes its place.
+ */
+export function ownSlot(pool: ServerPool, connection: ServerConnection, onLost: (error: TrainError) => void): ServerSlot {
+  const { definition } = connection
+  let closed = false
 
-  const replace = (lost: ServerConnection): Promise<void> => {
-    const discarded = pool.discard(lost)
-    current = discarded.then(() => reopen(closing.signal))
-    current.catch(() => {})
-    return discarded
+  const lose = async (error: TrainError): Promise<TrainError> => {
+    if (closed) return error
+    onLost(error)
+    await pool.discard(connection)
+    return error
   }
+  const died = (what: string, tool: string, cause?: unknown) =>
+    new TrainError('TOOL_SERVER_DIED', `The MCP server "${definition.name}" ${what}.`, {
+      cause,
+      details: { server: definition.name, tool },
+    })
   return {
     definition,
-    connection: first,
+    connection,
     async call(tool, input, signal) {
-      const connection = await current
-      if (!connection.alive) {
-        await replace(connection)
-        const message = `The MCP server "${definition.name}" ended between two calls; it has been replaced, and what it kept is lost.`
-        throw new TrainError('TOOL_SERVER_DIED', message, { details: { server: definition.name, tool } })
-      }
+      if (!connection.alive) throw await lose(died('ended between two calls', tool))
       if (connection.toolsChanged) throw toolsChangedError(definition.name)
       try {
         return await connection.call(tool, input, signal)
       } catch (error) {
-        if (closing.signal.aborted) throw error
-        if (signal.aborted) {
-          const timer = setTimeout(() => {
-            timers.delete(timer)
-            void replace(connection)
-          }, graceMs)
-          timers.add(timer)
-        } else await replace(connection)
+        const loseSilent = async (how: string) => {
+          if (await connection.answers()) return error
+          return await lose(died(`answers nothing since a call of "${tool}" ${how}, and was ended`, tool, error))
+        }
+        if (signal.aborted) void loseSilent('was cancelled')
+        else if (isCode(error, 'TOOL_TIMEOUT')) throw await loseSilent(`had no result in ${definition.callTimeoutMs / 1000} s`)
+        else await lose(toTrainError(error, 'TOOL_SERVER_DIED'))
         throw error
       }
     },
     async close() {
-      for (const timer of timers) clearTimeout(timer)
-      closing.abort(new TrainError('TOOL_SERVER_DIED', 'The lease is closed.'))
-      const connection = await current.catch(() => null)
-      if (connection) await pool.retire(connection)
+      closed = true
+      await pool.retire(connection)
     },
   }
 }

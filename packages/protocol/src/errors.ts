@@ -23,7 +23,11 @@ export const errorCatalogue = {
   ENVIRONMENT_TOOLS_CHANGED: row('environment', false, 'Keep the list of tools constant while a run goes on.'),
   SANDBOX_UNAVAILABLE: row('environment', false, 'Do what the message says, or choose another tier.'),
   TOOL_TIMEOUT: row('environment', true, 'Raise the timeout of the server, or make the tool answer sooner.'),
-  TOOL_SERVER_DIED: row('environment', true, 'Read the stderr of the server; it has been replaced.'),
+  TOOL_SERVER_DIED: row(
+    'environment',
+    true,
+    'Read the stderr of the server; what it kept is lost, and the rollout begins again with a fresh one.',
+  ),
   TOOL_RESULT_INVALID: row('environment', false, 'Make the tool answer valid UTF-8 within the size limit.'),
   LEASE_INVALID: row('environment', false, 'Correct the request; the field is named.'),
   LEASE_UNKNOWN: row('environment', false, 'Open a lease for a new attempt; what the old one held is gone.'),

@@ -17,6 +17,8 @@ export interface AttemptToolsOptions {
   readonly budget: TimeBudget
   readonly signal: AbortSignal
   readonly leaseTimeoutMs: number
+  /** Called when a server is gone that kept something for this attempt. */
+  readonly onLost: (error: TrainError) => void
 }
 
 /** The tools of one attempt: one lease for all its agents, taken on first use, journalled, given back at the end. */
@@ -34,7 +36,7 @@ const noTools: Tools = {
 }
 
 export function createAttemptTools(options: AttemptToolsOptions): AttemptTools {
-  const { request, environment, journal, budget, signal, leaseTimeoutMs } = options
+  const { request, environment, journal, budget, signal, leaseTimeoutMs, onLost } = options
   let lease: EnvironmentLease | null = null
   const opened = new Map<string, Promise<Tools>>()
   let failure: TrainError | null = null
@@ -42,12 +44,18 @@ export function createAttemptTools(options: AttemptToolsOptions): AttemptTools {
   const late = (what: string) => () =>
     new TrainError('ENVIRONMENT_START_FAILED', `The tools of rollout "${request.rollout}" took more than ${leaseTimeoutMs} ms to ${what}.`)
 
+  function openLease(): EnvironmentLease {
+    const opened = environment.lease(request)
+    opened.lost.addEventListener('abort', () => onLost(opened.lost.reason), { once: true })
+    return opened
+  }
+
   async function open({ name, mcpConfig, mcpServers, hiddenTools }: AgentDeclaration): Promise<Tools> {
     if (!mcpConfig) return noTools
     signal.throwIfAborted()
     const release = budget.hold()
     try {
-      lease ??= environment.lease(request)
+      lease ??= openLease()
       const tools = lease.tools({ agent: name, mcpConfig, mcpServers, hiddenTools }, signal)
       return journalled(name, await withDeadline(tools, leaseTimeoutMs, late('start')))
     } catch (error) {

@@ -361,3 +361,22 @@ test('closing cancels what runs and what waits', async () => {
   ])
   await expect(runner.run(rolloutRequest('c'), never)).rejects.toMatchObject({ code: 'ROLLOUT_CANCELLED' })
 })
+
+test('an attempt whose tool server died has no reward, though the agent goes on to an answer; the next has a lease of its own', async () => {
+  const environment = memoryEnvironment({ call: () => Promise.reject(new TrainError('TOOL_SERVER_DIED', 'The server is gone.')) })
+  const agent: RunnerSetup['agent'] = async (context, ask) => {
+    const tools = await context.tools()
+    await ask()
+    if (context.attempt < 2) await tools.call({ name: 'echo', arguments: {} }, context.signal).catch(() => {})
+    return context.attempt < 2 ? 'no' : 'yes'
+  }
+  const retried = setUpRunner({ agent, environment })
+  expect(await retried.runner.run(rolloutRequest('a'), never)).toMatchObject({ attempt: 2, stopReason: 'completed', reward: 1 })
+  expect(environment.requests).toHaveLength(3)
+  const { runner } = setUpRunner({ agent, environment, retries: 0 })
+  expect(await runner.run(rolloutRequest('b'), never)).toMatchObject({
+    stopReason: 'failed',
+    reward: null,
+    error: { code: 'TOOL_SERVER_DIED' },
+  })
+})

@@ -98,6 +98,8 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
     budget,
     signal: stop.signal,
     leaseTimeoutMs: options.leaseTimeoutMs,
+    // Whatever the agent makes of it, an attempt that lost what a server kept has failed.
+    onLost: (error) => stop.abort(error),
   })
   const attemptContext = { rollout: key, attempt, task, signal: stop.signal }
   const states = createAttemptStates({ attempt: attemptContext, timeoutMs: options.leaseTimeoutMs, graceMs: options.abandonAfterMs })

@@ -42,6 +42,11 @@ export interface EnvironmentLease {
   /** A directory of this lease alone, removed when it closes. */
   readonly directory: string
   /**
+   * Aborts with an error of the boundary `environment`, TOOL_SERVER_DIED mostly, when a server is gone that may have kept something for
+   * this lease. No blank one takes its place: every later call rejects with that error.
+   */
+  readonly lost: AbortSignal
+  /**
    * The tools of one agent, whose servers are started now unless another agent's are equal. Before the first resolves, the task's files
    * and set-up are done. What fails rejects with an error of the boundary `environment`, and the lease is of no use any more.
    */
@@ -55,7 +60,8 @@ export interface EnvironmentCounts {
   readonly toolErrors: number
   readonly serverToolCalls: number | null
   readonly serversStarted: number
-  readonly serversReplaced: number
+  /** Those that died, and those that were ended because they answered nothing. */
+  readonly serversLost: number
 }
 
 /** The sandbox of an environment server that rollouts lease from, or of a server of the user's own. */

@@ -4,6 +4,7 @@ import type { Environment, LeaseRequest, ToolSelection, Tools } from '@aworld-tr
 export interface AgentLease {
   readonly tools: Tools
   readonly directory: string
+  readonly lost: AbortSignal
   close(): Promise<void>
 }
 
@@ -22,6 +23,7 @@ export async function leaseTools(
       get directory() {
         return lease.directory
       },
+      lost: lease.lost,
       close: () => lease.close(),
     }
   } catch (error) {

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Environment, LeaseRequest, ToolSelection, Tools } from '@aworld-train/core'
+import { TrainError } from '@aworld-train/protocol'
 
 export interface MemoryEnvironment extends Environment {
   openLeases(): number
@@ -16,21 +17,27 @@ export interface MemoryEnvironmentOptions {
   readonly closeDelayMs?: number | undefined
 }
 
-/** An Environment with one tool, `echo` unless `call` says otherwise, and no process. */
+/** An Environment with one tool, `echo` unless `call` says otherwise, and no process. A call that rejects with TOOL_SERVER_DIED ends its lease. */
 export function memoryEnvironment({ call, beforeTools, closeDelayMs = 0 }: MemoryEnvironmentOptions = {}): MemoryEnvironment {
   const requests: LeaseRequest[] = []
   const selections: ToolSelection[] = []
   let open = 0
   let toolCalls = 0
 
-  const tools: Tools = {
+  const toolsOf = (lost: AbortController): Tools => ({
     list: async () => [{ name: 'echo', parameters: { type: 'object' } }],
     async call(toolRequest, toolSignal) {
       toolCalls++
       toolSignal.throwIfAborted()
-      return call ? await call(toolRequest, toolSignal) : { content: JSON.stringify(toolRequest.arguments), isError: false }
+      lost.signal.throwIfAborted()
+      try {
+        return call ? await call(toolRequest, toolSignal) : { content: JSON.stringify(toolRequest.arguments), isError: false }
+      } catch (error) {
+        if (error instanceof TrainError && error.code === 'TOOL_SERVER_DIED') lost.abort(error)
+        throw error
+      }
     },
-  }
+  })
 
   return {
     requests,
@@ -38,13 +45,15 @@ export function memoryEnvironment({ call, beforeTools, closeDelayMs = 0 }: Memor
     lease(request) {
       requests.push(request)
       open++
+      const lost = new AbortController()
       return {
         directory: '/nowhere',
+        lost: lost.signal,
         async tools(selection, signal) {
           selections.push(selection)
           await beforeTools?.(selections.length - 1, signal)
           signal.throwIfAborted()
-          return tools
+          return toolsOf(lost)
         },
         async close() {
           if (closeDelayMs > 0) await sleep(closeDelayMs)
@@ -53,7 +62,7 @@ export function memoryEnvironment({ call, beforeTools, closeDelayMs = 0 }: Memor
       }
     },
     sandboxes: () => [],
-    counts: async () => ({ toolCalls, toolErrors: 0, serverToolCalls: null, serversStarted: 0, serversReplaced: 0 }),
+    counts: async () => ({ toolCalls, toolErrors: 0, serverToolCalls: null, serversStarted: 0, serversLost: 0 }),
     close: async () => {},
     openLeases: () => open,
   }

@@ -20,7 +20,7 @@ function counted(calls: number, toolCalls: number, servers: number | null): Call
   return {
     gateway: { counts: () => gateway },
     environment: {
-      counts: async () => ({ toolCalls, toolErrors: 0, serverToolCalls: servers, serversStarted: 1, serversReplaced: 0 }),
+      counts: async () => ({ toolCalls, toolErrors: 0, serverToolCalls: servers, serversStarted: 1, serversLost: 0 }),
     },
     runner: { counts: () => ({ ...runner, toolCalls: toolCalls + 2, askedToolCalls: toolCalls, functionCalls: 2 }) },
     engineCalls: () => calls - 1,
