@@ -43,7 +43,7 @@ export const smokeSettings: readonly SmokeSetting[] = [
   },
   {
     key: 'trainer.v1.sampler.custom_sampler.path',
-    value: 'pkg://aworld_train_bridge.smoke.replay_buffer',
+    value: 'pkg://aworld_train_bridge.verl.replay_buffer',
     reason: 'groups with a failed member are replaced whole',
   },
   { key: 'trainer.v1.sampler.custom_sampler.name', value: 'WholeGroupReplayBuffer', reason: 'as above' },

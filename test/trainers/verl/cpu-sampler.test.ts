@@ -1,4 +1,6 @@
 import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { bridgeDirectory } from '@aworld-train/python-bridge'
 import { expect, it } from 'vitest'
@@ -6,13 +8,17 @@ import { verlEnvironment } from '../../support/python-environment.ts'
 
 const run = promisify(execFile)
 
-it('samples in batches what one request alone would get, counts it, and trains on whole groups only', { timeout: 1_200_000 }, async () => {
+it.each([
+  ['samples in batches what one request alone would get', 'tests/with_torch', 'test_*.py'],
+  ['serves verl what it sampled and counts it, and trains on whole groups only', 'tests/with_verl', 'test_[brs]*.py'],
+])('%s', { timeout: 1_200_000 }, async (_, directory, pattern) => {
   const python = await verlEnvironment()
-  const { stderr } = await run(python, ['-m', 'unittest', 'discover', '--start-directory', 'tests/smoke'], {
+  const { stderr } = await run(python, ['-m', 'unittest', 'discover', '-s', directory, '-p', pattern], {
     cwd: bridgeDirectory,
     env: {
       ...process.env,
-      PYTHONPATH: bridgeDirectory,
+      PYTHONPATH: [bridgeDirectory, join(bridgeDirectory, 'tests')].join(':'),
+      AWORLD_TRAIN_TEST_MODEL: fileURLToPath(new URL('../../../examples/periodic-table/model', import.meta.url)),
       PYTHONDONTWRITEBYTECODE: '1',
       PYTHONWARNINGS: 'ignore',
       OMP_NUM_THREADS: '1',

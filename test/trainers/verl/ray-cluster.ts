@@ -46,7 +46,7 @@ export async function startRayCluster(python: string): Promise<RayCluster> {
   const guard = spawn(
     python,
     [
-      ...['-I', join(bridgeDirectory, 'aworld_train_bridge/verl/launch.py'), '--marker', `TEST_CLUSTER=${marker}`, '--remove', folder],
+      ...['-I', join(bridgeDirectory, 'aworld_train_bridge/launch.py'), '--marker', `TEST_CLUSTER=${marker}`, '--remove', folder],
       ...['--', interpreter, ...ray, 'start', '--head', '--block', '--disable-usage-stats', '--temp-dir', join(folder, 'ray')],
       ...['--port', String(port), '--dashboard-host', '127.0.0.1', '--dashboard-port', String(dashboard)],
       ...['--num-cpus', '16', '--num-gpus', '1', '--object-store-memory', '200000000'],

@@ -1,6 +1,7 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { bridgeDirectory } from '@aworld-train/python-bridge'
 import { expect, it } from 'vitest'
 import { verlEnvironment } from '../../support/python-environment.ts'
 import { runCli } from '../../support/run-cli.ts'
@@ -45,7 +46,10 @@ it('doctor --smoke trains two steps with the real verl: every token is accounted
 })
 
 it('doctor --smoke finds one token that is trained in the place of another', async () => {
-  const { code, checks, output } = await smoke({ AWORLD_TRAIN_SHIFT_TOKEN: '1' })
+  const { code, checks, output } = await smoke({
+    VERL_USE_EXTERNAL_MODULES: 'shift_one_token',
+    PYTHONPATH: join(bridgeDirectory, 'tests', 'faults'),
+  })
   expect(code, output).toBe(1)
   expect(checks.filter(({ ok }) => !ok).map(({ name }) => name)).toEqual(['logprobs'])
 }, 600_000)

@@ -2,9 +2,10 @@ import datetime
 import math
 import unittest
 
+from aworld_train_bridge.driver.keys import to_key
 from aworld_train_bridge.errors import ChannelError
 from aworld_train_bridge.plain import to_plain
-from aworld_train_bridge.verl.dataset_row import partition_of, reserved_columns, to_key, to_row, to_sampling
+from aworld_train_bridge.verl.dataset_row import partition_of, reserved_columns, to_row, to_sampling
 
 ROW = {
     "raw_prompt": [{"role": "user", "content": "hi"}],

@@ -9,9 +9,9 @@ import unittest
 import warnings
 from pathlib import Path
 
+from aworld_train_bridge.driver.ledger import Ledger, ledger_of_environment, read_ledger
+from aworld_train_bridge.driver.settings import read_settings
 from aworld_train_bridge.errors import ChannelError
-from aworld_train_bridge.verl.ledger import Ledger, ledger_of_environment, read_ledger
-from aworld_train_bridge.verl.settings import read_settings
 from aworld_train_bridge.verl.version import check_version
 
 ENVIRONMENT = {"AWORLD_TRAIN_CHANNEL": "ws://127.0.0.1:1/v1/channel", "AWORLD_TRAIN_INCARNATION": "i", "AWORLD_TRAIN_CHANNEL_TOKEN": "t"}

@@ -13,16 +13,16 @@ def context(evaluation: bool = False, native: bool = False) -> RowContext:
     return RowContext("k", evaluation, vocabulary_size=10, eos_token_id=9, fallback_version=6, prompt_ids=lambda: [7, 8], native_reward=native)
 
 
-def result(rows: int = 1, ids: list[int] = IDS, mask: list[int] = MASK, logprobs: list[float] = LOGPROBS, row: dict | None = None, **more: Any) -> Frame:
+def result(rows: int = 1, rewards: list[Any] | None = None, ids: list[int] = IDS, mask: list[int] = MASK, logprobs: list[float] = LOGPROBS, row: dict | None = None, **more: Any) -> Frame:
     header = {
         "type": "result", "key": "k", "status": "done", "stopReason": "finished", "reward": 0.5, "scores": {"exact": 1}, "error": None,
-        "turns": 3, "generateMs": 1500, "toolMs": 250, "rows": [{**ROW, **(row or {})}] * rows, **more,
+        "turns": 3, "generateMs": 1500, "toolMs": 250, "rows": [{**ROW, **(row or {}), **({} if rewards is None else {"reward": rewards[index]})} for index in range(rows)], **more,
     }  # fmt: skip
     arrays = {f"{name}.{index}": values for index in range(rows) for name, values in (("ids", int32(ids)), ("mask", uint8(mask)), ("logprobs", float32(logprobs)))}
     return Frame(header, arrays)
 
 
-FAILED: dict[str, Any] = {"status": "failed", "stopReason": "error", "reward": None, "scores": {}, "error": {"code": "AGENT_FAILED", "message": "boom", "retryable": False}}
+FAILED: dict[str, Any] = {"status": "failed", "stopReason": "error", "reward": None, "scores": {}, "rewards": [None], "error": {"code": "AGENT_FAILED", "message": "boom", "retryable": False}}
 
 
 class RowsTest(unittest.TestCase):
@@ -62,12 +62,17 @@ class RowsTest(unittest.TestCase):
         self.assertEqual(first["extra_fields"].keys(), second["extra_fields"].keys())
         self.assertIsNot(first["extra_fields"]["reward_extra_info"], second["extra_fields"]["reward_extra_info"])
 
+    def test_each_row_has_its_own_reward(self) -> None:
+        rows = to_rows(result(rows=2, rewards=[0.25, -1]), context())
+        self.assertEqual([row["reward_score"] for row in rows], [0.25, -1.0])
+        self.assertEqual([row["extra_fields"]["reward_extra_info"]["acc"] for row in rows], [0.5, 0.5])
+
     def test_an_own_acc_is_kept(self) -> None:
         [row] = to_rows(result(scores={"acc": 1.0}), context())
         self.assertEqual(row["extra_fields"]["reward_extra_info"], {"acc": 1.0, "failed": 0.0})
 
     def test_a_native_reward_is_left_to_verl_in_every_row(self) -> None:
-        rows = to_rows(result(rows=2, reward=None, scores={}), context(native=True))
+        rows = to_rows(result(rows=2, rewards=[None, None], reward=None, scores={}), context(native=True))
         self.assertEqual([row["reward_score"] for row in rows], [None, None])
         self.assertEqual([row["extra_fields"]["reward_extra_info"] for row in rows], [{}, {}])
 
@@ -109,6 +114,8 @@ class RowsTest(unittest.TestCase):
             "reward": result(reward=float("nan")),
             "reward as text": result(reward="1"),
             "no reward": result(reward=None),
+            "reward of the row": result(rewards=[float("nan")]),
+            "row without a reward": result(rewards=[None]),
             "arrays": Frame(result().header, {}),
         }
         for name, frame in cases.items():

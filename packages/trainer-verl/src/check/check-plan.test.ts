@@ -79,7 +79,7 @@ const cases: readonly Case[] = [
     {
       'aworldTrain.group.replaceFailed': false,
       'trainer.v1.sampler.sampler_kwargs.replace_failed': true,
-      'trainer.v1.sampler.custom_sampler.path': 'pkg://aworld_train_bridge.smoke.replay_buffer',
+      'trainer.v1.sampler.custom_sampler.path': 'pkg://aworld_train_bridge.verl.replay_buffer',
       'trainer.v1.sampler.custom_sampler.name': 'WholeGroupReplayBuffer',
     },
   ],

@@ -83,7 +83,7 @@ export function deriveFailures({ config, fill, override, value }: DerivationCont
   const { replaceFailed, maxReplaced, pollSeconds } = config.settings.group
   if (value('trainer.use_v1') === false) return
   const why = replaceFailed ? 'group.replaceFailed: a group with a failed rollout is replaced whole' : 'counts what is trained'
-  fill(`${sampler}.custom_sampler.path`, 'pkg://aworld_train_bridge.smoke.replay_buffer', why)
+  fill(`${sampler}.custom_sampler.path`, 'pkg://aworld_train_bridge.verl.replay_buffer', why)
   fill(`${sampler}.custom_sampler.name`, 'WholeGroupReplayBuffer', why)
   if (replaceFailed)
     override(`${sampler}.sync_refill_failed_groups`, true, 'makes the dataloader give single prompts, which replace a group')

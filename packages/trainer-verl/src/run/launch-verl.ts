@@ -35,7 +35,7 @@ function temporaryFiles(rayDirectory: string | null, environment: Readonly<Recor
   return { TMPDIR: temporaryOf(rayDirectory), ...cache, ...environment }
 }
 
-const guardScript = (bridgeDirectory: string) => join(bridgeDirectory, 'aworld_train_bridge', 'verl', 'launch.py')
+const guardScript = (bridgeDirectory: string) => join(bridgeDirectory, 'aworld_train_bridge', 'launch.py')
 
 /**
  * Starts verl in a process group of its own, behind a guard that ends the whole group, Ray's processes included, when this

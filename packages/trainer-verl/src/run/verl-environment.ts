@@ -41,7 +41,6 @@ const names: ReadonlySet<string> = new Set([
 const prefixes: readonly string[] = [
   'ASCEND_',
   'AWORLD_TRAIN_SMOKE',
-  'AWORLD_TRAIN_SHIFT_TOKEN',
   'CLEARML_',
   'CUBLAS_',
   'CUDA_',

@@ -1,1 +1,1 @@
-"""verl on CPU, for smoke tests: a platform, a sampler, and checks that are of use on GPUs too (replay buffer, batch ledger)."""
+"""verl on CPU, for smoke tests: a platform, and a rollout server around the sampler of `sample/`."""

@@ -6,19 +6,18 @@ from typing import Any
 
 import ray
 import torch
+from aworld_train_bridge.driver.model_facts import Limits
+from aworld_train_bridge.smoke.server import SamplingServer
 from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
-
-from aworld_train_bridge.smoke.server import Limits, SamplingServer
 
 
 class CpuServer:
     """The Ray actor that verl's client and trainer call (`LLMServerClient`, `CheckpointEngineManager`)."""
 
     def __init__(self, path: str, limits: Limits, seed: int, threads: int) -> None:
+        from aworld_train_bridge.driver.ledger import ledger_of_environment
         from transformers import AutoModelForCausalLM, AutoTokenizer
-
-        from aworld_train_bridge.verl.ledger import ledger_of_environment
 
         torch.set_num_threads(threads)
         model = AutoModelForCausalLM.from_pretrained(path, attn_implementation="sdpa").float().eval()

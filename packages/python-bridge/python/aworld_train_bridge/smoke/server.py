@@ -4,23 +4,13 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
 
 import torch
-
-from aworld_train_bridge.smoke.batcher import Batcher, Request
-from aworld_train_bridge.smoke.sampling import read_sampling
+from aworld_train_bridge.driver.model_facts import Limits
+from aworld_train_bridge.sample.batcher import Batcher, Request
+from aworld_train_bridge.sample.sampling import read_sampling
 from aworld_train_bridge.smoke.weights import load_weights
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Lengths in tokens: what verl reserves for prompt and response, and the model's context."""
-
-    prompt: int
-    response: int
-    context: int
 
 
 class SamplingServer:

@@ -13,15 +13,16 @@ from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetr
 
 from ..channel import Channel
 from ..connection import Greeting
+from ..driver.files import render
+from ..driver.keys import to_key
+from ..driver.ledger import Ledger
+from ..driver.model_facts import Framework, Limits, to_greeting
+from ..driver.settings import WORKER, BridgeSettings, read_settings
 from ..errors import ChannelError
 from ..frames import Frame
-from .dataset_row import partition_of, to_key, to_row, to_sampling
-from .files import render
-from .ledger import Ledger
+from .dataset_row import partition_of, to_row, to_sampling
 from .model_calls import ModelCalls
-from .model_facts import to_greeting
 from .rows import RowContext, failed_rows, to_rows
-from .settings import WORKER, BridgeSettings, read_settings
 
 _ENTRY_KEYS = ("channel", "token_file", "run", "incarnation", "run_path", "deadline_s")
 _samples = itertools.count()
@@ -52,7 +53,7 @@ class AworldTrainAgentLoop(AgentLoopBase):
     """Submits a row, serves the agent's model calls, and returns the rows that the service chose.
 
     Keys of its entry in agent.yaml: `module` (which the service runs), `channel`, `token_file`, `run`, `incarnation`, `run_path`,
-    `deadline_s`; environment variables win (verl/settings.py).
+    `deadline_s`; environment variables win (driver/settings.py).
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -121,7 +122,8 @@ class AworldTrainAgentLoop(AgentLoopBase):
         loop = asyncio.get_running_loop()
         found = _workers.get(loop)
         if found is None:
-            settings = read_settings(self._entry, incarnation=_ray_incarnation)
+            entry = {**self._entry, "run": self._entry["run"] or "verl"}
+            settings = read_settings(entry, incarnation=_ray_incarnation)
             channel = Channel(settings.url, settings.token, lambda: self._greet(worker))
             worker = Worker(settings, Ledger(settings.run_path, settings.incarnation), channel)
             _workers[loop] = found = worker
@@ -133,7 +135,16 @@ class AworldTrainAgentLoop(AgentLoopBase):
 
         arguments = self.apply_chat_template_kwargs or {}
         plain = OmegaConf.to_container(arguments, resolve=True) if OmegaConf.is_config(arguments) else dict(arguments)
-        worker.greeting = to_greeting(worker.settings, self.config, self.tokenizer, plain, __version__)
+        rollout = self.config.actor_rollout_ref.rollout
+        context = rollout.get("max_model_len")
+        worker.greeting = to_greeting(
+            worker.settings,
+            framework=Framework("verl", __version__),
+            model=str(self.config.actor_rollout_ref.model.path),
+            tokenizer=self.tokenizer,
+            template_arguments=plain,
+            limits=Limits(int(rollout.prompt_length), int(rollout.response_length), None if context is None else int(context)),
+        )
         return worker.greeting
 
 

@@ -6,7 +6,6 @@ import json
 from functools import cache
 from importlib import resources
 from typing import Any, Mapping
-from urllib.parse import quote
 
 from ..errors import ChannelError
 from ..plain import to_plain
@@ -51,11 +50,6 @@ def partition_of(row: Mapping[str, Any]) -> str:
     extra = row.get("extra_info")
     split = extra.get("split") if isinstance(extra, Mapping) else None
     return "val" if str(split) in _VALIDATION else "train"
-
-
-def to_key(run: str, incarnation: str, partition: str, step: int, uid: str, sample: int) -> str:
-    """`run/incarnation/partition/step/uid/sample`, each percent-encoded as by encodeURIComponent."""
-    return "/".join(quote(str(part), safe="!'()*") for part in (run, incarnation, partition, step, uid, sample))
 
 
 def to_sampling(sampling_params: Mapping[str, Any]) -> dict[str, Any]:

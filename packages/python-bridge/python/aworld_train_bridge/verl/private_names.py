@@ -15,10 +15,9 @@ _BUFFER = "verl.trainer.ppo.v1.replay_buffer:ReplayBuffer"
 _LOOP = "verl.experimental.agent_loop.agent_loop"
 
 NAMES: dict[str, tuple[str, ...] | None] = {
-    # The batch ledger stands around these two (smoke/batch_ledger.py).
+    # The batch ledger stands around this one (verl/batch_ledger.py).
     f"{_TRAINER}._update_actor": ("self", "batch", "metrics"),
-    f"{_TRAINER}._compute_old_log_prob": ("self", "batch", "metrics"),
-    # The replay buffer overrides these, and asks the trainer for its filter (smoke/replay_buffer.py).
+    # The replay buffer overrides these, and asks the trainer for its filter (verl/replay_buffer.py).
     f"{_TRAINER}._resolve_filter_groups_metric": ("self",),
     f"{_BUFFER}.sample": ("self", "global_steps", "partition_id", "batch_size"),
     f"{_BUFFER}._wait_for_next_poll": ("self", "partition_id", "last_debug_time"),

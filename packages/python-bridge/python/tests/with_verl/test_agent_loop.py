@@ -1,7 +1,6 @@
 """The agent loop in verl's own worker, with Ray and TransferQueue: what comes in, and what verl stores of it."""
 
 import asyncio
-import json
 import os
 import tempfile
 import time
@@ -13,19 +12,18 @@ import numpy as np
 import ray
 import torch
 import transfer_queue as tq
+from aworld_train_bridge.driver.ledger import read_ledger
+from aworld_train_bridge.errors import ChannelError
+from aworld_train_bridge.frames import int32
+from aworld_train_bridge.verl import agent_loop
+from aworld_train_bridge.verl.resolve_config import compose
 from omegaconf import OmegaConf
+from socket_service import TOKEN, SocketService
 from verl.trainer.ppo import core_algos
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopWorkerTQ
 from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories
 from verl.utils import tensordict_utils as tu
 from verl.workers.rollout.replica import TokenOutput
-
-from aworld_train_bridge.errors import ChannelError
-from aworld_train_bridge.frames import int32
-from aworld_train_bridge.verl import agent_loop
-from aworld_train_bridge.verl.ledger import read_ledger
-from aworld_train_bridge.verl.resolve_config import compose
-from socket_service import TOKEN, SocketService
 
 MODEL = os.environ["AWORLD_TRAIN_TEST_MODEL"]
 EOS = 257

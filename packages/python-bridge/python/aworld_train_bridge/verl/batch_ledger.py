@@ -8,27 +8,25 @@ compute the actor's (`rollout_correction.bypass_mode`).
 import functools
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
 
 import torch
+
+from aworld_train_bridge.driver.keys import to_key
 
 KEY_FIELD = "aworld_train_key"
 
 
 def install_batch_ledger() -> None:
-    """Puts the ledger around the trainer's methods in this process; a second call does nothing."""
+    """Puts the ledger around the trainer's update in this process; a second call does nothing."""
+    from aworld_train_bridge.driver.ledger import ledger_of_environment
     from verl.trainer.ppo.v1.trainer_base import PPOTrainer
-
-    from aworld_train_bridge.verl.ledger import ledger_of_environment
 
     if hasattr(PPOTrainer._update_actor, "__wrapped__"):
         return
     ledger = ledger_of_environment()
     update = PPOTrainer._update_actor
-    compare = PPOTrainer._compute_old_log_prob
-    shifted = [False]
 
     @functools.wraps(update)
     def update_and_record(self: Any, batch: Any, metrics: dict[str, Any]) -> Any:
@@ -37,14 +35,7 @@ def install_batch_ledger() -> None:
         ledger.write("trained", line)
         return updated
 
-    @functools.wraps(compare)
-    def shift_and_compare(self: Any, batch: Any, metrics: dict[str, Any]) -> Any:
-        if os.environ.get("AWORLD_TRAIN_SHIFT_TOKEN") == "1" and not shifted[0]:
-            shifted[0] = _shift_one_token(batch)
-        return compare(self, batch, metrics)
-
     PPOTrainer._update_actor = update_and_record
-    PPOTrainer._compute_old_log_prob = shift_and_compare
 
 
 def _actor_is_computed(config: Any) -> bool:
@@ -102,30 +93,4 @@ def largest_difference(
 def _composed_key(key: str, tag: Mapping[str, Any]) -> str:
     uid, sample, _ = key.rsplit("_", 2)
     run, incarnation = (os.environ.get(f"AWORLD_TRAIN_{name}", "") for name in ("RUN", "INCARNATION"))
-    parts = (run, incarnation, "train", tag.get("global_steps", ""), uid, sample)
-    return "/".join(quote(str(part), safe="-_.!~*'()") for part in parts)
-
-
-def _shift_one_token(batch: Any) -> bool:
-    """Swaps two sampled neighbours of one row and leaves their logprobs; whether there was such a row."""
-    import transfer_queue
-    from verl.utils.tensordict_utils import list_of_dict_to_tensordict
-
-    fields = ["responses", "response_mask", "input_ids"]
-    data = transfer_queue.kv_batch_get(keys=batch.keys, partition_id=batch.partition_id, select_fields=fields)
-    columns = [list(data[name].unbind()) for name in fields]
-    for key, responses, mask, ids in zip(batch.keys, *columns, strict=True):
-        if place := swappable(responses.tolist(), mask.tolist()):
-            responses, ids = responses.clone(), ids.clone()
-            for tensor, at in ((responses, place), (ids, len(ids) - len(responses) + place)):
-                tensor[at - 1 : at + 1] = tensor[at - 1 : at + 1].flip(0)
-            changed = list_of_dict_to_tensordict([{"responses": responses, "input_ids": ids}])
-            transfer_queue.kv_batch_put(keys=[key], partition_id=batch.partition_id, fields=changed)
-            return True
-    return False
-
-
-def swappable(ids: Sequence[int], mask: Sequence[int]) -> int | None:
-    """Place of a sampled token that differs from the sampled one before it."""
-    pairs: Callable[[int], bool] = lambda i: bool(mask[i - 1] and mask[i]) and ids[i - 1] != ids[i]  # noqa: E731
-    return next((i for i in range(1, len(ids)) if pairs(i)), None)
+    return to_key(run, incarnation, "train", tag.get("global_steps", ""), uid, sample)

@@ -2,7 +2,7 @@ import unittest
 from unittest import mock
 
 import torch
-from aworld_train_bridge.smoke.batch_ledger import count_rows, largest_difference, swappable
+from aworld_train_bridge.verl.batch_ledger import count_rows, largest_difference
 
 
 class Rows(unittest.TestCase):
@@ -34,12 +34,6 @@ class Differences(unittest.TestCase):
         for value in (float("nan"), float("-inf")):
             with self.assertRaisesRegex(RuntimeError, "LOGPROBS_NOT_FINITE"):
                 largest_difference([torch.tensor([1])], [torch.tensor([-1.0])], [torch.tensor([value])])
-
-    def test_a_place_to_shift_has_two_sampled_tokens_that_differ(self) -> None:
-        self.assertEqual(swappable([5, 5, 6, 7, 8], [1, 1, 0, 1, 1]), 4)
-        self.assertEqual(swappable([5, 6], [1, 1]), 1)
-        self.assertIsNone(swappable([5, 5, 6], [1, 1, 0]))
-        self.assertIsNone(swappable([], []))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import unittest
 from collections.abc import Callable
 from unittest import mock
 
-from aworld_train_bridge.smoke.replay_buffer import WholeGroupReplayBuffer, WorkerWatch
+from aworld_train_bridge.verl.replay_buffer import WholeGroupReplayBuffer, WorkerWatch
 from verl.trainer.ppo.v1 import replay_buffer
 
 

@@ -79,7 +79,7 @@ def template_text(tokenizer: Any) -> str:
     if isinstance(template, Mapping):
         template = template.get("default")
     if not template:
-        raise ChannelError("TEMPLATE_UNSUPPORTED", f"The tokenizer of {tokenizer.name_or_path} has no chat template; set actor_rollout_ref.model.custom_chat_template.")
+        raise ChannelError("TEMPLATE_UNSUPPORTED", f"The tokenizer of {tokenizer.name_or_path} has no chat template; put chat_template.jinja beside its tokenizer.json.")
     return str(template)
 
 

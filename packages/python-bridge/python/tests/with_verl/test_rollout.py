@@ -7,8 +7,8 @@ from pathlib import Path
 from unittest import mock
 
 import torch
+from aworld_train_bridge.driver.model_facts import Limits
 from aworld_train_bridge.smoke.rollout import CpuAdapter, CpuReplica, CpuServer
-from aworld_train_bridge.smoke.server import Limits
 from tiny_model import END, tiny_model
 from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast

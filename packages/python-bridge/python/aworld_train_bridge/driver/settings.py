@@ -1,4 +1,4 @@
-"""Where the channel goes and who this worker is: environment variables first, then the keys of agent.yaml."""
+"""Where the channel goes and who this worker is: environment variables first, then what the framework's own configuration says."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class BridgeSettings:
 
 
 def read_settings(entry: Mapping[str, Any], environment: Mapping[str, str] = os.environ, incarnation: Callable[[], str | None] = lambda: None) -> BridgeSettings:
-    """Settings from AWORLD_TRAIN_* and the agent loop's entry {channel, token_file, run, incarnation, run_path, deadline_s}.
+    """Settings from AWORLD_TRAIN_* and a framework's entry {channel, token_file, run, incarnation, run_path, deadline_s}.
 
     `incarnation` is asked where neither names one. Raises ChannelError CONFIG_INVALID for what is missing.
     """
@@ -44,12 +44,12 @@ def read_settings(entry: Mapping[str, Any], environment: Mapping[str, str] = os.
         raise ChannelError("CONFIG_INVALID", f'"{url}" is no WebSocket URL; set AWORLD_TRAIN_CHANNEL to ws://host:port/v1/channel.')
     identity = value("AWORLD_TRAIN_INCARNATION", "incarnation") or incarnation()
     if identity is None:
-        raise _missing("this start of verl has no id", "AWORLD_TRAIN_INCARNATION", "a new uuid in the shell that starts verl")
+        raise _missing("this start of the trainer has no id", "AWORLD_TRAIN_INCARNATION", "a new uuid in the shell that starts it")
     run_path = value("AWORLD_TRAIN_RUN_PATH", "run_path")
     return BridgeSettings(
         url=url,
         token=_token(environment, entry),
-        run=value("AWORLD_TRAIN_RUN", "run") or "verl",
+        run=value("AWORLD_TRAIN_RUN", "run") or "run",
         incarnation=identity,
         run_path=None if run_path is None else Path(run_path),
         deadline_seconds=_deadline(entry.get("deadline_s")),
@@ -76,9 +76,9 @@ def _deadline(given: Any) -> float | None:
     except (TypeError, ValueError):
         seconds = 0.0
     if not 0 < seconds < float("inf"):
-        raise ChannelError("CONFIG_INVALID", f"deadline_s of the agent loop is {given!r}; give seconds above 0, or leave it out.")
+        raise ChannelError("CONFIG_INVALID", f"deadline_s is {given!r}; give seconds above 0, or leave it out.")
     return seconds
 
 
 def _missing(what: str, variable: str, example: str) -> ChannelError:
-    return ChannelError("CONFIG_INVALID", f"The bridge cannot start because {what}; set {variable} to {example}, and pass it to Ray's workers.")
+    return ChannelError("CONFIG_INVALID", f"The bridge cannot start because {what}; set {variable} to {example}, in every process of the trainer.")

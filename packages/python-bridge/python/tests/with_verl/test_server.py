@@ -3,7 +3,8 @@ import time
 import unittest
 
 import torch
-from aworld_train_bridge.smoke.server import Limits, SamplingServer
+from aworld_train_bridge.driver.model_facts import Limits
+from aworld_train_bridge.smoke.server import SamplingServer
 from aworld_train_bridge.smoke.weights import load_weights
 from tiny_model import END, letters, tiny_model
 

@@ -5,13 +5,11 @@ import shutil
 import tempfile
 import unittest
 from pathlib import Path
-from types import SimpleNamespace
 
-from transformers import AutoTokenizer
-
+from aworld_train_bridge.driver import files
+from aworld_train_bridge.driver.model_facts import stop_token_ids, vocabulary_size
 from aworld_train_bridge.errors import ChannelError
-from aworld_train_bridge.verl import files
-from aworld_train_bridge.verl.model_facts import stop_token_ids, vocabulary_size
+from transformers import AutoTokenizer
 
 MODEL = Path(os.environ["AWORLD_TRAIN_TEST_MODEL"])
 RAISING = "{% for m in messages %}{% if m.role in %s %}{{ raise_exception('no') }}{% endif %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
@@ -34,7 +32,7 @@ class ModelTest(unittest.TestCase):
 
     def test_a_folder_without_tokenizer_or_template_is_refused_with_the_remedy(self) -> None:
         self.tokenizer.chat_template = None
-        with self.assertRaisesRegex(ChannelError, "custom_chat_template"):
+        with self.assertRaisesRegex(ChannelError, "chat_template.jinja"):
             files.read_model_files(self.tokenizer)
         with tempfile.TemporaryDirectory() as folder:
             shutil.copy(MODEL / "config.json", folder)
@@ -68,8 +66,7 @@ class ModelTest(unittest.TestCase):
     def test_stops_and_vocabulary(self) -> None:
         self.assertEqual(stop_token_ids(files.read_model_files(self.tokenizer), self.tokenizer), [257])
         self.assertEqual(stop_token_ids({"generation_config.json": b'{"eos_token_id": [5, 300]}'}, self.tokenizer), [5, 257, 300])
-        config = SimpleNamespace(actor_rollout_ref=SimpleNamespace(model=SimpleNamespace(path=str(MODEL))))
-        self.assertEqual(vocabulary_size(config, self.tokenizer), 752)
+        self.assertEqual(vocabulary_size(str(MODEL), self.tokenizer), 752)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""For smoke tests on CPU: what a request asks of the sampler, and the draw of one token for many requests at once."""
+"""What a request asks of the sampler, and the draw of one token for many requests at once."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -24,15 +24,15 @@ class Sampling:
 
 
 def read_sampling(options: Mapping[str, Any], *, default_limit: int, room: int, end_ids: Iterable[int]) -> Sampling:
-    """Reads verl's `sampling_params`; ValueError names what this sampler cannot do (it draws from the whole distribution)."""
+    """Reads `sampling_params` as vLLM names them; ValueError names what this sampler cannot do (it draws from the whole distribution)."""
     unknown = sorted(set(options) - _KNOWN)
     if unknown:
-        raise ValueError(f"The CPU sampler does not know {', '.join(unknown)}; leave them out of the sampling parameters.")
+        raise ValueError(f"The sampler does not know {', '.join(unknown)}; leave them out of the sampling parameters.")
     for name, neutral in (("top_p", (1, 1.0)), ("top_k", (-1, 0)), ("repetition_penalty", (1, 1.0))):
         value = options.get(name)
         if value is not None and value not in neutral:
             raise ValueError(
-                f"The CPU sampler draws from the whole distribution, and {name} is {value}; set it to {neutral[0]}."
+                f"The sampler draws from the whole distribution, and {name} is {value}; set it to {neutral[0]}."
             )
     temperature = float(options.get("temperature", 1.0))
     if not 0 <= temperature < float("inf"):

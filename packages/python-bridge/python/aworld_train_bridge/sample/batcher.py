@@ -1,4 +1,4 @@
-"""For smoke tests on CPU: continuous batching over one Hugging Face model, many requests in flight."""
+"""Continuous batching over one Hugging Face model, many requests in flight."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
-
-from aworld_train_bridge.smoke.sampling import Sampling, draw
-from aworld_train_bridge.smoke.slot_cache import SlotCache
+from aworld_train_bridge.sample.sampling import Sampling, draw
+from aworld_train_bridge.sample.slot_cache import SlotCache
 
 Finish = Literal["stop", "length", "aborted"]
 
@@ -47,7 +46,7 @@ class Batcher:
     ) -> None:
         kinds = set(getattr(model.config, "layer_types", None) or ["full_attention"])
         if kinds != {"full_attention"}:
-            raise ValueError(f"The CPU sampler knows full attention only, and the model has {', '.join(sorted(kinds))}.")
+            raise ValueError(f"The sampler knows full attention only, and the model has {', '.join(sorted(kinds))}.")
         self.model = model
         self.waiting: deque[Request] = deque()
         self.running: list[Request] = []

@@ -1,7 +1,7 @@
 """A replay buffer for verl 0.9's V1 trainer that trains on whole groups only; for CPU and GPUs alike.
 
 verl's own trains on what is left of a group whose members failed (sync), or replaces only groups of which nothing is left.
-Configuration: `trainer.v1.sampler.custom_sampler.path=pkg://aworld_train_bridge.smoke.replay_buffer`, `.name=WholeGroupReplayBuffer`,
+Configuration: `trainer.v1.sampler.custom_sampler.path=pkg://aworld_train_bridge.verl.replay_buffer`, `.name=WholeGroupReplayBuffer`,
 `trainer.v1.sampler.sync_refill_failed_groups=True` (it makes the dataloader give single prompts).
 """
 
@@ -10,9 +10,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from aworld_train_bridge.verl.batch_ledger import install_batch_ledger
 from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer, ReplayBufferAsync
-
-from aworld_train_bridge.smoke.batch_ledger import install_batch_ledger
 
 POLL_SECONDS = 2.0
 WATCH_SECONDS = 2.0

@@ -1,4 +1,4 @@
-"""For smoke tests on CPU: keys and values of many sequences of different lengths, one row each."""
+"""Keys and values of many sequences of different lengths, one row each."""
 
 from typing import Any
 

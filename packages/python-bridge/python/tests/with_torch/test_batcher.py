@@ -1,8 +1,8 @@
 import unittest
 
 import torch
-from aworld_train_bridge.smoke.batcher import Batcher, Request
-from aworld_train_bridge.smoke.sampling import Sampling, draw, read_sampling
+from aworld_train_bridge.sample.batcher import Batcher, Request
+from aworld_train_bridge.sample.sampling import Sampling, draw, read_sampling
 from tiny_model import END, letters, tiny_model
 
 
