@@ -103,26 +103,27 @@ class Batcher:
     def _advance(self, first: int, new: Sequence[Sequence[int]], before: Sequence[int]) -> None:
         """Runs the model on `new` ids of the rows from `first` on, `before` of which are stored, and appends one drawn token to each."""
         requests = self.running[first : first + len(new)]
-        lengths = torch.tensor([len(ids) for ids in new])
+        device, dtype = self.model.device, self.model.dtype
+        lengths = torch.tensor([len(ids) for ids in new], device=device)
         width = int(lengths.max())
         ids = torch.zeros(len(new), width, dtype=torch.long)
         for row, given in enumerate(new):
             ids[row, : len(given)] = torch.as_tensor(given)
-        positions = torch.tensor(before).unsqueeze(1) + torch.arange(width)
+        positions = torch.tensor(before, device=device).unsqueeze(1) + torch.arange(width, device=device)
         read = int(positions.max()) + 1
         self._cache.aim(slice(first, first + len(new)), positions, read)
-        seen = torch.arange(read) <= positions.unsqueeze(2)
+        seen = torch.arange(read, device=device) <= positions.unsqueeze(2)
         last, row_of = torch.unique(lengths - 1, return_inverse=True)
         logits = self.model(
-            input_ids=ids,
-            attention_mask=torch.where(seen, 0.0, torch.finfo(torch.float32).min).unsqueeze(1),
+            input_ids=ids.to(device),
+            attention_mask=torch.where(seen, 0.0, torch.finfo(dtype).min).to(dtype).unsqueeze(1),
             position_ids=positions,
             past_key_values=self._cache,
             use_cache=True,
             logits_to_keep=last,
-        ).logits[torch.arange(len(new)), row_of]
+        ).logits[torch.arange(len(new), device=device), row_of]
         temperatures = torch.tensor([request.sampling.temperature for request in requests])
-        drawn, logprobs = draw(logits, temperatures, self._uniforms(requests))
+        drawn, logprobs = draw(logits.cpu(), temperatures, self._uniforms(requests))
         for request, id, logprob in zip(requests, drawn.tolist(), logprobs.tolist(), strict=True):
             request.ids.append(id)
             request.logprobs.append(logprob)

@@ -40,7 +40,7 @@ class SlotCache:
     def _store(self, tensors: list[torch.Tensor | None], layer: int, new: torch.Tensor) -> torch.Tensor:
         stored = self._grown(tensors[layer], new)
         tensors[layer] = stored
-        rows = torch.arange(self._rows.start, self._rows.stop).unsqueeze(1)
+        rows = torch.arange(self._rows.start, self._rows.stop, device=new.device).unsqueeze(1)
         stored[rows, :, self._positions] = new.transpose(1, 2)
         return stored[self._rows, :, : self._read]
 
