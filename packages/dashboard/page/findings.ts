@@ -25,6 +25,13 @@ export function findingsOf(summary: RunSummary): Finding[] {
     warn('The run was interrupted', 'No process works on it, and it has not ended; the command that began it goes on.')
   if (summary.status === 'failed') warn('The run failed', 'Its last event names the error; what was trained before is kept.')
 
+  const { cancelled, interrupted } = summary.rollouts
+  if (cancelled + interrupted > 0) {
+    const example = summary.incomplete.find(({ status }) => status === 'cancelled' || status === 'interrupted')
+    const text = `${integer(cancelled)} given up, ${integer(interrupted)} with a process that ended. They run again where the run needs them.`
+    warn(`${plural(cancelled + interrupted, 'rollout')} without a result`, text, example && hrefs.rollout(example.key))
+  }
+
   const late = trained.slice(-lateSteps)
   const groups = late.reduce((sum, step) => sum + step.groups.right + step.groups.mixed + step.groups.wrong, 0)
   const idle = groups - late.reduce((sum, step) => sum + step.groups.mixed, 0)

@@ -39,6 +39,7 @@ export function Health({ summary }: { summary: RunSummary }) {
             ['waiting', integer(rollouts.queued)],
             ['running', integer(rollouts.running)],
             ['finished', integer(rollouts.done)],
+            ['without a result', integer(rollouts.cancelled + rollouts.interrupted)],
             ['failed', integer(Object.values(errors).reduce((sum, { count }) => sum + count, 0))],
             ['steps with repeated attempts', integer(tried.length)],
           ]}

@@ -2,6 +2,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import {
   displayPath,
+  type LedgerSummary,
   type RolloutList,
   type RolloutRow,
   type RunClient,
@@ -51,11 +52,18 @@ export async function openFolder(path: string): Promise<FolderClient> {
   const summaries = new Map<string, TaskSummary>()
   const texts = readTokenTexts(join(path, 'tokenizer'))
 
-  const tally = createTally()
+  let tally = createTally()
   let counted = 0
+  let takenBack = 0
   const countedSteps = new Set<number>()
 
   function count(records: ReturnType<typeof run.stepMetrics>): void {
+    if (run.timesTakenBack() !== takenBack) {
+      takenBack = run.timesTakenBack()
+      tally = createTally()
+      counted = 0
+      countedSteps.clear()
+    }
     for (;;) {
       const page = run.rolloutRows({ status: 'done', finishedAfter: counted, limit: pageRows })
       for (const row of page.rows) tally.addRollout(row)
@@ -90,6 +98,10 @@ export async function openFolder(path: string): Promise<FolderClient> {
     })
   }
 
+  /** A trainer that keeps no rows of its steps says itself what became of their tokens. */
+  const ledger = (report: RunReport | null): LedgerSummary =>
+    report?.ledger && !tally.hasSamples ? report.ledger : tally.ledger(run.supersededTokens())
+
   const eventsEnd = () => {
     try {
       return statSync(join(path, 'events.jsonl')).size
@@ -105,15 +117,19 @@ export async function openFolder(path: string): Promise<FolderClient> {
       count(records)
       const report = readJson<RunReport>(path, 'report.json')
       const unparsed = report?.tokenReport?.unparsed
+      const statuses = run.statuses()
+      const cutOff = (['cancelled', 'interrupted'] as const).flatMap((status) =>
+        statuses[status] > 0 ? run.rolloutRows({ status, limit: mostExamples }).rows : [],
+      )
       const start = firstEvent(path)
       return {
         ...{ name: run.manifest.name, path: displayPath(path), createdAt: run.manifest.createdAt, status: runStatus(path) },
         ...{ seed: start?.seed ?? null, versions: run.manifest.versions, details: start?.details ?? {}, settings },
-        rollouts: { queued: 0, running: 0, done: 0, ...run.statuses() },
+        rollouts: statuses,
         ...{ stopReasons: tally.stopReasons, errors: tally.errors, turns: tally.turns, toolCalls: tally.toolCalls, cost: tally.cost },
-        ...{ steps: tally.steps(records), evaluations: tally.evaluations(), ledger: tally.ledger(run.supersededTokens()) },
+        ...{ steps: tally.steps(records), evaluations: tally.evaluations(), ledger: ledger(report) },
         unparsed: { byKind: unparsed ?? {}, rollouts: unparsed && Object.keys(unparsed).length > 0 ? run.unparsed(mostExamples) : [] },
-        ...{ incomplete: tally.incomplete, times: report?.times ?? null },
+        ...{ incomplete: [...tally.incomplete, ...cutOff], times: report?.times ?? null },
         checkpoints: records.flatMap(({ checkpoint }) => checkpoint ?? []),
         warnings: (report?.warnings ?? []).map(({ code, count, messages }) => ({ code, count, message: messages[0]! })),
         eventsEnd: end,

@@ -1,26 +1,19 @@
-import { readdirSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { displayPath, type RunListing } from '@aworld-train/core'
 import { type RunReport, toTrainError } from '@aworld-train/protocol'
 import { type RunManifest, readRun } from '@aworld-train/store'
 import { readJson, runStatus } from './run-status.ts'
 
-/** The folders below `folder` that hold a run, newest first. */
+/** The folders below `folder` that hold a run, in any order. */
 export function runsBelow(folder: string): string[] {
-  let names: string[]
   try {
-    names = readdirSync(folder, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []))
+    return readdirSync(folder)
+      .map((name) => join(folder, name))
+      .filter((path) => existsSync(join(path, 'manifest.json')))
   } catch {
     return []
   }
-  return names
-    .map((name) => join(folder, name))
-    .flatMap((path) => {
-      const manifest = readJson<RunManifest>(path, 'manifest.json')
-      return manifest ? [{ path, createdAt: manifest.createdAt }] : []
-    })
-    .sort((a, b) => b.createdAt - a.createdAt)
-    .map(({ path }) => path)
 }
 
 /** A run in few words: from its report where it has one, else from its steps. A run that cannot be read says why. */

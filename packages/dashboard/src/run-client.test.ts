@@ -69,7 +69,7 @@ it('counts rewards, tokens and what became of them from the rollouts', async () 
     const { steps, evaluations, ledger, rollouts, stopReasons, errors, status } = await folder.summary()
     expect({ status, rollouts, stopReasons }).toEqual({
       status: 'finished',
-      rollouts: { queued: 0, running: 0, done: 14 },
+      rollouts: { queued: 0, running: 0, done: 14, cancelled: 0, interrupted: 0 },
       stopReasons: { completed: 13, failed: 1 },
     })
     expect(errors).toMatchObject({ REWARD_FAILED: { count: 1, rollout: 'train/2/0/1' } })

@@ -1,7 +1,8 @@
 import { closeSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs'
 import { join } from 'node:path'
-import { isRunning, type RunStatus } from '@aworld-train/core'
+import type { RunStatus } from '@aworld-train/core'
 import type { RunEvent, RunReport } from '@aworld-train/protocol'
+import { isOwned } from '@aworld-train/store'
 
 const partBytes = 64 * 1024
 
@@ -16,8 +17,7 @@ export function readJson<T>(path: string, name: string): T | null {
 
 /** How the run at `path` is getting on: what its report says, else its owner, else how its last process left it. */
 export function runStatus(path: string): RunStatus {
-  const owner = readJson<{ pid: number }>(path, 'owner.json')
-  if (owner && isRunning(owner.pid)) return 'running'
+  if (isOwned(path)) return 'running'
   const report = readJson<RunReport>(path, 'report.json')
   if (report) return report.status
   const last = lastEvents(path).findLast(({ type }) => type === 'run-start' || type === 'run-end')

@@ -8,7 +8,7 @@ import {
   type StepRecord,
   type StepSummary,
 } from '@aworld-train/core'
-import type { UntrainedReason } from '@aworld-train/protocol'
+import { parseChannelKey, type UntrainedReason } from '@aworld-train/protocol'
 import { evaluationName } from './evaluation-name.ts'
 
 interface StepTally {
@@ -27,8 +27,10 @@ interface EvaluationTally {
   readonly name: string
   readonly split: string
   step: number
-  readonly tasks: Map<string, number[]>
-  readonly kinds: Map<string, number[]>
+  /** The start of the trainer that made it: of two the later one counts. */
+  incarnation: string | undefined
+  tasks: Map<string, number[]>
+  kinds: Map<string, number[]>
 }
 
 type StepMetrics = Omit<StepRecord, 'rollouts'>
@@ -48,6 +50,8 @@ export interface RunTally {
   readonly turns: number
   readonly toolCalls: number
   readonly cost: number
+  /** Whether the trainer keeps what became of the rows of its steps. */
+  readonly hasSamples: boolean
 }
 
 const mostIncomplete = 100
@@ -66,7 +70,7 @@ export function createTally(): RunTally {
   const stopReasons: Record<string, number> = {}
   const errors: Record<string, { count: number; rollout: string; message: string }> = {}
   const incomplete: RolloutRow[] = []
-  const totals = { turns: 0, toolCalls: 0, cost: 0, sampled: 0, evaluation: 0 }
+  const totals = { samples: 0, turns: 0, toolCalls: 0, cost: 0, sampled: 0, evaluation: 0 }
 
   function stepTally(step: number): StepTally {
     const tally = steps.get(step) ?? {
@@ -95,9 +99,11 @@ export function createTally(): RunTally {
 
   function addEvaluation(row: RolloutRow): void {
     const name = evaluationName(row)
-    const tally = evaluations.get(name) ?? { name, split: row.split, step: 0, tasks: new Map(), kinds: new Map() }
+    const incarnation = parseChannelKey(row.key)?.incarnation
+    const tally = evaluations.get(name) ?? { name, split: row.split, step: 0, incarnation, tasks: new Map(), kinds: new Map() }
     evaluations.set(name, tally)
     tally.step = Math.max(tally.step, row.step ?? 0)
+    if (tally.incarnation !== incarnation) Object.assign(tally, { incarnation, tasks: new Map(), kinds: new Map() })
     const reward = row.reward ?? 0
     push(tally.tasks, row.taskId, reward)
     push(tally.kinds, row.kind, reward)
@@ -107,6 +113,9 @@ export function createTally(): RunTally {
     stopReasons,
     errors,
     incomplete,
+    get hasSamples() {
+      return totals.samples > 0
+    },
     get turns() {
       return totals.turns
     },
@@ -134,6 +143,7 @@ export function createTally(): RunTally {
       }
     },
     addTokens(step, tokens, reason) {
+      totals.samples += 1
       const tally = stepTally(step)
       if (reason === null) tally.trainedTokens += tokens
       else tally.untrainedTokens[reason] = (tally.untrainedTokens[reason] ?? 0) + tokens

@@ -331,6 +331,7 @@ test('a stop keeps what is finished, cancels the rest without results, and the r
     'cancelled',
     'cancelled',
   ])
+  expect(requests.map(({ key }) => store.rollout(key)?.status)).toEqual(['done', 'cancelled', 'cancelled', 'cancelled'])
   block = false
   const episodes = await runner.runAll(requests, never)
   expect(episodes.map(({ attempt }) => attempt)).toEqual([0, 1, 1, 0])

@@ -13,6 +13,12 @@ import { toEpisode } from './to-episode.ts'
 
 const defaultTimeoutMs = 120_000
 
+interface Attempts {
+  readonly span: Span
+  readonly signal: AbortSignal
+  readonly onAttempt: (attempt: number) => void
+}
+
 /** Runs rollouts in this process, `concurrency` at a time: begin, run the agent, close its URLs and tools, score, keep the result. Throws AGENT_INVALID for two agents of one name. */
 export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRolloutRunner {
   const { program, gateway, environment, reward, store, answerKey, onEvent } = options
@@ -25,10 +31,10 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
   const ends: Partial<Record<StopReason, number>> = {}
   const count = { finished: 0, toolCalls: 0, askedToolCalls: 0, toolErrors: 0, functionCalls: 0, retries: 0, supersededTokens: 0 }
 
-  async function runOne(request: RolloutRequest, signal: AbortSignal): Promise<Episode> {
+  async function runOne(request: RolloutRequest, signal: AbortSignal, onAttempt: (attempt: number) => void): Promise<Episode> {
     const span = startRolloutSpan(request)
     try {
-      const episode = await runAttempts(request, span, signal)
+      const episode = await runAttempts(request, { span, signal, onAttempt })
       endRolloutSpan(span, episode)
       return episode
     } catch (error) {
@@ -37,11 +43,12 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
     }
   }
 
-  async function runAttempts(request: RolloutRequest, span: Span, signal: AbortSignal): Promise<Episode> {
+  async function runAttempts(request: RolloutRequest, { span, signal, onAttempt }: Attempts): Promise<Episode> {
     for (let retried = 0; ; retried++) {
       const begun = await store.begin(request)
       if (begun.episode) return begun.episode
       const { attempt } = begun
+      onAttempt(attempt)
       if (retried === 0) onEvent?.({ type: 'rollout-start', at: Date.now(), rollout: request.key, attempt, split: request.split })
       const result = await attemptOnce(request, attempt, span, signal)
       const error = result.error?.toRecord()
@@ -167,9 +174,12 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
   function enqueue(request: RolloutRequest, signal: AbortSignal): Promise<Episode> {
     // What keeps the store from writing this fails the beginning of the rollout too.
     store.queue(request).catch(() => {})
+    let current: number | null = null
     return queue
-      .add(() => runOne(request, signal), signal)
-      .catch((error: unknown) => {
+      .add(() => runOne(request, signal, (attempt) => (current = attempt)), signal)
+      .catch(async (error: unknown) => {
+        // Where this cannot be kept, the first error says more.
+        await store.cancel(request.key, current).catch(() => {})
         if (error instanceof TrainError || !signal.aborted) throw error
         throw cancelled(request.key, error)
       })

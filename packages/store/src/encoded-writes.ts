@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { RunStore, StepRecord } from '@aworld-train/core'
+import type { RunRolloutStatus, RunStore, StepRecord } from '@aworld-train/core'
 import type { RolloutRequest } from '@aworld-train/protocol'
 import type { CommitQueue } from './commit-queue.ts'
 import type { RolloutColumns } from './rollout-columns.ts'
@@ -7,6 +7,7 @@ import type { RunQueries } from './run-queries.ts'
 import type { SegmentPosition } from './segment-writer.ts'
 import { createSampleWrites } from './step-samples.ts'
 import { conflict } from './store-error.ts'
+import { lastFinished, noteTakenBack } from './taken-back.ts'
 import type { TurnRecord } from './turn-record.ts'
 
 export interface EncodedTurn {
@@ -31,6 +32,9 @@ export interface EncodedWrites extends Pick<RunStore, 'commitStep' | 'setState'>
   queue(request: RolloutRequest, at: number): Promise<void>
   begin(request: RolloutRequest, at: number): ReturnType<RunStore['begin']>
   appendTurn(rollout: string, attempt: number, turn: EncodedTurn): Promise<void>
+  cancel(rollout: string, attempt: number | null, at: number): Promise<void>
+  /** Says that training goes on after `step`: what was rolled out for later steps and is not committed belongs to none. */
+  discardStepsAfter(step: number): Promise<void>
   /** `missing` are those turns of the episode that may not be stored. */
   finish(episode: EncodedEpisode, missing: readonly EncodedTurn[]): Promise<void>
 }
@@ -39,7 +43,7 @@ interface StoredRollout {
   readonly id: number
   readonly task_id: string
   readonly attempt: number
-  readonly status: 'queued' | 'running' | 'done'
+  readonly status: RunRolloutStatus
   /** `null` where no attempt has begun. */
   readonly started_at: number | null
 }
@@ -53,13 +57,15 @@ export function createEncodedWrites(database: DatabaseSync, commits: CommitQueue
   const upsertRequest = database.prepare(
     'INSERT INTO requests(rollout, body) VALUES (?, ?) ON CONFLICT(rollout) DO UPDATE SET body = excluded.body',
   )
-  const queueAgain = database.prepare("UPDATE rollouts SET status = 'queued', queued_at = ? WHERE id = ?")
+  const queueAgain = database.prepare("UPDATE rollouts SET status = 'queued', queued_at = ?, ended_at = NULL WHERE id = ?")
   // A rollout that is begun again has not waited for a slot meanwhile.
   const beginAttempt = database.prepare(
-    "UPDATE rollouts SET queue_ms = CASE status WHEN 'queued' THEN ?1 - queued_at ELSE queue_ms END, status = 'running', started_at = ?1, attempt = ?2 WHERE id = ?3",
+    "UPDATE rollouts SET queue_ms = CASE status WHEN 'queued' THEN ?1 - queued_at ELSE queue_ms END, status = 'running', started_at = ?1, ended_at = NULL, attempt = ?2 WHERE id = ?3",
   )
-  const finishRollout =
-    database.prepare(`UPDATE rollouts SET status = 'done', finished = (SELECT coalesce(max(finished), 0) + 1 FROM rollouts),
+  const cancelRollout = database.prepare(
+    "UPDATE rollouts SET status = 'cancelled', ended_at = ?1 WHERE key = ?2 AND CASE WHEN ?3 IS NULL THEN status = 'queued' ELSE status = 'running' AND attempt = ?3 END",
+  )
+  const finishRollout = database.prepare(`UPDATE rollouts SET status = 'done', finished = 1 + ${lastFinished},
     started_at = ?, ended_at = ?, engine_ms = ?, tools_ms = ?, reward = ?, stop_reason = ?, turns = ?, tool_calls = ?, sampled_tokens = ?, cost = ?, error = ?, answer = ?
     WHERE id = ?`)
   const findTurn = database.prepare(
@@ -74,6 +80,9 @@ export function createEncodedWrites(database: DatabaseSync, commits: CommitQueue
   const trainedIn = database.prepare('SELECT step FROM trained WHERE rollout = ?')
   const insertTrained = database.prepare('INSERT INTO trained VALUES (?, ?, ?)')
   const insertSamples = createSampleWrites(database)
+  const discardSteps = database.prepare(
+    "UPDATE rollouts SET step = NULL WHERE split = 'train' AND step > ? AND id NOT IN (SELECT rollout FROM trained)",
+  )
   const upsertState = database.prepare('INSERT INTO state(key, value) VALUES (?, ?) ON CONFLICT(key) DO UPDATE SET value = excluded.value')
 
   function begun(key: string): StoredRollout {
@@ -172,6 +181,18 @@ export function createEncodedWrites(database: DatabaseSync, commits: CommitQueue
           finishRollout.run(startedAt, endedAt, engineMs, toolsMs, ...result, row.id)
         },
       }),
+
+    cancel: (rollout, attempt, at) => commits.commit({ synced: false, apply: () => void cancelRollout.run(at, rollout, attempt) }),
+
+    async discardStepsAfter(step) {
+      await commits.commit({
+        synced: true,
+        apply() {
+          noteTakenBack(database)
+          discardSteps.run(step)
+        },
+      })
+    },
 
     async commitStep(step, samples = []) {
       await commits.commit({

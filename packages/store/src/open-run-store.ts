@@ -4,11 +4,12 @@ import { join } from 'node:path'
 import type { RunStore } from '@aworld-train/core'
 import { createEventLog } from './event-log.ts'
 import { createLocalWriter } from './local-writer.ts'
+import { endOpenRollouts } from './open-rollouts.ts'
 import { closeWrittenDatabase, openRunDatabase } from './run-database.ts'
 import { acquireRunLock } from './run-lock.ts'
 import { ensureManifest, type ManifestInput, type RunManifest, writeManifest } from './run-manifest.ts'
 import { createRunQueries, type RunQueries } from './run-queries.ts'
-import { createRunWrites } from './run-writes.ts'
+import { createRunWrites, type RunWrites } from './run-writes.ts'
 import { salvageRun } from './salvage.ts'
 import { segmentSizes } from './segment-writer.ts'
 import { corrupt, toStoreError } from './store-error.ts'
@@ -26,7 +27,7 @@ export interface RunStoreOptions {
 }
 
 /** A run store with its manifest. */
-export interface OwnedRunStore extends Omit<RunStore, 'episodes'>, Omit<RunQueries, 'close'> {
+export interface OwnedRunStore extends Omit<RunStore, 'episodes'>, Omit<RunQueries, 'close'>, RunWrites {
   readonly manifest: RunManifest
   /** Damage to the run's tokens that was found at opening, and what was done about it; `null` where no result lost tokens. */
   readonly damage: string | null
@@ -48,6 +49,7 @@ export async function openRunStore({ path, manifest: input, batchMs = 2, thread 
     await refuseLostDatabase(path, directory)
     const database = openRunDatabase(path)
     undo.push(() => database.close())
+    endOpenRollouts(database, 'interrupted')
     const damage = await salvageRun(path, database)
     const writer = thread ? await startThreadWriter({ path, batchMs }) : await createLocalWriter({ path, database, batchMs })
     undo.push(() => writer.close())
@@ -60,7 +62,7 @@ export async function openRunStore({ path, manifest: input, batchMs = 2, thread 
       if (!database.isOpen) return
       await writer.close()
       closeReads()
-      closeWrittenDatabase(database)
+      closeWrittenDatabase(database, () => endOpenRollouts(database, 'cancelled'))
       try {
         await events.close()
       } catch (error) {

@@ -16,14 +16,14 @@ test('a row is there from the queue to the result', async () => {
   await store.queue(request)
   const queued = store.rolloutRow('a')
   expect(queued).toMatchObject({ ...place, ...unfinished, status: 'queued', attempt: 0, startedAt: null, turns: 0, sampledTokens: 0 })
-  expect([store.statuses(), store.rolloutRows({ status: 'queued' }).rows.length]).toEqual([{ queued: 1, done: 0 }, 1])
+  expect([store.statuses(), store.rolloutRows({ status: 'queued' }).rows.length]).toMatchObject([{ queued: 1, running: 0, done: 0 }, 1])
   expect(queued?.waitMs).toMatchObject({ engine: 0, tools: 0, agent: 0 })
   await store.begin(request)
   const [first, second] = turnChain(0, 2)
   await store.appendTurn('a', 0, 'agent', { ...first!, timing: { startedAt: 1, endedAt: 41 }, cost: 0.5 })
   const running = store.rolloutRow('a')
   expect(running).toMatchObject({ ...place, ...unfinished, status: 'running', turns: 1, sampledTokens: 3, cost: 0.5 })
-  expect([store.statuses(), store.rolloutRows({ status: 'running' }).rows.length]).toEqual([{ running: 1, done: 0 }, 1])
+  expect([store.statuses(), store.rolloutRows({ status: 'running' }).rows.length]).toMatchObject([{ queued: 0, running: 1, done: 0 }, 1])
   expect(running?.startedAt).toBeGreaterThanOrEqual(queued!.queuedAt)
   expect(running?.waitMs).toMatchObject({ queue: running!.startedAt! - queued!.queuedAt, engine: 40 })
   expect(store.turnsOf('a')).toEqual({
@@ -69,6 +69,94 @@ test('what was queued, or ran, when its process died is queued again, and begins
   await store.queue(requests[1]!)
   expect(states()).toEqual(['a running 1', 'b done 0'])
   expect(store.rollout('a')).toEqual({ request: requests[0], status: 'running', attempt: 1 })
+  await store.close()
+})
+
+test('what is given up is cancelled, and begins its next attempt', async () => {
+  await using folder = await temporaryFolder()
+  const store = await openRunStore({ path: folder.path })
+  const requests = ['waits', 'runs', 'again', 'open'].map((key) => runRequest(key))
+  const [waits, runs, again] = requests as [(typeof requests)[0], (typeof requests)[0], (typeof requests)[0]]
+  for (const request of requests) await store.queue(request)
+  for (const request of [runs, again, again]) await store.begin(request)
+  for (const turn of turnChain(0, 2)) await store.appendTurn('runs', 0, 'agent', turn)
+  await store.cancel('waits', null)
+  await store.cancel('runs', 0)
+  await store.cancel('again', 0)
+  await store.cancel('again', null)
+  const states = () => store.rolloutRows().rows.map(({ key, status, attempt }) => `${key} ${status} ${attempt}`)
+  expect(states()).toEqual(['waits cancelled 0', 'runs cancelled 0', 'again running 1', 'open queued 0'])
+  expect(store.rolloutRow('runs')).toMatchObject({
+    turns: 2,
+    sampledTokens: 6,
+    endedAt: expect.any(Number),
+    reward: null,
+    stopReason: null,
+  })
+  expect(store.rolloutRow('waits')).toMatchObject({ turns: 0, startedAt: null, waitMs: { engine: 0, tools: 0, agent: 0 } })
+  expect(store.supersededTokens()).toBe(6)
+  expect(store.statuses()).toEqual({ queued: 1, running: 1, done: 0, cancelled: 2, interrupted: 0 })
+  await expect(store.finish(episodeOf(runs, 1, []))).rejects.toMatchObject({ code: 'STORE_CONFLICT' })
+  expect(await store.begin(runs)).toEqual({ attempt: 1, episode: null })
+  expect(await store.begin(waits)).toEqual({ attempt: 0, episode: null })
+  expect(store.rolloutRow('runs')).toMatchObject({ status: 'running', endedAt: null })
+  await store.finish(episodeOf(runs, 1, []))
+  await store.cancel('runs', 1)
+  expect(states()[1]).toBe('runs done 1')
+  await store.close()
+  const reader = readRun(folder.path)
+  expect(reader.statuses()).toEqual({ queued: 0, running: 0, done: 1, cancelled: 3, interrupted: 0 })
+  reader.close()
+})
+
+test('what waited or ran when its process was killed is interrupted, for readers and for the next owner', async () => {
+  await using folder = await temporaryFolder()
+  const path = join(folder.path, 'run')
+  await using worker = storeWorker(['stop', path])
+  await worker.line((line) => line === 'stopped')
+  const reader = readRun(path)
+  const keys = (status: RolloutQuery['status']) => reader.rolloutRows({ status }).rows.map((row) => `${row.key} ${row.status}`)
+  expect([keys('running'), keys('queued'), keys('interrupted')]).toEqual([['runs running'], ['waits queued'], []])
+  worker.process.kill('SIGKILL')
+  await worker.exited
+  expect([keys('running'), keys('queued'), keys('interrupted')]).toEqual([[], [], ['runs interrupted', 'waits interrupted']])
+  expect(reader.statuses()).toEqual({ queued: 0, running: 0, done: 0, cancelled: 0, interrupted: 2 })
+  expect(reader.rollout('runs')?.status).toBe('interrupted')
+  expect(reader.supersededTokens()).toBe(6)
+  const seen = reader.rolloutRow('runs')!
+  expect(seen).toMatchObject({ turns: 2, endedAt: 2 })
+  expect(reader.rolloutRow('runs')?.waitMs).toEqual(seen.waitMs)
+  const store = await openRunStore({ path })
+  expect(store.rolloutRows({ status: 'interrupted' }).rows.map(({ key }) => key)).toEqual(['runs', 'waits'])
+  expect(keys('interrupted')).toEqual(['runs interrupted', 'waits interrupted'])
+  expect(await store.begin(runRequest('runs'))).toEqual({ attempt: 1, episode: null })
+  expect(keys('running')).toEqual(['runs running'])
+  reader.close()
+  await store.close()
+})
+
+test('rollouts of steps that are discarded belong to none, but for those that were trained', async () => {
+  await using folder = await temporaryFolder()
+  const store = await openRunStore({ path: folder.path })
+  for (const [key, step, split] of [
+    ['a', 1, 'train'],
+    ['b', 2, 'train'],
+    ['c', 2, 'train'],
+    ['d', 2, 'test'],
+  ] as const) {
+    const request = runRequest(key, { step, split })
+    await store.begin(request)
+    await store.finish(episodeOf(request, 0, []))
+  }
+  await store.commitStep({ step: 1, weightVersion: 1, rollouts: ['a', 'c'], metrics: {}, checkpoint: null })
+  expect(store.timesTakenBack()).toBe(0)
+  await store.discardStepsAfter(1)
+  expect(store.timesTakenBack()).toBe(1)
+  expect(store.rolloutRows().rows.map(({ step }) => step)).toEqual([1, null, 2, 2])
+  expect(store.rewardsByStep().map(({ step, rollouts }) => [step, rollouts])).toEqual([
+    [1, 1],
+    [2, 1],
+  ])
   await store.close()
 })
 

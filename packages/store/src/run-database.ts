@@ -39,7 +39,12 @@ export function startWriteAheadLog(database: DatabaseSync): void {
  * Closes a database after writing. Without a write-ahead log a finished run can be read where nothing may be written; while
  * somebody else has it open the log is only emptied, and the last reader to close removes it.
  */
-export function closeWrittenDatabase(database: DatabaseSync): void {
+export function closeWrittenDatabase(database: DatabaseSync, lastWrite: () => void): void {
+  try {
+    lastWrite()
+  } catch {
+    // On a full disk, say. Readers see by the missing owner what this would have written.
+  }
   try {
     database.exec('PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)')
     endWriteAheadLog(database)

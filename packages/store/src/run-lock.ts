@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -41,6 +42,15 @@ export async function acquireRunLock(path: string): Promise<RunLock> {
       await rm(owner, { force: true }).catch(() => {})
       connection.close()
     },
+  }
+}
+
+/** Whether a process on this machine works on the run at `path`. */
+export function isOwned(path: string): boolean {
+  try {
+    return isRunning((JSON.parse(readFileSync(join(path, 'owner.json'), 'utf8')) as { pid: number }).pid)
+  } catch {
+    return false
   }
 }
 

@@ -2,12 +2,13 @@ import { closeSync, openSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { crc32 } from 'node:zlib'
-import type { EpisodeReader, RolloutRecord, RunProgress, StepRecord, StepRewards, StepSample } from '@aworld-train/core'
+import type { EpisodeReader, RolloutRecord, RunProgress, RunRolloutStatus, StepRecord, StepRewards, StepSample } from '@aworld-train/core'
 import type { Episode, Trajectory, Turn } from '@aworld-train/protocol'
-import { createRolloutRowReads, type RolloutFilter, type RolloutRowReads, whereOf } from './rollout-rows.ts'
+import { createRolloutRowReads, type RolloutFilter, type RolloutRowReads, shownStatus, whereOf } from './rollout-rows.ts'
 import { segmentPath } from './segment-writer.ts'
 import { createSampleReads } from './step-samples.ts'
 import { corrupt, toStoreError } from './store-error.ts'
+import { timesTakenBack } from './taken-back.ts'
 import { fromTurnRecord } from './turn-record.ts'
 
 export interface RunCounts {
@@ -54,7 +55,7 @@ export interface RunQueries extends EpisodeReader, RolloutRowReads, Pick<RunProg
   stepMetrics(): Omit<StepRecord, 'rollouts'>[]
   rewardsByStep(): StepRewards[]
   /** How many rollouts there are of each status. */
-  statuses(): Readonly<Partial<Record<RolloutRecord['status'], number>>>
+  statuses(): Readonly<Record<RunRolloutStatus, number>>
   /** Episodes of each split. */
   splits(): Readonly<Record<string, number>>
   /** Episodes that ended for each reason. */
@@ -63,9 +64,11 @@ export interface RunQueries extends EpisodeReader, RolloutRowReads, Pick<RunProg
   unparsed(limit: number): string[]
   /** Calls that sampled tokens, in every attempt of every rollout. */
   calls(): Iterable<RecordedCall>
+  /** How often results were taken back since the run began, because they were lost or their steps discarded. Whoever has added results up begins again. */
+  timesTakenBack(): number
   /** Reads every turn. */
   counts(): RunCounts
-  /** Tokens of attempts that never get a result, because a later attempt began. */
+  /** Tokens of attempts that never get a result: a later attempt began, or they were given up. */
   supersededTokens(): number
   close(): void
 }
@@ -87,8 +90,8 @@ interface TurnRow {
   readonly crc32: number
 }
 
-/** Prepares the reads of the run at `path` over an open database, which stays the caller's. They throw STORE_CORRUPT. */
-export function createRunQueries(path: string, database: DatabaseSync): RunQueries {
+/** Prepares the reads of the run at `path` over an open database, which stays the caller's; `isOwned` says whether a process works on the run. They throw STORE_CORRUPT. */
+export function createRunQueries(path: string, database: DatabaseSync, isOwned = () => true): RunQueries {
   const segments = new Map<number, number>()
   // A resumed run does not take an episode whose tokens are lost for a result.
   const byKey = database.prepare(`SELECT e.rollout, e.body FROM rollouts r JOIN episodes e ON e.rollout = r.id WHERE r.key = ?
@@ -103,7 +106,7 @@ export function createRunQueries(path: string, database: DatabaseSync): RunQueri
   const rewards =
     database.prepare(`SELECT step, count(*) AS rollouts, avg(coalesce(reward, 0)) AS mean, avg(coalesce(reward, 0) * coalesce(reward, 0)) AS square
     FROM rollouts WHERE split = 'train' AND status = 'done' AND step IS NOT NULL GROUP BY step ORDER BY step`)
-  const rows = createRolloutRowReads(database)
+  const rows = createRolloutRowReads(database, isOwned)
   const samples = createSampleReads(database)
   const request = database.prepare('SELECT q.body, r.status, r.attempt FROM rollouts r JOIN requests q ON q.rollout = r.id WHERE r.key = ?')
   const current = database.prepare(
@@ -123,13 +126,15 @@ export function createRunQueries(path: string, database: DatabaseSync): RunQueri
     `SELECT r.key FROM rollouts r WHERE EXISTS (SELECT 1 FROM turns t WHERE t.rollout = r.id AND t.body LIKE '%"unparsed":["%') ORDER BY r.id LIMIT ?`,
   )
   const state = database.prepare('SELECT value FROM state WHERE key = ?')
+  const times = database.prepare(`SELECT ${timesTakenBack} AS times`)
   const counts = database.prepare(`SELECT
     (SELECT count(*) FROM rollouts) AS rollouts, (SELECT count(*) FROM episodes) AS finished, (SELECT count(*) FROM trained) AS trained,
     (SELECT count(*) FROM turns) AS turns, (SELECT count(*) FROM turns WHERE completion_length > 0) AS sampledTurns, (SELECT coalesce(sum(completion_length), 0) FROM turns) AS sampledTokens`)
   // CROSS JOIN keeps the order: the few rollouts with attempts first, then their turns alone.
-  const superseded = database.prepare(
-    'SELECT coalesce(sum(t.completion_length), 0) AS tokens FROM rollouts r CROSS JOIN turns t ON t.rollout = r.id AND t.attempt < r.attempt WHERE r.attempt > 0',
-  )
+  const superseded = database.prepare(`SELECT
+    (SELECT coalesce(sum(t.completion_length), 0) FROM rollouts r CROSS JOIN turns t ON t.rollout = r.id AND t.attempt < r.attempt WHERE r.attempt > 0)
+    + (SELECT coalesce(sum(t.completion_length), 0) FROM rollouts r CROSS JOIN turns t ON t.rollout = r.id AND t.attempt = r.attempt
+      WHERE r.status <> 'done' AND r.status IN ('cancelled', 'interrupted', ?)) AS tokens`)
 
   /** The errors of SQLite and of files say which run they are of. */
   function named<Parameters extends unknown[], Result>(read: (...parameters: Parameters) => Result): (...parameters: Parameters) => Result {
@@ -229,9 +234,14 @@ export function createRunQueries(path: string, database: DatabaseSync): RunQueri
       })),
     ),
     statuses: named(() => {
-      const rows = byStatus.all() as unknown as { status: RolloutRecord['status']; rollouts: number }[]
-      const { done: all = 0, ...open } = Object.fromEntries(rows.map(({ status, rollouts }) => [status, rollouts]))
-      return { ...open, done: Object.values(open).reduce((rest, rollouts) => rest - rollouts, all) }
+      const owned = isOwned()
+      const counts = { queued: 0, running: 0, done: 0, cancelled: 0, interrupted: 0 }
+      for (const { status, rollouts } of byStatus.all() as unknown as { status: RunRolloutStatus; rollouts: number }[]) {
+        counts[shownStatus(status, owned)] += rollouts
+        // The row of `done` counts all.
+        if (status !== 'done') counts.done -= rollouts
+      }
+      return counts
     }),
     unparsed: named((limit) => withUnparsed.all(limit).map(({ key }) => key as string)),
     splits: named(() => counted(bySplit.all())),
@@ -242,7 +252,9 @@ export function createRunQueries(path: string, database: DatabaseSync): RunQueri
     ),
     rollout: named((key) => {
       const row = request.get(key) as { body: string; status: RolloutRecord['status']; attempt: number } | undefined
-      return row ? { request: JSON.parse(row.body) as RolloutRecord['request'], status: row.status, attempt: row.attempt } : null
+      return row
+        ? { request: JSON.parse(row.body) as RolloutRecord['request'], status: shownStatus(row.status, isOwned()), attempt: row.attempt }
+        : null
     }),
     episode: named((rollout) => {
       const row = byKey.get(rollout)
@@ -259,8 +271,9 @@ export function createRunQueries(path: string, database: DatabaseSync): RunQueri
       const row = state.get(key)
       return row ? JSON.parse(row['value'] as string) : undefined
     }),
+    timesTakenBack: named(() => times.get()!['times'] as number),
     counts: named(() => ({ ...(counts.get() as unknown as RunCounts) })),
-    supersededTokens: named(() => superseded.get()!['tokens'] as number),
+    supersededTokens: named(() => superseded.get(isOwned() ? null : 'running')!['tokens'] as number),
     close() {
       for (const file of segments.values()) closeSync(file)
       segments.clear()

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { closeReadDatabase, openRunDatabaseToRead } from './run-database.ts'
+import { isOwned } from './run-lock.ts'
 import { parseManifest, type RunManifest } from './run-manifest.ts'
 import { createRunQueries, type RunQueries } from './run-queries.ts'
 import { toStoreError } from './store-error.ts'
@@ -16,7 +17,7 @@ export function readRun(path: string): RunReader {
   const database = openRunDatabaseToRead(path)
   try {
     const manifest = parseManifest(path, readFileSync(join(path, 'manifest.json'), 'utf8'))
-    const queries = createRunQueries(path, database)
+    const queries = createRunQueries(path, database, () => isOwned(path))
     return {
       ...queries,
       path,

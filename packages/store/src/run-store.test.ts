@@ -75,7 +75,7 @@ test('a new attempt shuts out the old one', async () => {
   await store.finish(episodeOf(request, 1, turns))
   expect(store.episode('a')?.attempt).toBe(1)
   expect(store.counts()).toEqual({ rollouts: 1, finished: 1, trained: 0, turns: 2, sampledTurns: 2, sampledTokens: 6 })
-  expect([store.supersededTokens(), store.statuses()]).toEqual([3, { done: 1 }])
+  expect([store.supersededTokens(), store.statuses()]).toMatchObject([3, { done: 1 }])
   expect([...store.calls()]).toEqual([0, 1].map((attempt) => ({ key: 'a', attempt, tokens: 3 })))
   await store.close()
 })

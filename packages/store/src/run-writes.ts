@@ -6,10 +6,10 @@ import type { EpisodeBody } from './run-queries.ts'
 import { createTurnCache } from './turn-cache.ts'
 import { toTurnRecord } from './turn-record.ts'
 
-export type RunWrites = RolloutWriter & Pick<RunProgress, 'commitStep' | 'setState'>
+export type RunWrites = RolloutWriter & Pick<RunProgress, 'commitStep' | 'setState'> & Pick<EncodedWrites, 'discardStepsAfter'>
 
 /** The writes of a run, whose turns are encoded here. */
-export function createRunWrites({ queue, begin, appendTurn, finish, commitStep, setState }: EncodedWrites): RunWrites {
+export function createRunWrites({ queue, begin, appendTurn, finish, cancel, ...progress }: EncodedWrites): RunWrites {
   const cache = createTurnCache()
 
   function encode(rollout: string, attempt: number, agent: string, turn: Turn): EncodedTurn {
@@ -22,8 +22,13 @@ export function createRunWrites({ queue, begin, appendTurn, finish, commitStep, 
   return {
     queue: (request) => queue(request, preciseNow()),
     begin: (request) => begin(request, preciseNow()),
-    commitStep,
-    setState,
+    commitStep: progress.commitStep,
+    discardStepsAfter: progress.discardStepsAfter,
+    setState: progress.setState,
+    async cancel(rollout, attempt) {
+      await cancel(rollout, attempt, preciseNow())
+      cache.drop(rollout)
+    },
     async appendTurn(rollout, attempt, agent, turn) {
       await appendTurn(rollout, attempt, encode(rollout, attempt, agent, turn))
       cache.markStored(rollout, attempt, agent, turn.index)

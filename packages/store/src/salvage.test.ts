@@ -89,10 +89,14 @@ test('steps after the last checkpoint are taken back from the first that cannot 
   const results = ['1', '2', '3', '4', '5', '6', '7', '8'].map((key) => store.episode(key) !== null)
   expect(results).toEqual([true, true, true, true, true, false, false, false])
   expect([2, 3].map((step) => store.samples({ step }).length)).toEqual([2, 0])
-  expect(store.rolloutRows({ status: 'running' }).rows.map(({ key, finished, reward }) => [key, finished, reward])).toEqual(
+  expect(store.rolloutRows({ status: 'interrupted' }).rows.map(({ key, finished, reward }) => [key, finished, reward])).toEqual(
     ['6', '7', '8'].map((key) => [key, null, null]),
   )
+  expect(store.timesTakenBack()).toBe(1)
   await store.commitStep({ step: 3, weightVersion: 3, rollouts: ['5'], metrics: {}, checkpoint: null })
+  await store.begin(runRequest('6'))
+  await store.finish(episodeOf(runRequest('6'), 1, []))
+  expect(store.rolloutRow('6')?.finished).toBe(9)
   await store.close()
 })
 

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { crc32 } from 'node:zlib'
 import { segmentPath } from './segment-writer.ts'
+import { noteTakenBack } from './taken-back.ts'
 
 interface TokenRow {
   readonly id: number
@@ -64,7 +65,7 @@ async function readSegment(path: string, segment: number): Promise<Buffer> {
   }
 }
 
-const runAgain = `UPDATE rollouts SET status = 'running', finished = NULL, ended_at = NULL, engine_ms = NULL, tools_ms = NULL, reward = NULL,
+const runAgain = `UPDATE rollouts SET status = 'interrupted', finished = NULL, ended_at = NULL, engine_ms = NULL, tools_ms = NULL, reward = NULL,
   stop_reason = NULL, turns = NULL, tool_calls = NULL, sampled_tokens = NULL, cost = NULL, error = NULL, answer = NULL`
 
 function salvage(database: DatabaseSync, damaged: readonly number[]): string | null {
@@ -78,6 +79,7 @@ function salvage(database: DatabaseSync, damaged: readonly number[]): string | n
     .all(JSON.stringify(damaged)) as unknown as LostRollout[]
   if (lost.length === 0) return null
   const results = number('SELECT count(*) FROM episodes')
+  noteTakenBack(database)
 
   const lastTrainedIn = (step: number) => number('SELECT coalesce(max(rollout), 0) FROM trained WHERE step <= ?', step)
   const committed = number('SELECT coalesce(max(step), 0) FROM steps')
@@ -96,7 +98,7 @@ function salvage(database: DatabaseSync, damaged: readonly number[]): string | n
   const again = lost.filter(({ id }) => id > settled)
   const repeat = database.prepare(`${runAgain} WHERE id = ?`)
   for (const { id } of again) repeat.run(id)
-  database.exec("DELETE FROM episodes WHERE rollout IN (SELECT id FROM rollouts WHERE status = 'running')")
+  database.exec("DELETE FROM episodes WHERE rollout IN (SELECT id FROM rollouts WHERE status = 'interrupted')")
   const keepText = database.prepare(`UPDATE episodes SET body = json_set(body, '$.trajectories', (
     SELECT json_group_array(json_set(value, '$.turns', json('[]'))) FROM json_each(body, '$.trajectories'))) WHERE rollout = ?`)
   for (const { id } of lost) keepText.run(id)

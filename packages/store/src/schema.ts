@@ -12,7 +12,7 @@ export const schema = `
 CREATE TABLE rollouts(
   id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, group_id TEXT NOT NULL, task_id TEXT NOT NULL, kind TEXT NOT NULL,
   split TEXT NOT NULL, step INTEGER, sample INTEGER NOT NULL,
-  status TEXT NOT NULL CHECK(status IN ('queued', 'running', 'done')), attempt INTEGER NOT NULL, finished INTEGER UNIQUE,
+  status TEXT NOT NULL CHECK(status IN ('queued', 'running', 'done', 'cancelled', 'interrupted')), attempt INTEGER NOT NULL, finished INTEGER UNIQUE,
   queued_at REAL NOT NULL, started_at REAL, ended_at REAL, queue_ms REAL, engine_ms REAL, tools_ms REAL,
   reward REAL, stop_reason TEXT, turns INTEGER, tool_calls INTEGER, sampled_tokens INTEGER, cost REAL, error TEXT, answer TEXT
 ) STRICT;

@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { StepSample } from '@aworld-train/core'
+import { fromLittleEndian, toLittleEndian } from './little-endian.ts'
 
 /** Adds what became of the rows of a step; each with the id of its rollout. */
 export function createSampleWrites(
@@ -8,7 +9,17 @@ export function createSampleWrites(
   const insert = database.prepare('INSERT INTO samples VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)')
   return (step, samples) => {
     for (const [position, [id, { agent, turns, tokens, advantage, reason, trainerLogprobs }]] of samples.entries())
-      insert.run(step, position, id, agent, JSON.stringify(turns), tokens, advantage, reason, trainerLogprobs && toBytes(trainerLogprobs))
+      insert.run(
+        step,
+        position,
+        id,
+        agent,
+        JSON.stringify(turns),
+        tokens,
+        advantage,
+        reason,
+        trainerLogprobs && toLittleEndian(trainerLogprobs),
+      )
   }
 }
 
@@ -41,17 +52,10 @@ interface SampleRow extends Pick<StepSample, 'step' | 'agent' | 'tokens' | 'adva
 }
 
 function fromRow({ key, turns, logprobs, ...row }: SampleRow): StepSample {
-  return { rollout: key, ...row, turns: JSON.parse(turns) as number[], trainerLogprobs: logprobs && fromBytes(logprobs) }
-}
-
-/** Little-endian on every machine. */
-function toBytes(values: Float32Array): Uint8Array {
-  const bytes = Buffer.alloc(values.length * 4)
-  for (const [index, value] of values.entries()) bytes.writeFloatLE(value, index * 4)
-  return bytes
-}
-
-function fromBytes(bytes: Uint8Array): Float32Array {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  return Float32Array.from({ length: bytes.byteLength / 4 }, (_, index) => view.getFloat32(index * 4, true))
+  return {
+    rollout: key,
+    ...row,
+    turns: JSON.parse(turns) as number[],
+    trainerLogprobs: logprobs && fromLittleEndian(logprobs, new Float32Array(logprobs.length / 4)),
+  }
 }

@@ -68,6 +68,8 @@ export async function startThreadWriter(options: ThreadOptions): Promise<RunWrit
       begin: (request, at) => call('begin', [request, at]),
       appendTurn: (rollout, attempt, turn) => call('appendTurn', [rollout, attempt, turn], [turn]),
       finish: (episode, missing) => call('finish', [episode, missing], missing),
+      cancel: (rollout, attempt, at) => call('cancel', [rollout, attempt, at]),
+      discardStepsAfter: (step) => call('discardStepsAfter', [step]),
       commitStep: (step, samples) => call('commitStep', [step, samples]),
       setState: (key, value) => call('setState', [key, value]),
     },

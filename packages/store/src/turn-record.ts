@@ -1,6 +1,6 @@
-import { endianness } from 'node:os'
 import { crc32 } from 'node:zlib'
 import type { Turn } from '@aworld-train/protocol'
+import { fromLittleEndian, memoryOf, toLittleEndian } from './little-endian.ts'
 
 /** A turn as it is kept: JSON in the database, tokens in a segment. */
 export interface TurnRecord {
@@ -18,8 +18,6 @@ export interface TurnRecord {
 /** Where the tokens of a turn lie. */
 export type TurnTokens = Pick<TurnRecord, 'prefixLength' | 'suffixLength' | 'completionLength'>
 
-const bigEndian = endianness() === 'BE'
-
 /** A turn as a record; of a prompt that extends `parent` the suffix only. */
 export function toTurnRecord(turn: Turn, parent: Turn | null): TurnRecord {
   const { promptTokenIds, completionTokenIds, rolloutLogprobs, ...rest } = turn
@@ -31,10 +29,9 @@ export function toTurnRecord(turn: Turn, parent: Turn | null): TurnRecord {
   const prefixLength = parent && extendsParent(promptTokenIds, parent) ? parent.promptTokenIds.length + parent.completionTokenIds.length : 0
   const suffix = promptTokenIds.subarray(prefixLength)
   const bytes = new Uint8Array(suffix.byteLength + completionTokenIds.byteLength + rolloutLogprobs.byteLength)
-  bytes.set(bytesOf(suffix), 0)
-  bytes.set(bytesOf(completionTokenIds), suffix.byteLength)
-  bytes.set(bytesOf(rolloutLogprobs), suffix.byteLength + completionTokenIds.byteLength)
-  if (bigEndian) Buffer.from(bytes.buffer).swap32()
+  bytes.set(toLittleEndian(suffix), 0)
+  bytes.set(toLittleEndian(completionTokenIds), suffix.byteLength)
+  bytes.set(toLittleEndian(rolloutLogprobs), suffix.byteLength + completionTokenIds.byteLength)
   return {
     body: JSON.stringify(rest),
     prefixLength,
@@ -45,11 +42,10 @@ export function toTurnRecord(turn: Turn, parent: Turn | null): TurnRecord {
   }
 }
 
-/** The inverse of toTurnRecord; `parentOf` gives a turn by its index. `bytes` is taken over. Throws where a prefix has no parent. */
+/** The inverse of toTurnRecord; `parentOf` gives a turn by its index. Throws where a prefix has no parent. */
 export function fromTurnRecord(body: string, tokens: TurnTokens, bytes: Uint8Array, parentOf: (index: number) => Turn | undefined): Turn {
   const { prefixLength, suffixLength, completionLength } = tokens
   const rest = JSON.parse(body) as Turn
-  if (bigEndian) Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).swap32()
   const promptTokenIds = new Int32Array(prefixLength + suffixLength)
   if (prefixLength > 0) {
     const parent = rest.parent === null ? undefined : parentOf(rest.parent)
@@ -57,11 +53,10 @@ export function fromTurnRecord(body: string, tokens: TurnTokens, bytes: Uint8Arr
     promptTokenIds.set(parent.promptTokenIds)
     promptTokenIds.set(parent.completionTokenIds, parent.promptTokenIds.length)
   }
-  bytesOf(promptTokenIds).set(bytes.subarray(0, suffixLength * 4), prefixLength * 4)
-  const completionTokenIds = new Int32Array(completionLength)
-  bytesOf(completionTokenIds).set(bytes.subarray(suffixLength * 4, (suffixLength + completionLength) * 4))
-  const rolloutLogprobs = new Float32Array(completionLength)
-  bytesOf(rolloutLogprobs).set(bytes.subarray((suffixLength + completionLength) * 4))
+  const completionEnd = (suffixLength + completionLength) * 4
+  fromLittleEndian(bytes.subarray(0, suffixLength * 4), promptTokenIds, prefixLength)
+  const completionTokenIds = fromLittleEndian(bytes.subarray(suffixLength * 4, completionEnd), new Int32Array(completionLength))
+  const rolloutLogprobs = fromLittleEndian(bytes.subarray(completionEnd), new Float32Array(completionLength))
   return { ...rest, promptTokenIds, completionTokenIds, rolloutLogprobs }
 }
 
@@ -76,9 +71,5 @@ function extendsParent(prompt: Int32Array, parent: Turn): boolean {
 }
 
 function equal(a: Int32Array, b: Int32Array): boolean {
-  return Buffer.compare(bytesOf(a), bytesOf(b)) === 0
-}
-
-function bytesOf(array: Int32Array | Float32Array): Uint8Array {
-  return new Uint8Array(array.buffer, array.byteOffset, array.byteLength)
+  return Buffer.compare(memoryOf(a), memoryOf(b)) === 0
 }

@@ -143,6 +143,7 @@ async function trainWithVerl(plan: VerlTrainingPlan, parts: RolloutParts, run: R
   run.started()
   await history.commit(resumedFromStep).catch(warn)
   await store.setState(verlStateKey, { checkpoints: verlPlan.checkpoints, model, python: plan.python.path } satisfies VerlRunState)
+  await store.discardStepsAfter(resumedFromStep)
   await history.begin({ incarnation, resumedFromStep })
   emit(startEvent({ plan, verlPlan, stage, model, path, resumedFromStep, resumed: run.resumed }))
   for (const message of new Set([...plan.config.notes, ...plan.findings, ...promptNotes, ...verlPlan.notes]))

@@ -115,5 +115,6 @@ function createRecord(): RolloutWriter {
     begin: async () => ({ attempt: attempts++, episode: null }),
     appendTurn: async () => {},
     finish: async () => {},
+    cancel: async () => {},
   }
 }

@@ -9,7 +9,7 @@ import type {
   UntrainedReason,
   WeightVersionSpan,
 } from '@aworld-train/protocol'
-import type { RolloutQuery, RolloutRow, RolloutWaits, StepSample } from './run-records.ts'
+import type { RolloutQuery, RolloutRow, RolloutWaits, RunRolloutStatus, StepSample } from './run-records.ts'
 
 /**
  * A run as a dashboard reads it. Answers are plain JSON, and the same from a folder, over HTTP and from the data in an exported file.
@@ -100,7 +100,7 @@ export interface RunSummary {
   readonly details: Readonly<Record<string, unknown>>
   /** The configuration of the trainer as the run keeps it. */
   readonly settings: Readonly<Record<string, unknown>>
-  readonly rollouts: { readonly queued: number; readonly running: number; readonly done: number }
+  readonly rollouts: Readonly<Record<RunRolloutStatus, number>>
   readonly stopReasons: Readonly<Record<string, number>>
   /** Errors of rollouts by their code: how many, and the first rollout that has it. */
   readonly errors: Readonly<Record<string, { readonly count: number; readonly rollout: string; readonly message: string }>>
@@ -112,7 +112,7 @@ export interface RunSummary {
   readonly ledger: LedgerSummary
   /** Tool calls in sampled text that did not parse, by kind, and the rollouts that are known to have some. */
   readonly unparsed: { readonly byKind: Readonly<Record<string, number>>; readonly rollouts: readonly string[] }
-  /** Rollouts that did not complete, the first hundred. */
+  /** Rollouts that did not complete, the first hundred, and some of those without a result. */
   readonly incomplete: readonly RolloutRow[]
   /** Milliseconds; `null` until the run has ended. */
   readonly times: { readonly wallMs: number; readonly cpuMs: number; readonly phasesMs: Readonly<Record<string, number>> } | null

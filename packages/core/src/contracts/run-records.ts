@@ -1,4 +1,7 @@
-import type { ErrorRecord, StopReason, UntrainedReason } from '@aworld-train/protocol'
+import type { ErrorRecord, RolloutStatus, StopReason, UntrainedReason } from '@aworld-train/protocol'
+
+/** Where a rollout of a run stands. `cancelled` and `interrupted` have no result, and run again when they are begun: its process gave the first up, and ended during the second. */
+export type RunRolloutStatus = Exclude<RolloutStatus, 'failed'>
 
 /** Where the time of a rollout went, in milliseconds; together they are the time from being queued to its end, or to now. */
 export interface RolloutWaits {
@@ -21,9 +24,9 @@ export interface RolloutRow {
   readonly kind: string
   readonly split: string
   readonly sample: number
-  /** Training step, or the step at which an evaluation was made; `null` outside both. */
+  /** Training step, or the step at which an evaluation was made; `null` outside both, and where the step was discarded. */
   readonly step: number | null
-  readonly status: 'queued' | 'running' | 'done'
+  readonly status: RunRolloutStatus
   readonly attempt: number
   /** Place in the order of finishing, from 1: a cursor that misses none. */
   readonly finished: number | null

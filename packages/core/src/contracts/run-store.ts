@@ -1,9 +1,9 @@
 import type { Episode, RolloutRequest, RunEvent, Turn } from '@aworld-train/protocol'
-import type { StepSample } from './run-records.ts'
+import type { RunRolloutStatus, StepSample } from './run-records.ts'
 
 export interface RolloutRecord {
   readonly request: RolloutRequest
-  readonly status: 'queued' | 'running' | 'done'
+  readonly status: RunRolloutStatus
   readonly attempt: number
 }
 
@@ -16,6 +16,8 @@ export interface RolloutWriter {
   appendTurn(rollout: string, attempt: number, agent: string, turn: Turn): Promise<void>
   /** Ends the rollout. A second result for the same key is refused. */
   finish(episode: Episode): Promise<void>
+  /** Says that an attempt was given up without a result; `attempt` is `null` where the rollout still waited for a slot. An attempt that is no longer current is passed over. */
+  cancel(rollout: string, attempt: number | null): Promise<void>
 }
 
 /** How far a run has come: its trained steps, and values that must be there after a restart. */

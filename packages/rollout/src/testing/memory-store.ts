@@ -16,6 +16,7 @@ export function memoryStore(): MemoryStore {
   const requests = new Map<string, RolloutRequest>()
   const attempts = new Map<string, number>()
   const episodes = new Map<string, Episode>()
+  const cancelled = new Set<string>()
   const turns = new Map<string, { rollout: string; attempt: number; agent: string; turn: Turn }>()
   const steps: StepRecord[] = []
   const events: RunEvent[] = []
@@ -49,6 +50,7 @@ export function memoryStore(): MemoryStore {
       const last = attempts.get(key)
       const attempt = episode ? episode.attempt : last === undefined ? 0 : last + 1
       attempts.set(key, attempt)
+      cancelled.delete(key)
       return { attempt, episode }
     },
     async appendTurn(rollout, attempt, agent, turn) {
@@ -59,13 +61,17 @@ export function memoryStore(): MemoryStore {
       check('finish', episode.rollout, episode.attempt)
       episodes.set(episode.rollout, episode)
     },
+    async cancel(rollout, attempt) {
+      if ((attempts.get(rollout) ?? null) === attempt && !episodes.has(rollout)) cancelled.add(rollout)
+    },
     commitStep: async (step) => void steps.push(step),
     steps: () => steps,
     rollout(key) {
       const request = requests.get(key)
       if (!request) return null
       const attempt = attempts.get(key)
-      return { request, status: episodes.has(key) ? 'done' : attempt === undefined ? 'queued' : 'running', attempt: attempt ?? 0 }
+      const open = cancelled.has(key) ? 'cancelled' : attempt === undefined ? 'queued' : 'running'
+      return { request, status: episodes.has(key) ? 'done' : open, attempt: attempt ?? 0 }
     },
     episode(rollout) {
       reads++

@@ -5,7 +5,7 @@ import { readRun } from '../run-reader.ts'
 import { episodeOf, runRequest, turnChain } from './run-fixtures.ts'
 
 /**
- * A process that owns a run. `hold PATH` opens and waits. `read PATH` only reads it and says `episodes N`; `watch PATH` keeps it open, and reports it once more when SIGTERM stops it. `follow PATH` says
+ * A process that owns a run. `hold PATH` opens and waits; `stop PATH` does so with one rollout that runs and one that waits. `read PATH` only reads it and says `episodes N`; `watch PATH` keeps it open, and reports it once more when SIGTERM stops it. `follow PATH` says
  * `finished N KEY TURNS` of each rollout as it ends, reading all else of the run meanwhile, until it sees the state `ended`. `work PATH ROLLOUTS` runs rollouts of three turns, written in a thread where
  * `threaded` follows, and, every four results, trains them in a step; it says each acknowledged write on a line: `turn KEY ATTEMPT INDEX`,
  * `result KEY ATTEMPT`, `step N KEY…`, and at the end `end`. An error of the catalogue is said as `error CODE MESSAGE`.
@@ -63,7 +63,13 @@ async function follow(): Promise<void> {
 async function holdRun(): Promise<void> {
   const store = await openRunStore({ path, manifest: { name: 'worker', configurationHash: 'hash' }, thread: threaded !== undefined })
   console.log('open')
-  if (mode === 'hold') setInterval(() => {}, 1000)
+  if (mode === 'stop') {
+    await store.begin(runRequest('runs'))
+    for (const turn of turnChain(0, 2)) await store.appendTurn('runs', 0, 'agent', turn)
+    await store.queue(runRequest('waits'))
+    console.log('stopped')
+  }
+  if (mode === 'hold' || mode === 'stop') setInterval(() => {}, 1000)
   else {
     await work(store, Number(count))
     await store.close()

@@ -1,0 +1,16 @@
+import type { DatabaseSync } from 'node:sqlite'
+
+const [placeKey, timesKey] = ['last-finished', 'times-taken-back']
+const stateNumber = (key: string) => `coalesce((SELECT CAST(value AS INTEGER) FROM state WHERE key = '${key}'), 0)`
+
+/** SQL of the last place in the order of finishing, also of a rollout that runs again: whoever reads on behind that place misses none. */
+export const lastFinished = `max(coalesce((SELECT max(finished) FROM rollouts), 0), ${stateNumber(placeKey)})`
+
+/** SQL of how often results were taken back. */
+export const timesTakenBack = stateNumber(timesKey)
+
+/** Called before results are taken back: their places are not given again, and who has added them up is told. */
+export function noteTakenBack(database: DatabaseSync): void {
+  database.exec(`INSERT INTO state(key, value) VALUES ('${placeKey}', CAST(${lastFinished} AS TEXT)), ('${timesKey}', CAST(${timesTakenBack} + 1 AS TEXT))
+    ON CONFLICT(key) DO UPDATE SET value = excluded.value`)
+}
