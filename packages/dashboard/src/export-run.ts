@@ -86,7 +86,8 @@ async function exportOne(path: string, client: FolderClient, parts: string[], ma
     Object.assign(vocabulary, texts)
     parts.push(part)
   }
-  const lists: ExportedRows = { rows, tasks, samples, parts: rows.map(({ key }) => partOf.get(key) ?? null), vocabulary }
+  const carried = rows.map(({ key }) => partOf.get(key) ?? null)
+  const lists: ExportedRows = { rows, tasks, samples, parts: carried, health: await client.health(0), vocabulary }
   parts.push(pack(lists))
   const run = { listing: listRun(basename(path), path), summary, rows: parts.length - 1 }
   return { run, rollouts: rows.length, whole: partOf.size }

@@ -154,6 +154,7 @@ export async function openFolder(path: string): Promise<FolderClient> {
       const samples = run.samples({ rollout: key })
       return toTrace({ row, task: taskOf(row), episode, trajectories, samples, texts })
     },
+    health: async (after) => run.health(after),
     follow: (after, signal) => followEvents(path, after, signal),
     close: () => run.close(),
   }

@@ -18,6 +18,7 @@ export {
   type TriedPartsOptions,
 } from './agent-side/rollout-parts.ts'
 export { firstFailure } from './directory/first-failure.ts'
+export { type HealthSources, watchHealth } from './directory/health-watch.ts'
 export {
   type CallCounters,
   type CallCounts,

@@ -2,8 +2,18 @@ import { closeSync, openSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { crc32 } from 'node:zlib'
-import type { EpisodeReader, RolloutRecord, RunProgress, RunRolloutStatus, StepRecord, StepRewards, StepSample } from '@aworld-train/core'
+import type {
+  EpisodeReader,
+  HealthSample,
+  RolloutRecord,
+  RunProgress,
+  RunRolloutStatus,
+  StepRecord,
+  StepRewards,
+  StepSample,
+} from '@aworld-train/core'
 import type { Episode, Trajectory, Turn } from '@aworld-train/protocol'
+import { createHealthReads } from './health-samples.ts'
 import { createRolloutRowReads, type RolloutFilter, type RolloutRowReads, shownStatus, whereOf } from './rollout-rows.ts'
 import { segmentPath } from './segment-writer.ts'
 import { createSampleReads } from './step-samples.ts'
@@ -66,6 +76,8 @@ export interface RunQueries extends EpisodeReader, RolloutRowReads, Pick<RunProg
   calls(): Iterable<RecordedCall>
   /** How often results were taken back since the run began, because they were lost or their steps discarded. Whoever has added results up begins again. */
   timesTakenBack(): number
+  /** How the owner was doing after this Unix millisecond, oldest first. */
+  health(after: number): HealthSample[]
   /** Reads every turn. */
   counts(): RunCounts
   /** Tokens of attempts that never get a result: a later attempt began, or they were given up. */
@@ -272,6 +284,7 @@ export function createRunQueries(path: string, database: DatabaseSync, isOwned =
       return row ? JSON.parse(row['value'] as string) : undefined
     }),
     timesTakenBack: named(() => times.get()!['times'] as number),
+    health: named(createHealthReads(database)),
     counts: named(() => ({ ...(counts.get() as unknown as RunCounts) })),
     supersededTokens: named(() => superseded.get(isOwned() ? null : 'running')!['tokens'] as number),
     close() {

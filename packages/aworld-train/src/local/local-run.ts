@@ -13,6 +13,7 @@ import {
   type RunDirectory,
   removeUnfinished,
   runVersions,
+  watchHealth,
   watchTruncation,
 } from '@aworld-train/run'
 import { keepTokenizer, type OwnedRunStore, writeJsonAtomically } from '@aworld-train/store'
@@ -110,6 +111,8 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
     (each) => each.close(),
   )
   accounts.attach(stage)
+  const { engine } = stage.local
+  watchHealth(stack, store, { ...stage, engines: { [engine.model.name]: engine }, channel: null })
   const notes = [...plan.notes, ...longPromptNotes([plan.train, plan.validation, plan.test], stage)]
   run.started()
   const startMs = performance.now() - startedAt - madeModelMs

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Agent } from '@aworld-train/agent'
 import { RunReport } from '@aworld-train/protocol'
+import { readRun } from '@aworld-train/store'
 import { expect, it } from 'vitest'
 import { AgentTrainer } from '../agent-trainer.ts'
 
@@ -54,7 +55,15 @@ it('a training whose answers are mostly cut says so in its report, with the reme
       runPath,
       trainEngineName: 'local',
     })
-    const { warnings } = await trainer.train()
+    const { warnings, path } = await trainer.train()
+    const run = readRun(path)
+    const health = run.health(0)
+    run.close()
+    const engines = { model: { ready: true, reason: null, replicas: [], weightVersion: 1 } }
+    expect([health[0], health.at(-1)]).toMatchObject([
+      { queued: 0, running: 0, calls: 0, retries: 0, engines, channel: null },
+      { queued: 0, running: 0, calls: 0, retries: 0, engines, channel: null },
+    ])
     expect(warnings).toEqual([
       expect.objectContaining({ code: 'BATCH_WITHOUT_GRADIENT', count: 2 }),
       {

@@ -15,6 +15,7 @@ import {
   type RolloutParts,
   type RunDirectory,
   removeUnfinished,
+  watchHealth,
   watchTruncation,
 } from '@aworld-train/run'
 import {
@@ -140,6 +141,7 @@ async function trainWithVerl(plan: VerlTrainingPlan, parts: RolloutParts, run: R
     (each) => each.close(),
   )
   accounts.attach(stage)
+  watchHealth(stack, store, { ...stage, engines: { [stage.engine.name]: stage.engine } })
   run.started()
   await history.commit(resumedFromStep).catch(warn)
   await store.setState(verlStateKey, { checkpoints: verlPlan.checkpoints, model, python: plan.python.path } satisfies VerlRunState)

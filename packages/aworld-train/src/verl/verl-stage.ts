@@ -4,7 +4,13 @@ import { join } from 'node:path'
 import type { Environment } from '@aworld-train/core'
 import type { Gateway } from '@aworld-train/gateway'
 import { channelPath, type ErrorCode, type RunEvent, TrainError } from '@aworld-train/protocol'
-import { type ChannelEngine, createChannelEngine, type InProcessRolloutRunner, type ToTask } from '@aworld-train/rollout'
+import {
+  type ChannelEngine,
+  type ChannelServer,
+  createChannelEngine,
+  type InProcessRolloutRunner,
+  type ToTask,
+} from '@aworld-train/rollout'
 import type { RolloutParts } from '@aworld-train/run'
 import { countCalls, openPolicyGateway, policyName, serveAgentSide } from '@aworld-train/run'
 import { keepTokenizer, type OwnedRunStore } from '@aworld-train/store'
@@ -35,6 +41,7 @@ export interface VerlStage {
   readonly gateway: Gateway
   readonly environment: Environment
   readonly runner: InProcessRolloutRunner
+  readonly channel: Pick<ChannelServer, 'counts'> | null
   /** How many calls have reached the engine. */
   engineCalls(): number
   /** The address that verl's processes connect to, and the file with their token. */
@@ -78,7 +85,7 @@ export async function openVerlStage(options: VerlStageOptions): Promise<VerlStag
   const tokenFile = join(path, 'channel.token')
   await writeFile(tokenFile, token, { mode: 0o600 })
   stack.defer(async () => await rm(tokenFile, { force: true }))
-  const { runner, server } = await serveAgentSide(stack, {
+  const { runner, server, channel } = await serveAgentSide(stack, {
     ...parts,
     program: plan.program,
     gateway,
@@ -109,6 +116,7 @@ export async function openVerlStage(options: VerlStageOptions): Promise<VerlStag
     gateway,
     environment: parts.environment,
     runner,
+    channel,
     engineCalls: counted.calls,
     address: { url: `${server.url.replace(/^http/, 'ws')}${channelPath}`, tokenFile },
     close: () => owned.disposeAsync(),

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { chatMlTemplate } from '@aworld-train/chat'
 import { type RunEvent, RunReport } from '@aworld-train/protocol'
+import { readRun } from '@aworld-train/store'
 import { writeTinyModel } from '@aworld-train/testing'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Agent, AgentTrainer, AworldAgentLoop } from '../index.ts'
@@ -114,6 +115,11 @@ describe('a training with verl', () => {
       ]),
     )
     expect(existsSync(join(path, 'channel.token'))).toBe(false)
+    const run = readRun(path)
+    const health = run.health(0)
+    run.close()
+    expect(health[0]).toMatchObject({ engines: { model: { ready: false } }, channel: { workers: 0, open: 0, rejected: 0 } })
+    expect(health.at(-1)).toMatchObject({ queued: 0, running: 0, retries: 0, engines: { model: { weightVersion: 3 } } })
     expect(readFileSync(join(path, 'manifest.json'), 'utf8')).toContain('"status": "finished"')
   })
 

@@ -1,11 +1,11 @@
 import { join, resolve } from 'node:path'
 import type { Gateway } from '@aworld-train/gateway'
 import { isLoopback } from '@aworld-train/http'
-import { openRolloutParts, type ServedAgentSide, serveAgentSide } from '@aworld-train/run'
+import { openRolloutParts, type ServedAgentSide, serveAgentSide, watchHealth } from '@aworld-train/run'
 import { openRunStore } from '@aworld-train/store'
 import { createReward, requireDataset, solutionText, toChannelTask } from '@aworld-train/training'
 import { createEnvironment, loadAgent } from 'aworld-train'
-import type { OpenedChannel } from './open-models.ts'
+import type { ServedModel } from './open-models.ts'
 import { randomToken } from './random-token.ts'
 import { readSecret } from './read-serve-config.ts'
 import { readTls } from './read-tls.ts'
@@ -15,8 +15,7 @@ export interface OpenRolloutsOptions {
   readonly config: ServeConfig
   readonly settings: NonNullable<ServeConfig['rollouts']>
   readonly gateway: Gateway
-  /** The model that a trainer samples; `null` where there is none. */
-  readonly channel: OpenedChannel | null
+  readonly models: readonly ServedModel[]
   /** Folder that paths are relative to. */
   readonly directory: string
   /** Folder of the run that keeps what is finished. */
@@ -33,7 +32,9 @@ export interface OpenedRollouts extends Pick<ServedAgentSide, 'service' | 'serve
 
 /** Loads the agent and serves rollouts of it: store, environment, reward, runner, service and its port. */
 export async function openRollouts(options: OpenRolloutsOptions): Promise<OpenedRollouts> {
-  const { config, settings, gateway, channel, directory, recording, stack } = options
+  const { config, settings, gateway, models, directory, recording, stack } = options
+  // The model that a trainer samples.
+  const channel = models.find((model) => model.channel)?.channel ?? null
   const { program, directory: agentDirectory } = await loadAgent(settings.agent, directory)
   const { baseDirectory, ...environmentLimits } = config.environment
   const { input: rewardInput, ...rewardLimits } = settings.rewardSettings
@@ -54,7 +55,7 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
   const token =
     settings.token === null ? (isLoopback(settings.host) ? null : randomToken()) : readSecret(settings.token, 'rollouts.token', directory)
   const { maxQueuedBytes, ...limits } = settings.limits
-  const { service, server } = await serveAgentSide(stack, {
+  const { service, server, ...side } = await serveAgentSide(stack, {
     ...parts,
     program,
     gateway,
@@ -86,5 +87,7 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
       limits,
     },
   })
+  const engines = models.flatMap(({ name, route }) => (route.kind === 'frozen' ? [] : [[name, route.engine] as const]))
+  watchHealth(stack, store, { gateway, ...side, engines: Object.fromEntries(engines) })
   return { service, server, token, agents: program.agents.map(({ name }) => name) }
 }

@@ -180,7 +180,7 @@ export async function runServer({ file, signal, write }: RunServerOptions): Prom
           config,
           settings: config.rollouts,
           gateway,
-          channel: models.find(({ channel }) => channel)?.channel ?? null,
+          models,
           directory,
           recording,
           stack,

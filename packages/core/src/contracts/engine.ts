@@ -3,6 +3,8 @@ export interface ReplicaHealth {
   /** Unique among the servers of its engine, of bounded length and free of secrets, because it becomes a label of metrics. */
   readonly name: string
   readonly ready: boolean
+  /** Why it takes no calls, for a person; `null` where it does. */
+  readonly reason: string | null
   readonly inFlight: number
   /** Calls that wait for room, and milliseconds that the first of them has waited. */
   readonly queued: number

@@ -9,7 +9,7 @@ import type {
   UntrainedReason,
   WeightVersionSpan,
 } from '@aworld-train/protocol'
-import type { RolloutQuery, RolloutRow, RolloutWaits, RunRolloutStatus, StepSample } from './run-records.ts'
+import type { HealthSample, RolloutQuery, RolloutRow, RolloutWaits, RunRolloutStatus, StepSample } from './run-records.ts'
 
 /**
  * A run as a dashboard reads it. Answers are plain JSON, and the same from a folder, over HTTP and from the data in an exported file.
@@ -21,6 +21,8 @@ export interface RunClient {
   rollouts(query: RolloutQuery): Promise<RolloutList>
   /** Every token of a rollout; `null` where there is none of this key, or an export does not carry it. */
   rollout(key: string): Promise<RolloutTrace | null>
+  /** How the process was doing after the Unix millisecond `after`, oldest first: about half an hour is kept, a sample every two seconds. */
+  health(after: number): Promise<readonly HealthSample[]>
   /** Events of the run behind byte `after` of its log, then those to come, until `signal` aborts or the run has ended. */
   follow(after: number, signal: AbortSignal): AsyncIterable<RunUpdate>
 }

@@ -1,4 +1,5 @@
 import type { ErrorRecord, RolloutStatus, StopReason, UntrainedReason } from '@aworld-train/protocol'
+import type { EngineHealth } from './engine.ts'
 
 /** Where a rollout of a run stands. `cancelled` and `interrupted` have no result, and run again when they are begun: its process gave the first up, and ended during the second. */
 export type RunRolloutStatus = Exclude<RolloutStatus, 'failed'>
@@ -95,4 +96,37 @@ export interface StepRewards {
   readonly mean: number
   /** Standard deviation over the rollouts, `n` in the denominator. */
   readonly deviation: number
+}
+
+/** How the process that works on a run is doing: counts of one moment, and what happened since the process began. */
+export interface HealthSample {
+  /** Unix milliseconds. */
+  readonly at: number
+  /** Rollouts that wait for a slot, and rollouts that run. */
+  readonly queued: number
+  readonly running: number
+  /** New attempts after failures that may pass, since the process began. */
+  readonly retries: number
+  /** Model calls in the gateway. */
+  readonly calls: number
+  /** How late the event loop was since the sample before, in milliseconds: 99 of 100 times no later than `p99`. */
+  readonly eventLoopMs: { readonly p99: number; readonly most: number }
+  /** Resident memory of the process, in bytes. */
+  readonly memoryBytes: number
+  /** Engines of the policies, by the name of the model. */
+  readonly engines: Readonly<Record<string, EngineHealth & { readonly weightVersion: number }>>
+  /** The connection of a trainer in another process; `null` for a run that has none. */
+  readonly channel: ChannelHealth | null
+}
+
+export interface ChannelHealth {
+  /** Workers of the trainer that are connected. */
+  readonly workers: number
+  /** Submitted rollouts without a result, and model calls that the trainer samples. */
+  readonly open: number
+  readonly calls: number
+  /** Since the process began: workers that came again, connections that ended with work on them, workers that were rejected. */
+  readonly reconnects: number
+  readonly lost: number
+  readonly rejected: number
 }

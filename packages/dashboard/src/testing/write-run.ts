@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { StepSample } from '@aworld-train/core'
+import type { HealthSample, StepSample } from '@aworld-train/core'
 import type { Episode, RolloutRequest, RunEvent, Turn } from '@aworld-train/protocol'
 import { type OwnedRunStore, openRunStore, writeJsonAtomically } from '@aworld-train/store'
 import { writeTinyModel } from '@aworld-train/testing'
@@ -124,6 +124,8 @@ export async function writeRun({ name = 'tiny', isLive = false, longTokens = 0, 
     await store.commitStep({ step, weightVersion: step + 1, rollouts: trained, metrics, checkpoint: null }, samples)
     emit({ type: 'step-end', step, steps: 3, weightVersion: step + 1, metrics })
   }
+  for (let index = 0; index < 4; index++)
+    await store.keepHealth(healthSample(isLive ? Date.now() - 2_000 * (4 - index) : start + 2_000 * index, index, text))
   if (isLive) {
     const request = toRequest('train/3/0/0', 'train/3/0', 'task-0', 'train', 3, text)
     await store.begin(request)
@@ -145,6 +147,22 @@ export async function writeRun({ name = 'tiny', isLive = false, longTokens = 0, 
     },
   }
 }
+
+/** A process whose second server is out, and whose trainer has come again. */
+const healthSample = (at: number, index: number, text: string): HealthSample => ({
+  ...{ at, queued: 12 - index, running: index, retries: index, calls: index, memoryBytes: 300e6 + index * 1e6 },
+  eventLoopMs: { p99: 1.2 * index, most: 8 * index },
+  engines: {
+    policy: {
+      ...{ ready: true, reason: null, weightVersion: 2 },
+      replicas: [
+        { name: 'gpu-1:8000', ready: true, reason: null, inFlight: index, queued: 1, oldestQueuedMs: 250 },
+        { name: `gpu-2:8000 ${text}`, ready: false, reason: 'unhealthy', inFlight: 0, queued: 0, oldestQueuedMs: 0 },
+      ],
+    },
+  },
+  channel: { workers: 2, open: index, calls: index, reconnects: 1, lost: 0, rejected: 0 },
+})
 
 function toRequest(key: string, group: string, taskId: string, split: string, step: number, text: string): RolloutRequest {
   const task = {

@@ -10,6 +10,7 @@ export function fleetHealth(fleet: Fleet): EngineHealth {
   const replicas = states.map(({ inFlight, out }, index) => ({
     name: names[index]!,
     ready: out === null,
+    reason: out,
     inFlight,
     queued: index === 0 ? waiting : 0,
     oldestQueuedMs: index === 0 ? longestWaitMs : 0,

@@ -23,7 +23,7 @@ test('ready says why not while weights are updated; the process is healthy all t
 
 test('an engine that is not ready is named with its reason, its replicas are gauges', async () => {
   let ready = false
-  const replica = { name: 'gpu-1', inFlight: 3, queued: 2, oldestQueuedMs: 1_500 }
+  const replica = { name: 'gpu-1', reason: null, inFlight: 3, queued: 2, oldestQueuedMs: 1_500 }
   await using started = await startGateway({
     say: [],
     health: () => ({ ready, reason: ready ? null : 'none of its 2 servers answers', replicas: [{ ...replica, ready }] }),

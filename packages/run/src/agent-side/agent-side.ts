@@ -1,6 +1,7 @@
 import type { EpisodeReader, RolloutWriter, RunProgress } from '@aworld-train/core'
 import { type AnswerKey, type RunEvent, TrainError } from '@aworld-train/protocol'
 import {
+  type ChannelServer,
   type ChannelServerOptions,
   createChannelAnswers,
   createChannelServer,
@@ -48,6 +49,8 @@ export interface ServedAgentSide {
   readonly runner: InProcessRolloutRunner
   readonly service: RolloutService
   readonly server: RolloutServer
+  /** `null` where there is none. */
+  readonly channel: ChannelServer | null
 }
 
 /** As `openAgentSide`, and serves the rollouts to clients, and to a driver. */
@@ -90,7 +93,7 @@ export async function serveAgentSide(stack: AsyncDisposableStack, options: Serve
       (each) => each.close(),
     )
   const server = stack.adopt(await createRolloutServer({ ...options.server, service, ...(channel && { channel }) }), (each) => each.close())
-  return { runner: await opened.promise, service, server }
+  return { runner: await opened.promise, service, server, channel }
 }
 
 const noAnswer = (taskId: string): AnswerKey => ({ version: 1, taskId, groundTruth: null })

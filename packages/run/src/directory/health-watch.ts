@@ -1,0 +1,63 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import type { ChannelHealth, Engine, HealthSample } from '@aworld-train/core'
+import type { ChannelServer, InProcessRolloutRunner } from '@aworld-train/rollout'
+import { healthEveryMs, type OwnedRunStore } from '@aworld-train/store'
+import type { CallCounters } from './run-accounts.ts'
+
+export interface HealthSources {
+  readonly gateway: CallCounters['gateway']
+  readonly runner: Pick<InProcessRolloutRunner, 'counts'>
+  /** Engines of the policies, by the name of the model. */
+  readonly engines: Readonly<Record<string, Pick<Engine, 'health' | 'weightVersion'>>>
+  /** `null` where no trainer connects. */
+  readonly channel: Pick<ChannelServer, 'counts'> | null
+}
+
+/** The event loop is looked at this often, in milliseconds; what a timer of an idle loop takes is no delay. */
+const resolutionMs = 20
+
+/** Keeps every two seconds how this process is doing, until `stack` ends, and once more then. */
+export function watchHealth(stack: AsyncDisposableStack, store: Pick<OwnedRunStore, 'keepHealth'>, sources: HealthSources): void {
+  const eventLoop = monitorEventLoopDelay({ resolution: resolutionMs })
+  eventLoop.enable()
+  let timerAt = performance.now() + healthEveryMs
+
+  function delays(): HealthSample['eventLoopMs'] {
+    const late = (nanoseconds: number) => Math.max(0, nanoseconds / 1e6 - resolutionMs)
+    // What blocks the loop as soon as the monitor is reset is seen by this timer alone.
+    const most = Math.max(late(eventLoop.max), performance.now() - timerAt, 0)
+    const p99 = Math.min(most, late(eventLoop.percentile(99)))
+    eventLoop.reset()
+    timerAt = performance.now() + healthEveryMs
+    return { p99, most }
+  }
+
+  function keep(): void {
+    const { queued, running, retries } = sources.runner.counts()
+    const engines = Object.entries(sources.engines).map(([name, engine]) => {
+      const health = engine.health?.() ?? { ready: true, reason: null, replicas: [] }
+      return [name, { ...health, weightVersion: engine.weightVersion() }] as const
+    })
+    const sample: HealthSample = {
+      at: Date.now(),
+      ...{ queued, running, retries, calls: sources.gateway.counts().inFlight },
+      ...{ eventLoopMs: delays(), memoryBytes: process.memoryUsage.rss(), engines: Object.fromEntries(engines) },
+      channel: sources.channel && channelHealth(sources.channel),
+    }
+    // Whoever needs the store gets its error from it.
+    store.keepHealth(sample).catch(() => {})
+  }
+
+  keep()
+  const timer = setInterval(keep, healthEveryMs)
+  stack.defer(() => {
+    clearInterval(timer)
+    keep()
+    eventLoop.disable()
+  })
+}
+
+function channelHealth(channel: Pick<ChannelServer, 'counts'>): ChannelHealth {
+  const { workers, open, calls, reconnects, lost, rejected } = channel.counts()
+  return { workers, open, calls, reconnects, lost, rejected }
+}
