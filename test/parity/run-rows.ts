@@ -1,15 +1,18 @@
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { access, readdir, readFile, stat } from 'node:fs/promises'
+import { access, mkdtemp, readdir, readFile, stat } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
 import { createVllmFleet } from '@aworld-train/engine-remote'
 import { bridgeDirectory, planVerl, readVerlConfig, withoutOwnRay } from '@aworld-train/trainer-verl'
 import { parse } from 'yaml'
 import { commands } from '../../packages/cli/src/commands/index.ts'
 import { toOptions } from '../../packages/cli/src/define-command.ts'
 import { readWithExcerpt } from '../../packages/trainer-verl/src/testing/excerpt-of-verl.ts'
+import { repository, runCli } from '../support/run-cli.ts'
 import type { ParityContext } from './parity-context.ts'
 import type { ParityRow } from './parity-row.ts'
 
@@ -21,6 +24,24 @@ const inRun = (name: string, verify: (path: string) => unknown) => async (contex
 async function listen(server: Server): Promise<Server> {
   await once(server.listen(0, '127.0.0.1'), 'listening')
   return server
+}
+
+/** Runs a script of `env/`: it prints where an agent finds the tool servers. */
+async function printsConnection(script: string, folder: string): Promise<void> {
+  const cwd = await mkdtemp(join(folder, 'environment-'))
+  try {
+    const args = [join(repository, 'env', script), '--port', '0', '--tier', 'simulated']
+    const { stdout } = await promisify(execFile)('sh', args, { cwd })
+    const [first, ...json] = stdout.split('\n')
+    assert.equal(first, 'Start mcp server success.')
+    const { url, headers, timeout } = JSON.parse(json.join('\n'))['virtualpc-mcp-server']
+    assert.match(url, /^http:\/\/127\.0\.0\.1:\d+\/mcp$/)
+    assert.match(headers.Authorization, /^Bearer \S+$/)
+    assert.ok(headers.MCP_SERVERS.split(',').includes('terminal-server'))
+    assert.equal(timeout, 6000)
+  } finally {
+    assert.equal((await runCli(['env', 'stop'], { cwd })).stdout, 'stopped\n')
+  }
 }
 
 const urlOf = (server: Server) => `http://127.0.0.1:${(server.address() as AddressInfo).port}`
@@ -161,17 +182,24 @@ export const commandRows: readonly ParityRow[] = [
   },
   {
     theirs: '`sh start_env.sh`',
-    ours: 'your MCP servers in `mcpConfig`, started for you',
-    status: 'later',
-    note: "A command for AWorld's tool servers comes with the tool environment.",
+    ours: '`npx aworld-train env start`; in a clone `sh env/start_env.sh`',
+    status: 'works',
+    note: 'On this machine, without Docker. See [Give your agents a tool environment](tool-environment.md).',
+    check: ({ folder }) => printsConnection('start_env.sh', folder),
   },
   {
     theirs: '`sh run-local.sh` (MCP on port 8000, VNC on port 5901)',
-    ours: "AWorld's own container works as it is",
-    status: 'later',
-    note: 'A container of ours comes with the tool environment.',
+    ours: '`sh env/run-local.sh` (MCP on port 8000)',
+    status: 'differs',
+    note: "There is no screen to watch. AWorld's own container works as it is, too.",
+    check: ({ folder }) => printsConnection('run-local.sh', folder),
   },
-  { theirs: '`kubectl`, deploying the environment on Kubernetes', ours: '—', status: 'later', note: 'Comes with the tool environment.' },
+  {
+    theirs: '`kubectl`, deploying the environment on Kubernetes',
+    ours: '—',
+    status: 'later',
+    note: 'Comes with a container of the environment.',
+  },
   {
     theirs: '`ray start --head`, `ray status`, `ray job submit … -- bash run.sh`',
     ours: "the same with the run directory's `run.sh`, against `aworld-train serve`",

@@ -9,7 +9,9 @@ export type ToolScope = (typeof toolScopes)[number]
 export const answerFormat = z.enum(['markdown', 'json', 'text'])
 
 /** The parameter that chooses it. */
-export const outputFormat = answerFormat.default('markdown').describe('"json" answers with everything as one JSON object.')
+export const outputFormat = answerFormat
+  .default('markdown')
+  .describe('"json" answers with everything as one JSON object; "markdown" and "text" differ where there is a table or a block of code.')
 
 /** One MCP server of the environment: a name, and tools that belong together. */
 export interface ToolServer {
@@ -71,4 +73,16 @@ export interface ToolModel {
 /** Declares a tool, with its types inferred from the schemas. */
 export function defineTool<Input extends z.ZodObject, Output extends z.ZodObject>(tool: ServerTool<Input, Output>): ServerTool {
   return tool as unknown as ServerTool
+}
+
+/** A tool with the parameter `output_format`: as JSON its text is the whole output, else what `toText` makes of it. */
+export function defineFormattedTool<Input extends z.ZodObject, Output extends z.ZodObject>(tool: ServerTool<Input, Output>): ServerTool {
+  const { input, output, call, toText } = defineTool(tool)
+  return {
+    ...tool,
+    input: input.extend({ output_format: outputFormat }),
+    output: output.extend({ format: answerFormat }),
+    call: async ({ output_format, ...rest }, context) => ({ ...(await call(rest, context)), format: output_format }),
+    toText: ({ format, ...rest }) => (format === 'json' ? JSON.stringify(rest) : toText(rest)),
+  }
 }

@@ -75,10 +75,13 @@ describe.each<Era>(['modern', 'legacy'])('a client of the %s era', (era) => {
     expect(await callTool(client, 'notes-server__fail', { how: 'tool' })).toBe('error: No such page; ask for another.')
     expect(await callTool(client, 'notes-server__append', { text: 3 })).toMatch(/^error: The arguments do not fit\. "text": .*string/)
     expect(await callTool(client, 'notes-server__append')).toMatch(/^error: The arguments do not fit\. "text"/)
+    expect(await callTool(client, 'notes-server__append', { text: 'c', tone: 'merry', retries: 3 })).toMatch(
+      /^c\[The tool has no argument "tone" and no argument "retries"; it ignored them\.\]$/,
+    )
     await expect(callTool(client, 'notes-server__fail', { how: 'bug' })).rejects.toThrow(/"notes-server__fail" failed; the log/)
     expect(errors.map(({ message }) => message)).toEqual(['the key is sk-12345'])
     await expect(callTool(client, 'notes-server__apend')).rejects.toThrow('Did you mean "notes-server__append"?')
-    expect(server.status().calls).toEqual({ total: 4, errors: 4 })
+    expect(server.status().calls).toEqual({ total: 5, errors: 4 })
   })
 
   it('ends a call that it cancels', async () => {

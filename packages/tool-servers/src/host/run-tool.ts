@@ -60,7 +60,8 @@ export async function runTool({ offered, input, lease, session, signal }: ToolRu
       signal: either,
     }
     const output = await orAborted(offered.tool.call(parsed.data, context), either)
-    return { content: [{ type: 'text', text: offered.tool.toText(output) }], structuredContent: output }
+    const texts = [offered.tool.toText(output), ...ignoredArguments(offered, input)]
+    return { content: texts.map((text) => ({ type: 'text', text })), structuredContent: output }
   } catch (error) {
     if (lease.ended) throw toProtocolError(lease.ended)
     signal.throwIfAborted()
@@ -76,6 +77,13 @@ export async function runTool({ offered, input, lease, session, signal }: ToolRu
   } finally {
     release()
   }
+}
+
+/** What a model that was trained on other tools has to read, so that it does not count on an argument that does nothing. */
+function ignoredArguments({ tool }: OfferedTool, input: unknown): string[] {
+  const names = Object.keys(input ?? {}).filter((name) => !Object.hasOwn(tool.input.shape, name))
+  const shown = names.slice(0, shownProblems).map((name) => `no argument ${JSON.stringify(name.slice(0, 100))}`)
+  return names.length === 0 ? [] : [`[The tool has ${shown.join(' and ')}; it ignored ${names.length === 1 ? 'it' : 'them'}.]`]
 }
 
 function toolError(text: string): CallToolResult {

@@ -2,7 +2,11 @@ import { ToolError } from '@aworld-train/core'
 import { z } from 'zod'
 import { defineTool } from '../../tool-server.ts'
 
-const styles = ['readable', 'concise', 'documented'] as const
+const styles = {
+  minimal: 'as short as it can be',
+  documented: 'with comments where they help a reader',
+  verbose: 'with comments on every step, and errors handled',
+} as const
 
 /** The first fenced block of an answer, or the whole answer where there is none. */
 function codeOf(answer: string): string {
@@ -19,13 +23,13 @@ export const generatePythonCode = defineTool({
     requirements: z.string().default('').describe('Libraries, formats or limits that it has to keep to.'),
     context: z.string().default('').describe('Data, code or facts that it builds on.'),
     temperature: z.number().min(0).max(2).default(0.1).describe('Sampling temperature.'),
-    code_style: z.enum(styles).default('readable').describe('How to write it.'),
+    code_style: z.enum(['minimal', 'documented', 'verbose']).default('documented').describe('How to write it.'),
     save_to_file_path: z.string().optional().describe('Path in the workspace to write the program to.'),
   }),
   output: z.object({ code: z.string(), model: z.string(), saved_to: z.string().nullable() }),
   async call({ task_description, requirements, context: facts, temperature, code_style, save_to_file_path }, context) {
     const model = await context.model('code')
-    const system = `You write Python 3 programs. Answer with one fenced block that holds the whole program, ${code_style}, and nothing else.`
+    const system = `You write Python 3 programs. Answer with one fenced block that holds the whole program, ${styles[code_style]}, and nothing else.`
     const parts = [task_description, requirements && `Requirements:\n${requirements}`, facts && `Context:\n${facts}`]
     const code = codeOf(await model.complete({ system, user: parts.filter(Boolean).join('\n\n'), temperature }))
     if (code === '') throw new ToolError(`The model ${model.name} answered without a program; describe the task in more detail.`)

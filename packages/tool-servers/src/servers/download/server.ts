@@ -1,15 +1,12 @@
 import { ToolError } from '@aworld-train/core'
 import { z } from 'zod'
-import { answerFormat, defineTool, outputFormat, type ToolServer } from '../../tool-server.ts'
+import { defineFormattedTool, defineTool, type ToolServer } from '../../tool-server.ts'
 
 /** The largest file that is saved, in bytes. */
 const maxBytes = 50 * 2 ** 20
 const megabytes = maxBytes / 2 ** 20
 
-const savedText = ({ path, bytes, contentType }: { readonly path: string; readonly bytes: number; readonly contentType: string }) =>
-  `Saved ${bytes} bytes${contentType && ` of ${contentType}`} as ${path}.`
-
-const downloadFile = defineTool({
+const downloadFile = defineFormattedTool({
   name: 'download_file',
   description:
     'Saves a file of the web in the workspace, where the terminal and the document tools find it. It reads nothing to you; use read_url for a page.',
@@ -18,10 +15,9 @@ const downloadFile = defineTool({
     output_file_path: z.string().min(1).max(4_096).describe('Where to save it in the workspace, such as "paper.pdf".'),
     overwrite: z.boolean().default(false).describe('Whether a file that is there already is replaced.'),
     timeout: z.number().min(1).max(300).default(60).describe('Seconds that the download may take.'),
-    output_format: outputFormat,
   }),
-  output: z.object({ format: answerFormat, path: z.string(), bytes: z.int(), contentType: z.string(), url: z.string() }),
-  async call({ url, output_file_path: path, overwrite, timeout, output_format }, { outward, workspace, signal }) {
+  output: z.object({ path: z.string(), bytes: z.int(), contentType: z.string(), url: z.string() }),
+  async call({ url, output_file_path: path, overwrite, timeout }, { outward, workspace, signal }) {
     if (!overwrite) {
       const { exitCode } = await workspace.run({ command: ['bash', '-c', 'test -e "$1"', 'bash', path], timeoutMs: 10_000 }, signal)
       if (exitCode === 0) throw new ToolError(`"${path}" is there already; choose another path, or set overwrite.`)
@@ -30,9 +26,9 @@ const downloadFile = defineTool({
     if (answer.status < 200 || answer.status >= 300)
       throw new ToolError(`The download was answered with status ${answer.status}, and nothing was saved; check the address.`)
     await workspace.put(path, answer.bytes, signal)
-    return { format: output_format, path, bytes: answer.bytes.length, contentType: answer.contentType, url: answer.url }
+    return { path, bytes: answer.bytes.length, contentType: answer.contentType, url: answer.url }
   },
-  toText: ({ format, ...saved }) => (format === 'json' ? JSON.stringify(saved) : savedText(saved)),
+  toText: ({ path, bytes, contentType }) => `Saved ${bytes} bytes${contentType && ` of ${contentType}`} as ${path}.`,
 })
 
 export const downloadServer: ToolServer = {

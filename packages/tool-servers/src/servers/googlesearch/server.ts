@@ -1,6 +1,6 @@
 import { ToolError } from '@aworld-train/core'
 import { z } from 'zod'
-import { answerFormat, defineTool, outputFormat, type ServerToolContext, type ToolServer } from '../../tool-server.ts'
+import { defineFormattedTool, defineTool, type ServerToolContext, type ToolServer } from '../../tool-server.ts'
 import { type SearchEngine, searchEngines } from './engines.ts'
 
 const remedy = 'Set GOOGLE_API_KEY and GOOGLE_CSE_ID, or TAVILY_API_KEY, or SEARXNG_BASE_URL.'
@@ -18,7 +18,7 @@ const code = (description: string) =>
     .default('')
     .describe(description)
 
-const searchGoogle = defineTool({
+const searchGoogle = defineFormattedTool({
   name: 'search_google',
   description: 'Searches the web. It answers with titles, addresses and a few words of each page; read one with read_url.',
   input: z.object({
@@ -33,32 +33,27 @@ const searchGoogle = defineTool({
       .max(99)
       .default(0)
       .describe('How many results to skip. An answer that has more says with which offset to continue.'),
-    output_format: outputFormat,
   }),
   output: z.object({
-    format: answerFormat,
     engine: z.string(),
     results: z.array(z.object({ title: z.string(), url: z.string(), snippet: z.string() })),
     offset: z.int(),
     nextOffset: z.int().nullable(),
   }),
-  async call({ query, num_results, safe_search, language, country, offset, output_format }, context) {
+  async call({ query, num_results, safe_search, language, country, offset }, context) {
     const engine = engineOf(context)
     const count = Math.min(num_results, engine.maxResults - offset)
     if (count <= 0) throw new ToolError(`${engine.label} gives ${engine.maxResults} results in all; search for something narrower.`)
     const { results, more } = await engine.search({ query, safe: safe_search, language, country, offset, count }, context)
     const end = offset + results.length
     return {
-      format: output_format,
       engine: engine.label,
       results: [...results],
       offset,
       nextOffset: more && end < engine.maxResults ? end : null,
     }
   },
-  toText({ format, ...found }) {
-    if (format === 'json') return JSON.stringify(found)
-    const { results, offset, nextOffset } = found
+  toText({ results, offset, nextOffset }) {
     if (results.length === 0) return offset === 0 ? 'Nothing was found; try other words.' : 'There are no more results.'
     const lines = results.map(
       ({ title, url, snippet }, index) => `${offset + index + 1}. ${title}\n${url}\n${snippet.replace(/\s+/g, ' ').trim()}`,

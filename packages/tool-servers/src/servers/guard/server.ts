@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { defineTool, type ToolServer } from '../../tool-server.ts'
 
-const styles = ['critical', 'constructive', 'concise'] as const
+const styles = ['detailed', 'concise', 'step-by-step'] as const
 const instructions: Readonly<Record<(typeof styles)[number], string>> = {
-  critical: 'Look for every mistake, gap and unsupported step.',
-  constructive: 'Name what is weak, and say for each point what would make it sound.',
+  detailed: 'Look for every mistake, gap and unsupported step, and say what would make it sound.',
   concise: 'Name the one mistake that matters most, or say that there is none.',
+  'step-by-step': 'Go through the reasoning step by step, and say of each whether it holds.',
 }
 
 /** Asks another model to check a line of reasoning before it is acted on. */
@@ -23,7 +23,7 @@ export const guardServer: ToolServer = {
         question: z.string().min(1).describe('The reasoning or the draft to check, with the facts it builds on.'),
         original_task: z.string().default('').describe('The task that the reasoning is for.'),
         temperature: z.number().min(0).max(2).default(0.1).describe('Sampling temperature.'),
-        guarding_style: z.enum(styles).default('critical').describe('How to check.'),
+        guarding_style: z.enum(styles).default('detailed').describe('How to check.'),
       }),
       output: z.object({ findings: z.string(), model: z.string() }),
       async call({ question, original_task, temperature, guarding_style }, context) {

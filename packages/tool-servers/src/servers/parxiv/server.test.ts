@@ -116,6 +116,22 @@ describe('parxiv-server', () => {
     )
   })
 
+  it.each(['arxiv:2001.00001', 'arXiv: 2001.00001v1', 'https://arxiv.org/abs/2001.00001', 'http://arxiv.org/pdf/2001.00001v1'])(
+    'takes "%s" for an identifier',
+    async (paper_id) => {
+      expect(await bench.call('get_paper_details', { paper_id })).toContain('# Attention again')
+      expect(await bench.call('download_paper', { paper_id })).toMatch(/ as 2001\.00001(v1)?\.pdf/)
+    },
+  )
+
+  it('answers as JSON where it is told to', async () => {
+    const json = async (name: string, input: object) => JSON.parse(await bench.call(name, { ...input, output_format: 'json' }))
+    expect(await json('search_papers', { query: 'branes' })).toMatchObject({ papers: [{ id: 'hep-th/9901001v2' }], total: 1 })
+    expect(await json('get_paper_details', { paper_id: '1706.03762' })).toMatchObject({ doi: '10.1/x' })
+    expect(await json('download_paper', { paper_id: '1706.03762' })).toEqual({ path: '1706.03762.pdf', bytes: 14, text: null })
+    expect((await json('get_categories', {})).categories).toContainEqual({ category: 'cs.CL', name: 'Computation and Language' })
+  })
+
   it('refuses what is no identifier', async () => {
     await expect(bench.call('get_paper_details', { paper_id: '../admin' })).rejects.toThrow('1706.03762')
   })

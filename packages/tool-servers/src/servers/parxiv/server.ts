@@ -1,7 +1,7 @@
 import { siblingModule, ToolError } from '@aworld-train/core'
 import { z } from 'zod'
 import { toAnswer } from '../../documents/document-tool.ts'
-import { defineTool, type ServerToolContext, type ToolServer } from '../../tool-server.ts'
+import { defineFormattedTool, defineTool, type ServerToolContext, type ToolServer } from '../../tool-server.ts'
 import { pdfPages, readPdf } from '../pdf/read-pdf.ts'
 import { arxivCategories } from './categories.ts'
 import type { Paper, PaperFeed } from './parse-atom.ts'
@@ -9,7 +9,11 @@ import type { Paper, PaperFeed } from './parse-atom.ts'
 const paperId = z
   .string()
   .trim()
-  .regex(/^(\d{4}\.\d{4,5}|[a-z-]+(\.[A-Z]{2})?\/\d{7})(v\d+)?$/, 'Write it as "1706.03762", "1706.03762v5" or "hep-th/9901001".')
+  .regex(
+    /^([aA][rR][xX][iI][vV]:\s*|https?:\/\/arxiv\.org\/(abs|pdf)\/)?(\d{4}\.\d{4,5}|[a-z-]+(\.[A-Z]{2})?\/\d{7})(v\d+)?$/,
+    'Write it as "1706.03762", "1706.03762v5" or "hep-th/9901001".',
+  )
+  .overwrite((id) => id.replace(/^(arxiv:\s*|https?:\/\/arxiv\.org\/...\/)/i, ''))
   .describe('Identifier of the paper, such as "1706.03762".')
 
 const paper = z.object({
@@ -44,7 +48,7 @@ function toQuery(query: string, category: string | undefined): string {
   return category === undefined ? words : `(${words}) AND cat:${category}`
 }
 
-const searchPapers = defineTool({
+const searchPapers = defineFormattedTool({
   name: 'search_papers',
   description: 'Finds papers of arXiv by words, or by fields: ti:, au:, abs:, cat:, joined by AND, OR and ANDNOT.',
   input: z.object({
@@ -88,7 +92,7 @@ const searchPapers = defineTool({
   },
 })
 
-const getPaperDetails = defineTool({
+const getPaperDetails = defineFormattedTool({
   name: 'get_paper_details',
   description: 'Reads what arXiv says of a paper: title, authors, dates, categories, abstract.',
   input: z.object({ paper_id: paperId }),
@@ -122,7 +126,7 @@ const maxPaperBytes = 50 * 2 ** 20
 const savedText = ({ path, bytes }: { readonly path: string; readonly bytes: number }) =>
   `Saved ${bytes} bytes as ${path}; read it with convert_document_to_markdown.`
 
-const downloadPaper = defineTool({
+const downloadPaper = defineFormattedTool({
   name: 'download_paper',
   description: 'Saves the PDF of a paper of arXiv in the workspace; read it with convert_document_to_markdown.',
   input: z.object({
@@ -173,7 +177,7 @@ export const parxivServer: ToolServer = {
     searchPapers,
     getPaperDetails,
     downloadPaper,
-    defineTool({
+    defineFormattedTool({
       name: 'get_categories',
       description: 'Lists the categories of arXiv.',
       input: z.object({}),

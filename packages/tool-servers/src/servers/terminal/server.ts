@@ -1,6 +1,6 @@
 import type { Shell } from '@aworld-train/core'
 import { z } from 'zod'
-import { defineTool, outputFormat, type ToolServer } from '../../tool-server.ts'
+import { defineFormattedTool, defineTool, outputFormat, type ToolServer } from '../../tool-server.ts'
 import { commandAnswer, commandText, timeoutSeconds, toCommandAnswer } from './command-answer.ts'
 
 interface PastCommand {
@@ -32,7 +32,7 @@ const executeCommand = defineTool({
   toText: commandText,
 })
 
-const getCommandHistory = defineTool({
+const getCommandHistory = defineFormattedTool({
   name: 'get_command_history',
   description: 'Lists the last commands that were run in this terminal, the newest last, with their exit codes.',
   input: z.object({ count: z.int().min(1).max(historyLength).default(10).describe('At most how many.') }),

@@ -17,12 +17,12 @@ describeToolServer({
 
 it('the model reads the question, the task it is of, and how to go about it', async () => {
   const context = await openModelContext('think', () => says('Two hours.'))
-  const input = { question: 'How long?', original_task: 'Plan a trip.', reasoning_style: 'creative', temperature: 0.7 }
+  const input = { question: 'How long?', original_task: 'Plan a trip.', reasoning_style: 'step-by-step', temperature: 0.7 }
   const { text, output } = await callServerTool(thinkServer, 'complex_problem_reasoning', input, context)
   expect([text, output['model']]).toEqual(['Two hours.', 'a-model'])
   const [request] = context.requests
   expect(request!.temperature).toBe(0.7)
-  expect(request!.messages[0]!.content).toContain('unusual approaches')
+  expect(request!.messages[0]!.content).toContain('numbered steps')
   expect(request!.messages[1]!.content).toMatch(/Plan a trip\.[\s\S]*How long\?/)
   await context.close()
 })

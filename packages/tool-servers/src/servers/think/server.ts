@@ -1,12 +1,11 @@
 import { z } from 'zod'
 import { defineTool, type ToolServer } from '../../tool-server.ts'
 
-const styles = ['analytical', 'creative', 'systematic', 'balanced'] as const
+const styles = ['detailed', 'concise', 'step-by-step'] as const
 const instructions: Readonly<Record<(typeof styles)[number], string>> = {
-  analytical: 'Take the problem apart, argue step by step, and check each step.',
-  creative: 'Look for unusual approaches before you settle on one, and say why it holds.',
-  systematic: 'Go through the possibilities in order and leave none out.',
-  balanced: 'Weigh the approaches against each other and follow the one that is best supported.',
+  detailed: 'Take the problem apart, weigh the approaches against each other, and check the one that you follow.',
+  concise: 'Give the argument in as few steps as it needs.',
+  'step-by-step': 'Argue in numbered steps, and check each before the next.',
 }
 
 /** Asks a stronger model to reason about a hard question. */
@@ -24,7 +23,7 @@ export const thinkServer: ToolServer = {
         question: z.string().min(1).describe('The question, with every fact that it needs.'),
         original_task: z.string().default('').describe('The task that the question is a part of.'),
         temperature: z.number().min(0).max(2).default(0.3).describe('Sampling temperature.'),
-        reasoning_style: z.enum(styles).default('analytical').describe('How to go about it.'),
+        reasoning_style: z.enum(styles).default('detailed').describe('How to go about it.'),
       }),
       output: z.object({ answer: z.string(), model: z.string() }),
       async call({ question, original_task, temperature, reasoning_style }, context) {

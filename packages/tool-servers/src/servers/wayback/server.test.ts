@@ -50,6 +50,16 @@ describe('wayback-server', () => {
     )
   })
 
+  it('answers as JSON where it is told to', async () => {
+    const json = async (name: string, input: object) => JSON.parse(await bench.call(name, { url, ...input, output_format: 'json' }))
+    expect(await json('list_archived_versions', { limit: 1 })).toEqual({
+      versions: [{ timestamp: '20200301120000', url, contentType: 'text/html' }],
+      offset: 0,
+      nextOffset: 1,
+    })
+    expect(await json('get_archived_content', { timestamp: '2020-03' })).toMatchObject({ title: 'News', timestamp: '20200301120000' })
+  })
+
   it.each(['yesterday', '20', '2020-3-1', '2020; drop'])('does not take "%s" for a time', async (timestamp) => {
     await expect(bench.call('get_archived_content', { url, timestamp })).rejects.toThrow('YYYY')
   })

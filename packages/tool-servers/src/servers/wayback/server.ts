@@ -2,7 +2,7 @@ import { ToolError } from '@aworld-train/core'
 import { z } from 'zod'
 import { jsonAnswer } from '../../json-answer.ts'
 import { pageFields, pageLimit, pageOffset, pageText, readPage } from '../../pages/read-page.ts'
-import { defineTool, type ToolServer } from '../../tool-server.ts'
+import { defineFormattedTool, defineTool, type ToolServer } from '../../tool-server.ts'
 
 const address = z.string().trim().min(1).max(4_000).describe('Address of the page as it was, such as "https://example.com/news".')
 
@@ -15,7 +15,7 @@ const digitsOf = (time: string) => time.replace(/\D/g, '')
 
 const rows = z.array(z.array(z.string()))
 
-const listArchivedVersions = defineTool({
+const listArchivedVersions = defineFormattedTool({
   name: 'list_archived_versions',
   description:
     'Lists when the Internet Archive saved a page, oldest first, one line for each version that differs from the one before. Read one with get_archived_content.',
@@ -59,7 +59,7 @@ const listArchivedVersions = defineTool({
   },
 })
 
-const getArchivedContent = defineTool({
+const getArchivedContent = defineFormattedTool({
   name: 'get_archived_content',
   description: 'Reads a page as the Internet Archive saved it, in the version nearest to a time. Long pages come in pieces.',
   input: z.object({

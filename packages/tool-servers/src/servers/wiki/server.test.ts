@@ -9,6 +9,7 @@ const wiki = await wikipediaStandIn({
   en: [
     {
       title: 'Chemical element',
+      redirects: ['Elements'],
       description: 'species of atom',
       html: `<style>.a{}</style><p>An <b>element</b><sup class="reference">[1]</sup> is a <a href="./Atom">kind</a> of atom.</p>
         <h2>Table<span class="mw-editsection">[edit]</span></h2>
@@ -111,6 +112,37 @@ describe('wiki-server', () => {
     expect(await bench.call('get_article_history', { title, date: '2001-01-01' })).toBe(
       `error: The article "${title}" did not exist yet on 2001-01-01; ask for a later day.`,
     )
+  })
+
+  it.each(['get_article_content', 'get_article_summary', 'get_article_history'])(
+    '%s reads what a search finds, and what a title leads to, where it is told to',
+    async (name) => {
+      const read = (input: object) => bench.call(name, { ...(name === 'get_article_history' && { date: '2016-12-01' }), ...input })
+      expect(await read({ title: 'atom' })).toBe(
+        'error: The Wikipedia in "en" has no article "atom"; find its title with search_wikipedia.',
+      )
+      expect(await read({ title: 'atom', auto_suggest: true })).toMatch(/^# Chemical element\n/)
+      expect(await read({ title: 'phlogiston', auto_suggest: true })).toContain('has no article "phlogiston"')
+      expect(await read({ title, auto_suggest: true })).toBe(await read({ title }))
+      expect(await read({ title: 'Elements' })).toMatch(/^# Chemical element\n/)
+    },
+  )
+
+  it.each(['get_article_content', 'get_article_summary'])(
+    '%s does not follow a title that leads elsewhere, where it must not',
+    async (name) => {
+      expect(await bench.call(name, { title: 'Elements', redirect: false })).toBe(
+        'error: "Elements" only leads to the article "Chemical element"; ask for that one, or leave redirect out.',
+      )
+      expect(await bench.call(name, { title, redirect: false })).toBe(await bench.call(name, { title }))
+    },
+  )
+
+  it('answers as JSON where it is told to, with all that it knows', async () => {
+    const json = async (name: string, input: object) => JSON.parse(await bench.call(name, { ...input, output_format: 'json' }))
+    expect(await json('get_article_summary', { title, sentences: 1 })).toEqual({ title, summary: 'An element is a kind of atom.' })
+    expect(await json('get_article_categories', { title, limit: 1 })).toMatchObject({ titles: ['Chemistry'], total: 4, nextOffset: 1 })
+    expect(await json('search_wikipedia', { query: 'element' })).toMatchObject({ articles: [{ title }] })
   })
 
   it.each(['get_article_content', 'get_article_summary', 'get_article_links'])('%s says that there is no such article', async (tool) => {

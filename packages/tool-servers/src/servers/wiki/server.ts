@@ -1,10 +1,9 @@
 import { ToolError } from '@aworld-train/core'
 import { z } from 'zod'
 import { pageOfText } from '../../documents/page.ts'
-import { jsonAnswer } from '../../json-answer.ts'
 import { pageFields, pageLimit, pageOffset, pageText } from '../../pages/read-page.ts'
-import { defineTool, type ToolServer } from '../../tool-server.ts'
-import { articleUrl, askWiki, type PageFacts, queryArticle, readArticle } from './wikipedia.ts'
+import { defineFormattedTool, defineTool, type ServerToolContext, type ToolServer } from '../../tool-server.ts'
+import { type Article, articleUrl, type PageFacts, queryArticle, readArticle, readByTitle, searchWiki } from './wikipedia.ts'
 
 const title = z.string().trim().min(1).max(255).describe('Title of the article, as search_wikipedia names it.')
 const language = z
@@ -12,10 +11,13 @@ const language = z
   .regex(/^[a-z]{2,12}(-[a-z]+)*$/)
   .default('en')
   .describe('Language of the wiki, such as "en" or "de".')
+const autoSuggest = z
+  .boolean()
+  .default(false)
+  .describe('Whether to take the first article that a search finds, where there is none of this title.')
+const redirect = z.boolean().default(true).describe('Whether a title that only leads to another article is read as that one.')
 
-const found = z.object({
-  pages: z.array(z.object({ title: z.string(), excerpt: z.string().nullish(), description: z.string().nullish() })),
-})
+const introductionProperties = { prop: 'extracts', exintro: '1', explaintext: '1' }
 
 /** The words of an excerpt, whose hits are marked in HTML. */
 const plain = (excerpt: string) =>
@@ -27,7 +29,7 @@ const plain = (excerpt: string) =>
     .replace(/&gt;/g, '>')
     .replace(/&amp;/g, '&')
 
-const searchWikipedia = defineTool({
+const searchWikipedia = defineFormattedTool({
   name: 'search_wikipedia',
   description: 'Finds articles of Wikipedia: their titles, and a few words of each.',
   input: z.object({
@@ -37,8 +39,7 @@ const searchWikipedia = defineTool({
   }),
   output: z.object({ articles: z.array(z.object({ title: z.string(), description: z.string(), excerpt: z.string() })) }),
   async call({ query, limit, language }, context) {
-    const parameters = new URLSearchParams({ q: query, limit: String(limit) })
-    const { pages } = jsonAnswer('Wikipedia', await askWiki(language, `/w/rest.php/v1/search/page?${parameters}`, context), found)
+    const pages = await searchWiki(query, language, limit, context)
     return {
       articles: pages.map(({ title, description, excerpt }) => ({ title, description: description ?? '', excerpt: plain(excerpt ?? '') })),
     }
@@ -51,40 +52,57 @@ const searchWikipedia = defineTool({
 
 const articleOutput = z.object({ title: z.string(), url: z.string(), ...pageFields })
 
-const getArticleContent = defineTool({
+/** An article as Markdown, or its introduction as plain text. */
+async function readContent(
+  article: Article,
+  isFull: boolean,
+  place: { readonly offset: number; readonly limit: number },
+  context: ServerToolContext,
+): Promise<z.output<typeof articleOutput>> {
+  if (isFull) {
+    const { url, page } = await readArticle(article, null, place, context)
+    return { ...page, title: page.title || article.title, url }
+  }
+  const { title, extract = '' } = await queryArticle(article, introductionProperties, context)
+  const introduction = extract.trim()
+  if (place.offset > 0 && place.offset >= introduction.length)
+    throw new ToolError(`Offset ${place.offset} is behind the end of the introduction, which has ${introduction.length} characters.`)
+  return { ...pageOfText('The introduction', introduction, place), title, url: articleUrl({ ...article, title }) }
+}
+
+const getArticleContent = defineFormattedTool({
   name: 'get_article_content',
   description: 'Reads an article of Wikipedia as Markdown, tables included. Long articles come in pieces.',
   input: z.object({
     title,
     language,
+    auto_suggest: autoSuggest,
+    redirect,
     include_full_content: z.boolean().default(true).describe('Whether to read all of it; else its introduction, as plain text.'),
     offset: pageOffset,
     limit: pageLimit,
   }),
   output: articleOutput,
-  async call({ title, language, include_full_content, offset, limit }, context) {
-    if (!include_full_content) {
-      const facts = await queryArticle({ title, language }, { prop: 'extracts', exintro: '1', explaintext: '1' }, context)
-      const introduction = facts.extract?.trim() ?? ''
-      if (offset > 0 && offset >= introduction.length)
-        throw new ToolError(`Offset ${offset} is behind the end of the introduction, which has ${introduction.length} characters.`)
-      const page = pageOfText('The introduction', introduction, { offset, limit })
-      return { ...page, title: facts.title, url: articleUrl({ title: facts.title, language }) }
-    }
-    const { url, page } = await readArticle({ title, language }, null, { offset, limit }, context)
-    return { ...page, title: page.title || title, url }
-  },
+  call: ({ title, language, include_full_content, offset, limit, ...reading }, context) =>
+    readByTitle({ title, language }, reading, (article) => readContent(article, include_full_content, { offset, limit }, context), context),
   toText: (article) => pageText(`# ${article.title}`, article),
 })
 
-const getArticleSummary = defineTool({
+const getArticleSummary = defineFormattedTool({
   name: 'get_article_summary',
   description: 'Reads the first sentences of an article of Wikipedia.',
-  input: z.object({ title, sentences: z.int().min(1).max(10).default(5).describe('How many sentences.'), language }),
+  input: z.object({
+    title,
+    sentences: z.int().min(1).max(10).default(5).describe('How many sentences.'),
+    language,
+    auto_suggest: autoSuggest,
+    redirect,
+  }),
   output: z.object({ title: z.string(), summary: z.string() }),
-  async call({ title, sentences, language }, context) {
-    const properties = { prop: 'extracts', exintro: '1', explaintext: '1', exsentences: String(sentences) }
-    const facts = await queryArticle({ title, language }, properties, context)
+  async call({ title, sentences, language, ...reading }, context) {
+    const properties = { ...introductionProperties, exsentences: String(sentences) }
+    const read = (article: Article) => queryArticle(article, properties, context)
+    const facts = await readByTitle({ title, language }, reading, read, context)
     return { title: facts.title, summary: facts.extract?.trim() ?? '' }
   },
   toText: ({ title, summary }) => `# ${title}\n\n${summary || 'The article has no introduction; read it with get_article_content.'}`,
@@ -96,7 +114,7 @@ const titlesTool = (
   properties: Readonly<Record<string, string>>,
   titlesOf: (facts: PageFacts) => readonly string[],
 ) =>
-  defineTool({
+  defineFormattedTool({
     ...tool,
     input: z.object({
       title,
@@ -141,20 +159,22 @@ const getArticleLinks = titlesTool(
   ({ links }) => links!.map((link) => link.title),
 )
 
-const getArticleHistory = defineTool({
+const getArticleHistory = defineFormattedTool({
   name: 'get_article_history',
   description: 'Reads an article of Wikipedia as it was at the end of a day.',
   input: z.object({
     title,
     date: z.iso.date().describe('The day, as YYYY-MM-DD.'),
     language,
+    auto_suggest: autoSuggest,
     offset: pageOffset,
     limit: pageLimit,
   }),
   output: articleOutput.extend({ revision: z.int(), revisedAt: z.string() }),
-  async call({ title, date, language, offset, limit }, context) {
+  async call({ title, date, language, auto_suggest, offset, limit }, context) {
     const properties = { prop: 'revisions', rvprop: 'ids|timestamp', rvlimit: '1', rvdir: 'older', rvstart: `${date}T23:59:59Z` }
-    const { title: fullTitle, revisions: [revision] = [] } = await queryArticle({ title, language }, properties, context, 1)
+    const read = (article: Article) => queryArticle(article, properties, context, 1)
+    const { title: fullTitle, revisions: [revision] = [] } = await readByTitle({ title, language }, { auto_suggest }, read, context)
     if (!revision) throw new ToolError(`The article "${fullTitle}" did not exist yet on ${date}; ask for a later day.`)
     const { url, page } = await readArticle({ title: fullTitle, language }, revision.revid, { offset, limit }, context)
     return { ...page, title: fullTitle, url: `${url}?oldid=${revision.revid}`, revision: revision.revid, revisedAt: revision.timestamp }

@@ -2,6 +2,8 @@ import { html, json, openStandIn, type StandIn } from '../../testing/stand-in.ts
 
 export interface StandInArticle {
   readonly title: string
+  /** Titles that lead to it. */
+  readonly redirects?: readonly string[]
   readonly description?: string
   readonly html: string
   readonly summary?: string
@@ -22,7 +24,10 @@ export function wikipediaStandIn(languages: Readonly<Record<string, readonly Sta
   return openStandIn(({ url }) => {
     const [, language = '', path = ''] = /^\/([^/]+)(\/.*)$/.exec(decodeURIComponent(url.pathname)) ?? []
     const articles = languages[language] ?? []
-    const find = (title: string) => articles.find((article) => article.title.toLowerCase() === title.replaceAll('_', ' ').toLowerCase())
+    const find = (title: string) => {
+      const name = title.replaceAll('_', ' ').toLowerCase()
+      return articles.find((article) => [article.title, ...(article.redirects ?? [])].some((each) => each.toLowerCase() === name))
+    }
     if (path === '/w/rest.php/v1/search/page') {
       const words = url.searchParams.get('q')!.toLowerCase()
       const hits = articles.filter(({ title, html: body }) => `${title} ${body}`.toLowerCase().includes(words))
@@ -54,7 +59,12 @@ export function wikipediaStandIn(languages: Readonly<Record<string, readonly Sta
     const article = find(title)
     if (!article) return json({ batchcomplete: true, query: { pages: [{ ns: 0, title, missing: true }] } })
     const facts = { pageid: 1, ns: 0, title: article.title }
-    const answer = (rest: object, next?: object) => json({ ...next, batchcomplete: !next, query: { pages: [{ ...facts, ...rest }] } })
+    const answer = (rest: object, next?: object) =>
+      json({
+        ...next,
+        batchcomplete: !next,
+        query: { ...(title !== article.title && { redirects: [{ from: title, to: article.title }] }), pages: [{ ...facts, ...rest }] },
+      })
     const round = (titles: readonly string[], parameter: string, rest: (part: { ns: number; title: string }[]) => object) => {
       const start = Number(url.searchParams.get(parameter) ?? 0)
       const end = start + roundSize

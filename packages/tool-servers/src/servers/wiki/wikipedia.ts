@@ -24,11 +24,14 @@ const drop = [
   '.hatnote',
 ]
 
-const noArticle = ({ title, language }: Article) =>
-  new ToolError(`The Wikipedia in "${language}" has no article "${title}"; find its title with search_wikipedia.`)
+class NoArticleError extends ToolError {
+  constructor({ title, language }: Article) {
+    super(`The Wikipedia in "${language}" has no article "${title}"; find its title with search_wikipedia.`)
+  }
+}
 
 /** Asks the wiki of a language. */
-export function askWiki(language: string, path: string, { outward, signal }: ServerToolContext): Promise<OutwardResponse> {
+function askWiki(language: string, path: string, { outward, signal }: ServerToolContext): Promise<OutwardResponse> {
   return outward.service(`wikipedia:${language}`, path, {}, signal)
 }
 
@@ -43,11 +46,16 @@ const pageFacts = z.object({
 })
 const query = z.object({
   continue: z.record(z.string(), z.union([z.string(), z.int()])).optional(),
-  query: z.object({ pages: z.array(pageFacts) }).optional(),
+  query: z.object({ pages: z.array(pageFacts), redirects: z.array(z.object({ to: z.string() })).optional() }).optional(),
 })
 
-/** What the wiki knows of an article; `isComplete` where it has answered with all of it. */
-export type PageFacts = z.output<typeof pageFacts> & { readonly isComplete: boolean }
+/** What the wiki knows of an article. */
+export type PageFacts = z.output<typeof pageFacts> & {
+  /** The wiki has answered with all of it. */
+  readonly isComplete: boolean
+  /** The article that was read, where its title only leads to another. */
+  readonly leadsTo: string | undefined
+}
 
 /** Answers of one query that are asked for at most: of links, 5,000. */
 const mostRounds = 10
@@ -73,17 +81,54 @@ export async function queryArticle(
     for (const [name, value] of Object.entries(further)) parameters.set(name, String(value))
     const answer = jsonAnswer('Wikipedia', await askWiki(article.language, `/w/api.php?${parameters}`, context), query)
     const page: z.output<typeof pageFacts> | undefined = answer.query?.pages[0]
-    if (!page || page.missing || page.invalid) throw noArticle(article)
+    if (!page || page.missing || page.invalid) throw new NoArticleError(article)
     facts = {
       ...facts,
       ...page,
       links: [...(facts?.links ?? []), ...(page.links ?? [])],
       categories: [...(facts?.categories ?? []), ...(page.categories ?? [])],
       isComplete: answer.continue === undefined,
+      leadsTo: answer.query?.redirects?.[0]?.to,
     }
     further = answer.continue
   }
   return facts!
+}
+
+const found = z.object({
+  pages: z.array(z.object({ title: z.string(), excerpt: z.string().nullish(), description: z.string().nullish() })),
+})
+
+/** What a search of the wiki finds, the best first. */
+export async function searchWiki(words: string, language: string, limit: number, context: ServerToolContext) {
+  const parameters = new URLSearchParams({ q: words, limit: String(limit) })
+  return jsonAnswer('Wikipedia', await askWiki(language, `/w/rest.php/v1/search/page?${parameters}`, context), found).pages
+}
+
+export interface TitleReading {
+  /** Where there is no article of that title, the first that a search for it finds is read. */
+  readonly auto_suggest: boolean
+  /** A title that only leads to another article is read as that one; else it is a ToolError. */
+  readonly redirect?: boolean
+}
+
+/** Reads an article by its title. */
+export async function readByTitle<Result>(
+  article: Article,
+  { auto_suggest, redirect = true }: TitleReading,
+  read: (article: Article) => Promise<Result>,
+  context: ServerToolContext,
+): Promise<Result> {
+  const readOne = async (one: Article) => {
+    const target = redirect ? undefined : (await queryArticle(one, { prop: 'info' }, context)).leadsTo
+    if (target === undefined) return await read(one)
+    throw new ToolError(`"${one.title}" only leads to the article "${target}"; ask for that one, or leave redirect out.`)
+  }
+  return await readOne(article).catch(async (error: unknown) => {
+    const [first] = auto_suggest && error instanceof NoArticleError ? await searchWiki(article.title, article.language, 1, context) : []
+    if (!first) throw error
+    return await readOne({ ...article, title: first.title })
+  })
 }
 
 /** The name of an article as paths have it. */
@@ -102,7 +147,7 @@ export async function readArticle(
   const name = pathName(article.title)
   const path = revision === null ? `/w/rest.php/v1/page/${name}/html` : `/w/rest.php/v1/revision/${revision}/html`
   const answer = await askWiki(article.language, path, context)
-  if (answer.status === 404) throw noArticle(article)
+  if (answer.status === 404) throw new NoArticleError(article)
   if (answer.status !== 200) throw new ToolError(`Wikipedia answered with status ${answer.status}; try again, or read another article.`)
   const url = articleUrl(article)
   return {
