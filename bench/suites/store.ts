@@ -34,7 +34,7 @@ export const store: BenchSuite = {
         ['a filter that nothing passes', (run) => run.rolloutRows({ split: 'train', kind: 'hard', minReward: 2 })],
         ['what finished last', (run) => run.rolloutRows({ finishedAfter: rollouts - 10 })],
         ['an episode', (run) => run.episode(`${rollouts - 1}`)],
-        ['rewards of all steps', (run) => run.rewardsByStep()],
+        ['totals of all results', (run) => run.finishedTotals(0)],
       ]
       for (const [name, read] of reads) {
         const bound = name.startsWith('a group') ? 10 : 100

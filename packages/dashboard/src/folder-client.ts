@@ -25,8 +25,6 @@ export interface FolderClient extends RunClient {
   close(): void
 }
 
-/** Rows that are counted before others get their turn. */
-const pageRows = 2_000
 /** Rollouts that are named as examples. */
 const mostExamples = 20
 
@@ -64,12 +62,9 @@ export async function openFolder(path: string): Promise<FolderClient> {
       counted = 0
       countedSteps.clear()
     }
-    for (;;) {
-      const page = run.rolloutRows({ status: 'done', finishedAfter: counted, limit: pageRows })
-      for (const row of page.rows) tally.addRollout(row)
-      counted = page.rows.at(-1)?.finished ?? counted
-      if (page.next === null) break
-    }
+    const totals = run.finishedTotals(counted)
+    tally.add(totals)
+    counted = totals.last
     for (const { step } of records) {
       if (countedSteps.has(step)) continue
       countedSteps.add(step)

@@ -4,23 +4,16 @@ import {
   meanWithInterval,
   type RewardMeasure,
   type RolloutRow,
-  type RolloutWaits,
   type StepRecord,
   type StepSummary,
 } from '@aworld-train/core'
 import { parseChannelKey, type UntrainedReason } from '@aworld-train/protocol'
+import type { EvaluatedRollout, FinishedSum, FinishedTotals, StepTotals } from '@aworld-train/store'
 import { evaluationName } from './evaluation-name.ts'
 
-interface StepTally {
-  readonly rewards: number[]
-  readonly groups: Map<string, { least: number; most: number }>
-  readonly waitMs: Record<keyof RolloutWaits, number>
-  turns: number
-  toolCalls: number
-  tokens: number
-  attempts: number
-  trainedTokens: number
-  readonly untrainedTokens: Partial<Record<UntrainedReason, number>>
+interface StepTokens {
+  trained: number
+  readonly untrained: Partial<Record<UntrainedReason, number>>
 }
 
 interface EvaluationTally {
@@ -35,9 +28,9 @@ interface EvaluationTally {
 
 type StepMetrics = Omit<StepRecord, 'rollouts'>
 
-/** What a run's rollouts add up to: each finished one is counted once, so that a run that goes on is never read again. */
+/** What a run's rollouts add up to: of a run that goes on only what has changed is read again. */
 export interface RunTally {
-  addRollout(row: RolloutRow): void
+  add(totals: FinishedTotals): void
   /** Sampled tokens of a trained step that were trained, or were not for a reason. */
   addTokens(step: number, tokens: number, reason: UntrainedReason | null): void
   steps(records: readonly StepMetrics[]): StepSummary[]
@@ -56,7 +49,6 @@ export interface RunTally {
 
 const mostIncomplete = 100
 
-const isTraining = ({ split }: RolloutRow) => split === 'train'
 function push(lists: Map<string, number[]>, name: string, value: number): void {
   const list = lists.get(name)
   if (list) list.push(value)
@@ -65,48 +57,32 @@ function push(lists: Map<string, number[]>, name: string, value: number): void {
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0)
 
 export function createTally(): RunTally {
-  const steps = new Map<number, StepTally>()
+  const steps = new Map<number, StepTotals>()
+  const tokens = new Map<number, StepTokens>()
   const evaluations = new Map<string, EvaluationTally>()
   const stopReasons: Record<string, number> = {}
   const errors: Record<string, { count: number; rollout: string; message: string }> = {}
   const incomplete: RolloutRow[] = []
-  const totals = { samples: 0, turns: 0, toolCalls: 0, cost: 0, sampled: 0, evaluation: 0 }
+  const totals = { turns: 0, toolCalls: 0, cost: 0, sampled: 0, evaluation: 0 }
 
-  function stepTally(step: number): StepTally {
-    const tally = steps.get(step) ?? {
-      ...{ rewards: [], groups: new Map(), waitMs: { queue: 0, engine: 0, tools: 0, agent: 0 } },
-      ...{ turns: 0, toolCalls: 0, tokens: 0, attempts: 0, trainedTokens: 0, untrainedTokens: {} },
-    }
-    steps.set(step, tally)
-    return tally
+  function addSum({ stopReason, isTraining, rollouts, turns, toolCalls, sampledTokens, cost }: FinishedSum): void {
+    totals.turns += turns
+    totals.toolCalls += toolCalls
+    totals.cost += cost
+    totals.sampled += sampledTokens
+    if (!isTraining) totals.evaluation += sampledTokens
+    stopReasons[stopReason] = (stopReasons[stopReason] ?? 0) + rollouts
   }
 
-  function addTraining(row: RolloutRow, step: number): void {
-    const tally = stepTally(step)
-    const reward = row.reward ?? 0
-    tally.rewards.push(reward)
-    const group = tally.groups.get(row.group)
-    tally.groups.set(
-      row.group,
-      group ? { least: Math.min(group.least, reward), most: Math.max(group.most, reward) } : { least: reward, most: reward },
-    )
-    for (const part of ['queue', 'engine', 'tools', 'agent'] as const) tally.waitMs[part] += row.waitMs[part]
-    tally.turns += row.turns
-    tally.toolCalls += row.toolCalls
-    tally.tokens += row.sampledTokens
-    tally.attempts = Math.max(tally.attempts, row.attempt)
-  }
-
-  function addEvaluation(row: RolloutRow): void {
+  function addEvaluation(row: EvaluatedRollout): void {
     const name = evaluationName(row)
     const incarnation = parseChannelKey(row.key)?.incarnation
     const tally = evaluations.get(name) ?? { name, split: row.split, step: 0, incarnation, tasks: new Map(), kinds: new Map() }
     evaluations.set(name, tally)
     tally.step = Math.max(tally.step, row.step ?? 0)
     if (tally.incarnation !== incarnation) Object.assign(tally, { incarnation, tasks: new Map(), kinds: new Map() })
-    const reward = row.reward ?? 0
-    push(tally.tasks, row.taskId, reward)
-    push(tally.kinds, row.kind, reward)
+    push(tally.tasks, row.taskId, row.reward)
+    push(tally.kinds, row.kind, row.reward)
   }
 
   return {
@@ -114,7 +90,7 @@ export function createTally(): RunTally {
     errors,
     incomplete,
     get hasSamples() {
-      return totals.samples > 0
+      return tokens.size > 0
     },
     get turns() {
       return totals.turns
@@ -125,33 +101,27 @@ export function createTally(): RunTally {
     get cost() {
       return totals.cost
     },
-    addRollout(row) {
-      totals.turns += row.turns
-      totals.toolCalls += row.toolCalls
-      totals.cost += row.cost
-      totals.sampled += row.sampledTokens
-      if (isTraining(row) && row.step !== null) addTraining(row, row.step)
-      else if (!isTraining(row)) {
-        totals.evaluation += row.sampledTokens
-        addEvaluation(row)
-      }
-      if (row.stopReason) stopReasons[row.stopReason] = (stopReasons[row.stopReason] ?? 0) + 1
-      if (row.stopReason !== 'completed' && incomplete.length < mostIncomplete) incomplete.push(row)
-      if (row.error) {
-        const { code, message } = row.error
-        errors[code] = { rollout: row.key, message, ...errors[code], count: (errors[code]?.count ?? 0) + 1 }
+    add(finished) {
+      for (const sum of finished.sums) addSum(sum)
+      for (const step of finished.steps) steps.set(step.step, step)
+      for (const row of finished.evaluated) addEvaluation(row)
+      incomplete.push(...finished.incomplete.slice(0, mostIncomplete - incomplete.length))
+      for (const { key: rollout, error } of finished.incomplete) {
+        if (!error) continue
+        const { code, message } = error
+        errors[code] = { rollout, message, ...errors[code], count: (errors[code]?.count ?? 0) + 1 }
       }
     },
-    addTokens(step, tokens, reason) {
-      totals.samples += 1
-      const tally = stepTally(step)
-      if (reason === null) tally.trainedTokens += tokens
-      else tally.untrainedTokens[reason] = (tally.untrainedTokens[reason] ?? 0) + tokens
+    addTokens(step, count, reason) {
+      const ofStep = tokens.get(step) ?? { trained: 0, untrained: {} }
+      tokens.set(step, ofStep)
+      if (reason === null) ofStep.trained += count
+      else ofStep.untrained[reason] = (ofStep.untrained[reason] ?? 0) + count
     },
     steps(records) {
       const trained = new Map(records.map((record) => [record.step, record]))
       const all = [...new Set([...steps.keys(), ...trained.keys()])].sort((a, b) => a - b)
-      return all.map((step) => toStep(step, stepTally(step), trained.get(step)))
+      return all.map((step) => toStep(steps.get(step) ?? { ...noTotals, step }, tokens.get(step), trained.get(step)))
     },
     evaluations: () => [...evaluations.values()].map(toEvaluation),
     ledger(superseded) {
@@ -162,9 +132,9 @@ export function createTally(): RunTally {
       add('evaluation', totals.evaluation)
       add('superseded-attempt', superseded)
       let trained = 0
-      for (const step of steps.values()) {
-        trained += step.trainedTokens
-        for (const [reason, tokens] of Object.entries(step.untrainedTokens)) add(reason as UntrainedReason, tokens)
+      for (const ofStep of tokens.values()) {
+        trained += ofStep.trained
+        for (const [reason, count] of Object.entries(ofStep.untrained)) add(reason as UntrainedReason, count)
       }
       const sampled = totals.sampled + superseded
       return { sampled, trained, untrained, unexplained: sampled - trained - sum(Object.values(untrained)) }
@@ -177,20 +147,24 @@ function measure(rewards: readonly number[], rollouts = rewards.length): RewardM
   return { rollouts, reward: mean, interval }
 }
 
-function toStep(step: number, tally: StepTally, record: StepMetrics | undefined): StepSummary {
-  const count = Math.max(1, tally.rewards.length)
-  const groups = { right: 0, mixed: 0, wrong: 0 }
-  for (const { least, most } of tally.groups.values()) groups[least < most ? 'mixed' : least >= 1 ? 'right' : 'wrong'] += 1
+/** A step that nothing finished in. */
+const noTotals: Omit<StepTotals, 'step'> = {
+  ...{ rewards: [], groups: { right: 0, mixed: 0, wrong: 0 }, waitMs: { queue: 0, engine: 0, tools: 0, agent: 0 } },
+  ...{ turns: 0, toolCalls: 0, tokens: 0, attempts: 0 },
+}
+
+function toStep(totals: StepTotals, tokens: StepTokens | undefined, record: StepMetrics | undefined): StepSummary {
+  const { step, rewards, groups, waitMs, attempts } = totals
+  const count = Math.max(1, rewards.length)
   return {
     step,
-    ...(tally.rewards.length > 0 ? measure(tally.rewards) : { rollouts: 0, reward: 0, interval: [0, 1] as const }),
+    ...(rewards.length > 0 ? measure(rewards) : { rollouts: 0, reward: 0, interval: [0, 1] as const }),
     metrics: record?.metrics ?? null,
     weightVersion: record?.weightVersion ?? null,
     checkpoint: record?.checkpoint ?? null,
     groups,
-    ...{ turns: tally.turns / count, toolCalls: tally.toolCalls / count, tokens: tally.tokens / count },
-    waitMs: { ...tally.waitMs },
-    ...{ trainedTokens: tally.trainedTokens, untrainedTokens: { ...tally.untrainedTokens }, attempts: tally.attempts },
+    ...{ turns: totals.turns / count, toolCalls: totals.toolCalls / count, tokens: totals.tokens / count },
+    ...{ waitMs, trainedTokens: tokens?.trained ?? 0, untrainedTokens: { ...tokens?.untrained }, attempts },
   }
 }
 

@@ -1,4 +1,5 @@
 export { endOfLines } from './end-of-lines.ts'
+export type { EvaluatedRollout, FinishedSum, FinishedTotals, StepTotals } from './finished-totals.ts'
 export { healthEveryMs } from './health-samples.ts'
 export { keepTokenizer } from './keep-tokenizer.ts'
 export { type OwnedRunStore, openRunStore, type RunStoreOptions } from './open-run-store.ts'

@@ -153,9 +153,9 @@ test('rollouts of steps that are discarded belong to none, but for those that we
   await store.discardStepsAfter(1)
   expect(store.timesTakenBack()).toBe(1)
   expect(store.rolloutRows().rows.map(({ step }) => step)).toEqual([1, null, 2, 2])
-  expect(store.rewardsByStep().map(({ step, rollouts }) => [step, rollouts])).toEqual([
-    [1, 1],
-    [2, 1],
+  expect(store.finishedTotals(0).steps.map(({ step, rewards }) => [step, rewards])).toEqual([
+    [1, [1]],
+    [2, [1]],
   ])
   await store.close()
 })
@@ -207,7 +207,6 @@ test('rows come by page, filtered, in the order of the queue or of finishing', a
   expect([episodes({}), episodes({ split: 'test', minReward: 0.6 }), episodes({ key: '4' })]).toEqual([[0, 2, 5, 7], [7], []])
   expect(store.splits()).toEqual({ test: 2, train: 2 })
   expect(store.stopReasons()).toEqual({ completed: 3, 'turn-limit': 1 })
-  expect(store.rewardsByStep()).toEqual([{ step: 1, rollouts: 2, mean: 0.1, deviation: expect.closeTo(0.1, 10) }])
   await store.close()
 })
 
@@ -245,6 +244,7 @@ test('a run without rollouts has no rows', async () => {
   await (await openRunStore({ path })).close()
   const run = readRun(path)
   expect(run.rolloutRows()).toEqual({ rows: [], next: null })
-  expect([run.rewardsByStep(), run.samples({ step: 1 }), run.steps(), run.splits()]).toEqual([[], [], [], {}])
+  expect([run.samples({ step: 1 }), run.steps(), run.splits()]).toEqual([[], [], {}])
+  expect(run.finishedTotals(0)).toEqual({ last: 0, sums: [], steps: [], evaluated: [], incomplete: [] })
   run.close()
 })

@@ -2,17 +2,9 @@ import { closeSync, openSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { crc32 } from 'node:zlib'
-import type {
-  EpisodeReader,
-  HealthSample,
-  RolloutRecord,
-  RunProgress,
-  RunRolloutStatus,
-  StepRecord,
-  StepRewards,
-  StepSample,
-} from '@aworld-train/core'
+import type { EpisodeReader, HealthSample, RolloutRecord, RunProgress, RunRolloutStatus, StepRecord, StepSample } from '@aworld-train/core'
 import type { Episode, Trajectory, Turn } from '@aworld-train/protocol'
+import { createFinishedTotals, type FinishedTotals } from './finished-totals.ts'
 import { createHealthReads } from './health-samples.ts'
 import { createRolloutRowReads, type RolloutFilter, type RolloutRowReads, shownStatus, whereOf } from './rollout-rows.ts'
 import { segmentPath } from './segment-writer.ts'
@@ -63,7 +55,8 @@ export interface RunQueries extends EpisodeReader, RolloutRowReads, Pick<RunProg
   sampleTokens(step: number): Pick<StepSample, 'reason' | 'tokens'>[]
   /** The steps without the keys of their rollouts, which are many in a long run. */
   stepMetrics(): Omit<StepRecord, 'rollouts'>[]
-  rewardsByStep(): StepRewards[]
+  /** Of what finished behind place `after` of the order of finishing. */
+  finishedTotals(after: number): FinishedTotals
   /** How many rollouts there are of each status. */
   statuses(): Readonly<Record<RunRolloutStatus, number>>
   /** Episodes of each split. */
@@ -115,9 +108,6 @@ export function createRunQueries(path: string, database: DatabaseSync, isOwned =
     )
   const bySplit = countBy('split')
   const byStopReason = countBy('stop_reason')
-  const rewards =
-    database.prepare(`SELECT step, count(*) AS rollouts, avg(coalesce(reward, 0)) AS mean, avg(coalesce(reward, 0) * coalesce(reward, 0)) AS square
-    FROM rollouts WHERE split = 'train' AND status = 'done' AND step IS NOT NULL GROUP BY step ORDER BY step`)
   const rows = createRolloutRowReads(database, isOwned)
   const samples = createSampleReads(database)
   const request = database.prepare('SELECT q.body, r.status, r.attempt FROM rollouts r JOIN requests q ON q.rollout = r.id WHERE r.key = ?')
@@ -239,12 +229,7 @@ export function createRunQueries(path: string, database: DatabaseSync, isOwned =
     rolloutRow: named(rows.rolloutRow),
     turnsOf: named(turnsOf),
     ...{ samples: named(samples.rows), sampleTokens: named(samples.tokens) },
-    rewardsByStep: named(() =>
-      (rewards.all() as unknown as (Omit<StepRewards, 'deviation'> & { square: number })[]).map(({ square, ...row }) => ({
-        ...row,
-        deviation: Math.sqrt(Math.max(0, square - row.mean ** 2)),
-      })),
-    ),
+    finishedTotals: named(createFinishedTotals(database, rows)),
     statuses: named(() => {
       const owned = isOwned()
       const counts = { queued: 0, running: 0, done: 0, cancelled: 0, interrupted: 0 }

@@ -89,15 +89,6 @@ export interface StepSample {
   readonly trainerLogprobs: Float32Array | null
 }
 
-/** Rewards of the finished rollouts of the split `train` in a step; without a reward a rollout counts as 0, as it does in `rewardMean`. */
-export interface StepRewards {
-  readonly step: number
-  readonly rollouts: number
-  readonly mean: number
-  /** Standard deviation over the rollouts, `n` in the denominator. */
-  readonly deviation: number
-}
-
 /** How the process that works on a run is doing: counts of one moment, and what happened since the process began. */
 export interface HealthSample {
   /** Unix milliseconds. */

@@ -51,7 +51,7 @@ async function follow(): Promise<void> {
       if (status === 'running' && turns.length > 0) console.log(`running ${key}`)
     }
     run.counts()
-    run.rewardsByStep()
+    run.finishedTotals(0)
     for (const { finished, key, turns } of run.rolloutRows({ finishedAfter }).rows) {
       finishedAfter = finished ?? 0
       console.log(`finished ${finished} ${key} ${turns}`)

@@ -1,0 +1,94 @@
+import type { DatabaseSync } from 'node:sqlite'
+import type { RolloutRow, RolloutWaits } from '@aworld-train/core'
+import type { StopReason } from '@aworld-train/protocol'
+import type { RolloutRowReads } from './rollout-rows.ts'
+
+/** What the results of a run add up to, of those that finished behind a place in the order of finishing. */
+export interface FinishedTotals {
+  /** Place of the last one; that of the call where nothing finished. */
+  readonly last: number
+  readonly sums: readonly FinishedSum[]
+  /** The training steps that something finished in, each with all its results. */
+  readonly steps: readonly StepTotals[]
+  /** Rollouts outside of training, in the order of finishing; one without a reward counts 0. */
+  readonly evaluated: readonly EvaluatedRollout[]
+  /** Rollouts that did not complete, in the order of finishing. */
+  readonly incomplete: readonly RolloutRow[]
+}
+
+/** A sum over the rollouts that ended for one reason, in training or outside of it. */
+export interface FinishedSum {
+  readonly stopReason: StopReason
+  readonly isTraining: boolean
+  readonly rollouts: number
+  readonly turns: number
+  readonly toolCalls: number
+  readonly sampledTokens: number
+  /** US dollars. */
+  readonly cost: number
+}
+
+/** The results of a training step. A rollout without a reward counts 0. */
+export interface StepTotals {
+  readonly step: number
+  readonly rewards: readonly number[]
+  /** Groups whose rewards are all equal and 1 or more, differ, or are all equal and less than 1. */
+  readonly groups: { readonly right: number; readonly mixed: number; readonly wrong: number }
+  readonly waitMs: RolloutWaits
+  readonly turns: number
+  readonly toolCalls: number
+  readonly tokens: number
+  /** Greatest attempt number, from 0. */
+  readonly attempts: number
+}
+
+export type EvaluatedRollout = Pick<RolloutRow, 'key' | 'split' | 'step' | 'taskId' | 'kind'> & { readonly reward: number }
+
+/** SQLite adds up 100,000 rollouts in a tenth of the time that it takes to hand them over. */
+export function createFinishedTotals(database: DatabaseSync, rows: RolloutRowReads): (after: number) => FinishedTotals {
+  const counts = 'sum(turns) AS turns, sum(tool_calls) AS toolCalls, sum(sampled_tokens) AS'
+  const sums = database.prepare(`SELECT stop_reason AS stopReason, split = 'train' AS isTraining, count(*) AS rollouts,
+    ${counts} sampledTokens, sum(cost) AS cost, max(finished) AS last FROM rollouts WHERE finished > ? GROUP BY 1, 2`)
+  // The + keeps SQLite from the index of the split, which most rollouts share.
+  const changedSteps = database.prepare(
+    "SELECT DISTINCT step FROM rollouts WHERE finished > ? AND finished <= ? AND +split = 'train' AND step IS NOT NULL",
+  )
+  const ofStep = "FROM rollouts WHERE step = ? AND split = 'train' AND status = 'done'"
+  const parts = ['queue_ms', 'engine_ms', 'tools_ms'].map((part) => `coalesce(${part}, 0)`)
+  const stepSums = database.prepare(`SELECT ${counts} tokens, max(attempt) AS attempts,
+    ${['queue', 'engine', 'tools'].map((name, index) => `sum(${parts[index]}) AS ${name}`).join(', ')},
+    sum(max(0, coalesce(ended_at, queued_at) - queued_at - ${parts.join(' - ')})) AS agent ${ofStep}`)
+  const stepRewards = database.prepare(`SELECT coalesce(reward, 0) AS reward, count(*) AS rollouts ${ofStep} GROUP BY 1`)
+  const stepGroups =
+    database.prepare(`SELECT sum(least = most AND least >= 1) AS right, sum(least < most) AS mixed, sum(least = most AND least < 1) AS wrong
+    FROM (SELECT min(coalesce(reward, 0)) AS least, max(coalesce(reward, 0)) AS most ${ofStep} GROUP BY group_id)`)
+  const evaluated = database.prepare(`SELECT key, split, step, task_id AS taskId, kind, coalesce(reward, 0) AS reward
+    FROM rollouts WHERE finished > ? AND finished <= ? AND split <> 'train' ORDER BY finished`)
+  const incomplete = database.prepare(
+    "SELECT key FROM rollouts WHERE finished > ? AND finished <= ? AND stop_reason <> 'completed' ORDER BY finished",
+  )
+
+  function totalsOf(step: number): StepTotals {
+    const { queue, engine, tools, agent, ...rest } = stepSums.get(step) as unknown as Omit<StepTotals, 'waitMs'> & RolloutWaits
+    const rewards = stepRewards.all(step) as unknown as { reward: number; rollouts: number }[]
+    return {
+      ...rest,
+      step,
+      rewards: rewards.flatMap(({ reward, rollouts }) => Array<number>(rollouts).fill(reward)),
+      groups: { ...(stepGroups.get(step) as unknown as StepTotals['groups']) },
+      waitMs: { queue, engine, tools, agent },
+    }
+  }
+
+  return (after) => {
+    const found = sums.all(after) as unknown as (Omit<FinishedSum, 'isTraining'> & { isTraining: number; last: number })[]
+    const last = found.reduce((greatest, sum) => Math.max(greatest, sum.last), after)
+    return {
+      last,
+      sums: found.map(({ last: _, isTraining, ...sum }) => ({ ...sum, isTraining: isTraining === 1 })),
+      steps: changedSteps.all(after, last).map(({ step }) => totalsOf(step as number)),
+      evaluated: evaluated.all(after, last) as unknown as EvaluatedRollout[],
+      incomplete: incomplete.all(after, last).flatMap(({ key }) => rows.rolloutRow(key as string) ?? []),
+    }
+  }
+}
