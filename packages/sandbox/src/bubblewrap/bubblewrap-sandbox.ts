@@ -4,6 +4,7 @@ import type { Sandbox, Workspace, WorkspaceLimits } from '@aworld-train/core'
 import { type Cgroups, findCgroups } from './cgroups.ts'
 import { createFifos } from './fifos.ts'
 import { defaultLimits, processLimits } from './limits.ts'
+import { startJail } from './jail.ts'
 import { createReadyWorkspaces } from './ready-workspaces.ts'
 import { openRoom } from './room.ts'
 import { seccompFilter } from './seccomp-filter.ts'
@@ -29,9 +30,19 @@ export async function openBubblewrapSandbox(notices: readonly string[] = []): Pr
       memoryBytes: limits.memoryBytes + 2 * limits.diskBytes,
       processes: limits.processes + processesOfJails,
     })
-    const room = await openRoom({ userId: nextUserId(), limits, cgroup, nodeBinary }, signal)
     const memoryIsCounted = cgroups.controllers.has('memory')
-    return createWorkspace(room, { fifos, filter, processLimits: processLimits(limits, memoryIsCounted) }, memoryIsCounted)
+    const parts = { fifos, filter, processLimits: processLimits(limits, memoryIsCounted) }
+    const userId = nextUserId()
+    const opening = openRoom({ userId, limits, cgroup, nodeBinary }, signal)
+    const firstJail = startJail({ userId, cgroup, room: opening }, parts)
+    firstJail.catch(() => {})
+    try {
+      return createWorkspace(await opening, firstJail, parts, memoryIsCounted)
+    } catch (error) {
+      await Promise.allSettled([firstJail])
+      await cgroup.remove()
+      throw error
+    }
   }
 
   return {

@@ -55,35 +55,28 @@ const startMark = '\x06'
 /** A machine under heavy load gets its time to start a jail that is to be ended; one that takes longer is ended as it stands. */
 const startDeadlineMs = 5000
 
-/** Starts a jail of the room. What its bash is to run need not be known yet: the start takes longer than most commands. */
-export async function startJail(room: Room, { fifos, filter, processLimits }: JailParts): Promise<Jail> {
-  const { writeEnd, output } = await fifos.open(room.userId)
+/** Where a jail stands. */
+export interface JailPlace extends Pick<Room, 'userId' | 'cgroup'> {
+  /** One that is still being opened starts at the same time as its jail. */
+  readonly room: Room | Promise<Room>
+}
+
+/** Starts a jail of a room. What its bash is to run need not be known yet: the start takes longer than most commands. */
+export async function startJail({ userId, cgroup, room }: JailPlace, { fifos, filter, processLimits }: JailParts): Promise<Jail> {
+  const { writeEnd, output } = await fifos.open(userId)
   output.on('error', () => {})
   let child: ChildProcess
   try {
     child = spawn(
       '/bin/sh',
       [
-        // It waits for a line before it starts anything, so that all it starts belongs to the control group.
-        ...['-c', `read -r line || exit; ${processLimits}exec nsenter "$@"`, 'sh'],
-        ...[
-          '--target',
-          String(room.pid),
-          '--user',
-          '--mount',
-          '--net',
-          '--ipc',
-          '--uts',
-          '--cgroup',
-          '--pid',
-          '--preserve-credentials',
-          '--',
-          'bwrap',
-        ],
+        // It waits for the process of the room before it starts anything, so that all it starts belongs to the control group.
+        ...['-c', `read -r room || exit; ${processLimits}exec nsenter --target "$room" "$@"`, 'sh'],
+        ...['--user', '--mount', '--net', '--ipc', '--uts', '--cgroup', '--pid', '--preserve-credentials', '--', 'bwrap'],
         ...jailArguments,
       ],
       {
-        ...(room.userId === undefined ? {} : { uid: room.userId, gid: room.userId }),
+        ...(userId === undefined ? {} : { uid: userId, gid: userId }),
         env: jailEnvironment,
         cwd: '/',
         stdio: ['pipe', writeEnd, 'pipe', 'pipe'],
@@ -113,16 +106,16 @@ export async function startJail(room: Room, { fifos, filter, processLimits }: Ja
   if (child.pid === undefined) await ended
   const pid = child.pid!
   try {
-    room.cgroup.add(pid)
+    cgroup.add(pid)
+    child.stdin!.write(`${(await room).pid}\nprintf '${startMark}' >&2\n`)
   } catch (error) {
-    // The room was closed meanwhile. What was started waits for its line, and has started nothing.
+    // The room did not open, or was closed meanwhile. What was started waits for its line, and has started nothing.
     child.kill('SIGKILL')
     output.destroy()
     throw error
   }
   filterPipe.end(filter)
   filterPipe.resume()
-  child.stdin!.write(`\nprintf '${startMark}' >&2\n`)
   /** The outer bubblewrap is what was started; the inner one is its only child, and the first process in the jail the only child of that. */
   const firstProcess = () => childrenOf(childrenOf(pid)[0] ?? 0)[0]
   return {

@@ -46,7 +46,11 @@ export const jailEnvironment = {
 const startDeadlineMs = 30_000
 const endDeadlineMs = 5000
 
-/** Runs in the room as its root, makes its mounts, and waits: the room lives until its standard input ends. */
+/**
+ * Runs in the room as its root and first process, makes its mounts, and waits: the room lives until its standard input ends, which this
+ * process's end is too. bubblewrap's own way, --die-with-parent, ends bubblewrap itself first, and one that is ended while it starts leaves a
+ * child that waits for it for ever.
+ */
 const keeper = `set -e
 echo "tmpfs /workspace tmpfs size=$1,nr_inodes=$2,mode=755
 tmpfs /tmp tmpfs size=$1,nr_inodes=$2,mode=1777" > /etc/fstab
@@ -60,7 +64,7 @@ echo '127.0.0.1 localhost
 echo ready
 read -r line`
 
-/** Opens a room: namespaces of its own for users, mounts, network and processes, and of the machine's files only what is listed here. */
+/** Opens a room, or rejects with nothing of it left but its control group: namespaces of its own for users, mounts, network and processes, and of the machine's files only what is listed here. */
 export async function openRoom(options: RoomOptions, signal: AbortSignal): Promise<Room> {
   const { userId, limits, cgroup } = options
   let child: ChildProcess | undefined
@@ -78,7 +82,6 @@ export async function openRoom(options: RoomOptions, signal: AbortSignal): Promi
       endTree(child)
       await closed(child)
     }
-    await cgroup.remove()
     throw error
   }
 }
@@ -114,7 +117,7 @@ function startKeeper({ userId, limits, nodeBinary, readable = [] }: RoomOptions)
     'bwrap',
     [
       ...['--unshare-all', '--unshare-user', '--hostname', 'workspace', '--uid', '0', '--gid', '0', '--cap-add', 'CAP_SYS_ADMIN'],
-      ...['--die-with-parent', '--ro-bind', '/usr', '/usr', ...['/bin', '/sbin', '/lib', '/lib64'].flatMap(systemFolder)],
+      ...['--as-pid-1', '--ro-bind', '/usr', '/usr', ...['/bin', '/sbin', '/lib', '/lib64'].flatMap(systemFolder)],
       ...['--ro-bind-try', '/etc/alternatives', '/etc/alternatives', '--ro-bind-try', '/etc/ld.so.cache', '/etc/ld.so.cache'],
       ...(existsSync(projectFolder) ? ['--tmpfs', projectFolder] : []),
       ...(nodeBinary ? ['--ro-bind', nodeBinary, '/opt/node/bin/node'] : []),

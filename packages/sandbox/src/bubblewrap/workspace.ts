@@ -21,8 +21,8 @@ export interface RoomWorkspace extends Workspace {
   hasDied(): boolean
 }
 
-/** A workspace in a room that has been opened for it. Where no control group counts its memory, it is watched. */
-export function createWorkspace(room: Room, parts: JailParts, memoryIsCounted: boolean): RoomWorkspace {
+/** A workspace in a room that has been opened for it, with the jail of its first program. Where no control group counts its memory, it is watched. */
+export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: JailParts, memoryIsCounted: boolean): RoomWorkspace {
   const { limits } = room
   const line = createWaitingLine<undefined, undefined>()
   const running = new Set<Jail>()
@@ -41,8 +41,8 @@ export function createWorkspace(room: Room, parts: JailParts, memoryIsCounted: b
   }
   const death = () => new TrainError('TOOL_SERVER_DIED', 'The jail of the workspace died; its files and shells are gone.')
 
-  async function begin(): Promise<Jail> {
-    const jail = await startJail(room, parts)
+  async function begin(starting = startJail({ ...room, room }, parts)): Promise<Jail> {
+    const jail = await starting
     running.add(jail)
     jail.ended.then(() => running.delete(jail))
     if (closing || dead) void jail.kill()
@@ -50,7 +50,7 @@ export function createWorkspace(room: Room, parts: JailParts, memoryIsCounted: b
   }
 
   /** The jail of the first program is started before there is one. */
-  let first: Promise<Jail | undefined> | undefined = begin().catch(() => undefined)
+  let first: Promise<Jail | undefined> | undefined = begin(firstJail).catch(() => undefined)
 
   async function start(): Promise<Jail> {
     check()
