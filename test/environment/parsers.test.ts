@@ -1,4 +1,5 @@
 // @module-tag quick
+import { readFileSync } from 'node:fs'
 import { openParserJail } from '@aworld-train/sandbox'
 import { expect, test, vi } from 'vitest'
 import { describeParserJail } from '../../packages/sandbox/src/testing/describe-parser-jail.ts'
@@ -16,13 +17,19 @@ test('bubblewrap is what parsers run in by themselves', async () => {
   await jail.close()
 })
 
-test('the kernel filters what a parser asks of it', async () => {
+test('the kernel filters what a parser asks of it, and it can write no more than 64 MB', async () => {
   const jail = await openParserJail({ isolation: 'bubblewrap' })
   const hostile = new URL('../../packages/sandbox/src/testing/hostile-parser.ts', import.meta.url)
   const parse = jail.parse(hostile, new Uint8Array(), { what: 'spin' }, new AbortController().signal)
   parse.catch(() => {})
   await vi.waitUntil(() => statusesOf('/opt/node').length > 0)
-  expect(statusesOf('/opt/node')).toEqual([expect.stringMatching(/^Seccomp:\t2$/m)])
+  const [status = ''] = statusesOf('/opt/node')
+  expect(status).toMatch(/^Seccomp:\t2$/m)
+  const mounts = readFileSync(`/proc/${/^Pid:\s*(\d+)/m.exec(status)?.[1]}/mountinfo`, 'utf8')
+    .trim()
+    .split('\n')
+  const writable = mounts.filter((line) => / - tmpfs /.test(line) && / rw,/.test(line.split(' - ')[0]!))
+  expect(writable).toEqual([expect.stringMatching(/ \/dev\/shm .*size=65536k/)])
   await jail.close()
 })
 

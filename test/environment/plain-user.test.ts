@@ -10,9 +10,17 @@ const root = join(dirname(fileURLToPath(import.meta.url)), '../..')
 const plainUser = '48123'
 
 /** Suites of the jail, for a user without rights. */
-const files = ['bubblewrap', 'parsers', 'probes', 'killed', 'killed-server', 'leased-shells', 'jailed-servers', 'tool-servers'].map(
-  (name) => `test/environment/${name}.test.ts`,
-)
+const files = [
+  'bubblewrap',
+  'parsers',
+  'probes',
+  'killed',
+  'killed-server',
+  'killed-while-starting',
+  'leased-shells',
+  'jailed-servers',
+  'tool-servers',
+].map((name) => `test/environment/${name}.test.ts`)
 
 test.runIf(process.getuid?.() === 0)('all of it holds for a process of a plain user', { timeout: 280_000 }, async () => {
   // The repository may stand where that user cannot go, so it is mounted where everybody can, for this process alone, with room for what

@@ -4,9 +4,10 @@ import type { Socket } from 'node:net'
 import type { Duplex, Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ToolError } from '@aworld-train/core'
+import { confinement, devices, jailEnvironment, ownUser } from './arguments.ts'
 import type { Fifos } from './fifos.ts'
 import { childrenOf, endTree, signalTo } from './processes.ts'
-import { jailEnvironment, type Room } from './room.ts'
+import type { Room } from './room.ts'
 
 /** What jails need beside their room. */
 export interface JailParts {
@@ -41,12 +42,12 @@ export interface JailEnd {
   readonly signal: NodeJS.Signals | null
 }
 
+const filterFd = 3
+/** It ends with its room. */
 const jailArguments = [
-  ...['--unshare-user', '--unshare-pid', '--disable-userns'],
-  ...['--uid', '1000', '--gid', '1000', '--cap-drop', 'ALL', '--new-session', '--die-with-parent'],
-  ...['--ro-bind', '/', '/', '--bind', '/workspace', '/workspace', '--bind', '/tmp', '/tmp', '--proc', '/proc'],
-  ...['--dev', '/dev', '--size', String(64 * 1024 * 1024), '--tmpfs', '/dev/shm', '--remount-ro', '/dev'],
-  ...['--chdir', '/workspace', '--seccomp', '3', '--', 'bash', '--norc', '--noprofile'],
+  ...['--unshare-pid', ...ownUser(1000), ...confinement(filterFd), '--die-with-parent'],
+  ...['--ro-bind', '/', '/', '--bind', '/workspace', '/workspace', '--bind', '/tmp', '/tmp', '--proc', '/proc', ...devices],
+  ...['--chdir', '/workspace', '--', 'bash', '--norc', '--noprofile'],
 ]
 
 /** What bash writes to standard error when it runs. */
@@ -97,7 +98,7 @@ export async function startJail({ userId, cgroup, room }: JailPlace, { fifos, fi
   ended.catch(() => {})
   const { promise: stands, resolve: onStart } = Promise.withResolvers<boolean>()
   child.once('close', () => onStart(false))
-  const filterPipe = child.stdio[3] as Duplex
+  const filterPipe = child.stdio[filterFd] as Duplex
   for (const stream of [child.stdin, child.stderr, filterPipe]) stream?.on('error', () => {})
   child.stderr?.on('data', (chunk) => {
     errors = (errors + String(chunk)).slice(-4000)

@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
-import { mounted } from '../bubblewrap/mounted.ts'
+import { confinement, devices, mounted, ownNamespaces } from '../bubblewrap/arguments.ts'
+import { withLifeline } from '../bubblewrap/lifeline.ts'
 import { packageFolders, packageOf } from './package-folders.ts'
 
 const fromSource = import.meta.url.endsWith('.ts')
@@ -34,17 +35,22 @@ export const nodeCommand: ParserCommand = ({ readable, heapMb, module }) => [
 ]
 
 const jailedNode = '/opt/node'
+const jailedBash = '/opt/bash'
 
-/** The same in namespaces of its own: no network, no process, and no file but those it may read. It reads a filter of system calls from descriptor 3. */
+/** What a jailed parser reads a filter of system calls from. */
+export const filterFd = 3
+/** What it ends with. */
+export const lifelineFd = 4
+
+/** The same in namespaces of its own: no network, no process, and no file but those it may read. */
 export const bubblewrapCommand: ParserCommand = (options) => {
   const [, ...nodeArguments] = nodeCommand(options)
   return [
     'bwrap',
-    ...['--unshare-all', '--disable-userns', '--unshare-user', '--uid', '65534', '--gid', '65534', '--hostname', 'parser'],
-    ...['--die-with-parent', '--new-session', '--cap-drop', 'ALL', '--clearenv', '--seccomp', '3'],
+    ...[...ownNamespaces(65_534), ...confinement(filterFd), '--clearenv'],
     ...['/usr/lib', '/usr/lib64', '/lib', '/lib64'].flatMap(mounted),
-    ...['--ro-bind', process.execPath, jailedNode, '--proc', '/proc', '--dev', '/dev', '--chdir', '/'],
-    ...options.readable.flatMap(mounted),
-    ...['--', jailedNode, ...nodeArguments],
+    ...['--ro-bind', '/bin/bash', jailedBash, '--ro-bind', process.execPath, jailedNode, '--proc', '/proc', ...devices, '--chdir', '/'],
+    ...[...options.readable.flatMap(mounted), '--remount-ro', '/'],
+    ...['--', jailedBash, ...withLifeline(lifelineFd, [jailedNode, ...nodeArguments])],
   ]
 }

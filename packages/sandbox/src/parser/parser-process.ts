@@ -2,8 +2,10 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import type { Duplex } from 'node:stream'
 import { ToolError } from '@aworld-train/core'
+import { tieLifeline } from '../bubblewrap/lifeline.ts'
 import { endTree } from '../bubblewrap/processes.ts'
 import type { ParserAnswer } from './parser-child.ts'
+import { filterFd, lifelineFd } from './parser-command.ts'
 
 export interface ParserLimits {
   readonly timeoutMs: number
@@ -16,7 +18,7 @@ export interface ParserLimits {
 export interface ParserInput {
   readonly options: unknown
   readonly bytes: Uint8Array
-  /** Of system calls, where the program reads one from descriptor 3. */
+  /** Of system calls, where the program runs in bubblewrap. */
   readonly filter?: Buffer | undefined
 }
 
@@ -45,8 +47,9 @@ export async function runParser(
 ): Promise<unknown> {
   signal.throwIfAborted()
   const [program, ...args] = withinMemory(command, limits)
-  const stdio = Array<'pipe'>(input.filter ? 4 : 3).fill('pipe')
+  const stdio = Array<'pipe'>(input.filter ? lifelineFd + 1 : filterFd).fill('pipe')
   const child = spawn(program, args, { env: environment, cwd: '/', stdio, windowsHide: true })
+  if (input.filter) tieLifeline(child, lifelineFd)
   const gone = new Promise<void>((resolve) => child.once('close', () => resolve()))
   const { promise: stopped, reject: stop } = Promise.withResolvers<never>()
   const megabytes = Math.round(limits.memoryBytes / 2 ** 20)
@@ -93,7 +96,7 @@ async function answerOf(
   child.stderr!.on('data', (chunk) => {
     errors = (errors + String(chunk)).slice(-4_000)
   })
-  const filterPipe = child.stdio[3] as Duplex | undefined
+  const filterPipe = child.stdio[filterFd] as Duplex | undefined
   // A process that has ended reads no more.
   for (const stream of [child.stdin, filterPipe]) stream?.on('error', () => {})
   filterPipe?.end(filter).resume()

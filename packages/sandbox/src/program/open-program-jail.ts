@@ -4,14 +4,23 @@ import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import type { ProgramJail } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
+import {
+  confinement,
+  devices,
+  jailEnvironment,
+  nodeFolder,
+  ownNamespaces,
+  projectFolder,
+  systemFiles,
+  systemFolders,
+} from '../bubblewrap/arguments.ts'
 import { findNodeBinary, nodeNotice } from '../bubblewrap/bubblewrap-sandbox.ts'
 import { findCgroups } from '../bubblewrap/cgroups.ts'
+import { tieLifeline, withLifeline } from '../bubblewrap/lifeline.ts'
 import { defaultLimits, processLimits } from '../bubblewrap/limits.ts'
 import { createMemoryWatch } from '../bubblewrap/memory-watch.ts'
-import { mounted } from '../bubblewrap/mounted.ts'
 import { probeBubblewrap } from '../bubblewrap/probe.ts'
 import { descendantsOf } from '../bubblewrap/processes.ts'
-import { jailEnvironment, projectFolder } from '../bubblewrap/room.ts'
 import { seccompFilter } from '../bubblewrap/seccomp-filter.ts'
 import { createUserIds } from '../bubblewrap/user-ids.ts'
 import { closedToOthers, outermost, programFiles } from './program-files.ts'
@@ -19,19 +28,14 @@ import { closedToOthers, outermost, programFiles } from './program-files.ts'
 const { memoryBytes, diskBytes, processes } = defaultLimits
 /** Processes of a jail beside those of its program. */
 const processesOfJail = 8
-const sharedMemoryBytes = 64 * 1024 * 1024
-const nodePath = '/opt/node/bin/node'
+const nodePath = `${nodeFolder}/node`
 
-/** Files of a system that programs expect. */
-const systemFiles = {
-  '/etc/passwd': 'root:x:0:0:root:/:/bin/sh\nagent:x:1000:1000:agent:/tmp:/bin/bash\n',
-  '/etc/group': 'root:x:0:\nagent:x:1000:\n',
-  '/etc/hosts': '127.0.0.1 localhost\n::1 localhost\n',
-}
 const isOfSystem = (path: string) => /^\/(?:usr|bin|sbin|lib|lib64)\//.test(path) && !path.startsWith(`${projectFolder}/`)
 const filterFd = 3
 const argumentsFd = 4
-const firstFileFd = 5
+const lifelineFd = 5
+const firstFileFd = 6
+const files = Object.entries(systemFiles('/tmp'))
 
 /** Opens the jail of bubblewrap for programs that run long. Rejects with SANDBOX_UNAVAILABLE, which says what is missing. */
 export async function openProgramJail(): Promise<ProgramJail> {
@@ -79,27 +83,26 @@ export async function openProgramJail(): Promise<ProgramJail> {
       const child = spawn(
         '/bin/sh',
         [
-          // It waits for a line before it starts anything, so that all it starts belongs to the control group.
-          ...['-c', `read -r line || exit; ${limits}exec bwrap "$@"`, 'sh'],
-          ...['--unshare-all', '--unshare-user', '--disable-userns', '--uid', '1000', '--gid', '1000', '--hostname', 'workspace'],
-          ...['--cap-drop', 'ALL', '--new-session', '--die-with-parent', '--seccomp', String(filterFd), '--args', String(argumentsFd)],
-          ...['/usr', '/bin', '/sbin', '/lib', '/lib64', '/etc/alternatives', '/etc/ld.so.cache'].flatMap(mounted),
-          ...(existsSync(projectFolder) ? ['--tmpfs', projectFolder] : []),
-          ...(nodeBinary ? ['--ro-bind', nodeBinary, nodePath] : []),
-          ...Object.keys(systemFiles).flatMap((path, index) => ['--ro-bind-data', String(firstFileFd + index), path]),
-          ...['--proc', '/proc', '--dev', '/dev', '--size', String(sharedMemoryBytes), '--tmpfs', '/dev/shm', '--remount-ro', '/dev'],
-          ...['--size', String(diskBytes), '--tmpfs', '/tmp'],
+          // It waits for a line before it starts anything, so that all it starts belongs to the control group. It leads the group of processes,
+          // and bubblewrap is none of that group: see `ownNamespaces`.
+          ...['-c', `read -r line || exit; ${limits}setsid bwrap "$@"; exit`, 'sh'],
+          ...[...ownNamespaces(1000), ...confinement(filterFd), '--args', String(argumentsFd), ...systemFolders(nodeBinary)],
+          ...files.flatMap(([path], index) => ['--ro-bind-data', String(firstFileFd + index), path]),
+          ...['--proc', '/proc', ...devices, '--size', String(diskBytes), '--tmpfs', '/tmp'],
           ...shown.flatMap((path) => ['--ro-bind', path, path]),
           ...(directory === null ? [] : ['--bind', directory, directory]),
           ...(existsSync(projectFolder) ? ['--remount-ro', projectFolder] : []),
           ...['--remount-ro', '/', '--chdir', directory ?? '/tmp', '--'],
-          ...['/bin/bash', '-c', 'ulimit -u "$1"; shift; exec "$@"', 'bash', String(processes), ...words],
+          ...[
+            '/bin/bash',
+            ...withLifeline(lifelineFd, ['/bin/bash', '-c', 'ulimit -u "$1"; shift; exec "$@"', 'bash', String(processes), ...words]),
+          ],
         ],
         {
           ...(userId === undefined ? {} : { uid: userId, gid: userId }),
           env: jailEnvironment,
           cwd: '/',
-          stdio: Array<'pipe'>(firstFileFd + Object.keys(systemFiles).length).fill('pipe'),
+          stdio: Array<'pipe'>(firstFileFd + files.length).fill('pipe'),
           detached: true,
         },
       )
@@ -109,13 +112,14 @@ export async function openProgramJail(): Promise<ProgramJail> {
       // A program that could not be started says so by an event of its own.
       for (const stream of child.stdio) stream?.on('error', () => {})
       if (child.pid === undefined) return child
+      tieLifeline(child, lifelineFd)
       cgroup.add(child.pid)
       if (!memoryIsCounted) void createMemoryWatch(() => descendantsOf(child.pid!), memoryBytes).during(ended)
       const write = (fd: number, data: string | Buffer) => (child.stdio[fd] as Duplex).end(data).resume()
       write(filterFd, filter)
       // Not among the arguments, which every user of the machine can read.
       write(argumentsFd, variables.flatMap(([name, value]) => ['--setenv', name, value]).join('\0'))
-      for (const [index, text] of Object.values(systemFiles).entries()) write(firstFileFd + index, text)
+      for (const [index, [, text]] of files.entries()) write(firstFileFd + index, text)
       child.stdin!.write('\n')
       return child
     },
