@@ -292,3 +292,30 @@ it('shows what happens in a live run without being loaded again', async () => {
   await watched.context.close()
   await dashboard.close()
 })
+
+it('shows how the process of a live run is doing, and that it has fallen silent', async () => {
+  await using run = await writeRun({ name: 'measured', isLive: true })
+  const dashboard = await openDashboard({ runs: [run.path] })
+  const watched = await watch(dashboard.url, looks.light)
+  const { page } = watched
+  const last = run.store.health(0).at(-1)!
+  const calls = page.locator('.process figure', { hasText: 'Model calls' }).locator('figcaption b')
+  await run.store.keepHealth({ ...last, at: Date.now(), calls: 17 })
+  await visit(watched, dashboard.url, `#/${run.id}/health`)
+  await calls.filter({ hasText: /^17$/ }).waitFor()
+  expect(await page.locator('.process [role=alert]').count()).toBe(0)
+  await run.store.keepHealth({ ...last, at: Date.now(), calls: 23, channel: null })
+  await calls.filter({ hasText: /^23$/ }).waitFor()
+  await page.getByText('No trainer connects to this process.').waitFor()
+  await check('health', watched)
+  await watched.context.close()
+  await dashboard.close()
+  // The samples of this one are older.
+  const silent = await openDashboard({ runs: [live.path] })
+  const other = await watch(silent.url, looks.narrow)
+  await visit(other, silent.url, `#/${live.id}/health`)
+  await other.page.locator('.process [role=alert]', { hasText: 'It has said nothing for' }).waitFor()
+  await check('silent', other)
+  await other.context.close()
+  await silent.close()
+})

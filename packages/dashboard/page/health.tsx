@@ -2,6 +2,7 @@
 import type { RolloutRow, RunSummary } from '@aworld-train/core'
 import { client, useLoaded } from './data.ts'
 import { fixed, integer, seconds, visible } from './format.ts'
+import { Process, useHealth } from './process.tsx'
 import { hrefs, route } from './route.ts'
 import { Columns, Facts, type Part, Section, Share } from './ui.tsx'
 
@@ -23,13 +24,16 @@ async function readUnfinished(): Promise<readonly RolloutRow[]> {
 
 export function Health({ summary }: { summary: RunSummary }) {
   const unfinished = useLoaded(`${route.value.run} unfinished`, readUnfinished, true)
+  const samples = useHealth(summary)
   const { steps, rollouts, stopReasons, errors, warnings } = summary
   const total = (part: (typeof waits)[number][0]) => steps.reduce((sum, { waitMs }) => sum + waitMs[part], 0)
   const parts: Part[] = [...waits].reverse().map(([part, name, tone]) => ({ name, value: total(part), tone, text: seconds(total(part)) }))
   const whole = parts.reduce((sum, { value }) => sum + value, 0)
-  const tried = steps.filter(({ attempts }) => attempts > 0)
+  const { count: repeated, first } = summary.repeated
   const last = steps.at(-1)
   const now = Date.now()
+  // What is above the rest is read first, so that nothing moves.
+  if (samples === null) return null
   return (
     <>
       <div class="title">
@@ -41,11 +45,12 @@ export function Health({ summary }: { summary: RunSummary }) {
             ['finished', integer(rollouts.done)],
             ['without a result', integer(rollouts.cancelled + rollouts.interrupted)],
             ['failed', integer(Object.values(errors).reduce((sum, { count }) => sum + count, 0))],
-            ['steps with repeated attempts', integer(tried.length)],
+            ['tried again', integer(repeated)],
           ]}
         />
       </div>
       <div class="health">
+        <Process samples={samples} isLive={summary.status === 'running'} />
         <Section title="Where the time of rollouts went" note={`${seconds(whole)} over all training rollouts`}>
           <Share label="Time of rollouts" parts={parts} total={whole} />
           <Columns
@@ -122,6 +127,26 @@ export function Health({ summary }: { summary: RunSummary }) {
             </table>
           )}
         </Section>
+        <Section title="Repeated attempts" note="after a failure that may pass">
+          {repeated === 0 ? (
+            <p class="quiet">Every rollout that ended did so in its first attempt.</p>
+          ) : (
+            <table class="rows plain">
+              <tbody>
+                {first.map((row) => (
+                  <tr key={row.key}>
+                    <th scope="row">
+                      <a href={hrefs.rollout(row.key)}>{row.key}</a>
+                    </th>
+                    <td>{row.attempt + 1} attempts</td>
+                    <td>{row.stopReason}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          )}
+          {repeated > first.length && <p class="quiet">{integer(repeated - first.length)} more.</p>}
+        </Section>
         {summary.status === 'running' && (
           <Section title="At work" note="up to fifty of each">
             <table class="rows plain">
@@ -140,12 +165,6 @@ export function Health({ summary }: { summary: RunSummary }) {
             </table>
           </Section>
         )}
-        <Section title="Not in a run's folder">
-          <p class="quiet">
-            Event-loop delay, replicas of an engine and the channel to a trainer are measured while they work: the gateway's /metrics has
-            them.
-          </p>
-        </Section>
       </div>
     </>
   )

@@ -1,8 +1,8 @@
 import type { StepSummary } from '@aworld-train/core'
 import { brief, fixed, integer, percent, seconds } from './format.ts'
 
-/** A metric of each step as a small chart. */
-interface Multiple {
+/** A metric as a small chart. */
+export interface Multiple {
   readonly name: string
   readonly values: readonly (number | null)[]
   readonly note: string

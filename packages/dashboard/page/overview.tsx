@@ -3,11 +3,11 @@ import type { EvaluationSummary, RewardMeasure, RunSummary, StepSummary } from '
 import { useState } from 'preact/hooks'
 import { isExport } from './data.ts'
 import { findingsOf } from './findings.ts'
-import { brief, fixed, integer, seconds } from './format.ts'
+import { fixed, integer, seconds } from './format.ts'
 import { comparedEvaluations } from './groups-of.ts'
 import { multiplesOf } from './multiples.ts'
 import { go, hrefs } from './route.ts'
-import { Chart, Columns, Command, Facts, hoverStep, type Part, Section, Share } from './ui.tsx'
+import { Chart, Columns, Command, Facts, hoverStep, type Part, Section, Share, SmallChart } from './ui.tsx'
 
 function Rise({ name, before, after, main }: { name: string; before: RewardMeasure; after: RewardMeasure | null; main?: boolean }) {
   const at = (value: number) => `${100 * Math.max(0, Math.min(1, value))}%`
@@ -185,31 +185,15 @@ function Multiples({ steps }: { steps: readonly StepSummary[] }) {
       }
     >
       <div>
-        {shown.map(({ name, values, note, zero, format = brief }) => {
-          const there = values.filter((value) => value !== null)
-          const value = values[at ?? values.length - 1] ?? null
-          return (
-            <figure key={name}>
-              <figcaption>
-                <span title={name}>{name}</span>
-                <b>{value === null ? '–' : format(value)}</b>
-                <small>{note}</small>
-                <small>
-                  {format(Math.min(...there))} – {format(Math.max(...there))}
-                </small>
-              </figcaption>
-              <Chart
-                label={`${name} of each step`}
-                xs={steps.map(({ step }) => step)}
-                values={values}
-                height={38}
-                zero={zero ?? false}
-                onPick={(index) => steps[index] && go(hrefs.step(String(steps[index].step)))}
-                color="--ink-soft"
-              />
-            </figure>
-          )
-        })}
+        {shown.map((multiple) => (
+          <SmallChart
+            key={multiple.name}
+            multiple={multiple}
+            label={`${multiple.name} of each step`}
+            xs={steps.map(({ step }) => step)}
+            onPick={(index) => steps[index] && go(hrefs.step(String(steps[index].step)))}
+          />
+        ))}
       </div>
     </Section>
   )

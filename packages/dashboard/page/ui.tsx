@@ -1,10 +1,11 @@
 // What the pages share: charts, reward dots, bars, keys, empty states.
-import { signal } from '@preact/signals'
+import { type Signal, signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
-import { percent, points, signed, stepName } from './format.ts'
+import { brief, percent, points, signed, stepName } from './format.ts'
 import { type Group, isEvaluation, placeOf, sampleName } from './groups-of.ts'
+import type { Multiple } from './multiples.ts'
 import { hrefs } from './route.ts'
 
 export const theme = signal<'light' | 'dark'>(matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light')
@@ -56,11 +57,13 @@ interface ChartProps {
   readonly ends?: readonly ChartEnd[]
   readonly zero?: boolean
   readonly xUnit?: string
+  /** Place of the point under the pointer, where the axis is another than that of steps. */
+  readonly hovered?: Signal<number | null>
 }
 
 /** A line over steps, with its band and further lines over the same axis. */
 export function Chart(props: ChartProps) {
-  const { label, height, onPick } = props
+  const { label, height, onPick, hovered = hoverStep } = props
   const box = useRef<HTMLDivElement>(null)
   const latest = useRef(props)
   latest.current = props
@@ -73,7 +76,7 @@ export function Chart(props: ChartProps) {
       plot = draw(element, latest.current)
     })
     const click = () => {
-      if (latest.current.onPick && hoverStep.peek() !== null) latest.current.onPick(hoverStep.peek()!)
+      if (latest.current.onPick && hovered.peek() !== null) latest.current.onPick(hovered.peek()!)
     }
     element.addEventListener('click', click)
     const sized = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height }))
@@ -93,14 +96,14 @@ export function Chart(props: ChartProps) {
       role="img"
       aria-label={label}
       onMouseLeave={() => {
-        hoverStep.value = null
+        hovered.value = null
       }}
     />
   )
 }
 
 function draw(element: HTMLElement, props: ChartProps): uPlot {
-  const { band, more = [], height, axes = false, range, color = '--data', ends = [], zero = false, xUnit } = props
+  const { band, more = [], height, axes = false, range, color = '--data', ends = [], zero = false, xUnit, hovered = hoverStep } = props
   const xs = [...new Set([...props.xs, ...more.flatMap((each) => each.xs)])].sort((a, b) => a - b)
   const onto = (own: readonly number[], values: readonly (number | null)[]) => {
     const at = new Map(own.map((x, index) => [x, values[index] ?? null]))
@@ -157,7 +160,7 @@ function draw(element: HTMLElement, props: ChartProps): uPlot {
         setCursor: [
           (self) => {
             if (self.cursor.event === undefined && self.cursor.idx != null) return
-            hoverStep.value = (self.cursor.left ?? -1) < 0 ? null : (self.cursor.idx ?? null)
+            hovered.value = (self.cursor.left ?? -1) < 0 ? null : (self.cursor.idx ?? null)
           },
         ],
         draw: [
@@ -188,6 +191,37 @@ function drawEnd(plot: uPlot, { at, value, interval, isAfter }: ChartEnd): void 
   ctx.fill()
   ctx.stroke()
   ctx.restore()
+}
+
+interface SmallChartProps {
+  readonly multiple: Multiple
+  readonly label: string
+  readonly xs: readonly number[]
+  readonly xUnit?: string
+  readonly hovered?: Signal<number | null>
+  readonly onPick?: (index: number) => void
+}
+/** A line under its name, its value at the pointer or its last, and its range. */
+export function SmallChart({
+  multiple: { name, values, note, zero = false, format = brief },
+  hovered = hoverStep,
+  ...chart
+}: SmallChartProps) {
+  const there = values.filter((value) => value !== null)
+  const value = values[hovered.value ?? values.length - 1] ?? null
+  return (
+    <figure>
+      <figcaption>
+        <span title={name}>{name}</span>
+        <b>{value === null ? '–' : format(value)}</b>
+        <small>{note}</small>
+        <small>
+          {format(Math.min(...there))} – {format(Math.max(...there))}
+        </small>
+      </figcaption>
+      <Chart {...chart} values={values} height={38} zero={zero} hovered={hovered} color="--ink-soft" />
+    </figure>
+  )
 }
 
 /** A reward as a shape: full at 1, an open ring at 0, part-filled between, dashed without one; never by colour alone. */

@@ -112,6 +112,8 @@ export async function openFolder(path: string): Promise<FolderClient> {
       count(records)
       const report = readJson<RunReport>(path, 'report.json')
       const unparsed = report?.tokenReport?.unparsed
+      // The run keeps them as they come; a report that is there may be that of an earlier process.
+      const warnings = (run.getState('warnings') as RunReport['warnings'] | undefined) ?? report?.warnings ?? []
       const statuses = run.statuses()
       const cutOff = (['cancelled', 'interrupted'] as const).flatMap((status) =>
         statuses[status] > 0 ? run.rolloutRows({ status, limit: mostExamples }).rows : [],
@@ -124,9 +126,10 @@ export async function openFolder(path: string): Promise<FolderClient> {
         ...{ stopReasons: tally.stopReasons, errors: tally.errors, turns: tally.turns, toolCalls: tally.toolCalls, cost: tally.cost },
         ...{ steps: tally.steps(records), evaluations: tally.evaluations(), ledger: ledger(report) },
         unparsed: { byKind: unparsed ?? {}, rollouts: unparsed && Object.keys(unparsed).length > 0 ? run.unparsed(mostExamples) : [] },
+        repeated: { count: tally.repeated.count, first: [...tally.repeated.first] },
         ...{ incomplete: [...tally.incomplete, ...cutOff], times: report?.times ?? null },
         checkpoints: records.flatMap(({ checkpoint }) => checkpoint ?? []),
-        warnings: (report?.warnings ?? []).map(({ code, count, messages }) => ({ code, count, message: messages[0]! })),
+        warnings: warnings.map(({ code, count, messages }) => ({ code, count, message: messages[0]! })),
         eventsEnd: end,
       }
     },

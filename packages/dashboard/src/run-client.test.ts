@@ -69,12 +69,13 @@ it('counts rewards, tokens and what became of them from the rollouts', async () 
   await using run = await writeRun()
   const folder = await openFolder(run.path)
   try {
-    const { steps, evaluations, ledger, rollouts, stopReasons, errors, status } = await folder.summary()
+    const { steps, evaluations, ledger, rollouts, stopReasons, errors, status, repeated } = await folder.summary()
     expect({ status, rollouts, stopReasons }).toEqual({
       status: 'finished',
       rollouts: { queued: 0, running: 0, done: 14, cancelled: 0, interrupted: 0 },
       stopReasons: { completed: 13, failed: 1 },
     })
+    expect([repeated.count, repeated.first.map(({ key, attempt }) => [key, attempt])]).toEqual([1, [['train/2/1/1', 1]]])
     expect(errors).toMatchObject({ REWARD_FAILED: { count: 1, rollout: 'train/2/0/1' } })
     expect(steps.map(({ step, reward, groups, weightVersion }) => ({ step, reward, groups, weightVersion }))).toEqual([
       { step: 1, reward: 0.75, groups: { right: 1, mixed: 1, wrong: 0 }, weightVersion: 2 },
@@ -100,7 +101,9 @@ it('shows a rollout that runs with the turns so far, and a rollout that comes wh
   await using run = await writeRun({ isLive: true })
   const folder = await openFolder(run.path)
   try {
+    await run.store.setState('warnings', [{ code: 'CONFIG_NOTE', count: 3, messages: ['Mind the gap.', 'And the step.'] }])
     expect(await folder.summary()).toMatchObject({
+      warnings: [{ code: 'CONFIG_NOTE', count: 3, message: 'Mind the gap.' }],
       status: 'running',
       rollouts: { running: 1, done: 11 },
       evaluations: [{ name: 'before' }],

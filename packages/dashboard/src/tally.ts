@@ -4,6 +4,7 @@ import {
   meanWithInterval,
   type RewardMeasure,
   type RolloutRow,
+  type RunSummary,
   type StepRecord,
   type StepSummary,
 } from '@aworld-train/core'
@@ -39,6 +40,7 @@ export interface RunTally {
   ledger(superseded: number): LedgerSummary
   readonly stopReasons: Readonly<Record<string, number>>
   readonly errors: Readonly<Record<string, { readonly count: number; readonly rollout: string; readonly message: string }>>
+  readonly repeated: RunSummary['repeated']
   readonly incomplete: readonly RolloutRow[]
   readonly turns: number
   readonly toolCalls: number
@@ -48,6 +50,7 @@ export interface RunTally {
 }
 
 const mostIncomplete = 100
+const mostRepeated = 20
 
 function push(lists: Map<string, number[]>, name: string, value: number): void {
   const list = lists.get(name)
@@ -64,14 +67,25 @@ export function createTally(): RunTally {
   const errors: Record<string, { count: number; rollout: string; message: string }> = {}
   const incomplete: RolloutRow[] = []
   const totals = { turns: 0, toolCalls: 0, cost: 0, sampled: 0, evaluation: 0 }
+  const repeated = { count: 0, first: [] as RolloutRow[] }
 
-  function addSum({ stopReason, isTraining, rollouts, turns, toolCalls, sampledTokens, cost }: FinishedSum): void {
+  function addSum({
+    stopReason,
+    isTraining,
+    rollouts,
+    turns,
+    toolCalls,
+    sampledTokens,
+    cost,
+    repeated: repeatedRollouts,
+  }: FinishedSum): void {
     totals.turns += turns
     totals.toolCalls += toolCalls
     totals.cost += cost
     totals.sampled += sampledTokens
     if (!isTraining) totals.evaluation += sampledTokens
     stopReasons[stopReason] = (stopReasons[stopReason] ?? 0) + rollouts
+    repeated.count += repeatedRollouts
   }
 
   function addEvaluation(row: EvaluatedRollout): void {
@@ -89,6 +103,7 @@ export function createTally(): RunTally {
     stopReasons,
     errors,
     incomplete,
+    repeated,
     get hasSamples() {
       return tokens.size > 0
     },
@@ -105,6 +120,7 @@ export function createTally(): RunTally {
       for (const sum of finished.sums) addSum(sum)
       for (const step of finished.steps) steps.set(step.step, step)
       for (const row of finished.evaluated) addEvaluation(row)
+      repeated.first.push(...finished.repeated.slice(0, mostRepeated - repeated.first.length))
       incomplete.push(...finished.incomplete.slice(0, mostIncomplete - incomplete.length))
       for (const { key: rollout, error } of finished.incomplete) {
         if (!error) continue

@@ -7,13 +7,14 @@ test('results add up to what their rows say, step by step as they finish', async
   const store = await openRunStore({ path: folder.path })
   const play = async (key: string, reward: number | null, place: { step?: number; split?: string; group?: string }, turns = 1) => {
     const request = runRequest(key, { kind: 'easy', ...place })
-    await store.begin(request)
+    if (key === 'c') await store.begin(request)
+    const { attempt } = await store.begin(request)
     const failure = {
       stopReason: 'failed',
       error: { code: 'REWARD_FAILED', boundary: 'reward', retryable: false, message: 'No.' },
     } as const
     const timing = { startedAt: 1, endedAt: Date.now() + 50 }
-    await store.finish(episodeOf(request, 0, turnChain(0, turns), { reward, timing, ...(reward === null && failure) }))
+    await store.finish(episodeOf(request, attempt, turnChain(attempt, turns), { reward, timing, ...(reward === null && failure) }))
   }
   await play('b', 1, { step: 2, group: 'right' })
   await play('a', 0.1, { step: 1, group: 'mixed' })
@@ -27,6 +28,7 @@ test('results add up to what their rows say, step by step as they finish', async
   const sumOf = (read: (row: (typeof rows)[number]) => number) => rows.reduce((sum, row) => sum + read(row), 0)
   expect(first).toMatchObject({ last: 7, evaluated: [{ key: 'f', split: 'test', step: 0, taskId: 'task-f', kind: 'easy', reward: 0.5 }] })
   expect(first.incomplete).toEqual([store.rolloutRow('d')])
+  expect([first.repeated, first.sums.map(({ repeated }) => repeated).sort()]).toEqual([[store.rolloutRow('c')], [0, 0, 1]])
   expect(first.sums).toHaveLength(3)
   expect(first.sums).toContainEqual(expect.objectContaining({ stopReason: 'completed', isTraining: true, rollouts: 5, turns: 6 }))
   expect(first.sums).toContainEqual(expect.objectContaining({ stopReason: 'completed', isTraining: false, rollouts: 1, sampledTokens: 3 }))
@@ -34,14 +36,14 @@ test('results add up to what their rows say, step by step as they finish', async
   expect(first.steps.map(({ step }) => step).sort()).toEqual([1, 2])
   const step = first.steps.find((each) => each.step === 1)
   expect(step?.rewards.toSorted((a, b) => a - b)).toEqual([0, 0.1, 0.7, 1])
-  expect(step).toMatchObject({ groups: { right: 1, mixed: 1, wrong: 1 }, turns: 5, toolCalls: 0, tokens: 15, attempts: 0 })
+  expect(step).toMatchObject({ groups: { right: 1, mixed: 1, wrong: 1 }, turns: 5, toolCalls: 0, tokens: 15, attempts: 1 })
   expect(step!.waitMs.agent).toBeGreaterThan(0)
   for (const part of ['queue', 'engine', 'tools', 'agent'] as const)
     expect(step!.waitMs[part]).toBeCloseTo(
       sumOf(({ waitMs }) => waitMs[part]),
       6,
     )
-  expect(store.finishedTotals(7)).toEqual({ last: 7, sums: [], steps: [], evaluated: [], incomplete: [] })
+  expect(store.finishedTotals(7)).toEqual({ last: 7, sums: [], steps: [], evaluated: [], incomplete: [], repeated: [] })
   await play('h', 1, { step: 2, group: 'right' })
   const { steps, ...rest } = store.finishedTotals(7)
   expect([steps.map((each) => [each.step, each.rewards]), rest.last, rest.sums.length]).toEqual([[[2, [1, 1]]], 8, 1])

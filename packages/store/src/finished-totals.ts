@@ -14,6 +14,8 @@ export interface FinishedTotals {
   readonly evaluated: readonly EvaluatedRollout[]
   /** Rollouts that did not complete, in the order of finishing. */
   readonly incomplete: readonly RolloutRow[]
+  /** Rollouts that ended in another attempt than their first, in the order of finishing: the first twenty. */
+  readonly repeated: readonly RolloutRow[]
 }
 
 /** A sum over the rollouts that ended for one reason, in training or outside of it. */
@@ -26,6 +28,8 @@ export interface FinishedSum {
   readonly sampledTokens: number
   /** US dollars. */
   readonly cost: number
+  /** Those that ended in another attempt than their first. */
+  readonly repeated: number
 }
 
 /** The results of a training step. A rollout without a reward counts 0. */
@@ -48,7 +52,7 @@ export type EvaluatedRollout = Pick<RolloutRow, 'key' | 'split' | 'step' | 'task
 export function createFinishedTotals(database: DatabaseSync, rows: RolloutRowReads): (after: number) => FinishedTotals {
   const counts = 'sum(turns) AS turns, sum(tool_calls) AS toolCalls, sum(sampled_tokens) AS'
   const sums = database.prepare(`SELECT stop_reason AS stopReason, split = 'train' AS isTraining, count(*) AS rollouts,
-    ${counts} sampledTokens, sum(cost) AS cost, max(finished) AS last FROM rollouts WHERE finished > ? GROUP BY 1, 2`)
+    ${counts} sampledTokens, sum(cost) AS cost, sum(attempt > 0) AS repeated, max(finished) AS last FROM rollouts WHERE finished > ? GROUP BY 1, 2`)
   // The + keeps SQLite from the index of the split, which most rollouts share.
   const changedSteps = database.prepare(
     "SELECT DISTINCT step FROM rollouts WHERE finished > ? AND finished <= ? AND +split = 'train' AND step IS NOT NULL",
@@ -67,6 +71,10 @@ export function createFinishedTotals(database: DatabaseSync, rows: RolloutRowRea
   const incomplete = database.prepare(
     "SELECT key FROM rollouts WHERE finished > ? AND finished <= ? AND stop_reason <> 'completed' ORDER BY finished",
   )
+  const repeated = database.prepare(
+    'SELECT key FROM rollouts WHERE finished > ? AND finished <= ? AND attempt > 0 ORDER BY finished LIMIT 20',
+  )
+  const rowsOf = (keys: readonly Record<string, unknown>[]) => keys.flatMap(({ key }) => rows.rolloutRow(key as string) ?? [])
 
   function totalsOf(step: number): StepTotals {
     const { queue, engine, tools, agent, ...rest } = stepSums.get(step) as unknown as Omit<StepTotals, 'waitMs'> & RolloutWaits
@@ -88,7 +96,8 @@ export function createFinishedTotals(database: DatabaseSync, rows: RolloutRowRea
       sums: found.map(({ last: _, isTraining, ...sum }) => ({ ...sum, isTraining: isTraining === 1 })),
       steps: changedSteps.all(after, last).map(({ step }) => totalsOf(step as number)),
       evaluated: evaluated.all(after, last) as unknown as EvaluatedRollout[],
-      incomplete: incomplete.all(after, last).flatMap(({ key }) => rows.rolloutRow(key as string) ?? []),
+      incomplete: rowsOf(incomplete.all(after, last)),
+      repeated: rowsOf(repeated.all(after, last)),
     }
   }
 }

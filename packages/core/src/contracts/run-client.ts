@@ -114,6 +114,8 @@ export interface RunSummary {
   readonly ledger: LedgerSummary
   /** Tool calls in sampled text that did not parse, by kind, and the rollouts that are known to have some. */
   readonly unparsed: { readonly byKind: Readonly<Record<string, number>>; readonly rollouts: readonly string[] }
+  /** Rollouts that ended in another attempt than their first: how many, and the first twenty. */
+  readonly repeated: { readonly count: number; readonly first: readonly RolloutRow[] }
   /** Rollouts that did not complete, the first hundred, and some of those without a result. */
   readonly incomplete: readonly RolloutRow[]
   /** Milliseconds; `null` until the run has ended. */

@@ -12,6 +12,8 @@ export const hostile =
 
 const sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 64, stop: [], seed: 0 }
 const start = 1_800_000_000_000
+/** The rollout whose first attempt failed. */
+const again = 'train/2/1/1'
 const bytes = (text: string) => [...Buffer.from(text)]
 
 export interface WrittenRun extends AsyncDisposable {
@@ -33,7 +35,7 @@ export interface WriteRunOptions {
   readonly text?: string
 }
 
-/** Writes a run of two steps with two groups of two samples each, evaluated before and after; one agent calls another, and one rollout fails. */
+/** Writes a run of two steps with two groups of two samples each, evaluated before and after; one agent calls another, one rollout fails, and one takes two attempts. */
 export async function writeRun({ name = 'tiny', isLive = false, longTokens = 0, text = 'six' }: WriteRunOptions = {}): Promise<WrittenRun> {
   const below = await mkdtemp(join(tmpdir(), 'aworld-train-dashboard-'))
   const id = `${name}-20270115-080000`
@@ -53,16 +55,17 @@ export async function writeRun({ name = 'tiny', isLive = false, longTokens = 0, 
 
   async function play(request: RolloutRequest, reward: number | null, logprob: number, completion = `${text} ${reward}`): Promise<void> {
     await store.queue(request)
-    await store.begin(request)
-    const turns = turnsOf(request, logprob, completion, text)
-    for (const turn of turns) await store.appendTurn(request.key, 0, turn.agent, turn)
-    await store.finish(toEpisode(request, turns, reward, completion, text))
+    if (request.key === again) await store.begin(request)
+    const { attempt } = await store.begin(request)
+    const turns = turnsOf(request, logprob, completion, text).map((turn) => ({ ...turn, attempt }))
+    for (const turn of turns) await store.appendTurn(request.key, attempt, turn.agent, turn)
+    await store.finish({ ...toEpisode(request, turns, reward, completion, text), attempt })
     const { key: rollout, split } = request
     const counts = { turns: turns.length, toolCalls: 1, sampledTokens: 8, durationMs: 60 }
     emit({
       type: 'rollout-end',
       rollout,
-      attempt: 0,
+      attempt,
       split,
       taskId: request.task.id,
       stopReason: reward === null ? 'failed' : 'completed',

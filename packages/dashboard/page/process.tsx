@@ -1,0 +1,174 @@
+// How the process of a run is doing, or was when it was last recorded.
+import type { HealthSample, RunSummary } from '@aworld-train/core'
+import { signal } from '@preact/signals'
+import { useEffect, useState } from 'preact/hooks'
+import { clientOf } from './data.ts'
+import { integer, seconds, visible } from './format.ts'
+import type { Multiple } from './multiples.ts'
+import { route } from './route.ts'
+import { Facts, Section, SmallChart } from './ui.tsx'
+
+/** A sample is taken this often, in milliseconds; the run keeps half an hour of them. */
+const everyMs = 2_000
+const windowMs = 1_800_000
+/** A process that has said nothing for so long is blocked or gone. */
+const silentMs = 5 * everyMs
+
+/** The samples of the run on screen, read again while it goes on; `null` until they are there. */
+export function useHealth({ status }: RunSummary): readonly HealthSample[] | null {
+  const { run } = route.value
+  const [samples, show] = useState<readonly HealthSample[] | null>(null)
+  const isLive = status === 'running'
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined
+    let isOpen = true
+    async function read(before: readonly HealthSample[]): Promise<void> {
+      // A run that cannot be read says so in its summary.
+      const fresh = await clientOf(run)
+        .health(before.at(-1)?.at ?? 0)
+        .catch(() => [])
+      if (!isOpen) return
+      const all = [...before, ...fresh]
+      const inWindow = all.filter(({ at }) => at > all.at(-1)!.at - windowMs)
+      show(inWindow)
+      if (isLive) timer = setTimeout(() => void read(inWindow), everyMs)
+    }
+    void read([])
+    return () => {
+      isOpen = false
+      clearTimeout(timer)
+    }
+  }, [run, isLive])
+  return samples
+}
+
+/** Place of the sample under the pointer. */
+const hovered = signal<number | null>(null)
+const megabytes = (bytes: number) => `${integer(bytes / 1e6)} MB`
+const lines: readonly (readonly [read: (sample: HealthSample) => number, line: Omit<Multiple, 'values'>])[] = [
+  [({ queued }) => queued, { name: 'Waiting', note: 'rollouts', format: integer }],
+  [({ running }) => running, { name: 'Running', note: 'rollouts', format: integer }],
+  [({ calls }) => calls, { name: 'Model calls', note: 'under way', format: integer }],
+  [({ eventLoopMs }) => eventLoopMs.p99, { name: 'Event loop', note: 'late, p99', format: seconds }],
+  [({ memoryBytes }) => memoryBytes, { name: 'Memory', note: 'resident', format: megabytes }],
+]
+
+function Lines({ samples }: { samples: readonly HealthSample[] }) {
+  // Nothing was measured between two processes of the run: the line is broken there.
+  const points = samples.flatMap((sample, index) => {
+    const gap = index > 0 && sample.at - samples[index - 1]!.at > silentMs
+    return gap
+      ? [
+          { at: sample.at - 1, sample: null },
+          { at: sample.at, sample },
+        ]
+      : [{ at: sample.at, sample }]
+  })
+  const { at: first } = points[0]!
+  const length = seconds(points.at(-1)!.at - first)
+  return (
+    <div>
+      {lines.map(([read, line]) => (
+        <SmallChart
+          key={line.name}
+          multiple={{ ...line, zero: true, values: points.map(({ sample }) => sample && read(sample)) }}
+          label={`${line.name} over ${length}`}
+          xs={points.map(({ at }) => (at - first) / 1_000)}
+          xUnit="process"
+          hovered={hovered}
+        />
+      ))}
+    </div>
+  )
+}
+
+function Engines({ engines, channel }: HealthSample) {
+  return (
+    <table class="rows plain">
+      <thead>
+        <tr>
+          <th scope="col">engine</th>
+          <th scope="col">state</th>
+          <th scope="col">calls</th>
+          <th scope="col">waiting</th>
+        </tr>
+      </thead>
+      <tbody>
+        {Object.entries(engines).flatMap(([model, { ready, reason, weightVersion, replicas }]) => [
+          <tr key={model}>
+            <th scope="row">
+              {visible(model)}
+              <small>
+                {' '}
+                weights v{weightVersion},{' '}
+                {replicas.length > 0 ? `servers: ${replicas.length}` : channel ? 'sampled by the trainer' : 'in this process'}
+              </small>
+            </th>
+            <td class={ready ? '' : 'down'}>{ready ? 'takes calls' : visible(reason ?? 'takes no calls')}</td>
+            <td />
+            <td />
+          </tr>,
+          ...replicas.map(({ name, inFlight, queued, oldestQueuedMs, ...replica }) => (
+            <tr key={`${model} ${name}`}>
+              <td class="replica">{visible(name)}</td>
+              <td class={replica.ready ? '' : 'down'}>{replica.ready ? 'takes calls' : `out: ${replica.reason}`}</td>
+              <td>{integer(inFlight)}</td>
+              <td>{queued > 0 ? `${integer(queued)} for ${seconds(oldestQueuedMs)}` : 0}</td>
+            </tr>
+          )),
+        ])}
+      </tbody>
+    </table>
+  )
+}
+
+export function Process({ samples, isLive }: { samples: readonly HealthSample[]; isLive: boolean }) {
+  const last = samples.at(-1)
+  if (!last)
+    return (
+      <Section title="Process" class="process">
+        <p class="quiet">This run has no record of how its process was doing.</p>
+      </Section>
+    )
+  const age = Date.now() - last.at
+  const isSilent = isLive && age > silentMs
+  const at = hovered.value === null ? null : (samples[Math.min(hovered.value, samples.length - 1)] ?? null)
+  const clock = new Date((at ?? last).at).toLocaleTimeString('en-GB')
+  const { channel } = last
+  return (
+    <>
+      <Section title="Process" class="process multiples" note={<span class="readout">{at || !isLive || isSilent ? clock : 'now'}</span>}>
+        <Lines samples={samples} />
+        {isSilent ? (
+          <p class="more" role="alert">
+            <b class="down">It has said nothing for {seconds(age)}: its event loop is blocked, or it is stopped.</b>
+          </p>
+        ) : (
+          <p class="more">
+            {isLive ? 'Measured every two seconds' : 'As it was recorded last'}: in those before {clock} the event loop was late by{' '}
+            {seconds((at ?? last).eventLoopMs.most)} at most.
+          </p>
+        )}
+      </Section>
+      <Section title="Engines">
+        <Engines {...last} />
+      </Section>
+      <Section title="Trainer">
+        {channel === null ? (
+          <p class="quiet">No trainer connects to this process.</p>
+        ) : (
+          <Facts
+            of={[
+              ['workers connected', channel.workers === 0 ? <b class="down">none</b> : integer(channel.workers)],
+              ['rollouts it waits for', integer(channel.open)],
+              ['calls it samples', integer(channel.calls)],
+              ['came again', integer(channel.reconnects)],
+              ['connections lost', integer(channel.lost)],
+              ['rejected', integer(channel.rejected)],
+            ]}
+          />
+        )}
+      </Section>
+    </>
+  )
+}
