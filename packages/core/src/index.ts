@@ -8,10 +8,12 @@ export type * from './contracts/index.ts'
 export { addCount, mergeCounts, type TokenCounts, totalCount } from './ledger/token-counts.ts'
 export { createLedger, type LedgerAccumulator } from './ledger/token-ledger.ts'
 export { checkRows, checkUpdate } from './loss/check-update.ts'
+export { type DescribeModelOptions, describeModel } from './model/describe-model.ts'
 export { displayPath } from './process/display-path.ts'
 export { isRunning } from './process/is-running.ts'
 export { makeOwnFolder, namesOfDeadProcesses, ownName } from './process/own-folder.ts'
 export { siblingModule } from './process/sibling-module.ts'
+export { type ProtobufField, protobuf, protobufFields } from './protobuf/protobuf.ts'
 export {
   differenceOfMeans,
   type MeanInterval,

@@ -1,4 +1,3 @@
-export { type DescribeModelOptions, describeModel } from './describe-model.ts'
 export type { RemoteChatEngine } from './engine/chat-engine.ts'
 export type { ChatEngineOptions, FleetSource, TokenEngineOptions } from './engine/options.ts'
 export type { RemoteTokenEngine } from './engine/token-engine.ts'

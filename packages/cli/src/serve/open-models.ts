@@ -1,12 +1,12 @@
 import { join, resolve } from 'node:path'
 import { loadChatModel } from '@aworld-train/chat'
+import { describeModel } from '@aworld-train/core'
 import { createLocalEngine } from '@aworld-train/engine-local'
 import {
   createSglangChatEngine,
   createSglangTokenEngine,
   createVllmChatEngine,
   createVllmTokenEngine,
-  describeModel,
 } from '@aworld-train/engine-remote'
 import type { ModelRoute, PublishWeights } from '@aworld-train/gateway'
 import { TrainError } from '@aworld-train/protocol'

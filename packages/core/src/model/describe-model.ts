@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { ModelDescription } from '@aworld-train/core'
+import type { ModelDescription } from '../contracts/token-engine.ts'
 import { TrainError } from '@aworld-train/protocol'
 
 type Json = Readonly<Record<string, unknown>>

@@ -1,0 +1,187 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isRecord } from '@aworld-train/core'
+import { errorMessage, TrainError } from '@aworld-train/protocol'
+import { Agent } from 'undici'
+import { messageOf, refusal, toAnswerError } from './answer-errors.ts'
+
+export interface TinkerService {
+  /** Address of the service, such as `http://127.0.0.1:8000`. */
+  readonly url: string
+  /** Sent as `X-API-Key`; servers of one's own take any. */
+  readonly apiKey?: string | undefined
+  /** Milliseconds that a call is tried again for where the server cannot be reached, is overloaded or fails; default 60,000. */
+  readonly patienceMs?: number | undefined
+  /** Milliseconds that the result of a request may take, compilation and the queue of the service included; default 900,000. */
+  readonly resultMs?: number | undefined
+}
+
+export interface ResultRequest {
+  readonly id: string
+  /** What the request was, for messages. */
+  readonly what: string
+  readonly signal?: AbortSignal | undefined
+}
+
+/** Calls of the Tinker protocol: a request is submitted, and its result asked for until it is there. */
+export interface TinkerClient {
+  readonly url: string
+  /** An answer that comes at once. */
+  call<T extends object>(path: string, body?: object, signal?: AbortSignal): Promise<T>
+  /** Submits a request, protocol buffers for a Buffer; resolves to what it was answered, `request_id` included. */
+  submit(path: string, body: object | Buffer, signal?: AbortSignal): Promise<{ readonly request_id: string }>
+  /** The result as JSON, or as protocol buffers. */
+  result(request: ResultRequest): Promise<Buffer | Readonly<Record<string, unknown>>>
+  /** Calls under way and later ones reject with POLICY_UNAVAILABLE. */
+  close(): Promise<void>
+}
+
+interface Exchange {
+  readonly what: string
+  readonly method: 'GET' | 'POST'
+  readonly path: string
+  readonly body?: object | Buffer | undefined
+  readonly accept?: string | undefined
+  readonly timeoutMs: number
+  readonly signal?: AbortSignal | undefined
+}
+
+interface Answer {
+  readonly status: number
+  readonly type: string
+  readonly body: Buffer
+}
+
+const protobufType = 'application/x-protobuf'
+const callMs = 60_000
+/** One question for a result; a server may hold it longer, and answers the next. */
+const pollMs = 45_000
+/** Between two questions, so that a server which answers 408 at once is not asked in a loop. */
+const pauseMs = 50
+const backoffMs = { first: 250, longest: 8_000 }
+
+export function createTinkerClient({ url: address, apiKey, patienceMs = 60_000, resultMs = 900_000 }: TinkerService): TinkerClient {
+  const url = baseUrl(address)
+  // Servers close idle connections after 5 s and more; a request that meets the closing would fail.
+  const agent = new Agent({ keepAliveTimeout: 4_000, keepAliveMaxTimeout: 4_000, headersTimeout: 0, bodyTimeout: 0, connectTimeout: 10_000 })
+  const closing = new AbortController()
+
+  async function exchange({ method, path, body, accept, timeoutMs, signal }: Exchange): Promise<Answer> {
+    const signals = [closing.signal, AbortSignal.timeout(timeoutMs), ...(signal ? [signal] : [])]
+    const { origin, pathname } = new URL(`${url}/api/v1/${path}`)
+    const answer = await agent.request({
+      origin,
+      path: pathname,
+      method,
+      headers: {
+        ...(body !== undefined && { 'content-type': Buffer.isBuffer(body) ? protobufType : 'application/json' }),
+        ...(accept !== undefined && { accept }),
+        ...(apiKey !== undefined && { 'x-api-key': apiKey }),
+      },
+      body: body === undefined ? null : Buffer.isBuffer(body) ? body : JSON.stringify(body),
+      signal: AbortSignal.any(signals),
+    })
+    const type = String(answer.headers['content-type'] ?? '')
+    return { status: answer.statusCode, type, body: Buffer.from(await answer.body.arrayBuffer()) }
+  }
+
+  /** Repeats what left no result. The service takes a repeated request of a model, which has the same `seq_id`, for the first one. */
+  async function patiently(call: Exchange): Promise<Answer> {
+    const end = performance.now() + patienceMs
+    for (let wait = backoffMs.first; ; wait = Math.min(2 * wait, backoffMs.longest)) {
+      const outcome = await exchange(call).catch((error: unknown) => error)
+      call.signal?.throwIfAborted()
+      if (closing.signal.aborted) throw closing.signal.reason
+      const answer = isAnswer(outcome) ? outcome : null
+      if (answer && answer.status !== 429 && answer.status < 500) return answer
+      if (performance.now() + wait > end) throw answer ? toAnswerError({ ...answer, url, what: call.what }) : unreachable(call.what, outcome)
+      await sleep(wait, undefined, { signal: AbortSignal.any([closing.signal, ...(call.signal ? [call.signal] : [])]) }).catch(() => {})
+    }
+  }
+
+  function unreachable(what: string, cause: unknown): TrainError {
+    const message = `${url} did not answer ${what} for ${patienceMs / 1_000} s: ${reasonOf(cause)}; check the address, the network and that the server runs.`
+    return new TrainError('POLICY_UNAVAILABLE', message, { cause, details: { server: url, what } })
+  }
+
+  async function json<T extends object>(call: Omit<Exchange, 'timeoutMs'>): Promise<T> {
+    const answer = await patiently({ ...call, timeoutMs: callMs })
+    if (answer.status >= 300) throw toAnswerError({ ...answer, url, what: call.what })
+    return parse(answer.body, call.what) as T
+  }
+
+  function parse(body: Buffer, what: string): Readonly<Record<string, unknown>> {
+    let value: unknown
+    try {
+      value = JSON.parse(body.toString('utf8'))
+    } catch {}
+    if (isRecord(value)) return value
+    const message = `${url} answered ${what} with what is no JSON object: "${body.toString('utf8', 0, 80)}"; check its version.`
+    throw new TrainError('POLICY_RESPONSE_INVALID', message, { details: { server: url, what } })
+  }
+
+  async function result({ id, what, signal }: ResultRequest): Promise<Buffer | Readonly<Record<string, unknown>>> {
+    const end = performance.now() + resultMs
+    let queue = 'active'
+    for (;;) {
+      const left = end - performance.now()
+      if (left <= 0) throw late(what, queue)
+      const poll = { what, method: 'POST', path: 'retrieve_future', accept: protobufType, signal } as const
+      const body = { request_id: id }
+      const answer = await patiently({ ...poll, body, timeoutMs: Math.min(pollMs, left) }).catch((error: unknown) => {
+        if (isTimeout(error)) return null
+        throw error
+      })
+      if (answer === null) continue
+      if (answer.status < 300 && answer.type.startsWith(protobufType)) return answer.body
+      const isTaken = answer.status < 300 || answer.status === 408
+      if (!isTaken && answer.status === 400) throw refusal({ url, what, message: messageOf(answer.body) })
+      if (!isTaken) throw toAnswerError({ ...answer, url, what: `the result of ${what}` })
+      const value = answer.status === 408 && answer.body.length === 0 ? {} : parse(answer.body, what)
+      if (answer.status !== 408 && value['type'] !== 'try_again') {
+        if (typeof value['error'] === 'string') throw refusal({ url, what, message: value['error'] })
+        return value
+      }
+      if (typeof value['queue_state'] === 'string') queue = value['queue_state']
+      await sleep(pauseMs, undefined, { signal: AbortSignal.any([closing.signal, ...(signal ? [signal] : [])]) }).catch(() => {})
+      signal?.throwIfAborted()
+    }
+  }
+
+  function late(what: string, queue: string): TrainError {
+    const isFull = queue !== 'active'
+    const message = isFull
+      ? `${url} is at capacity (${queue}): ${what} had no result after ${resultMs / 1_000} s; try again later.`
+      : `${url} had no result of ${what} after ${resultMs / 1_000} s; read its log, or raise tinker.resultMs.`
+    return new TrainError(isFull ? 'POLICY_RATE_LIMITED' : 'POLICY_UNAVAILABLE', message, { details: { server: url, what, queue } })
+  }
+
+  return {
+    url,
+    call: (path, body, signal) => json({ what: path, method: body ? 'POST' : 'GET', path, body, signal }),
+    async submit(path, body, signal) {
+      const answer = await json<{ request_id?: unknown }>({ what: path, method: 'POST', path, body, signal })
+      const { request_id: id } = answer
+      if (typeof id === 'string' || typeof id === 'number') return { ...answer, request_id: String(id) }
+      throw new TrainError('POLICY_RESPONSE_INVALID', `${url} answered ${path} without a request_id; check its version.`)
+    },
+    result,
+    async close() {
+      closing.abort(new TrainError('POLICY_UNAVAILABLE', `The connection to ${url} is closed; open another.`))
+      await agent.destroy()
+    },
+  }
+}
+
+/** The address without a trailing slash. Throws CONFIG_INVALID for what is no address. */
+function baseUrl(address: string): string {
+  const url = URL.parse(address)
+  if (url?.protocol === 'http:' || url?.protocol === 'https:') return address.replace(/\/+$/, '')
+  const message = `"${address}" is no address of a Tinker service; write one such as http://127.0.0.1:8000, in tinker.url or TINKER_BASE_URL.`
+  throw new TrainError('CONFIG_INVALID', message)
+}
+
+const isAnswer = (outcome: unknown): outcome is Answer => isRecord(outcome) && typeof outcome['status'] === 'number'
+const isTimeout = (error: unknown): boolean =>
+  error instanceof Error && (error.name === 'TimeoutError' || (error.cause instanceof Error && error.cause.name === 'TimeoutError'))
+
+const reasonOf = (error: unknown) => (error instanceof AggregateError ? error.errors.map(errorMessage).join(', ') : errorMessage(error))
