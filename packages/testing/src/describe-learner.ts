@@ -1,10 +1,18 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Learner, LossDefinition, OptimizerSettings, TokenEngine, UpdateRequest } from '@aworld-train/core'
+import {
+  aggregateLoss,
+  k3Divergence,
+  type Learner,
+  type LossDefinition,
+  type OptimizerSettings,
+  ppoClipLoss,
+  type TokenEngine,
+  type UpdateRequest,
+} from '@aworld-train/core'
 import type { TrainingSample } from '@aworld-train/protocol'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { aggregateLoss, k3Divergence, ppoClipLoss } from './policy-loss.ts'
 
 /** A learner with fresh weights of its own, and the engine that samples what it publishes. */
 export interface LearnerUnderTest {
@@ -21,6 +29,10 @@ export interface DescribeLearnerOptions {
   readonly learningRate: number
   /** Largest absolute difference of logprobs and losses that count as equal. Default 1e-4. */
   readonly tolerance?: number | undefined
+  /** Temperatures at which it scores tokens; 1 and 0.6 by default. */
+  readonly temperatures?: readonly number[] | undefined
+  /** Whether it has a term for the distance to a reference; one without it refuses that. Default true. */
+  readonly divergence?: boolean | undefined
   readonly skip?: readonly { readonly reason: string; readonly tests: readonly string[] }[] | undefined
 }
 
@@ -62,7 +74,8 @@ const masks = rows.map((row) => toSample(row).lossMask)
 const sum = (values: ArrayLike<number>) => Array.from(values).reduce((total, value) => total + value, 0)
 
 /** The tests that every Learner passes: what the self-driven loop, its checkpoints and the ledger rely on. Ids 1 to 6 must be of the vocabulary. */
-export function describeLearner({ name, create, learningRate, tolerance = 1e-4, skip = [] }: DescribeLearnerOptions): void {
+export function describeLearner(options: DescribeLearnerOptions): void {
+  const { name, create, learningRate, tolerance = 1e-4, temperatures = [1, 0.6], divergence = true, skip = [] } = options
   const reasons = new Map(skip.flatMap(({ reason, tests }) => tests.map((title) => [title, reason] as const)))
   const optimizer: OptimizerSettings = { learningRate, betas: [0.9, 0.98], epsilon: 1e-8, weightDecay: 0, maxGradNorm: 0 }
   /** Shows an update's metrics and moves the weights by nothing. */
@@ -132,7 +145,7 @@ export function describeLearner({ name, create, learningRate, tolerance = 1e-4, 
 
     exam('recomputes what the engine sampled, at the temperature it sampled with', async () => {
       const { learner, engine } = shared
-      for (const temperature of [1, 0.6]) {
+      for (const temperature of temperatures) {
         const sampling = { temperature, topP: 1, topK: 0, maxTokens: 16, stop: [], seed: 0 }
         const random = { seed: 7, task: 'learner', sample: 0, turn: 0 }
         const promptTokenIds = tokenRows[0]!
@@ -177,11 +190,15 @@ export function describeLearner({ name, create, learningRate, tolerance = 1e-4, 
       }
     })
 
-    exam('adds the distance to the reference, by its coefficient', async () => {
+    exam(`${divergence ? 'adds' : 'refuses'} the distance to the reference, by its coefficient`, async () => {
       const { learner } = shared
       const now = await learner.logprobs(tokenRows, 1)
       const samples = rows.map((row, index) => toSample(row, { rolloutLogprobs: now[index]! }))
       const referenceLogprobs = now.map((row) => row.map((logprob) => logprob - 0.3))
+      if (!divergence) {
+        const distant = request({ samples, loss: { ...ppo, klCoefficient: 0.5 }, referenceLogprobs })
+        return await expect(learner.update(distant)).rejects.toMatchObject({ code: 'CONFIG_INVALID' })
+      }
       const distance = k3Divergence(0, -0.3)
       const plain = await learner.update(request({ samples, loss: ppo, optimizer: still }))
       const metrics = await learner.update(request({ samples, loss: { ...ppo, klCoefficient: 0.5 }, optimizer: still, referenceLogprobs }))
@@ -194,7 +211,7 @@ export function describeLearner({ name, create, learningRate, tolerance = 1e-4, 
       const first = await learner.update(request())
       for (let update = 0; update < 30; update++) await learner.update(request())
       const last = await learner.update(request())
-      expect(first.gradNorm).toBeGreaterThan(0)
+      expect(first.gradNorm ?? 1, 'a norm that is reported').toBeGreaterThan(0)
       expect(last.loss).toBeLessThan(first.loss / 2)
     })
 

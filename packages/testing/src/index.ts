@@ -3,5 +3,13 @@ export { type DescribeSandboxOptions, describeSandbox } from './describe-sandbox
 export { type DescribeTokenEngineOptions, describeTokenEngine } from './describe-token-engine.ts'
 export { type ScriptedCompletion, type ScriptedEngine, type ScriptedEngineOptions, scriptedEngine } from './fake-engine.ts'
 export { naughtyNames, naughtyStrings } from './naughty-strings.ts'
-export { aggregateLoss, type ClipRange, isClipped, k3Divergence, ppoClipGradient, ppoClipLoss } from './policy-loss.ts'
+export {
+  startTinkerServer,
+  type TinkerAnswer,
+  type TinkerCall,
+  type TinkerServer,
+  type TinkerServerOptions,
+  type TinkerServerPolicy,
+} from './tinker/tinker-server.ts'
+export type { ServerReduction } from './tinker/to-update.ts'
 export { type TinyModelOptions, writeTinyModel } from './tiny-model.ts'

@@ -2,12 +2,7 @@ import { join, resolve } from 'node:path'
 import { loadChatModel } from '@aworld-train/chat'
 import { describeModel } from '@aworld-train/core'
 import { createLocalEngine } from '@aworld-train/engine-local'
-import {
-  createSglangChatEngine,
-  createSglangTokenEngine,
-  createVllmChatEngine,
-  createVllmTokenEngine,
-} from '@aworld-train/engine-remote'
+import { createSglangChatEngine, createSglangTokenEngine, createVllmChatEngine, createVllmTokenEngine } from '@aworld-train/engine-remote'
 import type { ModelRoute, PublishWeights } from '@aworld-train/gateway'
 import { TrainError } from '@aworld-train/protocol'
 import { type ChannelEngine, createChannelEngine } from '@aworld-train/rollout'

@@ -37,7 +37,8 @@ export interface UpdateRequest {
 
 export interface UpdateMetrics {
   readonly loss: number
-  readonly gradNorm: number
+  /** Absent where the learner is not told. */
+  readonly gradNorm?: number | undefined
   readonly clipFraction: number
   readonly entropy: number
   readonly kl: number

@@ -1,4 +1,4 @@
-import type { LossAggregation } from '@aworld-train/core'
+import { trainedLength } from '@aworld-train/core'
 import type { TrainingSample } from '@aworld-train/protocol'
 import type { Views } from '../arena.ts'
 import type { Layout } from '../layout.ts'
@@ -27,14 +27,6 @@ export function batchRanges(lengths: readonly number[], { options }: Layout): Ba
   return ranges
 }
 
-/** Weight of a trained token of each sample; they add up to 1 over the batch's trained tokens. */
-export function lossWeights(samples: readonly TrainingSample[], aggregation: LossAggregation): number[] {
-  const counts = samples.map(({ lossMask }) => lossMask.reduce((count, mask) => count + (mask === 1 ? 1 : 0), 0))
-  const tokens = counts.reduce((sum, count) => sum + count, 0)
-  const rows = counts.filter((count) => count > 0).length
-  return counts.map((count) => (aggregation === 'token-mean' ? 1 / tokens : count > 0 ? 1 / (count * rows) : 0))
-}
-
 /** Writes token ids and where each row starts. */
 export function writeRows({ batch }: Layout, { i32 }: Views, rows: readonly Int32Array[]): void {
   i32[batch.header / 4] = rows.length
@@ -54,11 +46,6 @@ export interface SampleRows {
   readonly references: readonly Float32Array[] | undefined
   /** Whether rollout logprobs and advantages are read. */
   readonly policy: boolean
-}
-
-/** Tokens of a sample up to its last trained one; what follows cannot change the loss. */
-export function trainedLength({ lossMask }: TrainingSample): number {
-  return Math.max(1, lossMask.lastIndexOf(1) + 1)
 }
 
 /** Writes samples, each up to its last trained token, with what their tokens' loss needs. */

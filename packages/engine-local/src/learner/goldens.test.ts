@@ -29,7 +29,7 @@ describe.each(['plain', 'relaxed'] as const)('%s kernels beside PyTorch in float
         temperature: golden.temperature,
       })
       expect(metrics.loss).toBeCloseTo(expected.loss, 5)
-      expect(metrics.gradNorm / expected.gradNorm).toBeCloseTo(1, 5)
+      expect(metrics.gradNorm! / expected.gradNorm).toBeCloseTo(1, 5)
       expect(metrics.kl).toBeCloseTo(expected.kl, 5)
       expect(metrics.entropy).toBeCloseTo(expected.entropy, 5)
       expect(metrics.clipFraction).toBeCloseTo(expected.clipFraction, 12)

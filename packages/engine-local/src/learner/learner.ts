@@ -1,8 +1,16 @@
-import { checkRows, checkUpdate, type Learner, type UpdateMetrics, type UpdateRequest } from '@aworld-train/core'
+import {
+  checkRows,
+  checkUpdate,
+  type Learner,
+  lossWeights,
+  trainedLength,
+  type UpdateMetrics,
+  type UpdateRequest,
+} from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { shardResultDoubles } from '../layout.ts'
 import type { Pool } from '../pool/pool.ts'
-import { batchRanges, lossWeights, trainedLength, writeRows, writeSamples } from './batch-writer.ts'
+import { batchRanges, writeRows, writeSamples } from './batch-writer.ts'
 import { setting, shardResult } from './settings.ts'
 
 /** Views into the arena: what a checkpoint holds. Offsets are those of the parameter table. */

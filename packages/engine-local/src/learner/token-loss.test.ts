@@ -1,4 +1,4 @@
-import { isClipped, k3Divergence, ppoClipGradient, ppoClipLoss } from '@aworld-train/testing'
+import { isClipped, k3Divergence, ppoClipGradient, ppoClipLoss } from '@aworld-train/core'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { likelihoodLoss, policyLoss } from './token-loss.ts'

@@ -27,7 +27,9 @@ export function messageOf(body: Buffer): string {
 export function toAnswerError({ url, what, status, body }: FailedAnswer): TrainError {
   const message = messageOf(body)
   const error = (code: ErrorCode, text: string) =>
-    new TrainError(code, `${url} ${text} (${what}: ${status}${message ? ` "${message}"` : ''}).`, { details: { server: url, what, status } })
+    new TrainError(code, `${url} ${text} (${what}: ${status}${message ? ` "${message}"` : ''}).`, {
+      details: { server: url, what, status },
+    })
   if (status === 401 || status === 403) return error('CONFIG_INVALID', 'refused the key; set TINKER_API_KEY to one of this service')
   if (status === 415)
     return error(
@@ -37,7 +39,10 @@ export function toAnswerError({ url, what, status, body }: FailedAnswer): TrainE
   if ((status === 404 && message === unknownRoute) || status === 405)
     return error('CONFIG_INVALID', 'does not serve the Tinker protocol; correct the address of the service')
   if (status === 404 || status === 410)
-    return error('POLICY_WORKER_DIED', 'no longer has what the call names; run the same command again, which resumes from the last checkpoint')
+    return error(
+      'POLICY_WORKER_DIED',
+      'no longer has what the call names; run the same command again, which resumes from the last checkpoint',
+    )
   if (status === 429) return error('POLICY_RATE_LIMITED', 'takes no more calls; lower the concurrency, or wait for others to end')
   if (status >= 500) return error('POLICY_UNAVAILABLE', 'failed; read its log')
   return refusal({ url, what, message })

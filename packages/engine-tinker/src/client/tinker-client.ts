@@ -22,7 +22,7 @@ export interface ResultRequest {
   readonly signal?: AbortSignal | undefined
 }
 
-/** Calls of the Tinker protocol: a request is submitted, and its result asked for until it is there. */
+/** Calls of the Tinker protocol; a path is whole, such as `/api/v1/asample`: a request is submitted, and its result asked for until it is there. */
 export interface TinkerClient {
   readonly url: string
   /** An answer that comes at once. */
@@ -41,6 +41,8 @@ interface Exchange {
   readonly path: string
   readonly body?: object | Buffer | undefined
   readonly accept?: string | undefined
+  /** Whether an answer that does not come says that the result is not there yet. */
+  readonly isPoll?: boolean | undefined
   readonly timeoutMs: number
   readonly signal?: AbortSignal | undefined
 }
@@ -62,12 +64,18 @@ const backoffMs = { first: 250, longest: 8_000 }
 export function createTinkerClient({ url: address, apiKey, patienceMs = 60_000, resultMs = 900_000 }: TinkerService): TinkerClient {
   const url = baseUrl(address)
   // Servers close idle connections after 5 s and more; a request that meets the closing would fail.
-  const agent = new Agent({ keepAliveTimeout: 4_000, keepAliveMaxTimeout: 4_000, headersTimeout: 0, bodyTimeout: 0, connectTimeout: 10_000 })
+  const agent = new Agent({
+    keepAliveTimeout: 4_000,
+    keepAliveMaxTimeout: 4_000,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    connectTimeout: 10_000,
+  })
   const closing = new AbortController()
 
   async function exchange({ method, path, body, accept, timeoutMs, signal }: Exchange): Promise<Answer> {
-    const signals = [closing.signal, AbortSignal.timeout(timeoutMs), ...(signal ? [signal] : [])]
-    const { origin, pathname } = new URL(`${url}/api/v1/${path}`)
+    const signals = [closing.signal, AbortSignal.timeout(Math.ceil(timeoutMs)), ...(signal ? [signal] : [])]
+    const { origin, pathname } = new URL(url + path)
     const answer = await agent.request({
       origin,
       path: pathname,
@@ -93,7 +101,9 @@ export function createTinkerClient({ url: address, apiKey, patienceMs = 60_000, 
       if (closing.signal.aborted) throw closing.signal.reason
       const answer = isAnswer(outcome) ? outcome : null
       if (answer && answer.status !== 429 && answer.status < 500) return answer
-      if (performance.now() + wait > end) throw answer ? toAnswerError({ ...answer, url, what: call.what }) : unreachable(call.what, outcome)
+      if (call.isPoll && isTimeout(outcome)) return stillPending
+      if (performance.now() + wait > end)
+        throw answer ? toAnswerError({ ...answer, url, what: call.what }) : unreachable(call.what, outcome)
       await sleep(wait, undefined, { signal: AbortSignal.any([closing.signal, ...(call.signal ? [call.signal] : [])]) }).catch(() => {})
     }
   }
@@ -125,13 +135,9 @@ export function createTinkerClient({ url: address, apiKey, patienceMs = 60_000, 
     for (;;) {
       const left = end - performance.now()
       if (left <= 0) throw late(what, queue)
-      const poll = { what, method: 'POST', path: 'retrieve_future', accept: protobufType, signal } as const
+      const poll = { what, method: 'POST', path: '/api/v1/retrieve_future', accept: protobufType, signal } as const
       const body = { request_id: id }
-      const answer = await patiently({ ...poll, body, timeoutMs: Math.min(pollMs, left) }).catch((error: unknown) => {
-        if (isTimeout(error)) return null
-        throw error
-      })
-      if (answer === null) continue
+      const answer = await patiently({ ...poll, body, isPoll: true, timeoutMs: Math.min(pollMs, left) })
       if (answer.status < 300 && answer.type.startsWith(protobufType)) return answer.body
       const isTaken = answer.status < 300 || answer.status === 408
       if (!isTaken && answer.status === 400) throw refusal({ url, what, message: messageOf(answer.body) })
@@ -157,9 +163,9 @@ export function createTinkerClient({ url: address, apiKey, patienceMs = 60_000, 
 
   return {
     url,
-    call: (path, body, signal) => json({ what: path, method: body ? 'POST' : 'GET', path, body, signal }),
+    call: (path, body, signal) => json({ what: nameOf(path), method: body ? 'POST' : 'GET', path, body, signal }),
     async submit(path, body, signal) {
-      const answer = await json<{ request_id?: unknown }>({ what: path, method: 'POST', path, body, signal })
+      const answer = await json<{ request_id?: unknown }>({ what: nameOf(path), method: 'POST', path, body, signal })
       const { request_id: id } = answer
       if (typeof id === 'string' || typeof id === 'number') return { ...answer, request_id: String(id) }
       throw new TrainError('POLICY_RESPONSE_INVALID', `${url} answered ${path} without a request_id; check its version.`)
@@ -180,8 +186,9 @@ function baseUrl(address: string): string {
   throw new TrainError('CONFIG_INVALID', message)
 }
 
+const nameOf = (path: string) => path.slice(path.lastIndexOf('/') + 1) || path
 const isAnswer = (outcome: unknown): outcome is Answer => isRecord(outcome) && typeof outcome['status'] === 'number'
-const isTimeout = (error: unknown): boolean =>
-  error instanceof Error && (error.name === 'TimeoutError' || (error.cause instanceof Error && error.cause.name === 'TimeoutError'))
+const isTimeout = (outcome: unknown): boolean => outcome instanceof Error && outcome.name === 'TimeoutError'
+const stillPending: Answer = { status: 408, type: '', body: Buffer.alloc(0) }
 
 const reasonOf = (error: unknown) => (error instanceof AggregateError ? error.errors.map(errorMessage).join(', ') : errorMessage(error))

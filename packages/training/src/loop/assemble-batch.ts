@@ -1,8 +1,15 @@
-import { groupAdvantages, mergeCounts, type TokenCounts, toTrainingSamples, totalCount, untrainedEpisode } from '@aworld-train/core'
+import {
+  groupAdvantages,
+  maskedTokens,
+  mergeCounts,
+  type TokenCounts,
+  toTrainingSamples,
+  totalCount,
+  untrainedEpisode,
+} from '@aworld-train/core'
 import type { Episode, TrainingSample } from '@aworld-train/protocol'
 import type { TrainingSettings } from '../config/local-config.ts'
 import { type BatchRow, rowsOf, rowsOfUntrained } from './step-samples.ts'
-import { maskedTokens } from './training-sample.ts'
 
 /** The rows that a step trains on, and a reason for every sampled token that it does not train on. */
 export interface Batch {

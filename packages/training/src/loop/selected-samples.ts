@@ -1,5 +1,6 @@
+import { maskedTokens } from '@aworld-train/core'
 import type { TrainingSample } from '@aworld-train/protocol'
-import { maskedTokens, sampleKey } from './training-sample.ts'
+import { sampleKey } from './training-sample.ts'
 
 /** How many tokens an update trains, and which rollouts it trains for the first time. */
 export interface SelectedTokens {

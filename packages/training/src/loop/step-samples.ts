@@ -1,6 +1,6 @@
-import type { StepSample, UntrainedTurns } from '@aworld-train/core'
+import { maskedTokens, type StepSample, type UntrainedTurns } from '@aworld-train/core'
 import type { TrainingSample } from '@aworld-train/protocol'
-import { maskedTokens, sampleKey } from './training-sample.ts'
+import { sampleKey } from './training-sample.ts'
 
 /** A row of a batch before its step has trained it. */
 export interface BatchRow extends Omit<StepSample, 'step' | 'trainerLogprobs'> {

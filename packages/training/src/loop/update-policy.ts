@@ -81,9 +81,10 @@ export function summarizeUpdates(seen: readonly UpdateMetrics[]): MeanMetrics {
   const tokens = seen.reduce((sum, { trainedTokens }) => sum + trainedTokens, 0)
   const weighted = (key: 'loss' | 'clipFraction' | 'entropy' | 'kl') =>
     seen.reduce((sum, metrics) => sum + metrics[key] * metrics.trainedTokens, 0) / Math.max(1, tokens)
+  const norms = seen.flatMap(({ gradNorm }) => gradNorm ?? [])
   return {
     loss: weighted('loss'),
-    gradNorm: seen.reduce((sum, metrics) => sum + metrics.gradNorm, 0) / Math.max(1, seen.length),
+    ...(norms.length > 0 && { gradNorm: norms.reduce((sum, norm) => sum + norm, 0) / norms.length }),
     clipFraction: weighted('clipFraction'),
     entropy: weighted('entropy'),
     kl: weighted('kl'),

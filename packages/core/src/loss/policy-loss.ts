@@ -1,4 +1,4 @@
-import type { LossAggregation } from '@aworld-train/core'
+import type { LossAggregation } from '../contracts/learner.ts'
 
 export interface ClipRange {
   readonly clipLow: number

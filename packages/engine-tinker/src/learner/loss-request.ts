@@ -1,0 +1,142 @@
+import {
+  isClipped,
+  type LossDefinition,
+  lossWeights,
+  maskedTokens,
+  ppoClipLoss,
+  trainedLength,
+  type UpdateRequest,
+} from '@aworld-train/core'
+import { TrainError, type TrainingSample } from '@aworld-train/protocol'
+import type { WireRow } from '../wire/messages.ts'
+
+/**
+ * How a server adds up the losses of tokens, by name: SkyRL divides those of a row by the sum of its weights and takes the mean of rows;
+ * Thinking Machines' service takes the sum of all (tinker-docs.thinkingmachines.ai/losses) and knows no weights beside advantages.
+ */
+export const reductions = {
+  'row-mean': {
+    weighted: true,
+    scale: (weight: number, tokens: number, rows: number) => weight * tokens * rows,
+  },
+  sum: {
+    weighted: false,
+    scale: (weight: number) => weight,
+  },
+} as const satisfies Record<string, { weighted: boolean; scale(weight: number, tokens: number, rows: number): number }>
+
+export type LossReduction = keyof typeof reductions
+
+/** A trained sample beside what goes over the wire for it. */
+export interface LossRow {
+  readonly sample: TrainingSample
+  readonly index: number
+  readonly wire: WireRow
+}
+
+export interface LossRequest {
+  readonly lossFunction: string
+  readonly lossConfig: Readonly<Record<string, number>>
+  /** Samples with a trained token only: one without counts in the server's mean. */
+  readonly rows: readonly LossRow[]
+}
+
+/** Refuses, with CONFIG_INVALID, what no server of the protocol is known to do, or does to other models too. */
+export function checkSupported({ loss, optimizer, temperature = 1 }: Pick<UpdateRequest, 'loss' | 'optimizer' | 'temperature'>): void {
+  const { klCoefficient, entropyCoefficient } = loss.kind === 'sft' ? { klCoefficient: 0, entropyCoefficient: 0 } : loss
+  const terms = { klCoefficient, entropyCoefficient, maxGradNorm: optimizer.maxGradNorm, weightDecay: optimizer.weightDecay }
+  const problems = Object.entries(terms).flatMap(([name, value]) => (value === 0 ? [] : [`training.${name} is ${value}; set it to 0`]))
+  if (temperature !== 1) problems.push(`the temperature of the update is ${temperature}; set sampling.temperature to 1`)
+  if (problems.length > 0) throw new TrainError('CONFIG_INVALID', `A Tinker service cannot train with this: ${problems.join(', ')}.`)
+}
+
+/**
+ * The rows and the loss whose gradient on the server is that of `loss` here. `logprobs` are what the learner has now, of the
+ * rows of `needsLogprobs`.
+ */
+export function toLossRequest(
+  { samples, loss }: Pick<UpdateRequest, 'samples' | 'loss'>,
+  reduction: LossReduction,
+  logprobs: readonly Float32Array[] = [],
+): LossRequest {
+  const { weighted, scale } = reductions[reduction]
+  const weights = lossWeights(samples, loss.aggregation)
+  const trained = samples.flatMap((sample, index) => (maskedTokens(sample) > 0 ? [{ sample, index }] : []))
+  const isCrossEntropy = loss.kind === 'sft' && !needsLogprobs(loss, reduction)
+  const rows = trained.map(({ sample, index }, row) => {
+    const length = trainedLength(sample)
+    const factor = scale(weights[index]!, maskedTokens(sample), trained.length)
+    const where = (values: (at: number) => number) =>
+      Float32Array.from({ length: length - 1 }, (_, at) => (sample.lossMask[at + 1] === 1 ? values(at + 1) : 0))
+    const old = loss.kind === 'sft' ? logprobs[row] : sample.rolloutLogprobs
+    const advantage = (loss.kind === 'sft' ? 1 : (sample.advantage as number)) * factor
+    const inputs: Record<string, Float32Array | Int32Array> = { target_tokens: sample.tokenIds.slice(1, length) }
+    if (isCrossEntropy) inputs['weights'] = where(() => (weighted ? 1 : factor))
+    else {
+      if (weighted) inputs['weights'] = where(() => 1)
+      inputs['logprobs'] = where((at) => old![at]!)
+      inputs['advantages'] = where(() => advantage)
+    }
+    return { sample, index, wire: { tokens: sample.tokenIds.slice(0, length - 1), inputs } }
+  })
+  checkFinite(rows)
+  return { rows, ...lossFunction(loss, isCrossEntropy) }
+}
+
+/**
+ * Whether a supervised loss needs the logprobs of now: where the server divides by its weights, they cannot weigh rows against each
+ * other, and the gradient is that of importance sampling at ratio 1, whose advantages can.
+ */
+export const needsLogprobs = (loss: LossDefinition, reduction: LossReduction): boolean =>
+  loss.kind === 'sft' && loss.aggregation === 'token-mean' && reductions[reduction].weighted
+
+function lossFunction(loss: LossDefinition, isCrossEntropy: boolean): Pick<LossRequest, 'lossFunction' | 'lossConfig'> {
+  if (loss.kind === 'sft') return { lossFunction: isCrossEntropy ? 'cross_entropy' : 'importance_sampling', lossConfig: {} }
+  // Bounds of the ratio itself, not distances from 1.
+  return { lossFunction: 'ppo', lossConfig: { clip_low_threshold: 1 - loss.clipLow, clip_high_threshold: 1 + loss.clipHigh } }
+}
+
+/** A server takes NaN without a word, and the next model in its slot is NaN too. */
+function checkFinite(rows: readonly LossRow[]): void {
+  for (const { sample, index, wire } of rows) {
+    const bad = Object.entries(wire.inputs).find(([, values]) => !values.every(Number.isFinite))
+    if (!bad) continue
+    const where = `Sample ${index} (task "${sample.provenance.taskId}")`
+    throw new TrainError(
+      'TRAINER_NOT_FINITE',
+      `${where} has ${bad[0]} that are not finite; nothing was sent, and the weights are as before.`,
+    )
+  }
+}
+
+export interface LossFigures {
+  readonly loss: number
+  readonly clipFraction: number
+  /** Mean of -logprob over the trained tokens, which estimates the entropy from tokens that the policy drew. */
+  readonly entropy: number
+  readonly trainedTokens: number
+}
+
+/** What the loss was, from the logprobs that it had: of the trained tokens of each row. */
+export function lossFigures(
+  { loss, samples }: Pick<UpdateRequest, 'samples' | 'loss'>,
+  rows: readonly LossRow[],
+  logprobs: readonly Float32Array[],
+): LossFigures {
+  const weights = lossWeights(samples, loss.aggregation)
+  let [sum, clipped, negative, tokens] = [0, 0, 0, 0]
+  for (const [row, { sample, index }] of rows.entries()) {
+    const old = sample.rolloutLogprobs.filter((_, at) => sample.lossMask[at] === 1)
+    for (const [token, logprob] of logprobs[row]!.entries()) {
+      tokens++
+      negative -= logprob
+      if (loss.kind === 'sft') sum -= weights[index]! * logprob
+      else {
+        const advantage = sample.advantage as number
+        sum += weights[index]! * ppoClipLoss(logprob, old[token]!, advantage, loss)
+        clipped += Number(isClipped(logprob, old[token]!, advantage, loss))
+      }
+    }
+  }
+  return { loss: sum, clipFraction: clipped / tokens, entropy: negative / tokens, trainedTokens: tokens }
+}
