@@ -15,20 +15,22 @@ export interface PythonEnvironmentOptions {
   readonly requirements: string
   /** File that replaces what packages themselves require. */
   readonly overrides?: string | undefined
+  /** Whether the requirements are everything, so that nothing else is installed. */
+  readonly pinned?: boolean | undefined
   /** Packages to install last and without what they require. */
   readonly withoutDependencies?: readonly string[] | undefined
 }
 
 /** The interpreter of an environment with pinned packages, made by uv where it is missing or its requirements changed. */
 export async function pythonEnvironment(options: PythonEnvironmentOptions): Promise<string> {
-  const { name, requirements, overrides, withoutDependencies = [] } = options
+  const { name, requirements, overrides, pinned = false, withoutDependencies = [] } = options
   const digest = createHash('sha256').update(await readFile(requirements))
   if (overrides !== undefined) digest.update(await readFile(overrides))
   const { python } = await makeEnvironment({
     directory: join(environments, name),
     python: '>=3.11,<3.14',
     installs: [
-      ['--requirement', requirements, ...(overrides === undefined ? [] : ['--override', overrides])],
+      [...(pinned ? ['--no-deps'] : []), '--requirement', requirements, ...(overrides === undefined ? [] : ['--override', overrides])],
       ...(withoutDependencies.length === 0 ? [] : [['--no-deps', ...withoutDependencies]]),
     ],
     stamp: digest.update(withoutDependencies.join(' ')).digest('hex'),

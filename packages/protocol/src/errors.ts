@@ -102,6 +102,7 @@ export const errorCatalogue = {
   TRAINER_PROCESS_DIED: row('trainer', true, 'Run the same command again; the run resumes from its last checkpoint.'),
   TRAINER_OUT_OF_MEMORY: row('trainer', false, 'Use smaller batches or shorter sequences, or leave more memory free.'),
   TRAINER_EMPTY_BATCH: row('trainer', false, 'Read why the rollouts failed; nothing was trained.'),
+  BATCH_MISMATCH: row('trainer', false, 'Install the tested version of the trainer; its batch is not the rows that it was given.'),
   TRAINER_SAMPLE_INVALID: row('trainer', false, 'Correct the training sample that is named; nothing was trained.'),
   TRAINER_NOT_FINITE: row(
     'trainer',

@@ -11,7 +11,8 @@ import { bridgeDirectory } from '@aworld-train/python-bridge'
 import { readRun } from '@aworld-train/store'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { verlEnvironment } from '../../support/python-environment.ts'
-import { type PythonWorker, startBridgeService, startWorker, type WorkerAnswer } from './bridge-worker.ts'
+import { startBridgeService } from '../support/start-bridge-service.ts'
+import { type PythonWorker, startWorker, type WorkerAnswer } from './bridge-worker.ts'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 const model = join(root, 'examples', 'periodic-table', 'model')

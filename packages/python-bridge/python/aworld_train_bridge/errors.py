@@ -1,4 +1,4 @@
-"""The one error of the bridge."""
+"""The errors of the bridge."""
 
 from __future__ import annotations
 
@@ -26,3 +26,7 @@ class ChannelError(Exception):
         """An error that arrived in a message; `code` and `message` stand in for what it lacks."""
         record = record or {}
         return cls(str(record.get("code") or code), str(record.get("message") or message), bool(record.get("retryable")))
+
+
+class RunError(ChannelError):
+    """Ends a training: not one rollout failed, but all that follows would be wrong."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import queue
 from concurrent.futures import Future
-from contextlib import contextmanager
-from typing import Any, Callable, Iterator, Mapping, Protocol, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any, Callable, ContextManager, Iterator, Mapping, Protocol, Sequence
 
 from ..errors import ChannelError
 from ..frames import float32, int32
@@ -24,49 +24,47 @@ class Engine(Protocol):
     async def close(self) -> None: ...
 
 
-class ModelEngine:
-    """The model that is being trained, a Hugging Face one, called only from the thread that calls `drive`: the trainer's.
+class Sampler(Protocol):
+    """What samples between `add` and the answers of a `step`: requests as `PumpedEngine.request` made them."""
 
-    `model` gives it, unwrapped, each time that sampling begins; `version` counts its weights, which do not change meanwhile. It
-    samples from the whole distribution. Each process samples with the model it has, so the weights must be whole in each.
-    """
+    busy: bool
 
-    def __init__(
-        self, model: Callable[[], Any], text: Callable[[Sequence[int]], str], stop_token_ids: Sequence[int], *, context: int, version: Callable[[], int], seed: int = 0
-    ) -> None:
-        self._model, self._text, self._stop_token_ids = model, text, tuple(stop_token_ids)
-        self._context, self._version, self._seed = context, version, seed
+    def add(self, request: Any) -> None: ...
+
+    def step(self) -> list[tuple[Any, Sampled | ChannelError]]: ...
+
+
+class PumpedEngine:
+    """An engine that samples only in the thread that calls `drive`: the trainer's."""
+
+    def __init__(self) -> None:
         self._calls: queue.SimpleQueue[tuple[Any, asyncio.AbstractEventLoop, asyncio.Future[Sampled]] | None] = queue.SimpleQueue()
-        self._drives = 0
+
+    def request(self, call: ModelCall, sampling: Mapping[str, Any]) -> Any:
+        """What `sampler` takes; each is an object of its own. Raises ChannelError for a call that it cannot answer."""
+        raise NotImplementedError
+
+    def sampler(self) -> ContextManager[Sampler]:
+        raise NotImplementedError
 
     async def sample(self, call: ModelCall, sampling: Mapping[str, Any]) -> Sampled:
-        request = self._to_request(call, sampling)
-        answer: asyncio.Future[Sampled] = asyncio.get_running_loop().create_future()
-        self._calls.put((request, asyncio.get_running_loop(), answer))
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Sampled] = loop.create_future()
+        self._calls.put((self.request(call, sampling), loop, answer))
         return await answer
 
     def drive(self, done: Future[Any]) -> None:
-        from ..sample.batcher import Batcher
-
         done.add_done_callback(lambda _: self._calls.put(None))
-        version = self._version()
-        self._drives += 1
-        waiting: dict[Any, tuple[asyncio.AbstractEventLoop, asyncio.Future[Sampled]]] = {}
-        with _evaluating(self._model()) as model:
-            batcher = Batcher(model, self._text, seed=hash((self._seed, version, self._drives)) & (1 << 62) - 1)
+        waiting: dict[int, tuple[asyncio.AbstractEventLoop, asyncio.Future[Sampled]]] = {}
+        with self.sampler() as sampler:
             while not done.done():
-                for request, loop, answer in self._arrived(wait=not batcher.busy):
-                    waiting[request] = loop, answer
-                    batcher.add(request)
-                if not batcher.busy:
-                    continue
-                try:
-                    ended, error = batcher.step(), None
-                except Exception as cause:  # every request of the batch fails with it, and the next one is tried
-                    ended, error = batcher.abort_all(), ChannelError("POLICY_FAILED", f"The trainer's model failed to sample: {type(cause).__name__}: {cause}")
-                for request in ended:
-                    loop, answer = waiting.pop(request)
-                    loop.call_soon_threadsafe(_settle, answer, error or _to_sampled(request, version))
+                for request, loop, answer in self._arrived(wait=not sampler.busy):
+                    waiting[id(request)] = loop, answer
+                    sampler.add(request)
+                if sampler.busy:
+                    for request, value in sampler.step():
+                        loop, answer = waiting.pop(id(request))
+                        loop.call_soon_threadsafe(_settle, answer, value)
 
     async def close(self) -> None: ...
 
@@ -80,7 +78,32 @@ class ModelEngine:
                 yield call
             wait = False
 
-    def _to_request(self, call: ModelCall, sampling: Mapping[str, Any]) -> Any:
+
+class ModelEngine(PumpedEngine):
+    """The model that is being trained, a Hugging Face one.
+
+    `model` gives it, unwrapped, each time that sampling begins; `version` counts its weights, which do not change meanwhile;
+    `precision` is the context in which the trainer computes logprobs. It samples from the whole distribution. Each process samples
+    with the model it has, so the weights must be whole in each.
+    """
+
+    def __init__(
+        self,
+        model: Callable[[], Any],
+        text: Callable[[Sequence[int]], str],
+        stop_token_ids: Sequence[int],
+        *,
+        context: int,
+        version: Callable[[], int],
+        precision: Callable[[], ContextManager[Any]] = nullcontext,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        self._model, self._text, self._stop_token_ids = model, text, tuple(stop_token_ids)
+        self._context, self._version, self._precision, self._seed = context, version, precision, seed
+        self._drives = 0
+
+    def request(self, call: ModelCall, sampling: Mapping[str, Any]) -> Any:
         from ..sample.batcher import Request
         from ..sample.sampling import read_sampling
 
@@ -92,6 +115,39 @@ class ModelEngine:
             return Request(call.prompt_ids.tolist(), read_sampling(options, default_limit=room, room=room, end_ids=self._stop_token_ids))
         except ValueError as error:
             raise ChannelError("POLICY_FAILED", str(error)) from error
+
+    @contextmanager
+    def sampler(self) -> Iterator[Sampler]:
+        from ..sample.batcher import Batcher
+
+        model, version = self._model(), self._version()
+        self._drives += 1
+        was_training = model.training
+        model.eval()
+        try:
+            with self._precision():
+                yield _ModelSampler(Batcher(model, self._text, seed=hash((self._seed, version, self._drives)) & (1 << 62) - 1), version)
+        finally:
+            model.train(was_training)
+
+
+class _ModelSampler:
+    def __init__(self, batcher: Any, version: int) -> None:
+        self._batcher, self._version = batcher, version
+        self.add = batcher.add
+
+    @property
+    def busy(self) -> bool:
+        return self._batcher.busy
+
+    def step(self) -> list[tuple[Any, Sampled | ChannelError]]:
+        try:
+            ended = self._batcher.step()
+        except Exception as error:  # every request of the batch fails with it, and the next one is tried
+            failed = ChannelError("POLICY_FAILED", f"The trainer's model failed to sample: {type(error).__name__}: {error}")
+            return [(request, failed) for request in self._batcher.abort_all()]
+        version = self._version
+        return [(each, Sampled(int32(each.ids), float32(each.logprobs), each.finish, version, version)) for each in ended]
 
 
 class HttpEngine:
@@ -117,7 +173,7 @@ class HttpEngine:
             "logprobs": 0,
             "return_token_ids": True,
         }
-        return self._read(await self._post(body), version)
+        return _read_completion(await self._post(body), version, self._url)
 
     def drive(self, done: Future[Any]) -> None:
         from concurrent.futures import wait
@@ -148,27 +204,25 @@ class HttpEngine:
         except ValueError as error:
             raise ChannelError("POLICY_RESPONSE_INVALID", f"{self._url} answered something else than JSON: {error}.") from error
 
-    def _read(self, answer: Any, version: int) -> Sampled:
-        try:
-            [choice] = answer["choices"]
-            ids, logprobs = choice["token_ids"], choice["logprobs"]["token_logprobs"]
-            if len(ids) != len(logprobs):
-                raise ValueError(f"{len(ids)} ids and {len(logprobs)} logprobs")
-            finish = {"stop": "stop", "length": "length", "abort": "aborted"}[choice["finish_reason"]]
-            return Sampled(int32(ids), float32(logprobs), finish, version, version)
-        except (ChannelError, KeyError, TypeError, ValueError) as error:
-            message = f"The answer of {self._url}/v1/completions lacks token ids with their logprobs ({type(error).__name__}: {error}); it must be vLLM, 0.11 or newer."
-            raise ChannelError("POLICY_RESPONSE_INVALID", message) from error
+
+def _read_completion(answer: Any, version: int, url: str) -> Sampled:
+    """The one choice of an answer of vLLM's `/v1/completions`. Raises POLICY_RESPONSE_INVALID."""
+    try:
+        [choice] = answer["choices"]
+        ids, logprobs = choice["token_ids"], choice["logprobs"]["token_logprobs"]
+        if len(ids) != len(logprobs):
+            raise ValueError(f"{len(ids)} ids and {len(logprobs)} logprobs")
+        finish = {"stop": "stop", "length": "length", "abort": "aborted"}[choice["finish_reason"]]
+        return Sampled(int32(ids), float32(logprobs), finish, version, version)
+    except (ChannelError, KeyError, TypeError, ValueError) as error:
+        message = f"The answer of {url}/v1/completions lacks token ids with their logprobs ({type(error).__name__}: {error}); it must be vLLM, 0.11 or newer."
+        raise ChannelError("POLICY_RESPONSE_INVALID", message) from error
 
 
 def _to_vllm(sampling: Mapping[str, Any]) -> dict[str, Any]:
     """Sampling parameters as vLLM names them."""
     names = {"temperature": "temperature", "topP": "top_p", "topK": "top_k", "repetitionPenalty": "repetition_penalty"}
     return {name: sampling[key] for key, name in names.items() if key in sampling}
-
-
-def _to_sampled(request: Any, version: int) -> Sampled:
-    return Sampled(int32(request.ids), float32(request.logprobs), request.finish, version, version)
 
 
 def _settle(answer: asyncio.Future[Sampled], value: Sampled | ChannelError) -> None:
@@ -178,14 +232,3 @@ def _settle(answer: asyncio.Future[Sampled], value: Sampled | ChannelError) -> N
         answer.set_exception(value)
     else:
         answer.set_result(value)
-
-
-@contextmanager
-def _evaluating(model: Any) -> Iterator[Any]:
-    """The model without dropout and without gradient checkpointing, which leave a trainer's mode as it was."""
-    was_training = model.training
-    model.eval()
-    try:
-        yield model
-    finally:
-        model.train(was_training)

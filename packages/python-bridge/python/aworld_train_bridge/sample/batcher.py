@@ -47,6 +47,8 @@ class Batcher:
         kinds = set(getattr(model.config, "layer_types", None) or ["full_attention"])
         if kinds != {"full_attention"}:
             raise ValueError(f"The sampler knows full attention only, and the model has {', '.join(sorted(kinds))}.")
+        if (attention := getattr(model.config, "_attn_implementation", None)) not in ("sdpa", "eager", None):
+            raise ValueError(f"The sampler's masks need sdpa or eager attention, and the model has {attention}; load it with attn_implementation sdpa.")
         self.model = model
         self.waiting: deque[Request] = deque()
         self.running: list[Request] = []

@@ -6,14 +6,12 @@ compute the actor's (`rollout_correction.bypass_mode`).
 """
 
 import functools
-import math
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import torch
-
 from aworld_train_bridge.driver.keys import to_key
+from aworld_train_bridge.driver.logprobs import largest_difference
 
 KEY_FIELD = "aworld_train_key"
 
@@ -72,22 +70,6 @@ def count_rows(
         entry["rows"] += 1
         entry["maskTokens"] += tokens
     return list(counted.values()), padded
-
-
-def largest_difference(
-    masks: Sequence[torch.Tensor], rollout: Sequence[torch.Tensor], actor: Sequence[torch.Tensor]
-) -> float | None:
-    """Largest |rollout - actor| logprob over tokens with mask 1; null without one; RuntimeError where one is not finite."""
-    differences = [(a - b)[mask.bool()].abs().max() for mask, a, b in zip(masks, rollout, actor, strict=True) if mask.any()]
-    if not differences:
-        return None
-    largest = float(torch.stack(differences).max())
-    if not math.isfinite(largest):
-        raise RuntimeError(
-            "[LOGPROBS_NOT_FINITE] The actor's logprob of a sampled token is not a finite number: an update diverged. "
-            "Resume from an earlier checkpoint with a lower learning rate."
-        )
-    return largest
 
 
 def _composed_key(key: str, tag: Mapping[str, Any]) -> str:

@@ -1,8 +1,7 @@
 import unittest
 from unittest import mock
 
-import torch
-from aworld_train_bridge.verl.batch_ledger import count_rows, largest_difference
+from aworld_train_bridge.verl.batch_ledger import count_rows
 
 
 class Rows(unittest.TestCase):
@@ -20,20 +19,6 @@ class Rows(unittest.TestCase):
         with mock.patch.dict("os.environ", {"AWORLD_TRAIN_RUN": "my run/1", "AWORLD_TRAIN_INCARNATION": "i-1"}):
             counted, _ = count_rows(["u-1_3_0"], [{"global_steps": 4}], [5], [None])
         self.assertEqual(counted[0]["key"], "my%20run%2F1/i-1/train/4/u-1/3")
-
-
-class Differences(unittest.TestCase):
-    def test_the_largest_one_over_sampled_tokens_counts(self) -> None:
-        masks = [torch.tensor([1, 0, 1]), torch.tensor([0]), torch.tensor([1])]
-        rollout = [torch.tensor([-1.0, 0.0, -2.0]), torch.tensor([0.0]), torch.tensor([-3.0])]
-        actor = [torch.tensor([-1.5, -9.0, -2.0]), torch.tensor([-9.0]), torch.tensor([-2.25])]
-        self.assertEqual(largest_difference(masks, rollout, actor), 0.75)
-        self.assertIsNone(largest_difference(masks[1:2], rollout[1:2], actor[1:2]))
-
-    def test_a_logprob_that_is_not_finite_ends_the_run(self) -> None:
-        for value in (float("nan"), float("-inf")):
-            with self.assertRaisesRegex(RuntimeError, "LOGPROBS_NOT_FINITE"):
-                largest_difference([torch.tensor([1])], [torch.tensor([-1.0])], [torch.tensor([value])])
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 // A rollout service with a channel, every part real, for an agent that asks its model a given number of times.
 // Arguments: one JSON object, see `Setting`. It prints {url} once it serves.
+import type { RewardOutput } from '@aworld-train/core'
 import { createEnvironment } from '@aworld-train/environment'
 import { createGateway } from '@aworld-train/gateway'
 import { channelPath } from '@aworld-train/protocol'
@@ -25,7 +26,8 @@ interface Setting {
   readonly asides?: boolean
   readonly rolloutTimeoutMs?: number
   readonly rows?: 'all' | 'last' | 'longest'
-  readonly reward?: 'service' | 'native'
+  /** `length`: more for a longer answer; else one half. */
+  readonly reward?: 'service' | 'native' | 'length'
 }
 
 const setting: Setting = JSON.parse(process.argv[2]!)
@@ -78,7 +80,16 @@ const service = createRolloutService({
       gateway,
       environment,
       reward:
-        reward === 'native' ? null : { name: 'half', score: async () => ({ reward: 0.5, scores: { exact: 1 } }), close: async () => {} },
+        reward === 'native'
+          ? null
+          : {
+              name: reward,
+              async score({ episode }): Promise<RewardOutput> {
+                const isLonger = reward === 'length' && episode.answer !== null
+                return isLonger ? { reward: Math.min(1, episode.answer!.length / 40), scores: {} } : { reward: 0.5, scores: { exact: 1 } }
+              },
+              close: async () => {},
+            },
       store,
       answerKey: (taskId) => answers.answerKey(taskId),
       concurrency: 64,
@@ -92,7 +103,7 @@ const channel = createChannelServer({
   store,
   answers,
   rows,
-  reward,
+  reward: reward === 'native' ? 'native' : 'service',
   rolloutTimeoutMs,
   toTask: (row, submit) => ({
     task: {

@@ -1,0 +1,87 @@
+"""What a trainer trains against what was handed to it: row by row, id by id, mask by mask; and what of it is in the ledger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Sequence
+
+from ..errors import RunError
+from .ledger import Ledger
+from .logprobs import largest_difference
+from .rows import Row
+
+
+@dataclass
+class _Handed:
+    key: str | None
+    row: Row
+    uses: int = 0
+
+
+class BatchAccounts:
+    """Of one process. Rows of a generation are handed over, compared wherever a batch of them is trained, and written once a step.
+
+    `tolerance` bounds |sampled - recomputed| of rows that the weights of their own step train; None measures only.
+    """
+
+    def __init__(self, ledger: Ledger, tolerance: float | None) -> None:
+        self._ledger, self._tolerance = ledger, tolerance
+        self._handed: dict[tuple[tuple[int, ...], tuple[int, ...]], list[_Handed]] = {}
+        self._keys: dict[str, int] = {}
+        self._padded = 0
+        self._largest: float | None = None
+
+    def hand_over(self, rows: Sequence[tuple[str | None, Row]]) -> None:
+        """The rows of one generation by the keys of their rollouts; None for a row that stands for a rollout without one."""
+        self._handed.clear()
+        for key, row in rows:
+            self._handed.setdefault((tuple(row.prompt_ids), tuple(row.response_ids)), []).append(_Handed(key, row))
+
+    def compare(self, prompts: Sequence[list[int]], responses: Sequence[list[int]], masks: Sequence[Any], logprobs: Sequence[Any] | None, version: int) -> None:
+        """A batch as it is trained, tensors without their padding: mask and recomputed logprobs, or None, of each response.
+
+        Raises BATCH_MISMATCH for a row that is not as it was handed over, POLICY_LOGPROB_MISMATCH beyond the tolerance.
+        """
+        sampled_masks, sampled, recomputed = [], [], []
+        for index, (prompt, response, mask) in enumerate(zip(prompts, responses, masks, strict=True)):
+            handed = min(self._handed.get((tuple(prompt), tuple(response)), ()), key=lambda each: each.uses, default=None)
+            if handed is None:
+                raise _mismatch(f"row {index} of the batch has {len(prompt)} ids of prompt and {len(response)} of response that no rollout has")
+            if [int(each) for each in mask.tolist()] != handed.row.response_mask:
+                trained, sent = int(mask.sum()), sum(handed.row.response_mask)
+                raise _mismatch(f"row {index} of the batch trains {trained} tokens, and {sent} others or fewer were sampled ({handed.key})")
+            handed.uses += 1
+            if handed.uses == 1:
+                self._count(handed)
+            if logprobs is not None and handed.uses == 1 and handed.row.max_version == handed.row.min_version == version:
+                sampled_masks.append(mask)
+                sampled.append(logprobs[index].new_tensor(handed.row.response_logprobs))
+                recomputed.append(logprobs[index])
+        difference = largest_difference(sampled_masks, sampled, recomputed)
+        if difference is None:
+            return
+        self._largest = max(difference, self._largest or 0.0)
+        if self._tolerance is not None and difference > self._tolerance:
+            raise RunError(
+                "POLICY_LOGPROB_MISMATCH",
+                f"Logprobs of sampled tokens differ from the trainer's by {difference:.3g}, and at most {self._tolerance:g} is allowed: what "
+                "sampled were other weights, another temperature, or another precision. Where the precision differs on purpose, raise "
+                "aworldTrain.logprobCheck.tolerance.",
+            )
+
+    def close_step(self, step: int) -> None:
+        """Writes what was trained since the last step ended."""
+        keys = [{"key": key, "rows": 1, "maskTokens": tokens} for key, tokens in self._keys.items()]
+        if keys or self._padded:
+            self._ledger.write("trained", {"step": step, "keys": keys, "rowsPadded": self._padded, "maxLogprobDifference": self._largest})
+        self._keys, self._padded, self._largest = {}, 0, None
+
+    def _count(self, handed: _Handed) -> None:
+        if handed.key is None:
+            self._padded += 1
+        else:
+            self._keys[handed.key] = sum(handed.row.response_mask)
+
+
+def _mismatch(what: str) -> RunError:
+    return RunError("BATCH_MISMATCH", f"The trainer's batch is not the rows that it was given: {what}. Install the tested version of the trainer.")

@@ -1,0 +1,87 @@
+"""TRL's configuration, read by the installed classes: GRPOConfig, and peft's LoraConfig."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import inspect
+import warnings
+from typing import Any, Mapping
+
+TESTED = "1.16.0"
+
+_OURS = {
+    "output_dir": "checkpoints stand in the folder of the run",
+    "overwrite_output_dir": "a run resumes, or is another run",
+    "resume_from_checkpoint": "a run resumes from its last checkpoint by itself",
+    "hub_model_id": "nothing leaves the run; push what `export` writes",
+    "push_to_hub": "nothing leaves the run; push what `export` writes",
+    "log_completions_hub_repo": "nothing leaves the run",
+    "use_transformers_continuous_batching": "rollouts are sampled by the bridge, in batches too",
+    "mask_truncated_completions": "say what becomes of a cut rollout in aworldTrain.incompleteEpisodes",
+    "num_generations_eval": "say how often a task is evaluated in aworldTrain.evaluation.samples",
+    "generation_kwargs": "tokens are drawn from the whole distribution, whose logprobs are trained",
+    "vllm_structured_outputs_regex": "tokens are drawn from the whole distribution, whose logprobs are trained",
+}
+"""Keys that the run decides, with the reason or what to write instead."""
+
+_WHOLE_DISTRIBUTION = {"top_p": (1, 1.0, None), "top_k": (0, -1, None), "min_p": (0, 0.0, None), "repetition_penalty": (1, 1.0, None)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """`key` is a field of GRPOConfig, one of peft as `lora.NAME`, or None."""
+
+    message: str
+    key: str | None = None
+
+
+def check(configuration: Mapping[str, Any], lora: Mapping[str, Any] | None) -> list[Problem]:
+    """What the installed classes do not take, and what the run decides itself."""
+    from trl import GRPOConfig
+
+    fields = {field.name for field in dataclasses.fields(GRPOConfig) if field.init}
+    problems = [_unknown(key, fields, "GRPOConfig") for key in configuration if key not in fields]
+    problems += [Problem(f"{key} is not yours to set: {_OURS[key]}.", key) for key in configuration if key in _OURS]
+    for key, neutral in _WHOLE_DISTRIBUTION.items():
+        if configuration.get(key) not in neutral:
+            problems.append(Problem(f"{key} is {configuration[key]}, and tokens are drawn from the whole distribution, whose logprobs are trained; leave it out.", key))
+    if lora is not None:
+        from peft import LoraConfig
+
+        known = set(inspect.signature(LoraConfig).parameters)
+        problems += [_unknown(key, known, "peft's LoraConfig", "lora.") for key in lora if key not in known]
+    return problems
+
+
+def read(configuration: Mapping[str, Any], lora: Mapping[str, Any] | None, output: str) -> tuple[Any, Any, list[str]]:
+    """GRPOConfig, LoraConfig or None, and sentences about what was filled in. Raises ValueError as the classes do."""
+    import torch
+    from trl import GRPOConfig
+
+    filled: dict[str, Any] = {"report_to": "none", "logging_steps": 1, "log_level": "warning", "disable_tqdm": True}
+    notes = []
+    if not torch.cuda.is_available() and "use_cpu" not in configuration:
+        filled["use_cpu"] = True
+        notes.append("use_cpu = true: this machine has no GPU that torch can use")
+    if (configuration.get("use_cpu") or filled.get("use_cpu")) and "bf16" not in configuration and "fp16" not in configuration:
+        filled["bf16"] = False
+        notes.append("bf16 = false: a processor trains in float32")
+    if configuration.get("logging_steps") not in (None, 1):
+        notes.append("logging_steps = 1: every step is followed")
+    # Keys that every start decides stand behind those of the user.
+    given = {**filled, **configuration, "logging_steps": 1, "output_dir": output, "do_train": True}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        config = GRPOConfig(**given)
+    adapter = None
+    if lora is not None:
+        from peft import LoraConfig
+
+        adapter = LoraConfig(**{"task_type": "CAUSAL_LM", **lora})
+    return config, adapter, notes
+
+
+def _unknown(key: str, known: set[str], where: str, prefix: str = "") -> Problem:
+    near = difflib.get_close_matches(key, known, 1)
+    return Problem(f"{prefix}{key} is no field of {where}" + (f"; did you mean {near[0]}?" if near else "."), f"{prefix}{key}")
