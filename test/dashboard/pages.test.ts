@@ -4,9 +4,10 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { exportRun, openDashboard } from '@aworld-train/dashboard'
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { hostile, type WrittenRun, writeRun } from '../../packages/dashboard/src/testing/write-run.ts'
+import { looks, openBrowser, visit, type Watched, watch } from './browser.ts'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 /** Where pictures of the pages go, for a person to look at; none are taken without. */
@@ -16,7 +17,7 @@ let browser: Browser
 let saved: WrittenRun
 let live: WrittenRun
 beforeAll(async () => {
-  browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: process.getuid?.() === 0 ? ['--no-sandbox'] : [] })
+  browser = await openBrowser()
   saved = await writeRun({ name: 'saved', text: hostile })
   live = await writeRun({ name: 'live', isLive: true, text: hostile })
 })
@@ -49,64 +50,6 @@ const pages = (run: string, hasAfter: boolean): Readonly<Record<string, string>>
   'no-page': `#/${run}/what`,
   'no-run': '#/elsewhere',
 })
-
-/** Runs in the page: adds up how far things moved by themselves, and what moved. */
-const countShifts = `
-  window.shift = 0
-  window.shifted = []
-  new PerformanceObserver((list) => {
-    for (const entry of list.getEntries()) {
-      if (entry.hadRecentInput) continue
-      window.shift += entry.value
-      window.shifted.push(...entry.sources.map(({ node }) => node?.className ?? ''))
-    }
-  }).observe({ type: 'layout-shift', buffered: true })
-`
-
-interface Watched {
-  readonly context: BrowserContext
-  readonly page: Page
-  /** What no page may do, as it happened. */
-  readonly problems: string[]
-}
-
-/** A browser page that notes errors, requests to other hosts and refusals of the content security policy. */
-async function watch(home: string, look: { width: number; theme: 'light' | 'dark' }): Promise<Watched> {
-  const isNarrow = look.width < 760
-  const context = await browser.newContext({
-    viewport: { width: look.width, height: 844 },
-    colorScheme: look.theme,
-    isMobile: isNarrow,
-    hasTouch: isNarrow,
-  })
-  const page = await context.newPage()
-  const problems: string[] = []
-  page.on('pageerror', (error) => problems.push(`error: ${error.message}`))
-  page.on('console', (message) => {
-    // A run that is not there is answered by 404, which browsers report by themselves.
-    if (message.type() === 'error' && !message.text().includes('404')) problems.push(`console: ${message.text()}`)
-  })
-  page.on('dialog', (dialog) => {
-    problems.push(`dialog: ${dialog.message()}`)
-    void dialog.dismiss()
-  })
-  const { origin } = new URL(home)
-  page.on('request', (request) => {
-    const url = request.url()
-    if (!url.startsWith('data:') && !url.startsWith('blob:') && !(origin === 'null' ? url.startsWith('file:') : url.startsWith(origin)))
-      problems.push(`request: ${url}`)
-  })
-  await page.addInitScript({ content: countShifts })
-  await page.goto(home)
-  return { context, page, problems }
-}
-
-async function visit({ page }: Watched, home: string, hash: string): Promise<void> {
-  await page.goto('about:blank')
-  await page.goto(home.split(/[?#]/)[0] + hash)
-  await page.waitForSelector('main > *')
-  await page.waitForTimeout(150)
-}
 
 /** Everything that must hold of a page that is on screen. */
 async function check(name: string, { page, problems }: Watched): Promise<void> {
@@ -142,12 +85,11 @@ async function check(name: string, { page, problems }: Watched): Promise<void> {
   })
 }
 
-const looks = {
-  light: { width: 1280, theme: 'light' },
-  dark: { width: 1280, theme: 'dark' },
-  narrow: { width: 390, theme: 'light' },
-} as const
-const looksOf = { saved: [looks.light, looks.dark, looks.narrow], live: [looks.light, looks.narrow], exported: [looks.dark, looks.narrow] }
+const looksOf = {
+  saved: [looks.light, looks.dark, looks.darkNarrow],
+  live: [looks.light, looks.narrow],
+  exported: [looks.dark, looks.darkNarrow],
+}
 
 describe.each(['saved', 'live', 'exported'] as const)('a run that is %s', (kind) => {
   let home: string
@@ -168,7 +110,7 @@ describe.each(['saved', 'live', 'exported'] as const)('a run that is %s', (kind)
 
   it.each(looksOf[kind])('shows every page at $width pixels, $theme', async (look) => {
     const run = kind === 'live' ? live.id : saved.id
-    const watched = await watch(home, look)
+    const watched = await watch(browser, home, look)
     for (const [name, hash] of Object.entries(pages(run, kind !== 'live'))) {
       await visit(watched, home, hash)
       if (pictures)
@@ -181,7 +123,7 @@ describe.each(['saved', 'live', 'exported'] as const)('a run that is %s', (kind)
 
 it('does by keys what the list of keys says', async () => {
   const dashboard = await openDashboard({ runs: [saved.path] })
-  const watched = await watch(dashboard.url, looks.light)
+  const watched = await watch(browser, dashboard.url, looks.light)
   const { page } = watched
   const at = async () => decodeURIComponent(new URL(page.url()).hash).replace(`#/${saved.id}`, '')
   const press = async (...keys: readonly string[]) => {
@@ -235,7 +177,7 @@ it('does by keys what the list of keys says', async () => {
 
 it('compares the tokens of the agent that the address names', async () => {
   const dashboard = await openDashboard({ runs: [saved.path] })
-  const watched = await watch(dashboard.url, looks.light)
+  const watched = await watch(browser, dashboard.url, looks.light)
   const { page } = watched
   const at = () => new URLSearchParams(new URL(page.url()).hash.split('?')[1]).get('agent')
   const chosen = page.locator('.chips [aria-pressed=true]')
@@ -257,7 +199,7 @@ it('compares the tokens of the agent that the address names', async () => {
 it('draws the lines on screen of a rollout with 131,072 tokens', async () => {
   await using run = await writeRun({ name: 'long', longTokens: 131_072 })
   const dashboard = await openDashboard({ runs: [run.path] })
-  const watched = await watch(dashboard.url, looks.light)
+  const watched = await watch(browser, dashboard.url, looks.light)
   const { page } = watched
   await visit(watched, dashboard.url, `#/${run.id}/tokens/train/2/0/0?at=100`)
   const chosen = () => page.locator('.stream .chosen').count()
@@ -280,7 +222,7 @@ it('draws the lines on screen of a rollout with 131,072 tokens', async () => {
 it('shows what happens in a live run without being loaded again', async () => {
   await using run = await writeRun({ name: 'going-on', isLive: true })
   const dashboard = await openDashboard({ runs: [run.path] })
-  const watched = await watch(dashboard.url, looks.light)
+  const watched = await watch(browser, dashboard.url, looks.light)
   const { page } = watched
   await visit(watched, dashboard.url, `#/${run.id}`)
   await run.store.commitStep({ step: 3, weightVersion: 4, rollouts: [], metrics: { entropy: 0.1 }, checkpoint: null })
@@ -296,7 +238,7 @@ it('shows what happens in a live run without being loaded again', async () => {
 it('shows how the process of a live run is doing, and that it has fallen silent', async () => {
   await using run = await writeRun({ name: 'measured', isLive: true })
   const dashboard = await openDashboard({ runs: [run.path] })
-  const watched = await watch(dashboard.url, looks.light)
+  const watched = await watch(browser, dashboard.url, looks.light)
   const { page } = watched
   const last = run.store.health(0).at(-1)!
   const calls = page.locator('.process figure', { hasText: 'Model calls' }).locator('figcaption b')
@@ -312,7 +254,7 @@ it('shows how the process of a live run is doing, and that it has fallen silent'
   await dashboard.close()
   // The samples of this one are older.
   const silent = await openDashboard({ runs: [live.path] })
-  const other = await watch(silent.url, looks.narrow)
+  const other = await watch(browser, silent.url, looks.narrow)
   await visit(other, silent.url, `#/${live.id}/health`)
   await other.page.locator('.process [role=alert]', { hasText: 'It has said nothing for' }).waitFor()
   await check('silent', other)

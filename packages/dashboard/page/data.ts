@@ -27,7 +27,10 @@ function readToken(): string {
 
 function openRuns(): Runs {
   const text = document.getElementById('data')?.textContent
-  if (!text) return createHttpRuns(location.origin, readToken())
+  if (!text)
+    return createHttpRuns(location.origin, readToken(), (isThere) => {
+      isConnected.value = isThere
+    })
   const { runs } = JSON.parse(text) as { runs: readonly ExportedRun[] }
   const clients = new Map(
     runs.map((run) => [run.listing.id, createEmbeddedClient(run, (part) => document.getElementById(`part-${part}`)!.textContent!)]),
@@ -42,6 +45,8 @@ function openRuns(): Runs {
   }
 }
 
+/** Whether the server of a live run answers. */
+export const isConnected = signal(true)
 export const isExport = document.getElementById('data') !== null
 export const runs = openRuns()
 const clients = new Map<string, RunClient>()
@@ -151,6 +156,13 @@ function changed(): void {
   }, 1_000)
 }
 
+/** Reads the run once more. Its server, which may be that of the training process, waits until nobody follows the run. */
+async function readToEnd(): Promise<void> {
+  revision.value += 1
+  do await new Promise((settle) => setTimeout(settle, 300))
+  while ([...entries.values()].some(({ isLoading }) => isLoading))
+}
+
 /** Follows the run on screen from where its summary was read. */
 export function followRun(summary: RunSummary): void {
   const id = shownRun.value
@@ -175,11 +187,16 @@ export function followRun(summary: RunSummary): void {
           state = { ...state, at, phase: `evaluation ${event.name}`, done: 0, total: event.rollouts }
         else if (event.type === 'phase-progress') state = { ...state, at, phase: event.phase, done: event.done, total: event.total }
         else if (event.type === 'rollout-end') state = { ...state, at, done: state.done + 1 }
-        else if (event.type !== 'step-end' && event.type !== 'evaluation-end' && event.type !== 'run-end') continue
+        else if (event.type === 'run-end') {
+          await readToEnd()
+          live.value = null
+          return
+        } else if (event.type !== 'step-end' && event.type !== 'evaluation-end') continue
         live.value = { ...state, at }
         changed()
       }
     } finally {
+      ending.abort()
       stop()
       if (follower === ending) follower = null
     }

@@ -5,7 +5,7 @@ import { useEffect } from 'preact/hooks'
 import 'uplot/dist/uPlot.min.css'
 import './style.css'
 import { Compare } from './compare.tsx'
-import { followRun, live, usePlace, useSummary } from './data.ts'
+import { followRun, isConnected, live, usePlace, useSummary } from './data.ts'
 import { integer } from './format.ts'
 import { Groups } from './groups.tsx'
 import { comparedEvaluations, groupsOf, partnerOf } from './groups-of.ts'
@@ -137,6 +137,7 @@ function useLast(summary: RunSummary | null): Last {
 
 function Progress() {
   const now = live.value
+  if (!isConnected.value) return <span class="progress">no connection: this is how it stood</span>
   if (!now) return null
   return (
     <span class="progress" aria-live="off">
@@ -223,7 +224,7 @@ function RunShell() {
           <b>{name}</b>
         </a>
         <span class="run">
-          <i class={`state ${summary?.status ?? ''}`} />
+          {summary && <i class={`state ${summary.status}`} />}
           <b class="status">{summary?.status ?? ''}</b>
           <span> {run.replace(`${name}-`, '')}</span>
           <Progress />

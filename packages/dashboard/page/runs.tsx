@@ -124,7 +124,7 @@ function Laid({ listings, loaded }: { listings: readonly RunListing[]; loaded: L
   return (
     <section class="laid">
       <header>
-        <h2>{listings.length} runs</h2>
+        <h2>{listings.length === 1 ? '1 run' : `${listings.length} runs`}</h2>
         <Chips
           label="Lay over each other by"
           of={[

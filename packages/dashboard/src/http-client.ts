@@ -17,8 +17,8 @@ export class DashboardError extends Error {
   }
 }
 
-/** Asks the dashboard server at `url`, such as `http://127.0.0.1:4040`. Runs in browsers and in Node alike. */
-export function createHttpRuns(url: string, token: string): HttpRuns {
+/** Asks the dashboard server at `url`, such as `http://127.0.0.1:4040`. Runs in browsers and in Node alike. `onConnection` hears whether the server of a run that is followed answers. */
+export function createHttpRuns(url: string, token: string, onConnection: (isThere: boolean) => void = () => {}): HttpRuns {
   const headers = { authorization: `Bearer ${token}` }
 
   async function open(path: string, signal?: AbortSignal): Promise<Response> {
@@ -43,7 +43,9 @@ export function createHttpRuns(url: string, token: string): HttpRuns {
           let next = after
           while (!signal.aborted) {
             try {
-              for await (const update of updates(await open(`${base}/events?after=${next}`, signal))) {
+              const response = await open(`${base}/events?after=${next}`, signal)
+              onConnection(true)
+              for await (const update of updates(response)) {
                 next = update.id
                 yield update
               }
@@ -51,7 +53,9 @@ export function createHttpRuns(url: string, token: string): HttpRuns {
               if (signal.aborted) return
               if (error instanceof DashboardError) throw error
             }
+            if (signal.aborted) return
             // The connection was lost: it goes on behind the last event that came.
+            onConnection(false)
             await new Promise((resolve) => setTimeout(resolve, 1_000))
           }
         },

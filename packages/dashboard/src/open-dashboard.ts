@@ -1,12 +1,15 @@
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { basename, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createBearerCheck, discardBody, openHttpServer } from '@aworld-train/http'
 import { toTrainError } from '@aworld-train/protocol'
 import { type FolderClient, openFolder } from './folder-client.ts'
 import { listRun, runsBelow } from './list-runs.ts'
 import { readPageFiles } from './page-files.ts'
 import { fromSearch } from './rollout-address.ts'
+import { runStatus } from './run-status.ts'
 
 export interface DashboardOptions {
   /** Folders of runs; the first is shown as the page opens. */
@@ -23,6 +26,8 @@ export interface OpenDashboard {
   close(): Promise<void>
 }
 
+/** How long the end waits for pages that read a run which has ended once more. */
+const lastReadMs = 3_000
 const limits = { maxSockets: 200, maxHeaderBytes: 16_384, headersTimeoutMs: 10_000, requestTimeoutMs: 10_000, keepAliveTimeoutMs: 30_000 }
 
 /** Sent with every answer: a page that shows what models wrote loads and sends nothing elsewhere. */
@@ -43,6 +48,8 @@ export async function openDashboard({ runs = [], below, port = 0 }: DashboardOpt
   const paths = new Map<string, string>()
   const clients = new Map<string, Promise<FolderClient>>()
   const closing = new AbortController()
+  /** Connections that follow a run, with its folder. */
+  const followed = new Map<ServerResponse, string>()
 
   function findRuns(): void {
     const listed = new Set(paths.values())
@@ -97,7 +104,11 @@ export async function openDashboard({ runs = [], below, port = 0 }: DashboardOpt
     if (what === 'rollouts') return send(response, 200, await run.rollouts(fromSearch(searchParams)))
     if (what === 'rollout') return send(response, 200, await run.rollout(searchParams.get('key') ?? ''))
     if (what === 'health') return send(response, 200, await run.health(Number(searchParams.get('after')) || 0))
-    if (what === 'events') return sendEvents(run, Number(searchParams.get('after')) || 0, response)
+    if (what === 'events') {
+      followed.set(response, paths.get(decodeName(id))!)
+      response.once('close', () => followed.delete(response))
+      return sendEvents(run, Number(searchParams.get('after')) || 0, response)
+    }
     throw new NotFound('There is nothing at this address.')
   }
 
@@ -137,6 +148,8 @@ export async function openDashboard({ runs = [], below, port = 0 }: DashboardOpt
   return {
     url: `${server.url}/?token=${token}`,
     async close() {
+      const reading = [...followed].flatMap(([response, path]) => (runStatus(path) === 'running' ? [] : [once(response, 'close')]))
+      await Promise.race([Promise.allSettled(reading), sleep(lastReadMs, undefined, { ref: false })])
       closing.abort()
       await server.close()
       for (const opened of clients.values()) await opened.then((each) => each.close()).catch(() => {})

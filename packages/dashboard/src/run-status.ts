@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import type { RunStatus } from '@aworld-train/core'
-import type { RunEvent, RunReport } from '@aworld-train/protocol'
+import type { RunEvent } from '@aworld-train/protocol'
 import { isOwned } from '@aworld-train/store'
 
 const partBytes = 64 * 1024
@@ -15,13 +15,11 @@ export function readJson<T>(path: string, name: string): T | null {
   }
 }
 
-/** How the run at `path` is getting on: what its report says, else its owner, else how its last process left it. */
+/** How the run at `path` is getting on: how its last process left it, also while that still closes its files; else whether one works on it. */
 export function runStatus(path: string): RunStatus {
-  if (isOwned(path)) return 'running'
-  const report = readJson<RunReport>(path, 'report.json')
-  if (report) return report.status
   const last = lastEvents(path).findLast(({ type }) => type === 'run-start' || type === 'run-end')
-  return last?.type === 'run-end' ? last.status : 'interrupted'
+  if (last?.type === 'run-end') return last.status
+  return isOwned(path) ? 'running' : 'interrupted'
 }
 
 /** Whole lines at the end of the event log. */
