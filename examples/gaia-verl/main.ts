@@ -30,9 +30,9 @@ const trainer = new AgentTrainer({
 })
 
 if (values['dry-run']) {
-  const { path, files, notes, verl, lacks } = await trainer.dryRun()
+  const { path, files, notes, version, lacks } = await trainer.dryRun()
   for (const note of notes) console.log(`note: ${note}`)
-  console.log(`verl ${verl} takes this configuration; nothing was started.`)
+  console.log(`verl ${version} takes this configuration; nothing was started.`)
   for (const each of lacks) console.log(`This machine cannot train it: ${each}`)
   console.log(`${path}\n  ${files.join('\n  ')}`)
 } else {

@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { errorMessage } from '@aworld-train/protocol'
-import { findPython, probeGpuDriver } from '@aworld-train/trainer-verl'
+import { findPython, probeGpuDriver } from '@aworld-train/python-bridge'
+import { verlTrainer } from '@aworld-train/trainer-verl'
 
 export interface GpuMachine {
   readonly model: string
@@ -18,7 +19,7 @@ export async function findGpuMachine(projectDirectory: string, env: NodeJS.Proce
   if (!model) return 'AWORLD_TRAIN_GPU_MODEL names no folder of a chat model, such as Qwen3-4B'
   if (!existsSync(join(model, 'config.json'))) return `AWORLD_TRAIN_GPU_MODEL is ${model}, which has no config.json`
   try {
-    const { path, report } = await findPython({ env, projectDirectory })
+    const { path, report } = await findPython(verlTrainer.python, { env, projectDirectory })
     if (!report.packages['vllm']) return `${path} has verl and no vLLM; run "aworld-train setup verl"`
     return { model, python: path, gpus: driver.gpus.length }
   } catch (error) {

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { makeEnvironment } from '../../packages/trainer-verl/src/python/make-environment.ts'
-import { setupVerl } from '../../packages/trainer-verl/src/python/setup-verl.ts'
+import { makeEnvironment, makeTrainerEnvironment } from '@aworld-train/python-bridge'
+import { verlTrainer } from '@aworld-train/trainer-verl'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const environments = join(root, '.aworld-train', 'python')
@@ -40,6 +40,6 @@ export async function pythonEnvironment(options: PythonEnvironmentOptions): Prom
 
 /** The interpreter that `aworld-train setup verl --torch cpu` makes for this repository. */
 export async function verlEnvironment(): Promise<string> {
-  const { python } = await setupVerl({ directory: join(environments, 'verl'), torch: 'cpu' })
+  const { python } = await makeTrainerEnvironment(verlTrainer.python, { directory: join(environments, 'verl'), torch: 'cpu' })
   return python
 }

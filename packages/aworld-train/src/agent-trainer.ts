@@ -1,5 +1,5 @@
 import { errorMessage, type RunReport, TrainError } from '@aworld-train/protocol'
-import { firstFailure } from '@aworld-train/run'
+import { type DryRunReport, firstFailure } from '@aworld-train/run'
 import {
   createProcessor,
   createTrainerRegistry,
@@ -13,15 +13,15 @@ import {
 import type { AgentTrainerOptions } from './agent-trainer-options.ts'
 import { type AworldTrainerOptions, readTrainerOptions } from './aworld/trainer-options.ts'
 import { takesRunOptions } from './checks/planning-trainer.ts'
+import { drivenProcessor } from './driven-processor.ts'
+import { drivenTrainers } from './driven-trainers.ts'
 import type { TrainableAgent } from './load/load-agent.ts'
 import type { InferenceReport } from './local/inference.ts'
 import { LocalTrainer } from './local/local-trainer.ts'
 import { progressLines } from './progress-lines.ts'
-import type { DryRunReport } from './verl/dry-run.ts'
-import { VerlTrainer } from './verl/verl-trainer.ts'
 
 const registry = createTrainerRegistry([
-  ['verl', VerlTrainer],
+  ...drivenTrainers.map((trainer) => [trainer.name, drivenProcessor(trainer)] as const),
   ['local', LocalTrainer],
 ])
 

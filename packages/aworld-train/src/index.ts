@@ -43,7 +43,7 @@ export {
   type TrainingSample,
   type TrainingTask,
 } from '@aworld-train/protocol'
-export type { RunOptions, WarmUp, WarmUpRequest } from '@aworld-train/run'
+export type { DryRunReport, LoadedAgent, RunOptions, WarmUp, WarmUpRequest } from '@aworld-train/run'
 export {
   defineReward,
   gaiaRewardFunc,
@@ -58,14 +58,13 @@ export { AgentTrainer } from './agent-trainer.ts'
 export type { AgentTrainerOptions } from './agent-trainer-options.ts'
 export { AworldAgentLoop } from './aworld/agent-loop.ts'
 export type { AworldTrainerOptions } from './aworld/trainer-options.ts'
+export { DrivenProcessor } from './driven-processor.ts'
+export { drivenTrainers } from './driven-trainers.ts'
 export { createEnvironment } from './environment.ts'
-export { type LoadedAgent, loadAgent, type TrainableAgent } from './load/load-agent.ts'
+export { loadAgent, type TrainableAgent } from './load/load-agent.ts'
 export { type DoctorCheck, diagnose } from './local/diagnose.ts'
 export type { InferenceReport } from './local/inference.ts'
 export { LocalTrainer } from './local/local-trainer.ts'
 export type { OpenPolicy, PolicyResult } from './local/open-policy.ts'
 export { execTasks, Runners, serialExecTasks } from './runners.ts'
 export { defineTraining, type TrainingDefinition } from './training-definition.ts'
-export type { DryRunReport } from './verl/dry-run.ts'
-export { type VerlRunState, verlStateKey } from './verl/run-verl-training.ts'
-export { VerlTrainer } from './verl/verl-trainer.ts'

@@ -1,10 +1,29 @@
-import { fileURLToPath } from 'node:url'
-
-/** Folder to put on PYTHONPATH: it holds the Python package `aworld_train_bridge`. */
-export const bridgeDirectory: string = fileURLToPath(new URL('../python', import.meta.url))
-
-/** `_target_` of verl's agent loop that hands rollouts to AWorld Train (verl/experimental/agent_loop, 0.9.1). */
-export const verlAgentLoopTarget = 'aworld_train_bridge.verl.agent_loop.AworldTrainAgentLoop'
-
-/** Module for VERL_USE_EXTERNAL_MODULES, which every verl process imports (verl/__init__.py, 0.9.1). */
-export const verlPluginModule = 'aworld_train_bridge.verl.plugin'
+export {
+  type FindPythonOptions,
+  type FoundPython,
+  findPython,
+  interpreterOf,
+  type PythonCandidate,
+  setUpAdvice,
+  setupFolder,
+} from './environment/find-python.ts'
+export { type InspectPythonOptions, inspectPython, type PythonReport } from './environment/inspect-python.ts'
+export { type MadeEnvironment, type MakeEnvironmentOptions, makeEnvironment } from './environment/make-environment.ts'
+export { makeTrainerEnvironment, type SetUpOptions, type TrainerEnvironment } from './environment/make-trainer-environment.ts'
+export { oldestGpuDriver, type ProbeGpuDriverOptions, probeGpuDriver, runsOn } from './environment/probe-gpu-driver.ts'
+export { type ProcessResult, type RunProcessOptions, runProcess } from './environment/run-process.ts'
+export { compareVersions, isBelow } from './environment/versions.ts'
+export { type BridgeEnvironmentOptions, bridgeEnvironment } from './process/bridge-environment.ts'
+export { commonFailures, createFailureReader, type FailureReader, type FailureRow } from './process/failure-reader.ts'
+export {
+  consoleFileOf,
+  type LaunchTrainerOptions,
+  launchTrainer,
+  type StopDeadlines,
+  type SweepTrainerOptions,
+  sweepTrainer,
+  type TrainerExit,
+  type TrainerProcess,
+} from './process/launch-trainer.ts'
+export { metricsFileOf, numbersOf, readMetrics } from './process/metrics-file.ts'
+export * from './python-package.ts'

@@ -30,17 +30,35 @@ export {
 } from './directory/run-accounts.ts'
 export { inRunDirectory, type RunDirectory, type RunDirectoryRequest } from './directory/run-directory.ts'
 export { removeUnfinished, runVersions } from './directory/run-files.ts'
+export {
+  type CheckedTraining,
+  checkDrivenReward,
+  checkDrivenTraining,
+  type DrivenInputs,
+  findTrainerPython,
+} from './driven/check-training.ts'
+export { type DiagnoseOptions, diagnoseTrainer, toProblem } from './driven/diagnose.ts'
+export { type DryRunReport, dryRun } from './driven/dry-run.ts'
+export { createDrivenProgress, type DrivenProgress, type DrivenStep } from './driven/progress.ts'
+export { type DrivenRunState, drivenStateKey, runDrivenTraining } from './driven/run-driven-training.ts'
+export { toCheck } from './driven/to-check.ts'
+export type { DrivenTrainingPlan, Driver } from './driven/training-plan.ts'
 export { createEpisodeSampler } from './events/episode-sampler.ts'
 export { createFailureTally, type FailureTally } from './events/failure-tally.ts'
 export { createIdleClock, type IdleClock } from './events/idle-clock.ts'
 export { watchTruncation } from './events/truncation-watch.ts'
 export { bytesHash, datasetHash, exportHash } from './inputs/input-hashes.ts'
 export { type ExportPath, loadExport, parseExportPath } from './inputs/load-export.ts'
+export type { LoadedAgent } from './inputs/loaded-agent.ts'
 export { findLongPrompts, type LongPrompts, longPromptNotes, type PromptModel } from './inputs/long-prompts.ts'
 export { type MakeModelContext, makeModel, type WarmUpPlan } from './inputs/make-model.ts'
 export { chosenColumn, datasetNotes, loadNamedDataset, type NamedDataset, refuseProblems, requireKinds } from './inputs/named-dataset.ts'
 export { findReward, type NamedReward, type RewardNames, tryReward } from './inputs/named-reward.ts'
 export { runWarmUp, type WarmUp, type WarmUpRequest } from './inputs/warm-up.ts'
+export type * from './ledger/read-ledger.ts'
+export { readLedger } from './ledger/read-ledger.ts'
+export { type IncarnationRecord, lastStandingSteps, standingBatches } from './ledger/standing-batches.ts'
+export { type DrivenTokenLedger, type TokenLedgerInput, toTokenLedger } from './ledger/to-token-ledger.ts'
 export { collectProblems, type ProblemCollection } from './preflight/collect-problems.ts'
 export {
   answeredTask,

@@ -1,7 +1,8 @@
 import { mkdir, mkdtemp, readdir, realpath, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { findPython, inspectPython } from '@aworld-train/trainer-verl'
+import { findPython, inspectPython } from '@aworld-train/python-bridge'
+import { verlTrainer } from '@aworld-train/trainer-verl'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { verlEnvironment } from '../../support/python-environment.ts'
 import { runCli } from '../../support/run-cli.ts'
@@ -39,9 +40,9 @@ describe('aworld-train setup verl', () => {
     const environments = join(project, '.aworld-train', 'python')
     expect((await readdir(environments)).filter((name) => name !== 'uv')).toEqual(['verl'])
 
-    const found = await findPython({ env: { PATH: '' }, projectDirectory: project })
+    const found = await findPython(verlTrainer.python, { env: { PATH: '' }, projectDirectory: project })
     expect(found).toMatchObject({ path: join(environments, 'verl/bin/python'), passedOver: [], report: { problems: [] } })
-    const { torch, prefix } = await inspectPython(found.path, { torch: true })
+    const { torch, prefix } = await inspectPython(found.path, verlTrainer.python, { torch: true })
     expect(prefix).toBe(await realpath(join(environments, 'verl')))
     expect(torch).toMatchObject({ error: null })
 
@@ -70,7 +71,8 @@ describe('aworld-train setup verl', () => {
 
 describe('findPython', () => {
   it('refuses verl 0.8 and a verl without TransferQueue, and warns of 0.10', async () => {
-    const ask = async (...stubs: readonly string[]) => await findPython({ env: await behind(...stubs), projectDirectory: folder })
+    const ask = async (...stubs: readonly string[]) =>
+      await findPython(verlTrainer.python, { env: await behind(...stubs), projectDirectory: folder })
     expect((await ask()).report.problems).toEqual([])
     await expect(ask('verl==0.8.0')).rejects.toMatchObject({
       code: 'TRAINER_ENVIRONMENT',

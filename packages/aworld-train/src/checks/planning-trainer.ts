@@ -1,9 +1,9 @@
 import { resolve } from 'node:path'
 import type { AgentProgram } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
-import type { RunOptions } from '@aworld-train/run'
+import type { LoadedAgent, RunOptions } from '@aworld-train/run'
 import { type DatasetSource, type RewardSource, TrainerProcessor } from '@aworld-train/training'
-import type { LoadedAgent, TrainableAgent } from '../load/load-agent.ts'
+import type { TrainableAgent } from '../load/load-agent.ts'
 import { loadTrainableAgent } from './trainable-agent.ts'
 
 /** A trainer that takes run options; AgentTrainer hands them over right after creating it. */

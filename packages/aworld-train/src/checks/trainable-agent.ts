@@ -1,5 +1,6 @@
 import { TrainError } from '@aworld-train/protocol'
-import { type LoadedAgent, loadAgent, type TrainableAgent } from '../load/load-agent.ts'
+import type { LoadedAgent } from '@aworld-train/run'
+import { loadAgent, type TrainableAgent } from '../load/load-agent.ts'
 
 /** Loads an agent of which at least one part is trained; AGENT_INVALID where all of them are frozen. */
 export async function loadTrainableAgent(source: TrainableAgent, baseDirectory: string): Promise<LoadedAgent> {

@@ -3,23 +3,13 @@ import { dirname, extname, resolve } from 'node:path'
 import { Agent, type AgentFunction, loadAgentsFromYaml, Swarm, toAgentProgram } from '@aworld-train/agent'
 import type { AgentProgram } from '@aworld-train/core'
 import { errorMessage, TrainError } from '@aworld-train/protocol'
-import { loadExport, parseExportPath } from '@aworld-train/run'
+import { type LoadedAgent, loadExport, parseExportPath } from '@aworld-train/run'
 import { parse } from 'yaml'
 import { AworldAgentLoop, policyAddress } from '../aworld/agent-loop.ts'
 import { buildAgents, isAgentLoopClass } from '../aworld/build-agents.ts'
 
 /** What `AgentTrainer` takes as its agent. A path is a module (`./agent.ts#name`) or an agent.yaml. */
 export type TrainableAgent = Agent | Swarm | AgentFunction | AgentProgram | AworldAgentLoop | (new () => AworldAgentLoop) | string
-
-export interface LoadedAgent {
-  readonly program: AgentProgram
-  /** Folder that the agent's relative paths are resolved from. */
-  readonly directory: string
-  /** How the agent was given, for `agent.yaml` of the run; `null` for a live object. */
-  readonly module: string | null
-  /** Absolute paths of the files that name it: the module, and the agent.yaml that leads to it. */
-  readonly files: readonly string[]
-}
 
 /** Any agent source as a program; AGENT_INVALID or MODULE_INVALID say what is wrong with it. */
 export async function loadAgent(source: TrainableAgent, baseDirectory: string): Promise<LoadedAgent> {

@@ -3,14 +3,14 @@ import { resolve } from 'node:path'
 import { checkTemplate } from '@aworld-train/chat'
 import { probeMachine } from '@aworld-train/engine-local'
 import { errorMessage, TrainError } from '@aworld-train/protocol'
-import { type DoctorCheck, diagnose, type TrainingDefinition } from 'aworld-train'
+import { type DoctorCheck, diagnose, drivenTrainers, type TrainingDefinition } from 'aworld-train'
 import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { loadProject } from '../load-project.ts'
 import { createCheckReport } from './check-report.ts'
 import { templateChecks } from './template-checks.ts'
-import { verlChecks } from './verl-checks.ts'
+import { trainerChecks } from './trainer-checks.ts'
 
 export const doctor = defineCommand({
   arguments: [
@@ -19,7 +19,10 @@ export const doctor = defineCommand({
   options: z.object({
     template: z.string().optional().describe('check the tokenizer and chat template of this Hugging Face folder'),
     templateArguments: z.string().optional().describe('arguments of that template as a JSON object, such as {"enable_thinking": false}'),
-    engine: z.enum(['verl']).optional().describe('check what this trainer needs instead: its Python, GPUs, memory, disk and the bridge'),
+    engine: z
+      .enum(drivenTrainers.map(({ name }) => name))
+      .optional()
+      .describe('check what this trainer needs instead: its Python, GPUs, memory, disk and the bridge'),
     config: z
       .string()
       .optional()
@@ -31,9 +34,10 @@ export const doctor = defineCommand({
     const report = createCheckReport({ json: options.json ?? false, output: process.stdout })
     report.add(...nodeChecks())
     if (options.engine === undefined && (options.config !== undefined || options.smoke))
-      throw new TrainError('CONFIG_INVALID', '--config and --smoke are of a trainer in Python; add --engine verl.')
-    if (options.engine === 'verl') {
-      await verlChecks({ project: args[0], config: options.config, smoke: options.smoke ?? false, report, signal })
+      throw new TrainError('CONFIG_INVALID', '--config and --smoke are of a trainer in Python; add --engine, such as --engine verl.')
+    const trainer = drivenTrainers.find(({ name }) => name === options.engine)
+    if (trainer) {
+      await trainerChecks({ trainer, project: args[0], config: options.config, smoke: options.smoke ?? false, report, signal })
       return report.end() === 0 ? exitCodes.done : exitCodes.failed
     }
     report.add(...(await engineChecks()))

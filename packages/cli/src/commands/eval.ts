@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { TrainError } from '@aworld-train/protocol'
-import { AgentTrainer, type InferenceReport } from 'aworld-train'
+import { AgentTrainer, drivenTrainers, type InferenceReport } from 'aworld-train'
 import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'
 import { loadProject } from '../load-project.ts'
@@ -55,10 +55,11 @@ function modelFolder(path: string): string {
         .sort((a, b) => stepOf(b) - stepOf(a))[0]
     : undefined
   if (newest) return join(checkpoints, newest)
-  if (existsSync(join(checkpoints, 'latest_checkpointed_iteration.txt')))
+  const driver = drivenTrainers.find((trainer) => trainer.checkpoints.resumable(checkpoints) > 0)
+  if (driver)
     throw new TrainError(
       'MODULE_INVALID',
-      `${folder} is a run with verl, whose checkpoints are cut for its ranks; write a model first: ${typedCommand(['export', path, '--what', 'model', '--to', 'model'])}`,
+      `${folder} is a run with ${driver.name}, whose checkpoints are its own; write a model first: ${typedCommand(['export', path, '--what', 'model', '--to', 'model'])}`,
     )
   throw new TrainError('MODULE_INVALID', `${folder} holds neither a model (config.json) nor checkpoints; name a model folder or a run.`)
 }

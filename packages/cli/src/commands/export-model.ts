@@ -2,9 +2,9 @@ import { existsSync } from 'node:fs'
 import { cp, mkdir } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
 import { TrainError } from '@aworld-train/protocol'
+import { type DrivenRunState, drivenStateKey } from '@aworld-train/run'
 import { readRun } from '@aworld-train/store'
-import { bridgeDirectory, exportVerlModel } from '@aworld-train/trainer-verl'
-import { type VerlRunState, verlStateKey } from 'aworld-train'
+import { drivenTrainers } from 'aworld-train'
 import { writeTarget } from './write-target.ts'
 
 export interface ExportModelRequest {
@@ -17,18 +17,18 @@ export interface ExportModelRequest {
   readonly signal: AbortSignal
 }
 
-/** Writes a trained model of a run as a Hugging Face folder: verl's checkpoints are merged, those of the engine in the box are copied. */
+/** Writes a trained model of a run as a Hugging Face folder: those of a framework by the framework itself, those of the engine in the box are copied. */
 export async function exportModel({ run, target, step, dtype, signal }: ExportModelRequest): Promise<void> {
-  const { state, checkpoint } = readCheckpoint(run, step)
+  const { driven, checkpoint } = readCheckpoint(run, step)
   await writeTarget(target, () => mkdir(dirname(target), { recursive: true }))
   let exported: number
-  if (state) {
-    const { checkpoints, model } = state
-    const python = process.env['AWORLD_TRAIN_PYTHON'] ?? state.python
+  if (driven) {
+    const { checkpoints, model } = driven.state
+    const python = process.env['AWORLD_TRAIN_PYTHON'] ?? driven.state.python
     const onLine = (line: string) => void process.stderr.write(`${line}\n`)
     exported = (
-      await exportVerlModel({
-        ...{ python, bridgeDirectory, checkpoints, step, target, dtype, signal, onLine },
+      await driven.trainer.checkpoints.exportModel({
+        ...{ python, checkpoints, step, target, dtype, signal, onLine },
         ...(existsSync(join(model, 'config.json')) && { model }),
       })
     ).step
@@ -47,10 +47,13 @@ export async function exportModel({ run, target, step, dtype, signal }: ExportMo
 function readCheckpoint(run: string, step: number | undefined) {
   const reader = readRun(run)
   try {
-    const state = reader.getState(verlStateKey) as VerlRunState | undefined
+    const [driven] = drivenTrainers.flatMap((trainer) => {
+      const state = reader.getState(drivenStateKey(trainer.name)) as DrivenRunState | undefined
+      return state ? [{ trainer, state }] : []
+    })
     const steps = reader.steps().filter(({ checkpoint }) => checkpoint !== null && existsSync(join(run, checkpoint, 'config.json')))
     const chosen = step === undefined ? steps.at(-1) : steps.find((each) => each.step === step)
-    return { state, checkpoint: chosen ? { step: chosen.step, path: chosen.checkpoint as string } : null }
+    return { driven, checkpoint: chosen ? { step: chosen.step, path: chosen.checkpoint as string } : null }
   } finally {
     reader.close()
   }

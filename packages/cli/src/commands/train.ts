@@ -21,7 +21,10 @@ export const train = defineCommand({
     new: z.boolean().optional().describe('start a new run even where an unfinished one can be resumed'),
     resume: z.string().optional().describe('resume this run, by name or path'),
     fromScratch: z.boolean().optional().describe('make the starting model first, with the warm-up of the project'),
-    dryRun: z.boolean().optional().describe('write what verl would start with, have the installed verl check it, and start nothing'),
+    dryRun: z
+      .boolean()
+      .optional()
+      .describe('write what a trainer in Python would start with, have it checked by the one that is installed, and start nothing'),
     runPath: z.string().optional().describe('parent folder of runs (default: runs)'),
     dashboard: z.enum(['on', 'off']).default('on').describe('serve the dashboard of the run on this machine while it goes on'),
     json: z.boolean().optional().describe('print one JSON event a line instead of text'),
@@ -53,15 +56,15 @@ export const train = defineCommand({
         },
       })
       if (options.dryRun) {
-        const { notes, path, files, verl, lacks } = await trainer.dryRun(signal)
+        const { notes, path, files, trainer: framework, version, lacks } = await trainer.dryRun(signal)
         display.close()
         const text = [
           ...notes.map((note) => `note: ${note}`),
-          `verl ${verl} takes this configuration; nothing was started.`,
+          `${framework} ${version} takes this configuration; nothing was started.`,
           ...lacks.map((each) => `This machine cannot train it: ${each}`),
           path,
         ]
-        if (options.json) process.stdout.write(`${JSON.stringify({ path, files, verl, lacks, notes })}\n`)
+        if (options.json) process.stdout.write(`${JSON.stringify({ path, files, trainer: framework, version, lacks, notes })}\n`)
         else process.stdout.write(`${[...text, ...files.map((file) => `  ${file}`)].join('\n')}\n`)
         return lacks.length > 0 ? exitCodes.failed : exitCodes.done
       }

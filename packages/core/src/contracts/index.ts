@@ -1,5 +1,7 @@
 export type * from './agent-program.ts'
 export type * from './chat-engine.ts'
+export type * from './driven-python.ts'
+export type * from './driven-trainer.ts'
 export type * from './engine.ts'
 export type * from './environment.ts'
 export type * from './learner.ts'

@@ -1,5 +1,5 @@
+import { watchdogTimeoutMs } from '@aworld-train/training'
 import { clusterAddress } from '../config/own-ray.ts'
-import { watchdogTimeoutMs } from '../config/verl-settings.ts'
 import type { Trap, TrapContext } from './trap.ts'
 
 const rollout = 'actor_rollout_ref.rollout'

@@ -1,4 +1,5 @@
-import type { VerlConfig, VerlKey, VerlRun } from '../config/verl-config.ts'
+import type { DrivenRun } from '@aworld-train/core'
+import type { VerlConfig, VerlKey } from '../config/verl-config.ts'
 
 /** The input of a check. */
 export interface TrapContext {
@@ -7,7 +8,7 @@ export interface TrapContext {
   /** Keys that are not verl's default. */
   readonly keys: ReadonlyMap<string, VerlKey>
   readonly config: VerlConfig
-  readonly run: VerlRun
+  readonly run: DrivenRun
   /** The value in the tree at a dotted path. */
   at(path: string): unknown
   number(path: string): number

@@ -1,4 +1,5 @@
-import type { VerlConfig, VerlKey, VerlRun } from './verl-config.ts'
+import type { DrivenRun } from '@aworld-train/core'
+import type { VerlConfig, VerlKey } from './verl-config.ts'
 
 /** Collects derived keys. */
 export interface Derivation {
@@ -10,7 +11,7 @@ export interface Derivation {
 /** What a rule knows of a run, and how it sets keys. */
 export interface DerivationContext extends Derivation {
   readonly config: VerlConfig
-  readonly run: VerlRun
+  readonly run: DrivenRun
   /** Variables of verl's processes besides those of a launch. */
   readonly environment: Readonly<Record<string, string>>
   /** The user's value of a key, else verl's default. */

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import type { DrivenRun } from '@aworld-train/core'
 import type { KeyTree } from '@aworld-train/training'
 import type { Derivation, DerivationContext } from './derivation.ts'
 import { deriveBatch, deriveFailures, deriveMicroBatches, deriveSampling } from './derive-batch.ts'
@@ -7,7 +8,7 @@ import { layoutKeys } from './layout-keys.ts'
 import { clusterAddress, isOwnRayKey } from './own-ray.ts'
 import { resolveKey } from './resolve-key.ts'
 import { valueAt } from './value-at.ts'
-import type { VerlConfig, VerlRun } from './verl-config.ts'
+import type { VerlConfig } from './verl-config.ts'
 import { exportedVariables, workerEnvironment, workerVariables } from './worker-variables.ts'
 
 /** The rules in their order: later ones read what earlier ones set. */
@@ -33,7 +34,7 @@ export interface DeriveOptions {
 }
 
 /** Fills keys that the user left out and sets those that AWorld Train owns, each with its reason; the user's keys come first. `defaults` is verl's own tree, resolved. */
-export function deriveKeys(config: VerlConfig, run: VerlRun, { smoke, environment, defaults }: DeriveOptions): Derivation {
+export function deriveKeys(config: VerlConfig, run: DrivenRun, { smoke, environment, defaults }: DeriveOptions): Derivation {
   const keys = new Map(config.keys)
   const notes: string[] = []
   const problems: string[] = []

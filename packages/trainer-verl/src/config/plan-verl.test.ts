@@ -23,9 +23,9 @@ const model = { 'actor_rollout_ref.model.path': 'Qwen/Qwen3-4B' }
 
 describe('planVerl', () => {
   it('accepts the published launch script, and warns of what cannot learn', async () => {
-    const { problems, notes, overrides } = await plan(published)
+    const { problems, warnings, overrides } = await plan(published)
     expect(problems).toEqual([])
-    expect(notes.join('\n')).toMatch(/rollout\.n is 1 with grpo/)
+    expect(warnings.join('\n')).toMatch(/rollout\.n is 1 with grpo/)
     expect(overrides).toContain(`${rollout}.agent.agent_loop_config_path=/runs/gaia/agent.yaml`)
     expect(overrides.join('\n')).not.toMatch(/multi_turn|custom_reward_function\.path=\/your/)
   })

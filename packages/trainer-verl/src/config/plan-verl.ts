@@ -1,19 +1,17 @@
+import type { DrivenRun, PlanOptions } from '@aworld-train/core'
 import { checkPlan } from '../check/check-plan.ts'
 import { smokeEnvironment, smokeSettings } from '../smoke-settings.ts'
 import { deriveKeys } from './derive-keys.ts'
 import { valueAt } from './value-at.ts'
-import type { VerlConfig, VerlPlan, VerlRun } from './verl-config.ts'
+import type { VerlConfig, VerlPlan } from './verl-config.ts'
 import { formatKey } from './verl-keys.ts'
 
 /**
  * The plan for a start of verl: the user's keys, then those that are filled in or ours, each with its reason; the installed verl composes
  * and, with `validate`, checks it. Starts and writes nothing.
  */
-export async function planVerl(
-  config: VerlConfig,
-  run: VerlRun,
-  { validate, signal }: { readonly validate?: boolean; readonly signal?: AbortSignal | undefined } = {},
-): Promise<VerlPlan> {
+export async function planVerl(read: VerlConfig, run: DrivenRun, { validate, signal }: PlanOptions = {}): Promise<VerlPlan> {
+  const config = run.model === undefined ? read : withModel(read, run.model)
   const { verl } = config
   if (verl === null) throw new Error('A plan needs the installed verl, whose keys it fills in.')
   const smoke = new Map(
@@ -35,14 +33,52 @@ export async function planVerl(
     settings: config.settings,
     environment,
     verl,
+    version: verl.version,
     checkpoints: String(valueAt(tree, 'trainer.default_local_dir')),
     steps: stepsOf(tree, run),
-    notes: [...derived.notes, ...checks.warnings],
+    limits: {
+      maxPromptTokens: numberAt(tree, 'data.max_prompt_length'),
+      maxResponseTokens: numberAt(tree, 'data.max_response_length'),
+    },
+    evaluation: evaluationOf(tree),
+    // In bf16 the two sides differ by more than any tolerance that would find a wrong token.
+    logprobTolerance: config.settings.smoke ? config.settings.logprobCheck.tolerance : null,
+    notes: derived.notes,
+    warnings: checks.warnings,
     problems: [...derived.problems, ...checks.errors, ...composed.errors],
   }
 }
 
-function stepsOf(tree: Readonly<Record<string, unknown>>, run: VerlRun): number | null {
+/** The configuration with the model that the training begins with. */
+function withModel(config: VerlConfig, model: string): VerlConfig {
+  const path = 'actor_rollout_ref.model.path'
+  const key = config.keys.get(path)
+  const keys = new Map(config.keys)
+  return {
+    ...config,
+    keys: keys.set(path, { path, value: model, origin: key ? 'user' : 'derived', why: key?.why ?? 'the starting model' }),
+  }
+}
+
+type Tree = VerlPlan['tree']
+
+function numberAt(tree: Tree, path: string): number {
+  const value = valueAt(tree, path)
+  return typeof value === 'number' ? value : Number.MAX_SAFE_INTEGER
+}
+
+/** verl 0.9 reads no do_sample here (experimental/agent_loop/agent_loop.py). */
+function evaluationOf(tree: Tree): VerlPlan['evaluation'] {
+  const at = (name: string) => valueAt(tree, `actor_rollout_ref.rollout.val_kwargs.${name}`)
+  return {
+    samples: Number(at('n') ?? 1),
+    temperature: Number(at('temperature') ?? 0),
+    topP: Number(at('top_p') ?? 1),
+    topK: Math.max(0, Number(at('top_k') ?? 0)),
+  }
+}
+
+function stepsOf(tree: Tree, run: DrivenRun): number | null {
   const total = valueAt(tree, 'trainer.total_training_steps')
   const epochs = Number(valueAt(tree, 'trainer.total_epochs'))
   const prompts = Number(valueAt(tree, 'data.train_batch_size'))

@@ -8,6 +8,7 @@ import { formatOverride, parseOverride } from './hydra-override.ts'
 import type { InstalledVerl } from './installed-verl.ts'
 import { ownBlock, readOwnConfig, separateConfig } from './own-config.ts'
 import { recordScript } from './record-script.ts'
+import { resolveKey } from './resolve-key.ts'
 import { type ConfigKey, translateKeys } from './translate-keys.ts'
 import { valueAt } from './value-at.ts'
 import type { ConfigText, ReadVerlConfigOptions, VerlConfig, VerlConfigSource, VerlKey } from './verl-config.ts'
@@ -37,20 +38,76 @@ export async function readVerlConfig(source: VerlConfigSource, options: ReadVerl
   const { keys, verl, problems } = await readKeys([...fromTerms, ...gathered.keys], read.python, gathered.environment, options)
   const translated = translateKeys(keys, { verl })
   const obeyed = obeyTaken(read, translated.taken, gathered)
-  const reward = obeyReward(obeyed.settings, translated.keys)
+  const settings = { ...obeyed.settings, reward: obeyReward(obeyed.settings, translated.keys) }
+  const names = namesOf(settings, translated.keys, gathered.directory)
   return {
     source: gathered.source,
     directory: gathered.directory,
     keys: translated.keys,
-    settings: { ...obeyed.settings, reward },
+    settings,
     agentFile: obeyed.agentFile,
     agentName: obeyed.agentName,
     environment: gathered.environment,
     verl,
+    version: verl?.version ?? null,
+    names: names.names,
+    usesModelTemplate: textAt(translated.keys, templateKey) === null,
+    longestPrompt: verl && longestPromptOf(translated.keys, verl),
+    identity: [...translated.keys.values()].map(({ path, value }) => [path, value]),
     notes: [...gathered.notes, ...terms.notes, ...translated.notes, ...obeyed.notes],
-    problems: [...gathered.problems, ...ownProblems, ...terms.problems, ...problems, ...translated.problems].map((problem) =>
-      placed(problem, gathered.source),
-    ),
+    problems: [
+      ...[...gathered.problems, ...ownProblems, ...terms.problems, ...problems, ...translated.problems].map((problem) =>
+        placed(problem, gathered.source),
+      ),
+      ...names.problems,
+    ],
+  }
+}
+
+type Keys = VerlConfig['keys']
+
+const templateKey = 'actor_rollout_ref.model.custom_chat_template'
+const rewardKey = 'reward.custom_reward_function'
+
+/** A key's text; `null` where it has none. */
+function textAt(keys: Keys, path: string): string | null {
+  const value = resolveKey({ keys }, path)
+  return typeof value === 'string' && value !== '' ? value : null
+}
+
+/** The parts of a run that the configuration names, in our keys or in verl's. */
+function namesOf(
+  { data, reward }: VerlSettings,
+  keys: Keys,
+  directory: string,
+): { names: VerlConfig['names']; problems: readonly string[] } {
+  const problems: string[] = []
+  const filesOf = (ours: readonly string[], path: string): readonly string[] => {
+    if (ours.length > 0) return ours
+    const value = resolveKey({ keys }, path)
+    const files: readonly unknown[] = Array.isArray(value) ? value : value === undefined || value === null || value === '' ? [] : [value]
+    return files.flatMap((file) => {
+      if (typeof file === 'string') return resolve(directory, file)
+      problems.push(`${path} names ${JSON.stringify(file)}, which is no path of a file.`)
+      return []
+    })
+  }
+  const names = {
+    trainFiles: filesOf(data.trainFiles, 'data.train_files'),
+    testFiles: filesOf(data.testFiles, 'data.val_files'),
+    promptKey: textAt(keys, 'data.prompt_key') ?? data.promptKey,
+    reward: { path: reward.path ?? textAt(keys, `${rewardKey}.path`), name: reward.name ?? textAt(keys, `${rewardKey}.name`) },
+    model: textAt(keys, 'actor_rollout_ref.model.path'),
+  }
+  return { names, problems }
+}
+
+/** `null` where verl renders prompts in a special way. */
+function longestPromptOf(keys: Keys, { resolved }: InstalledVerl): VerlConfig['longestPrompt'] {
+  if (['data.custom_cls.path', templateKey].some((key) => textAt(keys, key) !== null)) return null
+  return {
+    tokens: Number(resolveKey({ keys }, 'data.max_prompt_length') ?? valueAt(resolved, 'data.max_prompt_length')),
+    leftOut: resolveKey({ keys }, 'data.filter_overlong_prompts') === true,
   }
 }
 
@@ -224,10 +281,9 @@ function obeyTaken(
 /** The reward that verl's keys name. Unless verl scores, it is called by AWorld Train, and verl gets no function. */
 function obeyReward({ reward }: VerlSettings, keys: Map<string, VerlKey>): VerlSettings['reward'] {
   if (reward.native) return reward
-  const at = 'reward.custom_reward_function'
-  const [path, name] = [keys.get(`${at}.path`)?.value, keys.get(`${at}.name`)?.value]
-  keys.delete(`${at}.path`)
-  keys.delete(`${at}.name`)
+  const [path, name] = [keys.get(`${rewardKey}.path`)?.value, keys.get(`${rewardKey}.name`)?.value]
+  keys.delete(`${rewardKey}.path`)
+  keys.delete(`${rewardKey}.name`)
   if (reward.path !== null || typeof path !== 'string') return reward
   return { ...reward, path, name: typeof name === 'string' ? name : null }
 }

@@ -1,8 +1,8 @@
+import type { DrivenRun } from '@aworld-train/core'
 import { bridgeDirectory } from '@aworld-train/python-bridge'
-import type { VerlRun } from './verl-config.ts'
 
 /** A run of 64 training and 8 test rows whose agent is a module. */
-export function verlRun(parts: Partial<VerlRun> = {}): VerlRun {
+export function verlRun(parts: Partial<DrivenRun> = {}): DrivenRun {
   const path = parts.path ?? '/runs/gaia'
   return {
     path,

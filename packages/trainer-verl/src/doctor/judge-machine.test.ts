@@ -1,5 +1,5 @@
+import type { GpuDriver } from '@aworld-train/core'
 import { describe, expect, it } from 'vitest'
-import type { GpuDriver } from '../python/probe-gpu-driver.ts'
 import { judgeGpus, judgeMachine } from './judge-machine.ts'
 import type { MachineFacts } from './read-machine.ts'
 

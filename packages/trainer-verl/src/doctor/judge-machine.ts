@@ -1,7 +1,7 @@
-import type { PythonReport } from '../python/inspect-python.ts'
-import { type GpuDriver, oldestGpuDriver, runsOn } from '../python/probe-gpu-driver.ts'
+import type { DrivenCheck, GpuDriver } from '@aworld-train/core'
+import { oldestGpuDriver, type PythonReport, runsOn } from '@aworld-train/python-bridge'
+import { toCheck } from '@aworld-train/run'
 import type { MachineFacts } from './read-machine.ts'
-import { toCheck, type VerlCheck } from './verl-check.ts'
 
 /** What a resolved configuration needs of one machine; null without a configuration. */
 export interface MachineNeeds {
@@ -14,7 +14,7 @@ export interface MachineNeeds {
 type Finding = { readonly level: 'error' | 'warning'; readonly message: string }
 
 /** Driver, GPUs and the torch that is to use them. */
-export function judgeGpus(driver: GpuDriver | null, torch: PythonReport['torch'], needs: MachineNeeds | null): VerlCheck[] {
+export function judgeGpus(driver: GpuDriver | null, torch: PythonReport['torch'], needs: MachineNeeds | null): DrivenCheck[] {
   const findings: Finding[] = []
   const wantsGpus = needs !== null && needs.device !== 'cpu'
   if (!driver) {
@@ -61,7 +61,7 @@ export function judgeGpus(driver: GpuDriver | null, torch: PythonReport['torch']
   ]
 }
 
-function judgeTorch(driver: GpuDriver | null, torch: PythonReport['torch']): VerlCheck[] {
+function judgeTorch(driver: GpuDriver | null, torch: PythonReport['torch']): DrivenCheck[] {
   if (torch === null) return []
   const { version, cuda, available, devices, error } = torch
   if (error !== null)
@@ -93,7 +93,7 @@ const storeThreshold = 10e9
 const fullDisk = 0.95
 
 /** Memory, shared memory, disks and Ray. */
-export function judgeMachine(machine: MachineFacts, needs: MachineNeeds | null): VerlCheck[] {
+export function judgeMachine(machine: MachineFacts, needs: MachineNeeds | null): DrivenCheck[] {
   const { memoryBytes, sharedMemory, disk, temporary, rayAddress, runningRay } = machine
   const onCpu = needs === null || needs.device === 'cpu'
   const memory: Finding[] = []

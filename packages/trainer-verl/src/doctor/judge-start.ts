@@ -1,21 +1,15 @@
+import type { GpuDriver, MachineOptions } from '@aworld-train/core'
 import { errorMessage } from '@aworld-train/protocol'
+import { inspectPython, probeGpuDriver } from '@aworld-train/python-bridge'
 import { clusterAddress } from '../config/own-ray.ts'
 import { valueAt } from '../config/value-at.ts'
 import type { VerlPlan } from '../config/verl-config.ts'
-import { inspectPython } from '../python/inspect-python.ts'
-import { type GpuDriver, probeGpuDriver } from '../python/probe-gpu-driver.ts'
+import { verlPython } from '../python/version-rules.ts'
 import { judgeGpus, type MachineNeeds } from './judge-machine.ts'
 
 /** What a training needs of one machine. */
 export function needsOf({ tree }: Pick<VerlPlan, 'tree'>): MachineNeeds {
   return { device: String(valueAt(tree, 'trainer.device') ?? 'cuda'), gpus: Number(valueAt(tree, 'trainer.n_gpus_per_node') ?? 1) }
-}
-
-export interface JudgeStartOptions {
-  /** The interpreter that trains. */
-  readonly python: string
-  readonly env?: NodeJS.ProcessEnv | undefined
-  readonly signal?: AbortSignal | undefined
 }
 
 /**
@@ -24,7 +18,7 @@ export interface JudgeStartOptions {
  */
 export async function judgeStart(
   plan: Pick<VerlPlan, 'tree'>,
-  { python, env = process.env, signal }: JudgeStartOptions,
+  { python, env, signal }: Pick<MachineOptions, 'env' | 'signal'> & { readonly python: string },
 ): Promise<string[]> {
   const address = clusterAddress(env['RAY_ADDRESS']) ?? clusterAddress(valueAt(plan.tree, 'ray_kwargs.ray_init.address'))
   const needs = needsOf(plan)
@@ -36,6 +30,6 @@ export async function judgeStart(
     signal?.throwIfAborted()
     return [errorMessage(error)]
   }
-  const { torch } = driver ? { torch: null } : await inspectPython(python, { env, torch: true, signal })
+  const { torch } = driver ? { torch: null } : await inspectPython(python, verlPython, { env, torch: true, signal })
   return judgeGpus(driver, torch, needs).flatMap(({ level, message }) => (level === 'problem' ? [message] : []))
 }

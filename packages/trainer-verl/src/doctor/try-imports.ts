@@ -1,7 +1,6 @@
-import { bridgeDirectory } from '@aworld-train/python-bridge'
+import type { DrivenCheck } from '@aworld-train/core'
+import { bridgeDirectory, runProcess } from '@aworld-train/python-bridge'
 import { z } from 'zod'
-import { runProcess } from '../python/run-process.ts'
-import type { VerlCheck } from './verl-check.ts'
 
 /** What verl's processes import: its trainer, whose missing packages show in a Ray task only, and the bridge. */
 const modules = ['verl.trainer.main_ppo', 'verl.trainer.ppo.v1', 'aworld_train_bridge.verl.plugin', 'aworld_train_bridge.verl.agent_loop']
@@ -26,7 +25,7 @@ export interface TryImportsOptions {
 }
 
 /** Imports verl's trainer and the bridge in `python`; some 10 s. */
-export async function tryImports({ python, env, signal }: TryImportsOptions): Promise<VerlCheck> {
+export async function tryImports({ python, env, signal }: TryImportsOptions): Promise<DrivenCheck> {
   const PYTHONPATH = [bridgeDirectory, env['PYTHONPATH']].filter(Boolean).join(':')
   const started = performance.now()
   const { code, stdout, stderr } = await runProcess(python, ['-B', '-c', script, JSON.stringify(modules)], {

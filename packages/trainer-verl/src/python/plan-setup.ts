@@ -1,14 +1,9 @@
+import { fileURLToPath } from 'node:url'
+import type { GpuDriver, SetupPlan } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
-import { type GpuDriver, oldestGpuDriver, runsOn } from './probe-gpu-driver.ts'
+import { oldestGpuDriver, runsOn } from '@aworld-train/python-bridge'
 
-export interface SetupPlan {
-  /** File of `requirements/` that is installed. */
-  readonly requirements: string
-  /** Arguments of `uv pip install` beside it. */
-  readonly arguments: readonly string[]
-  /** What will be installed and why, for a person. */
-  readonly says: string
-}
+const requirementsFile = (name: string) => fileURLToPath(new URL(`../../requirements/${name}`, import.meta.url))
 
 /** CUDA of the builds that the pinned packages for GPUs are. */
 const pinnedCuda = '13.0'
@@ -16,12 +11,12 @@ const pinnedCuda = '13.0'
 /** Which packages suit a machine. `torch` is `auto`, `cpu` or a version of CUDA such as `13.0`, `cu129`. */
 export function planSetup({ torch, driver }: { readonly torch: string; readonly driver: GpuDriver | null }): SetupPlan {
   const onCpu = (reason: string): SetupPlan => ({
-    requirements: 'verl-0.9.1.txt',
+    requirements: requirementsFile('verl-0.9.1.txt'),
     arguments: ['--no-deps'],
     says: `verl 0.9.1 and torch 2.13.0, which train on this machine's processor (${reason})`,
   })
   const onGpu = (reason: string): SetupPlan => ({
-    requirements: 'verl-0.9.1-vllm.txt',
+    requirements: requirementsFile('verl-0.9.1-vllm.txt'),
     arguments: ['--no-deps'],
     says: `verl 0.9.1, vLLM 0.24.0 and torch 2.11.0 for CUDA ${pinnedCuda} (${reason})`,
   })
@@ -45,7 +40,7 @@ export function planSetup({ torch, driver }: { readonly torch: string; readonly 
     )
   if (cuda === pinnedCuda) return onGpu('as asked')
   return {
-    requirements: 'verl-0.9.1-vllm.in',
+    requirements: requirementsFile('verl-0.9.1-vllm.in'),
     arguments: ['--torch-backend', `cu${cuda.replace('.', '')}`],
     says: `verl 0.9.1, vLLM 0.24.0 and torch 2.11.0 for CUDA ${cuda}, from PyTorch's own index; the other versions are not pinned, and this choice is untested`,
   }

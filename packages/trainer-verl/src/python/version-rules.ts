@@ -1,17 +1,8 @@
-/** What stands against training with an interpreter: an error refuses it, a warning is said and training goes on. */
-export interface PythonProblem {
-  readonly level: 'error' | 'warning'
-  /** The part at fault: `python` or the name of a package. */
-  readonly about: string
-  /** What is wrong and what to do. */
-  readonly message: string
-}
+import type { DrivenPython, PythonFacts, PythonProblem } from '@aworld-train/core'
+import { compareVersions, isBelow, setUpAdvice } from '@aworld-train/python-bridge'
+import { planSetup } from './plan-setup.ts'
 
-/** What an interpreter is and holds; a package is null where it is not installed. */
-export interface PythonFacts {
-  readonly version: string
-  readonly packages: Readonly<Record<string, string | null>>
-}
+const setUp = setUpAdvice('verl')
 
 /** The verl that everything here is tested with (verl 0.9.1 on the package index: Python >=3.10,<3.13). */
 export const testedVerl = '0.9.1'
@@ -34,21 +25,21 @@ const needed: readonly { readonly name: string; readonly requirement?: string; r
   ]
 
 /** Distribution names whose versions an inspection reads. */
-export const inspectedPackages: readonly string[] = ['verl', ...needed.map(({ name }) => name), 'vllm', 'sglang', 'flash-attn']
+const inspected: readonly string[] = ['verl', ...needed.map(({ name }) => name), 'vllm', 'sglang', 'flash-attn']
 
 /** Judges an interpreter by its version and packages; table of cases in the test. */
-export function judgePython({ version, packages }: PythonFacts): PythonProblem[] {
+function judge({ version, packages }: PythonFacts): PythonProblem[] {
   const problems: PythonProblem[] = []
   const refuse = (about: string, message: string) => problems.push({ level: 'error', about, message })
   const warn = (about: string, message: string) => problems.push({ level: 'warning', about, message })
-  if (compare(version, [3, 10]) < 0 || !isBelow(version, [3, 13]))
+  if (compareVersions(version, [3, 10]) < 0 || !isBelow(version, [3, 13]))
     refuse('python', `Python ${version} cannot run verl ${testedVerl}, which needs 3.10, 3.11 or 3.12; ${setUp}.`)
   const verl = packages['verl'] ?? null
   if (verl === null) {
     refuse('verl', `verl is not installed; ${setUp}.`)
     return problems
   }
-  if (compare(verl, [0, 9]) < 0)
+  if (compareVersions(verl, [0, 9]) < 0)
     refuse('verl', `verl ${verl} is older than 0.9, whose agent loops and trainer differ; install verl==${testedVerl}, or ${setUp}.`)
   else if (verl !== testedVerl)
     warn('verl', `verl ${verl} was not tested, ${testedVerl} was; if training fails, install verl==${testedVerl}, or ${setUp}.`)
@@ -68,33 +59,20 @@ export function judgePython({ version, packages }: PythonFacts): PythonProblem[]
   return problems
 }
 
-export const setUp = 'run "aworld-train setup verl" to make an environment'
-
-const parts = /^v?(?:\d+!)?(?<numbers>\d+(?:\.\d+)*)(?<pre>[-._]?(?:a|b|c|rc|alpha|beta|pre|preview|dev)[-._]?\d*)?/i
-
-/** Sign of a version against a release such as [0, 10]; a pre-release of a version stands before it (PEP 440). */
-export function compare(version: string, release: readonly number[]): number {
-  return compareNumbers(version, release) || (parts.exec(version)?.groups?.['pre'] === undefined ? 0 : -1)
-}
-
-/** Whether a version is below a release; a pre-release of that release is not (PEP 440, exclusive comparison). */
-export function isBelow(version: string, release: readonly number[]): boolean {
-  return compareNumbers(version, release) < 0
-}
-
-function compareNumbers(version: string, release: readonly number[]): number {
-  const numbers = (parts.exec(version)?.groups?.['numbers'] ?? '0').split('.').map(Number)
-  for (let index = 0; index < Math.max(numbers.length, release.length); index++) {
-    const difference = (numbers[index] ?? 0) - (release[index] ?? 0)
-    if (difference !== 0) return difference
-  }
-  return 0
-}
-
 function between(name: string, from: readonly number[], below: readonly number[]) {
   return (version: string): string | undefined => {
-    if (compare(version, from) >= 0 && isBelow(version, below)) return undefined
+    if (compareVersions(version, from) >= 0 && isBelow(version, below)) return undefined
     const upper = Number.isFinite(below[0]) ? `,<${below.join('.')}` : ''
     return `${name} ${version} does not fit verl ${testedVerl}: pip install "${name}>=${from.join('.')}${upper}", or ${setUp}.`
   }
+}
+
+export const verlPython: DrivenPython = {
+  name: 'verl',
+  distribution: 'verl',
+  inspected,
+  shown: ['verl', 'torch', 'transformers', 'ray', 'transferqueue', 'vllm', 'sglang'],
+  versions: '>=3.11,<3.13',
+  judge,
+  planSetup,
 }

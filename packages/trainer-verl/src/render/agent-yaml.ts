@@ -1,10 +1,10 @@
-import { verlAgentLoopTarget } from '@aworld-train/python-bridge'
+import type { DrivenRun } from '@aworld-train/core'
 import { isTree } from '@aworld-train/training'
 import { parse, stringify } from 'yaml'
-import type { VerlRun } from '../config/verl-config.ts'
+import { verlAgentLoopTarget } from '../python/bridge-names.ts'
 
 /** Text of `agent.yaml` for verl's agent loop registry (verl/experimental/agent_loop, 0.9.1): the bridge, with the module that runs in Node. */
-export function renderAgentYaml({ agent, name, path }: VerlRun): string {
+export function renderAgentYaml({ agent, name, path }: DrivenRun): string {
   const moduleEntry = sourceEntry(agent)
   const { name: _, _target_: __, ...rest } = moduleEntry
   const entry = {
@@ -21,7 +21,7 @@ export function renderAgentYaml({ agent, name, path }: VerlRun): string {
 }
 
 /** What the user's agent.yaml says of this agent: the entry of its name, or the only one. */
-function sourceEntry({ source, name }: VerlRun['agent']): Readonly<Record<string, unknown>> {
+function sourceEntry({ source, name }: DrivenRun['agent']): Readonly<Record<string, unknown>> {
   if (source === null) return {}
   const parsed: unknown = parse(source)
   const entries = (Array.isArray(parsed) ? parsed : [parsed]).filter(isTree)

@@ -1,9 +1,9 @@
-import { verlPluginModule } from '@aworld-train/python-bridge'
 import { isOwnRayKey } from '../config/own-ray.ts'
 import { valueAt } from '../config/value-at.ts'
 import type { VerlPlan } from '../config/verl-config.ts'
 import { formatKey } from '../config/verl-keys.ts'
 import { exportedVariables, workerEnvironment } from '../config/worker-variables.ts'
+import { verlPluginModule } from '../python/bridge-names.ts'
 import { shellText } from './shell-text.ts'
 
 /** Port of the rollout service in serve.yaml. */

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { chmod, mkdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { LoadedDataset } from '@aworld-train/training'
+import type { DrivenData } from '@aworld-train/core'
 import type { VerlPlan } from '../config/verl-config.ts'
 import { renderAgentYaml } from './agent-yaml.ts'
 import { writeVerlDataset } from './dataset-files.ts'
@@ -9,13 +9,8 @@ import { renderFinalTrainer, sourceCopy } from './final-trainer.ts'
 import { renderRunScript } from './run-script.ts'
 import { renderServeYaml } from './serve-yaml.ts'
 
-export interface RunDatasets {
-  readonly train: LoadedDataset | null
-  readonly test: LoadedDataset | null
-}
-
 /** Names of the files in a run directory. */
-export const runFileNames = {
+const runFileNames = {
   agent: 'agent.yaml',
   agentSource: 'agent.source.yaml',
   trainer: 'final_trainer.yaml',
@@ -40,7 +35,7 @@ export function renderRunFiles(plan: VerlPlan): Map<string, string> {
 }
 
 /** Writes what a person finds in a run directory and can run by hand; each file appears whole. Returns the names written. */
-export async function writeRunFiles(plan: VerlPlan, { train, test }: RunDatasets): Promise<string[]> {
+export async function writeRunFiles(plan: VerlPlan, { train, test }: DrivenData): Promise<string[]> {
   const { path } = plan.run
   await mkdir(path, { recursive: true })
   const names: string[] = []

@@ -1,33 +1,10 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { chmod, copyFile, cp, mkdtemp, readdir, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
+import type { ExportedModel, ExportModelOptions } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
-import { runProcess } from '../python/run-process.ts'
+import { bridgeDirectory, runProcess } from '@aworld-train/python-bridge'
 import { actorCheckpoint } from './checkpoints.ts'
-
-export interface ExportVerlModelOptions {
-  /** Python that has verl. */
-  readonly python: string
-  /** Folder of the bridge's Python package. */
-  readonly bridgeDirectory: string
-  /** Folder of verl's checkpoints. */
-  readonly checkpoints: string
-  /** The newest checkpoint by default. */
-  readonly step?: number | undefined
-  /** Folder to write; it must be absent or empty. */
-  readonly target: string
-  /** Folder that the training began with: its tokenizer and template are copied as they are. */
-  readonly model?: string | undefined
-  /** `keep`: as they were trained; verl's own merger makes bfloat16 of everything. Default `keep`. */
-  readonly dtype?: 'keep' | 'bfloat16' | undefined
-  readonly onLine?: ((line: string) => void) | undefined
-  readonly signal?: AbortSignal | undefined
-}
-
-export interface ExportedModel {
-  readonly step: number
-  readonly directory: string
-}
 
 /** Files of a tokenizer, which training does not change; a library that reads and writes them may. */
 const tokenizerFiles = [
@@ -46,8 +23,8 @@ const tokenizerFiles = [
  * (`hf_model` in `checkpoint.save_contents`) are copied, FSDP shards are merged by verl's own merger. CHECKPOINT_CORRUPT where
  * there is none, CONFIG_INVALID where the folder is taken, TRAINER_FAILED where the merger fails.
  */
-export async function exportVerlModel(options: ExportVerlModelOptions): Promise<ExportedModel> {
-  const { python, bridgeDirectory, checkpoints, target, model, dtype = 'keep', onLine, signal } = options
+export async function exportVerlModel(options: ExportModelOptions): Promise<ExportedModel> {
+  const { python, checkpoints, target, model, dtype = 'keep', onLine, signal } = options
   if (existsSync(target) && (await readdir(target)).length > 0)
     throw new TrainError('CONFIG_INVALID', `${target} is there and not empty; name another folder.`)
   const { step, directory } = actorCheckpoint(checkpoints, options.step)
@@ -58,7 +35,7 @@ export async function exportVerlModel(options: ExportVerlModelOptions): Promise<
       await cp(saved, temporary, { recursive: true })
     else if (existsSync(join(directory, 'fsdp_config.json'))) {
       const args = ['-m', 'aworld_train_bridge.verl.export_model', '--actor', directory, '--target', temporary, '--dtype', dtype]
-      await merge({ python, args, bridgeDirectory, onLine, signal })
+      await merge({ python, args, onLine, signal })
     } else {
       throw new TrainError(
         'CHECKPOINT_CORRUPT',
@@ -78,11 +55,11 @@ export async function exportVerlModel(options: ExportVerlModelOptions): Promise<
   }
 }
 
-interface MergeRequest extends Pick<ExportVerlModelOptions, 'python' | 'bridgeDirectory' | 'onLine' | 'signal'> {
+interface MergeRequest extends Pick<ExportModelOptions, 'python' | 'onLine' | 'signal'> {
   readonly args: readonly string[]
 }
 
-async function merge({ python, args, bridgeDirectory, onLine, signal }: MergeRequest): Promise<void> {
+async function merge({ python, args, onLine, signal }: MergeRequest): Promise<void> {
   const { VERL_USE_EXTERNAL_MODULES: _, ...inherited } = process.env
   const env = { ...inherited, PYTHONPATH: [bridgeDirectory, inherited['PYTHONPATH']].filter(Boolean).join(':'), CUDA_VISIBLE_DEVICES: '' }
   const { code, stderr, stdout } = await runProcess(python, args, { env, onLine, signal })

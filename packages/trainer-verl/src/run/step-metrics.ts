@@ -22,11 +22,6 @@ const phaseTimers: Readonly<Record<string, readonly string[]>> = {
   checkpoint: ['save_checkpoint'],
 }
 
-/** The finite numbers of a line of verl's metrics. */
-export function numbersOf(data: Readonly<Record<string, unknown>>): Record<string, number> {
-  return Object.fromEntries(Object.entries(data).filter((entry): entry is [string, number] => Number.isFinite(entry[1])))
-}
-
 /** Milliseconds of each phase of a step; a phase that verl timed nothing of is absent, `other` is the rest of the step. */
 export function phasesOf(numbers: Readonly<Record<string, number>>): Record<string, number> {
   const phases: Record<string, number> = {}

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
-import { createFailureReader } from './verl-failures.ts'
+import { createConsoleReader } from './verl-failures.ts'
 
 function failureOf(...lines: string[]) {
-  const reader = createFailureReader()
+  const reader = createConsoleReader()
   for (const line of lines) reader.read(line)
   return reader.failure()
 }

@@ -1,47 +1,11 @@
-import { type ErrorCode, errorCatalogue } from '@aworld-train/protocol'
-import { withoutActor } from './console-line.ts'
+import type { ConsoleReader } from '@aworld-train/core'
+import { commonFailures, createFailureReader, type FailureRow } from '@aworld-train/python-bridge'
+import { withoutActor } from './worker-line.ts'
+import { createWorkerStart } from './worker-start.ts'
 
-/** A known failure of verl 0.9 and its remedy. */
-interface FailureRow {
-  readonly pattern: RegExp
-  readonly code: ErrorCode
-  readonly describe: (match: RegExpExecArray) => string
-}
-
-export interface VerlFailure {
-  readonly code: ErrorCode
-  /** What happened and what to do. */
-  readonly message: string
-  /** The line of the console that shows the failure. */
-  readonly line: string
-}
-
-const missing = (what: string) =>
-  `verl's Python lacks ${what}; run "aworld-train setup verl", or set AWORLD_TRAIN_PYTHON to an environment that has it.`
-
-/** Errors that end the channel of a worker, and so every rollout. */
-const channelError = /\bChannelError: \[?((?:CHANNEL|CONFIG|DATASET|MODEL|TEMPLATE)_[A-Z_]+)\]?:? (.+)/
-/** Lines about the end of one rollout, which quote agents and tools. They are no failure of the run: the episode has the error, and its group is replaced. */
-const rolloutError = /\bChannelError: (?!POLICY_WORKER_DIED)/
-
-/** Failures, the most specific first: the first row that any line matches names the failure. */
+/** Known failures of verl 0.9 and their remedies, the most specific first. */
 const rows: readonly FailureRow[] = [
-  {
-    pattern: channelError,
-    code: 'CHANNEL_LOST',
-    describe: ([, code, message]) => `The channel between verl and AWorld Train failed (${code}): ${message}`,
-  },
-  {
-    pattern: /(?:ModuleNotFoundError: No module named|ImportError: cannot import name) '([^']+)'/,
-    code: 'TRAINER_ENVIRONMENT',
-    describe: ([, name]) => missing(`"${name}"`),
-  },
-  {
-    pattern: /ImportError: (.+)/,
-    code: 'TRAINER_ENVIRONMENT',
-    describe: ([, what]) =>
-      `verl's Python cannot load a library: ${what}. Run "aworld-train setup verl" to make one that fits this machine.`,
-  },
+  ...commonFailures('verl'),
   {
     pattern: /(?:torch\.)?(?:cuda\.)?OutOfMemoryError: (.*CUDA out of memory.*)|CUDA out of memory[^\n]*/i,
     code: 'TRAINER_OUT_OF_MEMORY',
@@ -52,11 +16,6 @@ const rows: readonly FailureRow[] = [
     pattern: /ray\.exceptions\.OutOfMemoryError|due to the node running low on memory/,
     code: 'TRAINER_OUT_OF_MEMORY',
     describe: () => 'Ray ended a worker because the machine ran out of memory; leave more of it free, or use smaller batches.',
-  },
-  {
-    pattern: /No space left on device/,
-    code: 'STORE_FULL',
-    describe: () => 'The disk is full; free space, then run the same command again: the run resumes from its last checkpoint.',
   },
   {
     pattern: /ChannelError: POLICY_WORKER_DIED: (.+)/,
@@ -144,46 +103,16 @@ const rows: readonly FailureRow[] = [
   },
 ]
 
-/** Codes of the catalogue for the bridge's own codes, which distinguish more ends of a channel. */
-function channelCode(named: string): ErrorCode {
-  if (Object.hasOwn(errorCatalogue, named)) return named as ErrorCode
-  return named === 'CHANNEL_UNAUTHORIZED' ? 'CONFIG_INVALID' : 'CHANNEL_LOST'
-}
-
-const lastException = /^(?:[\w.]+\.)?([A-Z]\w*(?:Error|Exception|Interrupt)): (.+)/
-
-/** Lines of a console that may say why verl ended; feed them all, then ask. */
-export interface FailureReader {
-  read(line: string): void
-  /** The failure that the best line names; `null` where no line does. */
-  failure(): VerlFailure | null
-  /** The last lines of the console. */
-  tail(): readonly string[]
-}
-
-export function createFailureReader(keptLines = 40): FailureReader {
-  let best = rows.length
-  let found: VerlFailure | null = null
-  let exception: string | null = null
-  const tail: string[] = []
+/** Reads the console of one start: why verl ends, and whether Ray can start its workers. */
+export function createConsoleReader(): ConsoleReader {
+  const failures = createFailureReader('verl', rows)
+  const workers = createWorkerStart()
   return {
     read(line) {
-      tail.push(line)
-      if (tail.length > keptLines) tail.shift()
-      const text = withoutActor(line)
-      if (rolloutError.test(text) && !channelError.test(text)) return
-      for (let index = 0; index < best; index++) {
-        const row = rows[index] as FailureRow
-        const match = row.pattern.exec(text)
-        if (!match) continue
-        best = index
-        const code = row.pattern === channelError ? channelCode(match[1] as string) : row.code
-        found = { code, message: row.describe(match), line: text }
-      }
-      const match = lastException.exec(text)
-      if (match) exception = `${match[1]}: ${match[2]}`
+      failures.read(withoutActor(line))
+      workers.read(line)
     },
-    failure: () => found ?? (exception === null ? null : { code: 'TRAINER_FAILED', message: `verl failed: ${exception}`, line: exception }),
-    tail: () => tail,
+    failure: failures.failure,
+    stuck: workers.failure,
   }
 }

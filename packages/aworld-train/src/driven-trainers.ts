@@ -1,0 +1,5 @@
+import type { Driver } from '@aworld-train/run'
+import { verlTrainer } from '@aworld-train/trainer-verl'
+
+/** The frameworks of Python that train: `trainEngineName` is the name of one, and so is the trainer of `setup` and `doctor`. */
+export const drivenTrainers: readonly Driver[] = [verlTrainer]

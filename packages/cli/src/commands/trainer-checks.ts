@@ -1,0 +1,58 @@
+import { dirname, resolve } from 'node:path'
+import { errorMessage } from '@aworld-train/protocol'
+import { type Driver, diagnoseTrainer } from '@aworld-train/run'
+import { AgentTrainer, type DrivenProcessor } from 'aworld-train'
+import { loadProject } from '../load-project.ts'
+import type { CheckReport, ReportedCheck } from './check-report.ts'
+
+export interface TrainerChecksOptions {
+  readonly trainer: Driver
+  /** Folder or file of a project; the working directory without one. */
+  readonly project: string | undefined
+  /** File of a configuration; that of the project without one. */
+  readonly config: string | undefined
+  readonly smoke: boolean
+  readonly report: CheckReport
+  readonly signal: AbortSignal
+}
+
+/** What a framework needs: of a project its agent, data and reward; then the Python, the configuration and the machine; then a training. */
+export async function trainerChecks({ trainer, project, config, smoke, report, signal }: TrainerChecksOptions): Promise<void> {
+  const messages = new Set<string>()
+  let projectDirectory = process.cwd()
+  let source: string | object | undefined = config === undefined ? undefined : resolve(config)
+  if (project !== undefined) {
+    const { file, definition } = await loadProject(project)
+    projectDirectory = definition.baseDirectory ?? dirname(file)
+    source ??= definition.config
+    const checks = await projectChecks({ ...definition, trainEngineName: trainer.name, ...(config ? { config: resolve(config) } : {}) })
+    for (const { message } of checks) messages.add(message)
+    report.add(...checks)
+  }
+  let trains = true
+  for await (const { name, level, message } of diagnoseTrainer(trainer, { env: process.env, projectDirectory, config: source, signal })) {
+    if (level === 'problem' && ['python', 'packages', 'imports'].includes(name)) trains = false
+    if (!messages.has(message)) report.add({ name, ok: level !== 'problem', warning: level === 'warning', message })
+  }
+  if (!smoke) return
+  if (!trains) return report.add({ name: 'smoke', ok: false, message: `left out: the Python above cannot run ${trainer.name}` })
+  const { smokeTraining } = await import('./smoke-training.ts')
+  await smokeTraining({ trainer, projectDirectory, onCheck: (check) => report.add(check), signal })
+}
+
+/** Every problem of the five modules, or warnings about them where there is no problem. */
+async function projectChecks(definition: ConstructorParameters<typeof AgentTrainer>[0]): Promise<ReportedCheck[]> {
+  const name = 'project'
+  try {
+    const trainer = new AgentTrainer(definition)
+    await trainer.validate()
+    const { findings = [] } = (trainer.trainProcessor as DrivenProcessor).plan ?? {}
+    return [
+      { name, ok: true, message: 'agent, data, reward and configuration are there' },
+      ...findings.map((message) => ({ name, ok: true, warning: true, message })),
+    ]
+  } catch (error) {
+    const problems = error instanceof Error && error.cause instanceof AggregateError ? error.cause.errors : [error]
+    return problems.map((each: unknown) => ({ name, ok: false, message: errorMessage(each) }))
+  }
+}

@@ -1,0 +1,212 @@
+import { existsSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import type { DrivenConfig, DrivenPlan, DrivenTrainer, Environment } from '@aworld-train/core'
+import { TrainError } from '@aworld-train/protocol'
+import { type FoundPython, findPython } from '@aworld-train/python-bridge'
+import { createReward, type DatasetSource, type DrivenSettings, type LoadedDataset, type RewardSource } from '@aworld-train/training'
+import { checkModels, policyName } from '../agent-side/check-models.ts'
+import { checkRecordings } from '../agent-side/frozen-routes.ts'
+import type { LoadedAgent } from '../inputs/loaded-agent.ts'
+import { datasetNotes, loadNamedDataset, requireKinds } from '../inputs/named-dataset.ts'
+import { findReward, type NamedReward, tryReward } from '../inputs/named-reward.ts'
+import { collectProblems } from '../preflight/collect-problems.ts'
+import type { RunOptions } from '../run-options.ts'
+import { describeAgent, toDrivenRun } from './plan-start.ts'
+import { checkModelPrompts, checkModelTemplate, findStartingModel } from './starting-model.ts'
+import type { DrivenTrainingPlan, Driver } from './training-plan.ts'
+
+type Config = DrivenConfig<DrivenSettings>
+
+/** The modules of a training as the user gave them. */
+export interface DrivenInputs {
+  readonly options: RunOptions
+  /** Absent where the check of the agent failed. */
+  readonly agent: LoadedAgent | undefined
+  readonly train: DatasetSource | undefined
+  readonly test: DatasetSource | undefined
+  readonly reward: RewardSource | undefined
+  /** Folder that relative paths of options are resolved from. */
+  readonly baseDirectory: string
+  readonly runPath: string
+  /** An environment for an agent of this folder. */
+  readonly createEnvironment: (agentDirectory: string) => Environment
+}
+
+export interface CheckedTraining {
+  readonly config: Config
+  /** Absent where there is no agent or no Python; then there is nothing to run. */
+  readonly plan: DrivenTrainingPlan | undefined
+  /** Why there is no plan although nothing else stands against the training: no Python with the framework was found. */
+  readonly missing: TrainError | null
+}
+
+/** Loads a reward that was passed, in the framework's interpreter where it is Python. Throws what loading throws. */
+export async function checkDrivenReward(trainer: Driver, reward: RewardSource | undefined, baseDirectory: string): Promise<void> {
+  if (reward === undefined) return
+  // The check of the configuration reports a missing interpreter.
+  const isPython = typeof reward === 'string' && /\.py(?:#|$)/.test(reward)
+  const found = isPython ? await findTrainerPython(trainer, null, baseDirectory).catch(() => null) : null
+  await tryReward(reward, baseDirectory, found?.path)
+}
+
+/**
+ * Reads the configuration, then what it names: datasets, reward, model, Python; then asks what the framework would be started with.
+ * Throws everything that stands against the training at once.
+ */
+export async function checkDrivenTraining(trainer: Driver, source: unknown, inputs: DrivenInputs): Promise<CheckedTraining> {
+  const { options, agent } = inputs
+  const problems = collectProblems()
+  const { attempt } = problems
+  const { config, python, missing } = await readConfig(trainer, source, inputs)
+  for (const message of config.problems) problems.add(new TrainError('CONFIG_INVALID', message))
+  const { settings } = config
+  if (!trainer.rows.includes(settings.rows)) problems.add(unknownRows(trainer, settings.rows))
+  const findings: string[] = []
+  const train = await attempt(() => loadSplit(config, inputs, 'train'))
+  const test = await attempt(() => loadSplit(config, inputs, 'test'))
+  if (train === null) {
+    const message = `There is no training data; pass trainDataset, or name files in ${trainer.keys.trainFiles}.`
+    problems.add(new TrainError('DATASET_INVALID', message))
+  }
+  findings.push(...datasetNotes(train, test))
+  await attempt(() => requireKinds(settings.evaluation.kindKey, test))
+  const start = await attempt(() => findStartingModel(config, { keys: trainer.keys, fromScratch: options.fromScratch ?? false }))
+  if (agent && start)
+    await attempt(() => checkModels(agent.program.agents, { frozen: Object.keys(settings.models), policy: policyName(start.model) }))
+  if (agent) await attempt(() => checkRecordings(settings.models, agent.directory))
+  const folder = start?.model && existsSync(start.model) ? start.model : null
+  if (folder !== null) {
+    const template = await attempt(() => checkModelTemplate(config, trainer, folder))
+    const tasks = [train, test].flatMap((dataset) => dataset?.tasks ?? [])
+    // Prompt lengths mean nothing where the template is refused.
+    const lengths = template && (await attempt(() => checkModelPrompts(config, trainer, folder, tasks)))
+    findings.push(...(template ?? []), ...(lengths ?? []))
+  }
+  const reward = await attempt(() => rewardOf(trainer, config, inputs, python?.path))
+  for (const { level, message } of python?.report.problems ?? []) if (level === 'warning') findings.push(message)
+  let planned: DrivenPlan | undefined
+  if (agent && train && start && config.version !== null) {
+    const path = join(resolve(inputs.runPath), 'planned')
+    const model = start.model ?? join(path, 'model')
+    const parts = { path, name: 'planned', agent: describeAgent(agent), train, test: test ?? null, reward: reward ?? null, model }
+    planned = await trainer.plan(config, toDrivenRun(parts))
+    for (const message of planned.problems) if (!config.problems.includes(message)) problems.add(new TrainError('CONFIG_INVALID', message))
+  }
+  if (missing && problems.any()) problems.add(missing)
+  problems.throwAny()
+  if (missing) {
+    const what = `${trainer.name}'s own keys, what is filled in between them, and what this machine can train`
+    const message = `Not checked, because no ${trainer.name} was found: ${what}. ${missing.message}`
+    options.onEvent?.({ type: 'warning-raised', at: Date.now(), code: 'CONFIG_NOTE', message })
+  }
+  // The check of the agent has reported the problem; this check has found none.
+  if (!agent || !train || reward === undefined || !start || !python || !planned) return { config, plan: undefined, missing }
+
+  const plan: DrivenTrainingPlan = {
+    trainer,
+    name: options.name ?? agent.program.agents.find(({ trainable }) => trainable)?.name ?? 'agent',
+    config,
+    notes: [...new Set([...config.notes, ...planned.notes, ...planned.warnings, ...findings])],
+    findings,
+    seed: options.seed ?? settings.seed,
+    program: agent.program,
+    agent: describeAgent(agent),
+    agentFiles: agent.files,
+    train,
+    test: test ?? null,
+    reward,
+    createEnvironment: () => inputs.createEnvironment(agent.directory),
+    createReward: async () =>
+      reward === null || settings.reward.native
+        ? null
+        : await createReward(reward.source, {
+            baseDirectory: reward.directory,
+            timeoutMs: settings.reward.timeoutMs,
+            memoryMb: settings.reward.memoryMb,
+            rewardInput: settings.reward.input,
+            python: python.path,
+          }),
+    ...start,
+    python,
+    planned,
+  }
+  return { config, plan, missing }
+}
+
+const unknownRows = ({ name, rows }: Driver, chosen: string) =>
+  new TrainError(
+    'CONFIG_INVALID',
+    `rows is "${chosen}", and a batch of ${name} holds other rows of a rollout: set it to ${rows.join(' or ')}.`,
+  )
+
+/** The configuration, and the Python whose framework has read it; `missing` says why there is none. */
+async function readConfig(
+  trainer: Driver,
+  source: unknown,
+  { options, baseDirectory }: DrivenInputs,
+): Promise<{ config: Config; python: FoundPython | null; missing: TrainError | null }> {
+  const { steps, seed, model } = options
+  let python: FoundPython | null = null
+  let missing: TrainError | null = null
+  const config = await trainer.readConfig(typeof source === 'string' ? resolve(baseDirectory, source) : (source as object | undefined), {
+    baseDirectory,
+    environment: process.env,
+    overrides: { steps, seed, model: model && resolve(model) },
+    async findPython(named) {
+      try {
+        python = await findTrainerPython(trainer, named, baseDirectory)
+        return python.path
+      } catch (error) {
+        if (!(error instanceof TrainError)) throw error
+        missing = error
+        return null
+      }
+    },
+  })
+  return { config, python, missing }
+}
+
+/** One dataset from the option or the files of the configuration; `null` where neither names one. */
+async function loadSplit({ names, directory }: Config, inputs: DrivenInputs, split: 'train' | 'test'): Promise<LoadedDataset | null> {
+  return await loadNamedDataset({
+    option: `${split}Dataset`,
+    dataset: inputs[split],
+    baseDirectory: inputs.baseDirectory,
+    files: split === 'train' ? names.trainFiles : names.testFiles,
+    configDirectory: directory,
+    split,
+    promptKey: names.promptKey,
+  })
+}
+
+async function rewardOf(
+  { name, keys }: Driver,
+  { names, settings, directory }: Config,
+  { reward, baseDirectory }: DrivenInputs,
+  python: string | undefined,
+): Promise<NamedReward | null> {
+  const found = await findReward({ reward, baseDirectory, ...names.reward, configDirectory: directory, python })
+  if (found && settings.reward.native && typeof found.source !== 'string')
+    throw new TrainError(
+      'CONFIG_INVALID',
+      `rewardFunc is a function and reward.native leaves scoring to ${name}, which calls Python; keep one.`,
+    )
+  if (found || settings.reward.native) return found
+  const native = keys.nativeReward === null ? '' : `, or set ${keys.nativeReward} for the one of ${name}`
+  throw new TrainError('CONFIG_INVALID', `There is no reward; pass rewardFunc, name ${keys.reward} in the configuration${native}.`)
+}
+
+/** The interpreter that has the framework; `named` stands in place of AWORLD_TRAIN_PYTHON. TRAINER_ENVIRONMENT where there is none. */
+export async function findTrainerPython(
+  { python }: Pick<DrivenTrainer, 'python'>,
+  named: string | null,
+  projectDirectory: string,
+): Promise<FoundPython> {
+  const env = named === null ? process.env : { ...process.env, AWORLD_TRAIN_PYTHON: named }
+  try {
+    return await findPython(python, { env, projectDirectory })
+  } catch (error) {
+    if (!(error instanceof TrainError)) throw error
+    throw new TrainError(error.code, `${error.message}\nOr set trainEngineName: 'local' for the engine in the box.`, { cause: error })
+  }
+}

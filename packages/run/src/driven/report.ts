@@ -1,0 +1,156 @@
+import { join } from 'node:path'
+import type { DrivenPlan } from '@aworld-train/core'
+import type { RunReport, Sampling } from '@aworld-train/protocol'
+import { type OwnedRunStore, writeJsonAtomically } from '@aworld-train/store'
+import type { RunAccounts } from '../directory/run-accounts.ts'
+import { runVersions } from '../directory/run-files.ts'
+import { readLedger } from '../ledger/read-ledger.ts'
+import { type DrivenTokenLedger, toTokenLedger } from '../ledger/to-token-ledger.ts'
+import { drivenEvaluations } from './evaluations.ts'
+import type { DrivenHistory } from './history.ts'
+import type { createDrivenProgress } from './progress.ts'
+import type { DrivenTrainingPlan } from './training-plan.ts'
+
+export interface DrivenReportRequest {
+  readonly plan: DrivenTrainingPlan
+  readonly planned: DrivenPlan
+  readonly store: OwnedRunStore
+  readonly path: string
+  readonly status: RunReport['status']
+  readonly history: DrivenHistory
+  readonly progress: ReturnType<typeof createDrivenProgress>
+  readonly accounts: RunAccounts
+  readonly warmUpMs: number
+  readonly warnings: () => RunReport['warnings']
+  readonly warn: (code: string, message: string) => void
+}
+
+/** Writes `report.json` of a run with a framework, and beside it `ledger.json`, which says more of the ledger than a report holds. */
+export async function leaveDrivenReport(request: DrivenReportRequest): Promise<RunReport> {
+  const { plan, planned, store, path, status, history, progress, warmUpMs } = request
+  const { trainer } = plan
+  const incarnation = history.incarnations().at(-1)?.incarnation
+  if (incarnation !== undefined) await keepPhases(plan.trainer.name, store, incarnation, progress.phasesMs())
+  const ledger = ledgerOf(request)
+  warnOfLedger(ledger, request)
+  const evaluations = plan.config.settings.reward.native || plan.test === null ? [] : evaluationsOf(request, plan.test)
+  const before = evaluations.find(({ step }) => step === 0) ?? null
+  const after = evaluations.findLast(({ step }) => step > 0) ?? null
+  const { calls, tokenReport, wallMs, cpuMs } = await request.accounts.finish()
+  const report: RunReport = {
+    version: 1,
+    run: plan.name,
+    path,
+    status,
+    seed: plan.seed,
+    engine: frameworkOf(plan),
+    tier: { python: plan.python.report.version, packages: plan.python.report.packages },
+    before,
+    after,
+    greedyBefore: null,
+    greedyAfter: null,
+    curve: curveOf(request),
+    ledger: ledger.ledger,
+    tokenReport,
+    counts: { rollouts: store.counts().finished, episodesByStopReason: { ...store.stopReasons() }, ...calls },
+    times: {
+      wallMs,
+      cpuMs,
+      phasesMs: { ...(warmUpMs > 0 ? { 'warm-up': warmUpMs } : {}), ...allPhases(request) },
+    },
+    warnings: request.warnings(),
+    checkpoints: trainer.checkpoints.steps(planned.checkpoints).map(trainer.checkpoints.pathOf),
+    versions: { ...runVersions(), ...installed(plan.python.report.packages) },
+  }
+  await writeJsonAtomically(join(path, 'ledger.json'), { version: 1, ...ledger, incarnations: history.incarnations() })
+  await writeJsonAtomically(join(path, 'report.json'), report)
+  return report
+}
+
+function warnOfLedger(
+  { ledger, trainedTwice, logprobDifference }: DrivenTokenLedger,
+  { plan, planned, path, warn }: DrivenReportRequest,
+): void {
+  const { logprobTolerance } = planned
+  const { first } = logprobDifference
+  const file = join(path, 'ledger.json')
+  if (ledger.unexplained !== 0)
+    warn('LEDGER_UNEXPLAINED', `${ledger.unexplained} sampled tokens are neither trained nor accounted for; read ${file}.`)
+  if (trainedTwice.length > 0)
+    warn('LEDGER_TRAINED_TWICE', `${trainedTwice.length} rollouts stand in two batches of ${plan.trainer.name}; read ${file}.`)
+  if (logprobTolerance !== null && first !== null && !(first <= logprobTolerance))
+    warn(
+      'POLICY_LOGPROB_MISMATCH',
+      `At the first update logprobs of sampled tokens differ by ${first} between rollout and actor, above ${logprobTolerance}: other tokens or weights were trained than sampled.`,
+    )
+}
+
+function ledgerOf({ plan, planned, store, path, history }: DrivenReportRequest): DrivenTokenLedger {
+  const incarnations = history.incarnations()
+  return toTokenLedger({
+    ledgers: incarnations.map(({ incarnation }) => readLedger(path, incarnation)),
+    incarnations,
+    calls: store.calls(),
+    episode: (key) => store.episode(key),
+    rows: {
+      rows: plan.config.settings.rows,
+      limits: planned.limits,
+      reward: plan.config.settings.reward.native ? 'native' : 'service',
+      incompleteEpisodes: plan.config.settings.incompleteEpisodes,
+    },
+  })
+}
+
+function evaluationsOf({ plan, planned, store, history }: DrivenReportRequest, test: NonNullable<DrivenTrainingPlan['test']>) {
+  const { samples, ...evaluation } = planned.evaluation
+  const { maxResponseTokens } = planned.limits
+  const maxTokens = Math.min(maxResponseTokens, plan.config.settings.maxCompletionTokens ?? maxResponseTokens)
+  const sampling: Sampling = { ...evaluation, maxTokens, stop: [], seed: plan.seed }
+  return drivenEvaluations({
+    episodes: store.episodes({ split: 'test' }),
+    evaluatedSteps: history.evaluatedSteps(),
+    test,
+    samples,
+    sampling,
+    kindKey: plan.config.settings.evaluation.kindKey,
+  })
+}
+
+/** The framework with the version that is installed. */
+export const frameworkOf = ({ trainer, python }: DrivenTrainingPlan): string =>
+  [trainer.name, python.report.packages[trainer.python.distribution] ?? ''].join(' ').trim()
+
+const phasesStateOf = (trainer: string) => `${trainer}-phases`
+type Phases = Readonly<Record<string, number>>
+
+/** Keeps the times of one start, so that a start after it adds its own to them. */
+export async function keepPhases(trainer: string, store: OwnedRunStore, incarnation: string, phasesMs: Phases): Promise<void> {
+  const state = phasesStateOf(trainer)
+  await store.setState(state, {
+    ...(store.getState(state) as Record<string, Phases> | undefined),
+    [incarnation]: { ...phasesMs },
+  })
+}
+
+/** Times of all starts, those of steps that a later start did again included. */
+function allPhases({ plan, store }: DrivenReportRequest): Record<string, number> {
+  const phases: Record<string, number> = {}
+  for (const start of Object.values((store.getState(phasesStateOf(plan.trainer.name)) as Record<string, Phases> | undefined) ?? {}))
+    for (const [phase, ms] of Object.entries(start)) phases[phase] = (phases[phase] ?? 0) + ms
+  return phases
+}
+
+/** Rewards of the steps that are kept; a step without a reward in its metrics is left out. */
+function curveOf({ store, progress }: DrivenReportRequest): RunReport['curve'] {
+  const steps = new Map(store.steps().map(({ step, metrics }) => [step, metrics]))
+  for (const { step, metrics } of progress.steps()) steps.set(step, metrics)
+  return [...steps]
+    .sort(([a], [b]) => a - b)
+    .flatMap(([step, metrics]) => {
+      const reward = metrics['rewardMean']
+      return reward === undefined ? [] : [{ step, reward, metrics: { ...metrics } }]
+    })
+}
+
+const installed = (packages: Readonly<Record<string, string | null>>) =>
+  Object.fromEntries(Object.entries(packages).filter((entry): entry is [string, string] => entry[1] !== null))

@@ -1,0 +1,36 @@
+import type { AgentProgram, DrivenConfig, DrivenPlan, DrivenRun, DrivenTrainer, Environment, Reward } from '@aworld-train/core'
+import type { FoundPython } from '@aworld-train/python-bridge'
+import type { DrivenSettings, LoadedDataset } from '@aworld-train/training'
+import type { NamedReward } from '../inputs/named-reward.ts'
+
+/** A framework whose settings on our side are known here. */
+export type Driver = DrivenTrainer<DrivenSettings>
+
+/** The result of the checks: everything that a run with a framework needs. Nothing is written yet. */
+export interface DrivenTrainingPlan {
+  readonly trainer: Driver
+  readonly name: string
+  readonly config: DrivenConfig<DrivenSettings>
+  /** Sentences for the user, from the checks and about the configuration that the framework would be started with. */
+  readonly notes: readonly string[]
+  /** The sentences of the checks alone. */
+  readonly findings: readonly string[]
+  readonly seed: number
+  readonly program: AgentProgram & { close?(): Promise<void> }
+  readonly agent: DrivenRun['agent']
+  /** Absolute paths of the files that name the agent; none for an object. */
+  readonly agentFiles: readonly string[]
+  readonly train: LoadedDataset
+  readonly test: LoadedDataset | null
+  /** `null`: the framework scores with what it has; where `reward.native` is set, it scores with this one. */
+  readonly reward: NamedReward | null
+  readonly createEnvironment: () => Environment
+  /** `null`: nothing is scored on this side. */
+  readonly createReward: () => Promise<Reward | null>
+  /** Folder of the starting model, a name on the Hub, or `null` when the warm-up makes it. */
+  readonly model: string | null
+  readonly warmUp: string | null
+  readonly python: FoundPython
+  /** The framework's plan as the checks made it, for no run directory. */
+  readonly planned: DrivenPlan
+}
