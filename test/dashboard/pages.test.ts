@@ -119,6 +119,25 @@ describe.each(['saved', 'live', 'exported'] as const)('a run that is %s', (kind)
     }
     await watched.context.close()
   })
+
+  it('leads from findings, numbers and errors to what they are about', async () => {
+    const run = kind === 'live' ? live.id : saved.id
+    const watched = await watch(browser, home, looks.light)
+    const { page } = watched
+    const links = new Set<string>()
+    for (const hash of [`#/${run}`, `#/${run}/health`]) {
+      await visit(watched, home, hash)
+      for (const link of await page.locator('main a').all()) links.add((await link.getAttribute('href'))!)
+    }
+    const deadEnds: string[] = []
+    for (const link of links) {
+      await visit(watched, home, link)
+      for (const title of await page.locator('.empty :is(h1, h2)').allTextContents()) deadEnds.push(`${link}: ${title}`)
+    }
+    expect([...links].filter((link) => /\/rollout\/train\/2\/0\/1$/.test(link))).toHaveLength(1)
+    expect([deadEnds, watched.problems]).toEqual([[], []])
+    await watched.context.close()
+  })
 })
 
 it('does by keys what the list of keys says', async () => {

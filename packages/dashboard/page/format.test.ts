@@ -1,9 +1,13 @@
 import { expect, it } from 'vitest'
-import { brief, percent, points, probability, prose, seconds, signed, visible } from './format.ts'
+import { brief, percent, points, probability, prose, seconds, shellWord, signed, visible } from './format.ts'
 
 it('makes what cannot be seen visible, and interprets nothing', () => {
   expect(visible('a\n\t\u001b[31m\u0000\u202e<b>')).toBe('a↵⇥\\x1b[31m\\x00\\u202e<b>')
   expect(prose('a\n\tb\u0007')).toBe('a\n    b\\x07')
+})
+
+it('writes a path as one word of a shell', () => {
+  expect(['runs/a-1', 'my runs/a', "it's", '$(x)'].map(shellWord)).toEqual(['runs/a-1', "'my runs/a'", "'it'\\''s'", "'$(x)'"])
 })
 
 it('writes numbers with the digits that say something', () => {

@@ -3,7 +3,7 @@ import type { EvaluationSummary, RewardMeasure, RunSummary, StepSummary } from '
 import { useState } from 'preact/hooks'
 import { isExport } from './data.ts'
 import { findingsOf } from './findings.ts'
-import { fixed, integer, seconds } from './format.ts'
+import { fixed, integer, seconds, shellWord } from './format.ts'
 import { comparedEvaluations } from './groups-of.ts'
 import { multiplesOf } from './multiples.ts'
 import { go, hrefs } from './route.ts'
@@ -291,6 +291,9 @@ const plain = (value: unknown) => (typeof value === 'string' || typeof value ===
 export function Overview({ summary }: { summary: RunSummary }) {
   const steps = summary.steps.filter(({ rollouts }) => rollouts > 0)
   const { details, rollouts } = summary
+  const path = shellWord(summary.path)
+  // A recording of serve has no settings of a trainer.
+  const isTraining = Object.keys(summary.settings).length > 0
   const facts = [
     ['model', plain(details['policy'])],
     ['engine', plain(details['engine'])],
@@ -327,10 +330,12 @@ export function Overview({ summary }: { summary: RunSummary }) {
           </ul>
         </Section>
         <Section title="What to type next" note={<code>{cli}</code>}>
-          {summary.status === 'interrupted' && <Command under="npx aworld-train" what="Go on where it was" text={`${cli} train`} />}
-          <Command under={cli} what="Read an episode" text={`${cli} replay ${summary.path}`} />
-          <Command under={cli} what="Take the samples elsewhere" text={`${cli} export ${summary.path} --to samples.jsonl`} />
-          {!isExport && <Command under={cli} what="Hand this on as one file" text={`${cli} view ${summary.path} --export run.html`} />}
+          {summary.status === 'interrupted' && isTraining && (
+            <Command under="npx aworld-train" what="Go on where it was" text={`${cli} train`} />
+          )}
+          <Command under={cli} what="Read an episode" text={`${cli} replay ${path}`} />
+          <Command under={cli} what="Take the samples elsewhere" text={`${cli} export ${path} --to samples.jsonl`} />
+          {!isExport && <Command under={cli} what="Hand this on as one file" text={`${cli} view ${path} --export run.html`} />}
         </Section>
         <Section title="Run">
           <Facts of={facts.flatMap(([name, value]) => (value === null ? [] : [[name, value] as const]))} />

@@ -83,14 +83,15 @@ function Lines({ samples }: { samples: readonly HealthSample[] }) {
 }
 
 function Engines({ engines, channel }: HealthSample) {
+  const hasServers = Object.values(engines).some(({ replicas }) => replicas.length > 0)
   return (
     <table class="rows plain">
       <thead>
         <tr>
           <th scope="col">engine</th>
           <th scope="col">state</th>
-          <th scope="col">calls</th>
-          <th scope="col">waiting</th>
+          {hasServers && <th scope="col">calls</th>}
+          {hasServers && <th scope="col">waiting</th>}
         </tr>
       </thead>
       <tbody>
@@ -105,8 +106,7 @@ function Engines({ engines, channel }: HealthSample) {
               </small>
             </th>
             <td class={ready ? '' : 'down'}>{ready ? 'takes calls' : visible(reason ?? 'takes no calls')}</td>
-            <td />
-            <td />
+            {hasServers && <td colSpan={2} />}
           </tr>,
           ...replicas.map(({ name, inFlight, queued, oldestQueuedMs, ...replica }) => (
             <tr key={`${model} ${name}`}>
@@ -145,7 +145,7 @@ export function Process({ samples, isLive }: { samples: readonly HealthSample[];
           </p>
         ) : (
           <p class="more">
-            {isLive ? 'Measured every two seconds' : 'As it was recorded last'}: in those before {clock} the event loop was late by{' '}
+            {isLive && !at ? 'Measured every two seconds' : `At ${clock}`}: in the two seconds before, the event loop was late by{' '}
             {seconds((at ?? last).eventLoopMs.most)} at most.
           </p>
         )}

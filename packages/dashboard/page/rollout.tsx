@@ -3,7 +3,7 @@ import type { AgentTrace, RolloutTrace, RunSummary, TurnTrace } from '@aworld-tr
 import type { ToolCall, ToolCallRecord } from '@aworld-train/protocol'
 import { useState } from 'preact/hooks'
 import { leastOfBins } from './bins.ts'
-import { fixed, integer, points, probability, prose, seconds, visible } from './format.ts'
+import { fixed, integer, points, probability, prose, seconds, shellWord, visible } from './format.ts'
 import { Samples } from './groups.tsx'
 import { type Group, partnerOf } from './groups-of.ts'
 import { go, hrefs, route } from './route.ts'
@@ -240,7 +240,7 @@ export function Absent({
       </Empty>
     )
   return (
-    <Empty title="The tokens of this rollout are not in the file" command={`npx aworld-train view ${summary.path}`}>
+    <Empty title="The tokens of this rollout are not in the file" command={`npx aworld-train view ${shellWord(summary.path)}`}>
       The file carries as many as its size allows. Of this one it has reward {points(row.reward)}, {row.turns} turns,{' '}
       {integer(row.sampledTokens)} sampled tokens, answer “{visible(row.answer ?? 'none')}”.
     </Empty>

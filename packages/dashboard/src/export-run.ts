@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { deflateRawSync } from 'node:zlib'
-import type { RolloutRow, SampleSummary, TaskSummary } from '@aworld-train/core'
+import type { RolloutRow, RunSummary, SampleSummary, TaskSummary } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import type { ExportedRows, ExportedRun, ExportedTrace } from './export-data.ts'
 import { type FolderClient, openFolder } from './folder-client.ts'
@@ -69,7 +69,9 @@ async function exportOne(path: string, client: FolderClient, parts: string[], ma
   const vocabulary: Record<number, string> = {}
   const partOf = new Map<string, number>()
   let bytes = 0
-  for (const keys of spread(chunks(rows.map(({ key }) => key)))) {
+  const evidence = evidenceOf(summary)
+  const others = rows.flatMap(({ key }) => (evidence.has(key) ? [] : [key]))
+  for (const keys of [...Array.from(evidence, (key) => [key]), ...spread(chunks(others))]) {
     const traces: Record<string, ExportedTrace> = {}
     const texts: Record<number, string> = {}
     for (const key of keys) {
@@ -80,7 +82,10 @@ async function exportOne(path: string, client: FolderClient, parts: string[], ma
       Object.assign(texts, ofTrace)
     }
     const part = pack(traces)
-    if (bytes + part.length > maxBytes) break
+    if (bytes + part.length > maxBytes) {
+      if (evidence.has(keys[0]!)) continue
+      break
+    }
     bytes += part.length
     for (const key of Object.keys(traces)) partOf.set(key, parts.length)
     Object.assign(vocabulary, texts)
@@ -91,6 +96,13 @@ async function exportOne(path: string, client: FolderClient, parts: string[], ma
   parts.push(pack(lists))
   const run = { listing: listRun(basename(path), path), summary, rows: parts.length - 1 }
   return { run, rollouts: rows.length, whole: partOf.size }
+}
+
+/** The rollouts that findings and errors lead to: they come first, each by itself, so that one that is too large keeps no other out. */
+function evidenceOf({ errors, incomplete, unparsed, repeated }: RunSummary): Set<string> {
+  const ends = new Map(incomplete.toReversed().map(({ stopReason, status, key }) => [stopReason ?? status, key]))
+  const failed = Object.values(errors).map(({ rollout }) => rollout)
+  return new Set([...failed, ...ends.values(), ...unparsed.rollouts, ...repeated.first.map(({ key }) => key)])
 }
 
 const pack = (value: unknown) => deflateRawSync(JSON.stringify(value), { level: 9 }).toString('base64')

@@ -141,10 +141,13 @@ it('leaves tokens out of a file that would be too large, and carries all numbers
   await using run = await writeRun({ longTokens: 200_000 })
   const file = join(run.below, 'run.html')
   const { whole, rollouts } = await exportRun([run.path], file, 3_000)
-  expect([whole, rollouts]).toEqual([0, 14])
+  expect([whole, rollouts]).toEqual([2, 14])
   const client = await readExport(file)
   expect((await client.rollouts({ limit: 100 })).rows).toHaveLength(14)
   expect(await client.rollout('train/1/0/0')).toBeNull()
+  // What errors and findings lead to comes first.
+  const carried = await Promise.all(['train/2/0/0', 'train/2/0/1', 'train/2/1/1'].map(async (key) => (await client.rollout(key)) !== null))
+  expect(carried).toEqual([false, true, true])
 })
 
 it.each([
