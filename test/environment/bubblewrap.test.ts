@@ -149,6 +149,16 @@ test.each(['exec <&-', 'exec >&-', 'exec 2>/dev/null', 'exec nothing-of-that-nam
   },
 )
 
+test('bash names a mistake by its line in the command', async () => {
+  const workspace = await open()
+  const shell = await workspace.shell(signal)
+  expect((await inShell(shell, 'echo one\nno-such-program\n. no-such-file')).output).toBe(
+    'one\nbash: line 2: no-such-program: command not found\nbash: line 3: no-such-file: No such file or directory\n',
+  )
+  expect((await inShell(shell, 'if fi')).output).toMatch(/^bash: line 1: syntax error near .*\nbash: line 1: `if fi'\n$/)
+  await workspace.close()
+})
+
 test('what is no text and 100 MB on one line come within the limit, and the end of a command cannot be forged', async () => {
   const workspace = await open({ outputBytes: 1000 })
   const shell = await workspace.shell(signal)

@@ -14,6 +14,9 @@ const interruptPauseMs = 20
 const outputDescriptor = 250
 const commandDescriptor = 249
 
+/** How bash names a command that it reads, at the beginning of what it says of it. */
+const commandName = new RegExp(`^/dev/fd/${commandDescriptor}: `, 'gm')
+
 /** A signal that no script traps by chance. When it comes, bash leaves the function it is in, and before each command that follows the next. */
 const leaveSignal = 64
 const leave = `set -T; trap "return 124" DEBUG; return 124`
@@ -50,10 +53,11 @@ export async function openBashShell(options: BashShellOptions, signal: AbortSign
     const end = exitCode === null ? await current.end() : undefined
     if (end?.signal && !current.wasKilled()) throw await options.died()
     signal.throwIfAborted()
-    const before = text.output === '' || text.output.endsWith('\n') ? text.output : `${text.output}\n`
+    const output = text.output.replaceAll(commandName, 'bash: ')
+    const before = output === '' || output.endsWith('\n') ? output : `${output}\n`
     return {
       exitCode: timedOut ? 124 : (exitCode ?? end!.exitCode),
-      output: `${note}${end ? `${before}${shellEnded}` : text.output}`,
+      output: `${note}${end ? `${before}${shellEnded}` : output}`,
       omittedBytes: text.omittedBytes,
       timedOut,
     }
