@@ -14,6 +14,7 @@ export { type DescribeModelOptions, describeModel } from './model/describe-model
 export { displayPath } from './process/display-path.ts'
 export { isRunning } from './process/is-running.ts'
 export { makeOwnFolder, namesOfDeadProcesses, ownName } from './process/own-folder.ts'
+export { readBytes } from './process/read-bytes.ts'
 export { siblingModule } from './process/sibling-module.ts'
 export { type ProtobufField, protobuf, protobufFields } from './protobuf/protobuf.ts'
 export {

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { LeasedSandbox, LeaseRequest } from '@aworld-train/core'
 import { LeaseAnswer, type LeaseOpen, TrainError } from '@aworld-train/protocol'
-import { fetch } from 'undici'
+import { fetch, Response, request as undiciRequest } from 'undici'
 import { filesByName } from './prepare-workspace.ts'
 import { reasonOf } from './reason-of.ts'
 import type { HttpDefinition } from './server-definition.ts'
@@ -36,7 +36,7 @@ export async function openRemoteLease(
   const { name, url, headers, startTimeoutMs } = definition
   const root = new URL('/v1/leases', url)
   const within = () => AbortSignal.any([signal, AbortSignal.timeout(startTimeoutMs)])
-  const send = (path: string, method: string, body?: string | Buffer, abort = within()) =>
+  const send = (path: string, method: string, body?: string, abort = within()) =>
     fetch(`${root}${path}`, {
       method,
       headers: {
@@ -96,8 +96,14 @@ export async function openRemoteLease(
   }
 
   try {
-    const put = (file: string, bytes: Buffer) =>
-      check(`the file ${file} was not taken`, send(`${path}/files/${file.split('/').map(encodeURIComponent).join('/')}`, 'PUT', bytes))
+    const put = (file: string, bytes: Buffer) => check(`the file ${file} was not taken`, sendFile(file, bytes))
+    // Not by `fetch`, which copies a body before it sends it: for 10 MB that takes longer than the file takes to be sent and written.
+    const sendFile = async (file: string, bytes: Buffer) => {
+      const url = `${root}${path}/files/${file.split('/').map(encodeURIComponent).join('/')}`
+      const { statusCode, body } = await undiciRequest(url, { method: 'PUT', headers, body: bytes, signal: within() })
+      const text = await body.text()
+      return new Response(text === '' ? null : text, { status: statusCode })
+    }
     for (const [file, local] of filesByName(task.files ?? [], fail)) {
       const source = resolve(baseDirectory, local)
       await put(file, await readFile(source).catch((cause: unknown) => fail(`its file ${source} cannot be read`, cause)))

@@ -14,4 +14,4 @@ export {
   type TlsIdentity,
 } from './serve/open-http-server.ts'
 export { createPolledMetrics, type PolledMetrics } from './serve/polled-metrics.ts'
-export { BodyError, discardBody, readBody } from './serve/read-body.ts'
+export { BodyError, discardBody, readBody, streamBody } from './serve/read-body.ts'

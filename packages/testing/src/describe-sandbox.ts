@@ -207,6 +207,33 @@ export function describeSandbox(options: DescribeSandboxOptions): void {
         expect(await execute(shell, 'cat /workspace/made')).toBe('replaced')
       })
 
+      check('that come in parts are written whole, or not at all', async (workspace) => {
+        const shell = await workspace.shell(never)
+        const stream = (size: number, parts: readonly number[], error?: Error) => ({
+          size,
+          chunks: (async function* () {
+            for (const part of parts) yield Buffer.alloc(part, 'x')
+            if (error) throw error
+          })(),
+        })
+        await workspace.put('file', stream(3_000_000, [1_000_000, 0, 1_999_999, 1]), never)
+        expect(await execute(shell, 'wc -c < file; tr -d x < file | wc -c')).toMatch(/^\s*3000000\s+0\s*$/)
+        await workspace.put('file', stream(0, []), never)
+        await workspace.put('file', stream(3, [3]), never)
+        const cut = new Error('the sender went away')
+        for (const path of ['file', 'other']) await expect(workspace.put(path, stream(200_000, [100_000], cut), never)).rejects.toBe(cut)
+        const aborted = new AbortController()
+        const endless = (async function* () {
+          for (;;) {
+            yield Buffer.alloc(1000)
+            aborted.abort(new Error('no longer wanted'))
+            await new Promise((resolve) => setTimeout(resolve, 20))
+          }
+        })()
+        await expect(workspace.put('file', { size: 1e9, chunks: endless }, aborted.signal)).rejects.toThrow('no longer wanted')
+        expect(await execute(shell, 'ls -A; cat file')).toBe('file\nxxx')
+      })
+
       check('that are missing, folders or too large are errors of the tool', async (workspace) => {
         await workspace.put('folder/file', Buffer.alloc(101), never)
         for (const path of ['missing', 'folder', 'folder/file/below', 'folder/missing'])
@@ -264,7 +291,12 @@ export function describeSandbox(options: DescribeSandboxOptions): void {
         'fill the workspace and no more, and it works again when there is room',
         async (workspace) => {
           const shell = await workspace.shell(never)
-          await expect(workspace.put('large', Buffer.alloc(3_000_000), never)).rejects.toBeInstanceOf(ToolError)
+          const large = Buffer.alloc(3_000_000)
+          const parts = async function* () {
+            yield* [large, large]
+          }
+          for (const bytes of [large, { size: 2 * large.length, chunks: parts() }])
+            await expect(workspace.put('large', bytes, never)).rejects.toBeInstanceOf(ToolError)
           expect((await shell.execute('seq 1 600000 > large', minuteMs, never)).exitCode).not.toBe(0)
           await execute(shell, 'rm -f large')
           await workspace.put('small', Buffer.from('fits'), never)

@@ -41,12 +41,19 @@ export interface Workspace {
   run(program: Program, signal: AbortSignal): Promise<CommandResult>
   /** Opens a bash that keeps its folder, variables and functions from command to command. */
   shell(signal: AbortSignal): Promise<Shell>
-  /** Writes a file whole; folders on its way are made. */
-  put(path: string, bytes: Uint8Array, signal: AbortSignal): Promise<void>
+  /** Writes a file whole, or leaves what was there; folders on its way are made. An error that `bytes` ends with is the answer's. */
+  put(path: string, bytes: Uint8Array | ByteStream, signal: AbortSignal): Promise<void>
   /** Reads a file of at most `maxBytes`. */
   get(path: string, maxBytes: number, signal: AbortSignal): Promise<Buffer>
   /** Ends its processes and removes its files; resolves when both are gone. */
   close(): Promise<void>
+}
+
+/** Bytes that are written as they come. */
+export interface ByteStream {
+  /** How many come, unless they end with an error. */
+  readonly size: number
+  readonly chunks: AsyncIterable<Uint8Array>
 }
 
 export interface Program {

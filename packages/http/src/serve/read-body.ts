@@ -54,3 +54,27 @@ export function readBody(request: IncomingMessage, response: ServerResponse, max
     request.on('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)))
   })
 }
+
+/**
+ * The body of a request as it comes, once. Throws BodyError where it is above `maxBytes`, and where the client goes away first. What its
+ * reader leaves is discarded for five seconds.
+ */
+export async function* streamBody(request: IncomingMessage, response: ServerResponse, maxBytes: number): AsyncGenerator<Buffer> {
+  const { 'content-length': length = '0', expect } = request.headers
+  const tooLarge = () => new BodyError('too-large', `The body is larger than ${maxBytes} bytes`)
+  let size = 0
+  try {
+    if (Number(length) > maxBytes) throw tooLarge()
+    if (expect !== undefined) response.writeContinue()
+    for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+      size += (chunk as Buffer).length
+      if (size > maxBytes) throw tooLarge()
+      yield chunk as Buffer
+    }
+  } catch (error) {
+    if (error instanceof BodyError || request.complete) throw error
+    throw new BodyError('incomplete', 'The connection closed before the whole body had come')
+  } finally {
+    if (!request.readableEnded && !request.destroyed) discardBody(request)
+  }
+}

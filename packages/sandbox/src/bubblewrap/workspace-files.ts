@@ -20,12 +20,15 @@ const throughLink = `if [ -L "$name" ]; then
   case $name in ${home}/*) ;; *) exit ${outcomes.outside} ;; esac
 fi`
 
-/** Writes standard input to the path $1, by way of the name $2. */
+/** Writes standard input, which has $3 bytes unless it was cut off, to the path $1, by way of the name $2. */
 export const putScript = `[ -d "\${1%/*}" ] || mkdir -p -- "\${1%/*}" || exit ${outcomes.unwritable}
 ${inFolder}
 ${throughLink}
 if [ -e "$name" ] && [ ! -f "$name" ]; then exit ${outcomes.noFile}; fi
-cat > "$2" && mv -fT -- "$2" "$name" || { rm -f -- "$2"; exit ${outcomes.unwritable}; }`
+{ cat >&5 && read -r _ size < /proc/self/fdinfo/5 && [ "$size" = "$3" ]; } 5> "$2" && mv -fT -- "$2" "$name" || {
+  rm -f -- "$2"
+  exit ${outcomes.unwritable}
+}`
 
 /** Prints the first $2 bytes of the path $1. */
 export const getScript = `${inFolder}

@@ -1,5 +1,13 @@
 import { randomBytes } from 'node:crypto'
-import { type CommandResult, createWaitingLine, type Program, type Shell, ToolError, type Workspace } from '@aworld-train/core'
+import {
+  type ByteStream,
+  type CommandResult,
+  createWaitingLine,
+  type Program,
+  type Shell,
+  ToolError,
+  type Workspace,
+} from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { BoundedOutput } from '../bounded-output.ts'
 import { openBashShell } from './bash-shell.ts'
@@ -12,9 +20,35 @@ import { fileError, getScript, putScript, toJailPath } from './workspace-files.t
 /** Programs that run at one time, shells apart; others wait. Each takes four processes of the workspace's number. */
 const programsAtOnce = 8
 const fileTimeoutMs = 60_000
+/** What comes from a client comes as fast as that sends it; who serves it bounds the time of a request by 300 s. */
+const streamTimeoutMs = 330_000
+
+const isStream = (input: string | Uint8Array | ByteStream): input is ByteStream => typeof input === 'object' && 'chunks' in input
 
 /** A word of a script, whatever characters it has. */
 const quoted = (word: string) => `'${word.replaceAll("'", `'\\''`)}'`
+
+/** Bytes that wait for a program to read them. */
+const bufferedBytes = 2 ** 20
+
+/** Writes to the standard input of a jail as fast as it is read, until either ends. Resolves with what the chunks ended with, where that is an error. */
+async function feed({ stdin, ended }: Jail, chunks: AsyncIterable<Uint8Array>): Promise<unknown> {
+  const iterator = chunks[Symbol.asyncIterator]()
+  const over = ended.then(() => null)
+  const closed = new Promise((resolve) => stdin.once('close', resolve))
+  try {
+    for (let next = await Promise.race([iterator.next(), over]); next && !next.done; next = await Promise.race([iterator.next(), over])) {
+      stdin.write(next.value)
+      if (stdin.writableLength > bufferedBytes) await Promise.race([new Promise((resolve) => stdin.once('drain', resolve)), closed, over])
+    }
+    return undefined
+  } catch (error) {
+    return error
+  } finally {
+    stdin.end()
+    iterator.return?.()?.catch(() => {})
+  }
+}
 
 export interface RoomWorkspace extends Workspace {
   /** Whether something outside ended it. */
@@ -83,10 +117,11 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
   /** Runs a script of bash to its end, with its output handed on as it comes. */
   async function run(
     script: string,
-    input: string | Uint8Array,
+    input: string | Uint8Array | ByteStream,
     timeoutMs: number,
     signal: AbortSignal,
     onOutput: (chunk: Buffer) => void,
+    stop: (jail: Jail) => unknown = (jail) => jail.kill(),
   ): Promise<Run> {
     check()
     if (programs >= programsAtOnce) await line.wait(undefined, signal)
@@ -95,7 +130,7 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
       signal.throwIfAborted()
       const jail = await start()
       let timedOut = false
-      const onAbort = () => void jail.kill()
+      const onAbort = () => stop(jail)
       const timer = setTimeout(() => {
         timedOut = true
         void jail.kill()
@@ -106,9 +141,12 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
         jail.output.on('data', onOutput)
         // Bash reads its script one character at a time, and none beyond it.
         jail.stdin.write(`${script}\n`)
-        jail.stdin.end(input)
-        const [end] = await Promise.all([jail.ended, new Promise((resolve) => jail.output.once('close', resolve))])
+        let feeding: Promise<unknown> | undefined
+        if (isStream(input)) feeding = feed(jail, input.chunks)
+        else jail.stdin.end(input)
+        const [end, cut] = await Promise.all([jail.ended, feeding, new Promise((resolve) => jail.output.once('close', resolve))])
         signal.throwIfAborted()
+        if (cut !== undefined && !timedOut) throw cut
         if (end.signal && !timedOut) throw await died()
         check()
         if (!timedOut && !(await jail.stands)) throw startFailure(jail.errors())
@@ -124,13 +162,26 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
   }
 
   /** Runs a script on a file; what it prints is kept whole. */
-  async function onFile(script: string, path: string, args: readonly string[], input: Uint8Array, signal: AbortSignal): Promise<Buffer> {
+  async function onFile(
+    script: string,
+    path: string,
+    args: readonly string[],
+    input: Uint8Array | ByteStream,
+    signal: AbortSignal,
+  ): Promise<Buffer> {
     const chunks: Buffer[] = []
     const words = [toJailPath(path), ...args].map(quoted).join(' ')
-    const { end, timedOut, errors } = await run(`{ set -- ${words}; ${script}; exit; }`, input, fileTimeoutMs, signal, (chunk) =>
-      chunks.push(chunk),
+    const timeoutMs = isStream(input) ? streamTimeoutMs : fileTimeoutMs
+    const { end, timedOut, errors } = await run(
+      `{ set -- ${words}; ${script}; exit; }`,
+      input,
+      timeoutMs,
+      signal,
+      (chunk) => chunks.push(chunk),
+      // The script sees that its input was cut off, and removes what it has written.
+      ({ stdin }) => stdin.destroy(),
     )
-    if (timedOut) throw new ToolError(`Reading or writing ${JSON.stringify(path)} took longer than ${fileTimeoutMs / 1000} s.`)
+    if (timedOut) throw new ToolError(`Reading or writing ${JSON.stringify(path)} took longer than ${timeoutMs / 1000} s.`)
     if (end.exitCode !== 0) throw fileError(path, end.exitCode, errors)
     return Buffer.concat(chunks)
   }
@@ -160,7 +211,8 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
       }
     },
     async put(path, bytes, signal) {
-      await onFile(putScript, path, [`.put-${randomBytes(8).toString('hex')}`], bytes, signal)
+      const size = isStream(bytes) ? bytes.size : bytes.length
+      await onFile(putScript, path, [`.put-${randomBytes(8).toString('hex')}`, String(size)], bytes, signal)
     },
     async get(path, maxBytes, signal) {
       const bytes = await onFile(getScript, path, [String(maxBytes + 1)], Buffer.alloc(0), signal)

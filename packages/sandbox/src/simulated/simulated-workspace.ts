@@ -1,8 +1,10 @@
 import type { Worker } from 'node:worker_threads'
 import {
+  type ByteStream,
   type CommandResult,
   orAborted,
   type Program,
+  readBytes,
   type Shell,
   ToolError,
   type Workspace,
@@ -71,9 +73,9 @@ export class SimulatedWorkspace implements Workspace {
     }
   }
 
-  async put(path: string, bytes: Uint8Array, signal: AbortSignal): Promise<void> {
+  async put(path: string, bytes: Uint8Array | ByteStream, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted()
-    await this.#request({ kind: 'put', path, bytes })
+    await this.#request({ kind: 'put', path, bytes: await orAborted(readBytes(bytes), signal) })
   }
 
   async get(path: string, maxBytes: number, signal: AbortSignal): Promise<Buffer> {

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { ToolError, type Workspace } from '@aworld-train/core'
-import { BodyError, readBody } from '@aworld-train/http'
+import { BodyError, readBody, streamBody } from '@aworld-train/http'
 import { type ErrorCode, type LeaseAnswer, LeaseCommand, LeaseOpen, TrainError, toTrainError } from '@aworld-train/protocol'
 import type { z } from 'zod'
 import type { Lease } from './lease.ts'
@@ -101,8 +101,13 @@ export function createLeaseRoutes({ leases, maxFileBytes, checkServers, toAnswer
 
   async function put(request: IncomingMessage, response: ServerResponse, id: string, name: string): Promise<void> {
     const lease = find(id)
-    const bytes = await readWhole(request, response, maxFileBytes)
-    await inWorkspace(lease, (workspace) => workspace.put(name, bytes, lease.signal))
+    const { 'content-length': length } = request.headers
+    // A body of unknown size is read whole: a file of which a part is missing would look like another.
+    const bytes =
+      length === undefined
+        ? await readWhole(request, response, maxFileBytes)
+        : { size: Number(length), chunks: streamBody(request, response, maxFileBytes) }
+    await inWorkspace(lease, (workspace) => workspace.put(name, bytes, lease.signal)).catch(refuseBody)
     response.writeHead(204).end()
   }
 
@@ -161,12 +166,12 @@ function decode(name: string): string {
 }
 
 async function readWhole(request: IncomingMessage, response: ServerResponse, maxBytes: number): Promise<Buffer> {
-  try {
-    return await readBody(request, response, maxBytes)
-  } catch (cause) {
-    if (!(cause instanceof BodyError)) throw cause
-    throw invalid(`${cause.message}.`, cause.reason === 'too-large' ? { status: 413 } : {})
-  }
+  return await readBody(request, response, maxBytes).catch(refuseBody)
+}
+
+function refuseBody(cause: unknown): never {
+  if (!(cause instanceof BodyError)) throw cause
+  throw invalid(`${cause.message}.`, cause.reason === 'too-large' ? { status: 413 } : {})
 }
 
 export function sendJson(response: ServerResponse, status: number, value: unknown, headers: Record<string, string> = {}): void {

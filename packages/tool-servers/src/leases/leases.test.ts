@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { createConnection } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { EnvironmentStatus, LeaseAnswer, TrainError } from '@aworld-train/protocol'
 import type { Client } from '@modelcontextprotocol/client'
@@ -198,6 +200,24 @@ describe('files', () => {
     const { id } = await open(server)
     expect((await request(server, 'PUT', `/v1/leases/${id}/files/${name}`, bytes)).status).toBe(status)
     expect(server.sandbox.open[0]!.files.size).toBe(0)
+  })
+
+  it('that are cut off are not there, and those of unknown size are', async () => {
+    const server = await start({ maxFileBytes: 100 })
+    const { id } = await open(server)
+    const { port } = new URL(server.url)
+    const head = (name: string, more: string) =>
+      `PUT /v1/leases/${id}/files/${name} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${server.connectionToken}\r\n${more}\r\n\r\n`
+    const leaving = createConnection(Number(port), '127.0.0.1')
+    leaving.write(`${head('cut', 'content-length: 5')}01`)
+    await expect.poll(() => server.status().leases[0]?.running).toBe(1)
+    leaving.destroy()
+    await expect.poll(() => server.status().leases[0]?.running).toBe(0)
+    const chunked = createConnection(Number(port), '127.0.0.1')
+    chunked.write(`${head('whole', 'transfer-encoding: chunked')}3\r\nabc\r\n0\r\n\r\n`)
+    expect(String((await once(chunked, 'data'))[0])).toMatch(/^HTTP\/1\.1 204/)
+    chunked.destroy()
+    expect([...server.sandbox.open[0]!.files]).toEqual([['/workspace/whole', Buffer.from('abc')]])
   })
 })
 

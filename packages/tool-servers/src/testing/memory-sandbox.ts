@@ -1,5 +1,13 @@
 import { posix } from 'node:path'
-import { type CommandResult, type Sandbox, type Shell, ToolError, type Workspace, type WorkspaceOptions } from '@aworld-train/core'
+import {
+  type CommandResult,
+  readBytes,
+  type Sandbox,
+  type Shell,
+  ToolError,
+  type Workspace,
+  type WorkspaceOptions,
+} from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 
 /** A sandbox whose workspaces are maps of files, and whose shells know `cd FOLDER`, `pwd` and `sleep`. */
@@ -89,7 +97,7 @@ function memoryWorkspace(options: WorkspaceOptions, onClose: () => void): Memory
       return createShell()
     },
     async put(path, bytes) {
-      files.set(place(path), Buffer.from(bytes))
+      files.set(place(path), Buffer.from(await readBytes(bytes)))
     },
     async get(path) {
       const bytes = files.get(place(path))
