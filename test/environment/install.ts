@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 
 /** Programs that the tests run, and the Debian package of each. */
-const programs = { bwrap: 'bubblewrap', ip: 'iproute2', python3: 'python3', setpriv: 'util-linux' }
+const programs = { bwrap: 'bubblewrap', ip: 'iproute2', '/usr/bin/python3': 'python3', setpriv: 'util-linux' }
 
 /** Installs what is missing where we may; else says what to install. */
 export default function install(): void {

@@ -1,28 +1,21 @@
-// @module-tag quick
 import { spawn } from 'node:child_process'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
+import { installLocked } from '../support/install-locked.ts'
+import { installMcpClient } from './mcp-client.ts'
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '../..')
+const isRoot = process.getuid?.() === 0
 
 /** A user that owns nothing and is in no list. */
 const plainUser = '48123'
 
-/** Suites of the jail, for a user without rights. */
-const files = [
-  'bubblewrap',
-  'parsers',
-  'probes',
-  'killed',
-  'killed-server',
-  'killed-while-starting',
-  'leased-shells',
-  'jailed-servers',
-  'tool-servers',
-].map((name) => `test/environment/${name}.test.ts`)
+const ownTests = (names: readonly string[]) => names.map((name) => `test/environment/${name}.test.ts`)
+const serverTests = (names: readonly string[]) => names.map((name) => `packages/tool-servers/src/servers/${name}/server.test.ts`)
 
-test.runIf(process.getuid?.() === 0)('all of it holds for a process of a plain user', { timeout: 280_000 }, async () => {
+/** Runs tests as a user without rights. */
+async function runAsPlainUser(files: readonly string[]): Promise<void> {
   // The repository may stand where that user cannot go, so it is mounted where everybody can, for this process alone, with room for what
   // Vite writes beside its packages.
   const node = process.execPath.startsWith(root) ? join('/mnt', relative(root, process.execPath)) : process.execPath
@@ -47,4 +40,22 @@ test.runIf(process.getuid?.() === 0)('all of it holds for a process of a plain u
     exitCode: 0,
     summary: expect.stringMatching(/^\d+ passed, 0 failed$/),
   })
+}
+
+test.runIf(isRoot)('jails and leases hold for a process of a plain user', { timeout: 600_000, tags: ['quick'] }, () =>
+  runAsPlainUser([
+    ...ownTests(['bubblewrap', 'parsers', 'probes', 'killed', 'killed-server', 'killed-while-starting', 'leased-shells', 'jailed-servers']),
+    ...serverTests(['terminal', 'code', 'download']),
+  ]),
+)
+
+test.runIf(isRoot)('tools, clients and bad input do', { timeout: 1_800_000 }, async () => {
+  // What that user cannot install.
+  await installLocked(join(root, 'test/environment/conformance'))
+  await installMcpClient()
+  await runAsPlainUser([
+    ...ownTests(['conformance', 'damaged-documents', 'python-client', 'ssrf']),
+    ...serverTests(['csv', 'docx', 'googlesearch', 'guard', 'parxiv', 'pdf', 'pptx', 'readweb', 'think', 'txt', 'wayback', 'wiki']),
+    'packages/tool-servers/src/servers/recorded-world.test.ts',
+  ])
 })

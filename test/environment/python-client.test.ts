@@ -6,13 +6,12 @@ import { openOutward } from '@aworld-train/http'
 import { openParserJail, openSandbox } from '@aworld-train/sandbox'
 import { openEnvironmentServer, toolServers } from '@aworld-train/tool-servers'
 import { beforeAll, expect, it } from 'vitest'
-import { pythonEnvironment } from '../support/python-environment.ts'
+import { installMcpClient } from './mcp-client.ts'
 
 const script = fileURLToPath(new URL('call-tools.py', import.meta.url))
 let python: string
 beforeAll(async () => {
-  const requirements = fileURLToPath(new URL('requirements.txt', import.meta.url))
-  python = await pythonEnvironment({ name: 'mcp-client', requirements })
+  python = await installMcpClient()
 })
 
 it.each(['auto', 'legacy'])("Python's official client lists every tool of every server and calls it (%s)", async (mode) => {

@@ -11,6 +11,8 @@ const environments = join(root, '.aworld-train', 'python')
 export interface PythonEnvironmentOptions {
   /** Folder name of the environment. */
   readonly name: string
+  /** A version or range that uv understands, or the path of an interpreter. */
+  readonly python?: string | undefined
   /** File of pinned requirements. */
   readonly requirements: string
   /** File that replaces what packages themselves require. */
@@ -23,17 +25,17 @@ export interface PythonEnvironmentOptions {
 
 /** The interpreter of an environment with pinned packages, made by uv where it is missing or its requirements changed. */
 export async function pythonEnvironment(options: PythonEnvironmentOptions): Promise<string> {
-  const { name, requirements, overrides, pinned = false, withoutDependencies = [] } = options
+  const { name, python: interpreter = '>=3.11,<3.14', requirements, overrides, pinned = false, withoutDependencies = [] } = options
   const digest = createHash('sha256').update(await readFile(requirements))
   if (overrides !== undefined) digest.update(await readFile(overrides))
   const { python } = await makeEnvironment({
     directory: join(environments, name),
-    python: '>=3.11,<3.14',
+    python: interpreter,
     installs: [
       [...(pinned ? ['--no-deps'] : []), '--requirement', requirements, ...(overrides === undefined ? [] : ['--override', overrides])],
       ...(withoutDependencies.length === 0 ? [] : [['--no-deps', ...withoutDependencies]]),
     ],
-    stamp: digest.update(withoutDependencies.join(' ')).digest('hex'),
+    stamp: digest.update([...withoutDependencies, ...(options.python === undefined ? [] : [interpreter])].join(' ')).digest('hex'),
   })
   return python
 }

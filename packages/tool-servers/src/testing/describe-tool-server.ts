@@ -72,7 +72,8 @@ export function describeToolServer({ server, examples, open = openToolContext, s
       expect(texts[1]).toBe(texts[0])
     })
 
-    test('answers naughty strings with a result or an error for the model', async () => {
+    // Where they run in a jail, each parse is a process.
+    test('answers naughty strings with a result or an error for the model', { timeout: 600_000 }, async () => {
       for (const tool of server.tools)
         for (const [name, { type, anyOf }] of propertiesOf(tool))
           for (const value of type === 'string' || anyOf?.some((one) => one.type === 'string') ? naughtyStrings : []) {

@@ -1,27 +1,21 @@
-import { ToolError } from '@aworld-train/core'
 import type { ServerToolContext, ToolServer } from '../tool-server.ts'
-import { memorySandbox } from './memory-sandbox.ts'
-import { noOutward } from './open-test-server.ts'
-import { parsersHere } from './parsers-here.ts'
-import { callServerTool, type TestToolContext, type ToolAnswer } from './tool-context.ts'
+import { openFileSandbox, openTestParsers } from './tier.ts'
+import { callServerTool, openToolContext, type TestToolContext, type ToolAnswer } from './tool-context.ts'
 
 /** A context whose workspace has these files. */
 export async function openFileContext(
   files: Readonly<Record<string, Uint8Array | string>>,
   overrides: Partial<ServerToolContext> = {},
 ): Promise<TestToolContext> {
-  const { signal } = new AbortController()
-  const workspace = await memorySandbox().workspace({}, signal)
-  for (const [path, bytes] of Object.entries(files)) await workspace.put(path, Buffer.from(bytes), signal)
+  const parsers = await openTestParsers()
+  const context = await openToolContext({ parsers, ...overrides }, openFileSandbox)
+  for (const [path, bytes] of Object.entries(files)) await context.workspace.put(path, Buffer.from(bytes), context.signal)
   return {
-    workspace,
-    parsers: parsersHere,
-    shell: () => workspace.shell(signal),
-    outward: noOutward,
-    model: async (role) => Promise.reject(new ToolError(`There is no model for "${role}".`)),
-    signal,
-    ...overrides,
-    close: async () => {},
+    ...context,
+    async close() {
+      await parsers.close()
+      await context.close()
+    },
   }
 }
 
@@ -33,5 +27,9 @@ export async function readFile(
   path = 'file',
 ): Promise<ToolAnswer> {
   const context = await openFileContext({ [path]: bytes })
-  return callServerTool(server, server.tools[0]!.name, { file_path: path, ...settings }, context)
+  try {
+    return await callServerTool(server, server.tools[0]!.name, { file_path: path, ...settings }, context)
+  } finally {
+    await context.close()
+  }
 }

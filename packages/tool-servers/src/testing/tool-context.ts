@@ -1,19 +1,16 @@
-import { type Sandbox, type Shell, ToolError } from '@aworld-train/core'
-import { openSimulatedSandbox } from '@aworld-train/sandbox'
+import { type Shell, ToolError } from '@aworld-train/core'
 import type { ServerToolContext, ToolServer } from '../tool-server.ts'
 import { noOutward, noParsers } from './open-test-server.ts'
+import { openTestSandbox } from './tier.ts'
 
 export interface TestToolContext extends ServerToolContext {
   close(): Promise<void>
 }
 
-/** What a tool gets from its lease: a workspace, simulated where nothing else is asked for, and what the test brings; no network and no model otherwise. */
-export async function openToolContext(
-  overrides: Partial<ServerToolContext> = {},
-  open: () => Promise<Sandbox> = openSimulatedSandbox,
-): Promise<TestToolContext> {
+/** What a tool gets from its lease: a workspace, and what the test brings; no network and no model otherwise. */
+export async function openToolContext(overrides: Partial<ServerToolContext> = {}, openSandbox = openTestSandbox): Promise<TestToolContext> {
   const signal = overrides.signal ?? new AbortController().signal
-  const sandbox = await open()
+  const sandbox = await openSandbox()
   const workspace = await sandbox.workspace({}, signal)
   let shell: Promise<Shell> | null = null
   return {

@@ -1,21 +1,22 @@
-import { type Sandbox, ToolError } from '@aworld-train/core'
+import { ToolError } from '@aworld-train/core'
 import { type OutwardOptions, openOutward } from '@aworld-train/http'
 import type { ServerToolContext, ToolServer } from '../tool-server.ts'
-import { parsersHere } from './parsers-here.ts'
+import { openTestParsers } from './tier.ts'
 import { callServerTool, openToolContext, type TestToolContext } from './tool-context.ts'
 
 /** What a tool of the web gets: an outside of the test's own. */
 export async function openWebContext(
   options: Partial<OutwardOptions>,
   overrides: Partial<ServerToolContext> = {},
-  open?: () => Promise<Sandbox>,
 ): Promise<TestToolContext> {
   const outward = await openOutward({ services: [], ...options })
-  const context = await openToolContext({ outward, parsers: parsersHere, ...overrides }, open)
+  const parsers = await openTestParsers()
+  const context = await openToolContext({ outward, parsers, ...overrides })
   return {
     ...context,
     async close() {
       await outward.close()
+      await parsers.close()
       await context.close()
     },
   }

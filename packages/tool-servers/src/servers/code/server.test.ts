@@ -1,3 +1,4 @@
+// @module-tag quick
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { describeToolServer } from '../../testing/describe-tool-server.ts'
 import { callServerTool, openToolContext, type TestToolContext } from '../../testing/tool-context.ts'

@@ -1,3 +1,4 @@
+// @module-tag quick
 import { randomBytes } from 'node:crypto'
 import { afterAll, describe, expect, it } from 'vitest'
 import { describeToolServer } from '../../testing/describe-tool-server.ts'

@@ -1,0 +1,24 @@
+import type { ParserJail, Sandbox } from '@aworld-train/core'
+import { openParserJail, openSandbox, openSimulatedSandbox } from '@aworld-train/sandbox'
+import { inject } from 'vitest'
+import { memorySandbox } from './memory-sandbox.ts'
+import { parsersHere } from './parsers-here.ts'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Where a suite has its tools run; in the simulation, with parsers in the process of the test, where it says nothing. */
+    tier?: 'bubblewrap'
+  }
+}
+
+const isJailed = inject('tier') === 'bubblewrap'
+const openJailed = () => openSandbox({ tier: 'bubblewrap' })
+
+export const openTestSandbox: () => Promise<Sandbox> = isJailed ? openJailed : openSimulatedSandbox
+
+/** A sandbox for tools that only read files. */
+export const openFileSandbox: () => Promise<Sandbox> = isJailed ? openJailed : async () => memorySandbox()
+
+export const openTestParsers: () => Promise<ParserJail> = isJailed
+  ? () => openParserJail({ isolation: 'bubblewrap' })
+  : async () => parsersHere
