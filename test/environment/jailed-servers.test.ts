@@ -117,6 +117,16 @@ test.each([
   await lease.close()
 })
 
+test('one that fills its directory with many files is ended, and says why', async () => {
+  const { lease, run } = await open(shell())
+  await run('head -c 100000000 /dev/zero > first')
+  await expect(run('for i in 1 2 3; do head -c 100000000 /dev/zero > more$i; done; sleep 60')).rejects.toMatchObject({
+    code: 'TOOL_SERVER_DIED',
+    message: expect.stringMatching(/was ended by SIGKILL.*may write 256 MB to .*\/.*, and more came there/s),
+  })
+  await lease.close()
+})
+
 test('it works in the directory of its lease, on the files of its task, with no variable but its own', async () => {
   writeFileSync(join(folder, 'data.csv'), 'a,b\n')
   const task = { id: 'task', files: ['data.csv'], setup: { files: { 'src/main.py': 'print(1)\n' }, commands: ['echo made > made'] } }

@@ -20,10 +20,11 @@ import { tieLifeline, withLifeline } from '../bubblewrap/lifeline.ts'
 import { defaultLimits, processLimits } from '../bubblewrap/limits.ts'
 import { createMemoryWatch } from '../bubblewrap/memory-watch.ts'
 import { probeBubblewrap } from '../bubblewrap/probe.ts'
-import { descendantsOf } from '../bubblewrap/processes.ts'
+import { descendantsOf, signalTo } from '../bubblewrap/processes.ts'
 import { seccompFilter } from '../bubblewrap/seccomp-filter.ts'
 import { createUserIds } from '../bubblewrap/user-ids.ts'
 import { closedToOthers, outermost, programFiles } from './program-files.ts'
+import { fillsFolder } from './watch-folder.ts'
 
 const { memoryBytes, diskBytes, processes } = defaultLimits
 /** Processes of a jail beside those of its program. */
@@ -106,7 +107,9 @@ export async function openProgramJail(): Promise<ProgramJail> {
           detached: true,
         },
       )
+      const over = new AbortController()
       const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()).once('error', () => resolve()))
+      void ended.then(() => over.abort())
       const ending = ended.then(() => cgroup.remove()).finally(() => endings.delete(ending))
       endings.add(ending)
       // A program that could not be started says so by an event of its own.
@@ -115,6 +118,12 @@ export async function openProgramJail(): Promise<ProgramJail> {
       tieLifeline(child, lifelineFd)
       cgroup.add(child.pid)
       if (!memoryIsCounted) void createMemoryWatch(() => descendantsOf(child.pid!), memoryBytes).during(ended)
+      if (directory !== null)
+        void fillsFolder(directory, diskBytes, over.signal).then((isFull) => {
+          if (!isFull || over.signal.aborted) return
+          child.stderr!.push(`It was ended: it may write ${diskBytes / 2 ** 20} MB to ${directory}, and more came there while it ran.\n`)
+          signalTo(-child.pid!, 'SIGKILL')
+        })
       const write = (fd: number, data: string | Buffer) => (child.stdio[fd] as Duplex).end(data).resume()
       write(filterFd, filter)
       // Not among the arguments, which every user of the machine can read.
