@@ -1,6 +1,7 @@
 import type { RunOptions } from '@aworld-train/run'
 import type { DatasetSource, RewardSource } from '@aworld-train/training'
 import type { TrainableAgent } from './load/load-agent.ts'
+import type { RunDashboardOptions } from './run-dashboard.ts'
 
 /** The five modules of a training, and where it writes. Paths are relative to `baseDirectory`. */
 export interface AgentTrainerOptions extends RunOptions {
@@ -12,6 +13,8 @@ export interface AgentTrainerOptions extends RunOptions {
   readonly config?: string | object | undefined
   /** Parent folder of runs; `runs` by default. */
   readonly runPath?: string | undefined
+  /** Shows the run in a browser while it trains; `false` by default, for a library opens no port by itself. */
+  readonly dashboard?: boolean | RunDashboardOptions | undefined
   /** `verl` by default; `local` is the engine in the box. */
   readonly trainEngineName?: string | undefined
 }

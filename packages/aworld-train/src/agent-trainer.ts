@@ -19,6 +19,7 @@ import type { TrainableAgent } from './load/load-agent.ts'
 import type { InferenceReport } from './local/inference.ts'
 import { LocalTrainer } from './local/local-trainer.ts'
 import { progressLines } from './progress-lines.ts'
+import { createRunDashboard, type RunDashboard } from './run-dashboard.ts'
 
 const registry = createTrainerRegistry([
   ...drivenTrainers.map((trainer) => [trainer.name, drivenProcessor(trainer)] as const),
@@ -35,8 +36,9 @@ export class AgentTrainer {
   readonly runPath: string
   readonly trainEngineName: string
   readonly trainProcessor: TrainerProcessor
+  readonly #dashboard: RunDashboard | null
 
-  /** Throws AGENT_INVALID for an empty agent, and TRAINER_UNKNOWN for an engine that is not registered. Reads and writes nothing. */
+  /** Throws AGENT_INVALID for an empty agent, CONFIG_INVALID for an option that it does not have, and TRAINER_UNKNOWN for an engine that is not registered. Reads and writes nothing. */
   constructor(options: AgentTrainerOptions | AworldTrainerOptions) {
     const {
       agent,
@@ -46,6 +48,7 @@ export class AgentTrainer {
       config,
       runPath = 'runs',
       trainEngineName = 'verl',
+      dashboard = false,
       ...run
     } = readTrainerOptions(options)
     if (!agent)
@@ -59,7 +62,8 @@ export class AgentTrainer {
     this.trainEngineName = trainEngineName
     this.trainProcessor = createProcessor(registry, trainEngineName, runPath)
     const { onEvent = progressLines((line) => void process.stderr.write(`${line}\n`)) } = run
-    if (takesRunOptions(this.trainProcessor)) this.trainProcessor.useRunOptions({ ...run, onEvent })
+    this.#dashboard = dashboard === false ? null : createRunDashboard(dashboard, onEvent)
+    if (takesRunOptions(this.trainProcessor)) this.trainProcessor.useRunOptions({ ...run, onEvent: this.#dashboard?.onEvent ?? onEvent })
   }
 
   /** Constructs and validates. */
@@ -130,6 +134,7 @@ export class AgentTrainer {
   async #closing(work: () => unknown): Promise<unknown> {
     try {
       await using stack = new AsyncDisposableStack()
+      stack.defer(async () => await this.#dashboard?.close())
       stack.defer(async () => void (await this.trainProcessor.close?.()))
       return await work()
     } catch (error) {

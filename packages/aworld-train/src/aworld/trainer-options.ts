@@ -31,6 +31,7 @@ const options: Readonly<Record<keyof AgentTrainerOptions, true>> = {
   rewardFunc: true,
   config: true,
   runPath: true,
+  dashboard: true,
   trainEngineName: true,
   baseDirectory: true,
   name: true,

@@ -5,6 +5,7 @@ import { createLocalEngine } from '@aworld-train/engine-local'
 import { createGateway } from '@aworld-train/gateway'
 import { TrainError } from '@aworld-train/protocol'
 import { z } from 'zod'
+import { DashboardOption, readDashboardOption } from '../dashboard-option.ts'
 import { defineCommand } from '../define-command.ts'
 import { readClientKey } from '../serve/read-serve-config.ts'
 import { runServer } from '../serve/run-server.ts'
@@ -57,6 +58,9 @@ export const serve = defineCommand({
     temperature: z.number().min(0).default(1).describe('sampling temperature; 0 is greedy'),
     maxTokens: z.int().min(1).default(512).describe('tokens of one completion'),
     seed: z.int().min(0).default(0).describe('seed of sampling'),
+    dashboard: DashboardOption.describe(
+      'with --config, the dashboard of the rollouts that are recorded, on this machine: on (the default), off, or its port',
+    ),
     record: z.string().optional().describe('file that every turn is appended to, one JSON line each'),
     simd: z.enum(['auto', 'plain', 'relaxed']).default('auto').describe('kind of SIMD'),
   }),
@@ -66,7 +70,8 @@ export const serve = defineCommand({
       throw new TrainError('CONFIG_INVALID', 'Name the folder of a model, or a configuration with --config FILE; not both.')
     }
     if (options.config !== undefined) {
-      await runServer({ file: options.config, signal, write: (text) => void process.stdout.write(text) })
+      const dashboard = readDashboardOption(options.dashboard) ?? true
+      await runServer({ file: options.config, dashboard, signal, write: (text) => void process.stdout.write(text) })
       return undefined
     }
     const address = readAddress(options)

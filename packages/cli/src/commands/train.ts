@@ -4,11 +4,11 @@ import { styleText } from 'node:util'
 import { RunReport, TrainError } from '@aworld-train/protocol'
 import { AgentTrainer } from 'aworld-train'
 import { z } from 'zod'
+import { DashboardOption, readDashboardOption } from '../dashboard-option.ts'
 import { defineCommand } from '../define-command.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { loadProject } from '../load-project.ts'
 import { renderReport } from '../terminal/report-text.ts'
-import { createRunDashboard } from '../terminal/run-dashboard.ts'
 import { createRunDisplay } from '../terminal/run-display.ts'
 import { resumeArguments, typedCommand, typedPath } from '../typed-command.ts'
 
@@ -26,7 +26,7 @@ export const train = defineCommand({
       .optional()
       .describe('write what a trainer in Python would start with, have it checked by the one that is installed, and start nothing'),
     runPath: z.string().optional().describe('parent folder of runs (default: runs)'),
-    dashboard: z.enum(['on', 'off']).default('on').describe('serve the dashboard of the run on this machine while it goes on'),
+    dashboard: DashboardOption.describe('the dashboard of the run, on this machine while it goes on: on (the default), off, or its port'),
     json: z.boolean().optional().describe('print one JSON event a line instead of text'),
   }),
   async run({ args, options, signal }) {
@@ -35,7 +35,8 @@ export const train = defineCommand({
     const startsAnew = options.new ?? (options.resume === undefined && definition.fresh === true)
     const hint = createResumeHint(startsAnew)
     let started: string | null = null
-    const dashboard = createRunDashboard((line) => display.print(line))
+    const dashboard = readDashboardOption(options.dashboard) ?? definition.dashboard ?? options.json !== true
+    const onUrl = (url: string) => display.print(`watch    ${url}`)
     const sayAtExit = () => void process.stderr.write(`${hint(started)}\n`)
     // A second signal ends the process at once, without a report.
     process.once('exit', sayAtExit)
@@ -49,10 +50,10 @@ export const train = defineCommand({
         fresh: startsAnew,
         resume: options.resume ?? definition.resume,
         fromScratch: options.fromScratch ?? definition.fromScratch,
+        dashboard: dashboard && { ...(!options.json && { onUrl }), ...(dashboard !== true && dashboard) },
         onEvent(event) {
           if (event.type === 'run-start') started = event.path
           display.show(event)
-          if (event.type === 'run-start' && options.dashboard === 'on' && !options.json) dashboard.open(event.path)
         },
       })
       if (options.dryRun) {
@@ -92,7 +93,6 @@ export const train = defineCommand({
     } finally {
       process.off('exit', sayAtExit)
       display.close()
-      await dashboard.close()
     }
   },
 })

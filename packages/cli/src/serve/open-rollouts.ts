@@ -1,4 +1,5 @@
 import { join, resolve } from 'node:path'
+import { displayPath } from '@aworld-train/core'
 import type { Gateway } from '@aworld-train/gateway'
 import { isLoopback } from '@aworld-train/http'
 import { openRolloutParts, type ServedAgentSide, serveAgentSide, watchHealth } from '@aworld-train/run'
@@ -28,6 +29,8 @@ export interface OpenedRollouts extends Pick<ServedAgentSide, 'service' | 'serve
   /** `null` where the configuration has no rollouts. */
   readonly token: string | null
   readonly agents: readonly string[]
+  /** The run that keeps what is finished. */
+  readonly path: string
 }
 
 /** Loads the agent and serves rollouts of it: store, environment, reward, runner, service and its port. */
@@ -48,9 +51,15 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
       settings.reward === null ? null : await createReward(settings.reward, { baseDirectory: directory, rewardInput, ...rewardLimits }),
   })
   const dataset = settings.answers === null ? null : await requireDataset(resolve(directory, settings.answers))
-  const store = stack.adopt(await openRunStore({ path: join(recording, 'rollouts'), manifest: { name: 'serve' }, thread: true }), (each) =>
-    each.close(),
-  )
+  const path = join(recording, 'rollouts')
+  const store = stack.adopt(await openRunStore({ path, manifest: { name: 'serve' }, thread: true }), (each) => each.close())
+  const engines = models.flatMap(({ name, route }) => (route.kind === 'frozen' ? [] : [[name, route.engine] as const]))
+  const agents = program.agents.map(({ name }) => name)
+  store.appendEvent({
+    ...{ type: 'run-start', version: 1, at: Date.now(), run: 'serve', path: displayPath(path), seed: config.seed, resumedFromStep: null },
+    details: { policy: engines.map(([name]) => name).join(', '), agent: agents.join(', ') },
+  })
+  stack.defer(() => store.appendEvent({ type: 'run-end', at: Date.now(), status: 'stopped' }))
   if (store.damage !== null) process.stderr.write(`${store.damage}\n`)
   const token =
     settings.token === null ? (isLoopback(settings.host) ? null : randomToken()) : readSecret(settings.token, 'rollouts.token', directory)
@@ -87,7 +96,6 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
       limits,
     },
   })
-  const engines = models.flatMap(({ name, route }) => (route.kind === 'frozen' ? [] : [[name, route.engine] as const]))
   watchHealth(stack, store, { gateway, ...side, engines: Object.fromEntries(engines) })
-  return { service, server, token, agents: program.agents.map(({ name }) => name) }
+  return { service, server, token, agents, path }
 }

@@ -1,7 +1,8 @@
-import { dirname, join, resolve } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import type { FixedAddress, PolicySession } from '@aworld-train/core'
+import { openDashboard } from '@aworld-train/dashboard'
 import { createGateway, type Gateway } from '@aworld-train/gateway'
-import { channelPath, TrainError } from '@aworld-train/protocol'
+import { channelPath, errorMessage, TrainError } from '@aworld-train/protocol'
 import { openTurnLog, type TurnLog } from '../commands/turn-log.ts'
 import { openModels, type ServedModel } from './open-models.ts'
 import { type OpenedRollouts, openRollouts } from './open-rollouts.ts'
@@ -15,6 +16,8 @@ import type { ServeConfig } from './serve-config.ts'
 export interface RunServerOptions {
   /** The configuration. */
   readonly file: string
+  /** Shows the rollouts that are recorded in a browser on this machine; `false` by default. */
+  readonly dashboard?: boolean | { readonly port: number }
   /** Aborts when the server shall stop. */
   readonly signal: AbortSignal
   readonly write: (text: string) => void
@@ -30,6 +33,8 @@ interface Running {
   readonly adminToken: string
   readonly clients: PolicySession | null
   readonly rollouts: OpenedRollouts | null
+  /** Address of the dashboard, or why there is none; `null` where none was wanted. */
+  readonly watch: string | null
 }
 
 const publishers = (models: readonly ServedModel[]) =>
@@ -102,7 +107,7 @@ function openClients(
   })
 }
 
-function describe({ config, models, gateway, adminToken, clients, rollouts }: Running): string {
+function describe({ config, models, gateway, adminToken, clients, rollouts, watch }: Running): string {
   const rows: (readonly [string, string])[] = models.map(({ name, description }, index) => [
     index === 0 ? 'models' : '',
     `${name}: ${description}`,
@@ -124,6 +129,7 @@ function describe({ config, models, gateway, adminToken, clients, rollouts }: Ru
       token === null ? 'none is asked for on loopback' : config.rollouts?.token === null ? token : 'the configured token',
     ])
   }
+  if (watch !== null) rows.push(['watch', watch])
   rows.push(['recording', config.recording ?? 'nothing is kept'])
   const limits = [toTable(limitRows(config.gateway.limits), '  ')]
   const rolloutLimits = config.rollouts && { concurrency: config.rollouts.concurrency, ...config.rollouts.limits }
@@ -159,8 +165,18 @@ async function drain(running: Running, write: (text: string) => void): Promise<v
   write(after.open ? `cut off: ${after.text}\n` : 'nothing was under way any more\n')
 }
 
+/** Opens the dashboard; one that cannot be served keeps nothing else from it. */
+async function openWatch(stack: AsyncDisposableStack, path: string, dashboard: true | { readonly port: number }): Promise<string> {
+  try {
+    const { url } = stack.adopt(await openDashboard({ runs: [path], ...(dashboard !== true && dashboard) }), (each) => each.close())
+    return `${url}#/${basename(path)}`
+  } catch (error) {
+    return `not served: ${errorMessage(error)}`
+  }
+}
+
 /** Serves what a configuration names until `stop` aborts; resolves when everything is closed. */
-export async function runServer({ file, signal, write }: RunServerOptions): Promise<void> {
+export async function runServer({ file, dashboard = false, signal, write }: RunServerOptions): Promise<void> {
   const config = readServeConfig(file)
   const directory = dirname(resolve(file))
   await using stack = new AsyncDisposableStack()
@@ -185,7 +201,8 @@ export async function runServer({ file, signal, write }: RunServerOptions): Prom
           recording,
           stack,
         })
-  const running: Running = { config, models, gateway, adminToken, clients, rollouts }
+  const watch = dashboard && rollouts ? await openWatch(stack, rollouts.path, dashboard) : null
+  const running: Running = { config, models, gateway, adminToken, clients, rollouts, watch }
   write(describe(running))
   if (!signal.aborted) await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
   await drain(running, write)

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { chatMlTemplate } from '@aworld-train/chat'
 import type { HealthSample } from '@aworld-train/core'
-import { readRun } from '@aworld-train/store'
+import { createHttpRuns } from '@aworld-train/dashboard'
+import { readEvents, readRun } from '@aworld-train/store'
 import { writeTinyModel } from '@aworld-train/testing'
 import { expect, onTestFinished, test } from 'vitest'
 import { createToyVllm } from '../../../engine-remote/src/testing/vllm-server.ts'
@@ -26,14 +27,15 @@ test('the recording has the servers of a model, the rollouts under way, and how 
   }
   const file = join(directory, 'serve.yaml')
   await writeFile(file, JSON.stringify(config))
-  const ended = runServer({ file, signal: stop.signal, write: shown.resolve })
+  const ended = runServer({ file, dashboard: true, signal: stop.signal, write: shown.resolve })
   onTestFinished(async () => {
     stop.abort()
     await ended
     await Promise.all(servers.map((server) => server.close()))
     await rm(directory, { recursive: true })
   })
-  const url = /rollouts +(\S+)/.exec(await Promise.race([shown.promise, ended.then(() => '')]))![1]!
+  const text = await Promise.race([shown.promise, ended.then(() => '')])
+  const url = /rollouts +(\S+)/.exec(text)![1]!
   for (const key of ['a', 'b']) {
     const task = { version: 1, id: key, hash: key, input: 'Go on.', data: {}, dataSource: 'test', extraInfo: {} }
     const sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 4, stop: [], seed: 0 }
@@ -61,8 +63,16 @@ test('the recording has the servers of a model, the rollouts under way, and how 
       },
     },
   })
+  const watch = new URL(/watch +(\S+)/.exec(text)![1]!)
+  const shownRun = createHttpRuns(watch.origin, watch.searchParams.get('token')!).run(watch.hash.slice(2))
+  expect(await shownRun.summary()).toMatchObject({ name: 'serve', status: 'running', rollouts: { queued: 1, running: 1 } })
+  expect((await shownRun.health(0)).at(-1)).toMatchObject({ running: 1 })
   const blockedUntil = performance.now() + 400
   while (performance.now() < blockedUntil);
   await expect.poll(() => run.health(last.at).length, { timeout: 30_000 }).toBeGreaterThan(0)
   expect(Math.max(...run.health(last.at).map(({ eventLoopMs }) => eventLoopMs.most))).toBeGreaterThan(300)
+  stop.abort()
+  await ended
+  const { events } = await readEvents(join(directory, 'recorded', 'rollouts'))
+  expect([events[0]?.event.type, events.at(-1)?.event]).toMatchObject(['run-start', { type: 'run-end', status: 'stopped' }])
 }, 60_000)

@@ -1,0 +1,56 @@
+import { basename, resolve } from 'node:path'
+import type { OpenDashboard } from '@aworld-train/dashboard'
+import { type RunEvent, TrainError, toTrainError } from '@aworld-train/protocol'
+
+/** How the dashboard of a run is served: on loopback, to whoever has the token in its address, until the training ends. */
+export interface RunDashboardOptions {
+  /** Any free one by default. */
+  readonly port?: number | undefined
+  /** Called with the address; without it a line with it goes to stderr. */
+  readonly onUrl?: ((url: string) => void) | undefined
+}
+
+export interface RunDashboard {
+  /** Serves the run as it begins, and passes every event on. */
+  onEvent(event: RunEvent): void
+  close(): Promise<void>
+}
+
+const printUrl = (url: string) => void process.stderr.write(`watch ${url}\n`)
+
+/**
+ * The dashboard of a run that this process trains. One that cannot be served, such as on a port that is in use, costs the run
+ * nothing: a warning says why. Throws CONFIG_INVALID.
+ */
+export function createRunDashboard(options: true | RunDashboardOptions, onEvent: (event: RunEvent) => void): RunDashboard {
+  const { port = 0, onUrl = printUrl, ...others } = options === true ? {} : options
+  if (typeof options === 'string' || !(Number.isInteger(port) && port >= 0 && port <= 65_535) || Object.keys(others).length > 0)
+    throw new TrainError('CONFIG_INVALID', 'AgentTrainer: "dashboard" is true, false or { port, onUrl }, with a port from 0 to 65535.')
+  let opening: Promise<OpenDashboard | null> | null = null
+
+  async function open(path: string): Promise<OpenDashboard | null> {
+    try {
+      // Whoever opens none loads none.
+      const { openDashboard } = await import('@aworld-train/dashboard')
+      const opened = await openDashboard({ runs: [path], port })
+      onUrl(`${opened.url}#/${basename(resolve(path))}`)
+      return opened
+    } catch (error) {
+      const { code, message } = toTrainError(error, 'GATEWAY_FAILED')
+      onEvent({ type: 'warning-raised', at: Date.now(), code, message: `The dashboard is not served: ${message}` })
+      return null
+    }
+  }
+
+  return {
+    onEvent(event) {
+      onEvent(event)
+      if (event.type === 'run-start') opening ??= open(event.path)
+    },
+    async close() {
+      const opened = await opening
+      opening = null
+      await opened?.close()
+    },
+  }
+}

@@ -1,0 +1,13 @@
+import { z } from 'zod'
+
+/** The flag `--dashboard`. */
+export const DashboardOption = z
+  .string()
+  .refine((text) => text === 'on' || text === 'off' || (/^\d+$/.test(text) && Number(text) <= 65_535), 'Give on, off or a port.')
+  .optional()
+
+/** What was typed; nothing where the flag was left out. */
+export function readDashboardOption(text: string | undefined): boolean | { readonly port: number } | undefined {
+  if (text === undefined) return undefined
+  return text === 'on' || text === 'off' ? text === 'on' : { port: Number(text) }
+}
