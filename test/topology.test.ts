@@ -13,7 +13,7 @@ const layers: readonly (readonly string[])[] = [
   ['chat', 'http'],
   ['agent', 'environment', 'gateway', 'python-bridge', 'rollout', 'store', 'training'],
   ['run'],
-  ['dashboard', 'engine-local', 'engine-remote', 'engine-tinker', 'sandbox', 'testing', 'tool-servers', 'trainer-verl'],
+  ['dashboard', 'engine-local', 'engine-remote', 'engine-tinker', 'sandbox', 'testing', 'tool-servers', 'trainer-trl', 'trainer-verl'],
   ['aworld-train'],
   ['cli'],
 ]

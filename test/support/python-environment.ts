@@ -2,7 +2,9 @@ import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { DrivenTrainer } from '@aworld-train/core'
 import { makeEnvironment, makeTrainerEnvironment } from '@aworld-train/python-bridge'
+import { trlTrainer } from '@aworld-train/trainer-trl'
 import { verlTrainer } from '@aworld-train/trainer-verl'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -17,22 +19,20 @@ export interface PythonEnvironmentOptions {
   readonly requirements: string
   /** File that replaces what packages themselves require. */
   readonly overrides?: string | undefined
-  /** Whether the requirements are everything, so that nothing else is installed. */
-  readonly pinned?: boolean | undefined
   /** Packages to install last and without what they require. */
   readonly withoutDependencies?: readonly string[] | undefined
 }
 
 /** The interpreter of an environment with pinned packages, made by uv where it is missing or its requirements changed. */
 export async function pythonEnvironment(options: PythonEnvironmentOptions): Promise<string> {
-  const { name, python: interpreter = '>=3.11,<3.14', requirements, overrides, pinned = false, withoutDependencies = [] } = options
+  const { name, python: interpreter = '>=3.11,<3.14', requirements, overrides, withoutDependencies = [] } = options
   const digest = createHash('sha256').update(await readFile(requirements))
   if (overrides !== undefined) digest.update(await readFile(overrides))
   const { python } = await makeEnvironment({
     directory: join(environments, name),
     python: interpreter,
     installs: [
-      [...(pinned ? ['--no-deps'] : []), '--requirement', requirements, ...(overrides === undefined ? [] : ['--override', overrides])],
+      ['--requirement', requirements, ...(overrides === undefined ? [] : ['--override', overrides])],
       ...(withoutDependencies.length === 0 ? [] : [['--no-deps', ...withoutDependencies]]),
     ],
     stamp: digest.update([...withoutDependencies, ...(options.python === undefined ? [] : [interpreter])].join(' ')).digest('hex'),
@@ -41,7 +41,12 @@ export async function pythonEnvironment(options: PythonEnvironmentOptions): Prom
 }
 
 /** The interpreter that `aworld-train setup verl --torch cpu` makes for this repository. */
-export async function verlEnvironment(): Promise<string> {
-  const { python } = await makeTrainerEnvironment(verlTrainer.python, { directory: join(environments, 'verl'), torch: 'cpu' })
+export const verlEnvironment = () => environmentOf(verlTrainer)
+
+/** The interpreter that `aworld-train setup trl --torch cpu` makes for this repository. */
+export const trlEnvironment = () => environmentOf(trlTrainer)
+
+async function environmentOf({ name, python: requirements }: Pick<DrivenTrainer, 'name' | 'python'>): Promise<string> {
+  const { python } = await makeTrainerEnvironment(requirements, { directory: join(environments, name), torch: 'cpu' })
   return python
 }

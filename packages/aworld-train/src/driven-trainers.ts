@@ -1,5 +1,6 @@
 import type { Driver } from '@aworld-train/run'
+import { trlTrainer } from '@aworld-train/trainer-trl'
 import { verlTrainer } from '@aworld-train/trainer-verl'
 
 /** The frameworks of Python that train: `trainEngineName` is the name of one, and so is the trainer of `setup` and `doctor`. */
-export const drivenTrainers: readonly Driver[] = [verlTrainer]
+export const drivenTrainers: readonly Driver[] = [verlTrainer, trlTrainer]

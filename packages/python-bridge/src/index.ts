@@ -14,6 +14,7 @@ export { oldestGpuDriver, type ProbeGpuDriverOptions, probeGpuDriver, runsOn } f
 export { type ProcessResult, type RunProcessOptions, runProcess } from './environment/run-process.ts'
 export { compareVersions, isBelow } from './environment/versions.ts'
 export { type BridgeEnvironmentOptions, bridgeEnvironment } from './process/bridge-environment.ts'
+export { exportFolder } from './process/export-folder.ts'
 export { commonFailures, createFailureReader, type FailureReader, type FailureRow } from './process/failure-reader.ts'
 export {
   consoleFileOf,

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { pythonEnvironment } from '../../support/python-environment.ts'
+import { trlEnvironment } from '../../support/python-environment.ts'
 import { startBridgeService } from '../support/start-bridge-service.ts'
 import { startTrainWorker, type TrainWorker } from './train-worker.ts'
 
@@ -15,8 +15,7 @@ let worker: TrainWorker
 let trainings = 0
 
 beforeAll(async () => {
-  const requirements = fileURLToPath(new URL('./requirements.txt', import.meta.url))
-  worker = startTrainWorker(await pythonEnvironment({ name: 'trl', requirements, pinned: true }))
+  worker = startTrainWorker(await trlEnvironment())
   folder = await mkdtemp(join(tmpdir(), 'aworld train trl-'))
 }, 900_000)
 

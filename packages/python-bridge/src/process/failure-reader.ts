@@ -17,6 +17,11 @@ const rolloutError = /\bChannelError: (?!POLICY_WORKER_DIED)/
 export function commonFailures(trainer: string): FailureRow[] {
   return [
     {
+      pattern: /\bRunError: ([A-Z_]+): (.+)/,
+      code: ([, code]) => (Object.hasOwn(errorCatalogue, code as string) ? (code as ErrorCode) : 'TRAINER_FAILED'),
+      describe: ([, , message]) => message as string,
+    },
+    {
       pattern: channelError,
       code: ([, code]) => channelCode(code as string),
       describe: ([, code, message]) => `The channel between ${trainer} and AWorld Train failed (${code}): ${message}`,

@@ -3,7 +3,7 @@
 PLAN is a JSON file {model, configuration, lora, tasks: {train, test}, order, evaluation: {samples, sampling}, maxPromptTokens,
 logprobTolerance, templateArguments, checkpoints}: `order` lists ids of training tasks as they are drawn, and null has all of them
 drawn by TRL. FILE gets a line {step, data} a step. With ``--check`` only configuration and lora are read, and one line of
-JSON on standard output says {version, problems, notes, resolved}. The channel's address comes from AWORLD_TRAIN_*.
+JSON on standard output says {version, problems, notes, exact}. The channel's address comes from AWORLD_TRAIN_*.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main() -> int:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     plan = json.loads(options.plan.read_text(encoding="utf8"))
     if options.check:
-        print(json.dumps(_checked(plan), default=str), flush=True)
+        print(json.dumps(_checked(plan)), flush=True)
     else:
         train(plan, options.metrics)
     return 0
@@ -39,18 +39,18 @@ def main() -> int:
 def _checked(plan: Mapping[str, Any]) -> dict[str, Any]:
     problems = configuration.check(plan["configuration"], plan.get("lora"))
     notes: list[str] = []
-    resolved: dict[str, Any] | None = None
+    exact = False
     if not problems:
         try:
             config, _, notes = configuration.read(plan["configuration"], plan.get("lora"), "checkpoints")
-            resolved = config.to_dict()
+            exact = configuration.is_exact(config)
         except (TypeError, ValueError, NotImplementedError) as error:
             problems = [configuration.Problem(str(error))]
     return {
         "version": metadata.version("trl"),
         "problems": [{"key": each.key, "message": each.message} for each in problems],
         "notes": notes,
-        "resolved": resolved,
+        "exact": exact,
     }
 
 
@@ -115,7 +115,7 @@ def train(plan: Mapping[str, Any], metrics: Path) -> None:
         engine,
     )
     try:
-        trainer.accounts = BatchAccounts(rollouts.ledger, plan.get("logprobTolerance"))
+        trainer.accounts = BatchAccounts(rollouts.ledger, plan.get("logprobTolerance") if configuration.is_exact(config) else None)
         sampling = {"temperature": config.temperature, "topP": 1.0, "topK": -1, "repetitionPenalty": 1.0}
         trainer.source = RolloutSource(rollouts, trainer.accounts, tasks["train"], test, sampling=sampling, filler=stops[0])
         evaluation = plan.get("evaluation") or {}

@@ -82,6 +82,11 @@ def read(configuration: Mapping[str, Any], lora: Mapping[str, Any] | None, outpu
     return config, adapter, notes
 
 
+def is_exact(config: Any) -> bool:
+    """Whether sampler and trainer round alike: one model in float32."""
+    return not (config.use_vllm or config.bf16 or config.fp16)
+
+
 def _unknown(key: str, known: set[str], where: str, prefix: str = "") -> Problem:
     near = difflib.get_close_matches(key, known, 1)
     return Problem(f"{prefix}{key} is no field of {where}" + (f"; did you mean {near[0]}?" if near else "."), f"{prefix}{key}")

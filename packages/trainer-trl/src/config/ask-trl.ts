@@ -1,0 +1,56 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { bridgeDirectory, runProcess } from '@aworld-train/python-bridge'
+import { z } from 'zod'
+import type { TrlFields } from './trl-config.ts'
+
+const answerSchema = z.object({
+  version: z.string(),
+  problems: z.array(z.object({ key: z.string().nullable(), message: z.string() })),
+  notes: z.array(z.string()),
+  exact: z.boolean(),
+})
+
+export interface TrlAnswer {
+  readonly version: string
+  readonly problems: readonly string[]
+  readonly notes: readonly string[]
+  /** Whether sampler and trainer round alike: one model in float32. */
+  readonly exact: boolean
+}
+
+/** Has the installed classes read a configuration, which takes TRL's imports' time. Where Python gives no answer, that is its problem. */
+export async function askTrl(
+  question: { readonly configuration: TrlFields; readonly lora: TrlFields | null },
+  { python, signal }: { readonly python: string; readonly signal?: AbortSignal | undefined },
+): Promise<TrlAnswer> {
+  const folder = await mkdtemp(join(tmpdir(), 'aworld-train-trl-'))
+  try {
+    const file = join(folder, 'question.json')
+    await writeFile(file, JSON.stringify(question))
+    const { code, stdout, stderr } = await runProcess(python, ['-W', 'ignore', '-m', 'aworld_train_bridge.trl', file, '--check'], {
+      env: {
+        ...process.env,
+        PYTHONPATH: [bridgeDirectory, process.env['PYTHONPATH']].filter(Boolean).join(':'),
+        PYTHONDONTWRITEBYTECODE: '1',
+      },
+      signal,
+      timeoutMs: 300_000,
+    })
+    const line = stdout.trim().split('\n').at(-1) ?? ''
+    if (code === 0 && line.startsWith('{')) {
+      const { problems, ...answer } = answerSchema.parse(JSON.parse(line))
+      return { ...answer, problems: problems.map(({ message }) => message) }
+    }
+    const reason = stderr.trim().split('\n').slice(-3).join('\n')
+    return {
+      version: '',
+      problems: [`${python} could not read the configuration with TRL: ${reason || `it ended with ${code}`}`],
+      notes: [],
+      exact: false,
+    }
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}

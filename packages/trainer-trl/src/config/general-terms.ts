@@ -1,0 +1,89 @@
+import { isTree, type KeyTree } from '@aworld-train/training'
+
+/** Our settings in fields of GRPOConfig. */
+export interface RenderedTerms {
+  readonly fields: Readonly<Record<string, unknown>>
+  readonly notes: readonly string[]
+  readonly problems: readonly string[]
+}
+
+/** Renders our general settings as the user wrote them; what is not here stays with us, in `TrlSettings`. A step of TRL is one update. */
+export function renderGeneralTerms(own: KeyTree): RenderedTerms {
+  const fields: Record<string, unknown> = {}
+  const notes: string[] = []
+  const problems: string[] = []
+  const training = isTree(own['training']) ? own['training'] : {}
+  const sampling = isTree(own['sampling']) ? own['sampling'] : {}
+  const set = (name: string, value: unknown) => {
+    if (value !== undefined && value !== null) fields[name] = value
+  }
+
+  const passes = numberOf(training['passes'], 1)
+  const prompts = numberOf(training['promptsPerStep'], 16)
+  const samples = numberOf(training['samplesPerPrompt'], 8)
+  const promptsPerUpdate = numberOf(training['promptsPerUpdate'], prompts)
+  const updates = passes * Math.max(1, Math.ceil(prompts / promptsPerUpdate))
+  const inUpdates = (value: unknown) => (typeof value === 'number' ? value * updates : undefined)
+  if (['promptsPerStep', 'samplesPerPrompt', 'promptsPerUpdate'].some((key) => training[key] !== undefined)) {
+    if (prompts % promptsPerUpdate !== 0)
+      problems.push(
+        `training.promptsPerUpdate is ${promptsPerUpdate}, which does not divide the ${prompts} prompts of a step; TRL's updates are alike.`,
+      )
+    set('num_generations', samples)
+    set('per_device_train_batch_size', promptsPerUpdate * samples)
+    set('steps_per_generation', prompts / promptsPerUpdate)
+  }
+  set('num_iterations', training['passes'])
+  set('max_steps', inUpdates(training['steps']))
+  set('num_train_epochs', training['epochs'])
+  if (updates > 1 && typeof training['steps'] === 'number')
+    notes.push(
+      `TRL counts updates: training.steps is ${training['steps']}, and each has ${updates}, so that there are ${training['steps'] * updates} steps.`,
+    )
+  set('warmup_steps', inUpdates(training['warmupSteps']) ?? training['warmupFraction'])
+  set('learning_rate', training['learningRate'])
+  const end = training['finalLearningRateFraction']
+  if (end === 1) set('lr_scheduler_type', 'constant_with_warmup')
+  else if (typeof end === 'number') {
+    set('lr_scheduler_type', 'cosine_with_min_lr')
+    set('lr_scheduler_kwargs', { min_lr_rate: end })
+    notes.push('training.finalLearningRateFraction is rendered as a cosine that ends there: TRL has no linear decay to it.')
+  }
+  set('epsilon', training['clipLow'])
+  set('epsilon_high', training['clipHigh'])
+  set('beta', training['klCoefficient'])
+  set('entropy_coef', training['entropyCoefficient'])
+  const aggregations: Readonly<Record<string, string>> = { 'token-mean': 'dapo', 'sequence-mean': 'grpo' }
+  set('loss_type', aggregations[String(training['aggregation'])])
+  const advantage = training['advantage']
+  if (advantage === 'group-relative') set('scale_rewards', 'group')
+  else if (advantage === 'group-relative-unscaled') set('scale_rewards', 'none')
+  else if (advantage !== undefined)
+    problems.push(
+      `training.advantage is ${JSON.stringify(advantage)}, which TRL does not have; use group-relative or group-relative-unscaled.`,
+    )
+  set('weight_decay', training['weightDecay'])
+  if (Array.isArray(training['betas'])) {
+    set('adam_beta1', training['betas'][0])
+    set('adam_beta2', training['betas'][1])
+  }
+  set('adam_epsilon', training['epsilon'])
+  set('max_grad_norm', training['maxGradNorm'])
+  if (training['checkpointEvery'] !== undefined) {
+    set('save_strategy', training['checkpointEvery'] === null ? 'no' : 'steps')
+    set('save_steps', inUpdates(training['checkpointEvery']))
+  }
+  if (training['evaluateEvery'] !== undefined) {
+    set('eval_strategy', training['evaluateEvery'] === null ? 'no' : 'steps')
+    set('eval_steps', inUpdates(training['evaluateEvery']))
+  }
+  set('temperature', sampling['temperature'])
+  set('top_p', sampling['topP'])
+  set('top_k', sampling['topK'])
+  set('seed', own['seed'])
+  if (isTree(training['logprobCheck']))
+    notes.push('training.logprobCheck is that of the engine in the box; aworldTrain.logprobCheck is the one of TRL.')
+  return { fields, notes, problems }
+}
+
+const numberOf = (value: unknown, fallback: number) => (typeof value === 'number' ? value : fallback)

@@ -1,0 +1,110 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { DrivenRun } from '@aworld-train/core'
+import { expect, test } from 'vitest'
+import { writeRunFiles } from '../run/write-run-files.ts'
+import { planTrl } from './plan-trl.ts'
+import { readTrlConfig } from './read-trl-config.ts'
+
+const options = { baseDirectory: '/project', environment: {} }
+const run = (more: Partial<DrivenRun> = {}): DrivenRun => ({
+  path: '/runs/one',
+  name: 'one',
+  agent: { name: 'agent', module: null, directory: '/project', source: null },
+  model: '/model',
+  train: { path: '', rows: 30 },
+  test: { path: '', rows: 4 },
+  reward: null,
+  bridgeDirectory: '/bridge',
+  contextLength: 512,
+  ...more,
+})
+
+test('general settings become fields of GRPOConfig, and fields that are spelt win over them', async () => {
+  const config = await readTrlConfig(
+    {
+      training: {
+        steps: 5,
+        promptsPerStep: 4,
+        samplesPerPrompt: 8,
+        passes: 2,
+        promptsPerUpdate: 2,
+        learningRate: 1e-3,
+        clipHigh: 0.3,
+        warmupSteps: 1,
+      },
+      sampling: { temperature: 0.9, maxTokens: 40 },
+      learning_rate: 2e-3,
+      lora: { r: 8 },
+      aworldTrain: { limits: { maxTurns: 3 } },
+    },
+    options,
+  )
+  expect(config.problems).toEqual([])
+  expect(config.fields).toEqual({
+    num_generations: 8,
+    per_device_train_batch_size: 16,
+    steps_per_generation: 2,
+    num_iterations: 2,
+    max_steps: 20,
+    warmup_steps: 4,
+    learning_rate: 2e-3,
+    epsilon_high: 0.3,
+    temperature: 0.9,
+  })
+  expect(config.lora).toEqual({ r: 8 })
+  expect(config.settings).toMatchObject({ rows: 'last', maxCompletionTokens: 40, limits: { maxTurns: 3 } })
+  expect(config.notes).toContainEqual(expect.stringContaining('training.steps is 5, and each has 4'))
+})
+
+test.each([
+  [{ training: { promptsPerStep: 4, promptsPerUpdate: 3 } }, /does not divide/],
+  [{ training: { advantage: 'leave-one-out' } }, /leave-one-out.*group-relative/],
+  [{ aworldTrain: { reward: { native: true } } }, /no reward here/],
+  [{ aworldTrain: { rowz: 'last' } }, /rowz.*rows/],
+  [['max_steps=1'], /no object/],
+])('%j is refused in a sentence', async (source, problem) => {
+  const { problems } = await readTrlConfig(source, options)
+  expect(problems.join('\n')).toMatch(problem)
+})
+
+test('what the user left out follows from model, data and run', async () => {
+  const config = await readTrlConfig({ num_train_epochs: 2, per_device_train_batch_size: 16, gradient_accumulation_steps: 2 }, options)
+  const plan = await planTrl(config, run())
+  // A generation has 32 rows of 4 prompts: 7 of 30 tasks an epoch, each trained in one update.
+  expect(plan).toMatchObject({ steps: 14, limits: { maxPromptTokens: 256, maxResponseTokens: 256 }, logprobTolerance: null, problems: [] })
+  expect(plan.fields).toMatchObject({ max_completion_length: 256, eval_strategy: 'steps', eval_steps: 14, eval_on_start: true, seed: 1 })
+  const none = await planTrl(config, run({ test: null, contextLength: null }))
+  expect(none.fields).not.toHaveProperty('eval_strategy')
+  expect((await planTrl({ ...config, fields: { ...config.fields, max_completion_length: 512 } }, run())).problems).toContainEqual(
+    expect.stringContaining('leaves nothing for a prompt'),
+  )
+})
+
+test('a mixture of kinds is drawn here, the same for every start', async () => {
+  const path = await mkdtemp(join(tmpdir(), 'trl files-'))
+  const tasks = Array.from({ length: 6 }, (_, index) => ({
+    version: 1 as const,
+    id: `t${index}`,
+    hash: '',
+    input: `task ${index}`,
+    data: { kind: index % 2 ? 'odd' : 'even' },
+    dataSource: 'toy',
+    extraInfo: {},
+  }))
+  const train = { tasks, answers: new Map() }
+  const stratify = { key: 'kind', counts: { odd: 1, even: 2 } }
+  const config = await readTrlConfig({ training: { steps: 2, promptsPerStep: 3, samplesPerPrompt: 2, passes: 2, stratify } }, options)
+  const plan = await planTrl(config, run({ path }))
+  expect(plan.problems).toEqual([])
+  expect(plan.fields['shuffle_dataset']).toBe(false)
+  const files = await writeRunFiles(plan, { train, test: null })
+  expect(files).toEqual(['trl.json', 'train_tasks.jsonl'])
+  const { order } = JSON.parse(await readFile(join(path, 'trl.json'), 'utf8')) as { order: string[] }
+  expect(order).toHaveLength(6)
+  expect(order.filter((id) => Number(id.slice(1)) % 2)).toHaveLength(2)
+  const other = await readTrlConfig({ training: { steps: 2, promptsPerStep: 4, samplesPerPrompt: 2, stratify } }, options)
+  expect((await planTrl(other, run())).problems).toContainEqual(expect.stringContaining('counts 3 prompts, and a batch of TRL has 4'))
+  await rm(path, { recursive: true })
+})
