@@ -1,9 +1,10 @@
 // Tokens as lines, of which those on screen are drawn: 131,072 tokens scroll like a hundred.
 import { observeWindowOffset, observeWindowRect, Virtualizer, windowScroll } from '@tanstack/virtual-core'
+import { Component } from 'preact'
 import { useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from 'preact/hooks'
 import { clip, integer, visible } from './format.ts'
 import { toLines } from './lines.ts'
-import type { Token } from './token-stream.ts'
+import { type Colouring, type Token, toneOf } from './token-stream.ts'
 
 /** Characters of one token that are shown in the stream; the inspector has more. */
 const longToken = 44
@@ -28,12 +29,49 @@ function widthOf(text: string, size: number): number {
 interface StreamProps {
   readonly tokens: readonly Token[]
   readonly chosen: number
-  readonly toneOf: (token: Token) => string
+  readonly colouring: Colouring
   readonly onChoose: (position: number) => void
   readonly onHover: (position: number | null) => void
 }
 
-export function Stream({ tokens, chosen, toneOf, onChoose, onHover }: StreamProps) {
+interface PiecesProps {
+  readonly tokens: readonly Token[]
+  /** Position of the chosen token, `null` where it is in another line. */
+  readonly chosen: number | null
+  readonly colouring: Colouring
+}
+
+/** The tokens of a line, drawn again only where they change. With useMemo in its place, earlier drawings would stay in memory. */
+class Pieces extends Component<PiecesProps> {
+  override shouldComponentUpdate({ tokens, chosen, colouring }: PiecesProps) {
+    return tokens !== this.props.tokens || chosen !== this.props.chosen || colouring !== this.props.colouring
+  }
+
+  override render({ tokens, chosen, colouring }: PiecesProps) {
+    return (
+      <span class="text">
+        {tokens.map((token) => (
+          // Arrow keys move between tokens: twenty thousand stops of the Tab key would help nobody.
+          <span
+            key={token.position}
+            data-at={token.position}
+            class={`token ${toneOf(token, colouring)}${token.position === chosen ? ' chosen' : ''}`}
+          >
+            {piece(token)}
+          </span>
+        ))}
+      </span>
+    )
+  }
+}
+
+/** Position of the token that an event is of. */
+const positionOf = ({ target }: Event): number | null => {
+  const at = (target as HTMLElement).dataset['at']
+  return at === undefined ? null : Number(at)
+}
+
+export function Stream({ tokens, chosen, colouring, onChoose, onHover }: StreamProps) {
   const box = useRef<HTMLDivElement>(null)
   const [width, setWidth] = useState(0)
   const [, redraw] = useReducer((count: number) => count + 1, 0)
@@ -115,6 +153,14 @@ export function Stream({ tokens, chosen, toneOf, onChoose, onHover }: StreamProp
       role="group"
       aria-label="Tokens; arrow keys move"
       onMouseLeave={() => onHover(null)}
+      onMouseOver={(event) => {
+        const position = positionOf(event)
+        if (position !== null) onHover(position)
+      }}
+      onClick={(event) => {
+        const position = positionOf(event)
+        if (position !== null) onChoose(position)
+      }}
       style={{ height: `${virtualizer.getTotalSize()}px` }}
     >
       {virtualizer.getVirtualItems().map(({ index, start, key }) => {
@@ -144,19 +190,11 @@ export function Stream({ tokens, chosen, toneOf, onChoose, onHover }: StreamProp
                 {gutter === 0 && ` ${integer(prompt)} prompt, ${integer(sampled)} sampled`}
               </span>
             )}
-            <span class="text">
-              {line.tokens.map((token) => (
-                // Arrow keys move between tokens: twenty thousand stops of the Tab key would help nobody.
-                <span
-                  key={token.position}
-                  class={`token ${toneOf(token)}${token.position === chosen ? ' chosen' : ''}`}
-                  onMouseEnter={() => onHover(token.position)}
-                  onClick={() => onChoose(token.position)}
-                >
-                  {piece(token)}
-                </span>
-              ))}
-            </span>
+            <Pieces
+              tokens={line.tokens}
+              chosen={line.tokens[0]!.position <= chosen && chosen <= line.tokens.at(-1)!.position ? chosen : null}
+              colouring={colouring}
+            />
           </div>
         )
       })}

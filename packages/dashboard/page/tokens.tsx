@@ -19,6 +19,20 @@ const titles: Readonly<Record<Colouring, string>> = {
 }
 const surpriseBins = 96
 
+/** What is shown of all tokens, which are counted once and not at each move of the pointer. */
+function count(tokens: readonly Token[]) {
+  const sampled = tokens.filter(({ origin }) => origin === 'sampled')
+  const logprobs = sampled.map(({ logprob }) => logprob ?? 0)
+  return {
+    sampled,
+    bins: leastOfBins(logprobs, surpriseBins),
+    trained: sampled.filter(({ isTrained }) => isTrained).length,
+    least: tokens[leastLikely(tokens)],
+    logprob: logprobs.reduce((sum, value) => sum + value, 0),
+    advantages: [...new Set(sampled.flatMap(({ isTrained, advantage }) => (isTrained && advantage !== null ? [advantage] : [])))],
+  }
+}
+
 function Inspector({ token, count, tone }: { token: Token; count: number; tone: string }) {
   const { logprob, trainerLogprob } = token
   return (
@@ -100,15 +114,7 @@ export function Tokens({ summary, rollout }: { summary: RunSummary; rollout: str
     k: () => jump((each) => each.origin === 'sampled' && each.turn === Math.max(0, (here?.turn ?? 0) - 1), 0),
     c: () => comparison && go(comparison),
   })
-  const sampled = useMemo(() => tokens.filter(({ origin }) => origin === 'sampled'), [tokens])
-  const bins = useMemo(
-    () =>
-      leastOfBins(
-        sampled.map(({ logprob }) => logprob ?? 0),
-        surpriseBins,
-      ),
-    [sampled],
-  )
+  const { sampled, bins, trained, least, logprob, advantages } = useMemo(() => count(tokens), [tokens])
   if (!trace || !agent) {
     if (!isRead) return null
     return (
@@ -118,11 +124,8 @@ export function Tokens({ summary, rollout }: { summary: RunSummary; rollout: str
       </>
     )
   }
-  const trained = sampled.filter(({ isTrained }) => isTrained).length
   const reason = agent.turns.find((turn) => turn.reason !== null)?.reason
-  const least = tokens[leastLikely(tokens)]
   const lastOf = colouring === 'probability' ? undefined : colouring
-  const advantages = [...new Set(sampled.flatMap(({ isTrained, advantage }) => (isTrained && advantage !== null ? [advantage] : [])))]
   return (
     <>
       {group ? (
@@ -151,13 +154,7 @@ export function Tokens({ summary, rollout }: { summary: RunSummary; rollout: str
               <Advantage value={advantages[0] ?? null} none="–" />
             ),
           ],
-          [
-            'log p of all sampled',
-            fixed(
-              sampled.reduce((sum, { logprob }) => sum + (logprob ?? 0), 0),
-              2,
-            ),
-          ],
+          ['log p of all sampled', fixed(logprob, 2)],
           [
             'least likely',
             least && least.logprob !== null ? (
@@ -200,14 +197,7 @@ export function Tokens({ summary, rollout }: { summary: RunSummary; rollout: str
         <p class="quiet">This agent has no tokens: its calls were recorded as text alone.</p>
       ) : (
         <div class="split tokens">
-          <Stream
-            key={agent.agent}
-            tokens={tokens}
-            chosen={chosen}
-            toneOf={(each) => toneOf(each, colouring)}
-            onChoose={to}
-            onHover={hover}
-          />
+          <Stream key={agent.agent} tokens={tokens} chosen={chosen} colouring={colouring} onChoose={to} onHover={hover} />
           <aside class="inspect" aria-label="Token">
             {token && <Inspector token={token} count={tokens.length} tone={toneOf(token, colouring)} />}
             <Section title="Surprise" note="−log p, sampled tokens">
