@@ -11,7 +11,7 @@ export interface EventLog {
 }
 
 /** Opens the log to append, behind its last whole line. */
-export async function createEventLog(path: string, flushMs = 200): Promise<EventLog> {
+export async function createEventLog(path: string, flushMs = 100): Promise<EventLog> {
   const file = await open(path, 'a+')
   let offset = await endOfLines(file)
   await file.truncate(offset)
