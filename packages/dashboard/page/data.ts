@@ -66,6 +66,8 @@ interface Entry {
   /** Change of the run that it was read at. */
   revision: number
   isLoading: boolean
+  /** Whether the run changed while it was being read. */
+  isStale: boolean
 }
 const entries = new Map<string, Entry>()
 /** What was read longest ago is forgotten beyond this many answers. */
@@ -74,39 +76,60 @@ const mostEntries = 300
 /** Counts the changes of the run on screen; what is read of a live run is read again after one. */
 const revision = signal(0)
 
-/** Reads `name` once, and again after each change where `isLive`; what was read before stays until then. */
-export function useLoaded<T>(name: string, load: () => Promise<T>, isLive = false): Loaded<T> {
-  const wanted = isLive ? revision.value : 0
-  const entry = entries.get(name) ?? { loaded: signal<Loaded<unknown>>({ value: null, error: null }), revision: -1, isLoading: false }
+/**
+ * Reads `name` once, and again after each change of the run as long as `isLive` says so of what was read. What was read before stays
+ * until then.
+ */
+export function useLoaded<T>(name: string, load: () => Promise<T>, isLive: (value: T) => boolean = () => false): Loaded<T> {
+  const entry = entries.get(name) ?? {
+    ...{ loaded: signal<Loaded<unknown>>({ value: null, error: null }), revision: -1, isLoading: false, isStale: false },
+  }
   entries.set(name, entry)
+  const shown = entry.loaded.value as Loaded<T>
+  const wanted = (shown.value === null ? shown.error !== null : isLive(shown.value)) ? revision.value : 0
   useEffect(() => {
-    if (entry.isLoading || entry.revision >= wanted) return
-    entry.isLoading = true
-    entry.revision = wanted
-    Promise.resolve()
-      .then(load)
-      .then(
-        (value) => {
-          entry.loaded.value = { value, error: null }
-        },
-        (error: Error) => {
-          entry.loaded.value = { value: entry.loaded.value.value, error: error.message }
-          // Another visit tries again.
-          entry.revision = -1
-        },
-      )
-      .finally(() => {
-        entry.isLoading = false
-        for (const old of entries.keys()) {
-          if (entries.size <= mostEntries) break
-          entries.delete(old)
-        }
-      })
+    if (entry.revision >= wanted) return
+    entry.revision = Math.max(wanted, revision.peek())
+    read(entry, load)
   }, [name, wanted, entry])
-  return entry.loaded.value as Loaded<T>
+  return shown
 }
 
-export const useSummary = (id = route.value.run) => useLoaded<RunSummary>(`${id} summary`, () => clientOf(id).summary(), true)
+function read(entry: Entry, load: () => Promise<unknown>): void {
+  if (entry.isLoading) {
+    entry.isStale = true
+    return
+  }
+  entry.isLoading = true
+  Promise.resolve()
+    .then(load)
+    .then(
+      (value) => {
+        entry.loaded.value = { value, error: null }
+      },
+      (error: Error) => {
+        entry.loaded.value = { value: entry.loaded.value.value, error: error.message }
+        // Another visit tries again.
+        entry.revision = -1
+      },
+    )
+    .finally(() => {
+      entry.isLoading = false
+      // What changed meanwhile may not be in the answer.
+      if (entry.isStale) read(entry, load)
+      entry.isStale = false
+      for (const old of entries.keys()) {
+        if (entries.size <= mostEntries) break
+        entries.delete(old)
+      }
+    })
+}
+
+export const always = () => true
+export const useSummary = (id = route.value.run) => useLoaded<RunSummary>(`${id} summary`, () => clientOf(id).summary(), always)
+
+/** Whether a training step has all its results and was trained: nothing of it changes any more. */
+export const isTrained = ({ rows, samples }: RolloutList) => samples.length > 0 && rows.every(({ status }) => status === 'done')
 
 /** All rollouts of a step or of an evaluation's split. */
 export function usePlace(place: string | null): Loaded<RolloutList> {
@@ -114,7 +137,7 @@ export function usePlace(place: string | null): Loaded<RolloutList> {
   return useLoaded(
     `${id} place ${place}`,
     () => (place === null ? Promise.resolve({ rows: [], tasks: {}, samples: [], next: null }) : readPlace(clientOf(id), place)),
-    true,
+    (list) => !isTrained(list),
   )
 }
 
@@ -147,14 +170,18 @@ const shownRun = computed(() => route.value.run)
 let follower: AbortController | null = null
 let readAgain: ReturnType<typeof setTimeout> | null = null
 
-/** After an event the run is read again, at most once a second. */
+/** After an event the run is read again, at most once a second, and not while nobody sees it. */
 function changed(): void {
-  if (readAgain !== null) return
+  if (readAgain !== null || document.hidden) return
   readAgain = setTimeout(() => {
     readAgain = null
     revision.value += 1
   }, 1_000)
 }
+
+document.addEventListener('visibilitychange', () => {
+  if (follower) changed()
+})
 
 /** Reads the run once more. Its server, which may be that of the training process, waits until nobody follows the run. */
 async function readToEnd(): Promise<void> {
@@ -178,21 +205,30 @@ export function followRun(summary: RunSummary): void {
   })
   void (async () => {
     let state: Live = { step: 0, steps: 0, phase: '', done: 0, total: 0, at: 0 }
+    let isShown = true
+    // Events come by hundreds; those of one frame are shown at once.
+    const show = () => {
+      if (isShown)
+        requestAnimationFrame(() => {
+          isShown = true
+          if (!ending.signal.aborted) live.value = state
+        })
+      isShown = false
+    }
     try {
       for await (const { event } of clientOf(id).follow(summary.eventsEnd, ending.signal)) {
         const { at } = event
-        if (event.type === 'step-start')
-          state = { ...state, at, step: event.step, steps: event.steps, phase: 'rollouts', done: 0, total: 0 }
-        else if (event.type === 'evaluation-start')
-          state = { ...state, at, phase: `evaluation ${event.name}`, done: 0, total: event.rollouts }
-        else if (event.type === 'phase-progress') state = { ...state, at, phase: event.phase, done: event.done, total: event.total }
-        else if (event.type === 'rollout-end') state = { ...state, at, done: state.done + 1 }
+        if (event.type === 'step-start') state = { ...state, step: event.step, steps: event.steps, phase: 'rollouts', done: 0, total: 0 }
+        else if (event.type === 'evaluation-start') state = { ...state, phase: `evaluation ${event.name}`, done: 0, total: event.rollouts }
+        else if (event.type === 'phase-progress') state = { ...state, phase: event.phase, done: event.done, total: event.total }
+        else if (event.type === 'rollout-end') state = { ...state, done: state.done + 1 }
         else if (event.type === 'run-end') {
           await readToEnd()
           live.value = null
           return
         } else if (event.type !== 'step-end' && event.type !== 'evaluation-end') continue
-        live.value = { ...state, at }
+        state = { ...state, at }
+        show()
         changed()
       }
     } finally {

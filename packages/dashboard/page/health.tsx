@@ -1,6 +1,6 @@
 // How the machinery is doing: what waits, what failed, what was tried again.
 import type { RolloutRow, RunSummary } from '@aworld-train/core'
-import { client, useLoaded } from './data.ts'
+import { always, client, useLoaded } from './data.ts'
 import { fixed, integer, seconds, visible } from './format.ts'
 import { Process, useHealth } from './process.tsx'
 import { hrefs, route } from './route.ts'
@@ -23,7 +23,7 @@ async function readUnfinished(): Promise<readonly RolloutRow[]> {
 }
 
 export function Health({ summary }: { summary: RunSummary }) {
-  const unfinished = useLoaded(`${route.value.run} unfinished`, readUnfinished, true)
+  const unfinished = useLoaded(`${route.value.run} unfinished`, readUnfinished, always)
   const samples = useHealth(summary)
   const { steps, rollouts, stopReasons, errors, warnings } = summary
   const total = (part: (typeof waits)[number][0]) => steps.reduce((sum, { waitMs }) => sum + waitMs[part], 0)

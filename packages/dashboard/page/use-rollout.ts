@@ -1,5 +1,5 @@
 import type { RolloutList, RolloutRow, RolloutTrace, RunSummary } from '@aworld-train/core'
-import { client, useLoaded } from './data.ts'
+import { client, isTrained, useLoaded } from './data.ts'
 import { type Group, groupsOf } from './groups-of.ts'
 import { route } from './route.ts'
 
@@ -15,7 +15,14 @@ interface RolloutView {
 
 /** Reads both before anything is shown, so that nothing moves when the second comes. */
 export function useRollout(key: string, { evaluations }: RunSummary): RolloutView {
-  const { value, error } = useLoaded(`${route.value.run} rollout ${key}`, () => readRollout(key), true)
+  const { value, error } = useLoaded(
+    `${route.value.run} rollout ${key}`,
+    () => readRollout(key),
+    (read) => {
+      const { trace, list } = read
+      return trace?.row.split !== 'train' || !isTrained(list)
+    },
+  )
   const group = value && groupsOf(value.list, evaluations).find(({ rows }) => rows.some((row) => row.key === key))
   return { trace: value?.trace ?? null, group: group ?? null, error, isRead: value !== null || error !== null }
 }
