@@ -23,6 +23,10 @@ const suites: Readonly<Record<string, { description: string; load: () => Promise
     description: 'reads of a run with 4,000 and 100,000 rollouts, and of a million events',
     load: async () => (await import('./suites/store.ts')).store,
   },
+  dashboard: {
+    description: 'the pages of the dashboard in Chromium: events to pixels, training beside them, 100,000 rollouts, 131,072 tokens',
+    load: async () => (await import('./suites/dashboard.ts')).dashboard,
+  },
   environment: {
     description: 'leases, commands and shells of the tool environment beside the plain SDK and a plain spawn',
     load: async () => (await import('./suites/environment.ts')).environment,
