@@ -166,7 +166,7 @@ function verlPage(): string {
   return [
     '# `aworldTrain`: our side of a training with verl',
     '',
-    'Generated from `packages/trainer-verl/src/config/verl-settings.ts` by `npm run generate`; what each key means stands there.',
+    'Generated from `packages/trainer-verl/src/config/verl-settings.ts` and `packages/training/src/config/driven-settings.ts` by `npm run generate`; what each key means stands there.',
     '',
     "These keys stand in the block `aworldTrain` of a configuration for verl, or beside verl's own sections. The [general terms](configuration.md) `training`, `sampling` and `engine` may stand there too: they become keys of verl, which win where both are set. `layout` is null unless one of its keys is set. [Train with verl](../3.guides/verl.md) shows them at work.",
     '',

@@ -118,6 +118,8 @@ describe('topology', () => {
   it.each([
     ['core', /blackTool|black_tool|sse_read|aworld-mcp|createServer|node:http/],
     ['training', /actor_rollout_ref|adv_estimator|main_ppo|oc\.select/],
+    ['python-bridge', /\b(?:verl|trl|areal|swift|hydra)\b/i],
+    ['run', /\b(?:verl|trl|areal|swift|hydra)\b/i],
   ])('%s says no word of a system beside it', (name, words) => {
     const problems = sources(join(packages, name, 'src'))
       .filter((path) => !isTest(path) && words.test(readFileSync(path, 'utf8')))
