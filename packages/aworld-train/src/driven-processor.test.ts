@@ -186,7 +186,7 @@ describe('a training with verl', () => {
     expect(statSync(join(runOf(), 'channel.token')).mode & 0o777).toBe(0o600)
     await expect
       .poll(() => existsSync(join(runOf(), 'verl.log')) && readFileSync(join(runOf(), 'verl.log'), 'utf8').includes('dataloader'), {
-        timeout: 5_000,
+        timeout: 60_000,
       })
       .toBe(true)
     controller.abort(new Error('stop'))

@@ -1,12 +1,11 @@
 // @module-tag quick
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: OmegaConf's syntax.
 // verl's configuration as the installed verl composes, resolves and validates it; nothing is trained.
-import { execFile } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { bridgeDirectory } from '../../../packages/python-bridge/src/index.ts'
@@ -17,6 +16,7 @@ import { readVerlConfig } from '../../../packages/trainer-verl/src/config/read-v
 import { resolveKey } from '../../../packages/trainer-verl/src/config/resolve-key.ts'
 import { valueAt } from '../../../packages/trainer-verl/src/config/value-at.ts'
 import type { VerlConfigSource } from '../../../packages/trainer-verl/src/config/verl-config.ts'
+import { isGroup } from '../../../packages/trainer-verl/src/config/verl-keys.ts'
 import { verlRun } from '../../../packages/trainer-verl/src/config/verl-run.test-support.ts'
 import defaults from '../../../packages/trainer-verl/src/testing/verl-defaults.json' with { type: 'json' }
 import { leaves } from '../../../packages/training/src/index.ts'
@@ -41,6 +41,26 @@ const read = async (source: VerlConfigSource, environment: Record<string, string
   })
 /** What the installed verl says of a configuration. */
 const planOf = async (source: VerlConfigSource, validate = false) => await planVerl(await read(source), verlRun(), { validate })
+
+/** Overrides that choose files of Hydra, and the others. */
+const cut = (overrides: readonly string[]) => ({
+  groups: overrides.filter((each) => isGroup(each.split('=')[0] as string)),
+  overrides: overrides.filter((each) => !isGroup(each.split('=')[0] as string)),
+})
+
+/** A program of verl's Python that answers each line with a line. */
+function runPython(args: readonly string[], requests: readonly unknown[]): unknown[] {
+  const stdout = execFileSync(python, args, {
+    cwd: bridgeDirectory,
+    input: requests.map((request) => `${JSON.stringify(request)}\n`).join(''),
+    encoding: 'utf8',
+    maxBuffer: 1 << 26,
+  })
+  return stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+}
 
 const sources: readonly (readonly [string, () => VerlConfigSource])[] = [
   ['the published launch script', () => published],
@@ -88,17 +108,33 @@ describe('the installed verl', () => {
 
   it('takes what we render, and reads the values that we mean', async () => {
     const plans = await Promise.all(sources.map(async ([name, source]) => ({ name, plan: await planOf(source()) })))
-    const requests = plans.map(({ plan }) => ({ overrides: plan.overrides, validate: true }))
-    const { stdout } = await promisify(execFile)(python, ['-m', 'aworld_train_bridge.verl.resolve_config', JSON.stringify(requests)], {
-      cwd: bridgeDirectory,
-      maxBuffer: 1 << 26,
-    })
-    const answers = JSON.parse(stdout) as { errors: unknown[] }[]
+    const requests = plans.map(({ plan }) => ({ ...cut(plan.overrides), validate: true }))
+    const answers = runPython(['-m', 'aworld_train_bridge.verl.resolve_config'], requests) as { errors: unknown[] }[]
     for (const [index, { name, plan }] of plans.entries()) {
       expect({ name, problems: plan.problems, errors: answers[index]?.errors }).toEqual({ name, problems: [], errors: [] })
       for (const { path, value } of plan.keys.values())
         if (!JSON.stringify(value).includes('${')) expect([path, valueAt(plan.tree, path)]).toEqual([path, value])
     }
+  })
+
+  it('lays keys over what Hydra composed once, as Hydra itself composes them', async () => {
+    const plans = await Promise.all(sources.map(async ([, source]) => await planOf(source())))
+    const compare = [
+      'import json, sys',
+      'from omegaconf import OmegaConf',
+      'from aworld_train_bridge.verl.resolve_config import PLACEHOLDERS, compose, compose_over, os',
+      'for name in PLACEHOLDERS: os.environ.setdefault(name, "")',
+      'for line in sys.stdin:',
+      '    at = json.loads(line)',
+      '    both = compose(at["groups"] + at["overrides"]), compose_over(at["groups"], at["overrides"])',
+      '    print(json.dumps([OmegaConf.to_container(each, resolve=True) for each in both], default=str))',
+    ].join('\n')
+    const pairs = runPython(
+      ['-c', compare],
+      plans.map(({ overrides }) => cut(overrides)),
+    ) as [unknown, unknown][]
+    expect(pairs).toHaveLength(plans.length)
+    for (const [byHydra, laid] of pairs) expect(laid).toEqual(byHydra)
   })
 
   it('says all that is wrong with keys: what Hydra cannot read, a letter that is wrong, a reference to nothing', async () => {

@@ -1,17 +1,12 @@
-import { execFile } from 'node:child_process'
-import { tmpdir } from 'node:os'
-import { promisify } from 'node:util'
-import { TrainError } from '@aworld-train/protocol'
-import { bridgeDirectory } from '@aworld-train/python-bridge'
 import { z } from 'zod'
+import { openComposer } from './composer.ts'
 import type { VerlKey } from './verl-key.ts'
-import { formatKey } from './verl-keys.ts'
+import { formatKey, isGroup } from './verl-keys.ts'
 
 const Tree = z.record(z.string(), z.unknown())
 type Tree = Readonly<Record<string, unknown>>
 
 const Errors = z.array(z.object({ key: z.string().optional(), message: z.string() }))
-const Failed = z.object({ version: z.string().nullable(), errors: Errors.min(1) })
 const Read = z.object({ version: z.string(), errors: Errors, defaults: Tree, resolved: Tree, parsed: z.array(z.unknown()), values: Tree })
 const Composed = z.object({ version: z.string(), errors: Errors, tree: Tree.nullable() })
 
@@ -70,17 +65,21 @@ export interface PythonOptions {
 }
 
 /** Has the installed verl read keys. Throws CONFIG_INVALID where Python gives no answer. */
-export async function readWithVerl(written: WrittenKeys, options: PythonOptions): Promise<ReadKeys> {
+export async function readWithVerl(written: WrittenKeys, { signal, ...options }: PythonOptions): Promise<ReadKeys> {
   const { environment, ...request } = written
-  const answer = await askPython(request, Read, environment, options)
-  const { version, defaults, resolved, parsed, values, errors } = answer
+  const composer = openComposer({ ...options, environment })
+  const { version, defaults, resolved, parsed, values, errors } = await composer.ask(request, Read, signal)
   const verl: InstalledVerl = {
     version,
     defaults,
     resolved,
     async compose(keys, { validate = false, environment = {}, signal } = {}) {
-      const overrides = keys.map((key) => formatKey(defaults, key))
-      const { tree, errors } = await askPython({ overrides, validate }, Composed, environment, { ...options, signal })
+      const texts = (those: readonly VerlKey[]) => those.map((key) => formatKey(defaults, key))
+      const groups = texts(keys.filter(({ path }) => isGroup(path)))
+      const overrides = texts(keys.filter(({ path }) => !isGroup(path)))
+      const { tree, errors } = await composer.ask({ groups, overrides, environment, validate }, Composed, signal)
+      // torch is imported by now, and nothing is asked after a validation.
+      if (validate) composer.close()
       return { tree, errors: errors.map(toSentence) }
     },
   }
@@ -88,45 +87,3 @@ export async function readWithVerl(written: WrittenKeys, options: PythonOptions)
 }
 
 const toSentence = ({ key, message }: z.infer<typeof Errors>[number]) => (key ? `${key}: ${message}` : message)
-
-async function askPython<Answer>(
-  request: unknown,
-  schema: z.ZodType<Answer>,
-  environment: Readonly<Record<string, string>>,
-  { python, env = process.env, timeoutMs = 180_000, signal }: PythonOptions,
-): Promise<Answer> {
-  let stdout: string
-  try {
-    const result = await promisify(execFile)(python, ['-m', 'aworld_train_bridge.verl.resolve_config', JSON.stringify([request])], {
-      cwd: tmpdir(),
-      env: {
-        ...env,
-        ...environment,
-        PYTHONPATH: [bridgeDirectory, env['PYTHONPATH']].filter(Boolean).join(':'),
-        VERL_USE_EXTERNAL_MODULES: '',
-      },
-      maxBuffer: 64 * 1024 * 1024,
-      timeout: timeoutMs,
-      killSignal: 'SIGKILL',
-      ...(signal ? { signal } : {}),
-    })
-    stdout = result.stdout
-  } catch (cause) {
-    signal?.throwIfAborted()
-    const { stderr, killed, message } = cause as { stderr?: string; killed?: boolean; message: string }
-    throw unanswered(python, killed ? `it took longer than ${timeoutMs / 1000} s` : (stderr?.trim().split('\n').at(-1) ?? message), cause)
-  }
-  const [answer] = JSON.parse(stdout) as [unknown]
-  const parsed = schema.safeParse(answer)
-  if (parsed.success) return parsed.data
-  const failed = Failed.safeParse(answer)
-  throw unanswered(python, failed.success ? failed.data.errors.map(toSentence).join(' ') : parsed.error.message, parsed.error)
-}
-
-function unanswered(python: string, why: string, cause: unknown): TrainError {
-  return new TrainError(
-    'CONFIG_INVALID',
-    `${python} could not compose verl's configuration: ${why}; check that Python with "aworld-train doctor --engine verl".`,
-    { cause },
-  )
-}

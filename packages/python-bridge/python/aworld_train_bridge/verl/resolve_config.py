@@ -1,14 +1,15 @@
 """The installed verl's configuration, composed by the Hydra that is installed with it.
 
-    python -m aworld_train_bridge.verl.resolve_config REQUESTS      (without it, they are read from stdin)
+    python -m aworld_train_bridge.verl.resolve_config
 
-A list of requests is answered by a list of the same length, as JSON:
+Every line of standard input is a request and is answered by a line of standard output, both JSON; it ends with its input. What Hydra has
+composed for one request is there for the next:
 
 * ``{"keys": {path: value}, "texts": [override], "groups": [override]}``: what verl has by itself, for reading a configuration of these keys.
   ``defaults`` is its tree with references kept, ``resolved`` the same with references replaced; ``parsed`` are the values of the texts,
   in their order, as Hydra reads them; ``values`` are the values of all keys with their references replaced.
-* ``{"overrides": [override], "validate"?: bool}``: ``tree``, composed and resolved, null where there are errors. With ``validate``
-  verl's own dataclasses and ``validate_config`` (verl/utils/config.py) look at it, and the names that the bridge relies on are compared.
+* ``{"groups": [override], "overrides": [override], "environment"?: {name: value}, "validate"?: bool}``: ``tree``, composed and resolved,
+  null where there are errors; ``environment`` is that of verl's processes from then on. With ``validate`` verl's own dataclasses and ``validate_config`` (verl/utils/config.py) look at it, and the names that the bridge relies on are compared.
 
 An answer has the ``version`` of verl, and ``errors``: ``[{"key"?: str, "message": str}]``. Nothing of torch is imported unless ``validate``
 asks for it. The exit status is 0 whenever answers were printed.
@@ -17,6 +18,7 @@ asks for it. The exit status is 0 whenever answers were printed.
 from __future__ import annotations
 
 import contextlib
+import copy
 import importlib.metadata
 import importlib.util
 import json
@@ -55,17 +57,34 @@ def compose(overrides: list[str]) -> Any:
         return hydra.compose(config_name="ppo_trainer", overrides=overrides)
 
 
+FILES: dict[tuple[str, ...], Any] = {}
+"""What Hydra composed of the files that a list of groups chooses."""
+
+
+def compose_over(groups: list[str], overrides: list[str]) -> Any:
+    """As ``compose`` of both: what ``groups`` choose is read once, and Hydra itself lays the overrides over a copy of it."""
+    from hydra._internal.config_loader_impl import ConfigLoaderImpl
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    chosen = tuple(groups)
+    if chosen not in FILES:
+        FILES[chosen] = compose(groups)
+    config = copy.deepcopy(FILES[chosen])
+    ConfigLoaderImpl._apply_overrides_to_config(OverridesParser.create().parse_overrides(overrides), config)
+    return config
+
+
 def first_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return " ".join(line for line in lines if not line.startswith("See https://hydra.cc"))[:600] or type(error).__name__
 
 
-def blame(overrides: list[str], error: BaseException) -> list[Error]:
+def blame(groups: list[str], overrides: list[str], error: BaseException) -> list[Error]:
     """Which overrides fail by themselves; the whole message where none does."""
     found: list[Error] = []
-    for override in overrides:
+    for override in [*groups, *overrides]:
         try:
-            compose([override])
+            compose([override]) if override in groups else compose_over([], [override])
         except Exception as each:  # noqa: BLE001 - Hydra and OmegaConf have many kinds
             found.append({"key": override.lstrip("+~").split("=")[0], "message": first_line(each)})
     return found or [{"message": first_line(error)}]
@@ -127,7 +146,7 @@ def read(keys: dict[str, Any], texts: list[str], groups: list[str]) -> dict[str,
     """verl's own tree with the groups chosen, and the values of a user's keys in it."""
     from omegaconf import OmegaConf, open_dict
 
-    config = compose(groups)
+    config = compose_over(groups, [])
     plain = OmegaConf.to_container(config, resolve=False)
     resolved = OmegaConf.to_container(config, resolve=True)
     parsed, errors = parse(texts)
@@ -146,14 +165,14 @@ def read(keys: dict[str, Any], texts: list[str], groups: list[str]) -> dict[str,
     return {"defaults": plain, "resolved": resolved, "parsed": [value for _, value in parsed], "values": values, "errors": errors}
 
 
-def composed(overrides: list[str], is_validated: bool) -> dict[str, Any]:
+def composed(groups: list[str], overrides: list[str], is_validated: bool) -> dict[str, Any]:
     """The tree of these overrides; every error of Hydra, OmegaConf and, where it is asked, verl."""
     from omegaconf import OmegaConf
 
     try:
-        config = compose(overrides)
+        config = compose_over(groups, overrides)
     except Exception as error:  # noqa: BLE001
-        return {"tree": None, "errors": blame(overrides, error)}
+        return {"tree": None, "errors": blame(groups, overrides, error)}
     try:
         tree = OmegaConf.to_container(config, resolve=True)
     except Exception as error:  # noqa: BLE001
@@ -170,7 +189,8 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         return {"version": None, "errors": [{"message": f"{error}; install verl into this Python ({sys.executable})."}]}
     try:
         if "overrides" in request:
-            return {"version": version, **composed([str(each) for each in request["overrides"]], bool(request.get("validate")))}
+            os.environ.update(request.get("environment", {}))
+            return {"version": version, **composed(request["groups"], request["overrides"], bool(request.get("validate")))}
         return {"version": version, **read(request["keys"], request["texts"], request["groups"])}
     except Exception as error:  # noqa: BLE001
         return {"version": version, "errors": [{"message": first_line(error)}]}
@@ -192,9 +212,9 @@ def main() -> None:
         # Overrides name what a launch sets; here nothing is launched.
         for name in PLACEHOLDERS:
             os.environ.setdefault(name, "")
-        requests = json.loads(sys.argv[1] if len(sys.argv) > 1 else sys.stdin.read())
-        json.dump([answer(each) for each in requests], out, default=str)
-        out.write("\n")
+        for line in sys.stdin:
+            out.write(json.dumps(answer(json.loads(line)), default=str) + "\n")
+            out.flush()
 
 
 if __name__ == "__main__":
