@@ -140,6 +140,53 @@ describe.each(['saved', 'live', 'exported'] as const)('a run that is %s', (kind)
   })
 })
 
+it('shows images that a tool returned, and nothing else as one', async () => {
+  const png = 'iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAIAAAD91JpzAAAAFElEQVR4nGP4z8DAAMIM/////w8AH+4F+7C4l8kAAAAASUVORK5CYII='
+  const svg = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" onload="window.harmed = 1"><script>window.harmed = 1</script></svg>')
+  const image = (data: string) => ({ mimeType: 'image/png' as const, data })
+  const seen = { content: '[image image/png, 77 bytes]', isError: false }
+  await using saved = await writeRun({ name: 'images', returned: { ...seen, images: [image(png), image(svg.toString('base64'))] } })
+  await using going = await writeRun({ name: 'going', isLive: true, returned: { ...seen, images: [image(png)] } })
+  const file = join(saved.below, 'run.html')
+  await exportRun([saved.path], file)
+  const dashboard = await openDashboard({ runs: [saved.path, going.path] })
+  const shown = async (home: string, run: string, look = looks.light) => {
+    const watched = await watch(browser, home, look)
+    await visit(watched, home, `#/${run}/rollout/train/1/0/0`)
+    const shots = watched.page.locator('.shot')
+    await shots.first().waitFor()
+    const widths = () => shots.evaluateAll((list) => list.map((shot) => (shot as unknown as { naturalWidth: number }).naturalWidth))
+    await expect.poll(async () => (await widths())[0]).toBe(2)
+    if (pictures) await watched.page.screenshot({ path: join(pictures, `images-${run}-${look.width}.png`), fullPage: true })
+    await check(`images of ${run}`, watched)
+    const found = await widths()
+    await watched.context.close()
+    return found
+  }
+  // What claims to be a PNG and is none is not drawn.
+  expect(await shown(dashboard.url, saved.id)).toEqual([2, 0])
+  expect(await shown(dashboard.url, going.id, looks.darkNarrow)).toEqual([2])
+  expect(await shown(pathToFileURL(file).href, saved.id)).toEqual([2, 0])
+  await dashboard.close()
+  for (const content of [
+    `data:image/svg+xml;base64,${svg.toString('base64')}`,
+    'data:text/html;base64,PHNjcmlwdD53aW5kb3cuaGFybWVkID0gMTwvc2NyaXB0Pg==',
+    'data:image/png;base64,"onerror="window.harmed = 1',
+    `data:image/png;base64,${'A'.repeat(20_000_000)}`,
+  ]) {
+    await using run = await writeRun({ name: 'hostile', returned: { content, isError: false } })
+    const other = await openDashboard({ runs: [run.path] })
+    const watched = await watch(browser, other.url, looks.light)
+    await visit(watched, other.url, `#/${run.id}/rollout/train/1/0/0`)
+    await watched.page.locator('.message.tool').waitFor()
+    expect(await watched.page.locator('main img').count()).toBe(0)
+    expect((await watched.page.locator('main').innerText()).length).toBeLessThan(100_000)
+    await check(`no image ${content.slice(0, 30)}`, watched)
+    await watched.context.close()
+    await other.close()
+  }
+})
+
 it('does by keys what the list of keys says', async () => {
   const dashboard = await openDashboard({ runs: [saved.path] })
   const watched = await watch(browser, dashboard.url, looks.light)

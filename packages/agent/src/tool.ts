@@ -1,5 +1,5 @@
 import type { AttemptContext, AttemptState } from '@aworld-train/core'
-import { errorMessage, type ToolDefinition, type ToolResult, TrainError } from '@aworld-train/protocol'
+import { errorMessage, type ToolDefinition, ToolResult, TrainError } from '@aworld-train/protocol'
 import { z } from 'zod'
 import { describeValue } from './named-options.ts'
 
@@ -83,14 +83,10 @@ function describeIssues(error: z.ZodError): string {
   return error.issues.map((issue) => `${issue.path.length > 0 ? `"${issue.path.join('.')}": ` : ''}${issue.message}`).join('; ')
 }
 
-function isToolResult(value: unknown): value is ToolResult {
-  if (typeof value !== 'object' || value === null || Object.keys(value).length !== 2) return false
-  return 'content' in value && typeof value.content === 'string' && 'isError' in value && typeof value.isError === 'boolean'
-}
-
 /** What a function returned, as the text the model sees. */
 export function toToolResult(value: unknown): ToolResult {
-  if (isToolResult(value)) return value
   if (typeof value === 'string') return { content: value, isError: false }
+  const result = ToolResult.safeParse(value)
+  if (result.success) return result.data
   return { content: value === undefined ? '' : (JSON.stringify(value) ?? String(value)), isError: false }
 }

@@ -97,10 +97,12 @@ function Arguments({ text }: { text: string }) {
 
 /** Characters of a text that are shown before it is opened. */
 const longText = 4_000
+/** Characters of a text that is drawn where it is the address of an image. */
+const longImage = 2_000_000
 function Text({ text }: { text: string }) {
   const [whole, showWhole] = useState(false)
-  const image = /^data:image\/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]+$/.test(text)
-  if (image) return <img class="shot" src={text} alt="returned by the tool" />
+  const isImage = text.length <= longImage && /^data:image\/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]+$/.test(text)
+  if (isImage) return <Shot src={text} />
   return (
     <p>
       {prose(whole ? text : text.slice(0, longText))}
@@ -112,6 +114,8 @@ function Text({ text }: { text: string }) {
     </p>
   )
 }
+
+const Shot = ({ src }: { src: string }) => <img class="shot" src={src} alt="returned by the tool" />
 
 const stripBins = 120
 /** Surprise along a completion: a way to its tokens. */
@@ -165,6 +169,9 @@ function Talk({ trace, agent, chosen, choose }: TalkProps) {
                     )}
                   </h3>
                   {message.content !== null && <Text text={message.content} />}
+                  {tool?.images?.map(({ mimeType, data }) => (
+                    <Shot key={data} src={`data:${mimeType};base64,${data}`} />
+                  ))}
                   {message.toolCalls?.map((call) => (
                     <div class="call" key={call.id}>
                       <b>{visible(call.name)}</b>

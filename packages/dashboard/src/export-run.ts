@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { deflateRawSync } from 'node:zlib'
 import type { RolloutRow, RunSummary, SampleSummary, TaskSummary } from '@aworld-train/core'
-import { TrainError } from '@aworld-train/protocol'
+import { type ToolCallRecord, TrainError } from '@aworld-train/protocol'
 import type { ExportedRows, ExportedRun, ExportedTrace } from './export-data.ts'
 import { type FolderClient, openFolder } from './folder-client.ts'
 import { listRun } from './list-runs.ts'
@@ -69,6 +69,8 @@ async function exportOne(path: string, client: FolderClient, parts: string[], ma
   const vocabulary: Record<number, string> = {}
   const partOf = new Map<string, number>()
   let bytes = 0
+  // Images hardly shrink; without a share of their own a few would leave no room for tokens.
+  let images = 0
   const evidence = evidenceOf(summary)
   const others = rows.flatMap(({ key }) => (evidence.has(key) ? [] : [key]))
   for (const keys of [...Array.from(evidence, (key) => [key]), ...spread(chunks(others))]) {
@@ -78,7 +80,10 @@ async function exportOne(path: string, client: FolderClient, parts: string[], ma
       const trace = await client.rollout(key)
       if (!trace) continue
       const { row: _row, task: _task, vocabulary: ofTrace, ...rest } = trace
-      traces[key] = rest
+      const imageBytes = sizeOfImages(rest.toolCalls)
+      const isShown = images + imageBytes <= maxBytes / 2
+      if (isShown) images += imageBytes
+      traces[key] = isShown ? rest : { ...rest, toolCalls: rest.toolCalls.map(({ images: _images, ...call }) => call) }
       Object.assign(texts, ofTrace)
     }
     const part = pack(traces)
@@ -104,6 +109,9 @@ function evidenceOf({ errors, incomplete, unparsed, repeated }: RunSummary): Set
   const failed = Object.values(errors).map(({ rollout }) => rollout)
   return new Set([...failed, ...ends.values(), ...unparsed.rollouts, ...repeated.first.map(({ key }) => key)])
 }
+
+const sizeOfImages = (calls: readonly ToolCallRecord[]) =>
+  calls.reduce((sum, { images = [] }) => sum + images.reduce((length, { data }) => length + data.length, 0), 0)
 
 const pack = (value: unknown) => deflateRawSync(JSON.stringify(value), { level: 9 }).toString('base64')
 

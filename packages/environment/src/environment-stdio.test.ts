@@ -52,7 +52,11 @@ describe('a lease', () => {
       { name: 'where', description: 'Does where.', parameters: { type: 'object' } },
     ])
     expect(await call(lease, 'echo', { text: 'größer' })).toEqual({ content: 'größer', isError: false })
-    expect(await call(lease, 'image')).toEqual({ content: '[image image/png, 3 bytes]', isError: false })
+    expect(await call(lease, 'image')).toEqual({
+      content: '[image image/png, 3 bytes]',
+      isError: false,
+      images: [{ mimeType: 'image/png', data: 'AAAA' }],
+    })
   })
 
   it('has a process and a directory of its own, and no memory of the one before', async () => {

@@ -1,10 +1,10 @@
-import type { ToolResult } from '@aworld-train/protocol'
+import { ToolImage, type ToolResult } from '@aworld-train/protocol'
 import type { CallToolResult } from '@modelcontextprotocol/client'
 
 /** Code of the JSON-RPC error that stands for an answer which was not read. */
 export const invalidAnswerCode = -32_099
 
-/** An answer of a server as the policy reads it: its texts joined by newlines, everything else named. Over the limit it is an error. */
+/** An answer of a server as the policy reads it: its texts joined by newlines, everything else named. Over the limit it is an error; its images are left out where they are over the limit together. */
 export function toToolResult(tool: string, result: CallToolResult, maxBytes: number): ToolResult {
   const blocks = result.content ?? []
   const text = blocks.length === 1 && blocks[0]?.type === 'text' ? blocks[0].text : blocks.map(describeBlock).join('\n')
@@ -13,7 +13,11 @@ export function toToolResult(tool: string, result: CallToolResult, maxBytes: num
   if (content.length * 3 > maxBytes && Buffer.byteLength(content) > maxBytes) {
     return invalidResult(`The answer of the tool "${tool}" is ${Buffer.byteLength(content)} bytes long; at most ${maxBytes} are passed on.`)
   }
-  return { content, isError: result.isError === true }
+  const images = blocks.flatMap((block) =>
+    block.type === 'image' ? (ToolImage.safeParse({ mimeType: block.mimeType, data: block.data }).data ?? []) : [],
+  )
+  const isSmall = images.reduce((length, { data }) => length + data.length, 0) <= maxBytes
+  return { content, isError: result.isError === true, ...(images.length > 0 && isSmall && { images }) }
 }
 
 /** An answer that could not be taken, as the policy reads it. */

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Message } from './message.ts'
+import { Message, ToolImage } from './message.ts'
 import { Timing, Turn } from './turn.ts'
 
 /** The turns of one agent in an episode; they form a tree by `parent`. */
@@ -58,6 +58,8 @@ export const ToolCallRecord = z.strictObject({
   arguments: z.string(),
   content: z.string(),
   isError: z.boolean(),
+  /** Of the pictures that the tools of a rollout returned the first, up to a mebibyte. */
+  images: z.array(ToolImage).optional(),
   timing: Timing,
 })
 export type ToolCallRecord = z.infer<typeof ToolCallRecord>

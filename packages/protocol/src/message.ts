@@ -31,9 +31,17 @@ export const ToolDefinition = z.strictObject({
 })
 export type ToolDefinition = z.infer<typeof ToolDefinition>
 
+/** A picture that a tool returned. It is for people: the policy reads the text beside it, which names it. */
+export const ToolImage = z.strictObject({
+  mimeType: z.enum(['image/png', 'image/jpeg', 'image/gif', 'image/webp']),
+  data: z.base64(),
+})
+export type ToolImage = z.infer<typeof ToolImage>
+
 /** What a tool answered. An error is an answer too: the policy sees its text. */
 export const ToolResult = z.strictObject({
   content: z.string(),
   isError: z.boolean(),
+  images: z.array(ToolImage).optional(),
 })
 export type ToolResult = z.infer<typeof ToolResult>

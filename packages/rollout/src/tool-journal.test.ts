@@ -37,6 +37,20 @@ test('equal calls without ids go to the turns that asked, each once, and the res
   ])
 })
 
+test('images of the calls are recorded up to a mebibyte for the rollout', async () => {
+  const { journal } = journalOf()
+  const image = (length: number) => ({ mimeType: 'image/png' as const, data: 'A'.repeat(length) })
+  const pictures = [image(700_000), image(400_000), image(348_576), image(4)]
+  for (const [index, picture] of pictures.entries())
+    await journal.run(call(`${index}`), async () => ({ content: 'seen', isError: false, images: [picture] }))
+  expect(journal.records([]).map(({ content, images }) => [content, images?.[0]?.data.length])).toEqual([
+    ['seen', 700_000],
+    ['seen', undefined],
+    ['seen', 348_576],
+    ['seen', undefined],
+  ])
+})
+
 test('a failing call is recorded with its message and rejects with its error', async () => {
   const { journal } = journalOf()
   await expect(journal.run(call('x'), async () => Promise.reject(new Error('lost')))).rejects.toThrow('lost')

@@ -38,9 +38,11 @@ interface Entry {
   readonly call: JournalledCall
   readonly startedAt: number
   endedAt: number
-  content: string
-  isError: boolean
+  result: ToolResult
 }
+
+/** Bytes of base64 that are kept of the images of one rollout. */
+const maxImageBytes = 2 ** 20
 
 export function createToolJournal({
   rollout,
@@ -50,12 +52,17 @@ export function createToolJournal({
   onLimit,
 }: ToolJournalOptions): ToolJournal {
   const entries: Entry[] = []
+  let imageBytes = 0
 
-  function end(entry: Entry, content: string, isError: boolean): void {
+  function end(entry: Entry, { images = [], ...result }: ToolResult): void {
     if (entry.endedAt !== 0) return
     entry.endedAt = preciseNow()
-    entry.content = content
-    entry.isError = isError
+    const kept = images.filter(({ data }) => {
+      const isSmall = imageBytes + data.length <= maxImageBytes
+      if (isSmall) imageBytes += data.length
+      return isSmall
+    })
+    entry.result = kept.length > 0 ? { ...result, images: kept } : result
   }
 
   return {
@@ -66,31 +73,31 @@ export function createToolJournal({
         onLimit(error)
         throw error
       }
-      const entry: Entry = { call, startedAt: preciseNow(), endedAt: 0, content: '', isError: false }
+      const entry: Entry = { call, startedAt: preciseNow(), endedAt: 0, result: { content: '', isError: false } }
       entries.push(entry)
       try {
         const result = await inToolSpan(span, call, () => orAborted(run(signal), signal))
-        end(entry, result.content, result.isError)
+        end(entry, result)
         return result
       } catch (error) {
-        end(entry, errorMessage(error), true)
+        end(entry, { content: errorMessage(error), isError: true })
         throw error
       }
     },
     counts: () => ({
       calls: entries.length,
-      errors: entries.filter(({ isError }) => isError).length,
+      errors: entries.filter(({ result }) => result.isError).length,
       functions: entries.filter(({ call }) => call.isFunction).length,
     }),
     records(trajectories) {
       const calls = sampledCalls(trajectories)
       return entries.map((entry, index) => {
-        end(entry, 'The rollout ended before this call did.', true)
-        const { call, startedAt, endedAt, content, isError } = entry
+        end(entry, { content: 'The rollout ended before this call did.', isError: true })
+        const { call, startedAt, endedAt, result } = entry
         const match = takeMatch(calls, call)
         const id = call.id ?? match?.id ?? `call-${index + 1}`
         const { agent, name } = call
-        return { agent, turn: match?.turn ?? null, id, name, arguments: call.arguments, content, isError, timing: { startedAt, endedAt } }
+        return { agent, turn: match?.turn ?? null, id, name, arguments: call.arguments, ...result, timing: { startedAt, endedAt } }
       })
     },
   }

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { HealthSample, StepSample } from '@aworld-train/core'
-import type { Episode, RolloutRequest, RunEvent, Turn } from '@aworld-train/protocol'
+import type { Episode, RolloutRequest, RunEvent, ToolResult, Turn } from '@aworld-train/protocol'
 import { type OwnedRunStore, openRunStore, writeJsonAtomically } from '@aworld-train/store'
 import { writeTinyModel } from '@aworld-train/testing'
 
@@ -33,10 +33,18 @@ export interface WriteRunOptions {
   readonly longTokens?: number
   /** What questions, answers, tools and agents are written with. */
   readonly text?: string
+  /** What the tool of the first training rollout returned. */
+  readonly returned?: ToolResult
 }
 
 /** Writes a run of two steps with two groups of two samples each, evaluated before and after; one agent calls another, one rollout fails, and one takes two attempts. */
-export async function writeRun({ name = 'tiny', isLive = false, longTokens = 0, text = 'six' }: WriteRunOptions = {}): Promise<WrittenRun> {
+export async function writeRun({
+  name = 'tiny',
+  isLive = false,
+  longTokens = 0,
+  text = 'six',
+  returned,
+}: WriteRunOptions = {}): Promise<WrittenRun> {
   const below = await mkdtemp(join(tmpdir(), 'aworld-train-dashboard-'))
   const id = `${name}-20270115-080000`
   const path = join(below, id)
@@ -57,9 +65,14 @@ export async function writeRun({ name = 'tiny', isLive = false, longTokens = 0, 
     await store.queue(request)
     if (request.key === again) await store.begin(request)
     const { attempt } = await store.begin(request)
-    const turns = turnsOf(request, logprob, completion, text).map((turn) => ({ ...turn, attempt }))
+    const result = (request.key === 'train/1/0/0' && returned) || { content: text, isError: true }
+    const turns = turnsOf(request, logprob, completion, text).map((turn) => ({
+      ...{ ...turn, attempt },
+      messagesDelta: turn.messagesDelta.map((message) => (message.role === 'tool' ? { ...message, content: result.content } : message)),
+    }))
     for (const turn of turns) await store.appendTurn(request.key, attempt, turn.agent, turn)
-    await store.finish({ ...toEpisode(request, turns, reward, completion, text), attempt })
+    const episode = toEpisode(request, turns, reward, completion, text)
+    await store.finish({ ...episode, attempt, toolCalls: episode.toolCalls.map((call) => ({ ...call, ...result })) })
     const { key: rollout, split } = request
     const counts = { turns: turns.length, toolCalls: 1, sampledTokens: 8, durationMs: 60 }
     emit({

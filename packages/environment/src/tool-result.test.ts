@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest'
+import { toToolResult } from './tool-result.ts'
+
+const image = (mimeType: string, data: string) => ({ type: 'image' as const, mimeType, data })
+const text = (content: string) => ({ type: 'text' as const, text: content })
+
+test('images are named in the text, and kept beside it', () => {
+  const result = toToolResult('look', { content: [text('here'), image('image/png', 'AAAA'), image('image/webp', 'AAA=')] }, 100)
+  expect(result).toEqual({
+    content: 'here\n[image image/png, 3 bytes]\n[image image/webp, 3 bytes]',
+    isError: false,
+    images: [
+      { mimeType: 'image/png', data: 'AAAA' },
+      { mimeType: 'image/webp', data: 'AAA=' },
+    ],
+  })
+})
+
+test.each([
+  ['SVG, which can hold scripts', image('image/svg+xml', 'AAAA')],
+  ['a page', image('text/html', 'AAAA')],
+  ['what is no base64', image('image/png', 'AAAA" onload="x')],
+  ['20 megabytes', image('image/png', 'A'.repeat(20_000_000))],
+])('of an image that is %s only the name is passed on', (_, block) => {
+  const result = toToolResult('look', { content: [block] }, 2 ** 20)
+  expect(result).toEqual({ content: expect.stringMatching(/^\[image [^\n]+ bytes\]$/), isError: false })
+})
