@@ -1,7 +1,10 @@
 import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { connect } from 'node:net'
+import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { createHttpRuns } from './http-client.ts'
 import { openDashboard } from './open-dashboard.ts'
 import { writeRun } from './testing/write-run.ts'
 
@@ -65,4 +68,39 @@ it('ends with a browser that never reads its events', async () => {
   await once(socket, 'connect')
   await dashboard.close()
   socket.destroy()
+})
+
+it('keeps little in memory for browsers that never read, while another reads everything', async () => {
+  await using run = await writeRun()
+  const events = 100_000
+  const line = (step: number) => `${JSON.stringify({ type: 'step-start', at: 1, step, steps: events, filler: 'x'.repeat(1_000) })}\n`
+  await writeFile(join(run.path, 'events.jsonl'), Array.from({ length: events }, (_, step) => line(step)).join(''))
+  const dashboard = await openDashboard({ runs: [run.path] })
+  const url = new URL(dashboard.url)
+  const token = url.searchParams.get('token')!
+  const silent = Array.from({ length: 5 }, () => {
+    const socket = connect(Number(url.port), url.hostname)
+    socket.on('error', () => {})
+    socket.pause()
+    socket.write(`GET /api/runs/${run.id}/events HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${token}\r\n\r\n`)
+    return socket
+  })
+  const used = () => {
+    const { heapUsed, external } = process.memoryUsage()
+    return heapUsed + external
+  }
+  const before = used()
+  let greatest = 0
+  let read = 0
+  const ending = new AbortController()
+  for await (const { event } of createHttpRuns(url.origin, token).run(run.id).follow(0, ending.signal)) {
+    read += 1
+    if (read % 1_000 === 0) greatest = Math.max(greatest, used() - before)
+    if (event.type === 'step-start' && event.step === events - 1) ending.abort()
+  }
+  expect(read).toBe(events)
+  // All of the log for each of them would be five times a hundred megabytes.
+  expect(greatest).toBeLessThan(250_000_000)
+  for (const socket of silent) socket.destroy()
+  await dashboard.close()
 })

@@ -137,6 +137,18 @@ it('says of each token where it came from, what it was given and what the traine
   }
 })
 
+it('writes an id that is half a character as its byte', async () => {
+  await using run = await writeRun({ text: 'Grüße 👋' })
+  const folder = await openFolder(run.path)
+  try {
+    const { vocabulary } = (await folder.rollout('train/1/0/0'))!
+    const texts = [...Buffer.from('ü👋r')].map((id) => vocabulary[id])
+    expect(texts).toEqual(['\\xc3', '\\xbc', '\\xf0', '\\x9f', '\\x91', '\\x8b', 'r'])
+  } finally {
+    folder.close()
+  }
+})
+
 it('leaves tokens out of a file that would be too large, and carries all numbers', async () => {
   await using run = await writeRun({ longTokens: 200_000 })
   const file = join(run.below, 'run.html')
