@@ -291,6 +291,11 @@ it('shows what happens in a live run without being loaded again', async () => {
   const watched = await watch(browser, dashboard.url, looks.light)
   const { page } = watched
   await visit(watched, dashboard.url, `#/${run.id}`)
+  const request = { ...run.store.rollout('train/3/0/0')!.request, key: 'train/3/0/1', sample: 1 }
+  const { attempt } = await run.store.begin(request)
+  await run.store.finish({ ...run.store.episode('train/1/0/0')!, rollout: request.key, group: request.group, attempt })
+  run.store.appendEvent({ type: 'evaluation-end', at: Date.now(), name: 'before', step: 0, metrics: {} })
+  await page.locator('.progress', { hasText: 'step 3, 1 done' }).waitFor()
   await run.store.commitStep({ step: 3, weightVersion: 4, rollouts: [], metrics: { entropy: 0.1 }, checkpoint: null })
   run.store.appendEvent({ type: 'step-start', at: Date.now(), step: 4, steps: 9 })
   await page.locator('.progress', { hasText: 'step 4 of 9' }).waitFor()

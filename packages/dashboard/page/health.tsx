@@ -148,7 +148,7 @@ export function Health({ summary }: { summary: RunSummary }) {
           {repeated > first.length && <p class="quiet">{integer(repeated - first.length)} more.</p>}
         </Section>
         {summary.status === 'running' && (
-          <Section title="At work" note="up to fifty of each">
+          <Section title="At work" note="up to fifty of each" class="at-work">
             <table class="rows plain">
               <tbody>
                 {(unfinished.value ?? []).map((row) => (
@@ -157,7 +157,7 @@ export function Health({ summary }: { summary: RunSummary }) {
                       <a href={hrefs.rollout(row.key)}>{row.key}</a>
                     </th>
                     <td>{row.status}</td>
-                    <td>{row.turns} turns</td>
+                    <td>{row.turns === 1 ? '1 turn' : `${row.turns} turns`}</td>
                     <td>{seconds(Math.max(0, now - (row.startedAt ?? row.queuedAt)))}</td>
                   </tr>
                 ))}

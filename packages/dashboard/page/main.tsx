@@ -135,10 +135,18 @@ function useLast(summary: RunSummary | null): Last {
   return { place, a, b }
 }
 
-function Progress() {
+function Progress({ summary }: { summary: RunSummary | null }) {
   const now = live.value
+  const last = summary?.steps.at(-1)
   if (!isConnected.value) return <span class="progress">no connection: this is how it stood</span>
   if (!now) return null
+  // A page that was opened within a step has not seen its beginning: what is done of it is counted in the run.
+  if (now.steps === 0 && now.phase === '')
+    return last?.metrics === null ? (
+      <span class="progress" aria-live="off">
+        step {last.step}, {integer(last.rollouts)} done
+      </span>
+    ) : null
   return (
     <span class="progress" aria-live="off">
       {now.steps > 0 && `step ${now.step} of ${now.steps}`}
@@ -227,7 +235,7 @@ function RunShell() {
           {summary && <i class={`state ${summary.status}`} />}
           <b class="status">{summary?.status ?? ''}</b>
           <span> {run.replace(`${name}-`, '')}</span>
-          <Progress />
+          <Progress summary={summary} />
         </span>
         <nav aria-label="Pages">
           {tabs.map(([name, title, href]) => (
