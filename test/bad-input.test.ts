@@ -139,13 +139,13 @@ describe('a configuration that cannot be trained is refused with code 2 and leav
     [
       'an unknown trainer near another',
       { definition: { trainEngineName: 'verll' } },
-      /"verll" \(known: "verl", "local"\)\. Did you mean "verl"\?/,
+      /"verll" \(known: "verl", .*"local", "tinker"\)\. Did you mean "verl"\?/,
     ],
     ['a trainer named like a member of every object', { definition: { trainEngineName: 'toString' } }, /no trainer "toString"/],
     [
       'a trainer that there is none of yet',
-      { definition: { trainEngineName: 'trl' } },
-      /There is no trainer "trl" \(known: "verl", "local"\)\. Register a processor under that name/,
+      { definition: { trainEngineName: 'areal' } },
+      /There is no trainer "areal" \(known: "verl", .*"local", "tinker"\)\. Register a processor under that name/,
     ],
     [
       'a dataset that is a number',

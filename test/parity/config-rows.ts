@@ -65,7 +65,7 @@ const runScript: Readonly<Record<string, unknown>> = {
 
 async function readRunScript() {
   const [{ parseLocalConfig }, { verlKeys }] = await Promise.all([import('@aworld-train/training'), import('@aworld-train/trainer-verl')])
-  return parseLocalConfig(runScript, verlKeys)
+  return parseLocalConfig(runScript, { translator: verlKeys })
 }
 
 const reads = (expected: (config: Awaited<ReturnType<typeof readRunScript>>['config']) => readonly [unknown, unknown]) => async () => {
@@ -214,7 +214,10 @@ export const configRows: readonly ParityRow[] = [
         import('@aworld-train/training'),
         import('@aworld-train/trainer-verl'),
       ])
-      assert.throws(() => parseLocalConfig({ ...runScript, 'algorithm.use_kl_in_reward': true }, verlKeys), /algorithm\.use_kl_in_reward/)
+      assert.throws(
+        () => parseLocalConfig({ ...runScript, 'algorithm.use_kl_in_reward': true }, { translator: verlKeys }),
+        /algorithm\.use_kl_in_reward/,
+      )
     },
   },
   { theirs: '`max_turns`', ours: '`limits.maxTurns`', status: 'works', check: reads(({ limits }) => [limits.maxTurns, 8]) },

@@ -18,12 +18,14 @@ import { drivenTrainers } from './driven-trainers.ts'
 import type { TrainableAgent } from './load/load-agent.ts'
 import type { InferenceReport } from './local/inference.ts'
 import { LocalTrainer } from './local/local-trainer.ts'
+import { TinkerTrainer } from './local/tinker-trainer.ts'
 import { progressLines } from './progress-lines.ts'
 import { createRunDashboard, type RunDashboard } from './run-dashboard.ts'
 
 const registry = createTrainerRegistry([
   ...drivenTrainers.map((trainer) => [trainer.name, drivenProcessor(trainer)] as const),
   ['local', LocalTrainer],
+  ['tinker', TinkerTrainer],
 ])
 
 /** Trains an agent: checks the five modules in order, then runs the trainer that `trainEngineName` names. */

@@ -1,5 +1,5 @@
 export type { TinkerService } from './client/tinker-client.ts'
-export type { LossReduction } from './learner/loss-request.ts'
+export { type LossReduction, requireTinkerTraining, type TinkerTraining } from './learner/loss-request.ts'
 export { describeService, type ServiceDescription, type ServiceModel } from './service/describe-service.ts'
 export type { LoraSettings } from './service/service-session.ts'
 export { createTinkerEngine, type TinkerEngine, type TinkerEngineOptions } from './tinker-engine.ts'

@@ -4,7 +4,14 @@ export { DrivenSettings, watchdogTimeoutMs } from './config/driven-settings.ts'
 export { FrozenModelSettings } from './config/frozen-model.ts'
 export * from './config/key-tree.ts'
 export * from './config/local-config.ts'
-export { type KeyTranslator, type ParsedLocalConfig, parseLocalConfig, type TranslatedKeys } from './config/parse-local-config.ts'
+export {
+  type ConfigExtension,
+  type KeyTranslator,
+  type LocalConfigOptions,
+  type ParsedLocalConfig,
+  parseLocalConfig,
+  type TranslatedKeys,
+} from './config/parse-local-config.ts'
 export { readConfigFile } from './config/read-config-file.ts'
 export type * from './dataset/dataset-types.ts'
 export { datasetOverlap, loadDataset, requireDataset } from './dataset/load-dataset.ts'

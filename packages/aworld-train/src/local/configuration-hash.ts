@@ -16,6 +16,7 @@ export function configurationHash(plan: LocalPlan): string {
     name: plan.name,
     config,
     seed: plan.seed,
+    policy: plan.policy.settings,
     agent: plan.agentModule,
     agentFiles: plan.agentFiles.map(bytesHash),
     model: plan.model,

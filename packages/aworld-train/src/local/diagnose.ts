@@ -11,6 +11,7 @@ import type { TrainingDefinition } from '../training-definition.ts'
 import { LocalTrainer } from './local-trainer.ts'
 import type { LocalPlan } from './plan.ts'
 import { openStage } from './stage.ts'
+import { TinkerTrainer } from './tinker-trainer.ts'
 
 export interface DoctorCheck {
   readonly name: string
@@ -35,7 +36,7 @@ export async function diagnose(definition: TrainingDefinition, signal: AbortSign
     }
   }
 
-  const trainer = new LocalTrainer('runs')
+  const trainer = definition.trainEngineName === 'tinker' ? new TinkerTrainer('runs') : new LocalTrainer('runs')
   trainer.useRunOptions(definition)
   const program = await attempt(
     'agent',
@@ -57,6 +58,8 @@ export async function diagnose(definition: TrainingDefinition, signal: AbortSign
   if (!program || !plan) return checks
   checks.push({ name: 'dataset', ok: true, message: `${plan.train.tasks.length} to train, ${plan.test?.tasks.length ?? 0} held out` })
   for (const message of plan.notes) checks.push({ name: 'note', ok: true, message })
+  const { describe } = plan.policy
+  if (describe && (await attempt('service', describe, (line) => line)) === undefined) return checks
   await using stack = new AsyncDisposableStack()
   const parts = await openRolloutParts(stack, plan)
   await attempt(
@@ -170,7 +173,7 @@ async function tryRollout({ plan, model, parts, path, task }: TriedRollout, sign
       group: 'doctor',
       sample: 0,
       split: 'doctor',
-      policy: stage.local.engine.name,
+      policy: stage.policy.engine.name,
       sampling,
       limits: {},
     },

@@ -115,7 +115,7 @@ async function inferInRun(plan: LocalPlan, { parts, model, ...request }: Inferen
     tasks: request.dataset.tasks,
     sampling,
     samplesPerPrompt: samples,
-    policy: stage.local.engine.name,
+    policy: stage.policy.engine.name,
     limits: {},
     kindKey: config.evaluation.kindKey,
   }

@@ -111,7 +111,7 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
     (each) => each.close(),
   )
   accounts.attach(stage)
-  const { engine } = stage.local
+  const { engine } = stage.policy
   watchHealth(stack, store, { ...stage, engines: { [engine.model.name]: engine }, channel: null })
   const notes = [...plan.notes, ...longPromptNotes([plan.train, plan.validation, plan.test], stage)]
   run.started()
@@ -125,7 +125,7 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
     seed: plan.seed,
     resumedFromStep: run.resumed ? (store.steps().at(-1)?.step ?? 0) : null,
     details: {
-      ...describeRun(plan, stage, model),
+      ...describeRun(plan, stage),
       ...(curves === null ? {} : { tensorboard: `tensorboard --logdir ${displayPath(curves)}` }),
     },
   })
@@ -140,8 +140,8 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
       path,
       status: result.status,
       seed: plan.seed,
-      engine: stage.local.engine.name,
-      tier: { ...stage.local.tier },
+      engine: stage.policy.engine.name,
+      tier: { ...stage.policy.tier },
       before,
       after,
       greedyBefore,

@@ -28,6 +28,9 @@ import {
 } from '@aworld-train/training'
 import { PlanningTrainer } from '../checks/planning-trainer.ts'
 import { createEnvironment } from '../environment.ts'
+import { localPolicy } from '../policies/local-policy.ts'
+import type { PolicyKind } from '../policies/policy.ts'
+import { policySections } from '../policies/policy-sections.ts'
 import { type InferenceReport, runInference } from './inference.ts'
 import { type OpenPolicy, openPolicy } from './open-policy.ts'
 import type { LocalPlan } from './plan.ts'
@@ -36,6 +39,7 @@ import { runLocalTraining } from './run-local-training.ts'
 /** The trainer in the box: our own loop over the embedded policy, in this process. */
 export class LocalTrainer extends PlanningTrainer<LocalPlan> {
   readonly #policies = new Set<OpenPolicy>()
+  protected readonly policyKind: PolicyKind = localPolicy
 
   override async checkReward(rewardFunc?: unknown): Promise<void> {
     this.inputs.reward = rewardFunc as RewardSource | undefined
@@ -49,7 +53,9 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
     const problems = collectProblems()
     const { attempt } = problems
 
-    const parsed = await attempt(() => parseLocalConfig(source, verlKeys))
+    const parsed = await attempt(() =>
+      parseLocalConfig(source, { translator: verlKeys, extension: this.policyKind.extension, others: policySections }),
+    )
     // A configuration that cannot be read does not keep the options from being checked.
     const settings = this.#withOverrides((parsed ?? parseLocalConfig({})).config)
     const notes = [...(parsed?.warnings ?? [])]
@@ -73,6 +79,7 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
     if (parsed && train) await attempt(() => requireTrainable({ config: settings, tasks: train.tasks }))
     const reward = parsed && (await attempt(() => this.#rewardSource(settings, configDirectory)))
     const start = parsed && (await attempt(() => this.#startingModel(settings, configDirectory)))
+    const policy = start && (await attempt(() => this.policyKind.choose(settings, parsed.extension, start.model)))
     const agent = this.inputs.agent
     if (parsed && agent) {
       const folder = start ? start.model : (this.inputs.options.model ?? settings.model.path)
@@ -81,7 +88,7 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
     }
     problems.throwAny()
     // The check of the agent has reported the problem; this check has found none.
-    if (!agent || !train || !reward || !start) return settings
+    if (!agent || !train || !reward || !start || !policy) return settings
 
     this.planned = {
       name: this.inputs.options.name ?? settings.experimentName ?? agent.program.agents.find(({ trainable }) => trainable)?.name ?? 'agent',
@@ -106,6 +113,7 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
           rewardInput: settings.reward.input,
         }),
       ...start,
+      policy,
       configDirectory,
     }
     return settings

@@ -89,11 +89,11 @@ interface PolicyLife {
 
 function createPolicy(plan: LocalPlan, run: LocalRun, { signal, closing }: PolicyLife): PolicyParts {
   const { path, store, stage, onEvent } = run
-  const { engine } = stage.local
+  const { engine } = stage.policy
   const progress = createRolloutProgress(onEvent)
   run.listen(progress.read)
   const { learner, ...loop } = createOpenLoop({
-    learner: stage.local.learner,
+    learner: stage.policy.learner,
     engine,
     gateway: stage.gateway,
     runner: stage.runner,
@@ -130,7 +130,7 @@ function createPolicy(plan: LocalPlan, run: LocalRun, { signal, closing }: Polic
   async function saveModel(name: string): Promise<string> {
     const directory = await checkpointPath(path, name)
     await mkdir(dirname(directory), { recursive: true })
-    await stage.local.saveModel(directory)
+    await stage.policy.saveModel(directory)
     saved.add(relative(path, directory))
     await store.setState(savedModelsKey, [...saved])
     return directory

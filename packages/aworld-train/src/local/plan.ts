@@ -1,5 +1,6 @@
 import type { AgentProgram, Environment, Reward } from '@aworld-train/core'
 import type { LoadedDataset, LocalConfig, RewardSource } from '@aworld-train/training'
+import type { ChosenPolicy } from '../policies/policy.ts'
 
 /** The result of the checks: everything that a run needs. Nothing is written yet. */
 export interface LocalPlan {
@@ -24,4 +25,5 @@ export interface LocalPlan {
   readonly model: string | null
   readonly warmUp: string | null
   readonly configDirectory: string
+  readonly policy: ChosenPolicy
 }

@@ -10,9 +10,9 @@ export async function runLocalTraining(plan: LocalPlan, request: LocalRunRequest
     const { stage, store, onEvent } = run
     let failed: SelfDrivenResult | undefined
     const result = await trainSelfDriven({
-      learner: stage.local.learner,
-      reference: stage.reference,
-      engine: stage.local.engine,
+      learner: stage.policy.learner,
+      reference: stage.policy.reference,
+      engine: stage.policy.engine,
       gateway: stage.gateway,
       runner: stage.runner,
       store,

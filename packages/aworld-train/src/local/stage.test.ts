@@ -3,15 +3,18 @@ import type { AgentProgram, RolloutWriter } from '@aworld-train/core'
 import { createEnvironment } from '@aworld-train/environment'
 import { parseLocalConfig } from '@aworld-train/training'
 import { expect, it } from 'vitest'
+import { localPolicy } from '../policies/local-policy.ts'
 import { openStage } from './stage.ts'
 
 const model = fileURLToPath(new URL('../../../../examples/periodic-table/model', import.meta.url))
 
-const openQuietly = (program: AgentProgram & { close?(): Promise<void> }, settings: object = {}) =>
-  openStage({
+function openQuietly(program: AgentProgram & { close?(): Promise<void> }, settings: object = {}) {
+  const { config } = parseLocalConfig({ engine: { threads: 1, simd: 'plain' }, concurrency: 1, ...settings })
+  return openStage({
     model,
     plan: {
-      config: parseLocalConfig({ engine: { threads: 1, simd: 'plain' }, concurrency: 1, ...settings }).config,
+      config,
+      policy: localPolicy.choose(config, {}, model),
       seed: 1,
       program,
       agentDirectory: '.',
@@ -21,6 +24,7 @@ const openQuietly = (program: AgentProgram & { close?(): Promise<void> }, settin
     answers: new Map(),
     onEvent() {},
   })
+}
 
 it('ends the connections of an agent that holds some', async () => {
   let closed = 0
@@ -48,7 +52,7 @@ async function ask(settings: object, content = 'Gold?') {
       attempt: 0,
       taskId: 'a',
       sample: 0,
-      policy: stage.local.engine.name,
+      policy: stage.policy.engine.name,
       sampling,
       agents: program.agents,
     })

@@ -1,19 +1,19 @@
 import { type ChatModel, loadChatModel } from '@aworld-train/chat'
 import type { Environment, RolloutWriter } from '@aworld-train/core'
-import { createLocalEngine, type LocalEngine } from '@aworld-train/engine-local'
 import type { Gateway } from '@aworld-train/gateway'
 import type { AnswerKey, RunEvent } from '@aworld-train/protocol'
 import type { InProcessRolloutRunner } from '@aworld-train/rollout'
 import type { RolloutParts } from '@aworld-train/run'
 import { countCalls, openAgentSide, openPolicyGateway, type PolicyGatewayOptions } from '@aworld-train/run'
 import { toLimits } from '@aworld-train/training'
+import type { Policy } from '../policies/policy.ts'
 import type { LocalPlan } from './plan.ts'
 
 export interface StageOptions {
   /** A Hugging Face folder. */
   readonly model: string
   /** Its configuration, seed and program; a program that holds connections, of an Agent or a Swarm, ends them with the stage. */
-  readonly plan: Pick<LocalPlan, 'config' | 'seed' | 'program' | 'agentDirectory'>
+  readonly plan: Pick<LocalPlan, 'config' | 'seed' | 'program' | 'agentDirectory' | 'policy'>
   /** Stay open when the stage closes. */
   readonly parts: RolloutParts
   readonly store: RolloutWriter
@@ -23,17 +23,15 @@ export interface StageOptions {
   readonly served?: Pick<PolicyGatewayOptions, 'port' | 'registry'> | undefined
 }
 
-/** Everything between an agent and the policy in the box, in one process: engine, gateway, environment, rollout runner. */
+/** Everything between an agent and the policy: engine, gateway, environment, rollout runner. */
 export interface Stage {
-  readonly local: LocalEngine
+  readonly policy: Policy
   readonly chat: ChatModel
   /** Context length of the policy, in tokens. */
   readonly contextLength: number
   readonly gateway: Gateway
   readonly environment: Environment
   readonly runner: InProcessRolloutRunner
-  /** The starting weights, which stay as they are; only where the configuration asks for a KL term. */
-  readonly reference: Pick<LocalEngine['learner'], 'logprobs'> | undefined
   /** How many calls have reached the engine. */
   engineCalls(): number
   close(): Promise<void>
@@ -44,31 +42,17 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const { parts, store, answers, onEvent } = options
   const { config, seed, program, agentDirectory } = options.plan
   await using stack = new AsyncDisposableStack()
-  const local = stack.adopt(
-    await createLocalEngine({
-      model: options.model,
-      simd: config.engine.simd,
-      maxRows: config.concurrency,
-      ...(config.engine.threads === null ? {} : { threads: config.engine.threads }),
-    }),
-    (each) => each.close(),
-  )
-  const reference =
-    config.training.klCoefficient === 0
-      ? undefined
-      : stack.adopt(await createLocalEngine({ model: options.model, simd: config.engine.simd, threads: 1, maxRows: 1 }), (each) =>
-          each.close(),
-        )
+  const policy = stack.adopt(await options.plan.policy.open(options.model), (each) => each.close())
   const chat = await loadChatModel({
     directory: options.model,
-    stopTokenIds: local.engine.model.stopTokenIds,
+    stopTokenIds: policy.engine.model.stopTokenIds,
     history: config.model.history,
     templateArguments: config.model.templateArguments,
   })
-  const counted = countCalls(local.engine)
+  const counted = countCalls(policy.engine)
   const gateway = await openPolicyGateway(stack, {
     policy: { kind: 'token', engine: counted.engine, chat, maxPromptBytes: config.model.maxPromptBytes },
-    name: local.engine.model.name,
+    name: policy.engine.model.name,
     models: config.models,
     directory: agentDirectory,
     seed,
@@ -88,10 +72,9 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   })
   const owned = stack.move()
   return {
-    local,
-    reference: reference?.learner,
+    policy,
     chat,
-    contextLength: local.engine.model.contextLength,
+    contextLength: policy.engine.model.contextLength,
     gateway,
     environment: parts.environment,
     runner,

@@ -9,6 +9,8 @@ import { createReward, type LocalConfig, loadDataset, parseLocalConfig, toLimits
 import { loadTrainableAgent } from '../checks/trainable-agent.ts'
 import { createEnvironment } from '../environment.ts'
 import { openStage } from '../local/stage.ts'
+import { localPolicy } from '../policies/local-policy.ts'
+import { policySections } from '../policies/policy-sections.ts'
 import type { TrainingDefinition } from '../training-definition.ts'
 import { createScriptedPolicy, type ScriptedAnswer } from './scripted-policy.ts'
 
@@ -40,7 +42,7 @@ export async function runOnce(training: OnceTraining, options: RunOnceOptions): 
   const baseDirectory = resolve(training.baseDirectory ?? '.')
   const configDirectory = typeof training.config === 'string' ? dirname(resolve(baseDirectory, training.config)) : baseDirectory
   const source = typeof training.config === 'string' ? resolve(baseDirectory, training.config) : training.config
-  const config = forOnce(parseLocalConfig(source, verlKeys).config, options, configDirectory)
+  const config = forOnce(parseLocalConfig(source, { translator: verlKeys, others: policySections }).config, options, configDirectory)
   const { program, directory: agentDirectory } = await loadTrainableAgent(training.agent, baseDirectory)
   const row = typeof options.task === 'string' ? { prompt: options.task } : options.task
   const loaded = await loadDataset([row], { split: 'train', answers: 'optional', promptKey: chosenColumn(config.data.promptKey) })
@@ -82,9 +84,9 @@ export async function runOnce(training: OnceTraining, options: RunOnceOptions): 
       'There is no model to run: the warm-up makes it when you train. Pass `script` with what the policy says, or `model` with the folder of a trained one.',
     )
   }
-  const plan = { config, seed, program, agentDirectory }
+  const plan = { config, seed, program, agentDirectory, policy: localPolicy.choose(config, {}, model) }
   const stage = stack.adopt(await openStage({ model, plan, parts, answers: loaded.answers, ...common }), (each) => each.close())
-  return await stage.runner.run(request(stage.local.engine.name, config.sampling.maxTokens), signal)
+  return await stage.runner.run(request(stage.policy.engine.name, config.sampling.maxTokens), signal)
 
   function request(policy: string, maxTokens: number) {
     const sampling = { ...config.sampling, maxTokens, stop: [], seed }

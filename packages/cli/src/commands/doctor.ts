@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { checkTemplate } from '@aworld-train/chat'
 import { probeMachine } from '@aworld-train/engine-local'
 import { errorMessage, TrainError } from '@aworld-train/protocol'
-import { type DoctorCheck, diagnose, drivenTrainers, type TrainingDefinition } from 'aworld-train'
+import { type DoctorCheck, describeTinker, diagnose, drivenTrainers, type TrainingDefinition } from 'aworld-train'
 import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'
 import { exitCodes } from '../exit-codes.ts'
@@ -20,9 +20,9 @@ export const doctor = defineCommand({
     template: z.string().optional().describe('check the tokenizer and chat template of this Hugging Face folder'),
     templateArguments: z.string().optional().describe('arguments of that template as a JSON object, such as {"enable_thinking": false}'),
     engine: z
-      .enum(drivenTrainers.map(({ name }) => name))
+      .enum([...drivenTrainers.map(({ name }) => name), 'tinker'])
       .optional()
-      .describe('check what this trainer needs instead: its Python, GPUs, memory, disk and the bridge'),
+      .describe('check what this trainer needs instead: its Python, GPUs, memory, disk and the bridge, or its service'),
     config: z
       .string()
       .optional()
@@ -33,11 +33,15 @@ export const doctor = defineCommand({
   async run({ args, options, signal }) {
     const report = createCheckReport({ json: options.json ?? false, output: process.stdout })
     report.add(...nodeChecks())
-    if (options.engine === undefined && (options.config !== undefined || options.smoke))
-      throw new TrainError('CONFIG_INVALID', '--config and --smoke are of a trainer in Python; add --engine, such as --engine verl.')
     const trainer = drivenTrainers.find(({ name }) => name === options.engine)
+    if (trainer === undefined && (options.config !== undefined || options.smoke))
+      throw new TrainError('CONFIG_INVALID', '--config and --smoke are of a trainer in Python; add --engine, such as --engine verl.')
     if (trainer) {
       await trainerChecks({ trainer, project: args[0], config: options.config, smoke: options.smoke ?? false, report, signal })
+      return report.end() === 0 ? exitCodes.done : exitCodes.failed
+    }
+    if (options.engine === 'tinker') {
+      report.add(...(args[0] === undefined ? [await serviceCheck()] : await projectChecks(args[0], signal, { trainEngineName: 'tinker' })))
       return report.end() === 0 ? exitCodes.done : exitCodes.failed
     }
     report.add(...(await engineChecks()))
@@ -85,10 +89,19 @@ function readArguments(text: string | undefined): Record<string, unknown> {
   )
 }
 
-async function projectChecks(target: string, signal: AbortSignal): Promise<DoctorCheck[]> {
+/** The service that the environment names. */
+async function serviceCheck(): Promise<DoctorCheck> {
+  try {
+    return { name: 'service', ok: true, message: await describeTinker() }
+  } catch (error) {
+    return { name: 'service', ok: false, message: errorMessage(error) }
+  }
+}
+
+async function projectChecks(target: string, signal: AbortSignal, change: Partial<TrainingDefinition> = {}): Promise<DoctorCheck[]> {
   let definition: TrainingDefinition
   try {
-    definition = (await loadProject(target)).definition
+    definition = { ...(await loadProject(target)).definition, ...change }
   } catch (error) {
     return [{ name: 'project', ok: false, message: errorMessage(error) }]
   }

@@ -41,13 +41,38 @@ export interface LossRequest {
   readonly rows: readonly LossRow[]
 }
 
-/** Refuses, with CONFIG_INVALID, what no server of the protocol is known to do, or does to other models too. */
-export function checkSupported({ loss, optimizer, temperature = 1 }: Pick<UpdateRequest, 'loss' | 'optimizer' | 'temperature'>): void {
-  const { klCoefficient, entropyCoefficient } = loss.kind === 'sft' ? { klCoefficient: 0, entropyCoefficient: 0 } : loss
-  const terms = { klCoefficient, entropyCoefficient, maxGradNorm: optimizer.maxGradNorm, weightDecay: optimizer.weightDecay }
+/** What a training asks for beside the clipped loss. */
+export interface TrainingTerms {
+  readonly klCoefficient: number
+  readonly entropyCoefficient: number
+  readonly maxGradNorm: number
+  readonly weightDecay: number
+  readonly temperature: number
+}
+
+/**
+ * Refuses, with CONFIG_INVALID, what servers of the protocol lack, or take in silence and leave undone. A decay of weights reaches
+ * other models of SkyRL.
+ */
+export function checkTerms({ temperature, ...terms }: TrainingTerms): void {
   const problems = Object.entries(terms).flatMap(([name, value]) => (value === 0 ? [] : [`training.${name} is ${value}; set it to 0`]))
-  if (temperature !== 1) problems.push(`the temperature of the update is ${temperature}; set sampling.temperature to 1`)
+  if (temperature !== 1) problems.push(`sampling.temperature is ${temperature}; set it to 1`)
   if (problems.length > 0) throw new TrainError('CONFIG_INVALID', `A Tinker service cannot train with this: ${problems.join(', ')}.`)
+}
+
+/** Refuses a configuration that no update could be made with, with CONFIG_INVALID; updates do so too. */
+export function requireTinkerTraining({ training, sampling, evaluation }: TinkerTraining): void {
+  const { klCoefficient, entropyCoefficient, maxGradNorm, weightDecay } = training
+  checkTerms({ klCoefficient, entropyCoefficient, maxGradNorm, weightDecay, temperature: sampling.temperature })
+  if (evaluation.temperature === 0 || evaluation.temperature === 1) return
+  const message = `evaluation.temperature is ${evaluation.temperature}; a Tinker service reports logprobs of temperature 1, so set it to 1 or 0.`
+  throw new TrainError('CONFIG_INVALID', message)
+}
+
+export interface TinkerTraining {
+  readonly training: Omit<TrainingTerms, 'temperature'>
+  readonly sampling: Pick<TrainingTerms, 'temperature'>
+  readonly evaluation: Pick<TrainingTerms, 'temperature'>
 }
 
 /**

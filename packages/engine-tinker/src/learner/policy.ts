@@ -4,7 +4,7 @@ import type { ServiceAdapter, ServiceSession, Submitted } from '../service/servi
 import { createWeightGate, type WeightGate } from '../weight-gate.ts'
 import { decodeForwardBackward, type ForwardBackwardResult, type WireRow } from '../wire/messages.ts'
 import { type CheckpointPointer, readPointer, writePointer } from './checkpoint-pointer.ts'
-import { checkSupported, type LossReduction, type LossRequest, lossFigures, needsLogprobs, toLossRequest } from './loss-request.ts'
+import { checkTerms, type LossReduction, type LossRequest, lossFigures, needsLogprobs, toLossRequest } from './loss-request.ts'
 
 /** What samples at present. */
 export interface PublishedWeights {
@@ -22,14 +22,14 @@ export interface PolicyOptions {
   readonly place: Pick<CheckpointPointer, 'service' | 'baseModel' | 'rank'>
 }
 
-export interface Policy {
+export interface AdapterPolicy {
   readonly learner: Learner
   readonly weights: PublishedWeights
   close(): Promise<void>
 }
 
 /** Makes an adapter and publishes it as version 0. */
-export async function createPolicy(options: PolicyOptions): Promise<Policy> {
+export async function createPolicy(options: PolicyOptions): Promise<AdapterPolicy> {
   const remote = await options.session.createAdapter()
   const policy = new RemotePolicy(options, remote)
   try {
@@ -128,7 +128,9 @@ class RemotePolicy implements Learner, PublishedWeights {
   async #update(request: UpdateRequest): Promise<UpdateMetrics> {
     const { optimizer, loss } = request
     checkUpdate(request, this.#options.model)
-    checkSupported(request)
+    const { klCoefficient, entropyCoefficient } = loss.kind === 'sft' ? { klCoefficient: 0, entropyCoefficient: 0 } : loss
+    const { maxGradNorm, weightDecay } = optimizer
+    checkTerms({ klCoefficient, entropyCoefficient, maxGradNorm, weightDecay, temperature: request.temperature ?? 1 })
     const { reduction } = this.#options
     // A supervised loss may need what the learner thinks now of the rows that are trained.
     const first = needsLogprobs(loss, reduction)

@@ -17,7 +17,7 @@ function file(name: string, content: string | Uint8Array): string {
   return path
 }
 
-const parseLocalConfig = (source: string | object) => parse(source, verlKeys)
+const parseLocalConfig = (source: string | object) => parse(source, { translator: verlKeys })
 
 describe('keys of verl before the engine in the box', () => {
   const published = `

@@ -67,17 +67,19 @@ describe('the keys of a translator', () => {
   }
 
   it('are read where one of its sections stands, and our own win', () => {
-    const { config, ignored } = parseLocalConfig({ theirs: { a: 1 }, other: 2, training: { passes: 3 } }, translator)
+    const { config, ignored } = parseLocalConfig({ theirs: { a: 1 }, other: 2, training: { passes: 3 } }, { translator })
     expect(config.training).toMatchObject({ steps: 9, passes: 3 })
     expect(ignored).toEqual(['theirs', 'other'])
   })
 
   it('are unknown where none of its sections stands', () => {
-    expect(() => parseLocalConfig({ other: 2 }, translator)).toThrow('"other" is no key of the configuration')
+    expect(() => parseLocalConfig({ other: 2 }, { translator })).toThrow('"other" is no key of the configuration')
   })
 
   it('have its problems named beside ours', () => {
     const failing = { ...translator, translate: () => ({ config: {}, ignored: [], warnings: [], problems: ['theirs is wrong'] }) }
-    expect(() => parseLocalConfig({ theirs: 1, training: { steps: 0 } }, failing)).toThrow(/theirs is wrong\n.*"training\.steps" is 0/)
+    expect(() => parseLocalConfig({ theirs: 1, training: { steps: 0 } }, { translator: failing })).toThrow(
+      /theirs is wrong\n.*"training\.steps" is 0/,
+    )
   })
 })

@@ -21,8 +21,27 @@ export interface KeyTranslator {
   translate(tree: KeyTree): TranslatedKeys
 }
 
+/** A section that belongs to whoever samples and trains, and is not of LocalConfig. */
+export interface ConfigExtension {
+  readonly section: string
+  /** Defaults in place of ours, in the shape of LocalConfig. */
+  readonly defaults?: KeyTree | undefined
+  /** Keys of the section that stand in place of ours; the rest of it is for its owner. */
+  readonly overrides: readonly string[]
+}
+
+export interface LocalConfigOptions {
+  /** Reads keys of a framework. */
+  readonly translator?: KeyTranslator | undefined
+  /** Sections that are taken, whose trainer runs; of `others` nothing is read. */
+  readonly extension?: ConfigExtension | undefined
+  readonly others?: readonly string[] | undefined
+}
+
 export interface ParsedLocalConfig {
   readonly config: LocalConfig
+  /** What the section of the extension holds for its owner. */
+  readonly extension: KeyTree
   /** Keys of a framework's configuration that have no effect here. */
   readonly ignored: readonly string[]
   /** Sentences that are shown to the user once. */
@@ -31,25 +50,37 @@ export interface ParsedLocalConfig {
 
 /**
  * Reads a configuration from a YAML or JSON path or an object, in our own keys, in those that `translator` reads, or
- * both (our own win). Throws CONFIG_INVALID with every problem found; an unknown key of ours is one, with a suggestion.
+ * both (our own win, and those of the extension's section over them). Throws CONFIG_INVALID with every problem found; an unknown key of ours is one, with a suggestion.
  */
-export function parseLocalConfig(source: string | object | undefined, translator?: KeyTranslator): ParsedLocalConfig {
+export function parseLocalConfig(source: string | object | undefined, options: LocalConfigOptions = {}): ParsedLocalConfig {
+  const { translator, extension, others = [] } = options
   const where = typeof source === 'string' ? `${source}: ` : ''
   const read = typeof source === 'string' ? readConfigFile(source) : (source ?? {})
   if (!isTree(read))
     throw new TrainError('CONFIG_INVALID', 'The configuration is neither a path nor an object of keys and values; pass one of these.')
-  const tree = expandDots(read)
+  const { tree, owned } = withoutSections(expandDots(read), extension, others)
+  const overrides = Object.fromEntries(extension?.overrides.flatMap((key) => (key in owned ? [[key, owned[key]]] : [])) ?? [])
   const foreign = translator?.sections.some((section) => section in tree) ?? false
   const { own, framework } = foreign ? separate(tree) : { own: tree, framework: {} }
   const translated = translator && foreign ? translator.translate(framework) : { config: {}, ignored: [], warnings: [], problems: [] }
   const merged: Record<string, unknown> = {}
-  for (const part of [translated.config, own]) for (const [key, value] of Object.entries(part)) setAt(merged, [key], structuredClone(value))
+  for (const part of [extension?.defaults ?? {}, translated.config, own, overrides])
+    for (const [key, value] of Object.entries(part)) setAt(merged, [key], structuredClone(value))
   const parsed = LocalConfig.safeParse(merged)
   const problems = [...translated.problems, ...describeIssues(parsed.error, { schema: LocalConfig, value: merged })]
   if (problems.length > 0 || !parsed.success) {
     throw new TrainError('CONFIG_INVALID', problems.map((problem) => `${where}${problem}`).join('\n'), { details: { problems } })
   }
-  return { config: parsed.data, ignored: translated.ignored, warnings: translated.warnings }
+  const rest = Object.fromEntries(Object.entries(owned).filter(([key]) => !(key in overrides)))
+  return { config: parsed.data, extension: rest, ignored: translated.ignored, warnings: translated.warnings }
+}
+
+/** The tree without the sections of trainers, and that of the extension. */
+function withoutSections(tree: KeyTree, extension: ConfigExtension | undefined, others: readonly string[]) {
+  const owned = extension ? (tree[extension.section] ?? {}) : {}
+  if (!isTree(owned)) throw new TrainError('CONFIG_INVALID', `"${extension?.section}" is no mapping of keys to values; write one.`)
+  const kept = Object.entries(tree).filter(([key]) => key !== extension?.section && !others.includes(key))
+  return { tree: Object.fromEntries(kept), owned }
 }
 
 /** Keys of a framework have sections of their own, and snake_case within the sections that both have. */

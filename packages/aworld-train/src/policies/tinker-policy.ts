@@ -1,0 +1,106 @@
+import { basename } from 'node:path'
+import { displayPath } from '@aworld-train/core'
+import { createTinkerEngine, describeService, requireTinkerTraining, type TinkerService } from '@aworld-train/engine-tinker'
+import { TrainError } from '@aworld-train/protocol'
+import { describeIssues } from '@aworld-train/training'
+import { z } from 'zod'
+import type { Policy, PolicyKind } from './policy.ts'
+
+/** The section `tinker` of a configuration. Its `training`, `sampling`, `evaluation` and `limits` stand over those of the configuration. */
+export const TinkerSettings = z.strictObject({
+  /** Address of the service; `TINKER_BASE_URL` where it is left out. The key is in `TINKER_API_KEY` alone. */
+  url: z.string().min(1).nullable().default(null),
+  /** The service's name of the model; may be left out where it has one alone. */
+  baseModel: z.string().min(1).nullable().default(null),
+  lora: z
+    .strictObject({
+      rank: z.int().min(1).default(32),
+      /** Which modules have an adapter; the service decides where it is left out. */
+      trainAttention: z.boolean().optional(),
+      trainMlp: z.boolean().optional(),
+      trainUnembedding: z.boolean().optional(),
+    })
+    .prefault({}),
+  /** How the service adds up the losses of tokens: `sum` at Thinking Machines' own, `row-mean` elsewhere, unless it is set. */
+  reduction: z.enum(['row-mean', 'sum']).nullable().default(null),
+  /** Milliseconds that a call is tried again for where the service cannot be reached or is overloaded. */
+  patienceMs: z.int().min(1).default(60_000),
+  /** Milliseconds that the result of a request may take, the queue of the service included. */
+  resultMs: z.int().min(1).default(900_000),
+})
+export type TinkerSettings = z.infer<typeof TinkerSettings>
+
+/** A LoRA adapter that a Tinker service samples and trains. */
+export const tinkerPolicy: PolicyKind = {
+  extension: {
+    section: 'tinker',
+    // What the protocol cannot do is off, and the rate is the SDK's.
+    defaults: { training: { learningRate: 1e-4, betas: [0.9, 0.95], weightDecay: 0, maxGradNorm: 0 } },
+    overrides: ['training', 'sampling', 'evaluation', 'limits'],
+  },
+  choose(config, extension, model) {
+    const parsed = TinkerSettings.safeParse(extension)
+    if (!parsed.success) {
+      const problems = describeIssues(parsed.error, { schema: TinkerSettings, value: extension })
+      throw new TrainError('CONFIG_INVALID', problems.map((problem) => `tinker: ${problem}`).join('\n'), { details: { problems } })
+    }
+    requireTinkerTraining(config)
+    if (model === null) {
+      const message = 'A Tinker service trains a model of its own, so none is made here; name a folder with its tokenizer in model.path.'
+      throw new TrainError('CONFIG_INVALID', message)
+    }
+    const { lora, baseModel, reduction } = parsed.data
+    return {
+      settings: { lora, baseModel, reduction },
+      describe: () => describeTinker(parsed.data),
+      open: (folder) => open(folder, parsed.data, config.seed),
+    }
+  },
+}
+
+/** The service of the settings or the environment. CONFIG_INVALID where neither names one. */
+export function toTinkerService({ url, patienceMs, resultMs }: Pick<TinkerSettings, 'url' | 'patienceMs' | 'resultMs'>): TinkerService {
+  const address = url ?? process.env['TINKER_BASE_URL']
+  if (!address) {
+    const message = 'There is no Tinker service; name its address in tinker.url or in TINKER_BASE_URL, such as http://127.0.0.1:8000.'
+    throw new TrainError('CONFIG_INVALID', message)
+  }
+  return { url: address, apiKey: process.env['TINKER_API_KEY'], patienceMs, resultMs }
+}
+
+/** A line on a service, by default that of `TINKER_BASE_URL`: server, models and the version of the wire. */
+export async function describeTinker(
+  settings: Pick<TinkerSettings, 'url' | 'patienceMs' | 'resultMs'> = TinkerSettings.parse({}),
+): Promise<string> {
+  const { url, server, wireVersion, models } = await describeService(toTinkerService(settings))
+  const names = models.map(({ name }) => name).join(', ') || 'no model'
+  return `${server ?? 'a server without a name'} at ${url}, which trains ${names}; the wire is that of the tinker SDK ${wireVersion}`
+}
+
+async function open(model: string, settings: TinkerSettings, seed: number): Promise<Policy> {
+  const { baseModel, lora, reduction } = settings
+  const tinker = await createTinkerEngine({
+    ...toTinkerService(settings),
+    model,
+    name: basename(model),
+    ...(baseModel !== null && { baseModel }),
+    ...(reduction !== null && { reduction }),
+    lora: { ...lora, seed },
+  })
+  const { engine, learner, service, close } = tinker
+  return {
+    engine,
+    learner,
+    reference: undefined,
+    tier: service,
+    details: {
+      policy: `${service.baseModel}, LoRA of rank ${service.rank}; tokenizer of ${displayPath(model)}, context ${engine.model.contextLength}`,
+      engine: `Tinker at ${service.url}`,
+    },
+    async saveModel() {
+      const message = 'The weights are at the Tinker service, so no model is saved here; checkpoints of the run point to them.'
+      throw new TrainError('CONFIG_INVALID', message)
+    },
+    close,
+  }
+}
