@@ -14,7 +14,7 @@ import { createWorkspace, type RoomWorkspace } from './workspace.ts'
 /** Processes of a workspace beside those of its commands: the keeper of the room, and what holds each jail. */
 const processesOfJails = 64
 
-/** Opens the tier of the kernel's namespaces. It starts nothing before a workspace is asked for. */
+/** Opens the tier of the kernel's namespaces. It starts nothing that stays before a workspace is asked for. */
 export async function openBubblewrapSandbox(notices: readonly string[] = []): Promise<Sandbox> {
   const filter = seccompFilter(process.arch)
   const cgroups = findCgroups()
@@ -70,7 +70,7 @@ export async function openBubblewrapSandbox(notices: readonly string[] = []): Pr
     },
     async close() {
       await Promise.all([...[...open].map((workspace) => workspace.close()), ready.close()])
-      fifos.close()
+      await fifos.close()
     },
   }
 }

@@ -16,12 +16,12 @@ export interface OutputPipe {
 export interface Fifos {
   /** A pipe whose end a process of this user may open again as `/dev/stdout`. */
   open(userId: number | undefined): Promise<OutputPipe>
-  close(): void
+  close(): Promise<void>
 }
 
 /**
  * Pipes for the output of jails. What Node makes itself are sockets, and a program that opens `/dev/stdout` or `/dev/stderr` fails on
- * those; Node cannot make a pipe, so `mkfifo` makes a few at a time. A name goes as soon as both ends are open.
+ * those; Node cannot make a pipe, so `mkfifo` makes a few at a time, the first before any is asked for. A name goes as soon as both ends are open.
  */
 export function createFifos(): Fifos {
   const folder = makeOwnFolder('aworld-train-sandbox-')
@@ -34,15 +34,18 @@ export function createFifos(): Fifos {
     await promisify(execFile)('mkfifo', ['-m', '600', ...paths])
     names.push(...paths)
   }
+  const refill = (): Promise<void> => {
+    making ??= make().finally(() => {
+      making = undefined
+    })
+    return making
+  }
+  // Where it fails, whoever opens a pipe tries again and has the error.
+  refill().catch(() => {})
 
   return {
     async open(userId) {
-      while (names.length === 0) {
-        making ??= make().finally(() => {
-          making = undefined
-        })
-        await making
-      }
+      while (names.length === 0) await refill()
       const path = names.pop()!
       if (userId !== undefined) chownSync(path, userId, userId)
       const readEnd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
@@ -55,6 +58,9 @@ export function createFifos(): Fifos {
         throw error
       }
     },
-    close: () => rmSync(folder, { recursive: true, force: true }),
+    async close() {
+      await making?.catch(() => {})
+      rmSync(folder, { recursive: true, force: true })
+    },
   }
 }
