@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { openSandbox } from '@aworld-train/sandbox'
-import { expect, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { sleepersOf, sleepTime } from './processes.ts'
 
 const holder = fileURLToPath(new URL('killed-holder.ts', import.meta.url))
@@ -29,8 +29,9 @@ function leftBy(pid: number): string[] {
 
 test('of a killed process no jail is left at once, and no folder or group after the next start', async () => {
   const child = spawn(process.execPath, [holder, sleepTime(1)], { stdio: ['ignore', 'pipe', 'inherit'] })
+  onTestFinished(() => void child.kill('SIGKILL'))
   await new Promise((resolve) => child.stdout.once('data', resolve))
-  expect(sleepersOf(sleepTime(1))).toHaveLength(3)
+  await vi.waitUntil(() => sleepersOf(sleepTime(1)).length === 3, { timeout: 30_000 })
   expect(leftBy(child.pid!)).not.toEqual([])
   child.kill('SIGKILL')
   await vi.waitUntil(() => sleepersOf(sleepTime(1)).length === 0, { timeout: 5000 })
