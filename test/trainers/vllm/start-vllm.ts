@@ -1,9 +1,8 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { createServer } from 'node:net'
+import { spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { request } from 'undici'
+import { freePort, stopGroup } from '../../support/process-group.ts'
 import { pythonEnvironment } from '../../support/python-environment.ts'
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
@@ -20,40 +19,6 @@ export interface StartVllmOptions {
   readonly served: string
   readonly contextLength: number
   readonly readyWithinMs: number
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1')
-  await once(probe, 'listening')
-  const { port } = probe.address() as { port: number }
-  probe.close()
-  await once(probe, 'close')
-  return port
-}
-
-/** Processes of its group get a signal: vLLM's engine and worker outlive their parent. */
-async function stopGroup(child: ChildProcess): Promise<void> {
-  const signal = (name: NodeJS.Signals) => {
-    try {
-      process.kill(-(child.pid as number), name)
-      return true
-    } catch {
-      return false
-    }
-  }
-  const gone = async (withinMs: number) => {
-    for (const end = Date.now() + withinMs; Date.now() < end; await sleep(100)) {
-      try {
-        process.kill(-(child.pid as number), 0)
-      } catch {
-        return true
-      }
-    }
-    return false
-  }
-  if (!signal('SIGTERM') || (await gone(10_000))) return
-  signal('SIGKILL')
-  if (!(await gone(10_000))) throw new Error(`The process group ${child.pid} of vLLM did not end.`)
 }
 
 /**
