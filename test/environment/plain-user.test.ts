@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { installLocked } from '../support/install-locked.ts'
 import { installMcpClient } from './mcp-client.ts'
 
@@ -30,6 +30,7 @@ async function runAsPlainUser(files: readonly string[]): Promise<void> {
     ],
     { env: { PATH: process.env['PATH'], HOME: '/tmp', NODE_OPTIONS: process.env['NODE_OPTIONS'] }, stdio: ['ignore', 'pipe', 'pipe'] },
   )
+  onTestFinished(() => void child.kill('SIGKILL'))
   let output = ''
   for (const stream of [child.stdout, child.stderr])
     stream.on('data', (chunk) => {
