@@ -2,7 +2,7 @@
 
 import type { RolloutList, RunClient, RunListing, RunSummary } from '@aworld-train/core'
 import { computed, type Signal, signal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import { useLayoutEffect } from 'preact/hooks'
 import { createEmbeddedClient } from '../src/embedded-client.ts'
 import type { ExportedRun } from '../src/export-data.ts'
 import { createHttpRuns } from '../src/http-client.ts'
@@ -87,7 +87,8 @@ export function useLoaded<T>(name: string, load: () => Promise<T>, isLive: (valu
   entries.set(name, entry)
   const shown = entry.loaded.value as Loaded<T>
   const wanted = (shown.value === null ? shown.error !== null : isLive(shown.value)) ? revision.value : 0
-  useEffect(() => {
+  // At once, so that a run that ends knows what is still being read of it.
+  useLayoutEffect(() => {
     if (entry.revision >= wanted) return
     entry.revision = Math.max(wanted, revision.peek())
     read(entry, load)
@@ -185,8 +186,10 @@ document.addEventListener('visibilitychange', () => {
 
 /** Reads the run once more. Its server, which may be that of the training process, waits until nobody follows the run. */
 async function readToEnd(): Promise<void> {
+  if (readAgain !== null) clearTimeout(readAgain)
+  readAgain = null
   revision.value += 1
-  do await new Promise((settle) => setTimeout(settle, 300))
+  do await new Promise((settle) => setTimeout(settle, 50))
   while ([...entries.values()].some(({ isLoading }) => isLoading))
 }
 

@@ -1,4 +1,4 @@
-import { type Browser, type CDPSession, chromium, type Page } from 'playwright-core'
+import type { Browser, CDPSession, Page } from 'playwright-core'
 
 /** Runs in the page: notes when what was waited for was on screen, which is when the frame after its change has been drawn. */
 const notePaints = `
@@ -33,11 +33,6 @@ export interface WatchedPage {
   open(url: string, selector: string, text?: string): Promise<number>
   /** Goes to another page of the same run, as a click does. */
   go(hash: string, selector: string, text?: string): Promise<number>
-}
-
-export async function openBrowser(): Promise<Browser> {
-  // As in the tests: root has no sandbox of Chromium's own.
-  return await chromium.launch({ executablePath: '/usr/bin/chromium', args: process.getuid?.() === 0 ? ['--no-sandbox'] : [] })
 }
 
 export async function openPage(browser: Browser): Promise<WatchedPage> {
