@@ -1,10 +1,10 @@
-import type { Episode, EvaluationResult, Sampling } from '@aworld-train/protocol'
-import { parseChannelKey } from '@aworld-train/protocol'
-import { type LoadedDataset, summarizeTasks } from '@aworld-train/training'
+import type { RolloutRow } from '@aworld-train/core'
+import { type EvaluationResult, parseChannelKey, type Sampling } from '@aworld-train/protocol'
+import type { OwnedRunStore } from '@aworld-train/store'
+import { type EvaluatedTask, type LoadedDataset, summarizeTasks } from '@aworld-train/training'
 
 export interface DrivenEvaluationsOptions {
-  /** Episodes of the split `test`. */
-  readonly episodes: Iterable<Episode>
+  readonly store: Pick<OwnedRunStore, 'rolloutRows'>
   /** The evaluations that the framework finished, in the order of its starts; others lack rollouts because it ended. */
   readonly evaluatedSteps: readonly { readonly incarnation: string; readonly step: number }[]
   readonly test: LoadedDataset
@@ -19,7 +19,7 @@ export interface DrivenEvaluationsOptions {
  * later one. A rollout without a result counts as failed with reward 0, as frameworks count it.
  */
 export function drivenEvaluations({
-  episodes,
+  store,
   evaluatedSteps,
   test,
   samples,
@@ -27,9 +27,9 @@ export function drivenEvaluations({
   kindKey,
 }: DrivenEvaluationsOptions): EvaluationResult[] {
   const order = new Map(evaluatedSteps.map(({ incarnation, step }, index) => [`${incarnation}/${step}`, index]))
-  const byStep = new Map<number, { index: number; byTask: Map<string, Episode[]> }>()
-  for (const episode of episodes) {
-    const key = parseChannelKey(episode.rollout)
+  const byStep = new Map<number, { index: number; byTask: Map<string, EvaluatedTask['episodes'][number][]> }>()
+  for (const row of testRows(store)) {
+    const key = parseChannelKey(row.key)
     const index = key && order.get(`${key.incarnation}/${key.step}`)
     if (!key || index === undefined || index === null || key.partition !== 'val') continue
     let found = byStep.get(key.step)
@@ -38,8 +38,8 @@ export function drivenEvaluations({
       found = { index, byTask: new Map() }
       byStep.set(key.step, found)
     }
-    const ofTask = found.byTask.get(episode.taskId) ?? []
-    found.byTask.set(episode.taskId, [...ofTask, episode])
+    const ofTask = found.byTask.get(row.taskId) ?? []
+    found.byTask.set(row.taskId, [...ofTask, { reward: row.reward, stopReason: row.stopReason ?? 'failed' }])
   }
   return [...byStep]
     .sort(([a], [b]) => a - b)
@@ -50,4 +50,14 @@ export function drivenEvaluations({
       })
       return summarizeTasks({ name: `test after step ${step}`, step, sampling, kindKey }, groups)
     })
+}
+
+/** Finished rollouts of the split `test`. */
+function* testRows(store: DrivenEvaluationsOptions['store']): Generator<RolloutRow> {
+  for (let after: string | undefined; ; ) {
+    const { rows, next } = store.rolloutRows({ split: 'test', status: 'done', limit: 2_000, after })
+    yield* rows
+    if (next === null) return
+    after = next
+  }
 }

@@ -107,7 +107,7 @@ function evaluationsOf({ plan, planned, store, history }: DrivenReportRequest, t
   const maxTokens = Math.min(maxResponseTokens, plan.config.settings.maxCompletionTokens ?? maxResponseTokens)
   const sampling: Sampling = { ...evaluation, maxTokens, stop: [], seed: plan.seed }
   return drivenEvaluations({
-    episodes: store.episodes({ split: 'test' }),
+    store,
     evaluatedSteps: history.evaluatedSteps(),
     test,
     samples,

@@ -97,6 +97,6 @@ export function assembleBatch(episodeGroups: readonly (readonly Episode[])[], se
 }
 
 /** Whether an episode says nothing about the policy: it failed, was cancelled, or has no reward. */
-export function isFailed(episode: Episode): boolean {
+export function isFailed(episode: Pick<Episode, 'reward' | 'stopReason'>): boolean {
   return untrainedEpisode(episode) !== null
 }

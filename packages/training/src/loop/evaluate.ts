@@ -64,7 +64,7 @@ export function evaluationMetrics({ reward, interval, tasks, rollouts, failed }:
 /** A task and its rollouts in an evaluation; `null` stands for a rollout without a result. */
 export interface EvaluatedTask {
   readonly task: TrainingTask
-  readonly episodes: readonly (Episode | null)[]
+  readonly episodes: readonly (Pick<Episode, 'reward' | 'stopReason'> | null)[]
 }
 
 /** Mean reward over tasks; a rollout without result or reward counts as 0, and as failed. */
