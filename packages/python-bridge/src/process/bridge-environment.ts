@@ -1,4 +1,5 @@
 import type { BridgeVariables } from '@aworld-train/core'
+import { withBridge } from '../python-package.ts'
 
 /** Variables that torch, CUDA, engines and loggers read, and what a process needs to run at all. */
 const names: ReadonlySet<string> = new Set([
@@ -101,10 +102,8 @@ export function bridgeEnvironment(
     if (value !== undefined && (names.has(name) || read.some((prefix) => name.startsWith(prefix)))) environment[name] = value
   }
   Object.assign(environment, ownVariables)
-  const pythonPath = [bridge.bridgeDirectory, environment['PYTHONPATH']].filter((each) => each !== undefined && each !== '')
   return {
-    ...environment,
-    PYTHONPATH: pythonPath.join(':'),
+    ...withBridge(environment, bridge.bridgeDirectory),
     PYTHONUNBUFFERED: '1',
     AWORLD_TRAIN_CHANNEL: bridge.channelUrl,
     AWORLD_TRAIN_CHANNEL_TOKEN_FILE: bridge.tokenFile,

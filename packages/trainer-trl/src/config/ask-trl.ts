@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { bridgeDirectory, runProcess } from '@aworld-train/python-bridge'
+import { runProcess, withBridge } from '@aworld-train/python-bridge'
 import { z } from 'zod'
 import type { TrlFields } from './trl-config.ts'
 
@@ -31,8 +31,7 @@ export async function askTrl(
     await writeFile(file, JSON.stringify(question))
     const { code, stdout, stderr } = await runProcess(python, ['-W', 'ignore', '-m', 'aworld_train_bridge.trl', file, '--check'], {
       env: {
-        ...process.env,
-        PYTHONPATH: [bridgeDirectory, process.env['PYTHONPATH']].filter(Boolean).join(':'),
+        ...withBridge(process.env),
         PYTHONDONTWRITEBYTECODE: '1',
       },
       signal,

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ExportedModel, ExportModelOptions } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
-import { bridgeDirectory, exportFolder, runProcess } from '@aworld-train/python-bridge'
+import { exportFolder, runProcess, withBridge } from '@aworld-train/python-bridge'
 import { checkpointSteps, resumableStep } from './checkpoints.ts'
 
 /** Writes a checkpoint of TRL as a Hugging Face folder; an adapter is merged into the model that it was trained on. */
@@ -30,8 +30,7 @@ export async function exportTrlModel(options: ExportModelOptions): Promise<Expor
       dtype,
     ]
     const env = {
-      ...process.env,
-      PYTHONPATH: [bridgeDirectory, process.env['PYTHONPATH']].filter(Boolean).join(':'),
+      ...withBridge(process.env),
       CUDA_VISIBLE_DEVICES: '',
     }
     const { code, stderr } = await runProcess(python, args, { env, onLine, signal })

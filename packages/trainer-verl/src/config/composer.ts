@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { createInterface } from 'node:readline'
 import { TrainError } from '@aworld-train/protocol'
-import { bridgeDirectory } from '@aworld-train/python-bridge'
+import { withBridge } from '@aworld-train/python-bridge'
 import { z } from 'zod'
 
 export interface ComposerOptions {
@@ -84,7 +84,7 @@ interface RunningPython {
 function startPython(python: string, env: NodeJS.ProcessEnv): RunningPython {
   const child = spawn(python, ['-m', 'aworld_train_bridge.verl.resolve_config'], {
     cwd: tmpdir(),
-    env: { ...env, PYTHONPATH: [bridgeDirectory, env['PYTHONPATH']].filter(Boolean).join(':'), VERL_USE_EXTERNAL_MODULES: '' },
+    env: { ...withBridge(env), VERL_USE_EXTERNAL_MODULES: '' },
   })
   const handles = [child, ...[child.stdin, child.stdout, child.stderr].map((stream) => stream as unknown as Socket)]
   let stderr = ''

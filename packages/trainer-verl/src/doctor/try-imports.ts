@@ -1,5 +1,5 @@
 import type { DrivenCheck } from '@aworld-train/core'
-import { bridgeDirectory, runProcess } from '@aworld-train/python-bridge'
+import { runProcess, withBridge } from '@aworld-train/python-bridge'
 import { z } from 'zod'
 
 /** What verl's processes import: its trainer, whose missing packages show in a Ray task only, and the bridge. */
@@ -26,10 +26,9 @@ export interface TryImportsOptions {
 
 /** Imports verl's trainer and the bridge in `python`; some 10 s. */
 export async function tryImports({ python, env, signal }: TryImportsOptions): Promise<DrivenCheck> {
-  const PYTHONPATH = [bridgeDirectory, env['PYTHONPATH']].filter(Boolean).join(':')
   const started = performance.now()
   const { code, stdout, stderr } = await runProcess(python, ['-B', '-c', script, JSON.stringify(modules)], {
-    env: { ...env, PYTHONPATH },
+    env: withBridge(env),
     signal,
     timeoutMs: 180_000,
   })

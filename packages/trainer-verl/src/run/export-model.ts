@@ -3,7 +3,7 @@ import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ExportedModel, ExportModelOptions } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
-import { bridgeDirectory, exportFolder, runProcess } from '@aworld-train/python-bridge'
+import { exportFolder, runProcess, withBridge } from '@aworld-train/python-bridge'
 import { actorCheckpoint } from './checkpoints.ts'
 
 /**
@@ -37,7 +37,7 @@ interface MergeRequest extends Pick<ExportModelOptions, 'python' | 'onLine' | 's
 
 async function merge({ python, args, onLine, signal }: MergeRequest): Promise<void> {
   const { VERL_USE_EXTERNAL_MODULES: _, ...inherited } = process.env
-  const env = { ...inherited, PYTHONPATH: [bridgeDirectory, inherited['PYTHONPATH']].filter(Boolean).join(':'), CUDA_VISIBLE_DEVICES: '' }
+  const env = { ...withBridge(inherited), CUDA_VISIBLE_DEVICES: '' }
   const { code, stderr, stdout } = await runProcess(python, args, { env, onLine, signal })
   if (code === 0) return
   const lastLine = (stderr.trim() || stdout.trim()).split('\n').at(-1) ?? ''
