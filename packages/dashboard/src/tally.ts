@@ -125,7 +125,8 @@ export function createTally(): RunTally {
       for (const { key: rollout, error } of finished.incomplete) {
         if (!error) continue
         const { code, message } = error
-        errors[code] = { rollout, message, ...errors[code], count: (errors[code]?.count ?? 0) + 1 }
+        const first = errors[code] ?? { rollout, message }
+        errors[code] = { ...first, count: (errors[code]?.count ?? 0) + 1 }
       }
     },
     addTokens(step, count, reason) {
