@@ -1,3 +1,4 @@
+// @module-tag quick
 import { execFileSync } from 'node:child_process'
 import { chmod, cp, mkdir, mkdtemp, open, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
@@ -7,9 +8,9 @@ import { join } from 'node:path'
 import type { RunEvent, RunReport } from '@aworld-train/protocol'
 import { readRun } from '@aworld-train/store'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { parseEvents, repository, runCli } from './support/run-cli.ts'
-import { makeTinyModel } from './support/tiny-model.ts'
-import { episodesOf, makeProject, openTrainer, type TinyProject } from './support/tiny-project.ts'
+import { parseEvents, repository, runCli } from '../../support/run-cli.ts'
+import { makeTinyModel } from '../../support/tiny-model.ts'
+import { episodesOf, makeProject, openTrainer, type TinyProject } from '../../support/tiny-project.ts'
 
 let folder: string
 let model: string

@@ -1,3 +1,4 @@
+// @module-tag quick
 import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,9 +14,9 @@ import {
   trainSft,
 } from 'aworld-train'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { runCli } from './support/run-cli.ts'
-import { makeTinyModel } from './support/tiny-model.ts'
-import { makeProject, openTrainer, type TinyProject, taskLines } from './support/tiny-project.ts'
+import { runCli } from '../../support/run-cli.ts'
+import { makeTinyModel } from '../../support/tiny-model.ts'
+import { makeProject, openTrainer, type TinyProject, taskLines } from '../../support/tiny-project.ts'
 
 let folder: string
 let model: string

@@ -1,3 +1,4 @@
+// @module-tag quick
 import { readdir, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { GenerateRequest, UpdateRequest } from '@aworld-train/core'
@@ -5,8 +6,8 @@ import { createTinkerEngine, describeService, type TinkerEngineOptions } from '@
 import type { TrainingSample } from '@aworld-train/protocol'
 import type { TinkerCall, TinkerServerOptions } from '@aworld-train/testing'
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { makeTinyFolder } from '../packages/engine-local/src/testing/tiny-model.ts'
-import { openTinkerService } from './support/tinker-service.ts'
+import { makeTinyFolder } from '../../../packages/engine-local/src/testing/tiny-model.ts'
+import { openTinkerService } from '../../support/tinker-service.ts'
 
 const folder = await makeTinyFolder()
 afterAll(() => rm(dirname(folder.directory), { recursive: true }))
