@@ -27,6 +27,7 @@ const hashes = (id: string) => ({
   groups: `#/${id}/step/2`,
   rollout: `#/${id}/rollout/train/2/0/0`,
   tokens: `#/${id}/tokens/train/2/0/0`,
+  health: `#/${id}/health`,
 })
 
 /** The main example with fewer steps and fewer held-out tasks. */
@@ -104,6 +105,12 @@ it('pages that were open while the job trained show its end as the saved run doe
   for (const [name, hash] of Object.entries(hashes(basename(run)))) {
     const { page, problems } = live[name]!
     await visit(watched, saved.url, hash)
+    if (name === 'health')
+      for (const shown of [page, watched.page]) {
+        expect(await shown.locator('.process .chart').count()).toBe(5)
+        // The process says once more how it is when it ends, behind the end of the run.
+        await shown.evaluate("for (const each of document.querySelectorAll('.process, .process + *')) each.style.display = 'none'")
+      }
     expect([name, problems, await textOf(page)]).toEqual([name, [], await textOf(watched.page)])
     expect(await page.locator('.status').innerText()).toBe('finished')
   }

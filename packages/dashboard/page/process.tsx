@@ -1,7 +1,7 @@
 // How the process of a run is doing, or was when it was last recorded.
 import type { HealthSample, RunSummary } from '@aworld-train/core'
 import { signal } from '@preact/signals'
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { clientOf } from './data.ts'
 import { integer, seconds, visible } from './format.ts'
 import type { Multiple } from './multiples.ts'
@@ -19,21 +19,24 @@ export function useHealth({ status }: RunSummary): readonly HealthSample[] | nul
   const { run } = route.value
   const [samples, show] = useState<readonly HealthSample[] | null>(null)
   const isLive = status === 'running'
+  const latest = useRef<{ run: string; samples: readonly HealthSample[] }>({ run, samples: [] })
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined
     let isOpen = true
     async function read(before: readonly HealthSample[]): Promise<void> {
-      // A run that cannot be read says so in its summary.
+      // A run that cannot be read says so in its summary; what was read of it stays.
       const fresh = await clientOf(run)
         .health(before.at(-1)?.at ?? 0)
         .catch(() => [])
       if (!isOpen) return
       const all = [...before, ...fresh]
       const inWindow = all.filter(({ at }) => at > all.at(-1)!.at - windowMs)
+      latest.current = { run, samples: inWindow }
       show(inWindow)
       if (isLive) timer = setTimeout(() => void read(inWindow), everyMs)
     }
-    void read([])
+    // The server of a run that ends may end with it: what was read while the run went on is kept.
+    void read(latest.current.run === run ? latest.current.samples : [])
     return () => {
       isOpen = false
       clearTimeout(timer)
@@ -53,9 +56,14 @@ const lines: readonly (readonly [read: (sample: HealthSample) => number, line: O
   [({ memoryBytes }) => memoryBytes, { name: 'Memory', note: 'resident', format: megabytes }],
 ]
 
-function Lines({ samples }: { samples: readonly HealthSample[] }) {
-  // Nothing was measured between two processes of the run: the line is broken there.
-  const points = samples.flatMap((sample, index) => {
+interface Point {
+  readonly at: number
+  readonly sample: HealthSample | null
+}
+
+/** Nothing was measured between two processes of the run: the line is broken there. */
+function pointsOf(samples: readonly HealthSample[]): Point[] {
+  return samples.flatMap((sample, index) => {
     const gap = index > 0 && sample.at - samples[index - 1]!.at > silentMs
     return gap
       ? [
@@ -64,6 +72,9 @@ function Lines({ samples }: { samples: readonly HealthSample[] }) {
         ]
       : [{ at: sample.at, sample }]
   })
+}
+
+function Lines({ points }: { points: readonly Point[] }) {
   const { at: first } = points[0]!
   const length = seconds(points.at(-1)!.at - first)
   return (
@@ -132,13 +143,14 @@ export function Process({ samples, isLive }: { samples: readonly HealthSample[];
     )
   const age = Date.now() - last.at
   const isSilent = isLive && age > silentMs
-  const at = hovered.value === null ? null : (samples[Math.min(hovered.value, samples.length - 1)] ?? null)
+  const points = pointsOf(samples)
+  const at = hovered.value === null ? null : (points[Math.min(hovered.value, points.length - 1)]?.sample ?? null)
   const clock = new Date((at ?? last).at).toLocaleTimeString('en-GB')
   const { channel } = last
   return (
     <>
       <Section title="Process" class="process multiples" note={<span class="readout">{at || !isLive || isSilent ? clock : 'now'}</span>}>
-        <Lines samples={samples} />
+        <Lines points={points} />
         {isSilent ? (
           <p class="more" role="alert">
             <b class="down">It has said nothing for {seconds(age)}: its event loop is blocked, or it is stopped.</b>
