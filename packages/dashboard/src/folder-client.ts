@@ -110,17 +110,19 @@ export async function openFolder(path: string): Promise<FolderClient> {
       const end = eventsEnd()
       const records = run.stepMetrics()
       count(records)
-      const report = readJson<RunReport>(path, 'report.json')
+      const status = runStatus(path)
+      // A run that was resumed still has the report of the process before.
+      const report = status === 'running' ? null : readJson<RunReport>(path, 'report.json')
       const unparsed = report?.tokenReport?.unparsed
-      // The run keeps them as they come; a report that is there may be that of an earlier process.
+      // The run keeps them as they come.
       const warnings = (run.getState('warnings') as RunReport['warnings'] | undefined) ?? report?.warnings ?? []
       const statuses = run.statuses()
-      const cutOff = (['cancelled', 'interrupted'] as const).flatMap((status) =>
-        statuses[status] > 0 ? run.rolloutRows({ status, limit: mostExamples }).rows : [],
+      const cutOff = (['cancelled', 'interrupted'] as const).flatMap((cut) =>
+        statuses[cut] > 0 ? run.rolloutRows({ status: cut, limit: mostExamples }).rows : [],
       )
       const start = firstEvent(path)
       return {
-        ...{ name: run.manifest.name, path: displayPath(path), createdAt: run.manifest.createdAt, status: runStatus(path) },
+        ...{ name: run.manifest.name, path: displayPath(path), createdAt: run.manifest.createdAt, status },
         ...{ seed: start?.seed ?? null, versions: run.manifest.versions, details: start?.details ?? {}, settings },
         rollouts: statuses,
         ...{ stopReasons: tally.stopReasons, errors: tally.errors, turns: tally.turns, toolCalls: tally.toolCalls, cost: tally.cost },

@@ -27,7 +27,8 @@ export function listRun(id: string, path: string): RunListing {
     status: runStatus(path),
   }
   const report = readJson<RunReport>(path, 'report.json')
-  if (report) {
+  // A run that was resumed still has the report of the process before.
+  if (report && empty.status !== 'running') {
     return {
       ...{ ...empty, problem: null, steps: report.curve.length, rewards: report.curve.map(({ reward }) => reward) },
       ...{ rollouts: report.counts.rollouts, before: report.before?.reward ?? null, after: report.after?.reward ?? null },

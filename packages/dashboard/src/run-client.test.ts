@@ -8,6 +8,7 @@ import type { ExportedRun } from './export-data.ts'
 import { exportRun } from './export-run.ts'
 import { openFolder } from './folder-client.ts'
 import { createHttpRuns } from './http-client.ts'
+import { listRun } from './list-runs.ts'
 import { openDashboard } from './open-dashboard.ts'
 import { hostile, writeRun } from './testing/write-run.ts'
 
@@ -101,13 +102,18 @@ it('shows a rollout that runs with the turns so far, and a rollout that comes wh
   await using run = await writeRun({ isLive: true })
   const folder = await openFolder(run.path)
   try {
+    const ofEarlierProcess = { ledger: { sampled: 1 }, times: { wallMs: 1 }, tokenReport: { unparsed: { 'call-invalid': 7 } }, curve: [] }
+    await writeFile(join(run.path, 'report.json'), JSON.stringify(ofEarlierProcess))
     await run.store.setState('warnings', [{ code: 'CONFIG_NOTE', count: 3, messages: ['Mind the gap.', 'And the step.'] }])
     expect(await folder.summary()).toMatchObject({
       warnings: [{ code: 'CONFIG_NOTE', count: 3, message: 'Mind the gap.' }],
       status: 'running',
       rollouts: { running: 1, done: 11 },
       evaluations: [{ name: 'before' }],
+      times: null,
+      unparsed: { byKind: {}, rollouts: [] },
     })
+    expect(listRun('run', run.path)).toMatchObject({ problem: null, status: 'running', steps: 2, rollouts: 12 })
     const trace = await folder.rollout('train/3/0/0')
     expect(trace?.row.status).toBe('running')
     expect(trace?.agents.map(({ agent, turns }) => [agent, turns.length])).toEqual([['solver', 1]])
