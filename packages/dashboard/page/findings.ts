@@ -88,7 +88,7 @@ export function findingsOf(summary: RunSummary): Finding[] {
     else findings.push({ level: 'ok', title: 'Sampler and trainer agree', text })
   }
   const { ledger } = summary
-  if (summary.status !== 'running' && ledger.sampled > 0) {
+  if (summary.status === 'finished' && ledger.sampled > 0) {
     const counted = `${integer(ledger.sampled)} counted again from ${integer(summary.rollouts.done)} episodes.`
     if (ledger.unexplained === 0) findings.push({ level: 'ok', title: 'Every token is accounted for', text: counted })
     else warn(`${plural(ledger.unexplained, 'token')} unexplained`, counted)

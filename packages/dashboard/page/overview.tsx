@@ -206,7 +206,8 @@ function Ledger({ summary, steps }: { summary: RunSummary; steps: readonly StepS
   const { split } = comparedEvaluations(summary.evaluations)
   const middle = steps[Math.floor(steps.length / 2)]
   const reasons = Object.entries(ledger.untrained).sort((a, b) => b[1] - a[1])
-  const isOpen = summary.status === 'running'
+  // What was sampled last in a run that stopped has no step yet; a recording has none at all.
+  const isOpen = summary.status !== 'finished'
   const parts: Part[] = [
     {
       name: 'trained',
