@@ -229,10 +229,10 @@ async function measureTraining(browser: Browser, rounds: number): Promise<Found>
     // Each arm is first, second and last in turns.
     for (const arm of arms.map((_, index) => arms[(index + round) % arms.length]!)) {
       const before = chromiumCpu()
-      const { report, p95 } = await trainOnce(browser, arm)
+      const { report, p95, chromiumMs } = await trainOnce(browser, arm)
       wall[arm].push(report.times.wallMs / 1000)
       cpu[arm].push(report.times.cpuMs / 1000)
-      if (arm === 'pages') browserCpu.push((chromiumCpu() - before) / 1000)
+      if (arm === 'pages') browserCpu.push((chromiumMs - before) / 1000)
       if (p95 !== null) waits.push(p95)
       process.stdout.write(`  ${arm} ${(report.times.wallMs / 1000).toFixed(1)} s\n`)
     }
@@ -262,7 +262,7 @@ function chromiumCpu(): number {
   return chromium.reduce((sum, pid) => sum + cpuOf(pid).tree, 0)
 }
 
-async function trainOnce(browser: Browser, arm: Arm): Promise<{ report: RunReport; p95: number | null }> {
+async function trainOnce(browser: Browser, arm: Arm): Promise<{ report: RunReport; p95: number | null; chromiumMs: number }> {
   const below = await mkdtemp(join(tmpdir(), 'aworld-train-dashboard-'))
   try {
     const args = ['train', join(root, 'examples/periodic-table'), '--seed', '1', '--run-path', below]
@@ -298,8 +298,10 @@ async function trainOnce(browser: Browser, arm: Arm): Promise<{ report: RunRepor
     // The page may have come while the first steps ran.
     const at = new Map(starts.slice(2).map((event) => [event.step, event.at]))
     const p95 = pages[0] ? (await eventsToPixels(pages[0], at)).p95 : null
+    // The processes of pages end with them.
+    const chromiumMs = chromiumCpu()
     for (const { page } of pages) await page.context().close()
-    return { report, p95 }
+    return { report, p95, chromiumMs }
   } finally {
     await rm(below, { recursive: true, force: true })
   }
