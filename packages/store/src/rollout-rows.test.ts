@@ -96,6 +96,8 @@ test('what is given up is cancelled, and begins its next attempt', async () => {
   expect(store.rolloutRow('waits')).toMatchObject({ turns: 0, startedAt: null, waitMs: { engine: 0, tools: 0, agent: 0 } })
   expect(store.supersededTokens()).toBe(6)
   expect(store.statuses()).toEqual({ queued: 1, running: 1, done: 0, cancelled: 2, interrupted: 0 })
+  await store.queue(runs)
+  expect([store.rolloutRow('runs')?.status, store.supersededTokens()]).toEqual(['queued', 6])
   await expect(store.finish(episodeOf(runs, 1, []))).rejects.toMatchObject({ code: 'STORE_CONFLICT' })
   expect(await store.begin(runs)).toEqual({ attempt: 1, episode: null })
   expect(await store.begin(waits)).toEqual({ attempt: 0, episode: null })

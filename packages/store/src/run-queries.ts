@@ -136,7 +136,7 @@ export function createRunQueries(path: string, database: DatabaseSync, isOwned =
   const superseded = database.prepare(`SELECT
     (SELECT coalesce(sum(t.completion_length), 0) FROM rollouts r CROSS JOIN turns t ON t.rollout = r.id AND t.attempt < r.attempt WHERE r.attempt > 0)
     + (SELECT coalesce(sum(t.completion_length), 0) FROM rollouts r CROSS JOIN turns t ON t.rollout = r.id AND t.attempt = r.attempt
-      WHERE r.status <> 'done' AND r.status IN ('cancelled', 'interrupted', ?)) AS tokens`)
+      WHERE r.status <> 'done' AND r.status IN ('queued', 'cancelled', 'interrupted', ?)) AS tokens`)
 
   /** The errors of SQLite and of files say which run they are of. */
   function named<Parameters extends unknown[], Result>(read: (...parameters: Parameters) => Result): (...parameters: Parameters) => Result {
