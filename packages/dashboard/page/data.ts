@@ -168,6 +168,10 @@ export const live = signal<Live | null>(null)
 export const isRunning = signal(false)
 
 const shownRun = computed(() => route.value.run)
+// Whether a server answers is said of the run that is followed; another run may be over.
+shownRun.subscribe(() => {
+  isConnected.value = true
+})
 let follower: AbortController | null = null
 let readAgain: ReturnType<typeof setTimeout> | null = null
 
@@ -239,5 +243,6 @@ export function followRun(summary: RunSummary): void {
       stop()
       if (follower === ending) follower = null
     }
-  })()
+    // A server that refuses to be followed refuses the summary too, which says why.
+  })().catch(() => {})
 }
