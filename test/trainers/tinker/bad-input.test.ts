@@ -70,6 +70,21 @@ describe('connecting', () => {
     await expect(describeService({ url })).rejects.toMatchObject({ code: 'CONFIG_INVALID' })
   })
 
+  test.each(['http://me:secret@host', 'http://host/?key=secret', 'http://host/#secret'])(
+    'the address %s, with more than a place, is CONFIG_INVALID and not quoted',
+    async (url) => {
+      const error = await describeService({ url }).catch((thrown: Error) => thrown)
+      expect(error).toMatchObject({ code: 'CONFIG_INVALID', message: expect.stringContaining('tinker.url') })
+      expect(JSON.stringify(error) + String(error)).not.toContain('secret')
+    },
+  )
+
+  test.each(['', 'secret key', 'secret\n', 'secret\r\nx: y', 'secrét'])('the key %j is CONFIG_INVALID and not quoted', async (apiKey) => {
+    const error = await describeService({ url: 'http://127.0.0.1:1', apiKey, ...impatient }).catch((thrown: Error) => thrown)
+    expect(error).toMatchObject({ code: 'CONFIG_INVALID', message: expect.stringContaining('TINKER_API_KEY') })
+    expect(JSON.stringify(error) + String(error)).not.toContain('secr')
+  })
+
   test('a wrong key, 401, is CONFIG_INVALID and names TINKER_API_KEY, never the key', async () => {
     const { connect } = await open({ apiKey: 'right' }, { apiKey: 'wrong-key' })
     const error = await connect().catch((thrown: Error) => thrown)
@@ -263,11 +278,39 @@ describe('training', () => {
     const checkpoint = folder.path('lost')
     await learner.save(checkpoint)
     expect(await readdir(checkpoint)).toEqual(['tinker.json'])
-    const elsewhere = await (await open()).connect()
-    await expect(elsewhere.learner.load(checkpoint)).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT' })
+    service.intercept((each) => (isResultOf('load_weights')(each) ? { status: 400, body: '{"detail":"Checkpoint not found"}' } : null))
+    await expect(learner.load(checkpoint)).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT' })
+    service.intercept(null)
     await expect(learner.load(folder.directory)).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT' })
     await engine.generate(call(), never)
     expect(service.models()).toBe(1)
+  })
+
+  test.each([
+    [401, '{"detail":"Invalid API key"}', 'CONFIG_INVALID'],
+    [429, '', 'POLICY_RATE_LIMITED'],
+    [400, '{"detail":"at capacity"}', 'POLICY_RATE_LIMITED'],
+  ])('a checkpoint that cannot be asked for, %s %s, is %s: the one before it is no better', async (status, body, code) => {
+    const { service, connect } = await open()
+    const { learner, engine } = await connect()
+    const checkpoint = folder.path(`refused-${status}`)
+    await learner.save(checkpoint)
+    service.intercept((each) => (isResultOf('load_weights')(each) ? { status, body } : null))
+    await expect(learner.load(checkpoint)).rejects.toMatchObject({ code })
+    service.intercept(null)
+    await engine.generate(call(), never)
+    expect(service.models()).toBe(1)
+  })
+
+  test('a checkpoint at another service is CONFIG_INVALID with the address of that one', async () => {
+    const { service, connect } = await open()
+    const checkpoint = folder.path('elsewhere')
+    await (await connect()).learner.save(checkpoint)
+    const elsewhere = await (await open()).connect()
+    await expect(elsewhere.learner.load(checkpoint)).rejects.toMatchObject({
+      code: 'CONFIG_INVALID',
+      message: expect.stringMatching(`${service.url}.*tinker\\.url`),
+    })
   })
 })
 

@@ -63,6 +63,12 @@ const backoffMs = { first: 250, longest: 8_000 }
 
 export function createTinkerClient({ url: address, apiKey, patienceMs = 60_000, resultMs = 900_000 }: TinkerService): TinkerClient {
   const url = baseUrl(address)
+  // What a header cannot carry would be refused with the key in the message.
+  if (apiKey !== undefined && !/^[\x21-\x7e]+$/.test(apiKey))
+    throw new TrainError(
+      'CONFIG_INVALID',
+      'TINKER_API_KEY is empty, or has a blank, a line break or a letter beyond ASCII; set it to the key alone.',
+    )
   // Servers close idle connections after 5 s and more; a request that meets the closing would fail.
   const agent = new Agent({
     keepAliveTimeout: 4_000,
@@ -178,11 +184,13 @@ export function createTinkerClient({ url: address, apiKey, patienceMs = 60_000, 
   }
 }
 
-/** The address without a trailing slash. Throws CONFIG_INVALID for what is no address. */
+/** The address without a trailing slash. Throws CONFIG_INVALID, which does not quote it since it may hold a secret, for what is no address. */
 function baseUrl(address: string): string {
   const url = URL.parse(address)
-  if (url?.protocol === 'http:' || url?.protocol === 'https:') return address.replace(/\/+$/, '')
-  const message = `"${address}" is no address of a Tinker service; write one such as http://127.0.0.1:8000, in tinker.url or TINKER_BASE_URL.`
+  const isHttp = url?.protocol === 'http:' || url?.protocol === 'https:'
+  if (url && isHttp && !url.username && !url.password && !url.search && !url.hash) return url.href.replace(/\/+$/, '')
+  const problem = isHttp ? 'has more than a host and a path' : 'is no address'
+  const message = `The address of the Tinker service ${problem}; write one such as http://127.0.0.1:8000, in tinker.url or TINKER_BASE_URL.`
   throw new TrainError('CONFIG_INVALID', message)
 }
 

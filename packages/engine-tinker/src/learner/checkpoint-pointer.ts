@@ -33,6 +33,7 @@ export async function readPointer(directory: string): Promise<CheckpointPointer>
     if (
       isRecord(pointer) &&
       pointer['version'] === 1 &&
+      typeof pointer['service'] === 'string' &&
       typeof pointer['path'] === 'string' &&
       typeof pointer['weightVersion'] === 'number'
     )

@@ -93,7 +93,11 @@ class RemotePolicy implements Learner, PublishedWeights {
   load(directory: string): Promise<void> {
     return this.#inTurn(() =>
       this.gate.alone(async () => {
-        const { path, weightVersion } = await readPointer(directory)
+        const { path, weightVersion, service } = await readPointer(directory)
+        if (service !== this.#options.place.service) {
+          const message = `The weights of ${directory} are at ${service}, and tinker.url is ${this.#options.place.service}; set tinker.url, or TINKER_BASE_URL, to ${service}.`
+          throw new TrainError('CONFIG_INVALID', message)
+        }
         await this.#replace(path, true)
         this.#loadedVersion = weightVersion
         this.#updates = 0
@@ -261,9 +265,9 @@ class RemotePolicy implements Learner, PublishedWeights {
     } catch (cause) {
       await fresh.unload().catch(() => {})
       const message = `${this.#options.place.service} cannot load ${path}: ${errorMessage(cause)}`
-      throw cause instanceof TrainError && cause.code === 'POLICY_UNAVAILABLE'
-        ? cause
-        : new TrainError('CHECKPOINT_CORRUPT', message, { cause })
+      // A service that cannot be asked, or has no room, says nothing of the weights.
+      const isLost = !(cause instanceof TrainError) || cause.code === 'POLICY_FAILED' || cause.code === 'POLICY_WORKER_DIED'
+      throw isLost ? new TrainError('CHECKPOINT_CORRUPT', message, { cause }) : cause
     }
     await this.#remote.unload().catch(() => {})
     this.#remote = fresh

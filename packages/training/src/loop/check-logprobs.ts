@@ -32,7 +32,7 @@ export async function checkLogprobs(learner: Learner, samples: readonly Training
       throw new TrainError(
         'POLICY_LOGPROB_MISMATCH',
         `Token ${position} of rollout "${provenance.rollout}" was sampled with logprob ${rolloutLogprobs[position]} and has ${recomputed[i]![position]} now; ` +
-          `they may differ by ${check.tolerance}. The weights that sample are not the weights that train.`,
+          `they may differ by ${check.tolerance}. The weights that sample are not the weights that train; where both are the same and the service computes in half precision, raise training.logprobCheck.tolerance.`,
         { details: { rollout: provenance.rollout, position, difference } },
       )
     }

@@ -2,10 +2,10 @@ import { existsSync, readdirSync } from 'node:fs'
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Learner, RunProgress } from '@aworld-train/core'
-import { toTrainError } from '@aworld-train/protocol'
+import { type TrainError, toTrainError } from '@aworld-train/protocol'
 
 export interface Checkpoints {
-  /** Loads the newest checkpoint at or before `step` that can be read, and resolves to its step; `null` where there is none. CHECKPOINT_CORRUPT where none can be read. */
+  /** Loads the newest checkpoint at or before `step` that can be read, and resolves to its step; `null` where there is none. CHECKPOINT_CORRUPT where none can be read; any other error of the learner as it is. */
   restore(step: number): Promise<number | null>
   /** Path inside the run. */
   save(step: number): Promise<string>
@@ -21,7 +21,7 @@ export function createCheckpoints({
   store,
   warn,
 }: {
-  readonly learner: Learner
+  readonly learner: Pick<Learner, 'save' | 'load'>
   readonly store: Pick<RunProgress, 'path'>
   readonly warn: (code: string, message: string) => void
 }): Checkpoints {
@@ -55,21 +55,22 @@ export function createCheckpoints({
       await removeUnfinished()
       const candidates = steps().filter((each) => each <= step)
       if (candidates.length === 0) return null
-      let failure: unknown
+      let failure: TrainError | undefined
       for (const candidate of candidates.reverse()) {
         try {
           await learner.load(join(folder, stepName(candidate)))
           return candidate
         } catch (error) {
-          failure = error
-          const { message } = toTrainError(error, 'CHECKPOINT_CORRUPT')
+          failure = toTrainError(error, 'CHECKPOINT_CORRUPT')
+          // Whatever else went wrong is not the checkpoint's fault, and an older one would only lose steps.
+          if (failure.code !== 'CHECKPOINT_CORRUPT') throw failure
           warn(
             'CHECKPOINT_CORRUPT',
-            `Checkpoint ${join(folder, stepName(candidate))} cannot be read (${message}); using the one before it.`,
+            `Checkpoint ${join(folder, stepName(candidate))} cannot be read (${failure.message}); using the one before it.`,
           )
         }
       }
-      throw toTrainError(failure, 'CHECKPOINT_CORRUPT')
+      throw failure
     },
     save: (step) => write(stepName(step)),
     async saveBest(step, previous) {
