@@ -4,6 +4,7 @@ import { toProblem } from '@aworld-train/run'
 import { askTrl } from './config/ask-trl.ts'
 import type { TrlPlan } from './config/trl-config.ts'
 import { trlPython } from './python/trl-python.ts'
+import { firstGpu } from './run/trl-command.ts'
 
 /** What TRL needs of a machine: a GPU where vLLM samples, and a torch that uses it; then whether TRL and the bridge can be imported. */
 export async function* checkMachine({
@@ -14,7 +15,7 @@ export async function* checkMachine({
 }: MachineOptions & { readonly plan: DrivenPlan | null; readonly python: string | null }): AsyncGenerator<DrivenCheck> {
   if (python === null) return
   try {
-    const { torch } = await inspectPython(python, trlPython, { env, torch: true, signal })
+    const { torch } = await inspectPython(python, trlPython, { env: { ...env, CUDA_VISIBLE_DEVICES: firstGpu(env) }, torch: true, signal })
     const devices = torch?.devices.map(({ name }) => name).join(', ')
     if (torch?.error) yield { name: 'torch', level: 'problem', message: `torch cannot be imported: ${torch.error}` }
     else yield { name: 'torch', level: 'ok', message: devices ? `trains on ${devices}` : "trains on this machine's processor, in float32" }

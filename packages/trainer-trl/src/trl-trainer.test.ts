@@ -1,7 +1,9 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { DrivenStart } from '@aworld-train/core'
 import { expect, test } from 'vitest'
+import type { TrlPlan } from './config/trl-config.ts'
 import { trlTrainer } from './trl-trainer.ts'
 
 const packages = { trl: '1.16.0', torch: '2.13.0', transformers: '5.23.0', datasets: '5.2.0', accelerate: '1.15.0', aiohttp: '3.14.5' }
@@ -29,6 +31,16 @@ test('torch of the processor, of a GPU, or of a CUDA that there is none for', ()
   ])
   expect(() => file('12.6', null)).toThrow(/not known/)
   expect(() => file('auto', { ...driver, version: '535.1' })).toThrow(/too old/)
+})
+
+test.each([
+  [{}, '0'],
+  [{ CUDA_VISIBLE_DEVICES: '3, 1' }, '3'],
+  [{ CUDA_VISIBLE_DEVICES: '' }, ''],
+])('of the GPUs of %j TRL sees "%s"', (inherited, gpu) => {
+  const bridge = { bridgeDirectory: '/b', channelUrl: '', tokenFile: '', run: 'one', path: '/runs/one', incarnation: '', metricsFile: '' }
+  const { environment } = trlTrainer.command({} as TrlPlan, { python: 'python', bridge, inherited } as DrivenStart)
+  expect(environment).toMatchObject({ CUDA_VISIBLE_DEVICES: gpu })
 })
 
 test('a line of metrics is a step with its evaluation and checkpoint, or the evaluation before training', () => {

@@ -70,8 +70,9 @@ export function renderGeneralTerms(own: KeyTree): RenderedTerms {
   set('adam_epsilon', training['epsilon'])
   set('max_grad_norm', training['maxGradNorm'])
   if (training['checkpointEvery'] !== undefined) {
-    set('save_strategy', training['checkpointEvery'] === null ? 'no' : 'steps')
-    set('save_steps', inUpdates(training['checkpointEvery']))
+    // With `steps` transformers saves after the last one too, with `no` never.
+    set('save_strategy', 'steps')
+    set('save_steps', training['checkpointEvery'] === null ? neverReached : inUpdates(training['checkpointEvery']))
   }
   if (training['evaluateEvery'] !== undefined) {
     set('eval_strategy', training['evaluateEvery'] === null ? 'no' : 'steps')
@@ -83,7 +84,23 @@ export function renderGeneralTerms(own: KeyTree): RenderedTerms {
   set('seed', own['seed'])
   if (isTree(training['logprobCheck']))
     notes.push('training.logprobCheck is that of the engine in the box; aworldTrain.logprobCheck is the one of TRL.')
+  for (const [term, why] of Object.entries(withoutEffect)) {
+    const [section = '', key = ''] = term.split('.')
+    const written = own[section]
+    if (isTree(written) && written[key] !== undefined) notes.push(`${term} has no effect with TRL: ${why}.`)
+  }
   return { fields, notes, problems }
+}
+
+const neverReached = 1_000_000_000
+
+/** Settings that TRL has nothing for, with the reason. */
+const withoutEffect: Readonly<Record<string, string>> = {
+  'training.maxSampleTokens': 'max_completion_length bounds a row',
+  'training.dropZeroVariance': 'a group whose rewards are all alike has advantage 0',
+  'evaluation.topP': 'tokens are drawn from the whole distribution',
+  'evaluation.topK': 'tokens are drawn from the whole distribution',
+  'evaluation.greedy': 'test tasks are evaluated once, with evaluation.temperature',
 }
 
 const numberOf = (value: unknown, fallback: number) => (typeof value === 'number' ? value : fallback)

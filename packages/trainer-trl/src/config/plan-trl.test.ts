@@ -82,6 +82,30 @@ test('what the user left out follows from model, data and run', async () => {
   )
 })
 
+test('a checkpoint is written every ten batches where nothing is said of it, and at the end at least', async () => {
+  const fieldsOf = async (source: object) => (await planTrl(await readTrlConfig(source, options), run())).fields
+  expect(await fieldsOf({ per_device_train_batch_size: 8, steps_per_generation: 4, num_iterations: 2 })).toMatchObject({ save_steps: 80 })
+  expect(await fieldsOf({ save_steps: 3 })).toMatchObject({ save_steps: 3 })
+  expect(await fieldsOf({ save_strategy: 'epoch' })).not.toHaveProperty('save_steps')
+  expect(await fieldsOf({ training: { checkpointEvery: null } })).toMatchObject({ save_strategy: 'steps', save_steps: 1_000_000_000 })
+})
+
+test('a rollout ends at its own limit of time', async () => {
+  const plan = async (aworldTrain: object) => (await planTrl(await readTrlConfig({ aworldTrain }, options), run())).deadlineSeconds
+  expect(await plan({ limits: { timeoutMs: 5_000 }, rolloutTimeoutMs: 9_000 })).toBe(5)
+  expect(await plan({ rolloutTimeoutMs: 9_000 })).toBe(9)
+})
+
+test('what TRL has nothing for is a note', async () => {
+  const { notes, problems } = await readTrlConfig(
+    { training: { maxSampleTokens: 9, dropZeroVariance: false }, aworldTrain: { evaluation: { topP: 0.5, topK: 3, greedy: true } } },
+    options,
+  )
+  expect(problems).toEqual([])
+  for (const term of ['training.maxSampleTokens', 'training.dropZeroVariance', 'evaluation.topP', 'evaluation.topK', 'evaluation.greedy'])
+    expect(notes).toContainEqual(expect.stringContaining(`${term} has no effect with TRL`))
+})
+
 test('a mixture of kinds is drawn here, the same for every start', async () => {
   const path = await mkdtemp(join(tmpdir(), 'trl files-'))
   const tasks = Array.from({ length: 6 }, (_, index) => ({

@@ -16,13 +16,17 @@ export async function planTrl(config: TrlConfig, run: DrivenRun, { validate = fa
     notes.push(`${name} = ${JSON.stringify(value)}: ${why}`)
   }
   const context = run.contextLength ?? null
-  fill('max_completion_length', completionTokens(fields, context), 'half of the model’s context')
+  const half = context === null ? 'the model’s context is not known' : 'half of the model’s context'
+  fill('max_completion_length', completionTokens(fields, context), half)
   const steps = stepsOf(fields, run.train?.rows ?? null)
   if (run.test) {
     fill('eval_strategy', 'steps', 'there are test tasks')
     if (fields['eval_strategy'] === 'steps') fill('eval_steps', steps, 'they are evaluated after the last step')
     if (fields['eval_strategy'] !== 'no') fill('eval_on_start', settings.evaluation.before, 'evaluation.before')
   }
+  // A killed run goes on from its last checkpoint, and TRL's own 500 updates are many; the best model is only looked for where both frequencies fit.
+  if ((fields['save_strategy'] ?? 'steps') === 'steps' && fields['load_best_model_at_end'] !== true)
+    fill('save_steps', Math.ceil(10 * generationOf(fields).updates), 'a checkpoint every ten batches of rollouts')
   fill('seed', settings.seed, 'aworldTrain.seed')
   if (stratify !== null) fields['shuffle_dataset'] = false
   const maxPromptTokens = promptTokens(settings, fields, context) ?? 1024
@@ -55,7 +59,7 @@ export async function planTrl(config: TrlConfig, run: DrivenRun, { validate = fa
     // Half precision, and an engine of its own, round otherwise than the trainer does.
     logprobTolerance: (answer ?? config).exact ? settings.logprobCheck.tolerance : null,
     templateArguments: settings.model.templateArguments,
-    deadlineSeconds: settings.rolloutTimeoutMs / 1000,
+    deadlineSeconds: (settings.limits.timeoutMs ?? settings.rolloutTimeoutMs) / 1000,
     notes,
     warnings: [],
     problems: [...problems, ...(answer?.problems ?? [])],

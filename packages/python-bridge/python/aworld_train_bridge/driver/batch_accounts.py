@@ -12,7 +12,7 @@ from .rows import Row
 
 
 @dataclass
-class _Handed:
+class _Entry:
     key: str | None
     row: Row
     uses: int = 0
@@ -26,16 +26,16 @@ class BatchAccounts:
 
     def __init__(self, ledger: Ledger, tolerance: float | None) -> None:
         self._ledger, self._tolerance = ledger, tolerance
-        self._handed: dict[tuple[tuple[int, ...], tuple[int, ...]], list[_Handed]] = {}
+        self._entries: dict[tuple[tuple[int, ...], tuple[int, ...]], list[_Entry]] = {}
         self._keys: dict[str, int] = {}
         self._padded = 0
         self._largest: float | None = None
 
     def hand_over(self, rows: Sequence[tuple[str | None, Row]]) -> None:
         """The rows of one generation by the keys of their rollouts; None for a row that stands for a rollout without one."""
-        self._handed.clear()
+        self._entries.clear()
         for key, row in rows:
-            self._handed.setdefault((tuple(row.prompt_ids), tuple(row.response_ids)), []).append(_Handed(key, row))
+            self._entries.setdefault((tuple(row.prompt_ids), tuple(row.response_ids)), []).append(_Entry(key, row))
 
     def compare(self, prompts: Sequence[list[int]], responses: Sequence[list[int]], masks: Sequence[Any], logprobs: Sequence[Any] | None, version: int) -> None:
         """A batch as it is trained, tensors without their padding: mask and recomputed logprobs, or None, of each response.
@@ -44,18 +44,18 @@ class BatchAccounts:
         """
         sampled_masks, sampled, recomputed = [], [], []
         for index, (prompt, response, mask) in enumerate(zip(prompts, responses, masks, strict=True)):
-            handed = min(self._handed.get((tuple(prompt), tuple(response)), ()), key=lambda each: each.uses, default=None)
-            if handed is None:
+            entry = min(self._entries.get((tuple(prompt), tuple(response)), ()), key=lambda each: each.uses, default=None)
+            if entry is None:
                 raise _mismatch(f"row {index} of the batch has {len(prompt)} ids of prompt and {len(response)} of response that no rollout has")
-            if [int(each) for each in mask.tolist()] != handed.row.response_mask:
-                trained, sent = int(mask.sum()), sum(handed.row.response_mask)
-                raise _mismatch(f"row {index} of the batch trains {trained} tokens, and {sent} others or fewer were sampled ({handed.key})")
-            handed.uses += 1
-            if handed.uses == 1:
-                self._count(handed)
-            if logprobs is not None and handed.uses == 1 and handed.row.max_version == handed.row.min_version == version:
+            if [int(each) for each in mask.tolist()] != entry.row.response_mask:
+                trained, sent = int(mask.sum()), sum(entry.row.response_mask)
+                raise _mismatch(f"row {index} of the batch trains {trained} tokens, and {sent} others or fewer were sampled ({entry.key})")
+            entry.uses += 1
+            if entry.uses == 1:
+                self._count(entry)
+            if logprobs is not None and entry.uses == 1 and entry.row.max_version == entry.row.min_version == version:
                 sampled_masks.append(mask)
-                sampled.append(logprobs[index].new_tensor(handed.row.response_logprobs))
+                sampled.append(logprobs[index].new_tensor(entry.row.response_logprobs))
                 recomputed.append(logprobs[index])
         difference = largest_difference(sampled_masks, sampled, recomputed)
         if difference is None:
@@ -76,11 +76,11 @@ class BatchAccounts:
             self._ledger.write("trained", {"step": step, "keys": keys, "rowsPadded": self._padded, "maxLogprobDifference": self._largest})
         self._keys, self._padded, self._largest = {}, 0, None
 
-    def _count(self, handed: _Handed) -> None:
-        if handed.key is None:
+    def _count(self, entry: _Entry) -> None:
+        if entry.key is None:
             self._padded += 1
         else:
-            self._keys[handed.key] = sum(handed.row.response_mask)
+            self._keys[entry.key] = sum(entry.row.response_mask)
 
 
 def _mismatch(what: str) -> RunError:

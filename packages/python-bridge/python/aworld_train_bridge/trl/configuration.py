@@ -19,7 +19,7 @@ _OURS = {
     "log_completions_hub_repo": "nothing leaves the run",
     "use_transformers_continuous_batching": "rollouts are sampled by the bridge, in batches too",
     "mask_truncated_completions": "say what becomes of a cut rollout in aworldTrain.incompleteEpisodes",
-    "num_generations_eval": "say how often a task is evaluated in aworldTrain.evaluation.samples",
+    "num_generations_eval": "say how often a task is evaluated in aworldTrain.evaluation.samplesPerPrompt",
     "generation_kwargs": "tokens are drawn from the whole distribution, whose logprobs are trained",
     "vllm_structured_outputs_regex": "tokens are drawn from the whole distribution, whose logprobs are trained",
 }
@@ -70,10 +70,10 @@ def read(configuration: Mapping[str, Any], lora: Mapping[str, Any] | None, outpu
     if configuration.get("logging_steps") not in (None, 1):
         notes.append("logging_steps = 1: every step is followed")
     # Keys that every start decides stand behind those of the user.
-    given = {**filled, **configuration, "logging_steps": 1, "output_dir": output, "do_train": True}
+    arguments = {**filled, **configuration, "logging_steps": 1, "output_dir": output, "do_train": True}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        config = GRPOConfig(**given)
+        config = GRPOConfig(**arguments)
     adapter = None
     if lora is not None:
         from peft import LoraConfig

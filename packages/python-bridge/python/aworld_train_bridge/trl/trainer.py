@@ -126,15 +126,15 @@ class RolloutTrainer(GRPOTrainer):
     """{samples, sampling} of an evaluation."""
     _recomputed: Any = None
 
-    def _get_per_token_logps_and_entropies(self, *args: Any, **given: Any) -> Any:
-        result = super()._get_per_token_logps_and_entropies(*args, **given)
+    def _get_per_token_logps_and_entropies(self, *args: Any, **options: Any) -> Any:
+        result = super()._get_per_token_logps_and_entropies(*args, **options)
         if result[0].requires_grad:
             self._recomputed = result[0].detach()
         return result
 
-    def compute_loss(self, model: Any, inputs: dict[str, Any], *args: Any, **given: Any) -> Any:
+    def compute_loss(self, model: Any, inputs: dict[str, Any], *args: Any, **options: Any) -> Any:
         self._recomputed = None
-        loss = super().compute_loss(model, inputs, *args, **given)
+        loss = super().compute_loss(model, inputs, *args, **options)
         if self.model.training:
             self._compare(inputs, self._recomputed)
         return loss
@@ -148,6 +148,10 @@ class RolloutTrainer(GRPOTrainer):
         self.accounts.compare(prompts, responses, cut(trained), None if logprobs is None else cut(logprobs), self.state.global_step)
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
+        # TRL gives vLLM new weights before a training batch alone; an evaluation would sample those of the update before.
+        if self.use_vllm and self.state.global_step != self._last_loaded_step:
+            self.vllm_generation.sync_weights()
+            self._last_loaded_step = self.state.global_step
         metrics = self.source.evaluate(self.state.global_step, **self.evaluation)
         self.log(metrics)
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
