@@ -9,7 +9,7 @@ import {
   type StepSummary,
 } from '@aworld-train/core'
 import { parseChannelKey, type UntrainedReason } from '@aworld-train/protocol'
-import type { EvaluatedRollout, FinishedSum, FinishedTotals, StepTotals } from '@aworld-train/store'
+import { type EvaluatedRollout, type FinishedSum, type FinishedTotals, mostNamed, type StepTotals } from '@aworld-train/store'
 import { evaluationName } from './evaluation-name.ts'
 
 interface StepTokens {
@@ -48,9 +48,6 @@ export interface RunTally {
   /** Whether the trainer keeps what became of the rows of its steps. */
   readonly hasSamples: boolean
 }
-
-const mostIncomplete = 100
-const mostRepeated = 20
 
 function push(lists: Map<string, number[]>, name: string, value: number): void {
   const list = lists.get(name)
@@ -120,13 +117,11 @@ export function createTally(): RunTally {
       for (const sum of finished.sums) addSum(sum)
       for (const step of finished.steps) steps.set(step.step, step)
       for (const row of finished.evaluated) addEvaluation(row)
-      repeated.first.push(...finished.repeated.slice(0, mostRepeated - repeated.first.length))
-      incomplete.push(...finished.incomplete.slice(0, mostIncomplete - incomplete.length))
-      for (const { key: rollout, error } of finished.incomplete) {
-        if (!error) continue
-        const { code, message } = error
-        const first = errors[code] ?? { rollout, message }
-        errors[code] = { ...first, count: (errors[code]?.count ?? 0) + 1 }
+      repeated.first.push(...finished.repeated.slice(0, mostNamed.repeated - repeated.first.length))
+      incomplete.push(...finished.incomplete.slice(0, mostNamed.incomplete - incomplete.length))
+      for (const { code, count, rollout, message } of finished.errors) {
+        const before = errors[code]
+        errors[code] = before ? { ...before, count: before.count + count } : { count, rollout, message }
       }
     },
     addTokens(step, count, reason) {

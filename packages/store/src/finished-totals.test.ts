@@ -28,6 +28,7 @@ test('results add up to what their rows say, step by step as they finish', async
   const sumOf = (read: (row: (typeof rows)[number]) => number) => rows.reduce((sum, row) => sum + read(row), 0)
   expect(first).toMatchObject({ last: 7, evaluated: [{ key: 'f', split: 'test', step: 0, taskId: 'task-f', kind: 'easy', reward: 0.5 }] })
   expect(first.incomplete).toEqual([store.rolloutRow('d')])
+  expect(first.errors).toEqual([{ code: 'REWARD_FAILED', count: 1, rollout: 'd', message: 'No.' }])
   expect([first.repeated, first.sums.map(({ repeated }) => repeated).sort()]).toEqual([[store.rolloutRow('c')], [0, 0, 1]])
   expect(first.sums).toHaveLength(3)
   expect(first.sums).toContainEqual(expect.objectContaining({ stopReason: 'completed', isTraining: true, rollouts: 5, turns: 6 }))
@@ -43,9 +44,13 @@ test('results add up to what their rows say, step by step as they finish', async
       sumOf(({ waitMs }) => waitMs[part]),
       6,
     )
-  expect(store.finishedTotals(7)).toEqual({ last: 7, sums: [], steps: [], evaluated: [], incomplete: [], repeated: [] })
+  expect(store.finishedTotals(7)).toEqual({ last: 7, sums: [], steps: [], evaluated: [], errors: [], incomplete: [], repeated: [] })
   await play('h', 1, { step: 2, group: 'right' })
   const { steps, ...rest } = store.finishedTotals(7)
   expect([steps.map((each) => [each.step, each.rewards]), rest.last, rest.sums.length]).toEqual([[[2, [1, 1]]], 8, 1])
+  for (let index = 0; index <= 100; index++) await play(`i${index}`, null, { step: 3 })
+  const many = store.finishedTotals(8)
+  expect(many.incomplete.map(({ key }) => key)).toEqual(Array.from({ length: 100 }, (_, index) => `i${index}`))
+  expect(many.errors).toEqual([{ code: 'REWARD_FAILED', count: 101, rollout: 'i0', message: 'No.' }])
   await store.close()
 })

@@ -12,11 +12,24 @@ export interface FinishedTotals {
   readonly steps: readonly StepTotals[]
   /** Rollouts outside of training, in the order of finishing; one without a reward counts 0. */
   readonly evaluated: readonly EvaluatedRollout[]
-  /** Rollouts that did not complete, in the order of finishing. */
+  /** Errors of rollouts that did not complete. */
+  readonly errors: readonly ErrorTotal[]
+  /** Rollouts that did not complete, in the order of finishing: the first hundred. */
   readonly incomplete: readonly RolloutRow[]
   /** Rollouts that ended in another attempt than their first, in the order of finishing: the first twenty. */
   readonly repeated: readonly RolloutRow[]
 }
+
+/** The errors of one code, with the first rollout that it ended. */
+interface ErrorTotal {
+  readonly code: string
+  readonly count: number
+  readonly rollout: string
+  readonly message: string
+}
+
+/** Rows of each kind that totals name. */
+export const mostNamed = { incomplete: 100, repeated: 20 } as const
 
 /** A sum over the rollouts that ended for one reason, in training or outside of it. */
 export interface FinishedSum {
@@ -69,10 +82,14 @@ export function createFinishedTotals(database: DatabaseSync, rows: RolloutRowRea
   const evaluated = database.prepare(`SELECT key, split, step, task_id AS taskId, kind, coalesce(reward, 0) AS reward
     FROM rollouts WHERE finished > ? AND finished <= ? AND split <> 'train' ORDER BY finished`)
   const incomplete = database.prepare(
-    "SELECT key FROM rollouts WHERE finished > ? AND finished <= ? AND stop_reason <> 'completed' ORDER BY finished",
+    `SELECT key FROM rollouts WHERE finished > ? AND finished <= ? AND stop_reason <> 'completed' ORDER BY finished LIMIT ${mostNamed.incomplete}`,
   )
+  // Beside min() SQLite takes the other columns from the row that has it.
+  const errors = database.prepare(`SELECT error ->> '$.code' AS code, count(*) AS count, min(finished) AS first, key AS rollout,
+    error ->> '$.message' AS message FROM rollouts
+    WHERE finished > ? AND finished <= ? AND stop_reason <> 'completed' AND error IS NOT NULL GROUP BY 1 ORDER BY first`)
   const repeated = database.prepare(
-    'SELECT key FROM rollouts WHERE finished > ? AND finished <= ? AND attempt > 0 ORDER BY finished LIMIT 20',
+    `SELECT key FROM rollouts WHERE finished > ? AND finished <= ? AND attempt > 0 ORDER BY finished LIMIT ${mostNamed.repeated}`,
   )
   const rowsOf = (keys: readonly Record<string, unknown>[]) => keys.flatMap(({ key }) => rows.rolloutRow(key as string) ?? [])
 
@@ -96,6 +113,7 @@ export function createFinishedTotals(database: DatabaseSync, rows: RolloutRowRea
       sums: found.map(({ last: _, isTraining, ...sum }) => ({ ...sum, isTraining: isTraining === 1 })),
       steps: changedSteps.all(after, last).map(({ step }) => totalsOf(step as number)),
       evaluated: evaluated.all(after, last) as unknown as EvaluatedRollout[],
+      errors: (errors.all(after, last) as unknown as (ErrorTotal & { first: number })[]).map(({ first: _, ...error }) => error),
       incomplete: rowsOf(incomplete.all(after, last)),
       repeated: rowsOf(repeated.all(after, last)),
     }

@@ -1,5 +1,11 @@
 export { endOfLines } from './end-of-lines.ts'
-export type { EvaluatedRollout, FinishedSum, FinishedTotals, StepTotals } from './finished-totals.ts'
+export {
+  type EvaluatedRollout,
+  type FinishedSum,
+  type FinishedTotals,
+  mostNamed,
+  type StepTotals,
+} from './finished-totals.ts'
 export { healthEveryMs } from './health-samples.ts'
 export { keepTokenizer } from './keep-tokenizer.ts'
 export { type OwnedRunStore, openRunStore, type RunStoreOptions } from './open-run-store.ts'

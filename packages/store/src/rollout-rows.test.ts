@@ -247,6 +247,6 @@ test('a run without rollouts has no rows', async () => {
   const run = readRun(path)
   expect(run.rolloutRows()).toEqual({ rows: [], next: null })
   expect([run.samples({ step: 1 }), run.steps(), run.splits()]).toEqual([[], [], {}])
-  expect(run.finishedTotals(0)).toEqual({ last: 0, sums: [], steps: [], evaluated: [], incomplete: [], repeated: [] })
+  expect(run.finishedTotals(0)).toEqual({ last: 0, sums: [], steps: [], evaluated: [], errors: [], incomplete: [], repeated: [] })
   run.close()
 })
