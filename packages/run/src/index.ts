@@ -39,6 +39,7 @@ export {
 } from './driven/check-training.ts'
 export { type DiagnoseOptions, diagnoseTrainer, toProblem } from './driven/diagnose.ts'
 export { type DryRunReport, dryRun } from './driven/dry-run.ts'
+export { contextLengthOf } from './driven/plan-start.ts'
 export { createDrivenProgress, type DrivenProgress, type DrivenStep } from './driven/progress.ts'
 export { type DrivenRunState, drivenStateKey, runDrivenTraining } from './driven/run-driven-training.ts'
 export { toCheck } from './driven/to-check.ts'

@@ -19,7 +19,7 @@ export interface ExportModelRequest {
 
 /** Writes a trained model of a run as a Hugging Face folder: those of a framework by the framework itself, those of the engine in the box are copied. */
 export async function exportModel({ run, target, step, dtype, signal }: ExportModelRequest): Promise<void> {
-  const { driven, checkpoint } = readCheckpoint(run, step)
+  const { driven, checkpoint, pointer } = readCheckpoint(run, step)
   await writeTarget(target, () => mkdir(dirname(target), { recursive: true }))
   let exported: number
   if (driven) {
@@ -33,6 +33,10 @@ export async function exportModel({ run, target, step, dtype, signal }: ExportMo
       })
     ).step
   } else {
+    if (checkpoint === null && pointer !== null) {
+      const message = `The weights of ${run} are at the Tinker service, and no model is here; download them from where ${pointer} points.`
+      throw new TrainError('CONFIG_INVALID', message)
+    }
     if (checkpoint === null) {
       const which = step === undefined ? 'no checkpoint' : `no checkpoint of step ${step}`
       throw new TrainError('CHECKPOINT_CORRUPT', `${run} has ${which}; let the run reach one, or correct --step.`)
@@ -51,9 +55,13 @@ function readCheckpoint(run: string, step: number | undefined) {
       const state = reader.getState(drivenStateKey(trainer.name)) as DrivenRunState | undefined
       return state ? [{ trainer, state }] : []
     })
-    const steps = reader.steps().filter(({ checkpoint }) => checkpoint !== null && existsSync(join(run, checkpoint, 'config.json')))
-    const chosen = step === undefined ? steps.at(-1) : steps.find((each) => each.step === step)
-    return { driven, checkpoint: chosen ? { step: chosen.step, path: chosen.checkpoint as string } : null }
+    const newestWith = (file: string) => {
+      const steps = reader.steps().filter(({ checkpoint }) => checkpoint !== null && existsSync(join(run, checkpoint, file)))
+      const chosen = step === undefined ? steps.at(-1) : steps.find((each) => each.step === step)
+      return chosen ? { step: chosen.step, path: chosen.checkpoint as string } : null
+    }
+    const pointed = newestWith('tinker.json')
+    return { driven, checkpoint: newestWith('config.json'), pointer: pointed && join(run, pointed.path, 'tinker.json') }
   } finally {
     reader.close()
   }

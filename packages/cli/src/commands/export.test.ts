@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Episode, TrainingSample } from '@aworld-train/protocol'
@@ -134,4 +134,18 @@ it.each(['none.jsonl', 'none.parquet'])('leaves no file where nothing matches: %
   const target = join(folder, name)
   await expect(exportTo(target, { minReward: 2 })).rejects.toThrow('No samples of')
   expect(existsSync(target)).toBe(false)
+})
+
+it('says of a run of a service, whose checkpoints are pointers, where its weights are', async () => {
+  const checkpoint = 'checkpoints/step-000001'
+  const store = await openRunStore({ path: run })
+  await store.commitStep({ step: 1, weightVersion: 1, rollouts: ['a'], metrics: {}, checkpoint })
+  await store.close()
+  mkdirSync(join(run, checkpoint), { recursive: true })
+  await expect(exportTo(join(folder, 'model'), { what: 'model' })).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT' })
+  writeFileSync(join(run, checkpoint, 'tinker.json'), '{}')
+  await expect(exportTo(join(folder, 'model'), { what: 'model' })).rejects.toMatchObject({
+    code: 'CONFIG_INVALID',
+    message: expect.stringMatching(/at the Tinker service.*tinker\.json points/),
+  })
 })

@@ -62,7 +62,7 @@ export function describeAgent({ program, module, directory, files }: LoadedAgent
   }
 }
 
-/** `max_position_embeddings` of a model's config.json, in tokens. */
+/** `max_position_embeddings` of a model's config.json, in tokens; `null` where there is none, as for a name of the hub. */
 export function contextLengthOf(model: string): number | null {
   const file = join(model, 'config.json')
   if (!existsSync(file)) return null

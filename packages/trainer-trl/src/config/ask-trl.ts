@@ -1,6 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { errorMessage } from '@aworld-train/protocol'
 import { runProcess, withBridge } from '@aworld-train/python-bridge'
 import { z } from 'zod'
 import type { TrlFields } from './trl-config.ts'
@@ -36,6 +37,9 @@ export async function askTrl(
       },
       signal,
       timeoutMs: 300_000,
+    }).catch((error: unknown) => {
+      signal?.throwIfAborted()
+      return { code: null, stdout: '', stderr: errorMessage(error) }
     })
     const line = stdout.trim().split('\n').at(-1) ?? ''
     if (code === 0 && line.startsWith('{')) {

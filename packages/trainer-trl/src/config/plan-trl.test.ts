@@ -90,6 +90,13 @@ test('a checkpoint is written every ten batches where nothing is said of it, and
   expect(await fieldsOf({ training: { checkpointEvery: null } })).toMatchObject({ save_strategy: 'steps', save_steps: 1_000_000_000 })
 })
 
+test('a Python that cannot be started is a problem of the configuration, unless the user stopped it', async () => {
+  const findPython = async () => '/no such/python'
+  expect((await readTrlConfig({}, { ...options, findPython })).problems).toContainEqual(expect.stringMatching(/no such.*ENOENT/))
+  const signal = AbortSignal.abort(new Error('stopped'))
+  await expect(readTrlConfig({}, { ...options, findPython, signal })).rejects.toThrow('stopped')
+})
+
 test('a rollout ends at its own limit of time', async () => {
   const plan = async (aworldTrain: object) => (await planTrl(await readTrlConfig({ aworldTrain }, options), run())).deadlineSeconds
   expect(await plan({ limits: { timeoutMs: 5_000 }, rolloutTimeoutMs: 9_000 })).toBe(5)

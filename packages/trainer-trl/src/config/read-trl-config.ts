@@ -1,7 +1,7 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { dirname, join, relative, resolve } from 'node:path'
+import { dirname, relative, resolve } from 'node:path'
 import type { ReadConfigOptions } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
+import { contextLengthOf } from '@aworld-train/run'
 import { describeIssues, expandDots, isTree, type KeyTree, LocalConfig, readConfigFile, setAt } from '@aworld-train/training'
 import { askTrl } from './ask-trl.ts'
 import { renderGeneralTerms } from './general-terms.ts'
@@ -32,7 +32,7 @@ export async function readTrlConfig(source: unknown, options: ReadConfigOptions)
   const answer = python === null ? null : await askTrl({ configuration: fields, lora }, { python, signal })
   const model = settings.model.path
   const native = settings.reward.native ? ['reward.native leaves scoring to TRL, which has no reward here; pass rewardFunc.'] : []
-  const tokens = promptTokens(settings, fields, model === null ? null : contextOf(resolve(directory, model)))
+  const tokens = promptTokens(settings, fields, model === null ? null : contextLengthOf(resolve(directory, model)))
   return {
     directory,
     settings,
@@ -124,12 +124,4 @@ export function promptTokens(settings: TrlSettings, fields: TrlConfig['fields'],
 export function completionTokens(fields: TrlConfig['fields'], context: number | null): number {
   const set = fields['max_completion_length']
   return typeof set === 'number' ? set : context === null ? 256 : Math.floor(context / 2)
-}
-
-/** `max_position_embeddings` of a model folder; `null` for a name of the hub. */
-function contextOf(model: string): number | null {
-  const file = join(model, 'config.json')
-  if (!existsSync(file)) return null
-  const { max_position_embeddings: context } = JSON.parse(readFileSync(file, 'utf8')) as { max_position_embeddings?: unknown }
-  return typeof context === 'number' ? context : null
 }
