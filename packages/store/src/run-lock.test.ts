@@ -1,6 +1,8 @@
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { openRunStore } from './open-run-store.ts'
+import { isOwned } from './run-lock.ts'
 import { storeWorker } from './testing/child-process.ts'
 import { runRequest, temporaryFolder } from './testing/run-fixtures.ts'
 
@@ -34,4 +36,15 @@ test('a second opening in the same process is refused, and leaves the first at w
   await store.begin(runRequest('a'))
   await store.close()
   await (await openRunStore({ path: folder.path })).close()
+})
+
+test.runIf(process.platform === 'linux')('another process with the pid of the owner is not the owner', async () => {
+  await using folder = await temporaryFolder()
+  const store = await openRunStore({ path: folder.path })
+  const file = join(folder.path, 'owner.json')
+  const owner = JSON.parse(await readFile(file, 'utf8')) as { bornAt: number }
+  expect([owner, isOwned(folder.path)]).toMatchObject([{ pid: process.pid, bornAt: expect.any(Number) }, true])
+  await writeFile(file, JSON.stringify({ ...owner, bornAt: owner.bornAt - 1 }))
+  expect(isOwned(folder.path)).toBe(false)
+  await store.close()
 })

@@ -12,7 +12,29 @@ export interface RunLock {
   release(): Promise<void>
 }
 
+/** What `owner.json` says. */
+interface Owner {
+  readonly pid: number
+  /** In clock ticks since the machine started; `null` where the system does not say so. */
+  readonly bornAt: number | null
+  /** Unix milliseconds. */
+  readonly startedAt: number
+}
+
 const sqliteBusy = 5
+
+/** When a process began, in clock ticks since the machine did: field 22 of proc_pid_stat(5). `null` where the system does not say so. */
+function bornAt(pid: number): number | null {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19])
+  } catch {
+    return null
+  }
+}
+
+/** Whether the owner runs. Its pid alone does not say so: a container that starts again gives its processes the same ones. */
+const isAlive = (owner: Owner) => isRunning(owner.pid) && (typeof owner.bornAt !== 'number' || owner.bornAt === bornAt(owner.pid))
 
 /**
  * Makes this process the one owner of a run directory. The lock is the operating system's, held through an open
@@ -32,7 +54,7 @@ export async function acquireRunLock(path: string): Promise<RunLock> {
   }
   const connection = database
   try {
-    await writeJsonAtomically(owner, { pid: process.pid, startedAt: Date.now() })
+    await writeJsonAtomically(owner, { pid: process.pid, bornAt: bornAt(process.pid), startedAt: Date.now() } satisfies Owner)
   } catch (error) {
     connection.close()
     throw toStoreError(error, path)
@@ -48,7 +70,7 @@ export async function acquireRunLock(path: string): Promise<RunLock> {
 /** Whether a process on this machine works on the run at `path`. */
 export function isOwned(path: string): boolean {
   try {
-    return isRunning((JSON.parse(readFileSync(join(path, 'owner.json'), 'utf8')) as { pid: number }).pid)
+    return isAlive(JSON.parse(readFileSync(join(path, 'owner.json'), 'utf8')) as Owner)
   } catch {
     return false
   }
@@ -69,8 +91,8 @@ async function lockedBy(path: string, owner: string): Promise<TrainError> {
 
 async function runningOwner(owner: string): Promise<number | null> {
   try {
-    const { pid } = JSON.parse(await readFile(owner, 'utf8')) as { pid: number }
-    return isRunning(pid) ? pid : null
+    const found = JSON.parse(await readFile(owner, 'utf8')) as Owner
+    return isAlive(found) ? found.pid : null
   } catch {
     return null
   }
