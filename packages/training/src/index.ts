@@ -4,6 +4,7 @@ export { DrivenSettings, watchdogTimeoutMs } from './config/driven-settings.ts'
 export { FrozenModelSettings } from './config/frozen-model.ts'
 export * from './config/key-tree.ts'
 export * from './config/local-config.ts'
+export { isSet, type OwnConfig, ownBlock, ownKeysOf, readOwnConfig } from './config/own-config.ts'
 export {
   type ConfigExtension,
   type KeyTranslator,

@@ -2,21 +2,13 @@ import { dirname, relative, resolve } from 'node:path'
 import type { ReadConfigOptions } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { contextLengthOf } from '@aworld-train/run'
-import { describeIssues, expandDots, isTree, type KeyTree, LocalConfig, readConfigFile, setAt } from '@aworld-train/training'
+import { expandDots, isTree, type KeyTree, ownBlock, ownKeysOf, readConfigFile, readOwnConfig, setAt } from '@aworld-train/training'
 import { askTrl } from './ask-trl.ts'
 import { renderGeneralTerms } from './general-terms.ts'
 import type { TrlConfig } from './trl-config.ts'
 import { TrlSettings } from './trl-settings.ts'
 
-/** Our keys of a configuration: those of any run, and those of a run with TRL. */
-const OwnConfig = TrlSettings.extend({
-  training: LocalConfig.shape.training,
-  sampling: LocalConfig.shape.sampling,
-  engine: LocalConfig.shape.engine,
-})
-
-/** The key of a configuration under which everything is ours. */
-const ownBlock = 'aworldTrain'
+const ownKeys = ownKeysOf(TrlSettings)
 
 /** Reads a configuration in fields of GRPOConfig, with those of peft in `lora`, in our keys, or both. TRL's own win over ours. */
 export async function readTrlConfig(source: unknown, options: ReadConfigOptions): Promise<TrlConfig> {
@@ -27,7 +19,8 @@ export async function readTrlConfig(source: unknown, options: ReadConfigOptions)
   if (overrides.model !== undefined) setAt(own, ['model', 'path'], overrides.model)
   const terms = renderGeneralTerms(own)
   const fields = { ...terms.fields, ...written, ...(overrides.steps === undefined ? {} : { max_steps: overrides.steps }) }
-  const { settings, stratify, problems: ownProblems } = readOwn(own)
+  const { settings, training, problems: ownProblems } = readOwnConfig(TrlSettings, own)
+  const stratify = training?.stratify ?? null
   const python = (await findPython?.(settings.python)) ?? null
   const answer = python === null ? null : await askTrl({ configuration: fields, lora }, { python, signal })
   const model = settings.model.path
@@ -92,26 +85,9 @@ function separate(tree: KeyTree): { own: Record<string, unknown>; fields: Record
   const { [ownBlock]: block, lora, ...rest } = expandDots(tree)
   const own: Record<string, unknown> = {}
   const fields: Record<string, unknown> = {}
-  for (const [key, value] of Object.entries(rest)) (Object.hasOwn(OwnConfig.shape, key) ? own : fields)[key] = value
+  for (const [key, value] of Object.entries(rest)) (ownKeys.includes(key) ? own : fields)[key] = value
   if (isTree(block)) for (const [key, value] of Object.entries(block)) setAt(own, [key], structuredClone(value))
   return { own, fields, lora: isTree(lora) ? lora : null }
-}
-
-function readOwn(own: KeyTree): { settings: TrlSettings; stratify: TrlConfig['stratify']; problems: readonly string[] } {
-  const parsed = OwnConfig.safeParse(own)
-  if (!parsed.success)
-    return { settings: TrlSettings.parse({}), stratify: null, problems: describeIssues(parsed.error, { schema: OwnConfig, value: own }) }
-  const { training, sampling, engine: _, ...settings } = parsed.data
-  const isSet = (section: string, key: string) => isTree(own[section]) && own[section][key] !== undefined
-  return {
-    problems: [],
-    stratify: training.stratify,
-    settings: {
-      ...settings,
-      ...(isSet('sampling', 'maxTokens') ? { maxCompletionTokens: sampling.maxTokens } : {}),
-      ...(isSet('training', 'incompleteEpisodes') ? { incompleteEpisodes: training.incompleteEpisodes } : {}),
-    },
-  }
 }
 
 /** Longest prompt in tokens; `null` where the model's context is not known. */

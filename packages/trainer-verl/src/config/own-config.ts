@@ -1,25 +1,16 @@
-import { describeIssues, expandDots, fieldsOf, isTree, type KeyTree, LocalConfig, setAt } from '@aworld-train/training'
-import type { z } from 'zod'
+import { expandDots, fieldsOf, isSet, isTree, type KeyTree, ownBlock, ownKeysOf, readOwnConfig, setAt } from '@aworld-train/training'
 import { VerlSettings } from './verl-settings.ts'
-
-/** Our keys of a configuration: those of any run, and those of a run with verl. */
-const OwnConfig = VerlSettings.extend({
-  training: LocalConfig.shape.training,
-  sampling: LocalConfig.shape.sampling,
-  engine: LocalConfig.shape.engine,
-})
-
-/** The key of a configuration under which everything is ours. */
-export const ownBlock = 'aworldTrain'
 
 /** Sections that both have: ours are spelt in camelCase. */
 const shared: Readonly<Record<string, readonly string[]>> = {
-  data: fieldsOf(OwnConfig.shape.data),
-  reward: fieldsOf(OwnConfig.shape.reward),
+  data: fieldsOf(VerlSettings.shape.data),
+  reward: fieldsOf(VerlSettings.shape.reward),
 }
 
+const ownKeys = ownKeysOf(VerlSettings)
+
 /** Keys of a configuration at its top that are ours. */
-export const ownSections: readonly string[] = [ownBlock, ...Object.keys(OwnConfig.shape)]
+export const ownSections: readonly string[] = [ownBlock, ...ownKeys]
 
 export interface SeparatedConfig {
   /** The part in verl's keys, as the user wrote it. */
@@ -37,7 +28,7 @@ export function separateConfig(configuration: KeyTree): SeparatedConfig {
     if (key === ownBlock) continue
     if (key in shared && isTree(value)) {
       for (const [name, member] of Object.entries(value)) setAt(shared[key]!.includes(name) ? own : verl, [key, name], member)
-    } else if (Object.hasOwn(OwnConfig.shape, key)) own[key] = value
+    } else if (ownKeys.includes(key)) own[key] = value
     else verl[key] = value
   }
   const block = tree[ownBlock]
@@ -46,19 +37,8 @@ export function separateConfig(configuration: KeyTree): SeparatedConfig {
 }
 
 /** Our keys, checked: settings, and a sentence for every problem. */
-export function readOwnConfig(own: KeyTree): { readonly settings: VerlSettings; readonly problems: readonly string[] } {
-  const parsed = OwnConfig.safeParse(own)
-  if (!parsed.success)
-    return { settings: VerlSettings.parse({}), problems: describeIssues(parsed.error, { schema: OwnConfig, value: own }) }
-  const { training, sampling, engine: _, ...settings } = parsed.data as z.infer<typeof OwnConfig>
-  const isSet = (section: string, key: string) => isTree(own[section]) && own[section][key] !== undefined
-  return {
-    problems: [],
-    settings: {
-      ...settings,
-      ...(isSet('sampling', 'maxTokens') ? { maxCompletionTokens: sampling.maxTokens } : {}),
-      ...(isSet('training', 'incompleteEpisodes') ? { incompleteEpisodes: training.incompleteEpisodes } : {}),
-      ...(isSet('training', 'logprobCheck') ? { logprobCheck: { tolerance: training.logprobCheck.tolerance } } : {}),
-    },
-  }
+export function readOwn(own: KeyTree): { readonly settings: VerlSettings; readonly problems: readonly string[] } {
+  const { settings, training, problems } = readOwnConfig(VerlSettings, own)
+  if (training === null || !isSet(own, 'training', 'logprobCheck')) return { settings, problems }
+  return { settings: { ...settings, logprobCheck: { tolerance: training.logprobCheck.tolerance } }, problems }
 }

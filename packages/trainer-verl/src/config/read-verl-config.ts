@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { dirname, relative, resolve } from 'node:path'
 import { TrainError } from '@aworld-train/protocol'
-import { isTree, type KeyTree, leaves, readConfigFile, setAt } from '@aworld-train/training'
+import { isTree, type KeyTree, leaves, ownBlock, readConfigFile, setAt } from '@aworld-train/training'
 import { stringify } from 'yaml'
 import { renderGeneralTerms } from './general-terms.ts'
 import { formatOverride, parseOverride } from './hydra-override.ts'
 import type { InstalledVerl } from './installed-verl.ts'
-import { ownBlock, readOwnConfig, separateConfig } from './own-config.ts'
+import { readOwn, separateConfig } from './own-config.ts'
 import { recordScript } from './record-script.ts'
 import { resolveKey } from './resolve-key.ts'
 import { type ConfigKey, translateKeys } from './translate-keys.ts'
@@ -29,7 +29,7 @@ interface Gathered {
 export async function readVerlConfig(source: VerlConfigSource, options: ReadVerlConfigOptions = {}): Promise<VerlConfig> {
   const gathered = await gather(source, options)
   addOverrides(gathered, options.arguments ?? [], 'an argument')
-  const { settings: read, problems: ownProblems } = readOwnConfig(gathered.own)
+  const { settings: read, problems: ownProblems } = readOwn(gathered.own)
   const terms = renderGeneralTerms(gathered.own)
   const spelled = new Set(gathered.keys.map(({ path }) => path))
   const fromTerms = terms.keys

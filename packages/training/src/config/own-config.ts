@@ -1,0 +1,45 @@
+import type { z } from 'zod'
+import { describeIssues } from './describe-issues.ts'
+import type { DrivenSettings } from './driven-settings.ts'
+import { isTree, type KeyTree } from './key-tree.ts'
+import { LocalConfig } from './local-config.ts'
+
+/** The key of a framework's configuration under which everything is ours. */
+export const ownBlock = 'aworldTrain'
+
+const { training, sampling, engine } = LocalConfig.shape
+const general = { training, sampling, engine }
+
+/** Names that are ours at the top of a framework's configuration: those of `schema`, and those of any run. */
+export const ownKeysOf = (schema: z.ZodObject): readonly string[] => [...Object.keys(schema.shape), ...Object.keys(general)]
+
+export interface OwnConfig<Settings> {
+  readonly settings: Settings
+  /** Terms of any run's training; `null` where there are problems. */
+  readonly training: LocalConfig['training'] | null
+  readonly problems: readonly string[]
+}
+
+/** Our keys of a framework's configuration, checked: settings in terms of `schema`, and a sentence for every problem. */
+export function readOwnConfig<Settings extends DrivenSettings>(
+  schema: z.ZodObject & z.ZodType<Settings>,
+  own: KeyTree,
+): OwnConfig<Settings> {
+  const whole = schema.extend(general)
+  const parsed = whole.safeParse(own)
+  if (!parsed.success)
+    return { settings: schema.parse({}), training: null, problems: describeIssues(parsed.error, { schema: whole, value: own }) }
+  const { training, sampling, engine: _, ...settings } = parsed.data as Settings & Pick<LocalConfig, keyof typeof general>
+  return {
+    problems: [],
+    training,
+    settings: {
+      ...(settings as unknown as Settings),
+      ...(isSet(own, 'sampling', 'maxTokens') ? { maxCompletionTokens: sampling.maxTokens } : {}),
+      ...(isSet(own, 'training', 'incompleteEpisodes') ? { incompleteEpisodes: training.incompleteEpisodes } : {}),
+    },
+  }
+}
+
+/** Whether a key of a section is written there, and not a default. */
+export const isSet = (tree: KeyTree, section: string, key: string): boolean => isTree(tree[section]) && tree[section][key] !== undefined
