@@ -184,6 +184,36 @@ it('plain clients keep their address and their key over restarts, whose log neve
   expect([bad.code, bad.stderr]).toEqual([2, expect.stringMatching(/--path needs --key-env or --key-file/)])
 }, 60_000)
 
+it('what was answered with 202 runs after a kill without being asked again, and who waited gets the result', async () => {
+  await writeFile(
+    join(project, 'gated-agent.ts'),
+    `import { existsSync } from 'node:fs'
+export default async (_task, { signal }) => {
+  while (!existsSync(new URL('./open', import.meta.url))) await new Promise((resolve) => setTimeout(resolve, 20))
+  signal.throwIfAborted()
+  return { answer: 'yes', messages: [] }
+}
+`,
+  )
+  const rollouts = { port: 0, agent: './gated-agent.ts', concurrency: 1 }
+  const config = { ...settings, recording: 'durable', rollouts, clients: null }
+  const first = await serve('durable', config)
+  const client = createRolloutClient({ url: first.rollouts, retries: 9 })
+  const waits = client.run(rollout('waits'), AbortSignal.timeout(60_000))
+  for (const key of ['a', 'b', 'c']) expect((await client.submit(rollout(key))).status).toBe('queued')
+  await client.submit(rollout('given-up'))
+  await client.cancel('given-up')
+  expect(await first.end('SIGKILL')).toBe('SIGKILL')
+  await writeFile(join(project, 'open'), '')
+
+  const second = await serve('durable', { ...config, rollouts: { ...rollouts, port: Number(new URL(first.rollouts).port) } })
+  expect(await waits).toMatchObject({ rollout: 'waits', answer: 'yes' })
+  for (const key of ['a', 'b', 'c']) expect(await client.get(key, { waitMs: 30_000 })).toMatchObject({ status: 'done' })
+  expect((await client.get('given-up')).status).toBe('interrupted')
+  await client.close()
+  expect(await second.end('SIGTERM')).toBe(0)
+}, 120_000)
+
 it('at a signal it waits for what is under way, then says what it cut off', async () => {
   const rollouts = { port: 0, agent: './slow-agent.ts' }
   const served = await serve('slow', { ...settings, recording: 'slow', rollouts, clients: null, drainMs: 300 })

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { RunRolloutStatus, RunStore, StepRecord } from '@aworld-train/core'
+import type { RunRolloutStatus, RunStore, StepRecord, SubmissionStore } from '@aworld-train/core'
 import type { RolloutRequest } from '@aworld-train/protocol'
 import type { CommitQueue } from './commit-queue.ts'
 import type { RolloutColumns } from './rollout-columns.ts'
@@ -28,8 +28,9 @@ export interface EncodedEpisode {
 }
 
 /** The writes of a run in a form that can move between threads. Times are Unix milliseconds. */
-export interface EncodedWrites extends Pick<RunStore, 'commitStep' | 'setState'> {
+export interface EncodedWrites extends Pick<RunStore & SubmissionStore, 'releaseSubmission' | 'commitStep' | 'setState'> {
   queue(request: RolloutRequest, at: number): Promise<void>
+  keepSubmission(request: RolloutRequest, at: number): Promise<void>
   begin(request: RolloutRequest, at: number): ReturnType<RunStore['begin']>
   appendTurn(rollout: string, attempt: number, turn: EncodedTurn): Promise<void>
   cancel(rollout: string, attempt: number | null, at: number): Promise<void>
@@ -68,6 +69,8 @@ export function createEncodedWrites(database: DatabaseSync, commits: CommitQueue
   const finishRollout = database.prepare(`UPDATE rollouts SET status = 'done', finished = 1 + ${lastFinished},
     started_at = ?, ended_at = ?, engine_ms = ?, tools_ms = ?, reward = ?, stop_reason = ?, turns = ?, tool_calls = ?, sampled_tokens = ?, cost = ?, error = ?, answer = ?
     WHERE id = ?`)
+  const markSubmitted = database.prepare('INSERT INTO submitted VALUES (?) ON CONFLICT DO NOTHING')
+  const unmarkSubmitted = database.prepare('DELETE FROM submitted WHERE rollout = (SELECT id FROM rollouts WHERE key = ?)')
   const findTurn = database.prepare(
     'SELECT crc32, completion_length FROM turns WHERE rollout = ? AND attempt = ? AND agent = ? AND turn = ?',
   )
@@ -127,15 +130,21 @@ export function createEncodedWrites(database: DatabaseSync, commits: CommitQueue
   return {
     queue(request, at) {
       const body = JSON.stringify(request)
+      return commits.commit({ synced: false, apply: () => void addToQueue(request, body, at) })
+    },
+
+    keepSubmission(request, at) {
+      const body = JSON.stringify(request)
       return commits.commit({
-        synced: false,
+        synced: true,
         apply() {
-          const row = findRollout.get(request.key) as StoredRollout | undefined
-          if (!row) insertWaiting(request, body, at)
-          else if (row.status !== 'done') queueAgain.run(at, row.id)
+          const id = addToQueue(request, body, at)
+          if (id !== null) markSubmitted.run(id)
         },
       })
     },
+
+    releaseSubmission: (rollout) => commits.commit({ synced: true, apply: () => void unmarkSubmitted.run(rollout) }),
 
     begin(request, at) {
       const body = JSON.stringify(request)
@@ -179,6 +188,7 @@ export function createEncodedWrites(database: DatabaseSync, commits: CommitQueue
             columns
           const result = [reward, stopReason, turns, toolCalls, sampledTokens, cost, error, answer]
           finishRollout.run(startedAt, endedAt, engineMs, toolsMs, ...result, row.id)
+          unmarkSubmitted.run(rollout)
         },
       }),
 
@@ -229,6 +239,14 @@ export function createEncodedWrites(database: DatabaseSync, commits: CommitQueue
     const row = insertRollout.get(key, group, task.id, kind, split, step, sample, at) as unknown as StoredRollout
     upsertRequest.run(row.id, body)
     return row
+  }
+
+  /** The row that waits; `null` where the rollout has its result. */
+  function addToQueue(request: RolloutRequest, body: string, at: number): number | null {
+    const row = findRollout.get(request.key) as StoredRollout | undefined
+    if (row?.status === 'done') return null
+    if (row && row.status !== 'queued') queueAgain.run(at, row.id)
+    return (row ?? insertWaiting(request, body, at)).id
   }
 
   function trainable(key: string): number {

@@ -2,8 +2,17 @@ import { closeSync, openSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { crc32 } from 'node:zlib'
-import type { EpisodeReader, HealthSample, RolloutRecord, RunProgress, RunRolloutStatus, StepRecord, StepSample } from '@aworld-train/core'
-import type { Episode, Trajectory, Turn } from '@aworld-train/protocol'
+import type {
+  EpisodeReader,
+  HealthSample,
+  RolloutRecord,
+  RunProgress,
+  RunRolloutStatus,
+  StepRecord,
+  StepSample,
+  SubmissionStore,
+} from '@aworld-train/core'
+import type { Episode, RolloutRequest, Trajectory, Turn } from '@aworld-train/protocol'
 import { createFinishedTotals, type FinishedTotals } from './finished-totals.ts'
 import { createHealthReads } from './health-samples.ts'
 import { createRolloutRowReads, type RolloutFilter, type RolloutRowReads, shownStatus, whereOf } from './rollout-rows.ts'
@@ -44,7 +53,11 @@ export interface RecordedCall {
 }
 
 /** Reads of a run; the owner's and any reader's. */
-export interface RunQueries extends EpisodeReader, RolloutRowReads, Pick<RunProgress, 'steps' | 'getState'> {
+export interface RunQueries
+  extends EpisodeReader,
+    RolloutRowReads,
+    Pick<SubmissionStore, 'submissions'>,
+    Pick<RunProgress, 'steps' | 'getState'> {
   /** The episodes of those rollouts that have one, in the order in which they were queued. */
   episodes(filter?: RolloutFilter): Iterable<Episode>
   /** Also of a rollout that runs. Whether a turn was delivered is certain once the rollout has its result. `null` for a rollout that is not there. */
@@ -264,6 +277,14 @@ export function createRunQueries(path: string, database: DatabaseSync, isOwned =
       type Row = Omit<RecordedCall, 'isLost'> & { readonly segment: number }
       for (const { segment, ...call } of sampledCalls.all() as unknown as Row[]) yield { ...call, ...(segment === 0 && { isLost: true }) }
     },
+    submissions: named(() =>
+      database
+        .prepare(
+          "SELECT q.body FROM submitted s JOIN rollouts r ON r.id = s.rollout JOIN requests q ON q.rollout = r.id WHERE r.status <> 'done' ORDER BY r.id",
+        )
+        .all()
+        .map(({ body }) => JSON.parse(body as string) as RolloutRequest),
+    ),
     getState: named((key) => {
       const row = state.get(key)
       return row ? JSON.parse(row['value'] as string) : undefined

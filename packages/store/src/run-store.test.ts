@@ -1,5 +1,6 @@
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { expect, test } from 'vitest'
 import { openRunStore } from './open-run-store.ts'
 import { readRun } from './run-reader.ts'
@@ -201,3 +202,32 @@ test('says what was asked for under a key, also after it was opened again', asyn
   expect(again.rollout?.('a')?.attempt).toBe(1)
   await again.close()
 })
+
+test.each([false, true])(
+  'submissions outlive their process until they have a result or are released, also in a run from before there were any (in a thread: %s)',
+  async (thread) => {
+    await using folder = await temporaryFolder()
+    await (await openRunStore({ path: folder.path })).close()
+    const older = new DatabaseSync(join(folder.path, 'run.db'))
+    older.exec('DROP TABLE submitted')
+    older.close()
+    readRun(folder.path).close()
+
+    const store = await openRunStore({ path: folder.path, thread })
+    const requests = ['runs', 'done', 'waits', 'released'].map((key) => runRequest(key))
+    await Promise.all(requests.map((request) => store.keepSubmission(request)))
+    await store.queue(runRequest('of-a-trainer'))
+    const queuedAt = store.rolloutRow('waits')!.queuedAt
+    await store.queue(runRequest('waits'))
+    expect(store.rolloutRow('waits')!.queuedAt).toBe(queuedAt)
+    for (const key of ['runs', 'done']) await store.begin(runRequest(key))
+    await store.finish(episodeOf(runRequest('done'), 0, []))
+    await store.keepSubmission(runRequest('done'))
+    await store.releaseSubmission('released')
+    await store.close()
+
+    const again = await openRunStore({ path: folder.path, thread })
+    expect(again.submissions()).toEqual([requests[0], requests[2]])
+    await again.close()
+  },
+)

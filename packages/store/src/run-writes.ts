@@ -1,4 +1,4 @@
-import { preciseNow, type RolloutWriter, type RunProgress } from '@aworld-train/core'
+import { preciseNow, type RolloutWriter, type RunProgress, type SubmissionStore } from '@aworld-train/core'
 import type { Episode, Turn } from '@aworld-train/protocol'
 import type { EncodedTurn, EncodedWrites } from './encoded-writes.ts'
 import { toRolloutColumns } from './rollout-columns.ts'
@@ -6,10 +6,22 @@ import type { EpisodeBody } from './run-queries.ts'
 import { createTurnCache } from './turn-cache.ts'
 import { toTurnRecord } from './turn-record.ts'
 
-export type RunWrites = RolloutWriter & Pick<RunProgress, 'commitStep' | 'setState'> & Pick<EncodedWrites, 'discardStepsAfter'>
+export type RunWrites = RolloutWriter &
+  Omit<SubmissionStore, 'submissions'> &
+  Pick<RunProgress, 'commitStep' | 'setState'> &
+  Pick<EncodedWrites, 'discardStepsAfter'>
 
 /** The writes of a run, whose turns are encoded here. */
-export function createRunWrites({ queue, begin, appendTurn, finish, cancel, ...progress }: EncodedWrites): RunWrites {
+export function createRunWrites({
+  queue,
+  keepSubmission,
+  releaseSubmission,
+  begin,
+  appendTurn,
+  finish,
+  cancel,
+  ...progress
+}: EncodedWrites): RunWrites {
   const cache = createTurnCache()
 
   function encode(rollout: string, attempt: number, agent: string, turn: Turn): EncodedTurn {
@@ -21,6 +33,8 @@ export function createRunWrites({ queue, begin, appendTurn, finish, cancel, ...p
 
   return {
     queue: (request) => queue(request, preciseNow()),
+    keepSubmission: (request) => keepSubmission(request, preciseNow()),
+    releaseSubmission,
     begin: (request) => begin(request, preciseNow()),
     commitStep: progress.commitStep,
     discardStepsAfter: progress.discardStepsAfter,

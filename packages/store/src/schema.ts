@@ -2,6 +2,9 @@ export const storeVersion = 2
 /** `AWTR`: tells a run from any other SQLite file. */
 export const applicationId = 0x41575452
 
+/** Tables that came after the first runs of this format: the next owner of such a run adds them. */
+export const addedTables = 'CREATE TABLE IF NOT EXISTS submitted(rollout INTEGER PRIMARY KEY REFERENCES rollouts(id)) STRICT;'
+
 /**
  * What makes an empty database one of a run. docs/4.reference/run-directory.md says what each column holds.
  * `rollouts.attempt` is the fence: a write names its attempt and must find it here. The primary keys of `episodes`
@@ -43,6 +46,7 @@ CREATE TABLE samples(
 CREATE UNIQUE INDEX samples_key ON samples(step, position);
 CREATE INDEX samples_rollout ON samples(rollout);
 CREATE TABLE state(key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+${addedTables}
 PRAGMA application_id = ${applicationId};
 PRAGMA user_version = ${storeVersion};
 `

@@ -65,6 +65,8 @@ export async function startThreadWriter(options: ThreadOptions): Promise<RunWrit
   return {
     writes: {
       queue: (request, at) => call('queue', [request, at]),
+      keepSubmission: (request, at) => call('keepSubmission', [request, at]),
+      releaseSubmission: (rollout) => call('releaseSubmission', [rollout]),
       begin: (request, at) => call('begin', [request, at]),
       appendTurn: (rollout, attempt, turn) => call('appendTurn', [rollout, attempt, turn], [turn]),
       finish: (episode, missing) => call('finish', [episode, missing], missing),

@@ -7,6 +7,16 @@ export interface RolloutRecord {
   readonly attempt: number
 }
 
+/** Rollouts that a client was told will run: a process that starts again runs them without being asked. */
+export interface SubmissionStore {
+  /** Queues a rollout until it has its result or is released. Once this resolves, a power cut does not lose it. */
+  keepSubmission(request: RolloutRequest): Promise<void>
+  /** Somebody gave the rollout up. */
+  releaseSubmission(rollout: string): Promise<void>
+  /** Those without a result, in the order in which they were queued first. */
+  submissions(): readonly RolloutRequest[]
+}
+
 /** What the runner keeps of its rollouts. A write of an attempt that is no longer current is refused. */
 export interface RolloutWriter {
   /** Says that a rollout waits for a slot. It may be begun without. */

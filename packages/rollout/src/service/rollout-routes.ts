@@ -63,7 +63,7 @@ export function createRoutes({ service, limits, metrics }: RoutesOptions): (requ
     sendJson(response, status, toWire(state, parts), headers)
 
   async function submit({ request, response }: ServiceRequest): Promise<void> {
-    const state = service.submit(await readRequest(request, response, limits.maxBodyBytes))
+    const state = await service.accept(await readRequest(request, response, limits.maxBodyBytes))
     const location = `/v1/rollouts/${encodeURIComponent(state.id)}`
     send(response, state, everything, state.status === 'queued' ? 202 : 200, { location })
   }

@@ -149,3 +149,28 @@ test('a rollout that the check refuses is not taken, and is known to nobody', as
   expect(service.counts()).toMatchObject({ queued: 0, running: 0, queuedBytes: 0 })
   await service.close()
 })
+
+test('what was accepted and has no result runs again by itself in the next service over its store; what was cancelled or only submitted does not', async () => {
+  const store = memoryStore()
+  const { service } = start({ store, run: forever, concurrency: 1 })
+  for (const key of ['runs', 'waits', 'cancelled']) expect((await service.accept(rolloutRequest(key))).status).toBe('queued')
+  service.submit(rolloutRequest('of-a-trainer'))
+  expect((await service.cancel('cancelled')).status).toBe('cancelled')
+  await service.close()
+
+  const { service: next } = start({ store })
+  for (const key of ['runs', 'waits']) expect(await next.wait(key, minute)).toMatchObject({ status: 'done', episode: { answer: 'Right.' } })
+  expect(next.get('cancelled').status).toBe('interrupted')
+  expect(next.get('of-a-trainer').status).toBe('interrupted')
+  await next.close()
+  expect(start({ store }).service.counts()).toMatchObject({ queued: 0, running: 0 })
+})
+
+test('a rollout that cannot be queued on disk is not accepted, and has no result', async () => {
+  const store = memoryStore()
+  store.failWith('keepSubmission', new TrainError('STORE_FULL', 'The disk is full.'))
+  const { service } = start({ store, run: forever })
+  await expect(service.accept(rolloutRequest('a'))).rejects.toMatchObject({ code: 'STORE_FULL' })
+  expect(await service.wait('a', minute)).toMatchObject({ status: 'cancelled', episode: null })
+  await service.close()
+})

@@ -1,4 +1,4 @@
-import type { EpisodeReader, RolloutRunner } from '@aworld-train/core'
+import type { EpisodeReader, RolloutRunner, SubmissionStore } from '@aworld-train/core'
 import { stableHash, stableStringify, toTrainingSamples } from '@aworld-train/core'
 import {
   type Episode,
@@ -15,8 +15,8 @@ import { createEventFeed, type EventEntry, type EventQuery } from './event-feed.
 export interface RolloutServiceOptions {
   /** Opens what runs the rollouts; it tells of their start and end through `onEvent`, and is closed with the service. */
   readonly openRunner: (onEvent: (event: RunEvent) => void) => RolloutRunner & { close?(): Promise<void> }
-  /** Keeps what is finished, also of earlier processes. */
-  readonly store: EpisodeReader
+  /** Keeps what is finished, and what was accepted, also of earlier processes. */
+  readonly store: EpisodeReader & SubmissionStore
   /** Throws for a new rollout that cannot be run as it should, such as one that would be scored without its answer; with ROLLOUT_INVALID where the client is to correct it. */
   readonly check?: ((request: RolloutRequest) => void) | undefined
   readonly limits?: Partial<RolloutServiceLimits> | undefined
@@ -57,6 +57,8 @@ export interface RolloutService {
    * answer carries no episode. Throws ROLLOUT_CONFLICT for another request under the same key, ROLLOUT_QUEUE_FULL beyond the bytes of the queue, ROLLOUT_CANCELLED once it stops, and what `check` throws.
    */
   submit(request: RolloutRequest): RolloutState
+  /** As `submit`, once the rollout is queued on disk. When its process ends before the rollout does, the next service over the same store runs it again by itself. */
+  accept(request: RolloutRequest): Promise<RolloutState>
   /** Throws ROLLOUT_UNKNOWN. */
   get(key: string): RolloutState
   /**
@@ -81,6 +83,8 @@ interface Entry {
   readonly bytes: number
   readonly submittedAt: number
   readonly controller: AbortController
+  /** Resolves when it is queued on disk; `null` for one that nobody runs again. */
+  readonly accepted: Promise<void> | null
   status: Exclude<RolloutState['status'], 'interrupted'>
   error: TrainError | null
   /** Resolves when it has ended, to its episode if there is one. `null` after that: those who waited have the episode, and later readers ask the store. */
@@ -160,10 +164,13 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
     return result instanceof TrainError ? null : result
   }
 
-  function start(request: RolloutRequest, hash: string, bytes: number): Entry {
+  function start(request: RolloutRequest, hash: string, bytes: number, accept: boolean): Entry {
     const { key } = request
     const controller = new AbortController()
-    const entry: Entry = { hash, bytes, submittedAt: Date.now(), controller, status: 'queued', error: null, ended: null }
+    // Before the runner's own writes, which find it queued.
+    const accepted = accept ? store.keepSubmission(request) : null
+    accepted?.catch((cause: unknown) => controller.abort(cause))
+    const entry: Entry = { hash, bytes, submittedAt: Date.now(), controller, accepted, status: 'queued', error: null, ended: null }
     // Deleted first, so that entries stand in the order of their submission.
     entries.delete(key)
     entries.set(key, entry)
@@ -197,7 +204,7 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
     return { ...receipt(key, status), error: entry?.error?.toRecord() ?? null }
   }
 
-  function submit(request: RolloutRequest): RolloutState {
+  function submit(request: RolloutRequest, accept = false): RolloutState {
     const { key } = request
     const text = stableStringify(request)
     const hash = stableHash(text)
@@ -216,7 +223,7 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
       const message = `Rollout "${key}" has ${bytes} bytes; the queue holds ${count.queuedBytes} of ${limits.maxQueuedBytes}. Submit it again when some have ended, or raise maxQueuedBytes.`
       throw new TrainError('ROLLOUT_QUEUE_FULL', message)
     }
-    return receipt(key, start(request, hash, bytes).status)
+    return receipt(key, start(request, hash, bytes, accept).status)
   }
 
   function oldestQueuedMs(): number {
@@ -229,8 +236,18 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
     await Promise.all(Array.from(entries.values(), (entry) => entry.ended))
   }
 
+  for (const request of store.submissions()) {
+    const text = stableStringify(request)
+    start(request, stableHash(text), Buffer.byteLength(text), true)
+  }
+
   return {
-    submit,
+    submit: (request) => submit(request),
+    async accept(request) {
+      const state = submit(request, true)
+      await entries.get(request.key)?.accepted
+      return state
+    },
     get,
     async wait(key, { timeoutMs, signal, samples } = {}) {
       const ended = entries.get(key)?.ended
@@ -240,7 +257,7 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
     async cancel(key) {
       const entry = entries.get(key)
       entry?.controller.abort(new TrainError('ROLLOUT_CANCELLED', `Rollout "${key}" was cancelled; submit it again to run it.`))
-      await entry?.ended
+      await Promise.all([entry?.ended, entry?.accepted && store.releaseSubmission(key)])
       return get(key)
     },
     events: (query, signal) => feed.read(query, signal),
@@ -257,9 +274,9 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
     },
     async close() {
       stopping = true
-      for (const [key, { ended, controller }] of entries) {
-        if (ended)
-          controller.abort(new TrainError('ROLLOUT_CANCELLED', `The service stopped before rollout "${key}" ended; submit it again.`))
+      for (const [key, { ended, accepted, controller }] of entries) {
+        const next = accepted ? 'it runs again when the service is back' : 'submit it again'
+        if (ended) controller.abort(new TrainError('ROLLOUT_CANCELLED', `The service stopped before rollout "${key}" ended; ${next}.`))
       }
       await runner.close?.()
       await idle()

@@ -1,12 +1,12 @@
-import type { RunStore, StepRecord } from '@aworld-train/core'
+import type { RunStore, StepRecord, SubmissionStore } from '@aworld-train/core'
 import { type Episode, type RolloutRequest, type RunEvent, TrainError, type Turn } from '@aworld-train/protocol'
 
-export interface MemoryStore extends RunStore {
+export interface MemoryStore extends RunStore, SubmissionStore {
   readonly turns: readonly { readonly rollout: string; readonly attempt: number; readonly agent: string; readonly turn: Turn }[]
   /** How often an episode was read. */
   readonly reads: number
   /** The write of this name rejects with `error` from now on. */
-  failWith(write: 'appendTurn' | 'finish', error: Error): void
+  failWith(write: 'keepSubmission' | 'appendTurn' | 'finish', error: Error): void
 }
 
 const conflict = (message: string) => new TrainError('STORE_CONFLICT', message)
@@ -17,6 +17,7 @@ export function memoryStore(): MemoryStore {
   const attempts = new Map<string, number>()
   const episodes = new Map<string, Episode>()
   const cancelled = new Set<string>()
+  const submitted = new Set<string>()
   const turns = new Map<string, { rollout: string; attempt: number; agent: string; turn: Turn }>()
   const steps: StepRecord[] = []
   const events: RunEvent[] = []
@@ -43,6 +44,15 @@ export function memoryStore(): MemoryStore {
     async queue(request) {
       requests.set(request.key, request)
     },
+    async keepSubmission(request) {
+      const failure = failures.get('keepSubmission')
+      if (failure) throw failure
+      requests.set(request.key, request)
+      submitted.add(request.key)
+    },
+    async releaseSubmission(rollout) {
+      submitted.delete(rollout)
+    },
     async begin(request) {
       const { key } = request
       requests.set(key, request)
@@ -60,6 +70,7 @@ export function memoryStore(): MemoryStore {
     async finish(episode) {
       check('finish', episode.rollout, episode.attempt)
       episodes.set(episode.rollout, episode)
+      submitted.delete(episode.rollout)
     },
     async cancel(rollout, attempt) {
       if ((attempts.get(rollout) ?? null) === attempt && !episodes.has(rollout)) cancelled.add(rollout)
@@ -78,6 +89,7 @@ export function memoryStore(): MemoryStore {
       return episodes.get(rollout) ?? null
     },
     episodes: ({ split } = {}) => [...episodes.values()].filter((episode) => split === undefined || episode.split === split),
+    submissions: () => [...submitted].map((key) => requests.get(key) as RolloutRequest),
     appendEvent: (event) => void events.push(event),
     getState: (key) => state.get(key),
     setState: async (key, value) => void state.set(key, value),

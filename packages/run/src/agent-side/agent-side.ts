@@ -1,4 +1,4 @@
-import type { EpisodeReader, RolloutWriter, RunProgress } from '@aworld-train/core'
+import type { EpisodeReader, RolloutWriter, RunProgress, SubmissionStore } from '@aworld-train/core'
 import { type AnswerKey, type RunEvent, TrainError } from '@aworld-train/protocol'
 import {
   type ChannelServer,
@@ -38,7 +38,7 @@ export function openAgentSide(stack: AsyncDisposableStack, options: AgentSideOpt
 }
 
 export interface ServedAgentSideOptions extends AgentSideOptions {
-  readonly store: RolloutWriter & EpisodeReader & Pick<RunProgress, 'getState' | 'setState'>
+  readonly store: RolloutWriter & SubmissionStore & EpisodeReader & Pick<RunProgress, 'getState' | 'setState'>
   readonly serviceLimits?: Partial<RolloutServiceLimits> | undefined
   /** Options of the channel to a driver; `null` where there is none. A driver scores where there is no reward on this side. */
   readonly channel: Omit<ChannelServerOptions, 'service' | 'store' | 'answers' | 'reward'> | null
