@@ -12,6 +12,7 @@ import {
 import type { DrivenSettings, RewardSource } from '@aworld-train/training'
 import { PlanningTrainer } from './checks/planning-trainer.ts'
 import { createEnvironment } from './environment.ts'
+import { trainerSections } from './policies/trainer-sections.ts'
 
 /** Trains with a framework: checks the modules of the training, serves rollouts to the framework and follows it. */
 export abstract class DrivenProcessor extends PlanningTrainer<DrivenTrainingPlan> {
@@ -29,6 +30,7 @@ export abstract class DrivenProcessor extends PlanningTrainer<DrivenTrainingPlan
       ...this.inputs,
       baseDirectory: this.baseDirectory,
       runPath: this.runPath,
+      sections: trainerSections,
       createEnvironment: (baseDirectory) => createEnvironment({ baseDirectory }),
     })
     this.planned = plan

@@ -68,7 +68,7 @@ type ReadWith = (python: string, written: Parameters<NonNullable<ReadVerlConfigO
 
 /** Reads a configuration; where Python gives no answer, that is one of its problems. */
 export async function readConfig(source: VerlConfigSource, options: ReadConfigOptions, readWith?: ReadWith): Promise<VerlConfig> {
-  const { baseDirectory, environment, overrides: { steps, seed, model } = {}, findPython, signal } = options
+  const { baseDirectory, environment, sections, overrides: { steps, seed, model } = {}, findPython, signal } = options
   const read = readWith ?? ((python, written) => readWithVerl(written, { python, env: { ...environment }, signal }))
   let unanswered: string | null = null
   const config = await readVerlConfig(source, {
@@ -85,6 +85,7 @@ export async function readConfig(source: VerlConfigSource, options: ReadConfigOp
     },
     baseDirectory,
     environment,
+    sections,
     arguments: [
       ...(steps === undefined ? [] : [`trainer.total_training_steps=${steps}`]),
       ...(seed === undefined ? [] : [`data.seed=${seed}`]),

@@ -1,6 +1,7 @@
 export { describeIssue } from './config/describe-issue.ts'
 export { describeIssues, fieldsOf } from './config/describe-issues.ts'
 export { DrivenSettings, watchdogTimeoutMs } from './config/driven-settings.ts'
+export * from './config/driven-source.ts'
 export { FrozenModelSettings } from './config/frozen-model.ts'
 export * from './config/key-tree.ts'
 export * from './config/local-config.ts'

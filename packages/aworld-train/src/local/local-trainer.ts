@@ -30,7 +30,7 @@ import { PlanningTrainer } from '../checks/planning-trainer.ts'
 import { createEnvironment } from '../environment.ts'
 import { localPolicy } from '../policies/local-policy.ts'
 import type { PolicyKind } from '../policies/policy.ts'
-import { policySections } from '../policies/policy-sections.ts'
+import { trainerSections } from '../policies/trainer-sections.ts'
 import { type InferenceReport, runInference } from './inference.ts'
 import { type OpenPolicy, openPolicy } from './open-policy.ts'
 import type { LocalPlan } from './plan.ts'
@@ -54,7 +54,7 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
     const { attempt } = problems
 
     const parsed = await attempt(() =>
-      parseLocalConfig(source, { translator: verlKeys, extension: this.policyKind.extension, others: policySections }),
+      parseLocalConfig(source, { translator: verlKeys, extension: this.policyKind.extension, others: trainerSections }),
     )
     // A configuration that cannot be read does not keep the options from being checked.
     const settings = this.#withOverrides((parsed ?? parseLocalConfig({})).config)

@@ -10,7 +10,7 @@ import { loadTrainableAgent } from '../checks/trainable-agent.ts'
 import { createEnvironment } from '../environment.ts'
 import { openStage } from '../local/stage.ts'
 import { localPolicy } from '../policies/local-policy.ts'
-import { policySections } from '../policies/policy-sections.ts'
+import { trainerSections } from '../policies/trainer-sections.ts'
 import type { TrainingDefinition } from '../training-definition.ts'
 import { createScriptedPolicy, type ScriptedAnswer } from './scripted-policy.ts'
 
@@ -42,7 +42,7 @@ export async function runOnce(training: OnceTraining, options: RunOnceOptions): 
   const baseDirectory = resolve(training.baseDirectory ?? '.')
   const configDirectory = typeof training.config === 'string' ? dirname(resolve(baseDirectory, training.config)) : baseDirectory
   const source = typeof training.config === 'string' ? resolve(baseDirectory, training.config) : training.config
-  const config = forOnce(parseLocalConfig(source, { translator: verlKeys, others: policySections }).config, options, configDirectory)
+  const config = forOnce(parseLocalConfig(source, { translator: verlKeys, others: trainerSections }).config, options, configDirectory)
   const { program, directory: agentDirectory } = await loadTrainableAgent(training.agent, baseDirectory)
   const row = typeof options.task === 'string' ? { prompt: options.task } : options.task
   const loaded = await loadDataset([row], { split: 'train', answers: 'optional', promptKey: chosenColumn(config.data.promptKey) })

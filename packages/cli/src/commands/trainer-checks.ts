@@ -1,7 +1,7 @@
 import { dirname, resolve } from 'node:path'
 import { errorMessage } from '@aworld-train/protocol'
 import { type Driver, diagnoseTrainer } from '@aworld-train/run'
-import { AgentTrainer, type DrivenProcessor } from 'aworld-train'
+import { AgentTrainer, type DrivenProcessor, trainerSections } from 'aworld-train'
 import { loadProject } from '../load-project.ts'
 import type { CheckReport, ReportedCheck } from './check-report.ts'
 
@@ -30,7 +30,8 @@ export async function trainerChecks({ trainer, project, config, smoke, report, s
     report.add(...checks)
   }
   let trains = true
-  for await (const { name, level, message } of diagnoseTrainer(trainer, { env: process.env, projectDirectory, config: source, signal })) {
+  const options = { env: process.env, projectDirectory, config: source, sections: trainerSections, signal }
+  for await (const { name, level, message } of diagnoseTrainer(trainer, options)) {
     if (level === 'problem' && ['python', 'packages', 'imports'].includes(name)) trains = false
     if (!messages.has(message)) report.add({ name, ok: level !== 'problem', warning: level === 'warning', message })
   }

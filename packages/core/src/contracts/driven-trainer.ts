@@ -55,6 +55,8 @@ export interface ReadConfigOptions {
   readonly baseDirectory: string
   /** Variables that a configuration may refer to. */
   readonly environment: Readonly<Record<string, string | undefined>>
+  /** Keys at the top of a configuration that belong to one trainer each, by its name; those of the others are left aside. */
+  readonly sections?: readonly string[] | undefined
   /** What the caller sets in place of the configuration. */
   readonly overrides?: { readonly steps?: number | undefined; readonly seed?: number | undefined; readonly model?: string | undefined }
   /** The interpreter that has the framework; `named` is the one that the configuration names. Resolves with `null` where there is none. */

@@ -28,6 +28,8 @@ export interface DrivenInputs {
   /** Folder that relative paths of options are resolved from. */
   readonly baseDirectory: string
   readonly runPath: string
+  /** Keys at the top of a configuration that belong to one trainer each. */
+  readonly sections: readonly string[]
   /** An environment for an agent of this folder. */
   readonly createEnvironment: (agentDirectory: string) => Environment
 }
@@ -143,7 +145,7 @@ const unknownRows = ({ name, rows }: Driver, chosen: string) =>
 async function readConfig(
   trainer: Driver,
   source: unknown,
-  { options, baseDirectory }: DrivenInputs,
+  { options, baseDirectory, sections }: DrivenInputs,
 ): Promise<{ config: Config; python: FoundPython | null; missing: TrainError | null }> {
   const { steps, seed, model } = options
   let python: FoundPython | null = null
@@ -151,6 +153,7 @@ async function readConfig(
   const config = await trainer.readConfig(typeof source === 'string' ? resolve(baseDirectory, source) : (source as object | undefined), {
     baseDirectory,
     environment: process.env,
+    sections,
     overrides: { steps, seed, model: model && resolve(model) },
     async findPython(named) {
       try {

@@ -12,6 +12,8 @@ export interface DiagnoseOptions {
   readonly projectDirectory: string
   /** The configuration that is to train, relative paths from `projectDirectory`. */
   readonly config?: string | object | undefined
+  /** Keys at the top of a configuration that belong to one trainer each. */
+  readonly sections?: readonly string[] | undefined
   readonly signal?: AbortSignal | undefined
 }
 
@@ -63,11 +65,12 @@ export interface ConfigDiagnosis {
 /** Checks a configuration: its problems, its traps, and the errors of the installed framework. */
 export async function diagnoseConfig(
   trainer: Driver,
-  { config: source, projectDirectory, python, env, signal }: DiagnoseOptions & { readonly python: string | null },
+  { config: source, projectDirectory, python, env, sections, signal }: DiagnoseOptions & { readonly python: string | null },
 ): Promise<ConfigDiagnosis> {
   const config = await trainer.readConfig(typeof source === 'string' ? resolve(projectDirectory, source) : source, {
     baseDirectory: projectDirectory,
     environment: env,
+    sections,
     findPython: async () => python,
     signal,
   })

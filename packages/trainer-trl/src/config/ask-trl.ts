@@ -23,7 +23,12 @@ export interface TrlAnswer {
 
 /** Has the installed classes read a configuration, which takes TRL's imports' time. Where Python gives no answer, that is its problem. */
 export async function askTrl(
-  question: { readonly configuration: TrlFields; readonly lora: TrlFields | null },
+  question: {
+    readonly configuration: TrlFields
+    readonly lora: TrlFields | null
+    /** Keys of ours, which an unknown key may be meant for. */
+    readonly names?: readonly string[] | undefined
+  },
   { python, signal }: { readonly python: string; readonly signal?: AbortSignal | undefined },
 ): Promise<TrlAnswer> {
   const folder = await mkdtemp(join(tmpdir(), 'aworld-train-trl-'))

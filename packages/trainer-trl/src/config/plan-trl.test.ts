@@ -63,7 +63,7 @@ test.each([
   [{ training: { advantage: 'leave-one-out' } }, /leave-one-out.*group-relative/],
   [{ aworldTrain: { reward: { native: true } } }, /no reward here/],
   [{ aworldTrain: { rowz: 'last' } }, /rowz.*rows/],
-  [['max_steps=1'], /no object/],
+  [['max_steps=1'], /neither a path nor an object/],
 ])('%j is refused in a sentence', async (source, problem) => {
   const { problems } = await readTrlConfig(source, options)
   expect(problems.join('\n')).toMatch(problem)

@@ -1,8 +1,7 @@
-import { dirname, relative, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import type { ReadConfigOptions } from '@aworld-train/core'
-import { TrainError } from '@aworld-train/protocol'
 import { contextLengthOf } from '@aworld-train/run'
-import { expandDots, isTree, type KeyTree, ownBlock, ownKeysOf, readConfigFile, readOwnConfig, setAt } from '@aworld-train/training'
+import { isTree, ownKeysOf, readDrivenSource, readOwnConfig, setAt } from '@aworld-train/training'
 import { askTrl } from './ask-trl.ts'
 import { renderGeneralTerms } from './general-terms.ts'
 import type { TrlConfig } from './trl-config.ts'
@@ -12,9 +11,11 @@ const ownKeys = ownKeysOf(TrlSettings)
 
 /** Reads a configuration in fields of GRPOConfig, with those of peft in `lora`, in our keys, or both. TRL's own win over ours. */
 export async function readTrlConfig(source: unknown, options: ReadConfigOptions): Promise<TrlConfig> {
-  const { baseDirectory, overrides = {}, findPython, signal } = options
-  const { tree, directory, where, problems } = readSource(source, resolve(baseDirectory))
-  const { own, fields: written, lora } = separate(tree)
+  const { baseDirectory, sections, overrides = {}, findPython, signal } = options
+  const read = readDrivenSource(source, { name: 'trl', sections, ownKeys, baseDirectory })
+  const { own, directory, where } = read
+  const { lora: adapter, ...written } = read.fields
+  const lora = isTree(adapter) ? adapter : null
   if (overrides.seed !== undefined) own['seed'] = overrides.seed
   if (overrides.model !== undefined) setAt(own, ['model', 'path'], overrides.model)
   const terms = renderGeneralTerms(own)
@@ -22,7 +23,8 @@ export async function readTrlConfig(source: unknown, options: ReadConfigOptions)
   const { settings, training, problems: ownProblems } = readOwnConfig(TrlSettings, own)
   const stratify = training?.stratify ?? null
   const python = (await findPython?.(settings.python)) ?? null
-  const answer = python === null ? null : await askTrl({ configuration: fields, lora }, { python, signal })
+  const answer =
+    python === null ? null : await askTrl({ configuration: fields, lora, names: [...ownKeys, ...(sections ?? [])] }, { python, signal })
   const model = settings.model.path
   const native = settings.reward.native ? ['reward.native leaves scoring to TRL, which has no reward here; pass rewardFunc.'] : []
   const tokens = promptTokens(settings, fields, model === null ? null : contextLengthOf(resolve(directory, model)))
@@ -44,50 +46,11 @@ export async function readTrlConfig(source: unknown, options: ReadConfigOptions)
     usesModelTemplate: true,
     longestPrompt: tokens === null ? null : { tokens, leftOut: false },
     identity: [fields, lora, stratify],
-    notes: [...terms.notes, ...(answer?.notes ?? [])],
-    problems: [...problems, ...ownProblems, ...terms.problems, ...native, ...(answer?.problems ?? [])].map((problem) =>
+    notes: [...read.notes, ...terms.notes, ...(answer?.notes ?? [])],
+    problems: [...read.problems, ...ownProblems, ...terms.problems, ...native, ...(answer?.problems ?? [])].map((problem) =>
       where === null ? problem : `${where}: ${problem}`,
     ),
   }
-}
-
-interface Source {
-  readonly tree: KeyTree
-  readonly directory: string
-  /** The file that problems are placed in. */
-  readonly where: string | null
-  readonly problems: readonly string[]
-}
-
-function readSource(source: unknown, base: string): Source {
-  if (source === undefined) return { tree: {}, directory: base, where: null, problems: [] }
-  if (typeof source !== 'string') {
-    if (isTree(source)) return { tree: source, directory: base, where: null, problems: [] }
-    return {
-      tree: {},
-      directory: base,
-      where: null,
-      problems: ["The configuration is no object; give GRPOConfig's fields, or a file of them."],
-    }
-  }
-  const file = resolve(base, source)
-  const where = relative(base, file).startsWith('..') ? file : relative(base, file)
-  try {
-    return { tree: readConfigFile(file) as KeyTree, directory: dirname(file), where, problems: [] }
-  } catch (error) {
-    if (!(error instanceof TrainError)) throw error
-    return { tree: {}, directory: dirname(file), where: null, problems: [error.message] }
-  }
-}
-
-/** Cuts a configuration into our keys, GRPOConfig's fields and peft's; the block of ours wins over the same key outside of it. */
-function separate(tree: KeyTree): { own: Record<string, unknown>; fields: Record<string, unknown>; lora: KeyTree | null } {
-  const { [ownBlock]: block, lora, ...rest } = expandDots(tree)
-  const own: Record<string, unknown> = {}
-  const fields: Record<string, unknown> = {}
-  for (const [key, value] of Object.entries(rest)) (ownKeys.includes(key) ? own : fields)[key] = value
-  if (isTree(block)) for (const [key, value] of Object.entries(block)) setAt(own, [key], structuredClone(value))
-  return { own, fields, lora: isTree(lora) ? lora : null }
 }
 
 /** Longest prompt in tokens; `null` where the model's context is not known. */

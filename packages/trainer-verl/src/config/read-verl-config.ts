@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { dirname, relative, resolve } from 'node:path'
 import { TrainError } from '@aworld-train/protocol'
-import { isTree, type KeyTree, leaves, ownBlock, readConfigFile, setAt } from '@aworld-train/training'
+import { isTree, type KeyTree, leaves, ownBlock, readConfigFile, setAt, takeSection } from '@aworld-train/training'
 import { stringify } from 'yaml'
 import { renderGeneralTerms } from './general-terms.ts'
 import { formatOverride, parseOverride } from './hydra-override.ts'
@@ -166,6 +166,7 @@ async function gather(source: VerlConfigSource, options: ReadVerlConfigOptions):
       source: { kind: 'object', file: null, text: stringify(source) },
       directory: base,
       where: 'the configuration',
+      sections: options.sections,
     })
   }
   const file = resolve(base, source)
@@ -174,7 +175,7 @@ async function gather(source: VerlConfigSource, options: ReadVerlConfigOptions):
     if (/\.(sh|bash)$/.test(file)) return await fromScript(file, shown, base, options)
     const tree = readConfigFile(file) as KeyTree
     const source: ConfigText = { kind: 'file', file: shown, text: readFileSync(file, 'utf8') }
-    return fromTree(tree, { source, directory: dirname(file), where: shown })
+    return fromTree(tree, { source, directory: dirname(file), where: shown, sections: options.sections })
   } catch (error) {
     const message = error instanceof TrainError ? error.message : `it cannot be read: ${(error as Error).message}; correct the path.`
     return {
@@ -188,20 +189,27 @@ async function gather(source: VerlConfigSource, options: ReadVerlConfigOptions):
 
 const isList = (source: readonly string[] | Readonly<Record<string, unknown>>): source is readonly string[] => Array.isArray(source)
 
-function fromTree(tree: KeyTree, { source, directory, where }: { source: ConfigText; directory: string; where: string }): Gathered {
+interface TreeOrigin extends Pick<Gathered, 'source' | 'directory'> {
+  readonly where: string
+  readonly sections: readonly string[] | undefined
+}
+
+function fromTree(configuration: KeyTree, { source, directory, where, sections }: TreeOrigin): Gathered {
+  const { tree, notes, problems } = takeSection(configuration, { name: 'verl', sections })
   const { verl, own } = separateConfig(tree)
   // `defaults` is Hydra's list of files, and no setting.
   const { defaults: _, hydra: __, ...keys } = verl
   // Keys that the user adds, as an override does.
-  const plus = Object.keys(tree).flatMap((key) => /^\++(.*)/s.exec(key)?.[1] ?? [])
+  const section = isTree(configuration['verl']) ? configuration['verl'] : {}
+  const plus = Object.keys({ ...configuration, ...section }).flatMap((key) => /^\++(.*)/s.exec(key)?.[1] ?? [])
   return {
     source,
     directory,
     keys: [...leaves(keys)].map(([path, value]) => ({ path, value, where, added: plus.some((each) => `${path}.`.startsWith(`${each}.`)) })),
     own: own as Record<string, unknown>,
     environment: {},
-    notes: [],
-    problems: [],
+    notes: [...notes],
+    problems: [...problems],
   }
 }
 

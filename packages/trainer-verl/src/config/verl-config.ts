@@ -22,6 +22,8 @@ export interface ReadVerlConfigOptions {
   readonly environment?: Readonly<Record<string, string | undefined>>
   /** Folder that relative paths of a configuration that is no file are resolved from; the working directory by default. */
   readonly baseDirectory?: string
+  /** Keys at the top of a configuration that belong to one trainer each. */
+  readonly sections?: readonly string[] | undefined
   /** Has the installed verl read the keys. `python` is the interpreter that the configuration names; resolves with `null` where no verl is installed. */
   readonly verl?: (python: string | null, written: WrittenKeys) => Promise<ReadKeys | null>
 }

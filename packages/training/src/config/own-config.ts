@@ -7,8 +7,13 @@ import { LocalConfig } from './local-config.ts'
 /** The key of a framework's configuration under which everything is ours. */
 export const ownBlock = 'aworldTrain'
 
-const { training, sampling, engine } = LocalConfig.shape
-const general = { training, sampling, engine }
+const { training, sampling, engine, logging, projectName, experimentName, gateway } = LocalConfig.shape
+/** Settings of the engine in the box alone: they are checked, and a framework has nothing for them. */
+const box = { engine, logging, projectName, experimentName, gateway }
+const general = { training, sampling, ...box }
+
+/** Names of settings that a framework has nothing for. */
+export const keysOfTheBox: readonly string[] = Object.keys(box)
 
 /** Names that are ours at the top of a framework's configuration: those of `schema`, and those of any run. */
 export const ownKeysOf = (schema: z.ZodObject): readonly string[] => [...Object.keys(schema.shape), ...Object.keys(general)]
@@ -29,7 +34,8 @@ export function readOwnConfig<Settings extends DrivenSettings>(
   const parsed = whole.safeParse(own)
   if (!parsed.success)
     return { settings: schema.parse({}), training: null, problems: describeIssues(parsed.error, { schema: whole, value: own }) }
-  const { training, sampling, engine: _, ...settings } = parsed.data as Settings & Pick<LocalConfig, keyof typeof general>
+  const { training, sampling, ...rest } = parsed.data as Settings & Pick<LocalConfig, keyof typeof general>
+  const settings = Object.fromEntries(Object.entries(rest).filter(([key]) => !keysOfTheBox.includes(key)))
   return {
     problems: [],
     training,

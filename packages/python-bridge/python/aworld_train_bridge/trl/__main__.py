@@ -2,8 +2,9 @@
 
 PLAN is a JSON file {model, configuration, lora, tasks: {train, test}, order, evaluation: {samples, sampling}, maxPromptTokens,
 logprobTolerance, templateArguments, checkpoints}: `order` lists ids of training tasks as they are drawn, and null has all of them
-drawn by TRL. FILE gets a line {step, data} a step. With ``--check`` only configuration and lora are read, and one line of
-JSON on standard output says {version, problems, notes, exact}. The channel's address comes from AWORLD_TRAIN_*.
+drawn by TRL. FILE gets a line {step, data} a step. With ``--check`` only configuration and lora are read, and
+names, which an unknown key may be meant for; one line of JSON on standard output says {version, problems, notes, exact}. The
+channel's address comes from AWORLD_TRAIN_*.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def main() -> int:
 
 
 def _checked(plan: Mapping[str, Any]) -> dict[str, Any]:
-    problems = configuration.check(plan["configuration"], plan.get("lora"))
+    problems = configuration.check(plan["configuration"], plan.get("lora"), plan.get("names", ()))
     notes: list[str] = []
     exact = False
     if not problems:

@@ -6,7 +6,7 @@ import dataclasses
 import difflib
 import inspect
 import warnings
-from typing import Any, Mapping
+from typing import Any, Iterable, Mapping
 
 TESTED = "1.16.0"
 
@@ -36,12 +36,12 @@ class Problem:
     key: str | None = None
 
 
-def check(configuration: Mapping[str, Any], lora: Mapping[str, Any] | None) -> list[Problem]:
-    """What the installed classes do not take, and what the run decides itself."""
+def check(configuration: Mapping[str, Any], lora: Mapping[str, Any] | None, names: Iterable[str] = ()) -> list[Problem]:
+    """What the installed classes do not take, and what the run decides itself. `names` may be meant by an unknown key too."""
     from trl import GRPOConfig
 
     fields = {field.name for field in dataclasses.fields(GRPOConfig) if field.init}
-    problems = [_unknown(key, fields, "GRPOConfig") for key in configuration if key not in fields]
+    problems = [_unknown(key, {*fields, *names}, "GRPOConfig") for key in configuration if key not in fields]
     problems += [Problem(f"{key} is not yours to set: {_OURS[key]}.", key) for key in configuration if key in _OURS]
     for key, neutral in _WHOLE_DISTRIBUTION.items():
         if configuration.get(key) not in neutral:

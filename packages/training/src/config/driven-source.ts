@@ -1,0 +1,84 @@
+import { dirname, relative, resolve } from 'node:path'
+import { TrainError } from '@aworld-train/protocol'
+import { expandDots, isTree, type KeyTree, setAt } from './key-tree.ts'
+import { keysOfTheBox, ownBlock } from './own-config.ts'
+import { readConfigFile } from './read-config-file.ts'
+
+export interface TrainerSections {
+  /** The trainer that reads, whose section stands over the rest. */
+  readonly name: string
+  /** Keys at the top of a configuration that belong to one trainer each. */
+  readonly sections?: readonly string[] | undefined
+}
+
+export interface TakenSection {
+  readonly tree: KeyTree
+  readonly notes: readonly string[]
+  readonly problems: readonly string[]
+}
+
+/**
+ * A configuration as one trainer reads it, so that one file serves several: the section of its own name stands over the rest, and those of
+ * the others, like the settings of the engine in the box, are left aside, which a note says.
+ */
+export function takeSection(configuration: KeyTree, { name, sections = [] }: TrainerSections): TakenSection {
+  const tree = expandDots(configuration)
+  const merged: Record<string, unknown> = {}
+  for (const [key, value] of Object.entries(tree)) if (!sections.includes(key)) setAt(merged, [key], structuredClone(value))
+  const section = sections.includes(name) ? (tree[name] ?? {}) : {}
+  if (isTree(section)) for (const [key, value] of Object.entries(section)) setAt(merged, [key], structuredClone(value))
+  const left = Object.keys(tree).filter((key) => (sections.includes(key) ? key !== name : keysOfTheBox.includes(key)))
+  return {
+    tree: merged,
+    notes: left.length === 0 ? [] : [`${name} leaves aside what is for other trainers: ${left.join(', ')}.`],
+    problems: isTree(section) ? [] : [`"${name}" is no mapping of keys to values; write one.`],
+  }
+}
+
+export interface DrivenSourceOptions extends TrainerSections {
+  /** Names that are ours at the top: `ownKeysOf` the settings. */
+  readonly ownKeys: readonly string[]
+  /** Folder that relative paths of a configuration that is no file are resolved from. */
+  readonly baseDirectory: string
+}
+
+/** A configuration, cut into our keys and the framework's. */
+export interface DrivenSource {
+  readonly own: Record<string, unknown>
+  readonly fields: Record<string, unknown>
+  readonly directory: string
+  /** The file that problems are placed in; `null` where there is none, or where they name it themselves. */
+  readonly where: string | null
+  readonly notes: readonly string[]
+  readonly problems: readonly string[]
+}
+
+/** Reads a configuration in a framework's keys, in ours, or both, from a YAML or JSON file or an object. The block of ours wins over the same key outside of it. */
+export function readDrivenSource(source: unknown, { name, sections, ownKeys, baseDirectory }: DrivenSourceOptions): DrivenSource {
+  const { problems, ...found } = findSource(source, resolve(baseDirectory))
+  const taken = takeSection(found.tree, { name, sections })
+  const { [ownBlock]: block, ...rest } = taken.tree
+  const own: Record<string, unknown> = {}
+  const fields: Record<string, unknown> = {}
+  for (const [key, value] of Object.entries(rest)) (ownKeys.includes(key) ? own : fields)[key] = value
+  if (isTree(block)) for (const [key, value] of Object.entries(block)) setAt(own, [key], value)
+  const { directory, where } = found
+  return { own, fields, directory, where, notes: taken.notes, problems: [...problems, ...taken.problems] }
+}
+
+function findSource(source: unknown, base: string) {
+  const empty = { tree: {} as KeyTree, directory: base, where: null, problems: [] as readonly string[] }
+  if (source === undefined) return empty
+  if (typeof source !== 'string') {
+    if (isTree(source)) return { ...empty, tree: source }
+    return { ...empty, problems: ['The configuration is neither a path nor an object of keys and values; pass one of these.'] }
+  }
+  const file = resolve(base, source)
+  const where = relative(base, file).startsWith('..') ? file : relative(base, file)
+  try {
+    return { ...empty, tree: readConfigFile(file) as KeyTree, directory: dirname(file), where }
+  } catch (error) {
+    if (!(error instanceof TrainError)) throw error
+    return { ...empty, directory: dirname(file), problems: [error.message] }
+  }
+}
