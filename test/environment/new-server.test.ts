@@ -1,11 +1,12 @@
+// @module-tag quick
 import { mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { environmentFolder, readConnection } from '@aworld-train/environment'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { callTool, connectClient } from '../packages/tool-servers/src/testing/open-test-server.ts'
-import { repository, runCli } from './support/run-cli.ts'
-import { runNode } from './support/run-npm.ts'
+import { callTool, connectClient } from '../../packages/tool-servers/src/testing/open-test-server.ts'
+import { repository, runCli } from '../support/run-cli.ts'
+import { runNode } from '../support/run-npm.ts'
 
 let folder: string
 beforeEach(() => {

@@ -1,3 +1,4 @@
+// @module-tag quick
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -5,8 +6,8 @@ import { join } from 'node:path'
 import type { McpConfig } from '@aworld-train/protocol'
 import { createEnvironment, getAgentToolEnvAndServers } from 'aworld-train'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { json, openStandIn } from '../packages/tool-servers/src/testing/stand-in.ts'
-import { type CliOptions, runCli } from './support/run-cli.ts'
+import { json, openStandIn } from '../../packages/tool-servers/src/testing/stand-in.ts'
+import { type CliOptions, runCli } from '../support/run-cli.ts'
 
 const never = new AbortController().signal
 let project = ''
