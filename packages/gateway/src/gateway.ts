@@ -151,6 +151,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     open,
     pause: pauses.pause,
     resume: pauses.resume,
+    onPause: pauses.onPause,
     metrics: () => metrics.metrics(),
     notReady: () => notReady(http.state),
     async drain(signal) {

@@ -122,3 +122,21 @@ test('a drain that takes longer than a pause may is given up', async () => {
   gate.resolve('late')
   expect((await answer).status).toBe(200)
 })
+
+test('says when calls begin to be held and when they go on, each once', async () => {
+  const heard: boolean[] = []
+  await using started = await startGateway({ say: () => 'x', maxPauseMs: 40, onWarning: () => {} })
+  const { gateway } = started
+  const leave = gateway.onPause((paused) => heard.push(paused))
+  gateway.resume()
+  await gateway.pause({ drain: true })
+  await gateway.pause({ drain: false })
+  gateway.resume()
+  expect(heard).toEqual([true, false])
+  await gateway.pause({ drain: false })
+  await until(() => heard.length === 4)
+  expect(heard.slice(2)).toEqual([true, false])
+  leave()
+  await gateway.pause({ drain: true })
+  expect(heard).toHaveLength(4)
+})

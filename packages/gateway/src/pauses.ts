@@ -5,6 +5,8 @@ export interface Pauses {
   /** Holds new calls; with `drain` resolves when none is in flight. Rejects with GATEWAY_FAILED where that takes longer than a pause may. */
   pause(options: { readonly drain: boolean }): Promise<void>
   resume(): void
+  /** Calls `listener` with `true` when calls begin to be held, and with `false` when they go on. */
+  onPause(listener: (paused: boolean) => void): () => void
   /** Stops the watchdogs. */
   close(): void
 }
@@ -13,14 +15,18 @@ export interface Pauses {
 export function createPauses(gate: Gate, maxMs: number, onOverrun: (message: string) => void): Pauses {
   let watchdog: NodeJS.Timeout | undefined
   let overrun = Promise.withResolvers<never>()
+  const listeners = new Set<(paused: boolean) => void>()
 
   function end(): void {
     clearTimeout(watchdog)
     watchdog = undefined
+    if (!gate.paused()) return
     gate.resume()
+    for (const listener of listeners) listener(false)
   }
 
   function begin(): void {
+    if (!gate.paused()) for (const listener of listeners) listener(true)
     gate.pause()
     if (watchdog !== undefined || maxMs === Number.POSITIVE_INFINITY) return
     overrun = Promise.withResolvers<never>()
@@ -40,6 +46,10 @@ export function createPauses(gate: Gate, maxMs: number, onOverrun: (message: str
       if (drain) await Promise.race([gate.drained(), overrun.promise])
     },
     resume: end,
+    onPause(listener) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
     close: () => clearTimeout(watchdog),
   }
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { AgentEndpoint } from './attempt.ts'
 import { ErrorRecord, Trajectory } from './episode.ts'
 import { Sampling } from './sampling.ts'
 
@@ -41,7 +42,7 @@ export const SessionOpened = z.strictObject({
   id: z.string().min(1),
   /** Unix milliseconds. */
   expiresAt: z.number(),
-  agents: z.record(z.string(), z.strictObject({ baseUrl: z.string(), apiKey: z.string(), model: z.string() })),
+  agents: z.record(z.string(), AgentEndpoint),
 })
 export type SessionOpened = z.infer<typeof SessionOpened>
 

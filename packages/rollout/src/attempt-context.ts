@@ -1,4 +1,4 @@
-import type { AgentDeclaration, AgentProgram, AttemptContext, AttemptState, PolicySession, RolloutContext } from '@aworld-train/core'
+import type { AgentDeclaration, AgentProgram, AttemptContext, AttemptState, PolicyEndpoint, RolloutContext } from '@aworld-train/core'
 import { type AgentEdge, TrainError } from '@aworld-train/protocol'
 import type { AttemptTools } from './attempt-tools.ts'
 import type { ToolJournal } from './tool-journal.ts'
@@ -6,7 +6,8 @@ import type { ToolJournal } from './tool-journal.ts'
 export interface AttemptContextOptions {
   readonly attempt: AttemptContext
   readonly program: AgentProgram
-  readonly session: PolicySession
+  /** By the names of the agents. */
+  readonly endpoints: Readonly<Record<string, PolicyEndpoint>>
   readonly journal: ToolJournal
   readonly tools: AttemptTools
   readonly state: <State>(definition: AttemptState<State>) => Promise<State>
@@ -19,7 +20,7 @@ const functionAgent = 'agent'
 
 /** What an agent sees of its attempt. Once the attempt has its result, everything here is refused with the signal's reason. */
 export function createAttemptContext(options: AttemptContextOptions): RolloutContext {
-  const { attempt, program, session, journal, tools, state, edges, maxTurns, maxToolCalls } = options
+  const { attempt, program, endpoints, journal, tools, state, edges, maxTurns, maxToolCalls } = options
   const { signal } = attempt
 
   function declared(name = program.agents.length === 1 ? program.agents[0]!.name : functionAgent): AgentDeclaration {
@@ -33,7 +34,7 @@ export function createAttemptContext(options: AttemptContextOptions): RolloutCon
   return {
     ...attempt,
     limits: { maxTurns, maxToolCalls },
-    policy: (agent) => session.endpoint(declared(agent).name),
+    policy: (agent) => endpoints[declared(agent).name]!,
     tools: async (agent) => tools.tools(declared(agent)),
     state,
     recordEdge(edge) {

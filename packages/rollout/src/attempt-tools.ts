@@ -27,7 +27,7 @@ export interface AttemptTools {
   /** The first lease or server that was lost. */
   failure(): TrainError | null
   /** Gives the lease back; resolves to what went wrong with that. */
-  close(): Promise<Error | null>
+  close(): Promise<TrainError | null>
 }
 
 const noTools: Tools = {

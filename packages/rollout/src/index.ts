@@ -1,3 +1,4 @@
+export { type AttemptExecutorOptions, createAttemptExecutor } from './attempt-executor.ts'
 export { createChannelAnswers } from './channel/channel-answers.ts'
 export { createChannelEngine } from './channel/channel-engine.ts'
 export { defaultChannelLimits } from './channel/channel-limits.ts'

@@ -1,4 +1,4 @@
-import { type StopReason, TrainError } from '@aworld-train/protocol'
+import { errorMessage, type StopReason, TrainError } from '@aworld-train/protocol'
 
 /** A budget is spent; `details.stopReason` says which. */
 function limitReached(stopReason: StopReason, message: string): TrainError {
@@ -27,4 +27,13 @@ export function cancelled(rollout: string, cause?: unknown): TrainError {
 /** Reason of the signal once the rollout has its result: late calls are refused. */
 export function rolloutEnded(rollout: string): TrainError {
   return new TrainError('AGENT_LIMIT', `Rollout "${rollout}" has ended; make its calls before the agent returns.`)
+}
+
+/** What an agent threw. */
+export function agentFailure(thrown: unknown): TrainError {
+  if (thrown instanceof TrainError) return thrown
+  const message = errorMessage(thrown).replace(/\.$/, '')
+  return new TrainError('AGENT_FAILED', `The agent threw: ${message}. Read the cause; the episode keeps the turns so far.`, {
+    cause: thrown,
+  })
 }

@@ -131,3 +131,23 @@ test('waiting in the queue or for tools costs no time', async () => {
   const episodes = await runner.runAll([rolloutRequest('a'), rolloutRequest('b')], never)
   expect(episodes.map(({ stopReason }) => stopReason)).toEqual(['completed', 'completed'])
 })
+
+test('while the gateway holds calls, the time of a rollout stands still, also for one that begins meanwhile', async () => {
+  const { runner, gateway } = setUpRunner({ agent: askOnce, limits: { timeoutMs: 150 } })
+  await gateway.pause({ drain: false })
+  const before = runner.run(rolloutRequest('before'), never)
+  await sleep(100)
+  await gateway.pause({ drain: false })
+  const meanwhile = runner.run(rolloutRequest('meanwhile'), never)
+  await sleep(300)
+  gateway.resume()
+  expect([await before, await meanwhile].map(({ stopReason }) => stopReason)).toEqual(['completed', 'completed'])
+})
+
+test('the time of a rollout goes on after a pause', async () => {
+  const { runner, gateway } = setUpRunner({ say: () => ({ delayMs: 5000 }), agent: askOnce, limits: { timeoutMs: 60 } })
+  await gateway.pause({ drain: false })
+  const episode = runner.run(rolloutRequest('a'), never)
+  gateway.resume()
+  expect(await episode).toMatchObject({ stopReason: 'time-limit' })
+})

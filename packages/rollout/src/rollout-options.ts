@@ -1,11 +1,12 @@
-import type { AgentProgram, Environment, PolicyGateway, Reward, RolloutRunner, RolloutWriter } from '@aworld-train/core'
+import type { AttemptExecutor, PolicyGateway, Reward, RolloutRunner, RolloutWriter } from '@aworld-train/core'
 import type { AnswerKey, RolloutLimits, RunEvent, StopReason } from '@aworld-train/protocol'
+import type { AttemptExecutorOptions } from './attempt-executor.ts'
 import type { ScoreUnfinished } from './reward-decision.ts'
 
-export interface RolloutRunnerOptions {
-  readonly program: AgentProgram
+export interface RolloutRunnerOptions extends AttemptExecutorOptions {
   readonly gateway: PolicyGateway
-  readonly environment: Environment
+  /** Where agents run; in this process by default. */
+  readonly executor?: AttemptExecutor | undefined
   /** `null`: episodes are not scored. */
   readonly reward: Reward | null
   readonly store: RolloutWriter
@@ -19,10 +20,6 @@ export interface RolloutRunnerOptions {
   readonly retries?: number | undefined
   /** Whether an episode that the policy kept from an answer gets a reward of 0, so that it learns not to, or none. Default `zero`. */
   readonly scoreUnfinished?: ScoreUnfinished | undefined
-  /** How long an agent may take to return after its signal aborted; then it is left to itself. Default 1,000. */
-  readonly abandonAfterMs?: number | undefined
-  /** How long opening or closing the tools of an agent may take. Opening costs no budget. Default 120,000. */
-  readonly leaseTimeoutMs?: number | undefined
   readonly onEvent?: ((event: RunEvent) => void) | undefined
 }
 

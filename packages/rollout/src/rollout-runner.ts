@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { runAll } from '@aworld-train/core'
 import { type Episode, type RolloutRequest, type StopReason, TrainError, type Trajectory, toTrainError } from '@aworld-train/protocol'
 import type { Span } from '@opentelemetry/api'
+import { createAttemptExecutor } from './attempt-executor.ts'
 import { endAttemptSpan, endRolloutSpan, inRewardSpan, startAttemptSpan, startRolloutSpan } from './observe/rollout-spans.ts'
 import { decideRetry } from './retry-decision.ts'
 import { decideReward } from './reward-decision.ts'
@@ -21,12 +22,13 @@ interface Attempts {
 
 /** Runs rollouts in this process, `concurrency` at a time: begin, run the agent, close its URLs and tools, score, keep the result. Throws AGENT_INVALID for two agents of one name. */
 export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRolloutRunner {
-  const { program, gateway, environment, reward, store, answerKey, onEvent } = options
-  const { concurrency = 32, limits = {}, retries = 2, scoreUnfinished = 'zero', abandonAfterMs = 1000, leaseTimeoutMs = 120_000 } = options
+  const { program, gateway, reward, store, answerKey, onEvent } = options
+  const { concurrency = 32, limits = {}, retries = 2, scoreUnfinished = 'zero', executor = createAttemptExecutor(options) } = options
   const names = program.agents.map(({ name }) => name)
   const repeated = names.find((name, index) => names.indexOf(name) !== index)
   if (repeated !== undefined) throw new TrainError('AGENT_INVALID', `Two agents are named "${repeated}"; give each its own name.`)
   const queue = createRolloutQueue(concurrency)
+  const unwatch = gateway.onPause((paused) => (paused ? executor.hold() : executor.resume()))
   const closing = new AbortController()
   const ends: Partial<Record<StopReason, number>> = {}
   const count = { finished: 0, toolCalls: 0, askedToolCalls: 0, toolErrors: 0, functionCalls: 0, retries: 0, supersededTokens: 0 }
@@ -51,8 +53,8 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
       onAttempt(attempt)
       if (retried === 0) onEvent?.({ type: 'rollout-start', at: Date.now(), rollout: request.key, attempt, split: request.split })
       const result = await attemptOnce(request, attempt, span, signal)
-      const error = result.error?.toRecord()
-      const delayMs = decideRetry({ stopReason: result.stopReason, error, retried, retries })
+      const { stopReason, error } = result
+      const delayMs = decideRetry({ stopReason, error, retried, retries })
       if (delayMs === null) return finish(request, attempt, result, span, signal)
       await keepTurns(request.key, attempt, result)
       count.retries++
@@ -71,11 +73,9 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
       request,
       attempt,
       limits: { ...merged, timeoutMs: merged.timeoutMs ?? defaultTimeoutMs },
-      program,
+      agents: program.agents,
       gateway,
-      environment,
-      abandonAfterMs,
-      leaseTimeoutMs,
+      executor,
       span,
       signal,
       async onTurn(agent, turn) {
@@ -86,7 +86,7 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
           throw storeFailure
         }
       },
-      onWarning: (error) => warn(error.message, toTrainError(error, 'ENVIRONMENT_START_FAILED').code),
+      onWarning: ({ message, code }) => warn(message, code),
     }).catch((error: unknown) => {
       span.end()
       throw error
@@ -193,6 +193,7 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
     async close() {
       closing.abort(new TrainError('ROLLOUT_CANCELLED', 'The runner was closed; run the same command again and its rollouts run again.'))
       await queue.idle()
+      unwatch()
     },
   }
 }

@@ -1,128 +1,121 @@
-import type { AgentAnswer } from '@aworld-train/core'
-import { type ErrorCode, type StopReason, TrainError, type Trajectory, type Turn } from '@aworld-train/protocol'
+import { type AgentEnd, type ErrorCode, type StopReason, TrainError, type Trajectory, type Turn } from '@aworld-train/protocol'
 import { expect, test } from 'vitest'
-import { cancelled, timeLimit, toolCallLimit } from './rollout-errors.ts'
+import { agentFailure, cancelled, timeLimit, toolCallLimit } from './rollout-errors.ts'
 import { decideStop, type StopInput } from './stop-reason.ts'
 
 const turn = (content: string, unified: 'stop' | 'length', endedAt: number) =>
   ({ message: { role: 'assistant', content }, finishReason: { unified, raw: unified }, timing: { startedAt: 0, endedAt } }) as Turn
 const trajectories = (...turns: Turn[]): Trajectory[] => [{ version: 1, agent: 'agent', policy: 'policy', trainable: true, turns }]
-const answered = (answer: string | null, stopped?: AgentAnswer['stopped']) =>
-  ({ kind: 'answered', answer: { answer, messages: [], stopped } }) as const
-const threw = (error: unknown) => ({ kind: 'threw', error }) as const
+const answered = (answer: string | null, stopped?: 'turn-limit'): AgentEnd => ({
+  kind: 'answered',
+  answer,
+  messages: [],
+  ...(stopped && { stopped }),
+})
+const threw = (error: unknown): AgentEnd => ({ kind: 'threw', error: agentFailure(error).toRecord() })
 const of = (code: ErrorCode, details?: Record<string, unknown>) => new TrainError(code, code, details && { details })
 
 const recorded = trajectories(turn('42', 'stop', 1))
 const cases: readonly [name: string, input: Partial<StopInput>, stopReason: StopReason, code?: ErrorCode][] = [
-  ['an answer', { outcome: answered('42') }, 'completed'],
-  ['no answer, but calls', { outcome: answered(null) }, 'completed'],
-  ['an answer without calls', { outcome: answered('42'), trajectories: trajectories() }, 'no-model-call', 'AGENT_NO_MODEL_CALL'],
+  ['an answer', { end: answered('42') }, 'completed'],
+  ['no answer, but calls', { end: answered(null) }, 'completed'],
+  ['an answer without calls', { end: answered('42'), trajectories: trajectories() }, 'no-model-call', 'AGENT_NO_MODEL_CALL'],
   [
     'an answer without calls, as the policy was gone',
-    { outcome: answered('42'), trajectories: trajectories(), policyFailure: of('POLICY_UNAVAILABLE') },
+    { end: answered('42'), trajectories: trajectories(), policyFailure: of('POLICY_UNAVAILABLE') },
     'failed',
     'POLICY_UNAVAILABLE',
   ],
-  ['an answer after a failure it got over', { outcome: answered('42'), policyFailure: of('POLICY_UNAVAILABLE') }, 'completed'],
-  ['an answer after a tool server was lost', { outcome: answered('42'), environmentFailure: of('TOOL_SERVER_DIED') }, 'completed'],
-  ["the agent's own limit", { outcome: answered(null, 'turn-limit') }, 'turn-limit'],
+  ['an answer after a failure it got over', { end: answered('42'), policyFailure: of('POLICY_UNAVAILABLE') }, 'completed'],
+  ['an answer after a tool server was lost', { end: answered('42'), environmentFailure: of('TOOL_SERVER_DIED').toRecord() }, 'completed'],
+  ["the agent's own limit", { end: answered(null, 'turn-limit') }, 'turn-limit'],
   [
     "the gateway's limit",
-    { outcome: answered('42'), policyFailure: of('AGENT_LIMIT', { stopReason: 'token-limit' }) },
+    { end: answered('42'), policyFailure: of('AGENT_LIMIT', { stopReason: 'token-limit' }) },
     'token-limit',
     'AGENT_LIMIT',
   ],
-  [
-    'a limit without a name',
-    { outcome: answered('42'), policyFailure: of('AGENT_LIMIT', { stopReason: 'odd' }) },
-    'turn-limit',
-    'AGENT_LIMIT',
-  ],
+  ['a limit without a name', { end: answered('42'), policyFailure: of('AGENT_LIMIT', { stopReason: 'odd' }) }, 'turn-limit', 'AGENT_LIMIT'],
   [
     'a full context',
-    { outcome: threw(new Error('400')), policyFailure: of('POLICY_CONTEXT_OVERFLOW') },
+    { end: threw(new Error('400')), policyFailure: of('POLICY_CONTEXT_OVERFLOW') },
     'context-overflow',
     'POLICY_CONTEXT_OVERFLOW',
   ],
-  ['a full context, thrown', { outcome: threw(of('POLICY_CONTEXT_OVERFLOW')) }, 'context-overflow', 'POLICY_CONTEXT_OVERFLOW'],
-  ['out of time, then an answer', { outcome: answered('42'), aborted: timeLimit('a', 5) }, 'time-limit', 'AGENT_LIMIT'],
-  ['out of time, not returned', { outcome: { kind: 'abandoned' }, aborted: timeLimit('a', 5) }, 'time-limit', 'AGENT_LIMIT'],
-  ['out of tool calls', { outcome: threw(new Error('aborted')), aborted: toolCallLimit('a', 5) }, 'tool-call-limit', 'AGENT_LIMIT'],
-  ['cancelled', { outcome: { kind: 'abandoned' }, aborted: cancelled('a') }, 'cancelled', 'ROLLOUT_CANCELLED'],
+  ['a full context, thrown', { end: threw(of('POLICY_CONTEXT_OVERFLOW')) }, 'context-overflow', 'POLICY_CONTEXT_OVERFLOW'],
+  ['out of time, then an answer', { end: answered('42'), aborted: timeLimit('a', 5).toRecord() }, 'time-limit', 'AGENT_LIMIT'],
+  ['out of time, not returned', { end: { kind: 'abandoned' }, aborted: timeLimit('a', 5).toRecord() }, 'time-limit', 'AGENT_LIMIT'],
+  ['out of tool calls', { end: threw(new Error('aborted')), aborted: toolCallLimit('a', 5).toRecord() }, 'tool-call-limit', 'AGENT_LIMIT'],
+  ['cancelled', { end: { kind: 'abandoned' }, aborted: cancelled('a').toRecord() }, 'cancelled', 'ROLLOUT_CANCELLED'],
   [
     'an answer of an attempt that has lost its state',
-    { outcome: answered('42'), aborted: of('ENVIRONMENT_START_FAILED') },
+    { end: answered('42'), aborted: of('ENVIRONMENT_START_FAILED').toRecord() },
     'failed',
     'ENVIRONMENT_START_FAILED',
   ],
-  ['thrown', { outcome: threw('text') }, 'failed', 'AGENT_FAILED'],
-  [
-    'thrown for a lost policy',
-    { outcome: threw(new Error('503')), policyFailure: of('POLICY_UNAVAILABLE') },
-    'failed',
-    'POLICY_UNAVAILABLE',
-  ],
+  ['thrown', { end: threw('text') }, 'failed', 'AGENT_FAILED'],
+  ['thrown for a lost policy', { end: threw(new Error('503')), policyFailure: of('POLICY_UNAVAILABLE') }, 'failed', 'POLICY_UNAVAILABLE'],
   [
     'wrapped for a lost policy',
-    { outcome: threw(of('AGENT_FAILED')), policyFailure: of('POLICY_UNAVAILABLE') },
+    { end: threw(of('AGENT_FAILED')), policyFailure: of('POLICY_UNAVAILABLE') },
     'failed',
     'POLICY_UNAVAILABLE',
   ],
   [
     'thrown for a lost server',
-    { outcome: threw(new Error('lost')), environmentFailure: of('TOOL_SERVER_DIED') },
+    { end: threw(new Error('lost')), environmentFailure: of('TOOL_SERVER_DIED').toRecord() },
     'failed',
     'TOOL_SERVER_DIED',
   ],
-  ['a typed error of its own', { outcome: threw(of('TOOL_TIMEOUT')), policyFailure: of('POLICY_UNAVAILABLE') }, 'failed', 'TOOL_TIMEOUT'],
+  ['a typed error of its own', { end: threw(of('TOOL_TIMEOUT')), policyFailure: of('POLICY_UNAVAILABLE') }, 'failed', 'TOOL_TIMEOUT'],
   [
     'thrown for a cut message',
-    { outcome: threw(new Error('length')), trajectories: trajectories(turn('4', 'length', 1)) },
+    { end: threw(new Error('length')), trajectories: trajectories(turn('4', 'length', 1)) },
     'truncated',
     'AGENT_FAILED',
   ],
   [
     'thrown after a cut message and a whole one',
-    { outcome: threw(new Error('own')), trajectories: trajectories(turn('4', 'length', 1), turn('42', 'stop', 2)) },
+    { end: threw(new Error('own')), trajectories: trajectories(turn('4', 'length', 1), turn('42', 'stop', 2)) },
     'failed',
     'AGENT_FAILED',
   ],
   [
     'thrown for a lost policy after a cut message',
     {
-      outcome: threw(new Error('503')),
+      end: threw(new Error('503')),
       trajectories: trajectories(turn('4', 'length', 1)),
       policyFailure: of('POLICY_UNAVAILABLE'),
     },
     'failed',
     'POLICY_UNAVAILABLE',
   ],
-  ['cut in the answer', { outcome: answered('4'), trajectories: trajectories(turn('4', 'length', 1)) }, 'truncated'],
+  ['cut in the answer', { end: answered('4'), trajectories: trajectories(turn('4', 'length', 1)) }, 'truncated'],
   [
     'cut, without an answer',
-    { outcome: answered(null), trajectories: trajectories(turn('x', 'stop', 1), turn('4', 'length', 2)) },
+    { end: answered(null), trajectories: trajectories(turn('x', 'stop', 1), turn('4', 'length', 2)) },
     'truncated',
   ],
   [
     'cut before the answer',
-    { outcome: answered('42'), trajectories: trajectories(turn('4', 'length', 1), turn(' 42 ', 'stop', 2)) },
+    { end: answered('42'), trajectories: trajectories(turn('4', 'length', 1), turn(' 42 ', 'stop', 2)) },
     'completed',
   ],
   [
     'cut after the answer',
-    { outcome: answered('42'), trajectories: trajectories(turn('42', 'stop', 1), turn('So,', 'length', 2)) },
+    { end: answered('42'), trajectories: trajectories(turn('42', 'stop', 1), turn('So,', 'length', 2)) },
     'completed',
   ],
   [
     'an answer of its own making after a cut',
-    { outcome: answered('17'), trajectories: trajectories(turn('42', 'stop', 1), turn('So,', 'length', 2)) },
+    { end: answered('17'), trajectories: trajectories(turn('42', 'stop', 1), turn('So,', 'length', 2)) },
     'truncated',
   ],
 ]
 
 test.each(cases)('%s', (_name, input, stopReason, code) => {
   const decision = decideStop({
-    outcome: answered('42'),
+    end: answered('42'),
     aborted: null,
     policyFailure: null,
     environmentFailure: null,

@@ -21,7 +21,7 @@ export function toEpisode(request: RolloutRequest, attempt: number, result: Atte
     scores: {},
     reward: null,
     stopReason,
-    ...(error && { error: error.toRecord() }),
+    ...(error && { error }),
     timing,
   }
 }

@@ -1,6 +1,7 @@
 import type { ToolCall, Trajectory, Turn } from '@aworld-train/protocol'
 import { INVALID_SPAN_CONTEXT, trace } from '@opentelemetry/api'
 import { expect, test } from 'vitest'
+import { tieToolCalls } from './tie-tool-calls.ts'
 import { createToolJournal } from './tool-journal.ts'
 
 const never = new AbortController().signal
@@ -28,7 +29,7 @@ const asking = (id: string, text = '{ "a": 1 }') => ({ id, name: 'echo', argumen
 test('equal calls without ids go to the turns that asked, each once, and the rest to none', async () => {
   const { journal } = journalOf()
   for (const one of [call(undefined), call(undefined), call(undefined), call('own', '{}', 'other')]) await journal.run(one, ok)
-  const records = journal.records([trajectoryOf('agent', [asking('x')], [asking('y', 'not JSON'), asking('z')])])
+  const records = tieToolCalls(journal.calls(), [trajectoryOf('agent', [asking('x')], [asking('y', 'not JSON'), asking('z')])])
   expect(records.map(({ agent, id, turn }) => [agent, id, turn])).toEqual([
     ['agent', 'x', 0],
     ['agent', 'z', 1],
@@ -43,7 +44,7 @@ test('images of the calls are recorded up to a mebibyte for the rollout', async 
   const pictures = [image(700_000), image(400_000), image(348_576), image(4)]
   for (const [index, picture] of pictures.entries())
     await journal.run(call(`${index}`), async () => ({ content: 'seen', isError: false, images: [picture] }))
-  expect(journal.records([]).map(({ content, images }) => [content, images?.[0]?.data.length])).toEqual([
+  expect(journal.calls().map(({ content, images }) => [content, images?.[0]?.data.length])).toEqual([
     ['seen', 700_000],
     ['seen', undefined],
     ['seen', 348_576],
@@ -55,7 +56,7 @@ test('a failing call is recorded with its message and rejects with its error', a
   const { journal } = journalOf()
   await expect(journal.run(call('x'), async () => Promise.reject(new Error('lost')))).rejects.toThrow('lost')
   await journal.run(call('y'), async () => ({ content: 'no such page', isError: true }))
-  expect(journal.records([]).map(({ content, isError }) => [content, isError])).toEqual([
+  expect(journal.calls().map(({ content, isError }) => [content, isError])).toEqual([
     ['lost', true],
     ['no such page', true],
   ])
@@ -69,7 +70,7 @@ test('an abort ends a call that does not heed it, and refuses later ones unrecor
   stop.abort(new Error('out of time'))
   await expect(deaf).rejects.toThrow('out of time')
   await expect(journal.run(call('y'), ok)).rejects.toThrow('out of time')
-  expect(journal.records([])).toMatchObject([{ id: 'x', content: 'out of time', isError: true }])
+  expect(journal.calls()).toMatchObject([{ id: 'x', content: 'out of time', isError: true }])
 })
 
 test('a call past the budget is refused, told of, and not run', async () => {
@@ -86,5 +87,5 @@ test('a call past the budget is refused, told of, and not run', async () => {
 test('a call that never ended is recorded as one that did not', async () => {
   const { journal } = journalOf()
   void journal.run(call('x'), () => new Promise(() => {}))
-  expect(journal.records([])).toMatchObject([{ isError: true, content: 'The rollout ended before this call did.' }])
+  expect(journal.calls()).toMatchObject([{ isError: true, content: 'The rollout ended before this call did.' }])
 })

@@ -1,5 +1,5 @@
 import { orAborted, preciseNow } from '@aworld-train/core'
-import { errorMessage, type ToolCallRecord, type ToolResult, type TrainError, type Trajectory } from '@aworld-train/protocol'
+import { type ExecutedToolCall, errorMessage, type ToolResult, type TrainError } from '@aworld-train/protocol'
 import type { Span } from '@opentelemetry/api'
 import { inToolSpan } from './observe/rollout-spans.ts'
 import { toolCallLimit } from './rollout-errors.ts'
@@ -30,8 +30,8 @@ export interface ToolJournal {
   /** Runs a call. Rejects with AGENT_LIMIT past the budget, with the signal's reason when that aborts, else with what `run` rejects with. */
   run(call: JournalledCall, run: (signal: AbortSignal) => Promise<ToolResult>): Promise<ToolResult>
   counts(): { readonly calls: number; readonly errors: number; readonly functions: number }
-  /** The records in the order the calls began, tied to the turns that asked for them. */
-  records(trajectories: readonly Trajectory[]): ToolCallRecord[]
+  /** All calls in the order they began; those that still run are ended. */
+  calls(): ExecutedToolCall[]
 }
 
 interface Entry {
@@ -89,53 +89,12 @@ export function createToolJournal({
       errors: entries.filter(({ result }) => result.isError).length,
       functions: entries.filter(({ call }) => call.isFunction).length,
     }),
-    records(trajectories) {
-      const calls = sampledCalls(trajectories)
-      return entries.map((entry, index) => {
+    calls: () =>
+      entries.map((entry) => {
         end(entry, { content: 'The rollout ended before this call did.', isError: true })
         const { call, startedAt, endedAt, result } = entry
-        const match = takeMatch(calls, call)
-        const id = call.id ?? match?.id ?? `call-${index + 1}`
-        const { agent, name } = call
-        return { agent, turn: match?.turn ?? null, id, name, arguments: call.arguments, ...result, timing: { startedAt, endedAt } }
-      })
-    },
-  }
-}
-
-interface SampledCall {
-  readonly agent: string
-  readonly turn: number
-  readonly id: string
-  readonly name: string
-  readonly arguments: string
-  taken: boolean
-}
-
-function sampledCalls(trajectories: readonly Trajectory[]): SampledCall[] {
-  return trajectories.flatMap(({ agent, turns }) =>
-    turns.flatMap(({ index, toolCalls }) => toolCalls.map((call) => ({ ...call, agent, turn: index, taken: false }))),
-  )
-}
-
-/** The sampled call with the same id; where there is no id, the first with the same name and arguments that no other record has taken. */
-function takeMatch(calls: readonly SampledCall[], call: JournalledCall): SampledCall | undefined {
-  const match = calls.find(
-    (other) =>
-      !other.taken &&
-      other.agent === call.agent &&
-      (call.id === undefined
-        ? other.name === call.name && compactJson(other.arguments) === compactJson(call.arguments)
-        : other.id === call.id),
-  )
-  if (match) match.taken = true
-  return match
-}
-
-function compactJson(text: string): string {
-  try {
-    return JSON.stringify(JSON.parse(text))
-  } catch {
-    return text
+        const { agent, id, name } = call
+        return { agent, ...(id !== undefined && { id }), name, arguments: call.arguments, ...result, timing: { startedAt, endedAt } }
+      }),
   }
 }

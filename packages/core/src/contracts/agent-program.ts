@@ -1,12 +1,8 @@
-import type { AgentEdge, AgentTask, McpConfig, Message, ToolResult } from '@aworld-train/protocol'
+import type { AgentEdge, AgentEndpoint, AgentTask, McpConfig, Message, ToolResult } from '@aworld-train/protocol'
 import type { Tools } from './environment.ts'
 
 /** Where an agent's model is: what any OpenAI client needs. */
-export interface PolicyEndpoint {
-  readonly baseUrl: string
-  readonly apiKey: string
-  readonly model: string
-}
+export type PolicyEndpoint = Readonly<AgentEndpoint>
 
 /** One agent of a program, as the rollout runner must know it before a rollout starts. */
 export interface AgentDeclaration {

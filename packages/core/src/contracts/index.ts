@@ -1,4 +1,5 @@
 export type * from './agent-program.ts'
+export type * from './attempt-executor.ts'
 export type * from './chat-engine.ts'
 export type * from './driven-python.ts'
 export type * from './driven-trainer.ts'

@@ -81,6 +81,8 @@ export interface PolicyGateway {
   /** Holds new calls until `resume`; with `drain` resolves when none is in flight. */
   pause(options: { drain: boolean }): Promise<void>
   resume(): void
+  /** Calls `listener` with `true` when calls begin to be held, and with `false` when they go on; the function that it returns ends that. */
+  onPause(listener: (paused: boolean) => void): () => void
   counts(): GatewayCounts
   close(): Promise<void>
 }

@@ -1,6 +1,6 @@
 import type { RewardOutput, TraceHeaders } from '@aworld-train/core'
-import { type Episode, type RolloutRequest, type StopReason, type TrainError, type Trajectory, toTrainError } from '@aworld-train/protocol'
-import { type Attributes, context, isSpanContextValid, type Span, SpanStatusCode, trace } from '@opentelemetry/api'
+import { type Episode, type ErrorRecord, type RolloutRequest, type StopReason, type Trajectory, toTrainError } from '@aworld-train/protocol'
+import { type Attributes, context, INVALID_SPAN_CONTEXT, isSpanContextValid, type Span, SpanStatusCode, trace } from '@opentelemetry/api'
 
 // A trace for each rollout: the rollout, in it its attempts and the reward, and in an attempt its tool calls and, by the gateway, its
 // model calls. Attributes are those of the semantic conventions for generative AI (github.com/open-telemetry/semantic-conventions-genai)
@@ -60,7 +60,7 @@ export interface AttemptEnd {
   readonly trajectories: readonly Trajectory[]
   readonly toolCalls: readonly unknown[]
   readonly stopReason: StopReason
-  readonly error: TrainError | undefined
+  readonly error: ErrorRecord | undefined
 }
 
 export function endAttemptSpan(span: Span, { trajectories, toolCalls, stopReason, error }: AttemptEnd): void {
@@ -132,6 +132,13 @@ export function traceHeadersOf(span: Span): TraceHeaders | undefined {
   if (!isSpanContextValid(spanContext)) return undefined
   const { traceId, spanId, traceFlags } = spanContext
   return { traceparent: `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}` }
+}
+
+/** The span that `traceHeadersOf` wrote down, for spans on the agent's side to be below it. */
+export function spanOfHeaders(headers: TraceHeaders | undefined): Span {
+  const [, traceId, spanId, flags] = headers?.['traceparent']?.split('-') ?? []
+  if (!traceId || !spanId || !flags) return trace.wrapSpanContext(INVALID_SPAN_CONTEXT)
+  return trace.wrapSpanContext({ traceId, spanId, traceFlags: Number.parseInt(flags, 16) })
 }
 
 const startChild = (parent: Span, name: string, attributes: Attributes): Span =>

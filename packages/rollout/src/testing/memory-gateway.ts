@@ -33,6 +33,8 @@ interface Session {
 /** A PolicyGateway whose URLs lead to a function: `say` is given the messages, the session and the index of the call in it. */
 export function memoryGateway(say: (messages: readonly Message[], session: SessionRequest, call: number) => Saying): MemoryGateway {
   const sessions = new Map<string, { session: Session; agent: string }>()
+  const listeners = new Set<(paused: boolean) => void>()
+  let paused: PromiseWithResolvers<void> | null = null
   let calls = 0
   let failures = 0
   let opened = 0
@@ -127,6 +129,7 @@ export function memoryGateway(say: (messages: readonly Message[], session: Sessi
       const { session, agent } = found
       try {
         checkBudget(session)
+        await paused?.promise
         const startedAt = Date.now()
         const saying = say(messages, session.request, [...session.turns.values()].flat().length)
         const either = AbortSignal.any([session.ended.signal, ...(signal ? [signal] : [])])
@@ -139,8 +142,19 @@ export function memoryGateway(say: (messages: readonly Message[], session: Sessi
         throw error
       }
     },
-    pause: async () => {},
-    resume: () => {},
+    async pause() {
+      paused ??= Promise.withResolvers<void>()
+      for (const listener of listeners) listener(true)
+    },
+    resume() {
+      paused?.resolve()
+      paused = null
+      for (const listener of listeners) listener(false)
+    },
+    onPause(listener) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
     counts: () => ({ calls, failures, continuations: 0, branches: {}, tolerated: {}, inFlight: 0 }),
     close: async () => sessions.clear(),
     openSessions: () => sessions.size,

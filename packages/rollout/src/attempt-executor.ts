@@ -1,0 +1,173 @@
+import {
+  type AgentAnswer,
+  type AgentProgram,
+  type AttemptControl,
+  type AttemptExecutor,
+  type AttemptState,
+  createAttemptStates,
+  type Environment,
+  preciseNow,
+} from '@aworld-train/core'
+import { type AgentEdge, type AgentEnd, type AttemptAssignment, type AttemptOutcome, TrainError } from '@aworld-train/protocol'
+import { createAttemptContext } from './attempt-context.ts'
+import { createAttemptTools } from './attempt-tools.ts'
+import { spanOfHeaders, withSpan } from './observe/rollout-spans.ts'
+import { agentFailure, cancelled, rolloutEnded, timeLimit } from './rollout-errors.ts'
+import { createTimeBudget, type TimeBudget } from './time-budget.ts'
+import { createToolJournal } from './tool-journal.ts'
+
+export interface AttemptExecutorOptions {
+  readonly program: AgentProgram
+  readonly environment: Environment
+  /** How long an agent may take to return after its signal aborted; then it is left to itself. Default 1,000. */
+  readonly abandonAfterMs?: number | undefined
+  /** How long opening or closing the tools of an agent may take. Opening costs no budget. Default 120,000. */
+  readonly leaseTimeoutMs?: number | undefined
+}
+
+/** Runs agents in this process. */
+export function createAttemptExecutor(options: AttemptExecutorOptions): AttemptExecutor {
+  const { program, environment, abandonAfterMs = 1000, leaseTimeoutMs = 120_000 } = options
+  /** The budgets of the attempts that run, each with what starts its clock again while clocks stand still. */
+  const budgets = new Map<TimeBudget, (() => void) | null>()
+  let paused = false
+
+  function startBudget(rollout: string, timeoutMs: number, stop: AbortController): TimeBudget {
+    const budget = createTimeBudget(timeoutMs, () => stop.abort(timeLimit(rollout, timeoutMs)))
+    budgets.set(budget, paused ? budget.hold() : null)
+    return budget
+  }
+
+  function endBudget(budget: TimeBudget): void {
+    budgets.delete(budget)
+    budget.stop()
+  }
+
+  async function execute(assignment: AttemptAssignment, { signal, onEnd }: AttemptControl): Promise<AttemptOutcome> {
+    const { key, attempt, sample, endpoints, limits } = assignment
+    const { setup, ...task } = assignment.task
+    const span = spanOfHeaders(assignment.traceHeaders)
+    const startedAt = preciseNow()
+    const stop = new AbortController()
+    const budget = startBudget(key, limits.timeoutMs, stop)
+    const cancel = () => stop.abort(cancelled(key, signal.reason))
+    signal.addEventListener('abort', cancel, { once: true })
+    if (signal.aborted) cancel()
+
+    const { maxTurns, maxToolCalls } = limits
+    const edges: AgentEdge[] = []
+    const journal = createToolJournal({ rollout: key, maxToolCalls, span, signal: stop.signal, onLimit: (error) => stop.abort(error) })
+    const tools = createAttemptTools({
+      request: { rollout: key, attempt, sample, task: { id: task.id, files: task.files, setup } },
+      environment,
+      journal,
+      budget,
+      signal: stop.signal,
+      leaseTimeoutMs,
+      // Whatever the agent makes of it, an attempt that lost what a server kept has failed.
+      onLost: (error) => stop.abort(error),
+    })
+    const attemptContext = { rollout: key, attempt, task, signal: stop.signal }
+    const states = createAttemptStates({ attempt: attemptContext, timeoutMs: leaseTimeoutMs, graceMs: abandonAfterMs })
+    /** An attempt whose state cannot be set up has failed, even where its agent catches the error. */
+    const state = async <State>(definition: AttemptState<State>): Promise<State> => {
+      const release = budget.hold()
+      try {
+        return await states.get(definition)
+      } catch (error) {
+        stop.abort(error)
+        throw error
+      } finally {
+        release()
+      }
+    }
+    const context = createAttemptContext({
+      attempt: attemptContext,
+      program,
+      endpoints,
+      journal,
+      tools,
+      state,
+      edges,
+      maxTurns,
+      maxToolCalls,
+    })
+
+    const end = await endOf(() => withSpan(span, () => program.run(task, context)), stop.signal, abandonAfterMs)
+    const endedAt = preciseNow()
+    const aborted = stop.signal.aborted ? (stop.signal.reason as TrainError) : null
+    endBudget(budget)
+    signal.removeEventListener('abort', cancel)
+    stop.abort(rolloutEnded(key))
+    const { errors: toolErrors, functions: functionCalls } = journal.counts()
+    onEnd()
+    const [leaseProblem, stateProblems] = await Promise.all([tools.close(), states.close()])
+    const problems = leaseProblem ? [leaseProblem, ...stateProblems] : stateProblems
+    return {
+      end,
+      aborted: aborted?.toRecord() ?? null,
+      environmentFailure: tools.failure()?.toRecord() ?? null,
+      edges,
+      toolCalls: journal.calls(),
+      toolErrors,
+      functionCalls,
+      problems: problems.map((problem) => problem.toRecord()),
+      timing: { startedAt, endedAt },
+    }
+  }
+
+  return {
+    execute,
+    hold() {
+      paused = true
+      for (const [budget, release] of budgets) budgets.set(budget, release ?? budget.hold())
+    },
+    resume() {
+      paused = false
+      for (const [budget, release] of budgets) {
+        release?.()
+        budgets.set(budget, null)
+      }
+    },
+  }
+}
+
+/** How `run` ended, or `abandoned` when it has not `graceMs` after the abort. */
+function endOf(run: () => Promise<AgentAnswer>, signal: AbortSignal, graceMs: number): Promise<AgentEnd> {
+  return new Promise((resolve) => {
+    let grace: NodeJS.Timeout | undefined
+    const aborted = () => {
+      grace = setTimeout(() => settle({ kind: 'abandoned' }), graceMs)
+    }
+    const settle = (end: AgentEnd) => {
+      clearTimeout(grace)
+      signal.removeEventListener('abort', aborted)
+      resolve(end)
+    }
+    if (signal.aborted) aborted()
+    else signal.addEventListener('abort', aborted, { once: true })
+    const threw = (error: unknown) => settle({ kind: 'threw', error: agentFailure(error).toRecord() })
+    // An agent that is not async may throw before it returns a promise.
+    new Promise<AgentAnswer>((resolveRun) => resolveRun(run())).then(
+      (answer) => (isAnswer(answer) ? settle(answered(answer)) : threw(notAnAnswer(answer))),
+      threw,
+    )
+  })
+}
+
+const answered = ({ answer, messages, stopped }: AgentAnswer): AgentEnd => ({
+  kind: 'answered',
+  answer,
+  messages: [...messages],
+  ...(stopped && { stopped }),
+})
+
+function isAnswer(value: unknown): value is AgentAnswer {
+  const { answer, messages } = (value ?? {}) as Partial<AgentAnswer>
+  return (answer === null || typeof answer === 'string') && Array.isArray(messages)
+}
+
+function notAnAnswer(value: unknown): TrainError {
+  const what = value === null || value === undefined ? `${value}` : typeof value === 'object' ? 'another object' : `a ${typeof value}`
+  return new TrainError('AGENT_FAILED', `The agent program returned ${what}; return { answer, messages }: the text or null, and a list.`)
+}

@@ -1,0 +1,48 @@
+import type { ExecutedToolCall, ToolCallRecord, Trajectory } from '@aworld-train/protocol'
+
+/** The tool calls of an attempt with the turns that asked for them. */
+export function tieToolCalls(calls: readonly ExecutedToolCall[], trajectories: readonly Trajectory[]): ToolCallRecord[] {
+  const sampled = sampledCalls(trajectories)
+  return calls.map((call, index) => {
+    const match = takeMatch(sampled, call)
+    const { agent, ...rest } = call
+    return { agent, turn: match?.turn ?? null, ...rest, id: call.id ?? match?.id ?? `call-${index + 1}` }
+  })
+}
+
+interface SampledCall {
+  readonly agent: string
+  readonly turn: number
+  readonly id: string
+  readonly name: string
+  readonly arguments: string
+  taken: boolean
+}
+
+function sampledCalls(trajectories: readonly Trajectory[]): SampledCall[] {
+  return trajectories.flatMap(({ agent, turns }) =>
+    turns.flatMap(({ index, toolCalls }) => toolCalls.map((call) => ({ ...call, agent, turn: index, taken: false }))),
+  )
+}
+
+/** The sampled call with the same id; where there is no id, the first with the same name and arguments that no other record has taken. */
+function takeMatch(calls: readonly SampledCall[], call: ExecutedToolCall): SampledCall | undefined {
+  const match = calls.find(
+    (other) =>
+      !other.taken &&
+      other.agent === call.agent &&
+      (call.id === undefined
+        ? other.name === call.name && compactJson(other.arguments) === compactJson(call.arguments)
+        : other.id === call.id),
+  )
+  if (match) match.taken = true
+  return match
+}
+
+function compactJson(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text))
+  } catch {
+    return text
+  }
+}
