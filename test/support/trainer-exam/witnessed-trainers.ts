@@ -42,8 +42,8 @@ function witnessed(kind: PolicyKind, { folder, start, fault = (learner) => learn
       const chosen = kind.choose(...input)
       return {
         ...chosen,
-        async open(model) {
-          const policy = await chosen.open(model)
+        async open(model, signal) {
+          const policy = await chosen.open(model, signal)
           const { learner } = policy
           await mkdir(folder, { recursive: true })
           // A start publishes what it begins with, and then what each step has made; one that resumes goes on counting.
