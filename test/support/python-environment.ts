@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { DrivenTrainer } from '@aworld-train/core'
 import { makeEnvironment, makeTrainerEnvironment } from '@aworld-train/python-bridge'
+import { arealTrainer } from '@aworld-train/trainer-areal'
 import { trlTrainer } from '@aworld-train/trainer-trl'
 import { verlTrainer } from '@aworld-train/trainer-verl'
 
@@ -45,6 +46,9 @@ export const verlEnvironment = () => environmentOf(verlTrainer)
 
 /** The interpreter that `aworld-train setup trl --torch cpu` makes for this repository. */
 export const trlEnvironment = () => environmentOf(trlTrainer)
+
+/** The interpreter that `aworld-train setup areal --torch cpu` makes for this repository. */
+export const arealEnvironment = () => environmentOf(arealTrainer)
 
 async function environmentOf({ name, python: requirements }: Pick<DrivenTrainer, 'name' | 'python'>): Promise<string> {
   const { python } = await makeTrainerEnvironment(requirements, { directory: join(environments, name), torch: 'cpu' })

@@ -106,7 +106,6 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
       store,
       answers,
       onEvent,
-      signal,
       served: { port: plan.config.gateway.port, registry: metrics.registry },
     }),
     (each) => each.close(),

@@ -23,7 +23,6 @@ function openQuietly(program: AgentProgram & { close?(): Promise<void> }, settin
     store: {} as RolloutWriter,
     answers: new Map(),
     onEvent() {},
-    signal: new AbortController().signal,
   })
 }
 

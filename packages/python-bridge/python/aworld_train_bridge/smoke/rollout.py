@@ -7,7 +7,7 @@ from typing import Any
 import ray
 import torch
 from aworld_train_bridge.driver.model_facts import Limits
-from aworld_train_bridge.smoke.server import SamplingServer
+from aworld_train_bridge.sample.server import SamplingServer
 from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
 

@@ -4,8 +4,8 @@ import unittest
 
 import torch
 from aworld_train_bridge.driver.model_facts import Limits
-from aworld_train_bridge.smoke.server import SamplingServer
-from aworld_train_bridge.smoke.weights import load_weights
+from aworld_train_bridge.sample.server import SamplingServer
+from aworld_train_bridge.sample.weights import load_weights
 from tiny_model import END, letters, tiny_model
 
 LIMITS = Limits(prompt=20, response=40, context=96)

@@ -1,4 +1,4 @@
-"""For smoke tests on CPU: weights sent by name are loaded into a Hugging Face model, and every one is accounted for."""
+"""Weights sent by name are loaded into a Hugging Face model, and every one is accounted for."""
 
 from collections.abc import Mapping
 

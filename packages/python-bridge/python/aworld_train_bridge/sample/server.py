@@ -1,4 +1,4 @@
-"""For smoke tests on CPU: the sampler behind verl's interface of a rollout server (`workers/rollout/vllm_rollout`, verl 0.9)."""
+"""A server of one Hugging Face model for many callers, whose weights change while it samples."""
 
 import asyncio
 import time
@@ -10,7 +10,7 @@ import torch
 from aworld_train_bridge.driver.model_facts import Limits
 from aworld_train_bridge.sample.batcher import Batcher, Request
 from aworld_train_bridge.sample.sampling import read_sampling
-from aworld_train_bridge.smoke.weights import load_weights
+from aworld_train_bridge.sample.weights import load_weights
 
 
 class SamplingServer:
@@ -44,12 +44,16 @@ class SamplingServer:
         self._loop: asyncio.Task[None] | None = None
 
     async def generate(self, prompt_ids: Sequence[int], options: Mapping[str, Any], request_id: str) -> dict[str, Any]:
-        """Fields of verl's `TokenOutput`. Waits while the server is paused or asleep; `aborted` where a pause fell into it."""
+        """What `sample` answers, in the fields of verl's `TokenOutput` (`workers/rollout/replica.py`, verl 0.9)."""
+        return _output(*await self.sample(prompt_ids, options, request_id))
+
+    async def sample(self, prompt_ids: Sequence[int], options: Mapping[str, Any], request_id: str) -> tuple[Request, int | None]:
+        """The request with what was drawn, and the version of the weights. Waits while the server is paused or asleep; `aborted` where a pause fell into it."""
         request = Request([int(id) for id in prompt_ids], self._sampling(prompt_ids, options))
         while not self._gate.is_set():
             if self._rejecting:
                 request.finish = "aborted"
-                return _output(request, self.version)
+                return request, self.version
             await self._gate.wait()
         if self._loop is None or self._loop.done():
             self._loop = asyncio.create_task(self._sample())
@@ -57,7 +61,7 @@ class SamplingServer:
         self._answers[request] = request_id, answer
         self._batcher.add(request)
         self._work.set()
-        return _output(request, await answer)
+        return request, await answer
 
     async def load_weights(self, sent: Mapping[str, torch.Tensor], version: int | None) -> int:
         """Replaces all weights between two tokens; requests under way end as `aborted` with what they have."""

@@ -1,0 +1,179 @@
+"""Trains with AReaL: ``python -m aworld_train_bridge.areal PLAN --metrics FILE``, or checks a configuration: ``… PLAN --check``.
+
+PLAN is a JSON file {model, configuration, tasks: {train, test}, order, evaluation: {samples, temperature, before}, limits:
+{maxPromptTokens, maxResponseTokens}, logprobTolerance, templateArguments, deadlineSeconds, checkpoints, path}: `order` lists ids of
+training tasks as they are drawn, and null has AReaL draw them; `path` is the folder that AReaL writes to. FILE gets a line {step, data} a
+step. With ``--check`` only the configuration is read, and the last line on standard output is JSON {version, problems, notes, exact}.
+The channel's address comes from AWORLD_TRAIN_*. Rollouts are sampled by the servers of AREAL_LLM_SERVER_ADDRS, else by one of our own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Mapping
+
+# Compilation of the first forward pass takes 76 seconds on a processor; torch reads this when it is imported.
+os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+from ..errors import RunError  # noqa: E402
+from . import configuration  # noqa: E402
+
+SERVERS = "AREAL_LLM_SERVER_ADDRS"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("plan", type=Path)
+    parser.add_argument("--metrics", type=Path)
+    options = parser.parse_args()
+    plan = json.loads(options.plan.read_text(encoding="utf8"))
+    if options.check:
+        print(json.dumps(_checked(plan)), flush=True)
+    else:
+        train(plan, options.metrics)
+    return 0
+
+
+def on_cpu() -> bool:
+    import torch
+
+    return not torch.cuda.is_available()
+
+
+def _checked(plan: Mapping[str, Any]) -> dict[str, Any]:
+    problems, notes, config = configuration.check(plan["configuration"], on_cpu=on_cpu())
+    return {
+        "version": metadata.version("areal"),
+        "problems": [{"key": each.key, "message": each.message} for each in problems],
+        "notes": notes,
+        "exact": config is not None and is_exact(config),
+    }
+
+
+def is_exact(config: Any) -> bool:
+    """Whether sampler and trainer round alike: one model in float32, sampled by our server."""
+    return config.actor.dtype == "float32" and not os.environ.get(SERVERS)
+
+
+def train(plan: Mapping[str, Any], metrics: Path) -> None:
+    folder, checkpoints = Path(plan["path"]), Path(plan["checkpoints"])
+    problems, notes, _ = configuration.check(plan["configuration"], on_cpu=on_cpu())
+    if problems:
+        raise RunError("CONFIG_INVALID", "\n".join(each.message for each in problems))
+    for note in notes:
+        print(note, flush=True)
+    from ..driver.settings import read_settings
+
+    settings = read_settings({"deadline_s": plan.get("deadlineSeconds")})
+    config, _ = configuration.read(
+        plan["configuration"],
+        on_cpu=on_cpu(),
+        run={
+            "cluster.fileroot": str(folder),
+            # A second start on the names of the first would load its weights before they are saved, and then fail.
+            "cluster.name_resolve": {"type": "nfs", "nfs_record_root": str(folder / "names" / settings.incarnation)},
+            "actor.path": plan["model"],
+            "tokenizer_path": plan["model"],
+            "recover.mode": "on",
+        },
+    )
+    os.environ.update({"AREAL_SPMD_MODE": "1", "RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_free_port())})
+
+    from areal.utils import name_resolve
+
+    name_resolve.reconfigure(config.cluster.name_resolve)
+    server = None
+    if not os.environ.get(SERVERS):
+        server = start_server(plan["model"], config)
+    try:
+        _train(plan, config, settings, checkpoints, metrics, server)
+    finally:
+        if server is not None:
+            server.kill()
+            server.wait()
+
+
+def _train(plan: Mapping[str, Any], config: Any, settings: Any, checkpoints: Path, metrics: Path, server: subprocess.Popen[str] | None) -> None:
+    from datasets import Dataset
+
+    from ..driver.batch_accounts import BatchAccounts
+    from ..driver.files import read_model_files
+    from ..driver.model_facts import Framework, Limits, stop_token_ids, to_greeting
+    from ..driver.rollouts import Rollouts
+    from ..driver.tasks import read_tasks
+    from .engine import ArealEngine
+    from .trainer import RolloutTrainer
+    from .workflow import AgentWorkflow
+
+    tasks = {name: read_tasks(Path(path)) for name, path in plan["tasks"].items() if path}
+    dataset = Dataset.from_list([{"id": id} for id in plan.get("order") or tasks["train"]])
+    trainer = RolloutTrainer(config, dataset, checkpoints, metrics)
+    if server is not None:
+        threading.Thread(target=_watch, args=(server, trainer), daemon=True).start()
+    tokenizer = trainer.tokenizer
+    stops = stop_token_ids(read_model_files(tokenizer), tokenizer)
+    context = getattr(trainer.actor.model_config.get_text_config(), "max_position_embeddings", None)
+    limits = Limits(int(plan["limits"]["maxPromptTokens"]), int(plan["limits"]["maxResponseTokens"]), context)
+    engine = ArealEngine(config.gconfig, tokenizer, stops, context or sys.maxsize, takes_stop_texts=config.rollout.backend.startswith("sglang"))
+    rollouts = Rollouts(
+        settings,
+        lambda: to_greeting(
+            settings,
+            framework=Framework("areal", metadata.version("areal")),
+            model=plan["model"],
+            tokenizer=tokenizer,
+            template_arguments=plan.get("templateArguments") or {},
+            limits=limits,
+        ),
+        engine,
+    )
+    try:
+        accounts = BatchAccounts(rollouts.ledger, plan.get("logprobTolerance") if server is not None and config.actor.dtype == "float32" else None)
+        workflow = AgentWorkflow(rollouts, tasks["train"], temperature=config.gconfig.temperature, filler=stops[0], fail=trainer.fail)
+        trainer.use(workflow, rollouts, accounts, tasks.get("test", {}), plan["evaluation"])
+        if plan["evaluation"].get("before") and trainer.start_step == 0 and "test" in tasks:
+            trainer.evaluate()
+            trainer.write_line(0)
+        trainer.train(workflow=workflow)
+        trainer.close()
+    except RuntimeError as error:
+        raise trainer.failure or error from error
+    finally:
+        rollouts.close()
+
+
+def start_server(model: str, config: Any) -> subprocess.Popen[str]:
+    """Our own inference server over the model's folder, and its address for AReaL's client; returns when it answers."""
+    command = [sys.executable, "-W", "ignore", "-m", "aworld_train_bridge.areal.server", "--model", model, "--seed", str(config.seed), "--dtype", config.actor.dtype]
+    server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603
+    assert server.stdout is not None
+    line = server.stdout.readline()
+    if not line:
+        raise RunError("POLICY_UNAVAILABLE", f"The inference server ended with {server.wait()} before it served; its reason stands above.")
+    os.environ[SERVERS] = f"127.0.0.1:{json.loads(line)['port']}"
+    return server
+
+
+def _watch(server: subprocess.Popen[str], trainer: Any) -> None:
+    code = server.wait()
+    trainer.fail(RunError("POLICY_UNAVAILABLE", f"The inference server ended with {code}; run the same command again: the run resumes from its last checkpoint."))
+
+
+def _free_port() -> int:
+    with socket.socket() as each:
+        each.bind(("127.0.0.1", 0))
+        return int(each.getsockname()[1])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,185 @@
+"""AReaL's PPOTrainer over rollouts of AWorld Train: its batches compared with the rows, its checkpoints whole, its evaluation of tasks."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import time
+from pathlib import Path
+from typing import Any, Callable, Mapping
+
+import torch
+from areal import PPOTrainer
+from areal.utils import name_resolve, names
+from areal.utils.timeutil import EpochStepTimeFreqCtl
+
+from ..driver.batch_accounts import BatchAccounts
+from ..driver.rollouts import Rollouts, Submission
+from ..driver.rows import Row
+from ..errors import RunError
+from .configuration import packs
+from .engine import Sampling
+from .workflow import AgentWorkflow, FailedLeftOut
+
+
+class RolloutTrainer(PPOTrainer):
+    """`metrics` gets a line {step, data} a step, and one before the first for the evaluation before training."""
+
+    def __init__(self, config: Any, dataset: Any, checkpoints: Path, metrics: Path) -> None:
+        self._checkpoints, self._metrics = checkpoints, metrics
+        self._data: dict[str, float] = {}
+        self._began = time.perf_counter()
+        self.failure: Exception | None = None
+        config.recover.fileroot = str(last_checkpoint(checkpoints) or checkpoints / "none")
+        super().__init__(config, train_dataset=dataset)
+        self.steps = min(config.total_train_steps or math.inf, config.total_train_epochs * len(self.train_dataloader))
+        self.start_step = 0 if self.recover_info is None else self.recover_info.last_step_info.global_step + 1
+        for engine in (self.actor, self.ref):
+            if engine is not None and not packs(config):
+                _one_row_each(engine)
+        self.actor.actor.reward_norm = FailedLeftOut(config.actor.reward_norm)
+        self._commit, self.stats_logger.commit = self.stats_logger.commit, self._committed
+        if self.recover_info is None:
+            self._push_weights()
+
+    def use(self, workflow: AgentWorkflow, rollouts: Rollouts, accounts: BatchAccounts, test: Mapping[str, Mapping[str, Any]], evaluation: Mapping[str, Any]) -> None:
+        """What rollouts come from; `evaluation` is {samples, temperature} of the tasks `test`."""
+        self._workflow, self._rollouts, self._accounts, self._test, self._how = workflow, rollouts, accounts, test, evaluation
+        self.actor.prepare_batch = _after(self.actor.prepare_batch, self._received)
+        self.actor.train_batch = self._compared(self.actor.train_batch)
+
+    def fail(self, error: Exception) -> None:
+        """Ends the training from another thread."""
+        if self.failure is None:
+            self.failure = error
+            self.rollout.workflow_executor.dispatcher._set_thread_exception(error)
+
+    def evaluate(self) -> None:
+        """Mean reward of all held-out tasks; a rollout that failed counts as 0."""
+        if not self._test:
+            return
+        began = time.perf_counter()
+        sampling = Sampling(self.eval_rollout, self._how["temperature"])
+        version = self.eval_rollout.get_version()
+        submissions = [Submission("val", version, id, sample, row, sampling) for id, row in self._test.items() for sample in range(self._how["samples"])]
+        outcomes = self._rollouts.run(submissions)
+        rewards = [float(outcome.reward or 0) if outcome.error is None else 0.0 for outcome in outcomes]
+        failed = sum(outcome.error is not None for outcome in outcomes)
+        self._data |= {"eval_reward": sum(rewards) / len(rewards), "eval_failed": float(failed), "timing_s/evaluation": time.perf_counter() - began}
+
+    def write_line(self, step: int) -> None:
+        data = {name: value for name, value in self._data.items() if math.isfinite(value)}
+        self._data = {}
+        self._metrics.parent.mkdir(parents=True, exist_ok=True)
+        with self._metrics.open("a", encoding="utf8") as file:
+            file.write(json.dumps({"step": step, "data": data}, allow_nan=False) + "\n")
+
+    def _push_weights(self) -> None:
+        """AReaL pushes none before its first step, and a server of an earlier run would sample with those."""
+        self.rollout.pause()
+        self.actor.update_weights(self.weight_update_meta.with_version(0))
+        # The first step's update has this name too, and would be loaded before it is saved.
+        name_resolve.delete(names.update_weights_from_disk(self.config.experiment_name, self.config.trial_name, 0))
+        self.rollout.resume()
+
+    def _received(self, batch: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """A batch as AReaL collected it: its rows are those that may be trained."""
+        rows: list[tuple[str | None, Row]] = []
+        rewards = []
+        for group in batch:
+            for ids, attended, reward in zip(group["input_ids"], group["attention_mask"], group["rewards"].tolist(), strict=True):
+                if math.isnan(reward):
+                    continue
+                found = self._workflow.take(tuple(ids[attended.bool()].tolist()))
+                if found is None:
+                    raise RunError("BATCH_MISMATCH", f"A row of {int(attended.sum())} tokens in AReaL's batch is none that a rollout has; install the tested version of the trainer.")
+                rows.append(found)
+                rewards.append(reward)
+        if not rows:
+            error = self._workflow.last_error
+            raise RunError("TRAINER_EMPTY_BATCH", f"All rollouts of step {self.actor.get_version() + 1} failed, the last with {error}; nothing was trained.")
+        self._accounts.hand_over(rows)
+        self._updates = 0
+        self._data |= {"reward": sum(rewards) / len(rewards), "rollouts/replaced": float(self._workflow.take_replaced())}
+        self._data["completions/mean_length"] = sum(sum(row.response_mask) for _, row in rows) / len(rows)
+        return batch
+
+    def _compared(self, train_batch: Callable[..., Any]) -> Callable[..., Any]:
+        """`train_batch` of AReaL's engine, each micro-batch of which is compared with its rows where its loss is computed."""
+
+        def train(input_: Any, loss_fn: Callable[..., Any], loss_weight_fn: Callable[..., Any]) -> Any:
+            # The weights that sampled a batch are those of its first update only.
+            version = self.actor.get_version() if self._updates == 0 else None
+            self._updates += 1
+
+            def compared(logprobs: torch.Tensor, entropy: torch.Tensor, inputs: dict[str, Any], **options: Any) -> Any:
+                self._compare(logprobs.detach(), inputs, version)
+                return loss_fn(logprobs, entropy, inputs, **options)
+
+            return train_batch(input_, compared, loss_weight_fn)
+
+        return train
+
+    def _compare(self, logprobs: torch.Tensor, inputs: Mapping[str, Any], version: int | None) -> None:
+        """Rows of a packed micro-batch; mask and logprobs stand one place before the token that they are of."""
+        prompts, responses, masks, recomputed = [], [], [], []
+        flat = {name: inputs[name].reshape(-1) for name in ("input_ids", "loss_mask", "versions")}
+        for start, end in zip(inputs["cu_seqlens"][:-1].tolist(), inputs["cu_seqlens"][1:].tolist(), strict=True):
+            prompt = int((flat["versions"][start:end] < 0).sum())
+            if not flat["loss_mask"][start:end].any():
+                continue
+            prompts.append(flat["input_ids"][start : start + prompt].tolist())
+            responses.append(flat["input_ids"][start + prompt : end].tolist())
+            masks.append(flat["loss_mask"][start + prompt - 1 : end - 1])
+            recomputed.append(logprobs.reshape(-1)[start + prompt - 1 : end - 1])
+        self._accounts.compare(prompts, responses, masks, None if version is None else recomputed, -1 if version is None else version)
+
+    def _save_recover_checkpoint(self, epoch: int, epoch_step: int, global_step: int) -> None:
+        """AReaL writes a checkpoint over the one before; here each is written beside it and then appears whole."""
+        began = time.perf_counter()
+        if global_step + 1 == self.steps:
+            self.recover_handler.freq_ctl = EpochStepTimeFreqCtl(None, 1, None)
+        unfinished = self._checkpoints / "unfinished"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        self.recover_handler.config.fileroot = str(unfinished)
+        super()._save_recover_checkpoint(epoch, epoch_step, global_step)
+        if unfinished.exists() and any(unfinished.rglob("step_info.json")):
+            unfinished.rename(self._checkpoints / f"step-{global_step + 1}")
+            self._data["timing_s/checkpoint"] = time.perf_counter() - began
+
+    def _evaluate(self, *, epoch: int, epoch_step: int, global_step: int, **_: Any) -> None:
+        self.evaluator.evaluate(self.evaluate, epoch, epoch_step, global_step)
+
+    def _committed(self, epoch: int, step: int, global_step: int, data: dict[str, float] | list[dict[str, float]]) -> None:
+        self._commit(epoch, step, global_step, data)
+        for each in data if isinstance(data, list) else [data]:
+            self._data |= {name: float(value) for name, value in each.items() if isinstance(value, (int, float))}
+        self._data["timing_s/step"] = time.perf_counter() - self._began
+        self._began = time.perf_counter()
+        self._accounts.close_step(global_step + 1)
+        self.write_line(global_step + 1)
+
+
+def _one_row_each(engine: Any) -> None:
+    """Micro-batches of one row: rows that sdpa gets packed attend to each other."""
+
+    def limited(call: Callable[..., Any]) -> Callable[..., Any]:
+        def run(input_: Any, *args: Any, **options: Any) -> Any:
+            inputs = input_ if isinstance(input_, list) else [input_]
+            engine.config.mb_spec.n_mbs = sum(each["attention_mask"].shape[0] for each in inputs)
+            return call(input_, *args, **options)
+
+        return run
+
+    engine.train_batch, engine.forward_batch = limited(engine.train_batch), limited(engine.forward_batch)
+
+
+def _after(call: Callable[..., Any], then: Callable[[Any], Any]) -> Callable[..., Any]:
+    return lambda *args, **options: then(call(*args, **options))
+
+
+def last_checkpoint(folder: Path) -> Path | None:
+    """The latest checkpoint; it has its name only when it is whole."""
+    steps = [path for path in folder.glob("step-*") if path.name.removeprefix("step-").isdigit()]
+    return max(steps, key=lambda path: int(path.name.removeprefix("step-")), default=None)

@@ -1,0 +1,44 @@
+import type { DrivenTrainer } from '@aworld-train/core'
+import { checkMachine } from './check-machine.ts'
+import type { ArealConfig, ArealPlan } from './config/areal-config.ts'
+import type { ArealSettings } from './config/areal-settings.ts'
+import { planAreal } from './config/plan-areal.ts'
+import { readArealConfig } from './config/read-areal-config.ts'
+import { arealPython } from './python/areal-python.ts'
+import { arealCommand } from './run/areal-command.ts'
+import { createConsoleReader } from './run/areal-failures.ts'
+import { checkpointSteps, pathOf, resumableStep } from './run/checkpoints.ts'
+import { exportArealModel } from './run/export-model.ts'
+import { readArealMetrics } from './run/step-metrics.ts'
+import { writeRunFiles } from './run/write-run-files.ts'
+
+/** AReaL, driven: its configuration is that of its YAML, its process one, and its rollouts are sampled by vLLM or SGLang, or by the bridge's own server. */
+export const arealTrainer: DrivenTrainer<ArealSettings, ArealConfig, ArealPlan> = {
+  name: 'areal',
+  python: arealPython,
+  keys: {
+    model: 'model.path',
+    trainFiles: 'data.trainFiles',
+    reward: 'reward.path',
+    nativeReward: null,
+    promptLength: 'aworldTrain.maxPromptTokens',
+    responseLength: 'gconfig.max_new_tokens',
+    filterPrompts: null,
+  },
+  rows: ['last', 'longest'],
+  readConfig: readArealConfig,
+  plan: planAreal,
+  // What needs a GPU is a problem of the configuration, which AReaL's torch knows best.
+  lacks: async () => [],
+  writeFiles: writeRunFiles,
+  command: arealCommand,
+  output: { milestones: [/this machine has no GPU|Servers are all ready/], readMetrics: readArealMetrics, createConsoleReader },
+  checkpoints: { resumable: resumableStep, steps: checkpointSteps, pathOf, exportModel: exportArealModel },
+  checks: checkMachine,
+  smokeConfig: (model) => ({
+    model: { path: model },
+    gconfig: { n_samples: 4, max_new_tokens: 64 },
+    train_dataset: { batch_size: 2 },
+    actor: { ppo_n_minibatches: 1, optimizer: { lr: 1e-4 } },
+  }),
+}

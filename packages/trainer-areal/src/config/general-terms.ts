@@ -1,0 +1,87 @@
+import { isTree, type KeyTree } from '@aworld-train/training'
+
+/** Our settings in AReaL's keys, by their dotted paths. */
+export interface ArealTerms {
+  readonly fields: Readonly<Record<string, unknown>>
+  readonly notes: readonly string[]
+  readonly problems: readonly string[]
+}
+
+/** Renders our general settings as the user wrote them; what is not here stays with us, in `ArealSettings`, or needs the number of steps. */
+export function renderGeneralTerms(own: KeyTree): ArealTerms {
+  const fields: Record<string, unknown> = {}
+  const notes: string[] = []
+  const problems: string[] = []
+  const training = isTree(own['training']) ? own['training'] : {}
+  const sampling = isTree(own['sampling']) ? own['sampling'] : {}
+  const set = (name: string, value: unknown) => {
+    if (value !== undefined && value !== null) fields[name] = value
+  }
+  const refuse = (key: string, has: string) => problems.push(`training.${key} is ${JSON.stringify(training[key])}, and AReaL ${has}.`)
+
+  set('total_train_steps', training['steps'])
+  set('total_train_epochs', training['epochs'])
+  if (['promptsPerStep', 'samplesPerPrompt', 'promptsPerUpdate'].some((key) => training[key] !== undefined)) {
+    const prompts = numberOf(training['promptsPerStep'], 16)
+    set('train_dataset.batch_size', prompts)
+    set('gconfig.n_samples', numberOf(training['samplesPerPrompt'], 8))
+    set('actor.ppo_n_minibatches', Math.ceil(prompts / numberOf(training['promptsPerUpdate'], prompts)))
+  }
+  set('actor.optimizer.lr', training['learningRate'])
+  set('actor.optimizer.weight_decay', training['weightDecay'])
+  if (Array.isArray(training['betas'])) {
+    set('actor.optimizer.beta1', training['betas'][0])
+    set('actor.optimizer.beta2', training['betas'][1])
+  }
+  set('actor.optimizer.eps', training['epsilon'])
+  set('actor.optimizer.gradient_clipping', training['maxGradNorm'])
+  set('actor.optimizer.warmup_steps_proportion', training['warmupFraction'])
+  const end = training['finalLearningRateFraction']
+  if (typeof end === 'number') {
+    set('actor.optimizer.lr_scheduler_type', end === 1 ? 'constant' : 'linear')
+    set('actor.optimizer.min_lr_ratio', end)
+  }
+  set('actor.eps_clip', training['clipLow'])
+  set('actor.eps_clip_higher', training['clipHigh'])
+  if (training['klCoefficient']) refuse('klCoefficient', 'needs a reference model for it; write actor.kl_ctl and ref')
+  if (training['entropyCoefficient']) refuse('entropyCoefficient', 'has no entropy term; leave it out')
+  if (training['aggregation'] === 'sequence-mean') refuse('aggregation', 'takes the mean over tokens; use token-mean')
+  const advantage = training['advantage']
+  if (advantage === 'group-relative' || advantage === 'group-relative-unscaled')
+    set('actor.reward_norm', {
+      mean_level: 'group',
+      std_level: advantage === 'group-relative' ? 'group' : null,
+      group_size: `\${gconfig.n_samples}`,
+    })
+  else if (advantage === 'leave-one-out')
+    set('actor.reward_norm', { mean_level: 'group', mean_leave1out: true, std_level: null, group_size: `\${gconfig.n_samples}` })
+  else if (advantage !== undefined) refuse('advantage', 'is to norm rewards here; use group-relative, or write actor.reward_norm')
+  if (training['checkpointEvery'] !== undefined) set('recover.freq_steps', training['checkpointEvery'] ?? neverReached)
+  if (training['evaluateEvery'] !== undefined) set('evaluator.freq_steps', training['evaluateEvery'] ?? neverReached)
+  set('gconfig.temperature', sampling['temperature'])
+  set('gconfig.top_p', sampling['topP'])
+  if (sampling['topK']) set('gconfig.top_k', sampling['topK'])
+  set('seed', own['seed'])
+  if (isTree(training['logprobCheck']))
+    notes.push('training.logprobCheck is that of the engine in the box; aworldTrain.logprobCheck is the one of AReaL.')
+  for (const [term, why] of Object.entries(withoutEffect)) {
+    const [section = '', key = ''] = term.split('.')
+    const written = own[section]
+    if (isTree(written) && written[key] !== undefined) notes.push(`${term} has no effect with AReaL: ${why}.`)
+  }
+  return { fields, notes, problems }
+}
+
+const neverReached = 1_000_000_000
+
+/** Settings that AReaL has nothing for, with the reason. */
+const withoutEffect: Readonly<Record<string, string>> = {
+  'training.passes': 'it goes over a batch once',
+  'training.maxSampleTokens': 'gconfig.max_new_tokens bounds a row',
+  'training.dropZeroVariance': 'a group whose rewards are all alike has advantage 0',
+  'evaluation.topP': 'tokens are drawn from the whole distribution',
+  'evaluation.topK': 'tokens are drawn from the whole distribution',
+  'evaluation.greedy': 'test tasks are evaluated once, with evaluation.temperature',
+}
+
+const numberOf = (value: unknown, fallback: number) => (typeof value === 'number' ? value : fallback)
