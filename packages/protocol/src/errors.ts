@@ -82,6 +82,17 @@ export const errorCatalogue = {
   CHANNEL_INVALID: row('trainer', false, 'Install the same version on both sides of the channel; the message says what could not be read.'),
   CHANNEL_SUPERSEDED: row('trainer', false, 'A newer start of the same run has taken over; end this one.'),
   CHANNEL_LOST: row('policy', true, 'Check that the trainer runs and reaches the rollout service; it may connect again.'),
+  WORKER_LOST: row('environment', true, 'Look why the worker ended: memory, a signal, its machine; the rollout runs again on another one.'),
+  WORKER_PROTOCOL: row('config', false, 'Install the same version of aworld-train on the worker and its coordinator.'),
+  WORKER_AGENT: row('config', false, 'Give the worker the same agent as its coordinator, with the same file.'),
+  WORKER_NAME: row('config', false, 'Give each worker a name of its own with --name.'),
+  WORKER_INVALID: row('environment', false, 'Install the same version on both sides; the message says what could not be read.'),
+  WORKER_RESULT_TOO_LARGE: row('agent', false, 'Make tools answer less, or raise maxFrameBytes of the coordinator.'),
+  COORDINATOR_UNREACHABLE: row(
+    'environment',
+    true,
+    'Start the coordinator, or correct --coordinator; a worker waits for it as long as --wait says.',
+  ),
   MODEL_MISMATCH: row('policy', false, 'Give the trainer and the rollout service the same model folder, or start the service again.'),
   TEMPLATE_MISMATCH: row(
     'policy',

@@ -34,3 +34,12 @@ export {
   type RolloutServiceLimits,
   type RolloutServiceOptions,
 } from './service/rollout-service.ts'
+export { runWorker, type WorkerOptions } from './workers/run-worker.ts'
+export {
+  createWorkerPool,
+  defaultWorkerPoolLimits,
+  type WorkerPool,
+  type WorkerPoolCounts,
+  type WorkerPoolLimits,
+  type WorkerPoolOptions,
+} from './workers/worker-pool.ts'

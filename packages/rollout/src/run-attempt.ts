@@ -1,15 +1,16 @@
-import type { AttemptExecutor, PolicyGateway } from '@aworld-train/core'
-import type {
-  AgentEdge,
-  AttemptOutcome,
-  ErrorRecord,
-  Message,
-  RolloutRequest,
-  StopReason,
-  Timing,
-  ToolCallRecord,
-  Trajectory,
-  Turn,
+import { type AttemptExecutor, type PolicyGateway, preciseNow } from '@aworld-train/core'
+import {
+  type AgentEdge,
+  type AttemptOutcome,
+  type ErrorRecord,
+  type Message,
+  type RolloutRequest,
+  type StopReason,
+  type Timing,
+  type ToolCallRecord,
+  TrainError,
+  type Trajectory,
+  type Turn,
 } from '@aworld-train/protocol'
 import type { Span } from '@opentelemetry/api'
 import { traceHeadersOf } from './observe/rollout-spans.ts'
@@ -49,7 +50,7 @@ export interface AttemptResult {
 
 /**
  * The coordinator's side of an attempt: opens its URLs, has its agent run, closes them, and decides why it ended. Whatever the agent
- * does, this resolves; rejects when the session cannot be opened, and with the executor's error when the agent's side is gone.
+ * does, this resolves, with WORKER_LOST when its worker is gone; rejects when the session cannot be opened, and with other errors of the executor.
  */
 export async function runAttempt(options: AttemptOptions): Promise<AttemptResult> {
   const { request, attempt, limits, agents, gateway, executor, span, signal } = options
@@ -74,6 +75,7 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
     onTurn: options.onTurn,
   })
   let outcome: AttemptOutcome
+  const startedAt = preciseNow()
   try {
     const assignment = {
       key: request.key,
@@ -86,6 +88,9 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
     }
     // Ended at once where the agent's side says so; closing twice is closing once.
     outcome = await executor.execute(assignment, { signal, onEnd: () => void session.close() })
+  } catch (error) {
+    if (error instanceof TrainError && error.code === 'WORKER_LOST') return lost(error, await session.close(), startedAt)
+    throw error
   } finally {
     await session.close()
   }
@@ -102,5 +107,13 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
     toolErrors,
     functionCalls,
     timing,
+  }
+}
+
+/** The attempt of a worker that is gone: only what was sampled for it is left. */
+function lost(error: TrainError, trajectories: readonly Trajectory[], startedAt: number): AttemptResult {
+  return {
+    ...{ stopReason: 'failed', error: error.toRecord(), answer: null, messages: recordedMessages(trajectories), trajectories },
+    ...{ edges: [], toolCalls: [], toolErrors: 0, functionCalls: 0, timing: { startedAt, endedAt: preciseNow() } },
   }
 }

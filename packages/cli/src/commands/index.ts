@@ -21,6 +21,11 @@ export const commands: readonly CommandRow[] = [
     load: async () => (await import('./serve.ts')).serve,
   },
   {
+    name: 'worker',
+    description: 'run the agent of a coordinator (serve or train) on this machine, which needs only an outbound connection',
+    load: async () => (await import('./worker.ts')).worker,
+  },
+  {
     name: 'env',
     description: 'start, ask and stop the tool environment of a project',
     load: async () => (await import('./env.ts')).env,

@@ -2,7 +2,8 @@ import { join, resolve } from 'node:path'
 import { displayPath } from '@aworld-train/core'
 import type { Gateway } from '@aworld-train/gateway'
 import { isLoopback } from '@aworld-train/http'
-import { openRolloutParts, type ServedAgentSide, serveAgentSide, watchHealth } from '@aworld-train/run'
+import { createWorkerPool, type WorkerPool } from '@aworld-train/rollout'
+import { agentHash, openRolloutParts, type ServedAgentSide, serveAgentSide, watchHealth } from '@aworld-train/run'
 import { openRunStore } from '@aworld-train/store'
 import { createReward, requireDataset, solutionText, toChannelTask } from '@aworld-train/training'
 import { createEnvironment, loadAgent } from 'aworld-train'
@@ -29,6 +30,8 @@ export interface OpenedRollouts extends Pick<ServedAgentSide, 'service' | 'serve
   /** `null` where the configuration has no rollouts. */
   readonly token: string | null
   readonly agents: readonly string[]
+  /** `null` where agents run in this process. */
+  readonly workers: WorkerPool | null
   /** The run that keeps what is finished. */
   readonly path: string
 }
@@ -38,7 +41,8 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
   const { config, settings, gateway, models, directory, recording, stack } = options
   // The model that a trainer samples.
   const channel = models.find((model) => model.channel)?.channel ?? null
-  const { program, directory: agentDirectory } = await loadAgent(settings.agent, directory)
+  const agent = await loadAgent(settings.agent, directory)
+  const { program, directory: agentDirectory } = agent
   const { baseDirectory, ...environmentLimits } = config.environment
   const { input: rewardInput, ...rewardLimits } = settings.rewardSettings
   const parts = await openRolloutParts(stack, {
@@ -63,6 +67,14 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
   if (store.damage !== null) process.stderr.write(`${store.damage}\n`)
   const token =
     settings.token === null ? (isLoopback(settings.host) ? null : randomToken()) : readSecret(settings.token, 'rollouts.token', directory)
+  const warnOf = ({ message }: { readonly message: string }) => void process.stderr.write(`${message}\n`)
+  const pool =
+    settings.executor.engineName === 'local'
+      ? null
+      : stack.adopt(
+          createWorkerPool({ agentHash: agentHash(agent), limits: { graceMs: settings.executor.graceMs }, onWarning: warnOf }),
+          (each) => each.close(),
+        )
   const { maxQueuedBytes, ...limits } = settings.limits
   const { service, server, ...side } = await serveAgentSide(stack, {
     ...parts,
@@ -71,6 +83,7 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
     store,
     answers: dataset && { source: settings.answers as string, byTask: dataset.answers },
     concurrency: settings.concurrency,
+    ...(pool && { executor: pool }),
     retries: settings.retries,
     limits: settings.budget,
     onEvent: (event) => store.appendEvent(event),
@@ -84,7 +97,7 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
       rolloutTimeoutMs: channel.settings.rolloutTimeoutMs ?? settings.budget.timeoutMs ?? null,
       graceMs: channel.settings.graceMs,
       maxCompletionTokens: channel.settings.maxCompletionTokens,
-      onWarning: ({ message }) => void process.stderr.write(`${message}\n`),
+      onWarning: warnOf,
     },
     server: {
       host: settings.host,
@@ -93,9 +106,10 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
       insecure: settings.insecure,
       allowedHosts: settings.allowedHosts,
       ...(token !== null && { token }),
+      ...(pool && { workers: pool }),
       limits,
     },
   })
   watchHealth(stack, store, { gateway, ...side, engines: Object.fromEntries(engines) })
-  return { service, server, token, agents, path }
+  return { service, server, token, agents, path, workers: pool }
 }

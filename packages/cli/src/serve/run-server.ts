@@ -124,6 +124,7 @@ function describe({ config, models, gateway, adminToken, clients, rollouts, watc
     const { server, token, agents } = rollouts
     rows.push(['rollouts', `${server.url}/v1/rollouts  agents: ${agents.join(', ')}`])
     if (models.some(({ channel }) => channel)) rows.push(['channel', `${server.url.replace(/^http/, 'ws')}${channelPath}`])
+    if (rollouts.workers) rows.push(['workers', `aworld-train worker --coordinator ${server.url} --agent ${config.rollouts!.agent}`])
     rows.push([
       'token',
       token === null ? 'none is asked for on loopback' : config.rollouts?.token === null ? token : 'the configured token',

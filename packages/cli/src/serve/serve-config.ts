@@ -1,6 +1,6 @@
 import { pathProblem } from '@aworld-train/gateway'
 import { RolloutLimits, RowSelection, Sampling } from '@aworld-train/protocol'
-import { FrozenModelSettings } from '@aworld-train/training'
+import { ExecutorSettings, FrozenModelSettings } from '@aworld-train/training'
 import { z } from 'zod'
 
 const port = z.int().min(0).max(65_535)
@@ -193,6 +193,8 @@ export const RolloutSettings = z.strictObject({
   answers: z.string().min(1).nullable().default(null),
   /** Rollouts at once; the rest queue. */
   concurrency: count.default(32),
+  /** Where agents run. */
+  executor: ExecutorSettings.prefault({}),
   /** New attempts after a temporary failure. */
   retries: z.int().min(0).default(2),
   /** Limits of requests that set none. */

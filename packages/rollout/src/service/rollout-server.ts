@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { createBearerCheck, isLoopback, openHttpServer, type SocketRefusal, type TlsIdentity } from '@aworld-train/http'
-import { channelPath, TrainError, toTrainError } from '@aworld-train/protocol'
+import { channelPath, TrainError, toTrainError, workersPath } from '@aworld-train/protocol'
 import type { ChannelServer } from '../channel/channel-types.ts'
+import type { WorkerPool } from '../workers/worker-pool.ts'
 import { sendError } from './http-answer.ts'
 import { refuseUpgrade } from './refuse-upgrade.ts'
 import { createRoutes, type ServiceRequest } from './rollout-routes.ts'
@@ -29,6 +30,8 @@ export interface RolloutServerOptions {
   readonly limits?: Partial<RolloutServerLimits> | undefined
   /** Serves drivers at `/v1/channel`; its connections end with the server. */
   readonly channel?: Pick<ChannelServer, 'upgrade' | 'disconnect' | 'counts'> | undefined
+  /** Takes workers at `/v1/workers`; their connections end with the server. */
+  readonly workers?: Pick<WorkerPool, 'upgrade' | 'disconnect'> | undefined
   readonly onRefusal?: ((refusal: SocketRefusal | 'unauthorized') => void) | undefined
 }
 
@@ -46,7 +49,7 @@ export interface RolloutServer {
  * a token, and with GATEWAY_PORT_IN_USE.
  */
 export async function createRolloutServer(options: RolloutServerOptions): Promise<RolloutServer> {
-  const { service, host = '127.0.0.1', port = 0, tls, insecure, allowedHosts, token, channel, onRefusal } = options
+  const { service, host = '127.0.0.1', port = 0, tls, insecure, allowedHosts, token, channel, workers, onRefusal } = options
   const limits = { ...defaultRolloutServerLimits, ...options.limits }
   if (token === undefined && !isLoopback(host)) {
     throw new TrainError(
@@ -107,10 +110,16 @@ export async function createRolloutServer(options: RolloutServerOptions): Promis
     if (!authorized(request.headers.authorization)) {
       refuse('unauthorized')
       refuseUpgrade(socket, 401, 'The token of the service is missing or wrong; send it as "Authorization: Bearer …".')
-    } else if (!channel || pathname !== channelPath) {
-      const what = channel ? `Only ${channelPath} is a WebSocket.` : 'This rollout service serves no channel.'
-      refuseUpgrade(socket, 404, what)
-    } else channel.upgrade(request, socket, head)
+      return
+    }
+    const server = pathname === channelPath ? channel : pathname === workersPath ? workers : undefined
+    if (server) server.upgrade(request, socket, head)
+    else
+      refuseUpgrade(
+        socket,
+        404,
+        `This rollout service serves no ${pathname === workersPath ? 'workers' : 'channel'} at ${pathname.slice(0, 200)}.`,
+      )
   }
 
   const listening = await openHttpServer({
@@ -136,6 +145,7 @@ export async function createRolloutServer(options: RolloutServerOptions): Promis
       const closed = listening.close()
       closing.abort(new Error('The server was closed.'))
       channel?.disconnect()
+      workers?.disconnect()
       server.closeIdleConnections()
       // Requests that waited are being answered; those that take longer than this are cut off.
       const late = setTimeout(() => listening.server.closeAllConnections(), 500)

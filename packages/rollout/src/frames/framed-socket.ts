@@ -1,0 +1,147 @@
+import {
+  type ChannelArrays,
+  decodeChannelFrame,
+  type ErrorCode,
+  encodeChannelFrame,
+  TrainError,
+  toTrainError,
+} from '@aworld-train/protocol'
+import type { RawData, WebSocket } from 'ws'
+import type { z } from 'zod'
+
+/** A message of the other side with its arrays. */
+export interface SocketFrame<Message> {
+  readonly message: Message
+  readonly arrays: ChannelArrays
+}
+
+export interface FramedSocketOptions<Received> {
+  readonly socket: WebSocket
+  /** What the other side may say. */
+  readonly messages: z.ZodType<Received>
+  /** What the other side is called, in errors: `trainer`. */
+  readonly peer: string
+  /** Codes of warnings: the other side is gone, or says what cannot be read. */
+  readonly codes: { readonly lost: ErrorCode; readonly invalid: ErrorCode }
+  readonly limits: { readonly maxBufferedBytes: number; readonly deadMs: number }
+  /** Called for one frame after another, each when the one before was dealt with. */
+  readonly onFrame: (frame: SocketFrame<Received>) => Promise<void> | void
+  readonly onClose: () => void
+  readonly onWarning: (code: string, message: string) => void
+  readonly onBytes?: ((direction: 'received' | 'sent', count: number) => void) | undefined
+}
+
+/** One WebSocket whose frames are messages of a schema. */
+export interface FramedSocket {
+  send(message: object, arrays?: ChannelArrays): void
+  /** Ends it because of something that cannot be read. */
+  unreadable(message: string): void
+  close(code: number, reason: string): void
+  /** Asks whether the other side is alive, or ends what has been silent for too long at `now`. */
+  beat(now: number): void
+  /** When the other side was heard last, by `performance.now()`. */
+  heardAt(): number
+}
+
+/** Close code for a message that cannot be read. */
+const unreadableCode = 4001
+
+/** How long a peer may take to answer the closing handshake. */
+const closeMs = 250
+
+/** How many problems of a message an answer names. */
+const shownProblems = 3
+
+function toBytes(data: RawData): Uint8Array {
+  if (Array.isArray(data)) return Buffer.concat(data)
+  return data instanceof ArrayBuffer ? new Uint8Array(data) : data
+}
+
+const bytesOf = (data: RawData) => (Array.isArray(data) ? data.reduce((sum, { byteLength }) => sum + byteLength, 0) : data.byteLength)
+
+export function createFramedSocket<Received>(options: FramedSocketOptions<Received>): FramedSocket {
+  const { socket, messages, peer, codes, limits, onFrame, onClose, onWarning, onBytes } = options
+  let heardAt = performance.now()
+  let open = true
+  let queue = Promise.resolve()
+
+  const hear = () => {
+    heardAt = performance.now()
+  }
+
+  function readFrame(data: RawData, isBinary: boolean): SocketFrame<Received> {
+    const { message, arrays } = decodeChannelFrame(isBinary ? toBytes(data) : toBytes(data).toString())
+    const parsed = messages.safeParse(message)
+    if (parsed.success) return { message: parsed.data, arrays }
+    const problems = parsed.error.issues.slice(0, shownProblems).map((issue) => `${issue.path.join('.') || 'type'}: ${issue.message}`)
+    const type = typeof message['type'] === 'string' ? ` "${message['type'].slice(0, 40)}"` : ''
+    throw new TrainError(codes.invalid, `A message${type} of the ${peer} is not of protocol 1. ${problems.join('; ')}.`)
+  }
+
+  function close(code: number, reason: string): void {
+    if (!open) return
+    open = false
+    socket.close(code, reason)
+    setTimeout(() => socket.terminate(), closeMs)
+    onClose()
+  }
+
+  function cut(message: string): void {
+    if (!open) return
+    open = false
+    onWarning(codes.lost, message)
+    socket.terminate()
+    onClose()
+  }
+
+  function send(message: object, arrays?: ChannelArrays): void {
+    if (!open) return
+    const frame = encodeChannelFrame(message as Readonly<Record<string, unknown>>, arrays)
+    socket.send(frame, { binary: typeof frame !== 'string' })
+    onBytes?.('sent', Buffer.byteLength(frame))
+    if (socket.bufferedAmount > limits.maxBufferedBytes)
+      cut(`A ${peer} does not read: ${socket.bufferedAmount} bytes wait for it; its connection was cut.`)
+  }
+
+  function unreadable(message: string): void {
+    send({ type: 'error', message })
+    close(unreadableCode, 'The message could not be read.')
+  }
+
+  async function take(data: RawData, isBinary: boolean): Promise<void> {
+    if (!open) return
+    try {
+      await onFrame(readFrame(data, isBinary))
+    } catch (error) {
+      const { code, message } = toTrainError(error, 'GATEWAY_FAILED')
+      onWarning(code, message)
+      unreadable(message)
+    }
+  }
+
+  socket.on('message', (data: RawData, isBinary: boolean) => {
+    hear()
+    onBytes?.('received', bytesOf(data))
+    queue = queue.then(() => take(data, isBinary))
+  })
+  socket.on('pong', hear)
+  socket.on('ping', hear)
+  // Too large a frame, or bytes that are no WebSocket: `ws` has closed it already.
+  socket.on('error', (error: Error) => onWarning(codes.invalid, `A connection of a ${peer} broke: ${error.message}.`))
+  socket.on('close', () => {
+    if (!open) return
+    open = false
+    onClose()
+  })
+
+  return {
+    send,
+    unreadable,
+    close,
+    beat(now) {
+      if (now - heardAt > limits.deadMs) cut(`A ${peer} has said nothing for ${limits.deadMs} ms; its connection was cut.`)
+      else if (open) socket.ping()
+    },
+    heardAt: () => heardAt,
+  }
+}

@@ -1,0 +1,293 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { AttemptExecutor } from '@aworld-train/core'
+import {
+  type AttemptName,
+  type AttemptOutcome,
+  CoordinatorMessage,
+  type ErrorCode,
+  errorCatalogue,
+  TrainError,
+  toTrainError,
+  type WorkerAssign,
+  type WorkerMessage,
+  type WorkerResult,
+  type WorkerWelcome,
+  workerProtocol,
+  workersPath,
+} from '@aworld-train/protocol'
+import { WebSocket } from 'ws'
+import { createFramedSocket, type FramedSocket } from '../frames/framed-socket.ts'
+
+export interface WorkerOptions {
+  /** Address of the coordinator's rollout service, without a path. */
+  readonly url: string
+  readonly token?: string | undefined
+  /** Unique among the workers of the coordinator. */
+  readonly name: string
+  /** Attempts at once. */
+  readonly slots: number
+  /** As the coordinator computes it. */
+  readonly agentHash: string
+  /** Runs the agents. */
+  readonly executor: AttemptExecutor
+  /** Aborts when the worker shall finish what it holds, take nothing more and leave. */
+  readonly signal: AbortSignal
+  /** How long a coordinator that does not answer is waited for. Default 60,000. */
+  readonly waitMs?: number | undefined
+  /** Certificate authority in PEM, for a coordinator with a certificate of its own. */
+  readonly ca?: string | Buffer | undefined
+  readonly onWarning?: ((warning: { readonly code: string; readonly message: string }) => void) | undefined
+  readonly onState?: ((state: 'connected' | 'lost' | 'draining') => void) | undefined
+}
+
+const firstDelayMs = 100
+const longestDelayMs = 2_000
+
+/** How long one try to connect may take. */
+const connectMs = 10_000
+
+/** Bytes that wait for a coordinator that does not read; above it the connection is cut. */
+const maxBufferedBytes = 256 * 1024 * 1024
+
+const idOf = ({ key, attempt }: AttemptName) => `${attempt} ${key}`
+
+interface Running extends AttemptName {
+  readonly controller: AbortController
+}
+
+/**
+ * Runs attempts for a coordinator until it is drained. Rejects with COORDINATOR_UNREACHABLE, SERVICE_UNAUTHORIZED, and what the
+ * coordinator refuses it with: WORKER_PROTOCOL, WORKER_AGENT, WORKER_NAME.
+ */
+export async function runWorker(options: WorkerOptions): Promise<void> {
+  const { executor, signal, waitMs = 60_000, onWarning, onState } = options
+  const incarnation = randomUUID()
+  const running = new Map<string, Running>()
+  /** Results that the coordinator has not confirmed. */
+  const results = new Map<string, WorkerResult>()
+  let socket: FramedSocket | null = null
+  let welcome: WorkerWelcome | null = null
+  let draining = signal.aborted
+  let heardAt = performance.now()
+  let beats: NodeJS.Timeout | undefined
+  let left: () => void = () => {}
+
+  const send = (message: WorkerMessage) => socket?.send(message)
+  const holding = (): AttemptName[] => [...running.values(), ...results.values()].map(({ key, attempt }) => ({ key, attempt }))
+  const beat = () => {
+    send({ type: 'beat', holding: holding(), draining })
+    for (const result of results.values()) send(result)
+    socket?.beat(performance.now())
+  }
+
+  function drain(): void {
+    if (!draining) onState?.('draining')
+    draining = true
+    beat()
+    leaveIfDone()
+  }
+
+  function leaveIfDone(): void {
+    if (draining && running.size === 0 && results.size === 0) left()
+  }
+
+  function abandon(why: string): void {
+    for (const { key, controller } of running.values()) controller.abort(new TrainError('ROLLOUT_CANCELLED', `Rollout "${key}": ${why}.`))
+    running.clear()
+    results.clear()
+    leaveIfDone()
+  }
+
+  function fence(name: AttemptName): void {
+    running.get(idOf(name))?.controller.abort(new TrainError('ROLLOUT_CANCELLED', `Rollout "${name.key}" was given to another worker.`))
+    running.delete(idOf(name))
+    results.delete(idOf(name))
+    leaveIfDone()
+  }
+
+  async function run({ type: _, ...assignment }: WorkerAssign): Promise<void> {
+    const id = idOf(assignment)
+    if (running.has(id) || results.has(id)) return
+    const { key, attempt } = assignment
+    const entry = { key, attempt, controller: new AbortController() }
+    running.set(id, entry)
+    const outcome = await executor
+      .execute(assignment, { signal: entry.controller.signal, onEnd() {} })
+      .catch((cause: unknown) => failedOutcome(toTrainError(cause, 'AGENT_FAILED')))
+    // An attempt that was fenced meanwhile has no result.
+    if (running.get(id) !== entry) return
+    running.delete(id)
+    const result = withinLimit({ type: 'result', key, attempt, outcome }, welcome?.maxFrameBytes)
+    results.set(id, result)
+    send(result)
+  }
+
+  function take(message: CoordinatorMessage): void {
+    switch (message.type) {
+      case 'welcome':
+        welcome = message
+        onState?.('connected')
+        beats = setInterval(beat, message.beatMs)
+        beat()
+        return
+      case 'assign':
+        void run(message)
+        return
+      case 'hold':
+        executor.hold()
+        return
+      case 'resume':
+        executor.resume()
+        return
+      case 'cancel':
+        running.get(idOf(message))?.controller.abort(new TrainError('ROLLOUT_CANCELLED', message.reason))
+        return
+      case 'fence':
+        fence(message)
+        return
+      case 'kept':
+        results.delete(idOf(message))
+        leaveIfDone()
+        return
+      case 'drain':
+        drain()
+        return
+      case 'rejected':
+        throw refusal(message.error)
+      case 'error':
+        onWarning?.({ code: 'WORKER_INVALID', message: message.message })
+    }
+  }
+
+  /** Serves one connection; resolves when it is lost, rejects when the coordinator does not want this worker. */
+  async function serveOnce(): Promise<void> {
+    const opened = await open(options)
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    socket = createFramedSocket({
+      socket: opened,
+      messages: CoordinatorMessage,
+      peer: 'coordinator',
+      codes: { lost: 'COORDINATOR_UNREACHABLE', invalid: 'WORKER_INVALID' },
+      limits: {
+        maxBufferedBytes,
+        get deadMs() {
+          return welcome?.leaseMs ?? Number.POSITIVE_INFINITY
+        },
+      },
+      onWarning: (code, message) => onWarning?.({ code, message }),
+      onFrame({ message }) {
+        try {
+          take(message)
+        } catch (error) {
+          reject(error)
+        }
+      },
+      onClose: resolve,
+    })
+    const { name, slots, agentHash } = options
+    send({ ...{ type: 'hello', protocol: workerProtocol, name, incarnation, slots, agentHash }, holding: holding() })
+    try {
+      await promise
+    } finally {
+      clearInterval(beats)
+      heardAt = Math.max(heardAt, socket.heardAt())
+      socket = null
+      opened.terminate()
+    }
+  }
+
+  async function serve(stop: AbortSignal): Promise<void> {
+    for (let delayMs = firstDelayMs, since = performance.now(); !stop.aborted; ) {
+      try {
+        await serveOnce()
+        if (stop.aborted) return
+        onState?.('lost')
+        delayMs = firstDelayMs
+        since = performance.now()
+      } catch (error) {
+        const { code, message } = error as TrainError
+        if (code !== 'COORDINATOR_UNREACHABLE') throw error
+        if (performance.now() - since > waitMs)
+          throw new TrainError(code, `${message} It was waited for ${Math.round(waitMs / 1000)} s. ${errorCatalogue[code].remedy}`)
+      }
+      if (welcome && performance.now() - heardAt > welcome.leaseMs) abandon('its worker has not heard of its coordinator for too long')
+      await sleep(delayMs, undefined, { signal: stop }).catch(() => {})
+      delayMs = Math.min(2 * delayMs, longestDelayMs)
+    }
+  }
+
+  const stop = new AbortController()
+  const done = new Promise<void>((resolve) => {
+    left = resolve
+  })
+  signal.addEventListener('abort', drain, { once: true })
+  leaveIfDone()
+  try {
+    await Promise.race([serve(stop.signal), done])
+  } finally {
+    signal.removeEventListener('abort', drain)
+    stop.abort()
+    ;(socket as FramedSocket | null)?.close(1000, 'The worker leaves.')
+    abandon('its worker has ended')
+  }
+}
+
+function open({ url, token, ca }: WorkerOptions): Promise<WebSocket> {
+  const target = new URL(workersPath, url.replace(/^http/, 'ws'))
+  const socket = new WebSocket(target, {
+    headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+    handshakeTimeout: connectMs,
+    perMessageDeflate: false,
+    ...(ca !== undefined && { ca }),
+  })
+  return new Promise((resolve, reject) => {
+    socket.once('open', () => resolve(socket))
+    socket.once('unexpected-response', (_request, response) => {
+      socket.terminate()
+      reject(refusedWith(response.statusCode ?? 0, url))
+    })
+    socket.once('error', (cause) => {
+      reject(
+        new TrainError(
+          'COORDINATOR_UNREACHABLE',
+          `The coordinator ${url} does not answer: ${cause.message || (cause as NodeJS.ErrnoException).code}.`,
+          { cause },
+        ),
+      )
+    })
+  })
+}
+
+function refusedWith(status: number, url: string): TrainError {
+  if (status === 401)
+    return new TrainError(
+      'SERVICE_UNAUTHORIZED',
+      `The coordinator ${url} does not take this token; name the variable that has its token with --token-env.`,
+    )
+  if (status === 404)
+    return new TrainError('CONFIG_INVALID', `${url} takes no workers; name a coordinator whose configuration has "executor".`)
+  return new TrainError('COORDINATOR_UNREACHABLE', `The coordinator ${url} answered with ${status}.`)
+}
+
+function refusal({ code, message }: { readonly code: string; readonly message: string }): TrainError {
+  return new TrainError(code in errorCatalogue ? (code as ErrorCode) : 'WORKER_INVALID', message)
+}
+
+function failedOutcome(error: TrainError): AttemptOutcome {
+  const now = Date.now()
+  return {
+    end: { kind: 'threw', error: error.toRecord() },
+    ...{ aborted: null, environmentFailure: null, edges: [], toolCalls: [], toolErrors: 0, functionCalls: 0, problems: [] },
+    timing: { startedAt: now, endedAt: now },
+  }
+}
+
+/** A result above the limit would end the connection with everything else on it: what is sent then says so. */
+function withinLimit(result: WorkerResult, maxBytes = Number.POSITIVE_INFINITY): WorkerResult {
+  const bytes = Buffer.byteLength(JSON.stringify(result))
+  if (bytes <= maxBytes) return result
+  const message = `The result of rollout "${result.key}" has ${bytes} bytes, and its coordinator takes ${maxBytes}; make tools answer less, or raise maxFrameBytes.`
+  const { timing } = result.outcome
+  return { ...result, outcome: { ...failedOutcome(new TrainError('WORKER_RESULT_TOO_LARGE', message)), timing } }
+}

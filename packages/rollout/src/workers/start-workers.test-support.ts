@@ -1,0 +1,85 @@
+import type { AgentProgram, AttemptExecutor } from '@aworld-train/core'
+import type { RolloutRequest, RunEvent } from '@aworld-train/protocol'
+import { createAttemptExecutor } from '../attempt-executor.ts'
+import { createRolloutRunner } from '../rollout-runner.ts'
+import { createRolloutServer } from '../service/rollout-server.ts'
+import { createRolloutService } from '../service/rollout-service.ts'
+import { memoryEnvironment } from '../testing/memory-environment.ts'
+import { memoryGateway } from '../testing/memory-gateway.ts'
+import { memoryStore } from '../testing/memory-store.ts'
+import { exactReward, program } from '../testing/rollout-fixtures.ts'
+import { runWorker, type WorkerOptions } from './run-worker.ts'
+import { createWorkerPool, type WorkerPoolLimits } from './worker-pool.ts'
+
+export const token = 'secret'
+
+export interface CoordinatorSetup {
+  /** What the agent does; asks its policy once where absent. */
+  readonly agent?: (
+    ask: () => Promise<string | null>,
+    context: Parameters<AgentProgram['run']>[1],
+    request: string,
+  ) => Promise<string | null>
+  readonly limits?: Partial<WorkerPoolLimits>
+  readonly concurrency?: number
+}
+
+/** A coordinator behind a real port, whose agents run at workers only. */
+export async function startCoordinator({ agent = (ask) => ask(), limits, concurrency = 64 }: CoordinatorSetup = {}) {
+  const warnings: { readonly code: string; readonly message: string }[] = []
+  const events: RunEvent[] = []
+  const gateway = memoryGateway(() => ({ content: 'yes' }))
+  const store = memoryStore()
+  const agents = program(async (task, context) => {
+    const ask = async () => (await gateway.call(context.policy(), [{ role: 'user', content: 'Go on.' }], context.signal)).content
+    return { answer: await agent(ask, context, task.id), messages: [] }
+  })
+  const pool = createWorkerPool({ agentHash: 'agent-1', limits, onWarning: (warning) => warnings.push(warning) })
+  const service = createRolloutService({
+    store,
+    openRunner: (onEvent) =>
+      createRolloutRunner({
+        program: { agents: agents.agents, run: () => Promise.reject(new Error('The agent ran beside its coordinator.')) },
+        gateway,
+        environment: memoryEnvironment(),
+        executor: pool,
+        reward: exactReward(),
+        store,
+        answerKey: (taskId) => ({ version: 1, taskId, groundTruth: 'yes' }),
+        concurrency,
+        onEvent(event) {
+          events.push(event)
+          onEvent(event)
+        },
+      }),
+  })
+  const server = await createRolloutServer({ service, token, workers: pool })
+
+  /** A worker of its own life in this process. */
+  function work(overrides: Partial<WorkerOptions> & { readonly wrap?: (executor: AttemptExecutor) => AttemptExecutor } = {}) {
+    const drain = new AbortController()
+    const { wrap = (executor) => executor, ...options } = overrides
+    const executor = wrap(createAttemptExecutor({ program: agents, environment: memoryEnvironment(), abandonAfterMs: 50 }))
+    const states: string[] = []
+    const ended = runWorker({
+      ...{ url: server.url, token, name: 'worker', slots: 2, agentHash: 'agent-1', executor, signal: drain.signal, waitMs: 500 },
+      onState: (state) => states.push(state),
+      ...options,
+    })
+    ended.catch(() => {})
+    return { drain: () => drain.abort(), ended, states }
+  }
+
+  return {
+    ...{ pool, service, server, store, gateway, warnings, events, work },
+    run(request: RolloutRequest, signal = AbortSignal.timeout(20_000)) {
+      service.submit(request)
+      return service.wait(request.key, { signal })
+    },
+    async [Symbol.asyncDispose]() {
+      pool.close()
+      await server.close()
+      await service.close()
+    },
+  }
+}

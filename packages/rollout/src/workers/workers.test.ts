@@ -1,0 +1,274 @@
+import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { workerProtocol, workersPath } from '@aworld-train/protocol'
+import { expect, test } from 'vitest'
+import { WebSocket } from 'ws'
+import { rolloutRequest } from '../testing/rollout-fixtures.ts'
+import { startCoordinator, token } from './start-workers.test-support.ts'
+
+const keys = (count: number) => Array.from({ length: count }, (_, index) => `r${index}`)
+
+/** A worker that says what it is told to say, over a plain socket. */
+async function plainWorker(url: string, hello: object = {}) {
+  const socket = new WebSocket(url.replace('http', 'ws') + workersPath, { headers: { authorization: `Bearer ${token}` } })
+  await once(socket, 'open')
+  const received: Record<string, unknown>[] = []
+  socket.on('message', (data) => received.push(JSON.parse(String(data))))
+  const say = (message: object) => socket.send(JSON.stringify(message))
+  const base = { type: 'hello', protocol: workerProtocol, name: 'plain', incarnation: '1', slots: 1, agentHash: 'agent-1', holding: [] }
+  say({ ...base, ...hello })
+  return { socket, received, say, of: (type: string) => received.filter((message) => message['type'] === type) }
+}
+
+const outcome = {
+  ...{ end: { kind: 'answered', answer: 'yes', messages: [] }, aborted: null, environmentFailure: null, edges: [], toolCalls: [] },
+  ...{ toolErrors: 0, functionCalls: 0, problems: [], timing: { startedAt: 1, endedAt: 2 } },
+}
+
+test('agents run at workers, on all of them, and never beside the coordinator; without a worker attempts wait', async () => {
+  await using coordinator = await startCoordinator({ agent: async (ask) => sleep(5).then(ask) })
+  const running = keys(12).map((key) => coordinator.run(rolloutRequest(key)))
+  await expect.poll(() => coordinator.pool.counts().waiting).toBe(12)
+  const workers = [coordinator.work({ name: 'a' }), coordinator.work({ name: 'b' })]
+  for (const state of await Promise.all(running))
+    expect(state).toMatchObject({ status: 'done', episode: { reward: 1, attempt: 0, stopReason: 'completed' } })
+  expect(coordinator.pool.counts()).toMatchObject({ workers: 2, slots: 4, assigned: 0, waiting: 0, lostAttempts: 0 })
+  for (const worker of workers) worker.drain()
+  await Promise.all(workers.map(({ ended }) => ended))
+  await expect.poll(() => coordinator.pool.counts().workers).toBe(0)
+})
+
+test('a worker that drains finishes what it has, takes nothing more and leaves; the rest goes elsewhere', async () => {
+  const open = Promise.withResolvers<void>()
+  await using coordinator = await startCoordinator({ agent: async (ask) => open.promise.then(ask) })
+  const first = coordinator.work({ name: 'first', slots: 1 })
+  const running = keys(2).map((key) => coordinator.run(rolloutRequest(key)))
+  await expect.poll(() => coordinator.pool.counts()).toMatchObject({ assigned: 1, waiting: 1 })
+  first.drain()
+  await expect.poll(() => first.states).toEqual(['connected', 'draining'])
+  open.resolve()
+  await first.ended
+  await expect.poll(() => coordinator.pool.counts()).toMatchObject({ workers: 0, waiting: 1, lostAttempts: 0 })
+  const second = coordinator.work({ name: 'second' })
+  for (const state of await Promise.all(running)) expect(state).toMatchObject({ status: 'done', episode: { attempt: 0 } })
+  coordinator.pool.drain()
+  await second.ended
+})
+
+test('a lost connection keeps its attempts for the grace period: the worker comes again and their results count', async () => {
+  const open = Promise.withResolvers<void>()
+  await using coordinator = await startCoordinator({ agent: async (ask) => open.promise.then(ask) })
+  const worker = coordinator.work()
+  const running = coordinator.run(rolloutRequest('a'))
+  await expect.poll(() => coordinator.pool.counts().assigned).toBe(1)
+  coordinator.pool.disconnect()
+  await expect.poll(() => worker.states).toEqual(['connected', 'lost', 'connected'])
+  open.resolve()
+  expect(await running).toMatchObject({ status: 'done', episode: { attempt: 0 } })
+  expect(coordinator.pool.counts()).toMatchObject({ reconnects: 1, lostAttempts: 0 })
+})
+
+test('a result that was made while the connection was lost arrives after it', async () => {
+  const open = Promise.withResolvers<void>()
+  await using coordinator = await startCoordinator({ agent: async (ask) => Promise.all([ask(), open.promise]).then(([answer]) => answer) })
+  const worker = coordinator.work()
+  const running = coordinator.run(rolloutRequest('a'))
+  await expect.poll(() => coordinator.pool.counts().assigned).toBe(1)
+  coordinator.pool.disconnect()
+  open.resolve()
+  expect(await running).toMatchObject({ status: 'done', episode: { attempt: 0, answer: 'yes' } })
+  expect(worker.states).toContain('lost')
+})
+
+test('the attempts of a worker that does not come back run elsewhere as new attempts; when it wakes, what it holds is fenced and its result is refused', async () => {
+  await using coordinator = await startCoordinator({ limits: { graceMs: 40 } })
+  const lost = await plainWorker(coordinator.server.url)
+  const running = coordinator.run(rolloutRequest('a'))
+  await expect
+    .poll(() => lost.of('assign'))
+    .toMatchObject([{ key: 'a', attempt: 0, endpoints: { agent: {} }, limits: { timeoutMs: 120_000 } }])
+  expect(JSON.stringify(lost.received)).not.toContain('extraInfo')
+  lost.socket.terminate()
+  await expect.poll(() => coordinator.pool.counts().lostAttempts).toBe(1)
+  const other = coordinator.work()
+  expect(await running).toMatchObject({ status: 'done', episode: { attempt: 1, reward: 1 } })
+  const woken = await plainWorker(coordinator.server.url, { holding: [{ key: 'a', attempt: 0 }] })
+  await expect.poll(() => woken.of('fence')).toMatchObject([{ key: 'a', attempt: 0 }])
+  woken.say({ type: 'result', key: 'a', attempt: 0, outcome })
+  await expect.poll(() => woken.of('fence')).toHaveLength(2)
+  expect(woken.of('kept')).toEqual([])
+  expect(coordinator.service.get('a').episode?.attempt).toBe(1)
+  woken.socket.terminate()
+  other.drain()
+  await other.ended
+})
+
+test('a worker that starts again under its name frees its attempts at once', async () => {
+  await using coordinator = await startCoordinator({ limits: { graceMs: 60_000 } })
+  const first = await plainWorker(coordinator.server.url)
+  const running = coordinator.run(rolloutRequest('a'))
+  await expect.poll(() => first.of('assign')).toHaveLength(1)
+  first.socket.terminate()
+  const again = coordinator.work({ name: 'plain' })
+  expect(await running).toMatchObject({ status: 'done', episode: { attempt: 1 } })
+  again.drain()
+  await again.ended
+})
+
+test('an assignment that was lost with its connection is sent again, and one that is held is not', async () => {
+  await using coordinator = await startCoordinator({})
+  const first = await plainWorker(coordinator.server.url, { slots: 2 })
+  const running = ['a', 'b'].map((key) => coordinator.run(rolloutRequest(key)))
+  await expect.poll(() => first.of('assign')).toHaveLength(2)
+  first.socket.terminate()
+  const again = await plainWorker(coordinator.server.url, { slots: 2, holding: [{ key: 'a', attempt: 0 }] })
+  await expect.poll(() => again.of('assign')).toMatchObject([{ key: 'b' }])
+  for (const key of ['a', 'b']) again.say({ type: 'result', key, attempt: 0, outcome })
+  await expect.poll(() => again.of('kept')).toHaveLength(2)
+  for (const state of await Promise.all(running)) expect(state.episode).toMatchObject({ attempt: 0, stopReason: 'no-model-call' })
+  again.socket.terminate()
+})
+
+test('a rollout that is cancelled ends at its worker, also one whose worker is away, and one that waits', async () => {
+  await using coordinator = await startCoordinator({
+    agent: (_, { signal }) => new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
+  })
+  const { service, pool } = coordinator
+  const worker = coordinator.work({ slots: 1 })
+  for (const key of ['runs', 'waits']) void coordinator.run(rolloutRequest(key))
+  await expect.poll(() => pool.counts()).toMatchObject({ assigned: 1, waiting: 1 })
+  for (const key of ['waits', 'runs'])
+    expect(await service.cancel(key)).toMatchObject({ status: 'cancelled', error: { code: 'ROLLOUT_CANCELLED' } })
+  expect(pool.counts()).toMatchObject({ assigned: 0, waiting: 0 })
+  worker.drain()
+  await worker.ended
+  const away = await plainWorker(coordinator.server.url)
+  void coordinator.run(rolloutRequest('away'))
+  await expect.poll(() => away.of('assign')).toHaveLength(1)
+  away.socket.terminate()
+  await expect.poll(() => pool.counts().workers).toBe(0)
+  expect(await service.cancel('away')).toMatchObject({ status: 'cancelled' })
+})
+
+test('an agent that fails is a result; a task that kills three workers is a failure without a reward', async () => {
+  await using coordinator = await startCoordinator({
+    limits: { graceMs: 20 },
+    agent: async (ask, _, task) => {
+      if (task === 'task-throws') throw new Error('boom')
+      return ask()
+    },
+  })
+  const worker = coordinator.work()
+  expect(await coordinator.run(rolloutRequest('throws'))).toMatchObject({
+    status: 'done',
+    episode: { attempt: 0, error: { code: 'AGENT_FAILED' } },
+  })
+  worker.drain()
+  await worker.ended
+
+  const running = coordinator.run(rolloutRequest('kills'))
+  for (const name of ['k1', 'k2', 'k3']) {
+    const killed = await plainWorker(coordinator.server.url, { name })
+    await expect.poll(() => killed.of('assign'), { timeout: 5_000 }).toHaveLength(1)
+    killed.socket.terminate()
+  }
+  expect(await running).toMatchObject({
+    status: 'done',
+    episode: {
+      attempt: 2,
+      stopReason: 'failed',
+      reward: null,
+      error: { code: 'WORKER_LOST', message: expect.stringContaining('worker "k3"') },
+    },
+  })
+})
+
+test('clocks of workers stand still while weights change, also of one that comes meanwhile', async () => {
+  const calls: string[] = []
+  await using coordinator = await startCoordinator()
+  await coordinator.gateway.pause({ drain: false })
+  const worker = coordinator.work({
+    wrap: (executor) => ({
+      execute: executor.execute,
+      hold: () => calls.push('hold') && executor.hold(),
+      resume: () => calls.push('resume') && executor.resume(),
+    }),
+  })
+  await expect.poll(() => calls).toEqual(['hold'])
+  coordinator.gateway.resume()
+  await expect.poll(() => calls).toEqual(['hold', 'resume'])
+  worker.drain()
+  await worker.ended
+})
+
+test('a worker that hears nothing for the length of its lease gives up what it has', async () => {
+  const aborted: string[] = []
+  await using coordinator = await startCoordinator({
+    limits: { beatMs: 20, deadMs: 60, graceMs: 60 },
+    agent: (_, { signal }) =>
+      new Promise((_resolve, reject) =>
+        signal.addEventListener('abort', () => {
+          aborted.push(signal.reason.message)
+          reject(signal.reason)
+        }),
+      ),
+  })
+  const worker = coordinator.work({ waitMs: 10_000 })
+  void coordinator.run(rolloutRequest('a'))
+  await expect.poll(() => coordinator.pool.counts().assigned).toBe(1)
+  await coordinator.server.close()
+  await expect.poll(() => aborted, { timeout: 5_000 }).toEqual([expect.stringContaining('was cancelled')])
+  worker.drain()
+  await worker.ended
+})
+
+test.each([
+  ['a wrong token', { token: 'wrong' }, 'SERVICE_UNAUTHORIZED', /--token-env/],
+  ['another agent', { agentHash: 'agent-2' }, 'WORKER_AGENT', /has agent agent-2, its coordinator agent-1/],
+  ['a name that another has', { name: 'taken' }, 'WORKER_NAME', /another --name/],
+  [
+    'no coordinator',
+    { url: 'http://127.0.0.1:9', waitMs: 300 },
+    'COORDINATOR_UNREACHABLE',
+    /127.0.0.1:9 does not answer: .*waited for 0 s.*--coordinator/,
+  ],
+] as const)('%s ends a worker with what to do', async (_, options, code, message) => {
+  await using coordinator = await startCoordinator()
+  const taken = await plainWorker(coordinator.server.url, { name: 'taken' })
+  await expect(coordinator.work(options).ended).rejects.toMatchObject({ code, message: expect.stringMatching(message) })
+  expect(coordinator.pool.counts().workers).toBe(1)
+  taken.socket.terminate()
+})
+
+test('another protocol, no hello, a strange message and an unknown path are refused with the reason', async () => {
+  await using coordinator = await startCoordinator()
+  const { url } = coordinator.server
+  const older = await plainWorker(url, { protocol: 0 })
+  await expect
+    .poll(() => older.received)
+    .toMatchObject([{ type: 'rejected', error: { code: 'WORKER_PROTOCOL', message: /speaks protocol 0/ } }])
+  const strange = await plainWorker(url)
+  strange.say({ type: 'leave' })
+  await expect.poll(() => strange.of('error')).toMatchObject([{ message: expect.stringContaining('"leave" of the worker') }])
+  const elsewhere = new WebSocket(`${url.replace('http', 'ws')}/v1/channel`, { headers: { authorization: `Bearer ${token}` } })
+  const [error] = await once(elsewhere, 'error')
+  expect(error.message).toContain('404')
+  expect(coordinator.warnings.map(({ code }) => code)).toEqual(['WORKER_PROTOCOL', 'WORKER_INVALID'])
+})
+
+test('a result above the limit fails its rollout with the reason, and nothing else of its worker', async () => {
+  await using coordinator = await startCoordinator({
+    limits: { maxFrameBytes: 20_000 },
+    agent: async (ask, _, task) => (task === 'task-large' ? 'x'.repeat(50_000) : ask()),
+  })
+  const worker = coordinator.work({ slots: 2 })
+  const [large, small] = await Promise.all(['large', 'small'].map((key) => coordinator.run(rolloutRequest(key))))
+  expect(large).toMatchObject({
+    status: 'done',
+    episode: { stopReason: 'failed', reward: null, error: { code: 'WORKER_RESULT_TOO_LARGE' } },
+  })
+  expect(small).toMatchObject({ status: 'done', episode: { reward: 1 } })
+  expect(worker.states).toEqual(['connected'])
+  worker.drain()
+  await worker.ended
+})

@@ -1,0 +1,123 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { RolloutRequest } from '@aworld-train/protocol'
+import { createRolloutClient } from '@aworld-train/rollout'
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { type StartedCommand, startCommand } from './support/start-command.ts'
+import { makeTinyModel } from './support/tiny-model.ts'
+import { makeProject } from './support/tiny-project.ts'
+
+let folder: string
+let project: string
+const started: StartedCommand[] = []
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'aworld-train-worker-'))
+  project = (await makeProject(folder, await makeTinyModel(join(folder, 'model')))).folder
+  // Waits for a file, then asks the policy; says in which process it runs.
+  await writeFile(
+    join(project, 'gated-agent.ts'),
+    `import { existsSync } from 'node:fs'
+export async function agent(task, { policy, signal }) {
+  while (!existsSync(new URL('./open', import.meta.url))) {
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    signal.throwIfAborted()
+  }
+  const { baseUrl, apiKey, model } = policy()
+  const messages = [{ role: 'user', content: task.input }]
+  const response = await fetch(baseUrl + '/chat/completions', {
+    method: 'POST',
+    headers: { authorization: 'Bearer ' + apiKey, 'content-type': 'application/json' },
+    body: JSON.stringify({ model, messages }),
+    signal,
+  })
+  if (!response.ok) throw new Error(await response.text())
+  return { answer: String(process.pid), messages: [] }
+}
+`,
+  )
+})
+afterEach(() => {
+  for (const command of started.splice(0)) command.process.kill('SIGKILL')
+})
+afterAll(() => rm(folder, { recursive: true, force: true }))
+
+const start = (...args: Parameters<typeof startCommand>) => {
+  const command = startCommand(...args)
+  started.push(command)
+  return command
+}
+
+const rollout = (key: string): RolloutRequest => ({
+  version: 1,
+  key,
+  task: { version: 1, id: 'task-10', hash: 'h', input: 'Is 10 even?', data: {}, dataSource: 'parity', extraInfo: {} },
+  group: 'g',
+  sample: 0,
+  split: 'train',
+  policy: 'policy',
+  sampling: { temperature: 1, topP: 1, topK: 0, maxTokens: 6, stop: [], seed: 0 },
+  limits: {},
+})
+
+it('agents of serve run in worker processes; one that is killed loses nothing, and one that is told to stop finishes first', async () => {
+  const config = {
+    gateway: { port: 0 },
+    models: { policy: { kind: 'local', path: '../model', simd: 'plain', threads: 1 } },
+    sampling: { maxTokens: 6 },
+    clients: null,
+    recording: 'recorded',
+    rollouts: {
+      port: 0,
+      agent: './gated-agent.ts#agent',
+      token: { env: 'SERVE_TOKEN' },
+      executor: { engineName: 'external', graceMs: 200 },
+    },
+  }
+  await writeFile(join(project, 'serve.yaml'), JSON.stringify(config))
+  const env = { SERVE_TOKEN: 'the-token' }
+  const serve = start(['serve', '--config', join(project, 'serve.yaml')], { env })
+  await serve.says('Ctrl-C ends\n')
+  const url = /^rollouts +(\S+)\/v1/m.exec(serve.shown())![1]!
+  expect(serve.shown()).toContain(`aworld-train worker --coordinator ${url} --agent ./gated-agent.ts#agent`)
+  const options = ['worker', '--coordinator', url, '--agent', './gated-agent.ts#agent', '--token-env', 'SERVE_TOKEN']
+  const work = (...more: string[]) => start([...options, ...more], { cwd: project, env })
+
+  const [first, second] = [work('--slots', '2', '--name', 'first'), work('--slots', '2')]
+  await Promise.all([first.says('worker first: connected'), second.says('connected')])
+  const client = createRolloutClient({ url, token: 'the-token' })
+  for (const key of ['a', 'b', 'c', 'd', 'e']) await client.submit(rollout(key))
+  await expect.poll(async () => (await client.get('d')).status).toBe('running')
+
+  const refused = [
+    [work('--name', 'first'), 2, 'Another worker named "first" is connected'],
+    [start([...options.slice(0, -1), 'OTHER'], { cwd: project, env: { OTHER: 'wrong' } }), 1, 'does not take this token'],
+    [start([...options.slice(0, -1), 'NONE'], { cwd: project, env }), 2, 'NONE, which --token-env names, is not set'],
+    [start([...options, '--agent', './none.ts#agent'], { cwd: project, env }), 2, 'none.ts'],
+    [start([...options, '--agent', './agent.ts#agent'], { cwd: project, env }), 2, 'the file of the agent, or its settings, differ'],
+    [start([...options, '--coordinator', 'machine:8090'], { cwd: project, env }), 2, 'is no address'],
+    [start([...options, '--coordinator', 'http://127.0.0.1:9', '--wait', '0'], { cwd: project, env }), 1, 'does not answer'],
+  ] as const
+  for (const [command, code, message] of refused) {
+    expect([await command.ended, command.shown()]).toEqual([code, expect.stringContaining(message)])
+  }
+
+  first.process.kill('SIGKILL')
+  await expect.poll(() => serve.shown(), { timeout: 10_000 }).toContain('Worker "first" is gone with 2 of its attempts')
+  second.process.kill('SIGTERM')
+  await second.says('finishing what it has')
+  const third = work('--slots', '8')
+  await third.says('connected')
+  await writeFile(join(project, 'open'), '')
+  const states = await Promise.all(['a', 'b', 'c', 'd', 'e'].map((key) => client.get(key, { waitMs: 30_000 })))
+  for (const state of states)
+    expect(state).toMatchObject({ status: 'done', episode: { stopReason: expect.stringMatching(/completed|truncated/) } })
+  const pids = states.map(({ episode }) => Number(episode!.answer))
+  expect(new Set(pids)).toEqual(new Set([second.process.pid, third.process.pid]))
+  expect(states.map(({ episode }) => episode!.attempt).sort()).toEqual([0, 0, 0, 1, 1])
+  expect(await second.ended).toBe(0)
+  await client.close()
+  serve.process.kill('SIGTERM')
+  expect(await serve.ended).toBe(0)
+}, 180_000)
