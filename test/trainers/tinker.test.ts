@@ -78,6 +78,43 @@ test('a run that was stopped goes on from the checkpoint that its pointer names'
 }, 120_000)
 
 test.each([
+  ['get_server_capabilities', false],
+  ['create_model', true],
+  ['save_weights_for_sampler', true],
+  ['asample', true],
+  ['forward_backward', false],
+  ['forward_backward', true],
+  ['optim_step', true],
+  ['save_weights', true],
+])(
+  'a training ends when it is stopped, whatever it waits for: %s, its result %s',
+  async (name, isResult) => {
+    const files = await project(2)
+    const stop = new AbortController()
+    let stoppedAt = Number.NaN
+    service.intercept((call) => {
+      if (isResult ? call.name !== 'retrieve_future' || call.future !== name : call.name !== name) return null
+      if (!stop.signal.aborted) stoppedAt = performance.now()
+      stop.abort(new Error('enough'))
+      return 'hang'
+    })
+    try {
+      const trainer = await openTrainer(files, { trainEngineName: 'tinker' })
+      const status = await trainer.train<RunReport>(stop.signal).then(
+        (report) => report.status,
+        (error: Error) => error.message,
+      )
+      expect(['stopped', 'enough']).toContain(status)
+      // It takes some 100 ms on a quiet machine, and a result may take 15 minutes.
+      expect(performance.now() - stoppedAt).toBeLessThan(5_000)
+    } finally {
+      service.intercept(null)
+    }
+  },
+  60_000,
+)
+
+test.each([
   ['a term that the protocol lacks', { training: { klCoefficient: 0.1 } }, 'training.klCoefficient is 0.1'],
   ['a clip of the gradient', { training: { maxGradNorm: 1 } }, 'training.maxGradNorm is 1'],
   ['a temperature that it cannot score', { sampling: { temperature: 0.7 } }, 'sampling.temperature is 0.7'],

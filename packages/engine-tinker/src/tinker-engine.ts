@@ -1,4 +1,4 @@
-import { describeModel, type Learner, type ModelDescription, type TokenEngine } from '@aworld-train/core'
+import { describeModel, type Learner, type ModelDescription, orAborted, type TokenEngine } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { createTinkerClient, type TinkerClient, type TinkerService } from './client/tinker-client.ts'
 import type { LossReduction } from './learner/loss-request.ts'
@@ -17,6 +17,8 @@ export interface TinkerEngineOptions extends TinkerService {
   readonly lora?: LoraSettings | undefined
   /** How the service adds up losses; by default `sum` at Thinking Machines' own and `row-mean` elsewhere. */
   readonly reduction?: LossReduction | undefined
+  /** Ends every wait for the service: opening and the learner's calls reject with its reason. A sample has a signal of its own. */
+  readonly signal?: AbortSignal | undefined
 }
 
 /** A LoRA adapter on a Tinker service: what samples it and what trains it. */
@@ -32,7 +34,21 @@ export interface TinkerEngine {
  * Opens a session, makes an adapter and publishes it as version 0. Rejects with CONFIG_INVALID, POLICY_UNAVAILABLE or POLICY_RATE_LIMITED.
  */
 export async function createTinkerEngine(options: TinkerEngineOptions): Promise<TinkerEngine> {
+  const { signal = new AbortController().signal } = options
+  signal.throwIfAborted()
   const client = createTinkerClient(options)
+  const opening = open(client, { ...options, signal })
+  try {
+    return await orAborted(opening, signal)
+  } catch (error) {
+    // The calls under way end with the client, and so does opening.
+    await client.close()
+    await opening.then((opened) => opened.close()).catch(() => {})
+    throw error
+  }
+}
+
+async function open(client: TinkerClient, options: TinkerEngineOptions & { readonly signal: AbortSignal }): Promise<TinkerEngine> {
   await using stack = new AsyncDisposableStack()
   stack.defer(() => client.close())
   const { baseModel, contextLength } = await chooseModel(client, options.baseModel)
@@ -45,7 +61,7 @@ export async function createTinkerEngine(options: TinkerEngineOptions): Promise<
   const session = stack.adopt(await openSession({ client, baseModel, lora }), (each) => each.close())
   const reduction = options.reduction ?? (new URL(client.url).hostname.includes('thinkingmachines') ? 'sum' : 'row-mean')
   const place = { service: client.url, baseModel, rank: lora.rank ?? 32 }
-  const policy = stack.adopt(await createPolicy({ session, model, reduction, place }), (each) => each.close())
+  const policy = stack.adopt(await createPolicy({ session, model, reduction, place, signal: options.signal }), (each) => each.close())
   const engine = createTokenEngine({ client, model, weights: policy.weights })
   const owned = stack.move()
   const close = () => {

@@ -178,6 +178,7 @@ describe('what is broken is found', { timeout: 600_000 }, () => {
     [undefined, 'CONFIG_INVALID', { top_p: 0.9 }],
     [undefined, 'CONFIG_INVALID', { learning_rat: 1e-3 }],
     [undefined, 'CONFIG_INVALID', { output_dir: 'elsewhere' }],
+    [undefined, 'CONFIG_INVALID', { use_vllm: true }],
     [undefined, 'ValueError', { num_generations: 1 }],
   ])('%s: %s %j', async (fault, code, configuration) => {
     await using training = await openTraining()

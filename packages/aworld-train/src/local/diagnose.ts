@@ -59,7 +59,15 @@ export async function diagnose(definition: TrainingDefinition, signal: AbortSign
   checks.push({ name: 'dataset', ok: true, message: `${plan.train.tasks.length} to train, ${plan.test?.tasks.length ?? 0} held out` })
   for (const message of plan.notes) checks.push({ name: 'note', ok: true, message })
   const { describe } = plan.policy
-  if (describe && (await attempt('service', describe, (line) => line)) === undefined) return checks
+  if (
+    describe &&
+    (await attempt(
+      'service',
+      () => describe(signal),
+      (line) => line,
+    )) === undefined
+  )
+    return checks
   await using stack = new AsyncDisposableStack()
   const parts = await openRolloutParts(stack, plan)
   await attempt(
@@ -162,7 +170,7 @@ async function tryRollout({ plan, model, parts, path, task }: TriedRollout, sign
   await using stack = new AsyncDisposableStack()
   const store = stack.adopt(await openRunStore({ path }), (each) => each.close())
   const { answers } = plan.train
-  const stage = stack.adopt(await openStage({ model, plan, parts, store, answers, onEvent: () => {} }), (each) => each.close())
+  const stage = stack.adopt(await openStage({ model, plan, parts, store, answers, onEvent: () => {}, signal }), (each) => each.close())
   const { temperature, topP, topK, maxTokens } = plan.config.sampling
   const sampling = { temperature, topP, topK, maxTokens, stop: [], seed: plan.seed }
   const episode = await stage.runner.run(

@@ -94,8 +94,9 @@ async function inferInRun(plan: LocalPlan, { parts, model, ...request }: Inferen
   await using stack = new AsyncDisposableStack()
   await keepTokenizer(path, model)
   await writeParquet(request.dataset.tasks, request.dataset.answers, join(path, 'test_data.parquet'))
-  const stage = stack.adopt(await openStage({ model, plan, parts, store, answers: request.dataset.answers, onEvent: emit }), (each) =>
-    each.close(),
+  const stage = stack.adopt(
+    await openStage({ model, plan, parts, store, answers: request.dataset.answers, onEvent: emit, signal: request.signal }),
+    (each) => each.close(),
   )
   const notes = longPromptNotes([request.dataset], stage)
   run.started()

@@ -106,6 +106,7 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
       store,
       answers,
       onEvent,
+      signal,
       served: { port: plan.config.gateway.port, registry: metrics.registry },
     }),
     (each) => each.close(),

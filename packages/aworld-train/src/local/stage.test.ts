@@ -23,6 +23,7 @@ function openQuietly(program: AgentProgram & { close?(): Promise<void> }, settin
     store: {} as RolloutWriter,
     answers: new Map(),
     onEvent() {},
+    signal: new AbortController().signal,
   })
 }
 

@@ -19,6 +19,8 @@ export interface StageOptions {
   readonly store: RolloutWriter
   readonly answers: ReadonlyMap<string, AnswerKey>
   readonly onEvent: (event: RunEvent) => void
+  /** That of the run: it ends waits for a policy which is elsewhere. */
+  readonly signal: AbortSignal
   /** How programs reach the gateway, and what they find there beside its own metrics; by default any free port, and nothing. */
   readonly served?: Pick<PolicyGatewayOptions, 'port' | 'registry'> | undefined
 }
@@ -42,7 +44,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const { parts, store, answers, onEvent } = options
   const { config, seed, program, agentDirectory } = options.plan
   await using stack = new AsyncDisposableStack()
-  const policy = stack.adopt(await options.plan.policy.open(options.model), (each) => each.close())
+  const policy = stack.adopt(await options.plan.policy.open(options.model, options.signal), (each) => each.close())
   const chat = await loadChatModel({
     directory: options.model,
     stopTokenIds: policy.engine.model.stopTokenIds,

@@ -21,9 +21,9 @@ export interface ChosenPolicy {
   /** What makes a run of other settings another run. */
   readonly settings: unknown
   /** What a service says of itself, for `doctor`; absent for a policy of this process. */
-  readonly describe?: (() => Promise<string>) | undefined
-  /** `model` is a Hugging Face folder, and `null` before one is made. */
-  open(model: string): Promise<Policy>
+  readonly describe?: ((signal: AbortSignal) => Promise<string>) | undefined
+  /** `model` is a Hugging Face folder. The signal ends waits for a service, also those of the learner: it is that of the whole run. */
+  open(model: string, signal: AbortSignal): Promise<Policy>
 }
 
 /** What can be sampled and trained by our own loop, by the section of the configuration that is its own. */

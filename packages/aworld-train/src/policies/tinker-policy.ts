@@ -52,8 +52,8 @@ export const tinkerPolicy: PolicyKind = {
     const { lora, baseModel, reduction } = parsed.data
     return {
       settings: { lora, baseModel, reduction },
-      describe: () => describeTinker(parsed.data),
-      open: (folder) => open(folder, parsed.data, config.seed),
+      describe: (signal) => describeTinker(parsed.data, signal),
+      open: (folder, signal) => open({ model: folder, settings: parsed.data, seed: config.seed, signal }),
     }
   },
 }
@@ -71,13 +71,21 @@ export function toTinkerService({ url, patienceMs, resultMs }: Pick<TinkerSettin
 /** A line on a service, by default that of `TINKER_BASE_URL`: server, models and the version of the wire. */
 export async function describeTinker(
   settings: Pick<TinkerSettings, 'url' | 'patienceMs' | 'resultMs'> = TinkerSettings.parse({}),
+  signal?: AbortSignal,
 ): Promise<string> {
-  const { url, server, wireVersion, models } = await describeService(toTinkerService(settings))
+  const { url, server, wireVersion, models } = await describeService(toTinkerService(settings), signal)
   const names = models.map(({ name }) => name).join(', ') || 'no model'
   return `${server ?? 'a server without a name'} at ${url}, which trains ${names}; the wire is that of the tinker SDK ${wireVersion}`
 }
 
-async function open(model: string, settings: TinkerSettings, seed: number): Promise<Policy> {
+interface Opening {
+  readonly model: string
+  readonly settings: TinkerSettings
+  readonly seed: number
+  readonly signal: AbortSignal
+}
+
+async function open({ model, settings, seed, signal }: Opening): Promise<Policy> {
   const { baseModel, lora, reduction } = settings
   const tinker = await createTinkerEngine({
     ...toTinkerService(settings),
@@ -86,6 +94,7 @@ async function open(model: string, settings: TinkerSettings, seed: number): Prom
     ...(baseModel !== null && { baseModel }),
     ...(reduction !== null && { reduction }),
     lora: { ...lora, seed },
+    signal,
   })
   const { engine, learner, service, close } = tinker
   return {

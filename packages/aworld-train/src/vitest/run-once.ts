@@ -85,7 +85,7 @@ export async function runOnce(training: OnceTraining, options: RunOnceOptions): 
     )
   }
   const plan = { config, seed, program, agentDirectory, policy: localPolicy.choose(config, {}, model) }
-  const stage = stack.adopt(await openStage({ model, plan, parts, answers: loaded.answers, ...common }), (each) => each.close())
+  const stage = stack.adopt(await openStage({ model, plan, parts, answers: loaded.answers, signal, ...common }), (each) => each.close())
   return await stage.runner.run(request(stage.policy.engine.name, config.sampling.maxTokens), signal)
 
   function request(policy: string, maxTokens: number) {

@@ -41,7 +41,9 @@ export const doctor = defineCommand({
       return report.end() === 0 ? exitCodes.done : exitCodes.failed
     }
     if (options.engine === 'tinker') {
-      report.add(...(args[0] === undefined ? [await serviceCheck()] : await projectChecks(args[0], signal, { trainEngineName: 'tinker' })))
+      report.add(
+        ...(args[0] === undefined ? [await serviceCheck(signal)] : await projectChecks(args[0], signal, { trainEngineName: 'tinker' })),
+      )
       return report.end() === 0 ? exitCodes.done : exitCodes.failed
     }
     report.add(...(await engineChecks()))
@@ -90,9 +92,9 @@ function readArguments(text: string | undefined): Record<string, unknown> {
 }
 
 /** The service that the environment names. */
-async function serviceCheck(): Promise<DoctorCheck> {
+async function serviceCheck(signal: AbortSignal): Promise<DoctorCheck> {
   try {
-    return { name: 'service', ok: true, message: await describeTinker() }
+    return { name: 'service', ok: true, message: await describeTinker(undefined, signal) }
   } catch (error) {
     return { name: 'service', ok: false, message: errorMessage(error) }
   }

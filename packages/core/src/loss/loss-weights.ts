@@ -2,7 +2,7 @@ import type { TrainingSample } from '@aworld-train/protocol'
 import type { LossAggregation } from '../contracts/learner.ts'
 
 /** Tokens of a sample that carry loss. */
-export function maskedTokens({ lossMask }: TrainingSample): number {
+export function maskedTokens({ lossMask }: Pick<TrainingSample, 'lossMask'>): number {
   let tokens = 0
   for (const bit of lossMask) tokens += bit
   return tokens
@@ -14,7 +14,7 @@ export function trainedLength({ lossMask }: TrainingSample): number {
 }
 
 /** Weight of a trained token of each sample; they add up to 1 over the batch's trained tokens. */
-export function lossWeights(samples: readonly TrainingSample[], aggregation: LossAggregation): number[] {
+export function lossWeights(samples: readonly Pick<TrainingSample, 'lossMask'>[], aggregation: LossAggregation): number[] {
   const counts = samples.map(maskedTokens)
   const tokens = counts.reduce((sum, count) => sum + count, 0)
   const rows = counts.filter((count) => count > 0).length

@@ -1,4 +1,12 @@
-import { checkRows, checkUpdate, type Learner, type ModelDescription, type UpdateMetrics, type UpdateRequest } from '@aworld-train/core'
+import {
+  checkRows,
+  checkUpdate,
+  type Learner,
+  type ModelDescription,
+  orAborted,
+  type UpdateMetrics,
+  type UpdateRequest,
+} from '@aworld-train/core'
 import { errorMessage, TrainError } from '@aworld-train/protocol'
 import type { ServiceAdapter, ServiceSession, Submitted } from '../service/service-session.ts'
 import { createWeightGate, type WeightGate } from '../weight-gate.ts'
@@ -20,6 +28,8 @@ export interface PolicyOptions {
   readonly reduction: LossReduction
   /** What checkpoints say of where they are. */
   readonly place: Pick<CheckpointPointer, 'service' | 'baseModel' | 'rank'>
+  /** Every call rejects with its reason at once; what the service had taken it still does, so that nothing can be trained any more. */
+  readonly signal: AbortSignal
 }
 
 export interface AdapterPolicy {
@@ -124,9 +134,13 @@ class RemotePolicy implements Learner, PublishedWeights {
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#last.then(work)
+    const { signal } = this.#options
+    const result = this.#last.then(() => {
+      signal.throwIfAborted()
+      return work()
+    })
     this.#last = result.catch(() => {})
-    return result
+    return orAborted(result, signal)
   }
 
   async #update(request: UpdateRequest): Promise<UpdateMetrics> {
@@ -281,7 +295,7 @@ class RemotePolicy implements Learner, PublishedWeights {
   }
 }
 
-const unloadMs = 5_000
+const unloadMs = 1_000
 const sequenceMean = { kind: 'sft', aggregation: 'sequence-mean' } as const
 
 /** Logprobs by token: the server's are of what follows each token, and nothing predicts the first. */

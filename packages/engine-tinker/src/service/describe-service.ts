@@ -17,11 +17,13 @@ export interface ServiceModel {
 }
 
 /** Asks a service who it is and what it trains. Rejects with CONFIG_INVALID or POLICY_UNAVAILABLE. */
-export async function describeService(service: TinkerService): Promise<ServiceDescription> {
+export async function describeService(service: TinkerService, signal?: AbortSignal): Promise<ServiceDescription> {
   const client = createTinkerClient(service)
   try {
-    const models = await serviceModels(client)
-    const root = await client.call<Readonly<Record<string, unknown>>>('/').catch(() => ({}) as Readonly<Record<string, unknown>>)
+    const models = await serviceModels(client, signal)
+    const root = await client
+      .call<Readonly<Record<string, unknown>>>('/', undefined, signal)
+      .catch(() => ({}) as Readonly<Record<string, unknown>>)
     const words = [root['name'], root['version']].filter((each) => typeof each === 'string')
     return { url: client.url, server: words.length > 0 ? words.join(' ') : null, wireVersion, models }
   } finally {
@@ -30,8 +32,12 @@ export async function describeService(service: TinkerService): Promise<ServiceDe
 }
 
 /** The models that a service can train. */
-export async function serviceModels(client: TinkerClient): Promise<ServiceModel[]> {
-  const { supported_models: models } = await client.call<{ supported_models?: unknown }>('/api/v1/get_server_capabilities')
+export async function serviceModels(client: TinkerClient, signal?: AbortSignal): Promise<ServiceModel[]> {
+  const { supported_models: models } = await client.call<{ supported_models?: unknown }>(
+    '/api/v1/get_server_capabilities',
+    undefined,
+    signal,
+  )
   const list = Array.isArray(models) ? models.filter(isRecord) : []
   return list.flatMap(({ model_name: name, max_context_length: length, trainable }) =>
     typeof name === 'string' && trainable !== false ? [{ name, contextLength: typeof length === 'number' ? length : null }] : [],

@@ -159,7 +159,7 @@ export async function startTinkerServer(options: TinkerServerOptions): Promise<T
     if (model.names.has(key)) throw new Refusal(409, `Checkpoint '${name}' already exists for model '${model.id}'`)
     model.names.add(key)
     const path = `tinker://${model.id}/${key}`
-    return inTurn(model, 'save', async () => {
+    return inTurn(model, kind === 'weights' ? 'save_weights' : 'save_weights_for_sampler', async () => {
       if (kind === 'weights') await model.policy.learner.save(join(directory, model.id, String(name)))
       else {
         await model.policy.learner.publish()

@@ -4,6 +4,7 @@ import { contextLengthOf } from '@aworld-train/run'
 import { isTree, ownKeysOf, readDrivenSource, readOwnConfig, setAt } from '@aworld-train/training'
 import { askTrl } from './ask-trl.ts'
 import { renderGeneralTerms } from './general-terms.ts'
+import { generationOf } from './generation-of.ts'
 import type { TrlConfig } from './trl-config.ts'
 import { TrlSettings } from './trl-settings.ts'
 
@@ -18,8 +19,21 @@ export async function readTrlConfig(source: unknown, options: ReadConfigOptions)
   const lora = isTree(adapter) ? adapter : null
   if (overrides.seed !== undefined) own['seed'] = overrides.seed
   if (overrides.model !== undefined) setAt(own, ['model', 'path'], overrides.model)
+  // Steps of the caller count what those of the configuration do, whatever spells its fields.
+  if (overrides.steps !== undefined) {
+    setAt(own, ['training', 'steps'], overrides.steps)
+    delete written['max_steps']
+  }
   const terms = renderGeneralTerms(own)
-  const fields = { ...terms.fields, ...written, ...(overrides.steps === undefined ? {} : { max_steps: overrides.steps }) }
+  const { updates } = generationOf({ ...terms.fields, ...written })
+  const steps = isTree(own['training']) ? own['training']['steps'] : null
+  const fields = { ...terms.fields, ...(typeof steps === 'number' && { max_steps: Math.round(steps * updates) }), ...written }
+  const counted =
+    typeof steps === 'number' && updates > 1 && written['max_steps'] === undefined
+      ? [
+          `TRL counts updates: ${steps} steps, each a batch of rollouts trained in ${updates} updates, are ${fields['max_steps']} steps in its report.`,
+        ]
+      : []
   const { settings, training, problems: ownProblems } = readOwnConfig(TrlSettings, own)
   const stratify = training?.stratify ?? null
   const python = (await findPython?.(settings.python)) ?? null
@@ -46,7 +60,7 @@ export async function readTrlConfig(source: unknown, options: ReadConfigOptions)
     usesModelTemplate: true,
     longestPrompt: tokens === null ? null : { tokens, leftOut: false },
     identity: [fields, lora, stratify],
-    notes: [...read.notes, ...terms.notes, ...(answer?.notes ?? [])],
+    notes: [...read.notes, ...counted, ...terms.notes, ...(answer?.notes ?? [])],
     problems: [...read.problems, ...ownProblems, ...terms.problems, ...native, ...(answer?.problems ?? [])].map((problem) =>
       where === null ? problem : `${where}: ${problem}`,
     ),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import importlib.util
 import inspect
+import sys
 import warnings
 from typing import Any, Iterable, Mapping
 
@@ -46,12 +48,22 @@ def check(configuration: Mapping[str, Any], lora: Mapping[str, Any] | None, name
     for key, neutral in _WHOLE_DISTRIBUTION.items():
         if configuration.get(key) not in neutral:
             problems.append(Problem(f"{key} is {configuration[key]}, and tokens are drawn from the whole distribution, whose logprobs are trained; leave it out.", key))
+    if configuration.get("use_vllm") and importlib.util.find_spec("vllm") is None:
+        problems.append(Problem(_without_vllm(), "use_vllm"))
     if lora is not None:
         from peft import LoraConfig
 
         known = set(inspect.signature(LoraConfig).parameters)
         problems += [_unknown(key, known, "peft's LoraConfig", "lora.") for key in lora if key not in known]
     return problems
+
+
+def _without_vllm() -> str:
+    own = f'uv venv vllm && uv pip install --python vllm/bin/python "trl[vllm]=={TESTED}" peft aiohttp'
+    return (
+        f"use_vllm is true, and {sys.executable} has no vllm, which `setup trl` leaves out: it brings a torch of its own. Where a GPU is, make an environment with both ({own}) "
+        "and name its python in AWORLD_TRAIN_PYTHON; else leave use_vllm out, so that the model that is trained samples."
+    )
 
 
 def read(configuration: Mapping[str, Any], lora: Mapping[str, Any] | None, output: str) -> tuple[Any, Any, list[str]]:

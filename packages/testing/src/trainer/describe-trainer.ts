@@ -1,0 +1,96 @@
+import type { RowSelection } from '@aworld-train/protocol'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { advantageDifference, gapOf, pairRows } from './compare-run.ts'
+import { examineRun, rowsOfStep } from './examine-run.ts'
+import type { TrainedRun, TrainerArithmetic } from './trained-run.ts'
+import { createTrainerExam, type TrainerExam } from './trainer-exam.ts'
+
+/** What the exam looks at; a trainer may be without some, for a reason. */
+export type TrainerCheck = keyof typeof trainerChecks
+
+export const trainerChecks = {
+  rows: 'its batch has the ids and masks of the episodes',
+  gradients: 'what is masked has no gradient',
+  advantages: 'advantages are those of the group, by task',
+  logprobs: 'logprobs are those of the reference',
+  loss: 'the loss is that of the reference',
+  direction: 'the first update has the direction of the reference',
+  gap: 'what samples are the weights that train, in every step',
+  ledger: 'every sampled token is trained or explained',
+  resumes: 'killed after a checkpoint, it goes on',
+  failures: 'failed rollouts have no part in their groups, and a batch of them ends the run',
+} as const
+
+export interface TrainerSubject extends TrainerArithmetic {
+  /** Which rows of an episode its batches hold. */
+  readonly rows: RowSelection
+  /**
+   * Trains the exam from the same weights each time: all tasks in every step, one update a step, temperature 1, a checkpoint of every
+   * step. Rejects as the trainer does.
+   */
+  train(exam: TrainerExam, options: TrainOptions): Promise<TrainedRun>
+  /** The same, killed once the first step has its checkpoint, and started again. */
+  trainKilled?: TrainerSubject['train'] | undefined
+  /** What it cannot show or do, with the reason. */
+  readonly not?: Readonly<Partial<Record<TrainerCheck, string>>> | undefined
+  /** Milliseconds that one training may take; 600,000 by default. */
+  readonly timeoutMs?: number | undefined
+}
+
+export interface TrainOptions {
+  readonly steps: number
+  /** Milliseconds that a rollout may take. */
+  readonly rolloutTimeoutMs?: number | undefined
+}
+
+/** The exam that every trainer sits: what it trains is compared with the episodes, and with a reference in double precision. */
+export function describeTrainer(name: string, subject: TrainerSubject): void {
+  const { rows, advantageEpsilon, not = {}, timeoutMs = 600_000 } = subject
+
+  const exam = (check: TrainerCheck, run: () => Promise<unknown>) =>
+    test(trainerChecks[check], { timeout: timeoutMs }, async (context) => {
+      if (not[check] !== undefined) return context.skip(not[check])
+      const figure = await run()
+      if (typeof figure === 'number') context.annotate(`${figure}`)
+    })
+
+  const pairsOf = (run: TrainedRun, step: number) =>
+    run.batches.filter((batch) => batch.step === step).flatMap((batch) => pairRows(run, batch, rows, advantageEpsilon))
+
+  describe(`trainer: ${name}`, () => {
+    let run: TrainedRun
+    let checks: ReturnType<typeof examineRun>
+
+    beforeAll(async () => {
+      run = await subject.train(createTrainerExam(), { steps: 2 })
+      checks = examineRun(run, subject)
+    }, timeoutMs)
+
+    for (const check of ['rows', 'gradients', 'advantages', 'logprobs', 'loss', 'direction', 'gap', 'ledger'] as const)
+      exam(check, () => checks[check]())
+
+    exam('resumes', async () => {
+      const resumed = await subject.trainKilled!(createTrainerExam(), { steps: 3 })
+      expect(resumed.steps).toEqual([1, 2, 3])
+      expect(resumed.ledger.unexplained).toBe(0)
+      for (const step of resumed.steps) {
+        const pairs = pairsOf(resumed, step)
+        expect(pairs.length, `rows of step ${step}`).toBe(rowsOfStep(rows))
+        const gap = gapOf(pairs)
+        if (gap !== null) expect(gap, `sampled and trained, step ${step}`).toBeLessThanOrEqual(1e-4)
+      }
+    })
+
+    exam('failures', async () => {
+      const faults = { first: { 1: 'throws' }, second: { 0: 'not-a-number', 3: 'hangs' } } as const
+      const some = await subject.train(createTrainerExam({ faults }), { steps: 1, rolloutTimeoutMs: 4000 })
+      // A failed rollout is replaced by one with a reward of its own, or left out of the mean.
+      const pairs = pairsOf(some, 1)
+      expect(pairs.length).toBeGreaterThanOrEqual(5)
+      expect(advantageDifference(pairs)).toBeLessThanOrEqual(5e-4)
+      expect(some.ledger.unexplained).toBe(0)
+      const all = subject.train(createTrainerExam({ faults: 'all' }), { steps: 1 })
+      await expect(all).rejects.toMatchObject({ code: 'TRAINER_EMPTY_BATCH' })
+    })
+  })
+}

@@ -1,0 +1,83 @@
+import type { AgentTask } from '@aworld-train/protocol'
+
+/** What an agent of the exam uses of its rollout; that of AWorld Train has it. */
+export interface ExamContext {
+  /** Key of the rollout; its last part counts the samples of a task. */
+  readonly rollout: string
+  readonly baseUrl: string
+  readonly apiKey: string
+  readonly model: string
+  readonly signal: AbortSignal
+}
+
+/** What every trainer trains in its exam: two tasks, four episodes of each in a step. */
+export interface TrainerExam {
+  agent(task: AgentTask, context: ExamContext): Promise<string>
+  readonly trainDataset: readonly ExamTask[]
+  /** The reward of an answer, which is a number as text. */
+  rewardFunc(dataSource: string, answer: string): number
+  readonly promptsPerStep: number
+  readonly samplesPerPrompt: number
+}
+
+export interface ExamTask {
+  readonly id: string
+  readonly prompt: string
+  readonly answer: string
+}
+
+/** Fixed rewards by task and sample. Every group has a variance, and no two groups or halves of groups have one mean. */
+export const examRewards: Readonly<Record<string, readonly number[]>> = { first: [0, 1, 0.25, 0.5], second: [1, 0.2, 0, 0] }
+
+const samplesPerPrompt = 4
+/** Tokens in which the last turn ends by itself: an episode that is cut there has no answer, and so another reward. */
+const lastTurn = 48
+
+/** What an agent does in place of its two turns. */
+export type ExamFault = 'throws' | 'hangs' | 'not-a-number'
+
+export interface TrainerExamOptions {
+  /** Samples that fail, by task; every rollout where `all` is named. */
+  readonly faults?: Readonly<Record<string, Readonly<Record<number, ExamFault>>>> | 'all'
+}
+
+/**
+ * Two groups of four episodes with two turns each. The second sample of the second task forks after its first turn; the third
+ * sample of the first task has its first turn cut after two tokens. Only what is sampled differs from step to step.
+ */
+export function createTrainerExam({ faults = {} }: TrainerExamOptions = {}): TrainerExam {
+  return {
+    async agent(task, { rollout, baseUrl, apiKey, model, signal }) {
+      // A replacement of a failed rollout counts on, and is not begun with a fault.
+      const index = Number(rollout.split('/').at(-1))
+      const sample = index % samplesPerPrompt
+      const fault = faults === 'all' ? 'throws' : faults[task.id]?.[index]
+      if (fault === 'throws') throw new Error('The agent of the exam throws.')
+      if (fault === 'hangs') await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+      const ask = async (messages: readonly object[], maxTokens: number) => {
+        const response = await fetch(`${baseUrl}/chat/completions`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json', authorization: `Bearer ${apiKey}` },
+          body: JSON.stringify({ model, messages, max_tokens: maxTokens }),
+          signal,
+        })
+        if (!response.ok) throw new Error(`The policy answered HTTP ${response.status}: ${await response.text()}`)
+        const { choices } = (await response.json()) as { choices: readonly { message: object }[] }
+        return choices[0]!.message
+      }
+      const question = { role: 'user', content: String(typeof task.input === 'string' ? task.input : task.input.at(-1)?.content) }
+      const isCut = task.id === 'first' && sample === 2
+      const first = [question, await ask([question], isCut ? 2 : 12)]
+      await ask([...first, { role: 'user', content: 'Give the answer again.' }], lastTurn)
+      if (task.id === 'second' && sample === 1) await ask([...first, { role: 'user', content: 'Give another answer.' }], lastTurn)
+      return fault === 'not-a-number' ? 'none' : String(examRewards[task.id]![sample])
+    },
+    trainDataset: [
+      { id: 'first', prompt: 'What is the symbol of iron?', answer: 'Fe' },
+      { id: 'second', prompt: 'Which has the higher period, argon or tin?', answer: 'tin' },
+    ],
+    rewardFunc: (_, answer) => Number(answer),
+    promptsPerStep: 2,
+    samplesPerPrompt,
+  }
+}

@@ -1,0 +1,94 @@
+// The exam of trainers, sat by the one in the box: its own loop, gateway, store and report; and by trainers that are broken.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Learner } from '@aworld-train/core'
+import { createTrainerExam, describeTrainer, examineRun, type TrainerSubject } from '@aworld-train/testing'
+import { afterAll, describe, expect, test } from 'vitest'
+import { examModel, readBatches, readTrainedRun, trainExam } from './support/trainer-exam/train-exam.ts'
+import { registerWitnessedTrainers, type WitnessOptions } from './support/trainer-exam/witnessed-trainers.ts'
+
+const folder = await mkdtemp(join(tmpdir(), 'aworld-train-exam-'))
+afterAll(() => rm(folder, { recursive: true, force: true }))
+let trainings = 0
+
+const arithmetic = { rows: 'all', advantageEpsilon: 1e-4, lossMean: 'token-mean', adamEpsilon: 1e-3 } as const
+
+/** The trainer in the box, with a fault between its loop and its learner. */
+const toTrain =
+  (fault: Pick<WitnessOptions, 'fault' | 'isStale'> = {}): TrainerSubject['train'] =>
+  async (exam, { steps, rolloutTimeoutMs = null }) => {
+    const runPath = join(folder, `training-${trainings++}`)
+    registerWitnessedTrainers({ folder: runPath, start: 'a', ...fault })
+    const config = {
+      model: { path: examModel },
+      engine: { simd: 'plain', threads: 1 },
+      training: {
+        promptsPerStep: exam.promptsPerStep,
+        samplesPerPrompt: exam.samplesPerPrompt,
+        learningRate: 1e-3,
+        warmupSteps: 0,
+        weightDecay: 0,
+        maxGradNorm: 0,
+        epsilon: arithmetic.adamEpsilon,
+        checkpointEvery: 1,
+        // The exam looks, and not the loop's own check.
+        logprobCheck: { tokens: 0 },
+      },
+      limits: { timeoutMs: rolloutTimeoutMs },
+    }
+    const report = await trainExam(exam, { trainEngineName: 'local-witnessed', config, runPath, steps })
+    const weights = Array.from({ length: steps + 1 }, (_, step) => join(runPath, `weights-a-${step}`))
+    return await readTrainedRun(report, await readBatches([join(runPath, 'batches-a.jsonl')]), weights)
+  }
+
+describeTrainer('local', {
+  ...arithmetic,
+  train: toTrain(),
+  not: {
+    gradients: 'the embedded learner keeps no derivative by token; the direction of its update has it',
+    resumes: 'test/trainers/local/resume.test.ts kills it in many places and compares every bit',
+  },
+})
+
+describe('a trainer that is broken fails the check that is named after it', () => {
+  type Request = Parameters<Learner['update']>[0]
+  const changed = (change: (request: Request) => Request) => ({
+    fault: (learner: Learner): Learner => ({ ...learner, update: (request) => learner.update(change(request)) }),
+  })
+  const changedSamples = (change: (samples: Request['samples']) => Request['samples']) =>
+    changed((request) => ({ ...request, samples: change(request.samples) }))
+
+  test.each([
+    [
+      'the mask of the environment is ignored',
+      'rows',
+      /Row 0 of step 1 trains \d+ tokens/,
+      changedSamples((samples) => samples.map((each) => ({ ...each, lossMask: each.lossMask.map((_, at) => Number(at > 0)) }))),
+    ],
+    ['a row is left out', 'rows', /Step 1 lacks 1 rows/, changedSamples((samples) => samples.slice(1))],
+    [
+      'groups are made by position',
+      'advantages',
+      /advantages/,
+      changedSamples((samples) => samples.map((each, at) => ({ ...each, advantage: samples[(at + 1) % samples.length]!.advantage }))),
+    ],
+    ['the temperature is another', 'logprobs', /logprobs/, changed((request) => ({ ...request, temperature: 0.7 }))],
+    [
+      'rows weigh alike where tokens should',
+      'loss',
+      /loss/,
+      changed((request) => ({ ...request, loss: { ...request.loss, aggregation: 'sequence-mean' } })),
+    ],
+    [
+      'rows weigh alike where tokens should',
+      'direction',
+      /cosine/,
+      changed((request) => ({ ...request, loss: { ...request.loss, aggregation: 'sequence-mean' } })),
+    ],
+    ['new weights are never sampled', 'gap', /logprobs of step 2/, { isStale: true }],
+  ] as const)('%s: %s', async (_, check, message, fault) => {
+    const run = await toTrain(fault)(createTrainerExam(), { steps: 2 })
+    await expect(examineRun(run, arithmetic)[check]()).rejects.toThrow(message)
+  })
+})

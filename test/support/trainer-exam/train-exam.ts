@@ -1,0 +1,72 @@
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { RunReport } from '@aworld-train/protocol'
+import { readRun } from '@aworld-train/store'
+import type { TrainedBatch, TrainedRun, TrainerExam } from '@aworld-train/testing'
+import { AgentTrainer, type RunEvent } from 'aworld-train'
+import { repository } from '../run-cli.ts'
+
+/** A Qwen3 of 248,000 weights in float32, which answers questions in a few tokens. */
+export const examModel = join(repository, 'examples', 'periodic-table', 'model')
+
+export interface ExamTraining {
+  readonly trainEngineName: string
+  readonly config: object
+  /** Parent folder of the run; one run is all that may be in it. */
+  readonly runPath: string
+  readonly steps: number
+  readonly onEvent?: ((event: RunEvent) => void) | undefined
+}
+
+/** Trains the exam as a user would. */
+export async function trainExam(exam: TrainerExam, { onEvent = () => {}, ...training }: ExamTraining): Promise<RunReport> {
+  const { agent, trainDataset, rewardFunc } = exam
+  return await new AgentTrainer({
+    ...training,
+    name: 'exam',
+    agent,
+    trainDataset: trainDataset.map((task) => ({ ...task })),
+    rewardFunc,
+    baseDirectory: repository,
+    onEvent,
+  }).train()
+}
+
+/** What is in the run directory of a training that has finished. */
+export async function readTrainedRun(
+  { path, curve, ledger }: RunReport,
+  batches: readonly TrainedBatch[],
+  weights: readonly (string | null)[],
+): Promise<TrainedRun> {
+  const run = readRun(path)
+  try {
+    const rows = run.rolloutRows({ split: 'train', limit: 10_000 }).rows.filter(({ step }) => step !== null)
+    return {
+      episodes: rows.flatMap(({ key, step }) => {
+        const episode = run.episode(key)
+        return episode ? [{ step: step!, episode }] : []
+      }),
+      batches,
+      steps: curve.map(({ step }) => step),
+      ledger: ledger!,
+      weights,
+    }
+  } finally {
+    run.close()
+  }
+}
+
+/** The batches of the completed steps in files of JSON Lines, each file of one start; of a step that was trained again the last. */
+export async function readBatches(files: readonly string[]): Promise<TrainedBatch[]> {
+  const steps = new Map<number, TrainedBatch[]>()
+  for (const file of files.filter(existsSync)) {
+    const lines = (await readFile(file, 'utf8')).split('\n').filter((line) => line.endsWith('}'))
+    const ofStart = Map.groupBy(
+      lines.map((line) => JSON.parse(line) as TrainedBatch),
+      ({ step }) => step,
+    )
+    for (const [step, batches] of ofStart) steps.set(step, batches)
+  }
+  return [...steps.values()].flat()
+}
