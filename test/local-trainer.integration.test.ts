@@ -3,9 +3,17 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Learner } from '@aworld-train/core'
-import { createTrainerExam, describeTrainer, examineRun, type TrainerSubject } from '@aworld-train/testing'
+import {
+  createTrainerExam,
+  describeTrainer,
+  examineRun,
+  type TrainerExam,
+  type TrainerSubject,
+  type TrainOptions,
+} from '@aworld-train/testing'
 import { afterAll, describe, expect, test } from 'vitest'
 import { examModel, readBatches, readTrainedRun, trainExam } from './support/trainer-exam/train-exam.ts'
+import { trainKilled } from './support/trainer-exam/train-killed.ts'
 import { registerWitnessedTrainers, type WitnessOptions } from './support/trainer-exam/witnessed-trainers.ts'
 
 const folder = await mkdtemp(join(tmpdir(), 'aworld-train-exam-'))
@@ -14,41 +22,54 @@ let trainings = 0
 
 const arithmetic = { rows: 'all', advantageEpsilon: 1e-4, lossMean: 'token-mean', adamEpsilon: 1e-3 } as const
 
+const config = ({ promptsPerStep, samplesPerPrompt }: TrainerExam, { rolloutTimeoutMs }: TrainOptions) => ({
+  model: { path: examModel },
+  engine: { simd: 'plain', threads: 1 },
+  training: {
+    promptsPerStep,
+    samplesPerPrompt,
+    learningRate: 1e-3,
+    warmupSteps: 0,
+    weightDecay: 0,
+    maxGradNorm: 0,
+    epsilon: arithmetic.adamEpsilon,
+    checkpointEvery: 1,
+    // The exam looks, and not the loop's own check.
+    logprobCheck: { tokens: 0 },
+  },
+  limits: { timeoutMs: rolloutTimeoutMs ?? null },
+})
+
+const toTraining = (exam: TrainerExam, options: TrainOptions) => ({
+  trainEngineName: 'local-witnessed',
+  config: config(exam, options),
+  runPath: join(folder, `training-${trainings++}`),
+  steps: options.steps,
+})
+
 /** The trainer in the box, with a fault between its loop and its learner. */
 const toTrain =
   (fault: Pick<WitnessOptions, 'fault' | 'isStale'> = {}): TrainerSubject['train'] =>
-  async (exam, { steps, rolloutTimeoutMs = null }) => {
-    const runPath = join(folder, `training-${trainings++}`)
+  async (exam, options) => {
+    const training = toTraining(exam, options)
+    const { runPath, steps } = training
     registerWitnessedTrainers({ folder: runPath, start: 'a', ...fault })
-    const config = {
-      model: { path: examModel },
-      engine: { simd: 'plain', threads: 1 },
-      training: {
-        promptsPerStep: exam.promptsPerStep,
-        samplesPerPrompt: exam.samplesPerPrompt,
-        learningRate: 1e-3,
-        warmupSteps: 0,
-        weightDecay: 0,
-        maxGradNorm: 0,
-        epsilon: arithmetic.adamEpsilon,
-        checkpointEvery: 1,
-        // The exam looks, and not the loop's own check.
-        logprobCheck: { tokens: 0 },
-      },
-      limits: { timeoutMs: rolloutTimeoutMs },
-    }
-    const report = await trainExam(exam, { trainEngineName: 'local-witnessed', config, runPath, steps })
     const weights = Array.from({ length: steps + 1 }, (_, step) => join(runPath, `weights-a-${step}`))
-    return await readTrainedRun(report, await readBatches([join(runPath, 'batches-a.jsonl')]), weights)
+    return await readTrainedRun(await trainExam(exam, training), await readBatches([join(runPath, 'batches-a.jsonl')]), weights)
   }
 
 describeTrainer('local', {
   ...arithmetic,
   train: toTrain(),
-  not: {
-    gradients: 'the embedded learner keeps no derivative by token; the direction of its update has it',
-    resumes: 'test/trainers/local/resume.test.ts kills it in many places and compares every bit',
+  async trainKilled(exam, options) {
+    const training = toTraining(exam, options)
+    const folder = training.runPath
+    const report = await trainKilled((start) => ({ ...training, witness: { folder, start } }))
+    const files = ['a', 'b'].map((start) => join(folder, `batches-${start}.jsonl`))
+    return await readTrainedRun(report, await readBatches(files), [])
   },
+  rolloutTimeoutMs: 5000,
+  not: { gradients: 'the embedded learner keeps no derivative by token; the direction of its update has it' },
 })
 
 describe('a trainer that is broken fails the check that is named after it', () => {

@@ -19,6 +19,9 @@ export interface ExamTraining {
   readonly onEvent?: ((event: RunEvent) => void) | undefined
 }
 
+/** A start of a training in a process of its own; with `witness` where the trainer is one of those with a witness. */
+export type ExamStart = Omit<ExamTraining, 'onEvent'> & { readonly witness?: { readonly folder: string; readonly start: string } }
+
 /** Trains the exam as a user would. */
 export async function trainExam(exam: TrainerExam, { onEvent = () => {}, ...training }: ExamTraining): Promise<RunReport> {
   const { agent, trainDataset, rewardFunc } = exam

@@ -51,7 +51,9 @@ function witnessed(kind: PolicyKind, { folder, start, fault = (learner) => learn
           return {
             ...policy,
             learner: fault({
-              ...learner,
+              logprobs: (...input) => learner.logprobs(...input),
+              save: (directory) => learner.save(directory),
+              resetOptimizer: () => learner.resetOptimizer(),
               async load(directory) {
                 await learner.load(directory)
                 step = Number(/\d+$/.exec(directory)?.[0] ?? 0)

@@ -3,6 +3,7 @@ import { withBridge } from '../python-package.ts'
 
 /** Variables that torch, CUDA, engines and loggers read, and what a process needs to run at all. */
 const names: ReadonlySet<string> = new Set([
+  'AWORLD_TRAIN_BATCHES',
   'CONDA_PREFIX',
   'HOME',
   'HOSTNAME',

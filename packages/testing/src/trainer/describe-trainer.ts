@@ -33,6 +33,8 @@ export interface TrainerSubject extends TrainerArithmetic {
   trainKilled?: TrainerSubject['train'] | undefined
   /** What it cannot show or do, with the reason. */
   readonly not?: Readonly<Partial<Record<TrainerCheck, string>>> | undefined
+  /** Milliseconds after which a rollout that hangs is given up in the exam of failures; one that does not must take less. 30,000 by default. */
+  readonly rolloutTimeoutMs?: number | undefined
   /** Milliseconds that one training may take; 600,000 by default. */
   readonly timeoutMs?: number | undefined
 }
@@ -45,7 +47,7 @@ export interface TrainOptions {
 
 /** The exam that every trainer sits: what it trains is compared with the episodes, and with a reference in double precision. */
 export function describeTrainer(name: string, subject: TrainerSubject): void {
-  const { rows, advantageEpsilon, not = {}, timeoutMs = 600_000 } = subject
+  const { rows, advantageEpsilon, not = {}, rolloutTimeoutMs = 30_000, timeoutMs = 600_000 } = subject
 
   const exam = (check: TrainerCheck, run: () => Promise<unknown>) =>
     test(trainerChecks[check], { timeout: timeoutMs }, async (context) => {
@@ -83,7 +85,7 @@ export function describeTrainer(name: string, subject: TrainerSubject): void {
 
     exam('failures', async () => {
       const faults = { first: { 1: 'throws' }, second: { 0: 'not-a-number', 3: 'hangs' } } as const
-      const some = await subject.train(createTrainerExam({ faults }), { steps: 1, rolloutTimeoutMs: 4000 })
+      const some = await subject.train(createTrainerExam({ faults }), { steps: 1, rolloutTimeoutMs })
       // A failed rollout is replaced by one with a reward of its own, or left out of the mean.
       const pairs = pairsOf(some, 1)
       expect(pairs.length).toBeGreaterThanOrEqual(5)

@@ -25,7 +25,7 @@ class BatchAccounts:
     """
 
     def __init__(self, ledger: Ledger, tolerance: float | None) -> None:
-        self._ledger, self._tolerance = ledger, tolerance
+        self.ledger, self._tolerance = ledger, tolerance
         self._entries: dict[tuple[tuple[int, ...], tuple[int, ...]], list[_Entry]] = {}
         self._keys: dict[str, int] = {}
         self._padded = 0
@@ -73,7 +73,7 @@ class BatchAccounts:
         """Writes what was trained since the last step ended."""
         keys = [{"key": key, "rows": 1, "maskTokens": tokens} for key, tokens in self._keys.items()]
         if keys or self._padded:
-            self._ledger.write("trained", {"step": step, "keys": keys, "rowsPadded": self._padded, "maxLogprobDifference": self._largest})
+            self.ledger.write("trained", {"step": step, "keys": keys, "rowsPadded": self._padded, "maxLogprobDifference": self._largest})
         self._keys, self._padded, self._largest = {}, 0, None
 
     def _count(self, entry: _Entry) -> None:

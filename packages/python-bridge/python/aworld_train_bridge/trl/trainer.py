@@ -10,10 +10,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
+import torch
 from transformers import TrainerCallback
 from trl import GRPOTrainer
 
 from ..driver.batch_accounts import BatchAccounts
+from ..driver.batch_record import record_batch, records_batches
 from ..driver.rollouts import Outcome, Rollouts, Submission
 from ..driver.rows import Row
 from ..errors import RunError
@@ -125,27 +127,35 @@ class RolloutTrainer(GRPOTrainer):
     evaluation: Mapping[str, Any]
     """{samples, sampling} of an evaluation."""
     _recomputed: Any = None
+    """Logprobs of the batch under way, with their graph."""
 
     def _get_per_token_logps_and_entropies(self, *args: Any, **options: Any) -> Any:
         result = super()._get_per_token_logps_and_entropies(*args, **options)
         if result[0].requires_grad:
-            self._recomputed = result[0].detach()
+            self._recomputed = result[0]
         return result
 
     def compute_loss(self, model: Any, inputs: dict[str, Any], *args: Any, **options: Any) -> Any:
         self._recomputed = None
         loss = super().compute_loss(model, inputs, *args, **options)
         if self.model.training:
-            self._compare(inputs, self._recomputed)
+            self._compare(inputs, self._recomputed, loss)
+        self._recomputed = None
         return loss
 
-    def _compare(self, inputs: dict[str, Any], logprobs: Any) -> None:
+    def _compare(self, inputs: dict[str, Any], computed: Any, loss: Any) -> None:
         prompts = [ids[mask.bool()].tolist() for ids, mask in zip(inputs["prompt_ids"], inputs["prompt_mask"], strict=True)]
         lengths = [int(mask.sum()) for mask in inputs["completion_mask"]]
         trained = inputs["completion_mask"] * inputs["tool_mask"] if "tool_mask" in inputs else inputs["completion_mask"]
         cut = lambda tensor: [row[:length] for row, length in zip(tensor, lengths, strict=True)]  # noqa: E731
         responses = [ids.tolist() for ids in cut(inputs["completion_ids"])]
-        self.accounts.compare(prompts, responses, cut(trained), None if logprobs is None else cut(logprobs), self.state.global_step)
+        logprobs = None if computed is None else cut(computed.detach())
+        step = self.state.global_step
+        self.accounts.compare(prompts, responses, cut(trained), logprobs, step)
+        if records_batches() and computed is not None:
+            gradients = cut(torch.autograd.grad(loss, computed, retain_graph=True)[0])
+            advantages = inputs["advantages"].detach()
+            record_batch(self.accounts.ledger, step + 1, float(loss.detach()), prompts, responses, cut(trained), advantages, logprobs, gradients)
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
         # TRL gives vLLM new weights before a training batch alone; an evaluation would sample those of the update before.

@@ -1,0 +1,52 @@
+import { mkdir, mkdtemp } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { TrainerExam, TrainerSubject, TrainOptions } from '@aworld-train/testing'
+import { examModel, readBatches, readTrainedRun, trainExam } from './train-exam.ts'
+import { trainKilled } from './train-killed.ts'
+import { registerWitnessedTrainers } from './witnessed-trainers.ts'
+
+export interface TinkerSubjectOptions {
+  readonly url: string
+  /** Folder for the runs, which the caller removes. */
+  readonly folder: string
+}
+
+/** How our own loop over a Tinker service sits the exam. Weights of later steps are at the service, so that only the first step has a reference. */
+export function tinkerSubject({ url, folder }: TinkerSubjectOptions): TrainerSubject {
+  async function toTraining({ promptsPerStep, samplesPerPrompt }: TrainerExam, { steps, rolloutTimeoutMs }: TrainOptions) {
+    const config = {
+      model: { path: examModel },
+      tinker: { url },
+      training: { promptsPerStep, samplesPerPrompt, learningRate: 1e-3, warmupSteps: 0, epsilon: 1e-3, checkpointEvery: 1 },
+      limits: { timeoutMs: rolloutTimeoutMs ?? null },
+    }
+    await mkdir(folder, { recursive: true })
+    return { trainEngineName: 'tinker-witnessed', config, runPath: await mkdtemp(join(folder, 'training-')), steps }
+  }
+
+  return {
+    rows: 'all',
+    advantageEpsilon: 1e-4,
+    lossMean: 'token-mean',
+    adamEpsilon: 1e-3,
+    async train(exam, options) {
+      const training = await toTraining(exam, options)
+      const { runPath } = training
+      registerWitnessedTrainers({ folder: runPath, start: 'a' })
+      const report = await trainExam(exam, training)
+      return await readTrainedRun(report, await readBatches([join(runPath, 'batches-a.jsonl')]), [examModel])
+    },
+    async trainKilled(exam, options) {
+      const training = await toTraining(exam, options)
+      const { runPath } = training
+      const report = await trainKilled((start) => ({ ...training, witness: { folder: runPath, start } }))
+      const files = ['a', 'b'].map((start) => join(runPath, `batches-${start}.jsonl`))
+      return await readTrainedRun(report, await readBatches(files), [examModel])
+    },
+    rolloutTimeoutMs: 5000,
+    not: {
+      gradients: 'a Tinker service returns logprobs and no derivative by token',
+      direction: 'the weights of the adapter stay at the service',
+    },
+  }
+}
