@@ -62,11 +62,15 @@ export async function openFolder(path: string): Promise<FolderClient> {
       counted = 0
       countedSteps.clear()
     }
-    const totals = run.finishedTotals(counted)
+    const committed = records.map(({ step }) => step).filter((step) => !countedSteps.has(step))
+    // A step may leave groups to the next, which then has rollouts that finished before.
+    const totals = run.finishedTotals(
+      counted,
+      committed.flatMap((step) => [step, step + 1]),
+    )
     tally.add(totals)
     counted = totals.last
-    for (const { step } of records) {
-      if (countedSteps.has(step)) continue
+    for (const step of committed) {
       countedSteps.add(step)
       for (const { tokens, reason } of run.sampleTokens(step)) tally.addTokens(step, tokens, reason)
     }

@@ -16,6 +16,8 @@ export const UntrainedReason = z.enum([
   'too-long',
   'not-scored',
   'unselected-by-trainer',
+  /** Of a rollout that had ended when its run was stopped, and that no step or evaluation had used: a run that is resumed uses it. */
+  'in-flight',
   'lost-record',
 ])
 export type UntrainedReason = z.infer<typeof UntrainedReason>

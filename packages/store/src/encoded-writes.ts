@@ -86,6 +86,9 @@ export function createEncodedWrites(database: DatabaseSync, commits: CommitQueue
   const discardSteps = database.prepare(
     "UPDATE rollouts SET step = NULL WHERE split = 'train' AND step > ? AND id NOT IN (SELECT rollout FROM trained)",
   )
+  const carryGroups = database.prepare(
+    "UPDATE rollouts SET step = ? WHERE split = 'train' AND group_id IN (SELECT value FROM json_each(?))",
+  )
   const upsertState = database.prepare('INSERT INTO state(key, value) VALUES (?, ?) ON CONFLICT(key) DO UPDATE SET value = excluded.value')
 
   function begun(key: string): StoredRollout {
@@ -224,6 +227,7 @@ export function createEncodedWrites(database: DatabaseSync, commits: CommitQueue
           insertStep.run(step.step, step.weightVersion, step.checkpoint, JSON.stringify(step.metrics), Date.now())
           for (const [position, id] of ids.entries()) insertTrained.run(id, step.step, position)
           insertSamples(step.step, rows)
+          if (step.carriedGroups?.length) carryGroups.run(step.step + 1, JSON.stringify(step.carriedGroups))
         },
       })
     },

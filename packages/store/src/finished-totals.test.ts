@@ -54,3 +54,27 @@ test('results add up to what their rows say, step by step as they finish', async
   expect(many.errors).toEqual([{ code: 'REWARD_FAILED', count: 101, rollout: 'i0', message: 'No.' }])
   await store.close()
 })
+
+test('groups that go on stand under the next step, whose results can be asked for although they finished before', async () => {
+  await using folder = await temporaryFolder()
+  const store = await openRunStore({ path: folder.path })
+  for (const [key, group, reward] of [
+    ['a', 'quick', 1],
+    ['b', 'slow', 0.5],
+  ] as const) {
+    const request = runRequest(key, { group, step: 1 })
+    const { attempt } = await store.begin(request)
+    await store.finish(episodeOf(request, attempt, turnChain(attempt, 1), { reward }))
+  }
+  await store.begin(runRequest('c', { group: 'slow', step: 1 }))
+  const rewards = (steps: readonly number[]) => store.finishedTotals(2, steps).steps.map((each) => [each.step, each.rewards])
+  expect(rewards([1, 2])).toEqual([[1, [0.5, 1]]])
+  await store.commitStep({ step: 1, weightVersion: 1, rollouts: ['a'], carriedGroups: ['slow'], metrics: {}, checkpoint: null })
+  expect(rewards([1, 2])).toEqual([
+    [1, [1]],
+    [2, [0.5]],
+  ])
+  expect(['a', 'b', 'c'].map((key) => store.rolloutRow(key)?.step)).toEqual([1, 2, 2])
+  expect(store.steps()).toEqual([{ step: 1, weightVersion: 1, rollouts: ['a'], metrics: {}, checkpoint: null }])
+  await store.close()
+})

@@ -8,7 +8,7 @@ export interface FinishedTotals {
   /** Place of the last one; that of the call where nothing finished. */
   readonly last: number
   readonly sums: readonly FinishedSum[]
-  /** The training steps that something finished in, each with all its results. */
+  /** The training steps that something finished in, and those that were asked for, each with all its results. */
   readonly steps: readonly StepTotals[]
   /** Rollouts outside of training, in the order of finishing; one without a reward counts 0. */
   readonly evaluated: readonly EvaluatedRollout[]
@@ -62,7 +62,10 @@ export interface StepTotals {
 export type EvaluatedRollout = Pick<RolloutRow, 'key' | 'split' | 'step' | 'taskId' | 'kind'> & { readonly reward: number }
 
 /** SQLite adds up 100,000 rollouts in a tenth of the time that it takes to hand them over. */
-export function createFinishedTotals(database: DatabaseSync, rows: RolloutRowReads): (after: number) => FinishedTotals {
+export function createFinishedTotals(
+  database: DatabaseSync,
+  rows: RolloutRowReads,
+): (after: number, steps?: readonly number[]) => FinishedTotals {
   const counts = 'sum(turns) AS turns, sum(tool_calls) AS toolCalls, sum(sampled_tokens) AS'
   const sums = database.prepare(`SELECT stop_reason AS stopReason, split = 'train' AS isTraining, count(*) AS rollouts,
     ${counts} sampledTokens, sum(cost) AS cost, sum(attempt > 0) AS repeated, max(finished) AS last FROM rollouts WHERE finished > ? GROUP BY 1, 2`)
@@ -105,13 +108,15 @@ export function createFinishedTotals(database: DatabaseSync, rows: RolloutRowRea
     }
   }
 
-  return (after) => {
+  return (after, steps = []) => {
     const found = sums.all(after) as unknown as (Omit<FinishedSum, 'isTraining'> & { isTraining: number; last: number })[]
     const last = found.reduce((greatest, sum) => Math.max(greatest, sum.last), after)
     return {
       last,
       sums: found.map(({ last: _, isTraining, ...sum }) => ({ ...sum, isTraining: isTraining === 1 })),
-      steps: changedSteps.all(after, last).map(({ step }) => totalsOf(step as number)),
+      steps: [...new Set([...changedSteps.all(after, last).map(({ step }) => step as number), ...steps])]
+        .map(totalsOf)
+        .filter(({ rewards }) => rewards.length > 0),
       evaluated: evaluated.all(after, last) as unknown as EvaluatedRollout[],
       errors: (errors.all(after, last) as unknown as (ErrorTotal & { first: number })[]).map(({ first: _, ...error }) => error),
       incomplete: rowsOf(incomplete.all(after, last)),

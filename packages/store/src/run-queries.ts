@@ -68,8 +68,8 @@ export interface RunQueries
   sampleTokens(step: number): Pick<StepSample, 'reason' | 'tokens'>[]
   /** The steps without the keys of their rollouts, which are many in a long run. */
   stepMetrics(): Omit<StepRecord, 'rollouts'>[]
-  /** Of what finished behind place `after` of the order of finishing. */
-  finishedTotals(after: number): FinishedTotals
+  /** Of what finished behind place `after` of the order of finishing; of these training steps too, whose rollouts may have finished before. */
+  finishedTotals(after: number, steps?: readonly number[]): FinishedTotals
   /** How many rollouts there are of each status. */
   statuses(): Readonly<Record<RunRolloutStatus, number>>
   /** Episodes of each split. */

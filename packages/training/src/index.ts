@@ -31,9 +31,9 @@ export {
   summarizeEvaluation,
   summarizeTasks,
 } from './loop/evaluate.ts'
+export { toLimits } from './loop/group-requests.ts'
 export { createOpenLoop, type OpenLoop, type OpenLoopOptions, type RolloutOptions } from './loop/open-loop.ts'
 export type { EvaluationTasks, SelfDrivenOptions, SelfDrivenResult } from './loop/self-driven-options.ts'
-export { toLimits } from './loop/step-requests.ts'
 export { requireTrainable, trainSelfDriven } from './loop/train-self-driven.ts'
 export { type SftOptions, type SftResult, trainSft } from './loop/train-sft.ts'
 export { createWork, type Work } from './loop/work.ts'

@@ -13,7 +13,8 @@ export async function runLocalTraining(plan: LocalPlan, request: LocalRunRequest
       learner: stage.policy.learner,
       reference: stage.policy.reference,
       engine: stage.policy.engine,
-      gateway: stage.gateway,
+      // Policies swap weights by themselves: groups that go on meanwhile are not held until the last of their calls has ended.
+      gateway: plan.config.training.maxStaleness === 0 ? stage.gateway : undefined,
       runner: stage.runner,
       store,
       tasks: plan.train.tasks,

@@ -25,7 +25,7 @@ export interface RolloutRow {
   readonly kind: string
   readonly split: string
   readonly sample: number
-  /** Training step, or the step at which an evaluation was made; `null` outside both, and where the step was discarded. */
+  /** Training step that trains it, or the next one that may, or the step at which an evaluation was made; `null` outside both, and where the step was discarded. */
   readonly step: number | null
   readonly status: RunRolloutStatus
   readonly attempt: number

@@ -60,6 +60,8 @@ export interface StepRecord {
   readonly weightVersion: number
   /** Rollout keys whose samples were trained in this step. */
   readonly rollouts: readonly string[]
+  /** Training groups that were sampled before the step was trained and that a later step trains: their rollouts stand under the next step from now on. Not read back. */
+  readonly carriedGroups?: readonly string[] | undefined
   readonly metrics: Readonly<Record<string, number>>
   /** Path inside the run, `null` for a step without checkpoint. */
   readonly checkpoint: string | null

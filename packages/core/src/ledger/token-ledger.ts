@@ -7,6 +7,8 @@ export interface LedgerAccumulator {
   merge(counts: TokenCounts): void
   /** A group whose rewards differ: its sampled tokens, and how many of these were trained. */
   addVarianceGroup(tokens: { sampled: number; trained: number }): void
+  /** Tokens with a reason so far. */
+  untrained(): number
   toLedger(counted: { sampled: number; trained: number }): TokenLedger
 }
 
@@ -21,6 +23,7 @@ export function createLedger(from?: Pick<TokenLedger, 'untrained' | 'withVarianc
       withVariance.sampled += sampled
       withVariance.trained += trained
     },
+    untrained: () => totalCount(untrained),
     toLedger: ({ sampled, trained }) =>
       TokenLedger.parse({
         version: 1,

@@ -253,4 +253,9 @@ describe('our general terms', () => {
     expect(config.settings.concurrency).toBe(16)
     expect(config.keys.get('trainer.total_training_steps')?.value).toBe(2)
   })
+
+  it('refuses groups ahead of their step, which verl forms', async () => {
+    const config = await readVerlConfig({ training: { maxStaleness: 1 } })
+    expect(config.problems).toEqual([expect.stringMatching(/^training\.maxStaleness is 1, .* the framework forms its groups itself/)])
+  })
 })

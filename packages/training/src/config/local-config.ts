@@ -20,6 +20,10 @@ export const TrainingSettings = z.strictObject({
   epochs: z.int().min(1).default(1),
   promptsPerStep: z.int().min(1).default(16),
   samplesPerPrompt: z.int().min(1).default(8),
+  /** Steps that groups may be admitted ahead of the one that is trained: the oldest that are ready train next, and none is dropped for its age. 0 samples every step with the weights of the step before. */
+  maxStaleness: z.int().min(0).default(0),
+  /** Whether a step waits for a group that is `maxStaleness` steps old, so that none is trained later than that. */
+  hardStaleness: z.boolean().default(false),
   stratify: Stratify.nullable().default(null),
   /** Times that the update goes over the batch of a step. */
   passes: z.int().min(1).default(1),

@@ -37,7 +37,7 @@ export function readOwnConfig<Settings extends DrivenSettings>(
   const { training, sampling, ...rest } = parsed.data as Settings & Pick<LocalConfig, keyof typeof general>
   const settings = Object.fromEntries(Object.entries(rest).filter(([key]) => !keysOfTheBox.includes(key)))
   return {
-    problems: [],
+    problems: stalenessProblems(training, 'the framework forms its groups itself, and its own settings say how far they may be ahead'),
     training,
     settings: {
       ...(settings as unknown as Settings),
@@ -45,6 +45,14 @@ export function readOwnConfig<Settings extends DrivenSettings>(
       ...(isSet(own, 'training', 'incompleteEpisodes') ? { incompleteEpisodes: training.incompleteEpisodes } : {}),
     },
   }
+}
+
+/** A sentence where groups ahead of their step are configured for a training that forms its groups otherwise; `why` says how. */
+export function stalenessProblems({ maxStaleness }: Pick<LocalConfig['training'], 'maxStaleness'>, why: string): string[] {
+  if (maxStaleness === 0) return []
+  return [
+    `training.maxStaleness is ${maxStaleness}, which is for trainers that run our own loop (local, tinker): here ${why}. Leave it out.`,
+  ]
 }
 
 /** Whether a key of a section is written there, and not a default. */

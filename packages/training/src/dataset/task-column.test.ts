@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { parseLocalConfig } from '../config/parse-local-config.ts'
 import { drawTasks, missingKinds } from '../loop/draw-tasks.ts'
 import { evaluationRequests, summarizeTasks } from '../loop/evaluate.ts'
-import { stepRequests } from '../loop/step-requests.ts'
+import { groupRequests } from '../loop/group-requests.ts'
 import { requireDataset } from './load-dataset.ts'
 import { requireColumn } from './task-column.ts'
 
@@ -41,7 +41,8 @@ it('rollouts carry the kind of their task and the step that they are for', () =>
   expect(places(evaluationRequests({ ...evaluation, kindKey: 'kind' }))).toEqual(withKey)
   expect(places(evaluationRequests({ ...evaluation, kindKey: null })).at(3)).toBe('d 4 other')
   const training = { ...parseLocalConfig({}).config.training, promptsPerStep: 4, samplesPerPrompt: 1 }
-  expect(places(stepRequests({ ...shared, training, seed: 1, kindKey: 'kind', emptied: 0 }))).toEqual(withKey)
+  const groups = [0, 1, 2, 3].map((draw) => ({ draw, admitted: 4, emptied: 0 }))
+  expect(places(groupRequests(groups, { ...shared, training, seed: 1, kindKey: 'kind' }).flat())).toEqual(withKey)
 })
 
 it('a column that no task has is refused with the one that was meant', () => {

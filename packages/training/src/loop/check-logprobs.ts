@@ -7,6 +7,8 @@ export interface LogprobCheck {
   readonly tolerance: number
   /** Temperature that the tokens were sampled at. */
   readonly temperature: number
+  /** Takes samples of these weights alone; by default of any one version, which the caller knows to be that of the learner. */
+  readonly weightVersion?: number | undefined
 }
 
 /**
@@ -14,7 +16,7 @@ export interface LogprobCheck {
  * `null` when there were none. POLICY_LOGPROB_MISMATCH above the tolerance.
  */
 export async function checkLogprobs(learner: Learner, samples: readonly TrainingSample[], check: LogprobCheck): Promise<number | null> {
-  const picked = pickSamples(samples, check.tokens)
+  const picked = pickSamples(samples, check)
   if (picked.length === 0) return null
   const recomputed = await learner.logprobs(
     picked.map((sample) => sample.tokenIds),
@@ -41,8 +43,11 @@ export async function checkLogprobs(learner: Learner, samples: readonly Training
 }
 
 /** Samples spread over the batch, as many as have about `tokens` sampled tokens. */
-function pickSamples(samples: readonly TrainingSample[], tokens: number): TrainingSample[] {
-  const pure = samples.filter(({ weightVersions }) => new Set(weightVersions.map((span) => span.version)).size <= 1)
+function pickSamples(samples: readonly TrainingSample[], { tokens, weightVersion }: LogprobCheck): TrainingSample[] {
+  const pure = samples.filter(({ weightVersions }) => {
+    const versions = new Set(weightVersions.map((span) => span.version))
+    return weightVersion === undefined ? versions.size <= 1 : versions.size === 1 && versions.has(weightVersion)
+  })
   const total = pure.reduce((sum, { lossMask }) => sum + lossMask.reduce((bits, bit) => bits + bit, 0), 0)
   if (tokens === 0 || total === 0) return []
   const count = Math.max(1, Math.min(pure.length, Math.round((pure.length * tokens) / total)))

@@ -1,5 +1,7 @@
 import { createLedger, type LedgerAccumulator } from '@aworld-train/core'
 import type { Episode, EvaluationResult, TokenLedger } from '@aworld-train/protocol'
+import type { GroupStream } from './group-stream.ts'
+import type { DurationSum } from './rollout-clock.ts'
 
 /** The state of a run beside its steps; saved under the step that it belongs to, before that step is committed. */
 export interface SavedLoopState {
@@ -9,8 +11,8 @@ export interface SavedLoopState {
   readonly episodesByStopReason: Readonly<Record<string, number>>
   readonly evaluations: Readonly<Record<string, EvaluationResult>>
   readonly best: { readonly step: number; readonly reward: number; readonly checkpoint: string } | null
-  /** Times that the step after this one was given up because all its rollouts failed; part of their keys. */
-  readonly emptied: number
+  /** Groups that go on, and how long the rollouts took that were trained; `null` for a run whose steps its caller makes. */
+  readonly groups: { readonly stream: GroupStream; readonly trained: DurationSum } | null
   readonly phasesMs: Readonly<Record<string, number>>
 }
 
@@ -20,15 +22,15 @@ export interface LoopState {
   readonly evaluations: Record<string, EvaluationResult>
   readonly phasesMs: Record<string, number>
   best: SavedLoopState['best']
-  emptied: number
+  groups: SavedLoopState['groups']
   trainedTokens: number
   /** Counts tokens that an earlier process sampled, as they are recorded: the sampler of this process has not counted them. */
   recordedTokens: number
   addEpisodes(episodes: readonly Episode[]): void
   /** Adds the time that `work` takes to a phase. */
   timed<T>(phase: string, work: () => Promise<T>): Promise<T>
-  /** `sampledSinceStart` is what the sampler counted in this process. */
-  toSaved(sampledSinceStart: number): SavedLoopState
+  /** `sampledSinceStart` is what the sampler counted in this process; `null` where some of it is in no account yet, which are then all that count. */
+  toSaved(sampledSinceStart: number | null): SavedLoopState
 }
 
 export function createLoopState(saved: SavedLoopState | null): LoopState {
@@ -41,7 +43,7 @@ export function createLoopState(saved: SavedLoopState | null): LoopState {
     evaluations: { ...saved?.evaluations },
     phasesMs,
     best: saved?.best ?? null,
-    emptied: saved?.emptied ?? 0,
+    groups: saved?.groups ?? null,
     trainedTokens: saved?.ledger.trained ?? 0,
     recordedTokens: saved?.ledger.sampled ?? 0,
     addEpisodes(episodes) {
@@ -58,12 +60,15 @@ export function createLoopState(saved: SavedLoopState | null): LoopState {
     },
     toSaved: (sampledSinceStart) => ({
       version: 1,
-      ledger: ledger.toLedger({ sampled: state.recordedTokens + sampledSinceStart, trained: state.trainedTokens }),
+      ledger: ledger.toLedger({
+        sampled: sampledSinceStart === null ? state.trainedTokens + ledger.untrained() : state.recordedTokens + sampledSinceStart,
+        trained: state.trainedTokens,
+      }),
       rollouts,
       episodesByStopReason: { ...episodesByStopReason },
       evaluations: { ...state.evaluations },
       best: state.best,
-      emptied: state.emptied,
+      groups: state.groups,
       phasesMs: { ...phasesMs },
     }),
   }

@@ -41,10 +41,11 @@ interface ProcessOptions {
   readonly beforeRollout?: () => void
   /** Puts something between the loop and what it works with. */
   readonly around?: <T extends object>(part: T) => T
+  readonly training?: Partial<typeof config.training>
 }
 
 /** A process of a run: a fresh policy and runner over a store that outlives it. */
-function startProcess(store: Store, { reward = countUp, beforeRollout, around = (part) => part }: ProcessOptions = {}) {
+function startProcess(store: Store, { reward = countUp, beforeRollout, around = (part) => part, training = {} }: ProcessOptions = {}) {
   const { learner, engine } = createBigramPolicy(vocabulary)
   const runner: RolloutRunner = createDirectRunner({ engine, store, reward, beforeRollout })
   const signal = new AbortController().signal
@@ -53,7 +54,7 @@ function startProcess(store: Store, { reward = countUp, beforeRollout, around = 
     engine,
     runner: around(runner),
     store: around(store),
-    config,
+    config: { ...config, training: { ...config.training, ...training } },
     seed: 3,
     signal,
     onEvent: store.appendEvent,
@@ -264,6 +265,12 @@ describe('a loop whose steps somebody else makes', () => {
     expect(await later.loop.evaluate(tasks, 'before')).toEqual((before as PromiseFulfilledResult<unknown>).value)
     expect(later.engine.sampledTokens()).toBe(0)
     expect(later.loop.result('finished').ledger).toMatchObject({ sampled: 32, unexplained: 0 })
+  })
+
+  it('refuses groups ahead of their step, which its caller forms', () => {
+    expect(() => startProcess(createMemoryStore(directory), { training: { maxStaleness: 2 } })).toThrow(
+      'training.maxStaleness is 2, which is for trainers that run our own loop (local, tinker): here the trainer asks for its groups itself. Leave it out.',
+    )
   })
 
   it('refuses to evaluate no tasks, whose mean is no number', async () => {

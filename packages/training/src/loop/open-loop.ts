@@ -1,14 +1,15 @@
 import { type Learner, toTrainingSamples, totalCount, type UpdateMetrics, type UpdateRequest } from '@aworld-train/core'
 import { type Episode, type EvaluationResult, type RolloutRequest, TrainError, type TrainingTask } from '@aworld-train/protocol'
+import { stalenessProblems } from '../config/own-config.ts'
 import { kindOf } from '../dataset/task-column.ts'
 import { isFailed } from './assemble-batch.ts'
 import { checkLogprobs } from './check-logprobs.ts'
+import { toLimits } from './group-requests.ts'
 import { sampledTokensOf } from './loop-state.ts'
 import { runEvaluation } from './run-evaluation.ts'
 import { createRunRecord, type RunRecordOptions } from './run-record.ts'
 import { createSelectedSamples } from './selected-samples.ts'
 import type { SelfDrivenResult } from './self-driven-options.ts'
-import { toLimits } from './step-requests.ts'
 import { type BatchRow, rowsOf, rowsOfUntrained, toStepSamples } from './step-samples.ts'
 import { sampleKey } from './training-sample.ts'
 import { summarizeUpdates } from './update-policy.ts'
@@ -68,6 +69,8 @@ const givenUpKey = 'rollouts-given-up'
 export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
   const { learner, store, config, seed } = options
   const { training, sampling, evaluation } = config
+  const [problem] = stalenessProblems(training, 'the trainer asks for its groups itself')
+  if (problem !== undefined) throw new TrainError('CONFIG_INVALID', problem)
   const record = createRunRecord(options)
   const { committed, policy, state, checkpoints, emit } = record
   const limits = toLimits(config.limits)

@@ -13,6 +13,7 @@ export type RunRecordOptions = Pick<
 /** What becomes of a step once its updates are made and its weights published. */
 export interface StepCommit extends Pick<StepRecord, 'step' | 'weightVersion' | 'rollouts' | 'metrics'> {
   readonly samples: readonly StepSample[]
+  readonly carriedGroups?: readonly string[] | undefined
   /** Number of all steps; 0 where it is not known. */
   readonly steps: number
   /** When the step began, by `performance.now()`. */
@@ -31,6 +32,12 @@ export interface RunRecord {
   warn(code: string, message: string): void
   /** Runs requests and counts their episodes; what an earlier process had finished of them comes from the record. */
   rollOut(requests: readonly RolloutRequest[]): Promise<Episode[]>
+  /** Runs a request whose episode is counted later. */
+  start(request: RolloutRequest, signal: AbortSignal): Promise<Episode>
+  /** Counts episodes of requests that were started. */
+  count(episodes: readonly Episode[]): void
+  /** Counts what a stop found in flight; every rollout has ended by then. */
+  countStopped(): void
   /** Throws where every rollout failed; warns once where some prompts filled the context by themselves. */
   checkRollouts(step: number, episodes: readonly Episode[]): void
   /** Makes the weights of the learner the ones that sample, between two model calls. */
@@ -57,9 +64,10 @@ export function createRunRecord(options: RunRecordOptions): RunRecord {
   const resumed = loadState(committed)
   const state = createLoopState(resumed)
   let superseded = runner.supersededTokens?.() ?? 0
+  /** Keys of rollouts that were started and are not counted, each with the tokens that an earlier process sampled for its episode. */
+  const started = new Map<string, number>()
   let lastStep = committed
   let saved = resumed ?? state.toSaved(0)
-  let hasSaved = false
 
   function loadState(step: number): SavedLoopState | null {
     const found = store.getState(stateKey(step)) as SavedLoopState | null | undefined
@@ -68,29 +76,58 @@ export function createRunRecord(options: RunRecordOptions): RunRecord {
     throw new TrainError('STORE_CORRUPT', `Run ${store.path} has step ${step} but not its accounts; start a new run.`)
   }
 
+  /** While rollouts go on, what the sampler has counted for them is in no account yet. */
   function accounts(): SavedLoopState {
     const total = runner.supersededTokens?.() ?? 0
     state.ledger.add('superseded-attempt', total - superseded)
     superseded = total
-    return state.toSaved(engine.sampledTokens() - sampledAtStart)
+    return state.toSaved(started.size > 0 ? null : engine.sampledTokens() - sampledAtStart)
+  }
+
+  function countStopped(): void {
+    for (const [key, recordedTokens] of started) {
+      const episode = store.episode(key)
+      if (!episode) continue
+      state.recordedTokens += recordedTokens
+      state.ledger.add('in-flight', sampledTokensOf(episode))
+    }
+    started.clear()
+    saved = accounts()
   }
 
   async function save(step: number): Promise<void> {
     const next = accounts()
     await state.timed('record', () => store.setState(stateKey(step), next))
     saved = next
-    hasSaved = true
   }
 
-  /** Until something is saved, requests may be those at which an earlier process ended. */
+  function add(requests: readonly RolloutRequest[]): void {
+    for (const { key } of requests) {
+      const episode = store.episode(key)
+      started.set(key, episode ? sampledTokensOf(episode) : 0)
+    }
+  }
+
+  function count(episodes: readonly Episode[]): void {
+    for (const { rollout } of episodes) {
+      state.recordedTokens += started.get(rollout) ?? 0
+      started.delete(rollout)
+    }
+    state.addEpisodes(episodes)
+  }
+
   async function rollOut(requests: readonly RolloutRequest[]): Promise<Episode[]> {
     signal.throwIfAborted()
-    const before = hasSaved ? [] : requests.flatMap(({ key }) => store.episode(key) ?? [])
+    add(requests)
     const episodes = await runner.runAll(requests, signal)
     signal.throwIfAborted()
-    for (const episode of before) state.recordedTokens += sampledTokensOf(episode)
-    state.addEpisodes(episodes)
+    count(episodes)
     return episodes
+  }
+
+  function start(request: RolloutRequest, startSignal: AbortSignal): Promise<Episode> {
+    add([request])
+    return runner.run(request, startSignal)
   }
 
   function checkRollouts(step: number, episodes: readonly Episode[]): void {
@@ -118,15 +155,13 @@ export function createRunRecord(options: RunRecordOptions): RunRecord {
     }
   }
 
-  async function commit({ step, steps, weightVersion, rollouts, startedAt, samples, ...rest }: StepCommit): Promise<void> {
+  async function commit({ step, steps, weightVersion, rollouts, carriedGroups, startedAt, samples, ...rest }: StepCommit): Promise<void> {
     const { checkpointEvery } = config.training
     const due = step === steps || (checkpointEvery !== null && step % checkpointEvery === 0)
     const checkpoint = due ? await state.timed('checkpoint', () => checkpoints.save(step)) : null
-    const { emptied } = state
-    state.emptied = 0
-    const metrics = { ...rest.metrics, ...(emptied === 0 ? {} : { emptied }), stepMs: performance.now() - startedAt }
+    const metrics = { ...rest.metrics, stepMs: performance.now() - startedAt }
     await save(step)
-    await state.timed('record', () => store.commitStep({ step, weightVersion, rollouts, metrics, checkpoint }, samples))
+    await state.timed('record', () => store.commitStep({ step, weightVersion, rollouts, carriedGroups, metrics, checkpoint }, samples))
     lastStep = step
     if (checkpoint) emit({ type: 'checkpoint-saved', at: Date.now(), step, path: checkpoint, best: false })
     emit({ type: 'step-end', at: Date.now(), step, steps, weightVersion, metrics })
@@ -156,7 +191,23 @@ export function createRunRecord(options: RunRecordOptions): RunRecord {
   }
 
   const policy = options.policy ?? engine.name
-  return { committed, policy, state, checkpoints, emit, warn, rollOut, checkRollouts, publish, save, commit, result }
+  return {
+    committed,
+    policy,
+    state,
+    checkpoints,
+    emit,
+    warn,
+    rollOut,
+    start,
+    count,
+    countStopped,
+    checkRollouts,
+    publish,
+    save,
+    commit,
+    result,
+  }
 }
 
 const stateKey = (step: number) => `loop-after-step-${step}`

@@ -20,7 +20,7 @@ export interface SelfDrivenOptions {
   readonly store: RunProgress & Pick<EpisodeReader, 'episode'>
   readonly tasks: readonly TrainingTask[]
   readonly evaluation?: EvaluationTasks | undefined
-  readonly config: Pick<LocalConfig, 'training' | 'sampling' | 'limits' | 'evaluation'>
+  readonly config: Pick<LocalConfig, 'training' | 'sampling' | 'limits' | 'evaluation' | 'concurrency'>
   readonly seed: number
   /** Aborting stops at once or after the update at hand; what is committed stays, and the same options resume. */
   readonly signal: AbortSignal
@@ -42,7 +42,7 @@ export interface SelfDrivenResult {
   readonly greedyBefore: EvaluationResult | null
   readonly greedyAfter: EvaluationResult | null
   readonly curve: RunReport['curve']
-  /** As of the last commit. */
+  /** As of the end, or, where an error ended the run, as of the last commit. */
   readonly ledger: TokenLedger
   readonly episodesByStopReason: Readonly<Record<string, number>>
   readonly rollouts: number

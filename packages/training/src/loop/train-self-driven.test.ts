@@ -66,7 +66,10 @@ function startProcess(
 function startChanged(store: ReturnType<typeof createMemoryStore>, change: (episode: Episode, index: number) => Episode, training: object) {
   const { learner, engine } = createBigramPolicy(vocabulary)
   const runner = createDirectRunner({ engine, store, reward: countUp })
-  const changed: RolloutRunner = { ...runner, runAll: async (...all) => (await runner.runAll(...all)).map(change) }
+  const changed: RolloutRunner = {
+    ...runner,
+    run: async (request, signal) => change(await runner.run(request, signal), request.sample % 32),
+  }
   return startProcess(store, { learner, engine, runner: changed, evaluation: {}, config: makeConfig(training) })
 }
 

@@ -35,6 +35,7 @@ export async function trainSelfDriven(options: SelfDrivenOptions): Promise<SelfD
     await loop.evaluations.test('after', steps)
     return loop.result('finished')
   } catch (error) {
+    await loop.stop()
     if (options.signal.aborted) return loop.result('stopped')
     options.onFailure?.(loop.result('failed'))
     throw error

@@ -1,13 +1,15 @@
 import type { StepRecord } from '@aworld-train/core'
-import { type Episode, type RolloutRequest, TrainError } from '@aworld-train/protocol'
+import { TrainError } from '@aworld-train/protocol'
 import type { TrainingSettings } from '../config/local-config.ts'
 import { assembleBatch, type Batch } from './assemble-batch.ts'
 import { checkLogprobs } from './check-logprobs.ts'
 import { createEvaluations, type Evaluations } from './evaluations.ts'
+import { groupId, groupRequests, toLimits } from './group-requests.ts'
+import { type DrawnGroup, emptyStream } from './group-stream.ts'
 import { learningRateAt } from './learning-rate.ts'
+import { createRolloutGroups, type FinishedGroup } from './rollout-groups.ts'
 import { createRunRecord } from './run-record.ts'
 import type { SelfDrivenOptions, SelfDrivenResult } from './self-driven-options.ts'
-import { stepRequests, toLimits } from './step-requests.ts'
 import { toStepSamples } from './step-samples.ts'
 import { updatePolicy } from './update-policy.ts'
 
@@ -16,6 +18,8 @@ export interface TrainingLoop {
   /** Restores what is committed and publishes the weights; resolves to the last committed step. */
   start(): Promise<number>
   trainStep(step: number): Promise<void>
+  /** Ends what goes on, after a stop or an error. */
+  stop(): Promise<void>
   readonly evaluations: Evaluations
   result(status: SelfDrivenResult['status']): SelfDrivenResult
 }
@@ -28,27 +32,18 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
   const { committed, policy, state, checkpoints, emit, warn } = record
   const limits = toLimits(config.limits)
 
-  const requestsOf = (step: number, emptied: number) =>
-    stepRequests({
-      tasks: options.tasks,
-      seed: options.seed,
-      step,
-      training,
-      sampling,
-      limits,
-      policy,
-      kindKey: config.evaluation.kindKey,
-      emptied,
-    })
-
-  const assemble = (requests: readonly RolloutRequest[], episodes: readonly Episode[]) => {
-    const groups = Object.values(Object.groupBy(episodes.keys(), (i) => requests[i]!.group)) as number[][]
-    return assembleBatch(
-      groups.map((indices) => indices.map((i) => episodes[i]!)),
-      training,
-      policy,
-    )
-  }
+  const requests = { tasks: options.tasks, seed: options.seed, training, sampling, limits, policy, kindKey: config.evaluation.kindKey }
+  const groups = createRolloutGroups({
+    settings: training,
+    steps,
+    slots: config.concurrency,
+    stream: state.groups?.stream ?? emptyStream,
+    trained: state.groups?.trained,
+    requestsOf: (drawn) => groupRequests(drawn, requests),
+    record,
+    store,
+    signal: options.signal,
+  })
 
   const update = (step: number, batch: Batch) =>
     updatePolicy({
@@ -60,16 +55,16 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
       temperature: sampling.temperature,
     })
 
-  /** Repeats the updates of a committed step on its recorded episodes. */
+  /** Repeats the updates of a committed step on the episodes that it trained. */
   async function replay(step: StepRecord): Promise<void> {
     if (step.rollouts.length === 0) return
-    const requests = requestsOf(step.step, step.metrics['emptied'] ?? 0)
-    const episodes = requests.map(({ key }) => {
+    const episodes = step.rollouts.map((key) => {
       const episode = store.episode(key)
       if (!episode) throw new TrainError('STORE_CORRUPT', `Rollout "${key}" of step ${step.step} is not in ${store.path}; start a new run.`)
       return episode
     })
-    await update(step.step, assemble(requests, episodes))
+    const trained = [...Map.groupBy(episodes, ({ group }) => group).values()]
+    await update(step.step, assembleBatch(trained, training, policy))
   }
 
   async function start(): Promise<number> {
@@ -95,16 +90,18 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
   async function trainStep(step: number): Promise<void> {
     const startedAt = performance.now()
     emit({ type: 'step-start', at: Date.now(), step, steps })
-    const requests = requestsOf(step, state.emptied)
-    const episodes = await state.timed('rollout', () => record.rollOut(requests))
+    const taken = await state.timed('rollout', () => groups.take(step))
+    const episodeGroups = taken.map(({ episodes }) => episodes)
     const rolledOutAt = performance.now()
-    const batch = await state.timed('batch', async () => assemble(requests, episodes))
+    const batch = await state.timed('batch', async () => assembleBatch(episodeGroups, training, policy))
+    record.count(episodeGroups.flat())
     state.ledger.merge(batch.untrained)
-    await giveUpIfEmpty(step, episodes)
+    await giveUpIfEmpty(step, taken)
     state.ledger.addVarianceGroup(batch.withVariance)
     const samples = batch.groups.flat()
     const { temperature } = sampling
-    const difference = await state.timed('check', () => checkLogprobs(learner, samples, { ...training.logprobCheck, temperature }))
+    const check = { ...training.logprobCheck, temperature, weightVersion: training.maxStaleness === 0 ? undefined : engine.weightVersion() }
+    const difference = await state.timed('check', () => checkLogprobs(learner, samples, check))
     const learningRate = learningRateAt(step, steps, training)
     const checkedAt = performance.now()
     const updated = samples.length === 0 ? null : await state.timed('update', () => update(step, batch))
@@ -113,6 +110,7 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
     else if (batch.metrics.groupsOfOne > 0) warn('GROUP_OF_ONE', groupsOfOne(step, batch))
     state.trainedTokens += updated?.trainedTokens ?? 0
     const weightVersion = updated ? await state.timed('publish', record.publish) : engine.weightVersion()
+    groups.clock.train(episodeGroups.flat().map(({ timing }) => timing))
     const metrics = {
       ...batch.metrics,
       sampledTokens: batch.sampledTokens,
@@ -121,28 +119,50 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
       updates: updated?.updates ?? 0,
       learningRate,
       ...(difference === null ? {} : { maxLogprobDifference: difference }),
+      ...stalenessOf(step, taken),
+      ...defined({ truncatedRatios: updated?.truncatedRatios, durationRatio: groups.clock.durationRatio() }),
+      slotsUsed: groups.clock.slotsUsed(),
       rolloutMs: rolledOutAt - startedAt,
       updateMs: updatedAt - checkedAt,
     }
     const rollouts = [...new Set(samples.map(({ provenance }) => provenance.rollout))]
     const rows = toStepSamples(step, batch.rows, updated?.logprobs)
-    await record.commit({ step, steps, weightVersion, rollouts, metrics, startedAt, samples: rows })
+    groups.remove(taken)
+    state.groups = groups.saved()
+    const carriedGroups = state.groups.stream.open.map((group) => groupId(group, training.promptsPerStep))
+    await record.commit({ step, steps, weightVersion, rollouts, carriedGroups, metrics, startedAt, samples: rows })
   }
 
   /** Where all rollouts failed, the next start of the run tries the step with new ones. */
-  async function giveUpIfEmpty(step: number, episodes: readonly Episode[]): Promise<void> {
+  async function giveUpIfEmpty(step: number, taken: readonly FinishedGroup[]): Promise<void> {
     try {
+      const episodes = taken.flatMap((group) => group.episodes)
       record.checkRollouts(step, episodes)
     } catch (error) {
-      state.emptied++
+      groups.redraw(taken, step)
+      state.groups = groups.saved()
       await record.save(step - 1)
       throw error
     }
   }
 
+  async function stop(): Promise<void> {
+    await groups.close()
+    if (options.signal.aborted) record.countStopped()
+  }
+
   const evaluations = createEvaluations({ options, limits, training, record })
-  return { start, trainStep, evaluations, result: record.result }
+  return { start, trainStep, stop, evaluations, result: record.result }
 }
+
+/** How many steps the groups of a step were drawn before it. */
+function stalenessOf(step: number, groups: readonly DrawnGroup[]): { readonly staleness: number; readonly mostStaleness: number } {
+  const steps = groups.map(({ admitted }) => step - admitted)
+  return { staleness: steps.reduce((sum, each) => sum + each, 0) / steps.length, mostStaleness: Math.max(...steps) }
+}
+
+const defined = (metrics: Readonly<Record<string, number | null | undefined>>): Record<string, number> =>
+  Object.fromEntries(Object.entries(metrics).flatMap(([name, value]) => (value == null ? [] : [[name, value]])))
 
 /** The warm-up in steps, where it was given as a part of all. */
 function withWarmup(training: TrainingSettings, steps: number): TrainingSettings {

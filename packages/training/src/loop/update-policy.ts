@@ -2,6 +2,7 @@ import type { Learner, UpdateMetrics } from '@aworld-train/core'
 import type { TrainingSample } from '@aworld-train/protocol'
 import type { TrainingSettings } from '../config/local-config.ts'
 import { sampleKey } from './training-sample.ts'
+import { truncateRatios } from './truncate-ratios.ts'
 
 export interface UpdateInput {
   readonly learner: Learner
@@ -17,6 +18,8 @@ export interface UpdateSummary {
   readonly updates: number
   /** Tokens that carried loss in the first pass, counted by the loss; later passes train the same ones again. */
   readonly trainedTokens: number
+  /** Of the trained tokens, the part whose ratio was truncated; `null` where all are of the weights that the updates began with. */
+  readonly truncatedRatios: number | null
   readonly metrics: MeanMetrics
   /** What the loss had in the first pass, where the learner keeps it: of the trained tokens of each sample, by `sampleKey`. */
   readonly logprobs: ReadonlyMap<string, Float32Array>
@@ -29,8 +32,8 @@ export async function updatePolicy(input: UpdateInput): Promise<UpdateSummary> {
   const { learner, groups, settings, learningRate } = input
   const minibatches = await Promise.all(
     chunk(groups, settings.promptsPerUpdate ?? groups.length).map(async (part) => {
-      const samples = part.flat()
-      return { samples, referenceLogprobs: await referenceLogprobs(input, samples) }
+      const { samples, truncated } = await withTruncatedRatios(input, part.flat())
+      return { samples, truncated, referenceLogprobs: await referenceLogprobs(input, samples) }
     }),
   )
   const seen: UpdateMetrics[] = []
@@ -65,7 +68,16 @@ export async function updatePolicy(input: UpdateInput): Promise<UpdateSummary> {
       seen.push(metrics)
     }
   }
-  return { updates: seen.length, trainedTokens, metrics: summarizeUpdates(seen), logprobs }
+  const truncated = minibatches.reduce((sum, minibatch) => sum + minibatch.truncated, 0)
+  const truncatedRatios = settings.maxStaleness === 0 ? null : truncated / Math.max(1, trainedTokens)
+  return { updates: seen.length, trainedTokens, truncatedRatios, metrics: summarizeUpdates(seen), logprobs }
+}
+
+/** Without staleness every token is of the weights of now, and its ratio is 1. */
+async function withTruncatedRatios({ learner, settings, temperature }: UpdateInput, samples: readonly TrainingSample[]) {
+  if (settings.maxStaleness === 0) return { samples, truncated: 0 }
+  const rows = samples.map((sample) => sample.tokenIds)
+  return truncateRatios(samples, await learner.logprobs(rows, temperature))
 }
 
 async function referenceLogprobs({ reference, settings, temperature }: UpdateInput, samples: readonly TrainingSample[]) {
