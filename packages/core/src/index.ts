@@ -46,5 +46,6 @@ export {
 export { createTokenReport, type TokenReportBuilder, tokenReport } from './trajectory/token-report.ts'
 export { causedByPolicy, type UntrainedEpisodeOptions, untrainedEpisode } from './trajectory/untrained-episode.ts'
 export { createFairQueue, type FairQueue } from './waiting/fair-queue.ts'
+export { createSharedAborts, type SharedAborts } from './waiting/shared-aborts.ts'
 export { createSlots, type Slots } from './waiting/slots.ts'
 export { createWaitingLine, type WaitingLine } from './waiting/waiting-line.ts'

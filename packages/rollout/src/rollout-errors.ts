@@ -29,6 +29,12 @@ export function rolloutEnded(rollout: string): TrainError {
   return new TrainError('AGENT_LIMIT', `Rollout "${rollout}" has ended; make its calls before the agent returns.`)
 }
 
+/** The places where the rollout ran are gone, one after the other. */
+export function workerLost(rollout: string, losses: number): TrainError {
+  const message = `Rollout "${rollout}" lost ${losses} workers while it ran; look for what ends them, such as too little memory for its task, then run it again.`
+  return new TrainError('WORKER_LOST', message)
+}
+
 /** What an agent threw. */
 export function agentFailure(thrown: unknown): TrainError {
   if (thrown instanceof TrainError) return thrown

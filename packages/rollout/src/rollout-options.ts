@@ -2,6 +2,7 @@ import type { AttemptExecutor, PolicyGateway, Reward, RolloutRunner, RolloutWrit
 import type { AnswerKey, RolloutLimits, RunEvent, StopReason } from '@aworld-train/protocol'
 import type { AttemptExecutorOptions } from './attempt-executor.ts'
 import type { ScoreUnfinished } from './reward-decision.ts'
+import type { RolloutWorkers } from './rollout-workers.ts'
 
 export interface RolloutRunnerOptions extends AttemptExecutorOptions {
   readonly gateway: PolicyGateway
@@ -12,7 +13,7 @@ export interface RolloutRunnerOptions extends AttemptExecutorOptions {
   readonly store: RolloutWriter
   /** Asked only when an episode is scored. */
   readonly answerKey: (taskId: string) => AnswerKey
-  /** Rollouts that run at once; the rest queue, and queueing costs no budget. Default 32. */
+  /** Rollouts that run at once in this process, none with 0; the rest queue, and queueing costs no budget. Default 32. */
   readonly concurrency?: number | undefined
   /** Limits of requests that set none; `timeoutMs` is 120,000 where neither sets it. Each attempt has the whole budget. */
   readonly limits?: RolloutLimits | undefined
@@ -49,6 +50,8 @@ export interface RolloutCounts {
 export interface InProcessRolloutRunner extends RolloutRunner {
   counts(): RolloutCounts
   supersededTokens(): number
+  /** Where its agents run: this process, and those that greeted. */
+  readonly workers: RolloutWorkers
   /** Cancels what is queued or running and resolves when nothing is. */
   close(): Promise<void>
 }

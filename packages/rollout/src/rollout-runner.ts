@@ -1,86 +1,120 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import { runAll } from '@aworld-train/core'
-import { type Episode, type RolloutRequest, type StopReason, TrainError, type Trajectory, toTrainError } from '@aworld-train/protocol'
-import type { Span } from '@opentelemetry/api'
+import { createSharedAborts, runAll } from '@aworld-train/core'
+import { type Episode, type RolloutRequest, TrainError, type Trajectory, toTrainError } from '@aworld-train/protocol'
 import { createAttemptExecutor } from './attempt-executor.ts'
-import { endAttemptSpan, endRolloutSpan, inRewardSpan, startAttemptSpan, startRolloutSpan } from './observe/rollout-spans.ts'
-import { decideRetry } from './retry-decision.ts'
-import { decideReward } from './reward-decision.ts'
-import { cancelled } from './rollout-errors.ts'
+import { endAttemptSpan, endRolloutSpan, startAttemptSpan, startRolloutSpan } from './observe/rollout-spans.ts'
+import { createRolloutTally, endEvent } from './rollout-counts.ts'
+import { cancelled, workerLost } from './rollout-errors.ts'
 import type { InProcessRolloutRunner, RolloutRunnerOptions } from './rollout-options.ts'
-import { createRolloutQueue } from './rollout-queue.ts'
+import { type CurrentAttempt, createEntry, type RolloutEntry } from './rollout-table.ts'
+import type { RolloutWorkers, WorkerLink } from './rollout-workers.ts'
 import { type AttemptResult, runAttempt } from './run-attempt.ts'
+import { createScheduler } from './scheduler/scheduler.ts'
+import { createSchedulerState, type SchedulerCommand } from './scheduler/scheduler-state.ts'
+import { scoreEpisode } from './score-episode.ts'
 import { toEpisode } from './to-episode.ts'
 
 const defaultTimeoutMs = 120_000
+const thisProcess = 'this process'
+const maxLosses = 3
 
-interface Attempts {
-  readonly span: Span
-  readonly signal: AbortSignal
-  readonly onAttempt: (attempt: number) => void
-}
-
-/** Runs rollouts in this process, `concurrency` at a time: begin, run the agent, close its URLs and tools, score, keep the result. Throws AGENT_INVALID for two agents of one name. */
+/** Runs rollouts on workers, of which this process is one: begin, run the agent, close its URLs and tools, score, keep the result. Throws AGENT_INVALID for two agents of one name. */
 export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRolloutRunner {
-  const { program, gateway, reward, store, answerKey, onEvent } = options
-  const { concurrency = 32, limits = {}, retries = 2, scoreUnfinished = 'zero', executor = createAttemptExecutor(options) } = options
+  const { program, gateway, store, onEvent } = options
+  const { concurrency = 32, limits = {}, retries = 2, executor = createAttemptExecutor(options) } = options
+  const scoring = { reward: options.reward, answerKey: options.answerKey, scoreUnfinished: options.scoreUnfinished ?? 'zero' }
   const names = program.agents.map(({ name }) => name)
   const repeated = names.find((name, index) => names.indexOf(name) !== index)
   if (repeated !== undefined) throw new TrainError('AGENT_INVALID', `Two agents are named "${repeated}"; give each its own name.`)
-  const queue = createRolloutQueue(concurrency)
-  const unwatch = gateway.onPause((paused) => (paused ? executor.hold() : executor.resume()))
-  const closing = new AbortController()
-  const ends: Partial<Record<StopReason, number>> = {}
-  const count = { finished: 0, toolCalls: 0, askedToolCalls: 0, toolErrors: 0, functionCalls: 0, retries: 0, supersededTokens: 0 }
+  const state = createSchedulerState({ retries, maxLosses })
+  const scheduler = createScheduler(state, carryOut)
+  const entries = new Map<string, RolloutEntry>()
+  const links = new Map<string, WorkerLink>()
+  const aborts = createSharedAborts()
+  const tally = createRolloutTally()
+  const idlers: (() => void)[] = []
+  let isPaused = false
+  let closed: TrainError | null = null
 
-  async function runOne(request: RolloutRequest, signal: AbortSignal, onAttempt: (attempt: number) => void): Promise<Episode> {
-    const span = startRolloutSpan(request)
+  const unwatchPauses = gateway.onPause((paused) => {
+    isPaused = paused
+    for (const link of links.values()) paused ? link.hold() : link.resume()
+  })
+
+  function carryOut(command: SchedulerCommand): void {
+    if (command.type === 'dismiss') links.get(command.worker)?.dismiss?.()
+    if (command.type === 'fence') links.get(command.worker)?.fence?.(command)
+    if (command.type === 'kept') links.get(command.worker)?.kept?.(command)
+    const entry = 'key' in command ? entries.get(command.key) : undefined
+    if (entry) carryOutFor(entry, command)
+  }
+
+  function carryOutFor(entry: RolloutEntry, command: SchedulerCommand): void {
+    const { attempt } = entry
+    if (command.type === 'begin') begin(entry).catch((error: unknown) => fail(entry, error))
+    if (command.type === 'assign') entry.recorded = run(entry, command.attempt, command.worker)
+    if (command.type === 'stop') attempt?.stop.abort(entry.cancelling.signal.reason)
+    if (command.type === 'revoke') {
+      if (!command.isLast) entry.attempt = null
+      attempt?.lost.abort(workerLost(command.key, maxLosses))
+    }
+    if (command.type === 'supersede') {
+      const { error, key } = command
+      entry.attempt = null
+      entry.recorded = keepTurns(entry, attempt!.number, attempt!.result!.trajectories).catch((cause: unknown) => fail(entry, cause))
+      tally.retry()
+      warn(`Attempt ${command.attempt} of rollout "${key}" failed and is tried again: ${error.message}`, error.code)
+    }
+    if (command.type === 'finish') finish(entry, attempt!).catch((error: unknown) => fail(entry, error))
+    if (command.type === 'drop') void drop(entry)
+  }
+
+  async function begin(entry: RolloutEntry): Promise<void> {
+    await entry.recorded
+    entry.span ??= startRolloutSpan(entry.request)
+    const { attempt, episode } = await store.begin(entry.request)
+    if (episode) return resolve(entry, episode)
+    entry.number = attempt
+    scheduler.tell({ type: 'begun', key: entry.request.key, attempt })
+  }
+
+  /** Resolves when nothing of the attempt is on its way to the store any more. */
+  async function run(entry: RolloutEntry, number: number, worker: string): Promise<void> {
+    const { key, split } = entry.request
+    const attempt: CurrentAttempt = { number, stop: new AbortController(), lost: new AbortController(), result: null }
+    entry.attempt = attempt
+    if (!entry.isAnnounced) onEvent?.({ type: 'rollout-start', at: Date.now(), rollout: key, attempt: number, split })
+    entry.isAnnounced = true
     try {
-      const episode = await runAttempts(request, { span, signal, onAttempt })
-      endRolloutSpan(span, episode)
-      return episode
+      const result = await attemptOnce(entry, attempt, worker)
+      if (entry.attempt !== attempt) return await keepTurns(entry, number, result.trajectories)
+      attempt.result = result
+      scheduler.tell({ type: 'ended', key, attempt: number, stopReason: result.stopReason, error: result.error })
     } catch (error) {
-      endRolloutSpan(span, null, error)
-      throw error
+      await fail(entry, error)
     }
   }
 
-  async function runAttempts(request: RolloutRequest, { span, signal, onAttempt }: Attempts): Promise<Episode> {
-    for (let retried = 0; ; retried++) {
-      const begun = await store.begin(request)
-      if (begun.episode) return begun.episode
-      const { attempt } = begun
-      onAttempt(attempt)
-      if (retried === 0) onEvent?.({ type: 'rollout-start', at: Date.now(), rollout: request.key, attempt, split: request.split })
-      const result = await attemptOnce(request, attempt, span, signal)
-      const { stopReason, error } = result
-      const delayMs = decideRetry({ stopReason, error, retried, retries })
-      if (delayMs === null) return finish(request, attempt, result, span, signal)
-      await keepTurns(request.key, attempt, result)
-      count.retries++
-      warn(`Attempt ${attempt} of rollout "${request.key}" failed and is tried again: ${error!.message}`, error!.code)
-      await sleep(delayMs, undefined, { signal }).catch(() => {
-        throw stopped(request, attempt, signal.reason)
-      })
-    }
-  }
-
-  async function attemptOnce(request: RolloutRequest, attempt: number, rollout: Span, signal: AbortSignal): Promise<AttemptResult> {
-    const span = startAttemptSpan({ rollout, key: request.key, attempt, agents: program.agents })
+  async function attemptOnce(entry: RolloutEntry, attempt: CurrentAttempt, worker: string): Promise<AttemptResult> {
+    const { request } = entry
+    const { key } = request
+    const { number, stop, lost } = attempt
+    const span = startAttemptSpan({ rollout: entry.span!, key, attempt: number, agents: program.agents })
     const merged = { ...limits, ...definedOnly(request.limits) }
     let storeFailure: TrainError | null = null
     const result = await runAttempt({
       request,
-      attempt,
+      attempt: number,
       limits: { ...merged, timeoutMs: merged.timeoutMs ?? defaultTimeoutMs },
       agents: program.agents,
       gateway,
-      executor,
+      executor: links.get(worker)!,
       span,
-      signal,
+      signal: stop.signal,
+      lost: lost.signal,
+      onOutcome: () => scheduler.tell({ type: 'result', worker, key, attempt: number }),
       async onTurn(agent, turn) {
         try {
-          await store.appendTurn(request.key, attempt, agent, turn)
+          await store.appendTurn(key, number, agent, turn)
         } catch (error) {
           storeFailure ??= toTrainError(error, 'STORE_FAILED')
           throw storeFailure
@@ -92,114 +126,126 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
       throw error
     })
     endAttemptSpan(span, result)
-    count.toolCalls += result.toolCalls.length
-    for (const { turns } of result.trajectories) for (const turn of turns) count.askedToolCalls += turn.toolCalls.length
-    count.toolErrors += result.toolErrors
-    count.functionCalls += result.functionCalls
+    tally.attempt(result)
     if (storeFailure) throw storeFailure
     return result
   }
 
-  async function finish(
-    request: RolloutRequest,
-    attempt: number,
-    result: AttemptResult,
-    span: Span,
-    signal: AbortSignal,
-  ): Promise<Episode> {
-    const episode = await scored(toEpisode(request, attempt, result), request, span, signal)
-    const cutOff = episode.stopReason === 'cancelled' || (signal.aborted && episode.stopReason === 'failed')
-    if (cutOff) {
-      await keepTurns(request.key, attempt, result)
-      throw stopped(request, attempt, signal.reason)
+  async function finish(entry: RolloutEntry, { number, result }: CurrentAttempt): Promise<void> {
+    const { request, span, cancelling } = entry
+    const { signal } = cancelling
+    const episode = await scoreEpisode(toEpisode(request, number, result!), request, scoring, { span: span!, signal })
+    if (episode.stopReason === 'cancelled' || (signal.aborted && episode.stopReason === 'failed')) {
+      await keepTurns(entry, number, result!.trajectories)
+      throw stopped(entry)
     }
     await store.finish(episode)
-    count.finished++
-    ends[episode.stopReason] = (ends[episode.stopReason] ?? 0) + 1
-    announceEnd(episode)
-    return episode
+    tally.finished(episode)
+    onEvent?.(endEvent(episode))
+    resolve(entry, episode)
   }
 
-  async function scored(episode: Episode, { task }: RolloutRequest, span: Span, signal: AbortSignal): Promise<Episode> {
-    const { stopReason, trajectories } = episode
-    const hasTurns = trajectories.some(({ turns }) => turns.length > 0)
-    const decision = reward ? decideReward({ stopReason, hasTurns }, scoreUnfinished) : 'none'
-    if (!reward || decision === 'none') return episode
-    if (decision === 'zero') return { ...episode, reward: 0 }
-    try {
-      const output = await inRewardSpan(span, reward.name, () => reward.score({ task, episode, answer: answerKey(task.id) }, signal))
-      return { ...episode, reward: output.reward, scores: { ...output.scores } }
-    } catch (error) {
-      return { ...episode, stopReason: 'failed', error: toTrainError(error, 'REWARD_FAILED').toRecord() }
-    }
+  function resolve(entry: RolloutEntry, episode: Episode): void {
+    leave(entry)
+    endRolloutSpan(entry.span!, episode)
+    entry.settle.resolve(episode)
+  }
+
+  /** The rollout has no result, because of `error`. */
+  async function fail(entry: RolloutEntry, error: unknown): Promise<void> {
+    const { request, cancelling, number, span } = entry
+    if (entries.get(request.key) !== entry) return
+    leave(entry)
+    // Where this cannot be kept, the first error says more.
+    await store.cancel(request.key, number).catch(() => {})
+    if (span) endRolloutSpan(span, null, error)
+    entry.settle.reject(error instanceof TrainError || !cancelling.signal.aborted ? error : cancelled(request.key, error))
+  }
+
+  async function drop(entry: RolloutEntry): Promise<void> {
+    await entry.recorded
+    await fail(entry, entry.isAnnounced ? stopped(entry) : cancelled(entry.request.key, entry.cancelling.signal.reason))
+  }
+
+  function leave(entry: RolloutEntry): void {
+    entry.unwatch()
+    entries.delete(entry.request.key)
+    scheduler.tell({ type: 'closed', key: entry.request.key })
+    if (entries.size === 0) for (const wake of idlers.splice(0)) wake()
   }
 
   /** Sampled tokens of an attempt without result stay on record: the ledger accounts for them. */
-  async function keepTurns(rollout: string, attempt: number, { trajectories }: AttemptResult): Promise<void> {
-    count.supersededTokens += sampledTokens(trajectories)
-    await Promise.all(trajectories.flatMap(({ agent, turns }) => turns.map((turn) => store.appendTurn(rollout, attempt, agent, turn))))
+  async function keepTurns({ request }: RolloutEntry, attempt: number, trajectories: readonly Trajectory[]): Promise<void> {
+    tally.superseded(trajectories)
+    await Promise.all(trajectories.flatMap(({ agent, turns }) => turns.map((turn) => store.appendTurn(request.key, attempt, agent, turn))))
   }
 
-  function stopped(request: RolloutRequest, attempt: number, reason: unknown): TrainError {
-    const error = cancelled(request.key, reason)
+  function stopped({ request, number, cancelling }: RolloutEntry): TrainError {
     const { key: rollout, split, task } = request
     const nothing = { reward: null, turns: 0, toolCalls: 0, sampledTokens: 0, durationMs: 0 }
-    onEvent?.({ type: 'rollout-end', at: Date.now(), rollout, attempt, split, taskId: task.id, stopReason: 'cancelled', ...nothing })
-    return error
-  }
-
-  function announceEnd(episode: Episode): void {
-    const { rollout, attempt, split, taskId, stopReason, error, timing, toolCalls, trajectories } = episode
-    onEvent?.({
-      type: 'rollout-end',
-      at: Date.now(),
-      rollout,
-      attempt,
-      split,
-      taskId,
-      stopReason,
-      reward: episode.reward,
-      turns: trajectories.reduce((sum, { turns }) => sum + turns.length, 0),
-      toolCalls: toolCalls.length,
-      sampledTokens: sampledTokens(trajectories),
-      durationMs: timing.endedAt - timing.startedAt,
-      ...(error && { error }),
-    })
+    const end = { type: 'rollout-end', at: Date.now(), rollout, attempt: number!, split, taskId: task.id, stopReason: 'cancelled' } as const
+    onEvent?.({ ...end, ...nothing })
+    return cancelled(rollout, cancelling.signal.reason)
   }
 
   function warn(message: string, code: string): void {
     onEvent?.({ type: 'warning-raised', at: Date.now(), code, message })
   }
 
-  function enqueue(request: RolloutRequest, signal: AbortSignal): Promise<Episode> {
+  function cancel(entry: RolloutEntry, reason: unknown): void {
+    entry.cancelling.abort(reason)
+    scheduler.tell({ type: 'cancel', key: entry.request.key })
+  }
+
+  async function submit(request: RolloutRequest, signal: AbortSignal): Promise<Episode> {
+    const { key } = request
+    if (entries.has(key)) throw new TrainError('ROLLOUT_CONFLICT', `Rollout "${key}" is under way; wait for it, or use another key.`)
+    const settled = Promise.withResolvers<Episode>()
+    const entry = createEntry(request, settled)
+    entries.set(key, entry)
     // What keeps the store from writing this fails the beginning of the rollout too.
     store.queue(request).catch(() => {})
-    let current: number | null = null
-    return queue
-      .add(() => runOne(request, signal, (attempt) => (current = attempt)), signal)
-      .catch(async (error: unknown) => {
-        // Where this cannot be kept, the first error says more.
-        await store.cancel(request.key, current).catch(() => {})
-        if (error instanceof TrainError || !signal.aborted) throw error
-        throw cancelled(request.key, error)
-      })
+    scheduler.tell({ type: 'submit', key })
+    if (signal.aborted || closed) cancel(entry, closed ?? signal.reason)
+    else entry.unwatch = aborts.watch(signal, () => cancel(entry, signal.reason))
+    return settled.promise
   }
+
+  const workers: RolloutWorkers = {
+    hello({ name, slots, leaseMs, holding, link }) {
+      links.set(name, link)
+      if (isPaused) link.hold()
+      scheduler.tell({ type: 'hello', worker: name, slots, leaseMs, holding })
+    },
+    beat: (worker) => scheduler.tell({ type: 'beat', worker }),
+    disconnect: (worker) => scheduler.tell({ type: 'disconnect', worker }),
+    drain: (worker) => scheduler.tell({ type: 'drain', worker }),
+    leave: (worker) => scheduler.tell({ type: 'leave', worker }),
+    rows: () =>
+      Array.from(state.workers, ([name, { slots, isConnected, isDraining, jobs }]) => {
+        const assignments = Array.from(jobs, (key) => ({ key, attempt: state.jobs.get(key)!.attempt ?? 0 }))
+        return { name, slots, isConnected, isDraining, assignments }
+      }),
+  }
+  if (concurrency > 0) workers.hello({ name: thisProcess, slots: concurrency, leaseMs: Infinity, holding: [], link: executor })
 
   return {
-    run: (request, signal) => enqueue(request, AbortSignal.any([signal, closing.signal])),
-    runAll: (requests, signal) => runAll(enqueue, requests, AbortSignal.any([signal, closing.signal])),
-    supersededTokens: () => count.supersededTokens,
-    counts: () => ({ ...count, queued: queue.queued(), running: queue.running(), episodesByStopReason: { ...ends } }),
+    workers,
+    run: submit,
+    runAll: (requests, signal) => runAll(submit, requests, signal),
+    supersededTokens: () => tally.counts().supersededTokens,
+    counts() {
+      const queued = state.queue.size + state.again.size + state.waiting.size
+      return { ...tally.counts(), queued, running: state.jobs.size - queued }
+    },
     async close() {
-      closing.abort(new TrainError('ROLLOUT_CANCELLED', 'The runner was closed; run the same command again and its rollouts run again.'))
-      await queue.idle()
-      unwatch()
+      closed ??= new TrainError('ROLLOUT_CANCELLED', 'The runner was closed; run the same command again and its rollouts run again.')
+      for (const entry of [...entries.values()]) cancel(entry, closed)
+      if (entries.size > 0) await new Promise<void>((wake) => idlers.push(wake))
+      scheduler.close()
+      unwatchPauses()
     },
   }
-}
-
-function sampledTokens(trajectories: readonly Trajectory[]): number {
-  return trajectories.reduce((sum, { turns }) => sum + turns.reduce((count, turn) => count + turn.completionTokenIds.length, 0), 0)
 }
 
 /** Without undefined members, so that an undefined limit of a request leaves the runner's own in force. */

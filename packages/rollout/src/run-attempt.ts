@@ -1,4 +1,4 @@
-import { type AttemptExecutor, type PolicyGateway, preciseNow } from '@aworld-train/core'
+import { type AttemptExecutor, orAborted, type PolicyGateway, preciseNow } from '@aworld-train/core'
 import {
   type AgentEdge,
   type AttemptOutcome,
@@ -8,9 +8,9 @@ import {
   type StopReason,
   type Timing,
   type ToolCallRecord,
-  TrainError,
   type Trajectory,
   type Turn,
+  toTrainError,
 } from '@aworld-train/protocol'
 import type { Span } from '@opentelemetry/api'
 import { traceHeadersOf } from './observe/rollout-spans.ts'
@@ -30,6 +30,10 @@ export interface AttemptOptions {
   readonly span: Span
   /** Aborts when the rollout is cancelled. */
   readonly signal: AbortSignal
+  /** Aborts when the executor is gone, with the reason. */
+  readonly lost: AbortSignal
+  /** Called when the agent's side has ended, before the URLs are closed for good. */
+  readonly onOutcome: () => void
   readonly onTurn: (agent: string, turn: Turn) => Promise<void>
   readonly onWarning: (error: ErrorRecord) => void
 }
@@ -50,10 +54,10 @@ export interface AttemptResult {
 
 /**
  * The coordinator's side of an attempt: opens its URLs, has its agent run, closes them, and decides why it ended. Whatever the agent
- * does, this resolves, with WORKER_LOST when its worker is gone; rejects when the session cannot be opened, and with other errors of the executor.
+ * does and wherever its side went, this resolves; rejects only when the session cannot be opened.
  */
 export async function runAttempt(options: AttemptOptions): Promise<AttemptResult> {
-  const { request, attempt, limits, agents, gateway, executor, span, signal } = options
+  const { request, attempt, limits, agents, gateway, executor, span, signal, lost } = options
   // The other columns of a row are for the reward alone: they may hold the answer.
   const { extraInfo: _, ...task } = request.task
   const { maxTurns, maxToolCalls, timeoutMs } = limits
@@ -74,33 +78,30 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
     traceHeaders,
     onTurn: options.onTurn,
   })
-  let outcome: AttemptOutcome
   const startedAt = preciseNow()
-  try {
-    const assignment = {
-      key: request.key,
-      attempt,
-      sample: request.sample,
-      task,
-      endpoints: Object.fromEntries(agents.map(({ name }) => [name, session.endpoint(name)])),
-      limits: { maxTurns, maxToolCalls, timeoutMs },
-      traceHeaders,
-    }
-    // Ended at once where the agent's side says so; closing twice is closing once.
-    outcome = await executor.execute(assignment, { signal, onEnd: () => void session.close() })
-  } catch (error) {
-    if (error instanceof TrainError && error.code === 'WORKER_LOST') return lost(error, await session.close(), startedAt)
-    throw error
-  } finally {
-    await session.close()
+  const assignment = {
+    key: request.key,
+    attempt,
+    sample: request.sample,
+    task,
+    endpoints: Object.fromEntries(agents.map(({ name }) => [name, session.endpoint(name)])),
+    limits: { maxTurns, maxToolCalls, timeoutMs },
+    traceHeaders,
   }
+  // The URLs end at once where the agent's side says that the agent has ended; closing twice is closing once.
+  const end = () => void session.close()
+  const outcome = await orAborted(executor.execute(assignment, { signal, onEnd: end }), lost).catch((error: unknown) =>
+    withoutOutcome(error, startedAt),
+  )
+  if (!lost.aborted) options.onOutcome()
   const trajectories = await session.close()
   for (const problem of outcome.problems) options.onWarning(problem)
-  const { end, edges, toolCalls, toolErrors, functionCalls, timing } = outcome
+  const { edges, toolCalls, toolErrors, functionCalls, timing } = outcome
+  const answer = outcome.end.kind === 'answered' ? outcome.end : null
   return {
     ...decideStop({ ...outcome, policyFailure: session.failure(), trajectories }),
-    answer: end.kind === 'answered' ? end.answer : null,
-    messages: end.kind === 'answered' && end.messages.length > 0 ? end.messages : recordedMessages(trajectories),
+    answer: answer?.answer ?? null,
+    messages: answer?.messages.length ? answer.messages : recordedMessages(trajectories),
     trajectories,
     edges,
     toolCalls: tieToolCalls(toolCalls, trajectories),
@@ -110,10 +111,17 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
   }
 }
 
-/** The attempt of a worker that is gone: only what was sampled for it is left. */
-function lost(error: TrainError, trajectories: readonly Trajectory[], startedAt: number): AttemptResult {
+/** What stands in for the outcome of an agent's side that is gone. */
+function withoutOutcome(error: unknown, startedAt: number): AttemptOutcome {
   return {
-    ...{ stopReason: 'failed', error: error.toRecord(), answer: null, messages: recordedMessages(trajectories), trajectories },
-    ...{ edges: [], toolCalls: [], toolErrors: 0, functionCalls: 0, timing: { startedAt, endedAt: preciseNow() } },
+    end: { kind: 'abandoned' },
+    aborted: toTrainError(error, 'WORKER_LOST').toRecord(),
+    environmentFailure: null,
+    edges: [],
+    toolCalls: [],
+    toolErrors: 0,
+    functionCalls: 0,
+    problems: [],
+    timing: { startedAt, endedAt: preciseNow() },
   }
 }

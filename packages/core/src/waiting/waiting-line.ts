@@ -1,3 +1,5 @@
+import { createSharedAborts } from './shared-aborts.ts'
+
 /** Callers that wait in the order of their arrival; one whose signal aborts leaves. */
 export interface WaitingLine<Need, Grant> {
   /** Resolves with what `admit` grants; rejects with the signal's reason. */
@@ -13,31 +15,7 @@ export interface WaitingLine<Need, Grant> {
 export function createWaitingLine<Need, Grant>(onLeave: () => void = () => {}): WaitingLine<Need, Grant> {
   /** A set keeps the order of arrival and forgets a caller that went away. */
   const line = new Set<{ readonly need: Need; readonly admit: (grant: Grant) => void }>()
-  /** Callers by their signal, on which they share a listener: thousands of them on one are slow. */
-  const leaving = new Map<AbortSignal, { readonly callers: Set<() => void>; readonly onAbort: () => void }>()
-
-  function watch(signal: AbortSignal, leave: () => void): void {
-    let group = leaving.get(signal)
-    if (!group) {
-      const callers = new Set<() => void>()
-      const onAbort = () => {
-        leaving.delete(signal)
-        for (const each of callers) each()
-      }
-      group = { callers, onAbort }
-      leaving.set(signal, group)
-      signal.addEventListener('abort', onAbort, { once: true })
-    }
-    group.callers.add(leave)
-  }
-
-  function unwatch(signal: AbortSignal, leave: () => void): void {
-    const group = leaving.get(signal)
-    group?.callers.delete(leave)
-    if (group?.callers.size !== 0) return
-    leaving.delete(signal)
-    signal.removeEventListener('abort', group.onAbort)
-  }
+  const aborts = createSharedAborts()
 
   return {
     wait: (need, signal) =>
@@ -50,7 +28,7 @@ export function createWaitingLine<Need, Grant>(onLeave: () => void = () => {}): 
           need,
           admit(grant: Grant) {
             line.delete(caller)
-            unwatch(signal, leave)
+            unwatch()
             resolve(grant)
           },
         }
@@ -60,7 +38,7 @@ export function createWaitingLine<Need, Grant>(onLeave: () => void = () => {}): 
           onLeave()
         }
         line.add(caller)
-        watch(signal, leave)
+        const unwatch = aborts.watch(signal, leave)
       }),
     first() {
       const [caller] = line

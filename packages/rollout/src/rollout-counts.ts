@@ -1,0 +1,60 @@
+import type { Episode, RunEvent, StopReason, Trajectory } from '@aworld-train/protocol'
+import type { RolloutCounts } from './rollout-options.ts'
+import type { AttemptResult } from './run-attempt.ts'
+
+/** What a runner has counted since it began. */
+export interface RolloutTally {
+  attempt(result: AttemptResult): void
+  superseded(trajectories: readonly Trajectory[]): void
+  retry(): void
+  finished(episode: Episode): void
+  counts(): Omit<RolloutCounts, 'queued' | 'running'>
+}
+
+export function createRolloutTally(): RolloutTally {
+  const ends: Partial<Record<StopReason, number>> = {}
+  const count = { finished: 0, toolCalls: 0, askedToolCalls: 0, toolErrors: 0, functionCalls: 0, retries: 0, supersededTokens: 0 }
+  return {
+    attempt({ toolCalls, toolErrors, functionCalls, trajectories }) {
+      count.toolCalls += toolCalls.length
+      for (const { turns } of trajectories) for (const turn of turns) count.askedToolCalls += turn.toolCalls.length
+      count.toolErrors += toolErrors
+      count.functionCalls += functionCalls
+    },
+    superseded(trajectories) {
+      count.supersededTokens += sampledTokens(trajectories)
+    },
+    retry() {
+      count.retries++
+    },
+    finished({ stopReason }) {
+      count.finished++
+      ends[stopReason] = (ends[stopReason] ?? 0) + 1
+    },
+    counts: () => ({ ...count, episodesByStopReason: { ...ends } }),
+  }
+}
+
+/** The event of a rollout that has its result. */
+export function endEvent(episode: Episode): RunEvent {
+  const { rollout, attempt, split, taskId, stopReason, error, timing, toolCalls, trajectories, reward } = episode
+  return {
+    type: 'rollout-end',
+    at: Date.now(),
+    rollout,
+    attempt,
+    split,
+    taskId,
+    stopReason,
+    reward,
+    turns: trajectories.reduce((sum, { turns }) => sum + turns.length, 0),
+    toolCalls: toolCalls.length,
+    sampledTokens: sampledTokens(trajectories),
+    durationMs: timing.endedAt - timing.startedAt,
+    ...(error && { error }),
+  }
+}
+
+function sampledTokens(trajectories: readonly Trajectory[]): number {
+  return trajectories.reduce((sum, { turns }) => sum + turns.reduce((count, turn) => count + turn.completionTokenIds.length, 0), 0)
+}

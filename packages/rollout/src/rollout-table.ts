@@ -1,0 +1,46 @@
+import type { Episode, RolloutRequest } from '@aworld-train/protocol'
+import type { Span } from '@opentelemetry/api'
+import type { AttemptResult } from './run-attempt.ts'
+
+/** An attempt that a worker has, or had last. */
+export interface CurrentAttempt {
+  readonly number: number
+  /** Aborts when the agent is to stop. */
+  readonly stop: AbortController
+  /** Aborts when its worker is lost: its result is not waited for. */
+  readonly lost: AbortController
+  result: AttemptResult | null
+}
+
+/** What this process has of a rollout without a result. Where it stands is in the scheduler's state, under the same key. */
+export interface RolloutEntry {
+  readonly request: RolloutRequest
+  /** Aborts when the rollout is cancelled. */
+  readonly cancelling: AbortController
+  readonly settle: { readonly resolve: (episode: Episode) => void; readonly reject: (error: unknown) => void }
+  /** Ends the watch of the caller's signal. */
+  unwatch: () => void
+  /** `null` before its first attempt. */
+  span: Span | null
+  /** The number that the store gave last; `null` before the first. */
+  number: number | null
+  /** `null` where no worker has it. */
+  attempt: CurrentAttempt | null
+  isAnnounced: boolean
+  /** Resolves when everything of earlier attempts is on record: the store refuses it once the next one has begun. */
+  recorded: Promise<void>
+}
+
+export function createEntry(request: RolloutRequest, settle: RolloutEntry['settle']): RolloutEntry {
+  return {
+    request,
+    cancelling: new AbortController(),
+    settle,
+    unwatch: () => {},
+    span: null,
+    number: null,
+    attempt: null,
+    isAnnounced: false,
+    recorded: Promise.resolve(),
+  }
+}

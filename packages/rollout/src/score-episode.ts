@@ -1,0 +1,32 @@
+import type { Reward } from '@aworld-train/core'
+import { type AnswerKey, type Episode, type RolloutRequest, toTrainError } from '@aworld-train/protocol'
+import type { Span } from '@opentelemetry/api'
+import { inRewardSpan } from './observe/rollout-spans.ts'
+import { decideReward, type ScoreUnfinished } from './reward-decision.ts'
+
+export interface Scoring {
+  /** `null`: episodes are not scored. */
+  readonly reward: Reward | null
+  readonly answerKey: (taskId: string) => AnswerKey
+  readonly scoreUnfinished: ScoreUnfinished
+}
+
+/** The episode with its reward, where it gets one. An episode whose reward function fails has failed. */
+export async function scoreEpisode(
+  episode: Episode,
+  { task }: RolloutRequest,
+  { reward, answerKey, scoreUnfinished }: Scoring,
+  { span, signal }: { readonly span: Span; readonly signal: AbortSignal },
+): Promise<Episode> {
+  const { stopReason, trajectories } = episode
+  const hasTurns = trajectories.some(({ turns }) => turns.length > 0)
+  const decision = reward ? decideReward({ stopReason, hasTurns }, scoreUnfinished) : 'none'
+  if (!reward || decision === 'none') return episode
+  if (decision === 'zero') return { ...episode, reward: 0 }
+  try {
+    const output = await inRewardSpan(span, reward.name, () => reward.score({ task, episode, answer: answerKey(task.id) }, signal))
+    return { ...episode, reward: output.reward, scores: { ...output.scores } }
+  } catch (error) {
+    return { ...episode, stopReason: 'failed', error: toTrainError(error, 'REWARD_FAILED').toRecord() }
+  }
+}
