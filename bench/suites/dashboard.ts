@@ -142,7 +142,7 @@ async function measureLongRun(browser: Browser, rounds: number): Promise<Found> 
       of(shown, 'the groups of a step').push(await page.go(`${hash}/step/${step}`, 'main h1', `Step ${step}`))
       of(shown, 'a filter on them').push(await page.go(`${hash}/step/${step}?kind=hard`, '.bar [aria-pressed="true"]', 'hard'))
       of(shown, 'a rollout').push(await page.go(`${hash}/rollout/train/${step}/3/1`, '.timeline'))
-      of(shown, 'its tokens').push(await page.go(`${hash}/tokens/train/${step}/3/1`, '.stream .token'))
+      of(shown, 'its tokens').push(await page.go(`${hash}/tokens/train/${step}/3/1`, '.stream canvas'))
       for (const [name, request] of [
         ['a filter', `rollouts?kind=hard&maxReward=0&split=train`],
         ['a filter that nothing passes', 'rollouts?split=train&kind=hard&minReward=2'],
@@ -180,7 +180,7 @@ async function measureTokens(browser: Browser, rounds: number): Promise<Found> {
   await using served = await serveRun(run.path)
   for (let round = 0; round < rounds; round++) {
     const page = await openPage(browser)
-    opened.push(await page.open(`${served.url}/tokens/train/2/0/0?at=0`, '.stream .token'))
+    opened.push(await page.open(`${served.url}/tokens/train/2/0/0?at=0`, '.stream canvas'))
     await page.page.mouse.move(400, 500)
     await sleep(500)
     await page.evaluate(

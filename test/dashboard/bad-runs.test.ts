@@ -163,7 +163,7 @@ it('a run on a disk that cannot be written is shown whole', async () => {
     await visit(watched, url, '#/read-only')
     await watched.page.getByText('0.667').first().waitFor()
     await visit(watched, url, '#/read-only/tokens/train/1/0/0')
-    await watched.page.waitForSelector('.stream .token')
+    await watched.page.waitForSelector('.stream canvas')
     expect(watched.problems).toEqual([])
     await watched.context.close()
     expect(await readdir(path)).toEqual(before)

@@ -262,24 +262,44 @@ it('compares the tokens of the agent that the address names', async () => {
   await dashboard.close()
 })
 
+/** What is used of a canvas of the browser. */
+interface Canvas {
+  readonly width: number
+  readonly height: number
+  getContext(kind: '2d'): { getImageData(x: number, y: number, width: number, height: number): { data: { buffer: ArrayBuffer } } }
+}
+
 it('draws the lines on screen of a rollout with 131,072 tokens', async () => {
   await using run = await writeRun({ name: 'long', longTokens: 131_072 })
   const dashboard = await openDashboard({ runs: [run.path] })
   const watched = await watch(browser, dashboard.url, looks.light)
   const { page } = watched
-  await visit(watched, dashboard.url, `#/${run.id}/tokens/train/2/0/0?at=100`)
-  const chosen = () => page.locator('.stream .chosen').count()
-  await page.waitForSelector('.stream .token')
-  expect(await chosen()).toBe(1)
-  for (const at of [65_000, 131_000]) {
-    await visit(watched, dashboard.url, `#/${run.id}/tokens/train/2/0/0?at=${at}`)
-    await page.waitForSelector('.stream .chosen')
-    expect(await page.locator('.stream .token').count()).toBeLessThan(8_000)
+  const stream = page.locator('.stream canvas')
+  const position = async () => Number(/position\s+([\d\s]+) of/.exec(await page.locator('.inspect').innerText())![1]!.replaceAll(/\s/g, ''))
+  /** The token in the middle of the screen, by a click on it. */
+  const middle = async () => {
+    await page.mouse.click(402, 600)
+    return await position()
   }
-  await page.mouse.move(400, 400)
+  /** How many colours the canvas has: those of ink, paper and probabilities, and the shades between them. */
+  const drawn = () =>
+    stream.evaluate((element) => {
+      const canvas = element as unknown as Canvas
+      const { data } = canvas.getContext('2d').getImageData(0, 200, canvas.width, canvas.height - 200)
+      return new Set(new Uint32Array(data.buffer)).size
+    })
+  for (const at of [100, 65_000, 131_000]) {
+    await visit(watched, dashboard.url, `#/${run.id}/tokens/train/2/0/0?at=${at}`)
+    await stream.waitFor()
+    expect(await position()).toBe(at)
+    expect(await drawn()).toBeGreaterThan(20)
+    expect(Math.abs((await middle()) - at)).toBeLessThan(3_000)
+  }
+  const before = await middle()
   await page.mouse.wheel(0, -5_000)
   await page.waitForTimeout(200)
-  expect(await page.locator('.stream .token').count()).toBeGreaterThan(50)
+  expect(await drawn()).toBeGreaterThan(20)
+  expect(before - (await middle())).toBeGreaterThan(5_000)
   await check('long tokens', watched)
   await watched.context.close()
   await dashboard.close()

@@ -50,7 +50,8 @@ it('compares two turns of a hundred thousand tokens that share their ends alone'
 })
 
 it('breaks lines at the width, at turns and between prompt and completion', () => {
-  const lines = toLines(tokens('abcdXYZ', 'eW'), 3, () => 1)
+  const placed = (isNamedAbove: boolean) => toLines(tokens('abcdXYZ', 'eW'), { width: 3, isNamedAbove }, () => 1)
+  const lines = placed(false)
   expect(lines.map(({ tokens: list, startsTurn, startsPart, isSampled }) => [texts(list), startsTurn, startsPart, isSampled])).toEqual([
     ['abc', true, true, false],
     ['d', false, false, false],
@@ -58,6 +59,9 @@ it('breaks lines at the width, at turns and between prompt and completion', () =
     ['e', true, true, false],
     ['W', false, true, true],
   ])
+  // Prompt lines are 24 pixels high, sampled ones 29; above a later turn there are 12 for a rule, above each 24 where its name stands there.
+  expect(lines.map(({ bottom }) => bottom)).toEqual([24, 48, 77, 113, 142])
+  expect(placed(true).map(({ bottom }) => bottom)).toEqual([48, 72, 101, 161, 190])
 })
 
 it('opens at the least likely token, of one turn or of all', () => {

@@ -1,27 +1,41 @@
 import type { Token } from './token-stream.ts'
 
 /** A line of tokens on screen: all of one turn, and all sampled or none. */
-interface StreamLine {
+export interface StreamLine {
   readonly tokens: readonly Token[]
   readonly isSampled: boolean
   /** The first line of its turn, and the first of its part of the turn. */
   readonly startsTurn: boolean
   readonly startsPart: boolean
+  /** Pixels from the top of all lines to its end, and those of the row that its tokens stand in, at that end. */
+  readonly bottom: number
+  readonly rowHeight: number
 }
 
-/** Breaks tokens into lines that are at most `width` wide; `widthOf` is what one takes, in the same unit. */
-export function toLines(tokens: readonly Token[], width: number, widthOf: (token: Token) => number): StreamLine[] {
-  const lines: { tokens: Token[]; isSampled: boolean; startsTurn: boolean; startsPart: boolean }[] = []
+const rowHeights = { prompt: 24, sampled: 29 }
+/** Room above a turn: for a rule, and for its name where that does not stand beside it. */
+const ruleRoom = 12
+const nameRoom = 24
+
+/** Breaks tokens into lines that are at most `width` pixels wide; `widthOf` is what one takes. */
+export function toLines(
+  tokens: readonly Token[],
+  { width, isNamedAbove }: { width: number; isNamedAbove: boolean },
+  widthOf: (token: Token) => number,
+): StreamLine[] {
+  const lines: (StreamLine & { readonly tokens: Token[] })[] = []
   let used = 0
+  let bottom = 0
   for (const token of tokens) {
     const isSampled = token.origin === 'sampled'
     const last = lines.at(-1)
-    const before = last?.tokens.at(-1)
-    const startsTurn = before?.turn !== token.turn
+    const startsTurn = last?.tokens[0]?.turn !== token.turn
     const startsPart = startsTurn || last?.isSampled !== isSampled
     const size = widthOf(token)
     if (!last || startsPart || used + size > width) {
-      lines.push({ tokens: [token], isSampled, startsTurn, startsPart })
+      const rowHeight = isSampled ? rowHeights.sampled : rowHeights.prompt
+      bottom += rowHeight + (startsTurn && last ? ruleRoom : 0) + (startsTurn && isNamedAbove ? nameRoom : 0)
+      lines.push({ tokens: [token], isSampled, startsTurn, startsPart, bottom, rowHeight })
       used = size
     } else {
       last.tokens.push(token)
@@ -29,4 +43,15 @@ export function toLines(tokens: readonly Token[], width: number, widthOf: (token
     }
   }
   return lines
+}
+
+/** The first of ordered lines that `isBehind` does not hold for, by its number. */
+export function firstLine(lines: readonly StreamLine[], isBehind: (line: StreamLine) => boolean): number {
+  let [low, high] = [0, lines.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (isBehind(lines[middle]!)) low = middle + 1
+    else high = middle
+  }
+  return low
 }

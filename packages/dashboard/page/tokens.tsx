@@ -1,6 +1,7 @@
 // Every token of a rollout: what it is, where it came from, how likely it was, whether it was trained.
 import type { RunSummary } from '@aworld-train/core'
-import { useMemo, useState } from 'preact/hooks'
+import { type Signal, useSignal } from '@preact/signals'
+import { useMemo } from 'preact/hooks'
 import { leastOfBins } from './bins.ts'
 import { brief, clip, fixed, integer, probability, signed, visible } from './format.ts'
 import { partnerOf } from './groups-of.ts'
@@ -33,15 +34,24 @@ function count(tokens: readonly Token[]) {
   }
 }
 
-function Inspector({ token, count, tone }: { token: Token; count: number; tone: string }) {
+interface InspectorProps {
+  readonly tokens: readonly Token[]
+  readonly chosen: number
+  /** Position of the token under the pointer, which is shown in place of the chosen one. */
+  readonly hovered: Signal<number | null>
+  readonly colouring: Colouring
+}
+function Inspector({ tokens, chosen, hovered, colouring }: InspectorProps) {
+  const token = tokens[hovered.value ?? chosen]
+  if (!token) return null
   const { logprob, trainerLogprob } = token
   return (
     <>
-      <p class="piece">
-        <span class={`token ${tone}`}>{visible(clip(token.text, 400))}</span>
+      <p class="piece" aria-live="polite">
+        <span class={`token ${toneOf(token, colouring)}`}>{visible(clip(token.text, 400))}</span>
       </p>
       {logprob === null ? (
-        <p class="figure">
+        <p class="figure" aria-live="polite">
           <b class="quiet">–</b>
           <small>
             not sampled,
@@ -50,7 +60,7 @@ function Inspector({ token, count, tone }: { token: Token; count: number; tone: 
           </small>
         </p>
       ) : (
-        <p class="figure">
+        <p class="figure" aria-live="polite">
           <b>{probability(logprob)}</b>
           <small>
             probability
@@ -62,7 +72,7 @@ function Inspector({ token, count, tone }: { token: Token; count: number; tone: 
       <Facts
         of={[
           ['id', token.id],
-          ['position', `${integer(token.position)} of ${integer(count)}`],
+          ['position', `${integer(token.position)} of ${integer(tokens.length)}`],
           ['turn', token.turn + 1],
           ['origin', token.origin],
           ['loss mask', token.isTrained ? '1, trained' : '0'],
@@ -88,14 +98,13 @@ export function Tokens({ summary, rollout }: { summary: RunSummary; rollout: str
     () => (wanted === null ? leastLikely(tokens, ofTurn === null ? null : Number(ofTurn)) : Number(wanted)),
     [tokens, ofTurn],
   )
-  const [hovered, hover] = useState<number | null>(null)
+  const hovered = useSignal<number | null>(null)
   const chosen = wanted === null ? first : Math.min(Number(wanted) || 0, Math.max(0, tokens.length - 1))
   const by = query.get('by') as Colouring
   const colouring = colourings.includes(by) ? by : 'probability'
-  const token = tokens[hovered ?? chosen]
   const to = (index: number) => {
     if (index < 0 || index >= tokens.length) return
-    hover(null)
+    hovered.value = null
     filter({ at: String(index), turn: null })
   }
   const jump = (test: (each: Token) => boolean, from = chosen + 1) => to(tokens.findIndex((each) => each.position >= from && test(each)))
@@ -197,9 +206,9 @@ export function Tokens({ summary, rollout }: { summary: RunSummary; rollout: str
         <p class="quiet">This agent has no tokens: its calls were recorded as text alone.</p>
       ) : (
         <div class="split tokens">
-          <Stream key={agent.agent} tokens={tokens} chosen={chosen} colouring={colouring} onChoose={to} onHover={hover} />
+          <Stream key={agent.agent} tokens={tokens} chosen={chosen} colouring={colouring} onChoose={to} hovered={hovered} />
           <aside class="inspect" aria-label="Token">
-            {token && <Inspector token={token} count={tokens.length} tone={toneOf(token, colouring)} />}
+            <Inspector tokens={tokens} chosen={chosen} hovered={hovered} colouring={colouring} />
             <Section title="Surprise" note="−log p, sampled tokens">
               <div class="surprises">
                 {bins.map(({ start, value }) => {

@@ -22,7 +22,7 @@ await build({
 })
 
 // What the page is made of asks that its licences go with it.
-const parts = ['preact', '@preact/signals', '@preact/signals-core', 'uplot', '@tanstack/virtual-core']
+const parts = ['preact', '@preact/signals', '@preact/signals-core', 'uplot']
 const fonts = ['@fontsource-variable/geist', '@fontsource-variable/geist-mono']
 const licence = (name) => `${name}\n\n${readFileSync(join(folder, '..', '..', 'node_modules', name, 'LICENSE'), 'utf8')}`
 writeFileSync(join(folder, 'dist', 'page', 'licences.txt'), [...parts, ...fonts].map(licence).join('\n\n'))
