@@ -14,7 +14,7 @@ import type { RunReport, TrainingTask } from '@aworld-train/protocol'
 import { readRun } from '@aworld-train/store'
 import { readRunData } from '@aworld-train/training'
 import { parse } from 'yaml'
-import { followEvents } from './follow-events.ts'
+import { type FollowedLog, followedLog } from './follow-events.ts'
 import { firstEvent, readJson, runStatus } from './run-status.ts'
 import { createTally } from './tally.ts'
 import { type TraceParts, toTrace } from './to-trace.ts'
@@ -22,6 +22,8 @@ import { readTokenTexts } from './token-texts.ts'
 
 /** A run in a folder, live or saved. Close it. */
 export interface FolderClient extends RunClient {
+  /** What `follow` gives, as it was read together. */
+  readonly followPages: FollowedLog['follow']
   close(): void
 }
 
@@ -48,6 +50,7 @@ export async function openFolder(path: string): Promise<FolderClient> {
   const settings = readSettings(path)
   const { tasks, answers } = await readRunData(path)
   const summaries = new Map<string, TaskSummary>()
+  const log = followedLog(path)
   const texts = readTokenTexts(join(path, 'tokenizer'))
 
   let tally = createTally()
@@ -159,7 +162,10 @@ export async function openFolder(path: string): Promise<FolderClient> {
       return toTrace({ row, task: taskOf(row), episode, trajectories, samples, texts })
     },
     health: async (after) => run.health(after),
-    follow: (after, signal) => followEvents(path, after, signal),
+    async *follow(after, signal) {
+      for await (const events of log.follow(after, signal)) yield* events
+    },
+    followPages: log.follow,
     close: () => run.close(),
   }
 }

@@ -1,34 +1,70 @@
 import { type FSWatcher, watch } from 'node:fs'
 import { join } from 'node:path'
-import type { RunUpdate } from '@aworld-train/core'
-import { readEvents } from '@aworld-train/store'
+import { type EventPage, readEvents } from '@aworld-train/store'
 
 /** Where the file system tells of no change, such as over a network, the log is looked at this often. */
 const pollMs = 1_000
 
-/** Events behind byte `after` of the log of the run at `path`, then those that are appended, until `signal` aborts or the log is gone. */
-export async function* followEvents(path: string, after: number, signal: AbortSignal): AsyncGenerator<RunUpdate> {
-  let changed = Promise.withResolvers<void>()
-  const wake = () => changed.resolve()
-  signal.addEventListener('abort', wake)
-  const watcher = watchLog(path, wake)
-  try {
-    for (let next = after; !signal.aborted; ) {
-      // A change between reading and waiting ends the wait at once.
-      changed = Promise.withResolvers<void>()
-      const page = await readEvents(path, next).catch(() => null)
-      if (!page) return
-      yield* page.events
-      if (page.next === next && !signal.aborted) {
-        const timer = setTimeout(wake, pollMs)
-        await changed.promise
-        clearTimeout(timer)
-      }
-      next = page.next
+/** The event log of a run, for all who follow it: it is watched once, and those who have come as far as each other share what is read. */
+export interface FollowedLog {
+  /** Events behind byte `after`, then those that are appended, as they were read together, until `signal` aborts or the log is gone. */
+  follow(after: number, signal: AbortSignal): AsyncGenerator<EventPage['events']>
+}
+
+export function followedLog(path: string): FollowedLog {
+  const followers = new Set<() => void>()
+  let watcher: FSWatcher | null = null
+  let changes = 0
+  let last: { readonly after: number; readonly changes: number; readonly page: Promise<EventPage> } | null = null
+
+  function wakeAll(): void {
+    changes += 1
+    for (const wake of followers) wake()
+  }
+
+  function read(after: number): Promise<EventPage> {
+    // What was read before the last change may lack it.
+    if (last?.after === after && last.changes === changes) return last.page
+    const reading = { after, changes, page: readEvents(path, after) }
+    last = reading
+    const forget = () => {
+      if (last === reading) last = null
     }
-  } finally {
-    signal.removeEventListener('abort', wake)
-    watcher?.close()
+    // Where there was nothing more, the next one looks again.
+    reading.page.then(({ next }) => next === after && forget(), forget)
+    return reading.page
+  }
+
+  return {
+    async *follow(after, signal) {
+      let changed = Promise.withResolvers<void>()
+      const wake = () => changed.resolve()
+      signal.addEventListener('abort', wake)
+      followers.add(wake)
+      watcher ??= watchLog(path, wakeAll)
+      try {
+        for (let next = after; !signal.aborted; ) {
+          // A change between reading and waiting ends the wait at once.
+          changed = Promise.withResolvers<void>()
+          const page = await read(next).catch(() => null)
+          if (!page) return
+          if (page.events.length > 0) yield page.events
+          if (page.next === next && !signal.aborted) {
+            const timer = setTimeout(wake, pollMs)
+            await changed.promise
+            clearTimeout(timer)
+          }
+          next = page.next
+        }
+      } finally {
+        signal.removeEventListener('abort', wake)
+        followers.delete(wake)
+        if (followers.size === 0) {
+          watcher?.close()
+          watcher = null
+        }
+      }
+    },
   }
 }
 

@@ -5,6 +5,7 @@ import { basename, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createBearerCheck, discardBody, openHttpServer } from '@aworld-train/http'
 import { toTrainError } from '@aworld-train/protocol'
+import type { EventPage } from '@aworld-train/store'
 import { type FolderClient, openFolder } from './folder-client.ts'
 import { listRun, runsBelow } from './list-runs.ts'
 import { readPageFiles } from './page-files.ts'
@@ -50,6 +51,8 @@ export async function openDashboard({ runs = [], below, port = 0 }: DashboardOpt
   const closing = new AbortController()
   /** Connections that follow a run, with its folder. */
   const followed = new Map<ServerResponse, string>()
+  /** Events as they are sent, written once for all who follow the run. */
+  const texts = new WeakMap<EventPage['events'], string>()
 
   function findRuns(): void {
     const listed = new Set(paths.values())
@@ -118,8 +121,10 @@ export async function openDashboard({ runs = [], below, port = 0 }: DashboardOpt
     response.once('close', () => ending.abort())
     response.writeHead(200, { ...guards, 'content-type': 'text/event-stream', 'cache-control': 'no-store' })
     response.flushHeaders()
-    for await (const { id, event } of run.follow(after, signal)) {
-      if (response.write(`id: ${id}\ndata: ${JSON.stringify(event)}\n\n`) || signal.aborted) continue
+    for await (const events of run.followPages(after, signal)) {
+      const text = texts.get(events) ?? events.map(({ id, event }) => `id: ${id}\ndata: ${JSON.stringify(event)}\n\n`).join('')
+      texts.set(events, text)
+      if (response.write(text) || signal.aborted) continue
       // A browser that does not read keeps nothing of ours in memory.
       await new Promise<void>((settle) => {
         response.once('drain', settle)

@@ -26,13 +26,14 @@ export async function readEvents(path: string, after = 0): Promise<EventPage> {
     await using file = await open(join(path, 'events.jsonl'), 'r')
     // The byte before is the end of a line, where `after` is an id.
     const from = Math.max(0, after - 1)
-    for (let size = chunkBytes; ; size *= 2) {
-      const { buffer, bytesRead } = await file.read(Buffer.alloc(size), 0, size, from)
+    const left = Math.max(0, (await file.stat()).size - from)
+    for (let size = Math.min(chunkBytes, left); ; size = Math.min(2 * size, left)) {
+      const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(size), 0, size, from)
       const bytes = buffer.subarray(0, bytesRead)
       const begin = from === 0 && after <= 0 ? 0 : bytes.indexOf(lineFeed) + 1
       const events = parseLines(bytes, begin, from)
       const next = Math.max(after, from + bytes.lastIndexOf(lineFeed) + 1)
-      if (events.length > 0 || bytesRead < size) return { events, next }
+      if (events.length > 0 || bytesRead < size || size === left) return { events, next }
     }
   } catch (error) {
     throw toStoreError(error, path)
