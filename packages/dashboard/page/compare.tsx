@@ -151,8 +151,11 @@ export function Compare({ summary, a, b }: { summary: RunSummary; a: string; b: 
   const otherGroup = right.group
   const siblings = group?.rows ?? []
   const keys = siblings.slice(0, mostSiblings).map(({ key }) => key)
-  const traces = useLoaded(`${route.value.run} traces ${keys.join()}`, async () =>
-    (await Promise.all(keys.map((key) => client().rollout(key)))).filter((trace) => trace !== null),
+  const traces = useLoaded(
+    `${route.value.run} traces ${keys.join()}`,
+    async () => (await Promise.all(keys.map((key) => client().rollout(key)))).filter((trace) => trace !== null),
+    // Samples that still run have more tokens later.
+    () => siblings.some(({ status }) => status !== 'done'),
   )
   const agents = [left, right].flatMap(({ trace }) => trace?.agents ?? [])
   const names = [...new Set(agents.map((each) => each.agent))]

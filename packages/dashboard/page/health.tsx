@@ -24,7 +24,7 @@ async function readUnfinished(): Promise<readonly RolloutRow[]> {
 
 export function Health({ summary }: { summary: RunSummary }) {
   const unfinished = useLoaded(`${route.value.run} unfinished`, readUnfinished, always)
-  const samples = useHealth(summary)
+  const measured = useHealth(summary)
   const { steps, rollouts, stopReasons, errors, warnings } = summary
   const total = (part: (typeof waits)[number][0]) => steps.reduce((sum, { waitMs }) => sum + waitMs[part], 0)
   const parts: Part[] = [...waits].reverse().map(([part, name, tone]) => ({ name, value: total(part), tone, text: seconds(total(part)) }))
@@ -33,7 +33,7 @@ export function Health({ summary }: { summary: RunSummary }) {
   const last = steps.at(-1)
   const now = Date.now()
   // What is above the rest is read first, so that nothing moves.
-  if (samples === null) return null
+  if (measured === null) return null
   return (
     <>
       <div class="title">
@@ -50,7 +50,7 @@ export function Health({ summary }: { summary: RunSummary }) {
         />
       </div>
       <div class="health">
-        <Process samples={samples} isLive={summary.status === 'running'} />
+        <Process {...measured} summary={summary} />
         <Section title="Where the time of rollouts went" note={`${seconds(whole)} over all training rollouts`}>
           <Share label="Time of rollouts" parts={parts} total={whole} />
           <Columns

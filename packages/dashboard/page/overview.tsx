@@ -206,8 +206,9 @@ function Ledger({ summary, steps }: { summary: RunSummary; steps: readonly StepS
   const { split } = comparedEvaluations(summary.evaluations)
   const middle = steps[Math.floor(steps.length / 2)]
   const reasons = Object.entries(ledger.untrained).sort((a, b) => b[1] - a[1])
-  // What was sampled last in a run that stopped has no step yet; a recording has none at all.
-  const isOpen = summary.status !== 'finished'
+  const { status } = summary
+  // What was sampled last has no step yet, and gets none in a run that stopped; a recording has none at all.
+  const isOpen = status !== 'finished'
   const parts: Part[] = [
     {
       name: 'trained',
@@ -229,7 +230,7 @@ function Ledger({ summary, steps }: { summary: RunSummary; steps: readonly StepS
           : middle && hrefs.step(String(middle.step), { show: 'nothing' }),
     })),
     {
-      name: isOpen ? 'not decided yet' : 'unexplained',
+      name: status === 'running' ? 'not decided yet' : isOpen ? 'in no step when it stopped' : 'unexplained',
       value: ledger.unexplained,
       tone: isOpen ? 't-line' : 't-alarm',
       text: integer(ledger.unexplained),

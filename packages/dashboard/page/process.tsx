@@ -8,32 +8,38 @@ import type { Multiple } from './multiples.ts'
 import { route } from './route.ts'
 import { Facts, Section, SmallChart } from './ui.tsx'
 
-/** A sample is taken this often, in milliseconds; the run keeps half an hour of them. */
-const everyMs = 2_000
-const windowMs = 1_800_000
-/** A process that has said nothing for so long is blocked or gone. */
-const silentMs = 5 * everyMs
+/** A process that has said nothing for so many samples is blocked or gone. */
+const silentSamples = 5
+
+interface Measured {
+  readonly samples: readonly HealthSample[]
+  /** Why the last reading failed. */
+  readonly error: string | null
+}
 
 /** The samples of the run on screen, read again while it goes on; `null` until they are there. */
-export function useHealth({ status }: RunSummary): readonly HealthSample[] | null {
+export function useHealth({ status, health: { everyMs, keptMs } }: RunSummary): Measured | null {
   const { run } = route.value
-  const [samples, show] = useState<readonly HealthSample[] | null>(null)
+  const [measured, show] = useState<Measured | null>(null)
   const isLive = status === 'running'
   const latest = useRef<{ run: string; samples: readonly HealthSample[] }>({ run, samples: [] })
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined
     let isOpen = true
     async function read(before: readonly HealthSample[]): Promise<void> {
-      // A run that cannot be read says so in its summary; what was read of it stays.
+      let error: string | null = null
       const fresh = await clientOf(run)
         .health(before.at(-1)?.at ?? 0)
-        .catch(() => [])
+        .catch((problem: Error) => {
+          error = problem.message
+          return []
+        })
       if (!isOpen) return
       const all = [...before, ...fresh]
-      const inWindow = all.filter(({ at }) => at > all.at(-1)!.at - windowMs)
-      latest.current = { run, samples: inWindow }
-      show(inWindow)
-      if (isLive) timer = setTimeout(() => void read(inWindow), everyMs)
+      const samples = all.filter(({ at }) => at > all.at(-1)!.at - keptMs)
+      latest.current = { run, samples }
+      show({ samples, error })
+      if (isLive) timer = setTimeout(() => void read(samples), everyMs)
     }
     // The server of a run that ends may end with it: what was read while the run went on is kept.
     void read(latest.current.run === run ? latest.current.samples : [])
@@ -42,7 +48,7 @@ export function useHealth({ status }: RunSummary): readonly HealthSample[] | nul
       clearTimeout(timer)
     }
   }, [run, isLive])
-  return samples
+  return measured
 }
 
 /** Place of the sample under the pointer. */
@@ -62,7 +68,7 @@ interface Point {
 }
 
 /** Nothing was measured between two processes of the run: the line is broken there. */
-function pointsOf(samples: readonly HealthSample[]): Point[] {
+function pointsOf(samples: readonly HealthSample[], silentMs: number): Point[] {
   return samples.flatMap((sample, index) => {
     const gap = index > 0 && sample.at - samples[index - 1]!.at > silentMs
     return gap
@@ -133,17 +139,23 @@ function Engines({ engines, channel }: HealthSample) {
   )
 }
 
-export function Process({ samples, isLive }: { samples: readonly HealthSample[]; isLive: boolean }) {
+export function Process({ samples, error, summary }: Measured & { summary: RunSummary }) {
   const last = samples.at(-1)
   if (!last)
     return (
       <Section title="Process" class="process">
-        <p class="quiet">This run has no record of how its process was doing.</p>
+        {error === null ? (
+          <p class="quiet">This run has no record of how its process was doing.</p>
+        ) : (
+          <p role="alert">How its process was doing could not be read: {error}</p>
+        )}
       </Section>
     )
+  const isLive = summary.status === 'running'
+  const silentMs = silentSamples * summary.health.everyMs
   const age = Date.now() - last.at
   const isSilent = isLive && age > silentMs
-  const points = pointsOf(samples)
+  const points = pointsOf(samples, silentMs)
   const at = hovered.value === null ? null : (points[Math.min(hovered.value, points.length - 1)]?.sample ?? null)
   const clock = new Date((at ?? last).at).toLocaleTimeString('en-GB')
   const { channel } = last
@@ -157,7 +169,7 @@ export function Process({ samples, isLive }: { samples: readonly HealthSample[];
           </p>
         ) : (
           <p class="more">
-            {isLive && !at ? 'Measured every two seconds' : `At ${clock}`}: in the two seconds before, the event loop was late by{' '}
+            {isLive && !at ? 'Now' : `At ${clock}`}: in the {seconds(summary.health.everyMs)} before, the event loop was late by{' '}
             {seconds((at ?? last).eventLoopMs.most)} at most.
           </p>
         )}

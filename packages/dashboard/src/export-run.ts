@@ -76,13 +76,14 @@ async function exportOne(path: string, client: FolderClient, parts: string[], ma
   for (const keys of [...Array.from(evidence, (key) => [key]), ...spread(chunks(others))]) {
     const traces: Record<string, ExportedTrace> = {}
     const texts: Record<number, string> = {}
+    let ofPart = 0
     for (const key of keys) {
       const trace = await client.rollout(key)
       if (!trace) continue
       const { row: _row, task: _task, vocabulary: ofTrace, ...rest } = trace
       const imageBytes = sizeOfImages(rest.toolCalls)
-      const isShown = images + imageBytes <= maxBytes / 2
-      if (isShown) images += imageBytes
+      const isShown = images + ofPart + imageBytes <= maxBytes / 2
+      if (isShown) ofPart += imageBytes
       traces[key] = isShown ? rest : { ...rest, toolCalls: rest.toolCalls.map(({ images: _images, ...call }) => call) }
       Object.assign(texts, ofTrace)
     }
@@ -92,6 +93,7 @@ async function exportOne(path: string, client: FolderClient, parts: string[], ma
       break
     }
     bytes += part.length
+    images += ofPart
     for (const key of Object.keys(traces)) partOf.set(key, parts.length)
     Object.assign(vocabulary, texts)
     parts.push(part)

@@ -11,7 +11,7 @@ import {
   type TaskSummary,
 } from '@aworld-train/core'
 import type { RunReport, TrainingTask } from '@aworld-train/protocol'
-import { readRun } from '@aworld-train/store'
+import { healthEveryMs, healthKeptMs, readRun } from '@aworld-train/store'
 import { readRunData } from '@aworld-train/training'
 import { parse } from 'yaml'
 import { type FollowedLog, followedLog } from './follow-events.ts'
@@ -139,6 +139,7 @@ export async function openFolder(path: string): Promise<FolderClient> {
         ...{ incomplete: [...tally.incomplete, ...cutOff], times: report?.times ?? null },
         checkpoints: records.flatMap(({ checkpoint }) => checkpoint ?? []),
         warnings: warnings.map(({ code, count, messages }) => ({ code, count, message: messages[0]! })),
+        health: { everyMs: healthEveryMs, keptMs: healthKeptMs },
         eventsEnd: end,
       }
     },

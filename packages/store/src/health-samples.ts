@@ -1,9 +1,10 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { HealthSample } from '@aworld-train/core'
 
-/** Milliseconds between samples, and how many are kept: half an hour. */
+/** Milliseconds between samples, and for how long they are kept: half an hour. */
 export const healthEveryMs = 2_000
-const mostSamples = 900
+export const healthKeptMs = 1_800_000
+const mostSamples = healthKeptMs / healthEveryMs
 
 /** Where in `state` a sample is kept: in the place of the one that was taken half an hour before it. */
 export const healthKey = ({ at }: HealthSample): string => `health/${Math.floor(at / healthEveryMs) % mostSamples}`

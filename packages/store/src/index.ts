@@ -6,7 +6,7 @@ export {
   mostNamed,
   type StepTotals,
 } from './finished-totals.ts'
-export { healthEveryMs } from './health-samples.ts'
+export { healthEveryMs, healthKeptMs } from './health-samples.ts'
 export { keepTokenizer } from './keep-tokenizer.ts'
 export { type OwnedRunStore, openRunStore, type RunStoreOptions } from './open-run-store.ts'
 export { type EventPage, readEvents } from './read-events.ts'

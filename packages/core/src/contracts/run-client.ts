@@ -122,6 +122,8 @@ export interface RunSummary {
   readonly times: { readonly wallMs: number; readonly cpuMs: number; readonly phasesMs: Readonly<Record<string, number>> } | null
   readonly checkpoints: readonly string[]
   readonly warnings: readonly { readonly code: string; readonly count: number; readonly message: string }[]
+  /** How often the process says how it is doing, and for how long that is kept, in milliseconds. */
+  readonly health: { readonly everyMs: number; readonly keptMs: number }
   /** Where `follow` goes on. */
   readonly eventsEnd: number
 }
