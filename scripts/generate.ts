@@ -31,6 +31,7 @@ import {
   WeightReport,
 } from '@aworld-train/protocol'
 import { settingsTemplate } from '@aworld-train/tool-servers'
+import { TrlSettings } from '@aworld-train/trainer-trl'
 import { VerlLayout, VerlSettings } from '@aworld-train/trainer-verl'
 import { LocalConfig } from '@aworld-train/training'
 import { z } from 'zod'
@@ -79,7 +80,29 @@ for (const [name, schema] of Object.entries(schemas)) {
 files.set('docs/4.reference/errors.md', errorPage())
 files.set('docs/4.reference/cli.md', await commandPage())
 files.set('docs/4.reference/configuration.md', configurationPage())
-files.set('docs/4.reference/verl-configuration.md', verlPage())
+files.set(
+  'docs/4.reference/verl-configuration.md',
+  trainerPage({
+    name: 'verl',
+    source: 'packages/trainer-verl/src/config/verl-settings.ts',
+    words:
+      "These keys stand in the block `aworldTrain` of a configuration for verl, or beside verl's own sections. The [general terms](configuration.md) `training`, `sampling` and `engine` may stand there too: they become keys of verl, which win where both are set. `layout` is null unless one of its keys is set. [Train with verl](../3.guides/verl.md) shows them at work.",
+    rows: [
+      ...settingRows(VerlSettings, 'aworldTrain').filter((row) => !row.includes('`aworldTrain.layout`')),
+      ...settingRows(VerlLayout, 'aworldTrain.layout'),
+    ],
+  }),
+)
+files.set(
+  'docs/4.reference/trl-configuration.md',
+  trainerPage({
+    name: 'TRL',
+    source: 'packages/trainer-trl/src/config/trl-settings.ts',
+    words:
+      'These keys stand in the block `aworldTrain` of a configuration for TRL, or at its top beside the fields of `GRPOConfig`. The [general terms](configuration.md) `training` and `sampling` may stand there too: they become fields of TRL, which win where both are set. [Train with TRL](../3.guides/trl.md) shows them at work.',
+    rows: settingRows(TrlSettings, 'aworldTrain'),
+  }),
+)
 files.set('docs/4.reference/serve-configuration.md', servePage())
 files.set('docs/3.guides/coming-from-aworld.md', parityPage())
 
@@ -162,18 +185,26 @@ function settingRows(settings: z.ZodType, prefix = ''): string[] {
   return rows
 }
 
-function verlPage(): string {
+interface TrainerPage {
+  readonly name: string
+  /** File of its settings. */
+  readonly source: string
+  /** What whoever reads the table should know before. */
+  readonly words: string
+  readonly rows: readonly string[]
+}
+
+function trainerPage({ name, source, words, rows }: TrainerPage): string {
   return [
-    '# `aworldTrain`: our side of a training with verl',
+    `# \`aworldTrain\`: our side of a training with ${name}`,
     '',
-    'Generated from `packages/trainer-verl/src/config/verl-settings.ts` and `packages/training/src/config/driven-settings.ts` by `npm run generate`; what each key means stands there.',
+    `Generated from \`${source}\` and \`packages/training/src/config/driven-settings.ts\` by \`npm run generate\`; what each key means stands there.`,
     '',
-    "These keys stand in the block `aworldTrain` of a configuration for verl, or beside verl's own sections. The [general terms](configuration.md) `training`, `sampling` and `engine` may stand there too: they become keys of verl, which win where both are set. `layout` is null unless one of its keys is set. [Train with verl](../3.guides/verl.md) shows them at work.",
+    words,
     '',
     '| key | type | default |',
     '|---|---|---|',
-    ...settingRows(VerlSettings, 'aworldTrain').filter((row) => !row.includes('`aworldTrain.layout`')),
-    ...settingRows(VerlLayout, 'aworldTrain.layout'),
+    ...rows,
     '',
   ].join('\n')
 }
