@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { RunReport } from '@aworld-train/protocol'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { runCli } from '../support/run-cli.ts'
 import { openTinkerService, type TinkerService } from '../support/tinker-service.ts'
 import { makeTinyModel } from '../support/tiny-model.ts'
 import { makeProject, openTrainer, taskLines } from '../support/tiny-project.ts'
@@ -76,6 +77,24 @@ test('a run that was stopped goes on from the checkpoint that its pointer names'
   const loads = service.calls.filter(({ name }) => name === 'load_weights')
   expect(loads.at(-1)?.json).toMatchObject({ path: expect.stringContaining('tinker://'), optimizer: true })
 }, 120_000)
+
+test('eval --checkpoint samples the weights that a run left at the service', async () => {
+  const files = await project(6)
+  const { before } = await (await openTrainer(files, { trainEngineName: 'tinker' })).train<RunReport>()
+  const [run] = (await files.runs()) as [string]
+  const evaluate = async (checkpoint: string) => {
+    const arguments_ = ['eval', files.folder, '--checkpoint', checkpoint, '--json', '--run-path', join(folder, 'evaluations')]
+    const { code, stdout, stderr } = await runCli(arguments_, { env: { TINKER_API_KEY: 'tml-test' } })
+    expect(code, stdout + stderr).toBe(0)
+    const events = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { type: string; metrics?: Record<string, number> })
+    return events.find(({ type }) => type === 'evaluation-end')!.metrics!['reward']!
+  }
+  expect(await evaluate(run)).toBeGreaterThan(before!.reward + 0.2)
+  expect(await evaluate(join(run, 'checkpoints/step-000000'))).toBeLessThan(before!.reward + 0.2)
+}, 300_000)
 
 test.each([
   ['get_server_capabilities', false],

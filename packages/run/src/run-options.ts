@@ -15,6 +15,8 @@ export interface RunOptions {
   /** Overrides of the configuration; `model` is a model folder, `samples` the rollouts of each task in inference. */
   readonly model?: string | undefined
   readonly samples?: number | undefined
+  /** A folder that a learner has saved, whose weights inference samples in place of the model's; for weights that are at a service. */
+  readonly checkpoint?: string | undefined
   readonly seed?: number | undefined
   readonly steps?: number | undefined
   /** Tasks that choose the best checkpoint; never the test set. */

@@ -40,6 +40,7 @@ const options: Readonly<Record<keyof AgentTrainerOptions, true>> = {
   fromScratch: true,
   model: true,
   samples: true,
+  checkpoint: true,
   seed: true,
   steps: true,
   validationDataset: true,

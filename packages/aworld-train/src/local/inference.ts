@@ -1,4 +1,4 @@
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { passAtK } from '@aworld-train/core'
 import { type Episode, type RunReport, type Sampling, type TokenReport, TrainError } from '@aworld-train/protocol'
 import type { RunOptions } from '@aworld-train/run'
@@ -98,6 +98,11 @@ async function inferInRun(plan: LocalPlan, { parts, model, ...request }: Inferen
     await openStage({ model, plan, parts, store, answers: request.dataset.answers, onEvent: emit, signal: request.signal }),
     (each) => each.close(),
   )
+  if (request.options.checkpoint !== undefined) {
+    const { learner } = stage.policy
+    await learner.load(resolve(request.options.checkpoint))
+    await learner.publish()
+  }
   const notes = longPromptNotes([request.dataset], stage)
   run.started()
   for (const message of notes) emit({ type: 'warning-raised', at: Date.now(), code: 'CONFIG_NOTE', message })

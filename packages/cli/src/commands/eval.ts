@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { TrainError } from '@aworld-train/protocol'
-import { AgentTrainer, drivenTrainers, type InferenceReport } from 'aworld-train'
+import { AgentTrainer, type AgentTrainerOptions, drivenTrainers, type InferenceReport } from 'aworld-train'
 import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'
 import { loadProject } from '../load-project.ts'
@@ -14,7 +14,10 @@ export const evaluate = defineCommand({
   options: z.object({
     agent: z.string().optional().describe('agent instead of that of the project: ./file.ts#name, or an agent.yaml'),
     dataset: z.string().optional().describe('dataset to run, instead of the test set of the project'),
-    checkpoint: z.string().optional().describe('model folder, checkpoint or run to evaluate, instead of the starting model'),
+    checkpoint: z
+      .string()
+      .optional()
+      .describe('model folder, checkpoint or run to evaluate, instead of the starting model; weights at a Tinker service too'),
     samples: z.int().min(1).optional().describe('rollouts of each task; pass@k is given for k up to this'),
     seed: z.int().min(0).optional().describe('seed of sampling'),
     runPath: z.string().optional().describe('parent folder of runs (default: runs)'),
@@ -29,7 +32,7 @@ export const evaluate = defineCommand({
         ...(options.agent === undefined ? {} : { agent: resolve(options.agent) }),
         ...(options.runPath === undefined ? {} : { runPath: options.runPath }),
         seed: options.seed ?? definition.seed,
-        model: options.checkpoint === undefined ? undefined : modelFolder(options.checkpoint),
+        ...(options.checkpoint === undefined ? {} : weightsOf(options.checkpoint)),
         samples: options.samples,
         onEvent: (event) => display.show(event),
       })
@@ -44,17 +47,19 @@ export const evaluate = defineCommand({
   },
 })
 
-/** A model folder itself, a checkpoint, or the last checkpoint of a run. */
-function modelFolder(path: string): string {
+type Weights = Pick<AgentTrainerOptions, 'model' | 'checkpoint' | 'trainEngineName'>
+
+/** The weights of a model folder, of a checkpoint, or of the last checkpoint of a run: here, or where a pointer of a Tinker service leads. */
+function weightsOf(path: string): Weights {
   const folder = resolve(path)
-  if (existsSync(join(folder, 'config.json'))) return folder
+  const weights = weightsIn(folder)
+  if (weights) return weights
   const checkpoints = join(folder, 'checkpoints')
-  const newest = existsSync(checkpoints)
-    ? readdirSync(checkpoints)
-        .filter((name) => existsSync(join(checkpoints, name, 'config.json')))
-        .sort((a, b) => stepOf(b) - stepOf(a))[0]
-    : undefined
-  if (newest) return join(checkpoints, newest)
+  const names = existsSync(checkpoints) ? readdirSync(checkpoints) : []
+  for (const name of names.sort((a, b) => stepOf(b) - stepOf(a))) {
+    const found = weightsIn(join(checkpoints, name))
+    if (found) return found
+  }
   const driver = drivenTrainers.find((trainer) => trainer.checkpoints.resumable(checkpoints) > 0)
   if (driver)
     throw new TrainError(
@@ -62,6 +67,11 @@ function modelFolder(path: string): string {
       `${folder} is a run with ${driver.name}, whose checkpoints are its own; write a model first: ${typedCommand(['export', path, '--what', 'model', '--to', 'model'])}`,
     )
   throw new TrainError('MODULE_INVALID', `${folder} holds neither a model (config.json) nor checkpoints; name a model folder or a run.`)
+}
+
+function weightsIn(folder: string): Weights | null {
+  if (existsSync(join(folder, 'config.json'))) return { model: folder }
+  return existsSync(join(folder, 'tinker.json')) ? { checkpoint: folder, trainEngineName: 'tinker' } : null
 }
 
 const stepOf = (name: string) => Number(/\d+/.exec(name)?.[0] ?? -1)
