@@ -1,11 +1,15 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
-import { type BenchRow, type BenchSuite, keepsBound } from './suite.ts'
+import { type BenchRow, type BenchSuite, keepsBound, resultName } from './suite.ts'
 
 const suites: Readonly<Record<string, { description: string; load: () => Promise<BenchSuite> }>> = {
   learning: {
     description: 'held-out reward of the main example over ten seeds',
     load: async () => (await import('./suites/learning.ts')).learning,
+  },
+  trainers: {
+    description: 'held-out reward of the main example with each trainer, and their curves in one picture',
+    load: async () => (await import('./suites/trainers.ts')).trainers,
   },
   engine: {
     description: 'training and sampling tokens per second beside PyTorch on the CPU',
@@ -57,10 +61,8 @@ for (const row of rows) {
 for (const note of notes) process.stdout.write(`${note}\n`)
 const folder = fileURLToPath(new URL('results/', import.meta.url))
 await mkdir(folder, { recursive: true })
-// A part of a suite does not replace what the whole of it found.
-const file = [name, ...args.filter((arg) => !/^\d+$/.test(arg))].join('-')
 await writeFile(
-  `${folder}${file}.json`,
+  `${folder}${resultName(name as string, args)}.json`,
   `${JSON.stringify({ version: 1, suite: name, node: process.version, platform: `${process.platform}-${process.arch}`, rows, notes }, null, 2)}\n`,
 )
 

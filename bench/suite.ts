@@ -1,3 +1,5 @@
+import { basename } from 'node:path'
+
 /** Median and spread of one measure. */
 export interface Spread {
   readonly median: number
@@ -28,6 +30,10 @@ export interface BenchSuite {
   /** `notes` are printed and kept beside the rows. */
   run(args: readonly string[]): Promise<{ readonly rows: readonly BenchRow[]; readonly notes: readonly string[] }>
 }
+
+/** Name of the files of a result: a part of a suite does not replace what the whole of it found. */
+export const resultName = (suite: string, args: readonly string[]): string =>
+  [suite, ...args.filter((arg) => !/^\d+$/.test(arg)).map((arg) => basename(arg))].join('-')
 
 export function spreadOf(values: readonly number[]): Spread {
   const sorted = [...values].sort((a, b) => a - b)
