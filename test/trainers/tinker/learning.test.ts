@@ -25,31 +25,27 @@ afterAll(async () => {
 it('the agent of the main example learns over a Tinker service, from at most 0.3 of the test tasks to at least 0.75', async () => {
   const lines = (await readFile(join(example, 'data/test.jsonl'), 'utf8')).trim().split('\n')
   const heldOut = lines.filter((_, index) => index % 4 === 0).map((line) => JSON.parse(line) as Record<string, unknown>)
+  const config = definition.config as { readonly tinker: object }
   const trainer = await AgentTrainer.create({
     ...definition,
     baseDirectory: example,
     trainEngineName: 'tinker',
     validationDataset: undefined,
     testDataset: heldOut,
-    steps: 30,
+    steps: 20,
     runPath: folder,
-    config: {
-      ...(definition.config as object),
-      evaluation: { greedy: false },
-      tinker: {
-        url: server.url,
-        training: { passes: 1, learningRate: 5e-3, warmupSteps: 3, logprobCheck: { tokens: 64, tolerance: 1e-4 } },
-      },
-    },
+    config: { ...config, evaluation: { greedy: false }, tinker: { ...config.tinker, url: server.url } },
   })
-  const { before, after, curve, ledger } = await trainer.train()
+  const { before, after, curve, ledger, times } = await trainer.train()
   const gaps = curve.map(({ metrics }) => metrics['maxLogprobDifference'] ?? 0)
   console.log(
     `held out ${before?.reward.toFixed(3)} to ${after?.reward.toFixed(3)} in ${curve.length} steps, largest gap ${Math.max(...gaps)}`,
   )
+  const phases = Object.entries(times.phasesMs).map(([phase, ms]) => `${phase} ${(ms / 1000).toFixed(0)} s`)
+  console.log(`${(times.wallMs / 1000).toFixed(0)} s: ${phases.join(', ')}`)
   console.log(curve.map(({ reward }) => reward.toFixed(2)).join(' '))
   expect(before!.reward).toBeLessThanOrEqual(0.3)
   expect(after!.reward).toBeGreaterThanOrEqual(0.75)
   expect(Math.max(...gaps)).toBeLessThanOrEqual(1e-4)
   expect(ledger).toMatchObject({ unexplained: 0 })
-})
+}, 1_800_000)
