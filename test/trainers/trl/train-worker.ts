@@ -1,9 +1,10 @@
 import { spawn } from 'node:child_process'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { bridgeDirectory } from '@aworld-train/python-bridge'
 
-const program = fileURLToPath(new URL('../../../packages/python-bridge/python/tests/with_trl/train_worker.py', import.meta.url))
+const tests = fileURLToPath(new URL('../../../packages/python-bridge/python/tests', import.meta.url))
 
 export interface TrainScenario {
   readonly plan: Readonly<Record<string, unknown>>
@@ -20,9 +21,9 @@ export interface TrainWorker {
   close(): Promise<void>
 }
 
-/** A Python process that trains with TRL, one scenario after the other. */
-export function startTrainWorker(python: string): TrainWorker {
-  const child = spawn(python, ['-W', 'ignore', program], {
+/** A Python process that trains one scenario after the other: train_worker.py of a folder of tests, of TRL unless named. */
+export function startTrainWorker(python: string, folder = 'with_trl'): TrainWorker {
+  const child = spawn(python, ['-W', 'ignore', join(tests, folder, 'train_worker.py')], {
     env: { ...process.env, PYTHONPATH: bridgeDirectory, PYTHONDONTWRITEBYTECODE: '1', HF_HUB_OFFLINE: '1', OMP_NUM_THREADS: '1' },
     stdio: ['pipe', 'pipe', 'pipe'],
   })

@@ -16,9 +16,11 @@ import socket
 import subprocess
 import sys
 import threading
+from concurrent.futures import Future
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Mapping
+from typing import Any, Iterator, Mapping
 
 # Compilation of the first forward pass takes 76 seconds on a processor; torch reads this when it is imported.
 os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
@@ -92,18 +94,12 @@ def train(plan: Mapping[str, Any], metrics: Path) -> None:
     from areal.utils import name_resolve
 
     name_resolve.reconfigure(config.cluster.name_resolve)
-    server = None
-    if not os.environ.get(SERVERS):
-        server = start_server(plan["model"], config)
-    try:
-        _train(plan, config, settings, checkpoints, metrics, server)
-    finally:
-        if server is not None:
-            server.kill()
-            server.wait()
+    with inference_server(plan["model"], config) as ended:
+        _train(plan, config, settings, checkpoints, metrics, ended)
 
 
-def _train(plan: Mapping[str, Any], config: Any, settings: Any, checkpoints: Path, metrics: Path, server: subprocess.Popen[str] | None) -> None:
+def _train(plan: Mapping[str, Any], config: Any, settings: Any, checkpoints: Path, metrics: Path, ended: Future[int] | None) -> None:
+    """`ended` has the exit code of our inference server once it is gone; None where others sample."""
     from datasets import Dataset
 
     from ..driver.batch_accounts import BatchAccounts
@@ -118,8 +114,8 @@ def _train(plan: Mapping[str, Any], config: Any, settings: Any, checkpoints: Pat
     tasks = {name: read_tasks(Path(path)) for name, path in plan["tasks"].items() if path}
     dataset = Dataset.from_list([{"id": id} for id in plan.get("order") or tasks["train"]])
     trainer = RolloutTrainer(config, dataset, checkpoints, metrics)
-    if server is not None:
-        threading.Thread(target=_watch, args=(server, trainer), daemon=True).start()
+    if ended is not None:
+        ended.add_done_callback(lambda each: trainer.fail(_gone(each.result())))
     tokenizer = trainer.tokenizer
     stops = stop_token_ids(read_model_files(tokenizer), tokenizer)
     context = getattr(trainer.actor.model_config.get_text_config(), "max_position_embeddings", None)
@@ -138,35 +134,45 @@ def _train(plan: Mapping[str, Any], config: Any, settings: Any, checkpoints: Pat
         engine,
     )
     try:
-        accounts = BatchAccounts(rollouts.ledger, plan.get("logprobTolerance") if server is not None and config.actor.dtype == "float32" else None)
+        accounts = BatchAccounts(rollouts.ledger, plan.get("logprobTolerance") if ended is not None and config.actor.dtype == "float32" else None)
         workflow = AgentWorkflow(rollouts, tasks["train"], temperature=config.gconfig.temperature, filler=stops[0], fail=trainer.fail)
         trainer.use(workflow, rollouts, accounts, tasks.get("test", {}), plan["evaluation"])
         if plan["evaluation"].get("before") and trainer.start_step == 0 and "test" in tasks:
             trainer.evaluate()
             trainer.write_line(0)
         trainer.train(workflow=workflow)
+        trainer.ended = True
         trainer.close()
-    except RuntimeError as error:
+    except Exception as error:
+        trainer.ended = True
         raise trainer.failure or error from error
     finally:
         rollouts.close()
 
 
-def start_server(model: str, config: Any) -> subprocess.Popen[str]:
-    """Our own inference server over the model's folder, and its address for AReaL's client; returns when it answers."""
+@contextmanager
+def inference_server(model: str, config: Any) -> Iterator[Future[int] | None]:
+    """Our own server over the model's folder, with its address for AReaL's client; nothing where the environment names others."""
+    if os.environ.get(SERVERS):
+        yield None
+        return
     command = [sys.executable, "-W", "ignore", "-m", "aworld_train_bridge.areal.server", "--model", model, "--seed", str(config.seed), "--dtype", config.actor.dtype]
     server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603
-    assert server.stdout is not None
-    line = server.stdout.readline()
-    if not line:
-        raise RunError("POLICY_UNAVAILABLE", f"The inference server ended with {server.wait()} before it served; its reason stands above.")
-    os.environ[SERVERS] = f"127.0.0.1:{json.loads(line)['port']}"
-    return server
+    ended: Future[int] = Future()
+    try:
+        line = server.stdout.readline()  # type: ignore[union-attr]
+        if not line:
+            raise _gone(server.wait())
+        os.environ[SERVERS] = f"127.0.0.1:{json.loads(line)['port']}"
+        threading.Thread(target=lambda: ended.set_running_or_notify_cancel() and ended.set_result(server.wait()), daemon=True).start()
+        yield ended
+    finally:
+        os.environ.pop(SERVERS, None)
+        server.kill()
 
 
-def _watch(server: subprocess.Popen[str], trainer: Any) -> None:
-    code = server.wait()
-    trainer.fail(RunError("POLICY_UNAVAILABLE", f"The inference server ended with {code}; run the same command again: the run resumes from its last checkpoint."))
+def _gone(code: int) -> RunError:
+    return RunError("POLICY_UNAVAILABLE", f"The inference server ended with {code}; its reason stands above. Run the same command again: the run resumes from its last checkpoint.")
 
 
 def _free_port() -> int:

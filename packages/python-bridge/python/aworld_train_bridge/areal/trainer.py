@@ -15,11 +15,13 @@ from areal.utils import name_resolve, names
 from areal.utils.timeutil import EpochStepTimeFreqCtl
 
 from ..driver.batch_accounts import BatchAccounts
+from ..driver.batch_record import records_batches
 from ..driver.rollouts import Rollouts, Submission
 from ..driver.rows import Row
 from ..errors import RunError
 from .configuration import packs
 from .engine import Sampling
+from .micro_batch import MicroBatch, UpdateRecord
 from .workflow import AgentWorkflow, FailedLeftOut
 
 
@@ -31,7 +33,8 @@ class RolloutTrainer(PPOTrainer):
         self._data: dict[str, float] = {}
         self._began = time.perf_counter()
         self.failure: Exception | None = None
-        config.recover.fileroot = str(last_checkpoint(checkpoints) or checkpoints / "none")
+        self.ended = False
+        config.recover.fileroot = str(last_checkpoint(checkpoints) or config.cluster.fileroot)
         super().__init__(config, train_dataset=dataset)
         self.steps = min(config.total_train_steps or math.inf, config.total_train_epochs * len(self.train_dataloader))
         self.start_step = 0 if self.recover_info is None else self.recover_info.last_step_info.global_step + 1
@@ -50,8 +53,8 @@ class RolloutTrainer(PPOTrainer):
         self.actor.train_batch = self._compared(self.actor.train_batch)
 
     def fail(self, error: Exception) -> None:
-        """Ends the training from another thread."""
-        if self.failure is None:
+        """Ends the training from another thread, unless it has ended."""
+        if self.failure is None and not self.ended:
             self.failure = error
             self.rollout.workflow_executor.dispatcher._set_thread_exception(error)
 
@@ -109,31 +112,24 @@ class RolloutTrainer(PPOTrainer):
         """`train_batch` of AReaL's engine, each micro-batch of which is compared with its rows where its loss is computed."""
 
         def train(input_: Any, loss_fn: Callable[..., Any], loss_weight_fn: Callable[..., Any]) -> Any:
+            version, record = self.actor.get_version(), UpdateRecord() if records_batches() else None
             # The weights that sampled a batch are those of its first update only.
-            version = self.actor.get_version() if self._updates == 0 else None
-            self._updates += 1
+            is_first, self._updates = self._updates == 0, self._updates + 1
 
             def compared(logprobs: torch.Tensor, entropy: torch.Tensor, inputs: dict[str, Any], **options: Any) -> Any:
-                self._compare(logprobs.detach(), inputs, version)
-                return loss_fn(logprobs, entropy, inputs, **options)
+                part = MicroBatch(inputs)
+                self._accounts.compare(part.prompts, part.responses, part.masks, part.of(logprobs) if is_first else None, version)
+                loss = loss_fn(logprobs, entropy, inputs, **options)
+                if record is not None:
+                    record.add(part, loss, logprobs)
+                return loss
 
-            return train_batch(input_, compared, loss_weight_fn)
+            metrics = train_batch(input_, compared, loss_weight_fn)
+            if record is not None:
+                record.write(self._accounts, version + 1)
+            return metrics
 
         return train
-
-    def _compare(self, logprobs: torch.Tensor, inputs: Mapping[str, Any], version: int | None) -> None:
-        """Rows of a packed micro-batch; mask and logprobs stand one place before the token that they are of."""
-        prompts, responses, masks, recomputed = [], [], [], []
-        flat = {name: inputs[name].reshape(-1) for name in ("input_ids", "loss_mask", "versions")}
-        for start, end in zip(inputs["cu_seqlens"][:-1].tolist(), inputs["cu_seqlens"][1:].tolist(), strict=True):
-            prompt = int((flat["versions"][start:end] < 0).sum())
-            if not flat["loss_mask"][start:end].any():
-                continue
-            prompts.append(flat["input_ids"][start : start + prompt].tolist())
-            responses.append(flat["input_ids"][start + prompt : end].tolist())
-            masks.append(flat["loss_mask"][start + prompt - 1 : end - 1])
-            recomputed.append(logprobs.reshape(-1)[start + prompt - 1 : end - 1])
-        self._accounts.compare(prompts, responses, masks, None if version is None else recomputed, -1 if version is None else version)
 
     def _save_recover_checkpoint(self, epoch: int, epoch_step: int, global_step: int) -> None:
         """AReaL writes a checkpoint over the one before; here each is written beside it and then appears whole."""

@@ -1,0 +1,41 @@
+// The exam of trainers, sat by the real AReaL on the processor.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describeTrainer } from '@aworld-train/testing'
+import { arealTrainer } from '@aworld-train/trainer-areal'
+import { afterAll } from 'vitest'
+import { arealEnvironment } from '../../support/python-environment.ts'
+import { drivenSubject } from '../../support/trainer-exam/driven-subject.ts'
+import { examModel } from '../../support/trainer-exam/train-exam.ts'
+
+const folder = await mkdtemp(join(tmpdir(), 'aworld train areal exam-'))
+afterAll(() => rm(folder, { recursive: true, force: true }))
+
+const python = await arealEnvironment()
+
+describeTrainer('areal', {
+  rows: 'last',
+  // The default of AReaL's NormConfig.
+  advantageEpsilon: 1e-5,
+  lossMean: 'token-mean',
+  adamEpsilon: 1e-3,
+  ...drivenSubject({
+    trainEngineName: 'areal',
+    python,
+    folder,
+    config: ({ promptsPerStep, samplesPerPrompt }, { rolloutTimeoutMs }) => ({
+      model: { path: examModel },
+      train_dataset: { batch_size: promptsPerStep },
+      gconfig: { n_samples: samplesPerPrompt, max_new_tokens: 400 },
+      actor: { ppo_n_minibatches: 1, optimizer: { lr: 1e-3, eps: 1e-3, weight_decay: 0, gradient_clipping: 1e9 } },
+      recover: { freq_steps: 1 },
+      ...(rolloutTimeoutMs !== undefined && { aworldTrain: { rolloutTimeoutMs } }),
+    }),
+    async weights(runPath, step) {
+      const target = await mkdtemp(join(folder, 'weights-'))
+      await arealTrainer.checkpoints.exportModel({ python, checkpoints: join(runPath, 'checkpoints'), step, target, model: examModel })
+      return target
+    },
+  }),
+})
