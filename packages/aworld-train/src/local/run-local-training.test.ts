@@ -59,10 +59,12 @@ it('a training whose answers are mostly cut says so in its report, with the reme
     const run = readRun(path)
     const health = run.health(0)
     run.close()
-    const engines = { model: { ready: true, reason: null, replicas: [], weightVersion: 1 } }
+    // The first is from before the weights were published, unless the last came within the same two seconds and stands in its place.
+    const engine = { ready: true, reason: null, replicas: [] }
+    const resting = { queued: 0, running: 0, calls: 0, retries: 0, channel: null }
     expect([health[0], health.at(-1)]).toMatchObject([
-      { queued: 0, running: 0, calls: 0, retries: 0, engines, channel: null },
-      { queued: 0, running: 0, calls: 0, retries: 0, engines, channel: null },
+      { ...resting, engines: { model: { ...engine, weightVersion: expect.toBeOneOf([0, 1]) } } },
+      { ...resting, engines: { model: { ...engine, weightVersion: 1 } } },
     ])
     expect(warnings).toEqual([
       expect.objectContaining({ code: 'BATCH_WITHOUT_GRADIENT', count: 2 }),
