@@ -103,7 +103,7 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
       model,
       plan,
       parts,
-      store,
+      store: accounts.counted(store),
       answers,
       onEvent,
       signal,

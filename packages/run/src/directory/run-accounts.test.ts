@@ -1,8 +1,11 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openRunStore } from '@aworld-train/store'
+import { tokenReport } from '@aworld-train/core'
+import type { Episode } from '@aworld-train/protocol'
+import { type OwnedRunStore, openRunStore } from '@aworld-train/store'
 import { expect, it, onTestFinished } from 'vitest'
+import { episodeOf, runRequest, turnChain } from '../../../store/src/testing/run-fixtures.ts'
 import { type CallCounters, openRunAccounts } from './run-accounts.ts'
 
 /** What one process counted: calls, of which some called tools of a server. */
@@ -33,10 +36,15 @@ async function openRun() {
   const open = () => openRunStore({ path: join(folder, 'run') })
   return {
     /** A process of the run; one that does not finish ends as one that is stopped before it has a report. */
-    async process(counters: CallCounters, end: 'finish' | 'close') {
+    async process(
+      counters: CallCounters,
+      end: 'finish' | 'close',
+      work: (results: OwnedRunStore, store: OwnedRunStore) => Promise<unknown> = async () => {},
+    ) {
       await using store = await open().then((each) => ({ ...each, [Symbol.asyncDispose]: () => each.close() }))
       const accounts = openRunAccounts(store)
       accounts.attach(counters)
+      await work(accounts.counted(store), store)
       return end === 'finish' ? await accounts.finish() : void (await accounts.close())
     },
   }
@@ -64,4 +72,23 @@ it('knows that no server was called', async () => {
   const run = await openRun()
   await run.process(counted(10, 0, null), 'close')
   expect((await run.process(counted(20, 6, 6), 'finish'))?.calls.toolCalls.servers).toBe(6)
+})
+
+it('reports the calls in the episodes of every process', async () => {
+  const run = await openRun()
+  const play = async (results: OwnedRunStore, key: string, turns: number) => {
+    const request = runRequest(key)
+    const { attempt } = await results.begin(request)
+    for (const turn of turnChain(attempt, turns)) await results.appendTurn(key, attempt, turn.agent, turn)
+    await results.finish(episodeOf(request, attempt, turnChain(attempt, turns)))
+  }
+  await run.process(counted(3, 0, 0), 'close', async (results) => await play(results, 'train/1/0/0', 3))
+  let episodes: Episode[] = []
+  const summary = await run.process(counted(2, 0, 0), 'finish', async (results, store) => {
+    await play(results, 'train/2/0/0', 2)
+    episodes = [...store.episodes()]
+  })
+  expect(summary?.tokenReport).toMatchObject({ turns: 5, continuations: 3, roots: 2 })
+  const { turns, continuations, roots, branches, repeated } = tokenReport(episodes.flatMap(({ trajectories }) => trajectories))
+  expect(summary?.tokenReport).toMatchObject({ turns, continuations, roots, branches, repeated })
 })

@@ -1,4 +1,4 @@
-import { createTokenReport, type Environment, type PolicyGateway } from '@aworld-train/core'
+import { createTokenReport, type Environment, type PolicyGateway, type RolloutWriter } from '@aworld-train/core'
 import type { Episode, RunReport, TokenReport } from '@aworld-train/protocol'
 import type { InProcessRolloutRunner } from '@aworld-train/rollout'
 import type { OwnedRunStore } from '@aworld-train/store'
@@ -32,14 +32,25 @@ export interface CallSummary {
 
 /** Counts of calls by each side of a wire, and the token report over the calls in the episodes. */
 export function summarizeCalls(counts: CallCounts, episodes: Iterable<Episode>): CallSummary {
+  return createCallSummary(episodes).finish(counts)
+}
+
+/** A summary of these episodes, to which others are added. */
+function createCallSummary(episodes: Iterable<Episode>) {
   const report = createTokenReport()
   let agent = 0
-  for (const { messages, trajectories } of episodes) {
+  function add({ messages, trajectories }: Episode): void {
     for (const { role } of messages) if (role === 'assistant') agent += 1
     report.add(trajectories)
   }
-  const { gatewayCalls: gateway, engineCalls: engine, toolCalls } = counts
-  return { calls: { modelCalls: { agent, gateway, engine }, toolCalls }, tokenReport: report.finish(counts) }
+  for (const episode of episodes) add(episode)
+  return {
+    add,
+    finish(counts: CallCounts): CallSummary {
+      const { gatewayCalls: gateway, engineCalls: engine, toolCalls } = counts
+      return { calls: { modelCalls: { agent, gateway, engine }, toolCalls }, tokenReport: report.finish(counts) }
+    },
+  }
 }
 
 /** The counts of this process. */
@@ -88,6 +99,8 @@ const nothing: Accounts = {
 
 /** The accounts of all processes of a run: each goes on from what the one before has saved. */
 export interface RunAccounts {
+  /** The same store; results that are written to it are counted, so that none is read again when the run ends. */
+  counted<Store extends Pick<RolloutWriter, 'finish'>>(store: Store): Store
   /** Adds the counts of these sources from now on. */
   attach(counters: CallCounters): void
   /** Saves the accounts, at most every half second; a killed process loses what it has counted since. */
@@ -106,6 +119,7 @@ export function openRunAccounts(store: OwnedRunStore): RunAccounts {
   const startedAt = Date.now()
   const cpuAtStart = process.cpuUsage()
   const earlier = earlierAccounts(store)
+  const summary = createCallSummary(store.episodes())
   let counters: CallCounters | null = null
   let savedAt = startedAt
   let finished = false
@@ -118,6 +132,13 @@ export function openRunAccounts(store: OwnedRunStore): RunAccounts {
   const save = () => store.setState(stateKey, add(counters ? countsSoFar(counters) : nothing.counts)).catch(() => {})
 
   return {
+    counted: (writer) => ({
+      ...writer,
+      async finish(episode) {
+        await writer.finish(episode)
+        summary.add(episode)
+      },
+    }),
     attach(opened) {
       counters = opened
     },
@@ -131,7 +152,7 @@ export function openRunAccounts(store: OwnedRunStore): RunAccounts {
       const accounts = add(counters ? await countCallsOf(counters) : nothing.counts)
       await store.setState(stateKey, accounts)
       const { counts, wallMs, cpuMs } = accounts
-      return { ...summarizeCalls(counts, store.episodes()), wallMs, cpuMs }
+      return { ...summary.finish(counts), wallMs, cpuMs }
     },
     async close() {
       if (!finished) await save()

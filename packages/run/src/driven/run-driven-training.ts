@@ -114,7 +114,7 @@ async function trainDriven(plan: DrivenTrainingPlan, parts: RolloutParts, run: R
       model,
       isFolder: existsSync(join(model, 'config.json')),
       parts,
-      store,
+      store: accounts.counted(store),
       path,
       toTask: createRowTasks(plan),
       onEvent(event) {
