@@ -1,30 +1,15 @@
 // @module-tag quick
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { fileURLToPath, pathToFileURL } from 'node:url'
-import type { RunReport } from '@aworld-train/protocol'
-import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, it, onTestFinished } from 'vitest'
 import { pythonEnvironment } from '../support/python-environment.ts'
-import { runCli } from '../support/run-cli.ts'
 import { makeTinyModel } from '../support/tiny-model.ts'
-import { episodesOf, makeProject } from '../support/tiny-project.ts'
-
-interface ReceivedSpan {
-  readonly name: string
-  readonly scope: string
-  /** Whole numbers are text, as JSON of protobuf has them. */
-  readonly attributes: Readonly<Record<string, unknown>>
-  readonly status: number
-  readonly start: number
-  readonly end: number
-  readonly trace: string
-  readonly id: string
-  readonly parent: string
-}
+import { expectTree, type ReceivedSpan, trainTraced } from './otlp/traced-run.ts'
 
 const here = (file: string) => fileURLToPath(new URL(`otlp/${file}`, import.meta.url))
 let python: string
@@ -39,24 +24,7 @@ beforeAll(async () => {
 
 afterAll(() => rm(folder, { recursive: true, force: true, maxRetries: 3 }))
 
-/** An agent that asks its model, then a tool, then its model again. */
-const agent = `
-async function run(task, context) {
-  const { baseUrl, apiKey, model } = context.policy('agent')
-  const headers = { 'content-type': 'application/json', authorization: 'Bearer ' + apiKey }
-  const ask = async () => {
-    const body = JSON.stringify({ model, messages: [{ role: 'user', content: task.input }] })
-    const response = await fetch(baseUrl + '/chat/completions', { method: 'POST', headers, body, signal: context.signal })
-    return (await response.json()).choices[0].message.content
-  }
-  const content = await ask()
-  await context.runTool('agent', { id: 'call', name: 'look_up', arguments: '{}' }, async () => ({ content, isError: content !== 'yes' }))
-  return { answer: await ask(), messages: [{ role: 'user', content: task.input }] }
-}
-export const agent = { agents: [{ name: 'agent', trainable: true }], run }
-`
-
-it('hands the tree of every rollout to a backend, with the numbers of the run', async () => {
+it('hands the tree of every rollout to a receiver of the protocol, with the numbers of the run', async () => {
   const receiver = spawn(python, [here('receive_spans.py')], { stdio: ['ignore', 'pipe', 'inherit'] })
   onTestFinished(() => void receiver.kill())
   const spans: ReceivedSpan[] = []
@@ -65,68 +33,8 @@ it('hands the tree of every rollout to a backend, with the numbers of the run', 
   const port = await new Promise<number>((resolve) => {
     lines.on('line', (line) => (/^\d+$/.test(line) ? resolve(Number(line)) : spans.push(JSON.parse(line))))
   })
-  const project = await makeProject(folder, model, {
-    files: { 'agent.ts': agent },
-    definition: { testDataset: './train.jsonl' },
-    config: { logging: [] },
-  })
-  const tracing = pathToFileURL(here('tracing.ts')).href
-  const { code, stderr } = await runCli(['train', project.folder], {
-    env: {
-      NODE_OPTIONS: `--conditions=@aworld-train/source --import=${tracing}`,
-      OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `http://127.0.0.1:${port}/v1/traces`,
-    },
-  })
-  expect(code, stderr).toBe(0)
+  const traced = await trainTraced(folder, model, `http://127.0.0.1:${port}`)
   receiver.kill()
   await received
-
-  const [run] = await project.runs()
-  const report = JSON.parse(await readFile(join(run!, 'report.json'), 'utf8')) as RunReport
-  const episodes = await episodesOf(project)
-  const named = (name: RegExp) => spans.filter((span) => name.test(span.name))
-  const [rollouts, attempts, calls, tools, rewards] = [
-    /^rollout$/,
-    /^invoke_agent agent$/,
-    /^chat /,
-    /^execute_tool look_up$/,
-    /^reward /,
-  ].map(named)
-  const { modelCalls, toolCalls } = report.counts
-  expect([rollouts, attempts, calls, tools, rewards].map((list) => list!.length)).toEqual([
-    report.counts.rollouts,
-    report.counts.rollouts,
-    modelCalls.gateway,
-    toolCalls.agent,
-    report.counts.rollouts,
-  ])
-  expect(spans).toHaveLength(3 * report.counts.rollouts + modelCalls.gateway + toolCalls.agent)
-
-  const byId = new Map(spans.map((span) => [span.id, span]))
-  const parents = (list: readonly ReceivedSpan[]) => new Set(list.map(({ parent }) => byId.get(parent)?.name ?? null))
-  expect(parents(rollouts!)).toEqual(new Set([null]))
-  expect(parents([...attempts!, ...rewards!])).toEqual(new Set(['rollout']))
-  expect(parents([...calls!, ...tools!])).toEqual(new Set(['invoke_agent agent']))
-  expect(new Set(rollouts!.map(({ trace }) => trace)).size).toBe(report.counts.rollouts)
-  for (const { trace, parent, start, end, attributes } of spans) {
-    const above = byId.get(parent)
-    expect(end).toBeGreaterThanOrEqual(start)
-    if (above)
-      expect([trace, attributes['gen_ai.conversation.id'] ?? null]).toEqual([
-        above.trace,
-        attributes['gen_ai.conversation.id'] ? above.attributes['gen_ai.conversation.id'] : null,
-      ])
-  }
-
-  const total = (list: readonly ReceivedSpan[], name: string) => list.reduce((sum, { attributes }) => sum + Number(attributes[name]), 0)
-  expect(total(calls!, 'gen_ai.usage.output_tokens')).toBe(report.ledger!.sampled)
-  expect(total(attempts!, 'gen_ai.usage.output_tokens')).toBe(report.ledger!.sampled)
-  const rewardOf = new Map(
-    rollouts!.map(({ attributes }) => [attributes['aworld_train.rollout'], Number(attributes['aworld_train.reward'])]),
-  )
-  expect(rewardOf).toEqual(new Map(episodes.map(({ rollout, reward }) => [rollout, reward])))
-  expect(total(rewards!, 'gen_ai.evaluation.score.value')).toBe(episodes.reduce((sum, { reward }) => sum + reward!, 0))
-  const errors = episodes.flatMap((episode) => episode.toolCalls).filter(({ isError }) => isError).length
-  expect(tools!.filter(({ status, attributes }) => status === 2 && attributes['error.type'] === 'tool_error')).toHaveLength(errors)
-  expect(errors).toBeGreaterThan(0)
+  expectTree(spans, traced)
 }, 120_000)
