@@ -62,7 +62,7 @@ async function check(name: string, { page, problems }: Watched): Promise<void> {
   }
   await evaluate(axe)
   const violations = await evaluate(
-    `axe.run(document).then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes[0].html.slice(0, 200) + ' ' + (nodes[0].failureSummary ?? '').slice(0, 200)))`,
+    `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes[0].html.slice(0, 200) + ' ' + (nodes[0].failureSummary ?? '').slice(0, 200)))`,
   )
   const state = (await evaluate(
     '({ shift: window.shift, shifted: window.shifted, harmed: window.harmed ?? null, over: document.documentElement.scrollWidth - innerWidth })',

@@ -13,6 +13,5 @@ export default defineConfig({
     exclude: ['**/node_modules/**', '**/dist/**'],
     include: ['test/dashboard/**/*.test.ts'],
     globalSetup: [fileURLToPath(new URL('install.ts', import.meta.url))],
-    fileParallelism: false,
   },
 })
