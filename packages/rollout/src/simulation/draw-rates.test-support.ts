@@ -1,0 +1,21 @@
+/** How often what fails in one life, and how slow it is: a part of all lives has none of it. */
+export function drawRates(random: () => number) {
+  const often = (share: number, most: number) => (random() < share ? random() * most : 0)
+  return {
+    /** Seconds. */
+    disk: random() < 0.3 ? 1 : 0.02,
+    delay: random() < 0.5 ? random() * 10 : 0.1,
+    /** Chances, those of processes and connections every two seconds. */
+    workerKilled: often(0.7, 0.04),
+    workerStopped: often(0.5, 0.04),
+    connectionLost: often(0.6, 0.05),
+    coordinatorKilled: often(0.6, 0.01),
+    killedAtCommit: often(0.5, 0.02),
+    lateWrite: often(0.7, 1),
+    fails: often(0.5, 0.4),
+    cancels: often(0.5, 0.5),
+    drains: often(0.4, 0.02),
+    /** The first task ends every worker that runs it. */
+    killer: random() < 0.3,
+  }
+}

@@ -1,0 +1,70 @@
+import { expect, test } from 'vitest'
+import { plantedBugs } from './planted-bugs.test-support.ts'
+import { simulate } from './simulate.test-support.ts'
+
+/** Each takes some milliseconds of a processor. */
+const seeds = Number(process.env['AWORLD_SIMULATION_SEEDS'] ?? 1_000)
+
+const namedStates = [
+  'attempt lost',
+  'begun again',
+  'call to a closed URL',
+  'cancelled while it runs',
+  'cancelled: beginning',
+  'cancelled: ending',
+  'cancelled: queued',
+  'cancelled: running',
+  'cancelled: waiting',
+  'committed, and the answer lost',
+  'connection lost',
+  'coordinator killed',
+  'failed and tried again',
+  'half-open connection',
+  'hello while a rollout begins',
+  'holds what nobody assigned',
+  'killed before a commit',
+  'killed between commit and answer',
+  'late duplicate',
+  'reconnect keeps an attempt',
+  'result after fence',
+  'result while it is dealt with',
+  'store refused a result',
+  'store refused a turn',
+  'task kills its worker',
+  'three workers lost',
+  'worker drains',
+  'worker gives up what it has',
+  'worker gone for good',
+  'worker killed',
+  'worker left',
+  'worker stopped',
+  'write of a dead coordinator comes late',
+]
+
+test(`nothing breaks in ${seeds} lives of a coordinator and its workers, and each named state was reached`, () => {
+  const reached: Record<string, number> = Object.fromEntries(namedStates.map((state) => [state, 0]))
+  const broken: string[] = []
+  for (let seed = 1; seed <= seeds; seed++) {
+    const { states, broken: invariant } = simulate(seed)
+    if (invariant !== null) broken.push(`seed ${seed}: ${invariant}`)
+    for (const [state, times] of Object.entries(states)) reached[state] = (reached[state] ?? 0) + times
+  }
+  console.info(
+    Object.entries(reached)
+      .map(([state, times]) => `${String(times).padStart(8)}  ${state}`)
+      .join('\n'),
+  )
+  expect(broken).toEqual([])
+  expect(Object.keys(reached).sort()).toEqual(namedStates)
+  expect(namedStates.filter((state) => reached[state] === 0)).toEqual([])
+})
+
+test.each(plantedBugs)('finds that $breaks where $name', (bug) => {
+  for (let seed = 1; seed <= seeds; seed++) {
+    const { broken } = simulate(seed, bug)
+    if (broken === null) continue
+    expect(broken).toBe(bug.breaks)
+    return
+  }
+  expect.unreachable(`${bug.name} was not found in ${seeds} seeds.`)
+})

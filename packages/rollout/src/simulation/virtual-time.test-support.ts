@@ -1,0 +1,40 @@
+/** Random numbers in [0, 1) of a seed (mulberry32). */
+export function createRandom(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let value = Math.imul(state ^ (state >>> 15), 1 | state)
+    value = (value + Math.imul(value ^ (value >>> 7), 61 | value)) ^ value
+    return ((value ^ (value >>> 14)) >>> 0) / 4294967296
+  }
+}
+
+/** A clock that jumps from one planned action to the next; those of one time run in the order in which they were planned. */
+export function createVirtualTime() {
+  /** The next action is the last. */
+  const plan: { readonly at: number; readonly run: () => void }[] = []
+  let time = 0
+  return {
+    now: () => time,
+    /** Plans an action so many seconds from now. */
+    after(seconds: number, run: () => void): void {
+      const at = time + seconds
+      let low = 0
+      let high = plan.length
+      while (low < high) {
+        const middle = (low + high) >> 1
+        if (plan[middle]!.at > at) low = middle + 1
+        else high = middle
+      }
+      plan.splice(low, 0, { at, run })
+    },
+    /** Runs the next action; false where none is left. */
+    step(): boolean {
+      const next = plan.pop()
+      if (!next) return false
+      time = next.at
+      next.run()
+      return true
+    },
+  }
+}
