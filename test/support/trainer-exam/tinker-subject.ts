@@ -3,16 +3,16 @@ import { join } from 'node:path'
 import type { TrainerExam, TrainerSubject, TrainOptions } from '@aworld-train/testing'
 import { examModel, readBatches, readTrainedRun, trainExam } from './train-exam.ts'
 import { trainKilled } from './train-killed.ts'
-import { registerWitnessedTrainers } from './witnessed-trainers.ts'
+import { registerWitnessedTrainers, type WitnessOptions } from './witnessed-trainers.ts'
 
-export interface TinkerSubjectOptions {
+export interface TinkerSubjectOptions extends Pick<WitnessOptions, 'fault'> {
   readonly url: string
   /** Folder for the runs, which the caller removes. */
   readonly folder: string
 }
 
 /** How our own loop over a Tinker service sits the exam. Weights of later steps are at the service, so that only the first step has a reference. */
-export function tinkerSubject({ url, folder }: TinkerSubjectOptions): TrainerSubject {
+export function tinkerSubject({ url, folder, fault }: TinkerSubjectOptions): TrainerSubject {
   async function toTraining({ promptsPerStep, samplesPerPrompt }: TrainerExam, { steps, rolloutTimeoutMs }: TrainOptions) {
     const config = {
       model: { path: examModel },
@@ -32,7 +32,7 @@ export function tinkerSubject({ url, folder }: TinkerSubjectOptions): TrainerSub
     async train(exam, options) {
       const training = await toTraining(exam, options)
       const { runPath } = training
-      registerWitnessedTrainers({ folder: runPath, start: 'a' })
+      registerWitnessedTrainers({ folder: runPath, start: 'a', fault })
       const report = await trainExam(exam, training)
       return await readTrainedRun(report, await readBatches([join(runPath, 'batches-a.jsonl')]), [examModel])
     },
