@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { arealEnvironment } from '../../support/python-environment.ts'
 import { startBridgeService } from '../support/start-bridge-service.ts'
-import { startTrainWorker, type TrainWorker } from '../trl/train-worker.ts'
+import { startTrainWorker, type TrainWorker } from '../support/train-worker.ts'
 
 const model = fileURLToPath(new URL('../../../examples/periodic-table/model', import.meta.url))
 let folder: string
@@ -16,7 +16,7 @@ let worker: TrainWorker
 let trainings = 0
 
 beforeAll(async () => {
-  worker = startTrainWorker(await arealEnvironment(), 'with_areal')
+  worker = startTrainWorker('areal', await arealEnvironment())
   folder = await mkdtemp(join(tmpdir(), 'aworld train areal-'))
 }, 900_000)
 

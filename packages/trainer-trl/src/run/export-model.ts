@@ -21,7 +21,7 @@ export async function exportTrlModel(options: ExportModelOptions): Promise<Expor
       '-W',
       'ignore',
       '-m',
-      'aworld_train_bridge.trl.export_model',
+      'aworld_train_bridge.hugging_face.export_model',
       '--checkpoint',
       directory,
       '--target',

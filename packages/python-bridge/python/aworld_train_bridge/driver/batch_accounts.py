@@ -37,8 +37,16 @@ class BatchAccounts:
         for key, row in rows:
             self._entries.setdefault((tuple(row.prompt_ids), tuple(row.response_ids)), []).append(_Entry(key, row))
 
-    def compare(self, prompts: Sequence[list[int]], responses: Sequence[list[int]], masks: Sequence[Any], logprobs: Sequence[Any] | None, version: int) -> None:
-        """A batch as it is trained, tensors without their padding: mask and recomputed logprobs, or None, of each response.
+    def compare(
+        self,
+        prompts: Sequence[list[int]],
+        responses: Sequence[list[int]],
+        masks: Sequence[Any],
+        logprobs: Sequence[Any] | None,
+        version: int,
+        carried: Sequence[Any] | None = None,
+    ) -> None:
+        """A batch as it is trained, tensors without their padding: mask, recomputed logprobs and the sampled ones that the batch carries, or None.
 
         Raises BATCH_MISMATCH for a row that is not as it was handed over, POLICY_LOGPROB_MISMATCH beyond the tolerance.
         """
@@ -46,10 +54,14 @@ class BatchAccounts:
         for index, (prompt, response, mask) in enumerate(zip(prompts, responses, masks, strict=True)):
             entry = min(self._entries.get((tuple(prompt), tuple(response)), ()), key=lambda each: each.uses, default=None)
             if entry is None:
-                raise _mismatch(f"row {index} of the batch has {len(prompt)} ids of prompt and {len(response)} of response that no rollout has")
+                raise mismatch(f"row {index} of the batch has {len(prompt)} ids of prompt and {len(response)} of response that no rollout has")
             if [int(each) for each in mask.tolist()] != entry.row.response_mask:
                 trained, sent = int(mask.sum()), sum(entry.row.response_mask)
-                raise _mismatch(f"row {index} of the batch trains {trained} tokens, and {sent} others or fewer were sampled ({entry.key})")
+                raise mismatch(f"row {index} of the batch trains {trained} tokens, and {sent} others or fewer were sampled ({entry.key})")
+            if carried is not None:
+                sampled_here = carried[index].new_tensor(entry.row.response_logprobs)
+                if not carried[index][mask.bool()].equal(sampled_here[mask.bool()]):
+                    raise mismatch(f"row {index} of the batch carries other logprobs than those that were sampled ({entry.key})")
             entry.uses += 1
             if entry.uses == 1:
                 self._count(entry)
@@ -83,5 +95,6 @@ class BatchAccounts:
             self._keys[entry.key] = sum(entry.row.response_mask)
 
 
-def _mismatch(what: str) -> RunError:
+def mismatch(what: str) -> RunError:
+    """BATCH_MISMATCH of a batch of which `what` is true."""
     return RunError("BATCH_MISMATCH", f"The trainer's batch is not the rows that it was given: {what}. Install the tested version of the trainer.")

@@ -58,79 +58,39 @@ def _checked(plan: Mapping[str, Any]) -> dict[str, Any]:
 def train(plan: Mapping[str, Any], metrics: Path) -> None:
     from transformers import AutoTokenizer
 
-    from ..driver.batch_accounts import BatchAccounts
-    from ..driver.engines import ModelEngine
     from ..driver.files import read_model_files
-    from ..driver.model_facts import Framework, Limits, stop_token_ids, to_greeting
-    from ..driver.rollouts import Rollouts
-    from ..driver.settings import read_settings
-    from .trainer import RolloutSource, RolloutTrainer, StepLog, Tasks, rewards
+    from ..driver.model_facts import stop_token_ids
+    from ..hugging_face.checkpoints import last_checkpoint
+    from ..hugging_face.rollout_source import Tasks
+    from ..hugging_face.trainer import rollouts_for
+    from .trainer import RolloutTrainer, dataset, rewards, roll_out
 
     if problems := configuration.check(plan["configuration"], plan.get("lora")):
         raise RunError("CONFIG_INVALID", "\n".join(each.message for each in problems))
-    settings = read_settings({"deadline_s": plan.get("deadlineSeconds")})
     config, lora, notes = configuration.read(plan["configuration"], plan.get("lora"), plan["checkpoints"])
     for note in notes:
         print(note, flush=True)
     tokenizer = AutoTokenizer.from_pretrained(plan["model"], padding_side="left", truncation_side="left")
     tasks = {name: Tasks(Path(path)) for name, path in plan["tasks"].items() if path}
-    test = tasks.get("test")
     trainer = RolloutTrainer(
         model=plan["model"],
         args=config,
         processing_class=tokenizer,
-        train_dataset=tasks["train"].dataset(plan.get("order")),
-        eval_dataset=test.dataset() if test else None,
+        train_dataset=dataset(tasks["train"], plan.get("order")),
+        eval_dataset=dataset(tasks["test"]) if "test" in tasks else None,
         reward_funcs=[rewards],
-        rollout_func=lambda prompts, trainer: trainer.source(prompts, trainer),
+        rollout_func=roll_out,
         peft_config=lora,
     )
-    version = lambda: int(trainer.state.global_step)  # noqa: E731
-    stops = stop_token_ids(read_model_files(tokenizer), tokenizer)
-    context = getattr(trainer.model.config.get_text_config(), "max_position_embeddings", None)
-    if not config.use_vllm:
-        engine: Any = ModelEngine(
-            lambda: trainer.accelerator.unwrap_model(trainer.model),
-            tokenizer.decode,
-            stops,
-            context=context or sys.maxsize,
-            version=version,
-            precision=trainer.accelerator.autocast,
-            seed=config.seed + trainer.accelerator.process_index,
-        )
-    else:
+    engine = None
+    if config.use_vllm:
         from .vllm_engines import engine_of
 
-        engine = engine_of(trainer.vllm_generation, stops, version)
-    limits = Limits(int(plan["maxPromptTokens"]), int(config.max_completion_length), context)
-    rollouts = Rollouts(
-        settings,
-        lambda: to_greeting(
-            settings,
-            framework=Framework("trl", metadata.version("trl")),
-            model=plan["model"],
-            tokenizer=tokenizer,
-            template_arguments=plan.get("templateArguments") or {},
-            limits=limits,
-        ),
-        engine,
-    )
-    try:
-        trainer.accounts = BatchAccounts(rollouts.ledger, plan.get("logprobTolerance") if configuration.is_exact(config) else None)
-        sampling = {"temperature": config.temperature, "topP": 1.0, "topK": -1, "repetitionPenalty": 1.0}
-        trainer.source = RolloutSource(rollouts, trainer.accounts, tasks["train"], test, sampling=sampling, filler=stops[0])
-        evaluation = plan.get("evaluation") or {}
-        trainer.evaluation = {"samples": int(evaluation.get("samples", 1)), "sampling": {**sampling, **(evaluation.get("sampling") or {})}}
-        trainer.add_callback(StepLog(metrics, trainer.accounts, trainer.source))
+        stops = stop_token_ids(read_model_files(tokenizer), tokenizer)
+        engine = engine_of(trainer.vllm_generation, stops, lambda: int(trainer.state.global_step))
+    exact = configuration.is_exact(config)
+    with rollouts_for(trainer, plan, metrics, distribution="trl", tokenizer=tokenizer, tasks=tasks, exact=exact, engine=engine):
         trainer.train(resume_from_checkpoint=last_checkpoint(Path(plan["checkpoints"])))
-    finally:
-        rollouts.close()
-
-
-def last_checkpoint(folder: Path) -> str | None:
-    """The latest checkpoint that was written to its end: its trainer_state.json is written last."""
-    found = [path.parent for path in folder.glob("checkpoint-*/trainer_state.json") if path.parent.name.removeprefix("checkpoint-").isdigit()]
-    return str(max(found, key=lambda path: int(path.name.removeprefix("checkpoint-")))) if found else None
 
 
 if __name__ == "__main__":

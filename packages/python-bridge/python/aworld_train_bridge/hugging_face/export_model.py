@@ -1,6 +1,6 @@
-"""Writes a checkpoint of TRL as a Hugging Face folder; an adapter is merged into the model that it was trained on.
+"""Writes a checkpoint of transformers' Trainer as a Hugging Face folder; an adapter is merged into the model that it was trained on.
 
-Run as ``python -m aworld_train_bridge.trl.export_model --checkpoint DIR --target DIR [--dtype keep|bfloat16]``.
+Run as ``python -m aworld_train_bridge.hugging_face.export_model --checkpoint DIR --target DIR [--dtype keep|bfloat16]``.
 """
 
 import argparse

@@ -1,17 +1,16 @@
 import { spawn } from 'node:child_process'
-import { join } from 'node:path'
+import { delimiter, join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import { bridgeDirectory } from '@aworld-train/python-bridge'
 
-const tests = fileURLToPath(new URL('../../../packages/python-bridge/python/tests', import.meta.url))
+const tests = join(bridgeDirectory, 'tests')
 
 export interface TrainScenario {
   readonly plan: Readonly<Record<string, unknown>>
   /** File that gets the metrics. */
   readonly metrics: string
   readonly environment: Readonly<Record<string, string>>
-  /** What is broken, as train_worker.py names it. */
+  /** What is broken, as train_scenarios.py and train_worker.py of the framework name it. */
   readonly fault?: string | undefined
 }
 
@@ -21,10 +20,16 @@ export interface TrainWorker {
   close(): Promise<void>
 }
 
-/** A Python process that trains one scenario after the other: train_worker.py of a folder of tests, of TRL unless named. */
-export function startTrainWorker(python: string, folder = 'with_trl'): TrainWorker {
-  const child = spawn(python, ['-W', 'ignore', join(tests, folder, 'train_worker.py')], {
-    env: { ...process.env, PYTHONPATH: bridgeDirectory, PYTHONDONTWRITEBYTECODE: '1', HF_HUB_OFFLINE: '1', OMP_NUM_THREADS: '1' },
+/** A Python process that trains with a framework, one scenario after the other. */
+export function startTrainWorker(framework: 'areal' | 'swift' | 'trl', python: string): TrainWorker {
+  const child = spawn(python, ['-W', 'ignore', join(tests, `with_${framework}`, 'train_worker.py')], {
+    env: {
+      ...process.env,
+      PYTHONPATH: [bridgeDirectory, tests].join(delimiter),
+      PYTHONDONTWRITEBYTECODE: '1',
+      HF_HUB_OFFLINE: '1',
+      OMP_NUM_THREADS: '1',
+    },
     stdio: ['pipe', 'pipe', 'pipe'],
   })
   let log = ''
