@@ -22,6 +22,7 @@ const layers: readonly (readonly string[])[] = [
     'testing',
     'tool-servers',
     'trainer-areal',
+    'trainer-swift',
     'trainer-trl',
     'trainer-verl',
   ],

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import type { DrivenTrainer } from '@aworld-train/core'
 import { makeEnvironment, makeTrainerEnvironment } from '@aworld-train/python-bridge'
 import { arealTrainer } from '@aworld-train/trainer-areal'
+import { swiftTrainer } from '@aworld-train/trainer-swift'
 import { trlTrainer } from '@aworld-train/trainer-trl'
 import { verlTrainer } from '@aworld-train/trainer-verl'
 
@@ -49,6 +50,9 @@ export const trlEnvironment = () => environmentOf(trlTrainer)
 
 /** The interpreter that `aworld-train setup areal --torch cpu` makes for this repository. */
 export const arealEnvironment = () => environmentOf(arealTrainer)
+
+/** The interpreter that `aworld-train setup swift --torch cpu` makes for this repository. */
+export const swiftEnvironment = () => environmentOf(swiftTrainer)
 
 async function environmentOf({ name, python: requirements }: Pick<DrivenTrainer, 'name' | 'python'>): Promise<string> {
   const { python } = await makeTrainerEnvironment(requirements, { directory: join(environments, name), torch: 'cpu' })

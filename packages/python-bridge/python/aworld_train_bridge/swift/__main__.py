@@ -1,0 +1,96 @@
+"""Trains with ms-swift: ``python -m aworld_train_bridge.swift PLAN --metrics FILE``, or checks a configuration: ``… PLAN --check``.
+
+PLAN is a JSON file {model, configuration, tasks: {train, test}, order, evaluation: {samples, sampling}, maxPromptTokens,
+logprobTolerance, templateArguments, checkpoints}: `configuration` are arguments of `swift rlhf`, `order` lists ids of training
+tasks as they are drawn, and null has all of them drawn by swift. FILE gets a line {step, data} a step. With ``--check`` only
+configuration and model are read, and one line of JSON on standard output says {version, problems, notes, exact}; without a
+model, arguments are only looked up by their names. The channel's address comes from AWORLD_TRAIN_*.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Mapping
+
+from ..errors import RunError
+from . import configuration
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("plan", type=Path)
+    parser.add_argument("--metrics", type=Path)
+    options = parser.parse_args()
+    os.environ.setdefault("USE_HF", "1")
+    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    plan = json.loads(options.plan.read_text(encoding="utf8"))
+    if options.check:
+        answers = os.fdopen(os.dup(1), "w")
+        os.dup2(2, 1)  # swift logs to stdout
+        print(json.dumps(_checked(plan)), file=answers, flush=True)
+    else:
+        train(plan, options.metrics)
+    return 0
+
+
+def _checked(plan: Mapping[str, Any]) -> dict[str, Any]:
+    problems = configuration.check(plan["configuration"])
+    notes: list[str] = []
+    exact = False
+    if not problems and plan.get("model"):
+        try:
+            with tempfile.TemporaryDirectory(prefix="aworld-train-swift-") as folder:
+                arguments, notes = configuration.read(plan["configuration"], plan["model"], folder, {"train": folder, "test": folder})
+            exact = configuration.is_exact(arguments)
+        except (TypeError, ValueError, NotImplementedError) as error:
+            problems = [configuration.Problem(str(error))]
+    return {
+        "version": metadata.version("ms-swift"),
+        "problems": [{"key": each.key, "message": each.message} for each in problems],
+        "notes": notes,
+        "exact": exact,
+    }
+
+
+def train(plan: Mapping[str, Any], metrics: Path) -> None:
+    from swift.pipelines.train.rlhf import SwiftRLHF
+    from swift.trainers import TrainerFactory
+
+    from ..hugging_face.checkpoints import last_checkpoint
+    from ..hugging_face.rollout_source import Tasks
+    from ..hugging_face.trainer import rollouts_for
+    from .trainer import RolloutTrainer, dataset
+
+    if problems := configuration.check(plan["configuration"]):
+        raise RunError("CONFIG_INVALID", "\n".join(each.message for each in problems))
+    arguments, notes = configuration.read(plan["configuration"], plan["model"], plan["checkpoints"], plan["tasks"])
+    for note in notes:
+        print(note, flush=True)
+    tasks = {name: Tasks(Path(path)) for name, path in plan["tasks"].items() if path}
+
+    class Training(SwiftRLHF):
+        """`swift rlhf` whose data are tasks."""
+
+        def _prepare_dataset(self) -> list[Any]:
+            return [dataset(tasks["train"], plan.get("order")), dataset(tasks["test"]) if "test" in tasks else None]
+
+        def train(self, trainer: Any) -> None:
+            tokenizer = self.template.tokenizer
+            exact = configuration.is_exact(self.args)
+            with rollouts_for(trainer, plan, metrics, distribution="ms-swift", tokenizer=tokenizer, tasks=tasks, exact=exact):
+                trainer.train(last_checkpoint(Path(plan["checkpoints"])))
+
+    TrainerFactory.TRAINER_MAPPING["grpo"] = f"{RolloutTrainer.__module__}.{RolloutTrainer.__name__}"
+    Training(arguments).main()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+"""GRPOTrainer with rollouts of AWorld Train: ms-swift's `_engine_infer`, its batches compared with the rows, its evaluation of tasks."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+import torch
+from swift.infer_engine.protocol import ChatCompletionResponse, ChatCompletionResponseChoice, ChatMessage, RolloutOutput, UsageInfo
+from swift.rl_core.advantage import compute_advantages_dynamic
+from swift.rlhf_trainers.grpo_trainer import GRPOTrainer
+
+from ..driver.batch_accounts import mismatch
+from ..driver.rows import Row
+from ..hugging_face.rollout_source import Tasks
+from ..hugging_face.trainer import TrainsRollouts
+
+
+def dataset(tasks: Tasks, order: Sequence[str] | None = None) -> Any:
+    """Messages that carry the task's id, which is all that swift needs of a task; `order` for other tasks than each one once."""
+    from datasets import Dataset
+
+    return Dataset.from_list([{"messages": [{"role": "user", "content": id}]} for id in order or tasks.rows])
+
+
+class RolloutTrainer(TrainsRollouts, GRPOTrainer):
+    """Answers requests for completions with rows, and compares every batch with them as it is trained."""
+
+    def _engine_infer(self, infer_requests: Sequence[Any], request_config: Any = None, *, use_tqdm: bool | None = False) -> list[RolloutOutput]:
+        ids = [request.messages[-1]["content"] for request in infer_requests]
+        rows = self.source.rows(ids, self.state.global_step + 1, self.accelerator.process_index)
+        return [self._output(row) for row in rows]
+
+    def _output(self, row: Row) -> RolloutOutput:
+        """A row as one message of its prompt and its response, so that swift encodes nothing; the mask says what was sampled.
+
+        Swift needs a token to train in every row, so that the one of a rollout that failed is unmasked until the batch is made.
+        """
+        mask = row.response_mask if row.reward is not None else [1]
+        prompt, text = self.template.tokenizer.decode(row.prompt_ids), self.template.tokenizer.decode(row.response_ids)
+        choice = ChatCompletionResponseChoice(index=0, message=ChatMessage(role="assistant", content=text), finish_reason="stop")
+        return RolloutOutput(
+            response=ChatCompletionResponse(model="policy", choices=[choice], usage=UsageInfo(0, 0, 0)),
+            messages=[{"role": "user", "content": prompt}, {"role": "assistant", "content": text}],
+            response_token_ids=[row.prompt_ids + row.response_ids],
+            response_loss_mask=[[0] * len(row.prompt_ids) + mask],
+            rollout_logprobs=[[logprob for logprob, sampled in zip(row.response_logprobs, mask, strict=True) if sampled]],
+            rollout_infos={"reward": row.reward},
+        )
+
+    def _apply_chat_template_to_messages_list(self, messages_list: list[Any]) -> list[str]:
+        """Prompts as swift logs completions with them: they are rendered already."""
+        return [messages[0]["content"] for messages in messages_list]
+
+    def _prepare_batch_inputs(self, samples: list[Any]) -> list[dict[str, Any]]:
+        batches = super()._prepare_batch_inputs(samples)
+        failed = [sample.rollout_infos["reward"] is None for sample in samples]
+        if any(failed):
+            rows = torch.tensor(failed, device=self.accelerator.device).split([len(each["grpo_batch"].completion_mask) for each in batches])
+            for batch, empty in zip(batches, rows, strict=True):
+                batch["grpo_batch"].completion_mask[empty] = False
+            tokens = sum(each["grpo_batch"].completion_mask.sum() for each in batches)
+            for batch in batches:
+                batch["grpo_batch"].num_items_in_batch = tokens
+        return batches
+
+    def _compute_advantages(self, samples: list[Any], rewards_per_func: Any, batch_encoded_inputs: list[Any]) -> Any:
+        """As swift does, but that a rollout without a reward has no part in its group: swift counts it as 0."""
+        scored = ~rewards_per_func.isnan().any(dim=1)
+        if scored.all():
+            return super()._compute_advantages(samples, rewards_per_func, batch_encoded_inputs)
+        advantages = torch.zeros_like(rewards_per_func[:, 0])
+        kept = [sample for sample, has in zip(samples, scored.tolist(), strict=True) if has]
+        advantages[scored], rewards = compute_advantages_dynamic(
+            rewards_per_func[scored],
+            self.reward_weights,
+            [sample.prompt_id for sample in kept],
+            [sample.request_id for sample in kept],
+            advantage_estimator=self.advantage_estimator,
+            scale_rewards=self.scale_rewards,
+        )
+        self._metrics["train"]["reward"].append(rewards.mean().item())
+        return advantages
+
+    def compute_loss(self, model: Any, inputs: Any, *args: Any, **options: Any) -> Any:
+        self.recomputed = None
+        loss = super().compute_loss(model, inputs, *args, **options)
+        if self.model.training:
+            self._compare(inputs[0] if isinstance(inputs, list) else inputs)
+        return loss
+
+    def _compare(self, inputs: dict[str, Any]) -> None:
+        """The rows of a batch as they are trained; a response begins with the first token of its mask, as in the rows."""
+        batch = inputs["grpo_batch"]
+        if batch.rollout_per_token_logps is None:
+            raise mismatch("it carries no logprobs of what was sampled, whose number differs from that of the tokens that are trained")
+        ids, lengths = inputs["model_inputs"]["input_ids"], inputs["model_inputs"]["attention_mask"].sum(1).tolist()
+        masks = _widened(batch.completion_mask.long(), ids)
+        starts = [int(mask.argmax()) or 1 for mask in masks]
+        cut = lambda tensor: [row[start:length] for row, start, length in zip(tensor, starts, lengths, strict=True)]  # noqa: E731
+        self.accounts.compare(
+            [row[:start].tolist() for row, start in zip(ids, starts, strict=True)],
+            [row.tolist() for row in cut(ids)],
+            cut(masks),
+            None if self.recomputed is None else cut(_widened(self.recomputed, ids)),
+            self.state.global_step,
+            carried=cut(_widened(batch.rollout_per_token_logps, ids)),
+        )
+
+
+def _widened(window: Any, ids: Any) -> Any:
+    """A window on the ends of padded rows [rows, kept] as wide as the rows [rows, tokens]; 0 before it."""
+    wide = window.new_zeros(ids.shape)
+    wide[:, ids.shape[1] - window.shape[1] :] = window
+    return wide

@@ -1,0 +1,146 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { DrivenRun } from '@aworld-train/core'
+import { expect, test } from 'vitest'
+import { writeRunFiles } from '../run/write-run-files.ts'
+import { planSwift } from './plan-swift.ts'
+import { readSwiftConfig } from './read-swift-config.ts'
+
+const options = { baseDirectory: '/project', environment: {} }
+const run = (more: Partial<DrivenRun> = {}): DrivenRun => ({
+  path: '/runs/one',
+  name: 'one',
+  agent: { name: 'agent', module: null, directory: '/project', source: null },
+  model: '/model',
+  train: { path: '', rows: 30 },
+  test: { path: '', rows: 4 },
+  reward: null,
+  bridgeDirectory: '/bridge',
+  contextLength: 512,
+  ...more,
+})
+
+test('general settings become arguments of swift, and arguments that are spelt win over them', async () => {
+  const config = await readSwiftConfig(
+    {
+      training: {
+        steps: 5,
+        promptsPerStep: 4,
+        samplesPerPrompt: 8,
+        passes: 2,
+        promptsPerUpdate: 2,
+        learningRate: 1e-3,
+        clipHigh: 0.3,
+        warmupSteps: 1,
+      },
+      sampling: { temperature: 0.9, maxTokens: 40 },
+      learning_rate: 2e-3,
+      model: 'a/model',
+      tuner_type: 'lora',
+      aworldTrain: { limits: { maxTurns: 3 } },
+    },
+    options,
+  )
+  expect(config.problems).toEqual([])
+  expect(config.fields).toEqual({
+    num_generations: 8,
+    per_device_train_batch_size: 16,
+    steps_per_generation: 2,
+    num_iterations: 2,
+    max_steps: 20,
+    warmup_steps: 4,
+    learning_rate: 2e-3,
+    epsilon_high: 0.3,
+    temperature: 0.9,
+    tuner_type: 'lora',
+  })
+  expect(config.names.model).toBe('a/model')
+  expect(config.settings).toMatchObject({ rows: 'last', maxCompletionTokens: 40, limits: { maxTurns: 3 } })
+  expect(config.notes).toContainEqual(expect.stringContaining('training.steps is 5, and each has 4'))
+})
+
+test.each([
+  [{ training: { promptsPerStep: 4, promptsPerUpdate: 3 } }, /does not divide/],
+  [{ training: { advantage: 'none' } }, /none.*leave-one-out/],
+  [{ training: { entropyCoefficient: 0.1 } }, /entropyCoefficient is 0.1/],
+  [{ aworldTrain: { reward: { native: true } } }, /no reward here/],
+  [{ aworldTrain: { rowz: 'last' } }, /rowz.*rows/],
+  [['max_steps=1'], /no object/],
+])('%j is refused in a sentence', async (source, problem) => {
+  const { problems } = await readSwiftConfig(source, options)
+  expect(problems.join('\n')).toMatch(problem)
+})
+
+test('what the user left out follows from model, data and run', async () => {
+  const config = await readSwiftConfig({ num_train_epochs: 2, per_device_train_batch_size: 16, gradient_accumulation_steps: 2 }, options)
+  const plan = await planSwift(config, run())
+  // A generation has 32 rows of 4 prompts: 7 of 30 tasks an epoch, each trained in one update.
+  expect(plan).toMatchObject({ steps: 14, limits: { maxPromptTokens: 256, maxResponseTokens: 256 }, logprobTolerance: null, problems: [] })
+  expect(plan.fields).toMatchObject({ max_completion_length: 256, eval_strategy: 'steps', eval_steps: 14, eval_on_start: true, seed: 1 })
+  const none = await planSwift(config, run({ test: null, contextLength: null }))
+  expect(none.fields).not.toHaveProperty('eval_strategy')
+  expect((await planSwift({ ...config, fields: { ...config.fields, max_completion_length: 512 } }, run())).problems).toContainEqual(
+    expect.stringContaining('leaves nothing for a prompt'),
+  )
+})
+
+test('a checkpoint is written every ten batches where nothing is said of it, and at the end at least', async () => {
+  const fieldsOf = async (source: object) => (await planSwift(await readSwiftConfig(source, options), run())).fields
+  expect(await fieldsOf({ per_device_train_batch_size: 8, steps_per_generation: 4, num_iterations: 2 })).toMatchObject({ save_steps: 80 })
+  expect(await fieldsOf({ save_steps: 3 })).toMatchObject({ save_steps: 3 })
+  expect(await fieldsOf({ save_strategy: 'epoch' })).not.toHaveProperty('save_steps')
+  expect(await fieldsOf({ training: { checkpointEvery: null } })).toMatchObject({ save_strategy: 'steps', save_steps: 1_000_000_000 })
+})
+
+test('a Python that cannot be started is a problem of the configuration, unless the user stopped it', async () => {
+  const findPython = async () => '/no such/python'
+  expect((await readSwiftConfig({}, { ...options, findPython })).problems).toContainEqual(expect.stringMatching(/no such.*ENOENT/))
+  const signal = AbortSignal.abort(new Error('stopped'))
+  await expect(readSwiftConfig({}, { ...options, findPython, signal })).rejects.toThrow('stopped')
+})
+
+test('a rollout ends at its own limit of time', async () => {
+  const plan = async (aworldTrain: object) => (await planSwift(await readSwiftConfig({ aworldTrain }, options), run())).deadlineSeconds
+  expect(await plan({ limits: { timeoutMs: 5_000 }, rolloutTimeoutMs: 9_000 })).toBe(5)
+  expect(await plan({ rolloutTimeoutMs: 9_000 })).toBe(9)
+})
+
+test('what ms-swift has nothing for is a note', async () => {
+  const { notes, problems } = await readSwiftConfig(
+    { training: { maxSampleTokens: 9, dropZeroVariance: false }, aworldTrain: { evaluation: { topP: 0.5, topK: 3, greedy: true } } },
+    options,
+  )
+  expect(problems).toEqual([])
+  for (const term of ['training.maxSampleTokens', 'training.dropZeroVariance', 'evaluation.topP', 'evaluation.topK', 'evaluation.greedy'])
+    expect(notes).toContainEqual(expect.stringContaining(`${term} has no effect with ms-swift`))
+})
+
+test('a mixture of kinds is drawn here, the same for every start', async () => {
+  const path = await mkdtemp(join(tmpdir(), 'swift files-'))
+  const tasks = Array.from({ length: 6 }, (_, index) => ({
+    version: 1 as const,
+    id: `t${index}`,
+    hash: '',
+    input: `task ${index}`,
+    data: { kind: index % 2 ? 'odd' : 'even' },
+    dataSource: 'toy',
+    extraInfo: {},
+  }))
+  const train = { tasks, answers: new Map() }
+  const stratify = { key: 'kind', counts: { odd: 1, even: 2 } }
+  const config = await readSwiftConfig({ training: { steps: 2, promptsPerStep: 3, samplesPerPrompt: 2, passes: 2, stratify } }, options)
+  const plan = await planSwift(config, run({ path }))
+  expect(plan.problems).toEqual([])
+  expect(plan.fields['train_dataloader_shuffle']).toBe(false)
+  const files = await writeRunFiles(plan, { train, test: null })
+  expect(files).toEqual(['swift.json', 'train_tasks.jsonl'])
+  const { order } = JSON.parse(await readFile(join(path, 'swift.json'), 'utf8')) as { order: string[] }
+  expect(order).toHaveLength(6)
+  expect(order.filter((id) => Number(id.slice(1)) % 2)).toHaveLength(2)
+  const other = await readSwiftConfig({ training: { steps: 2, promptsPerStep: 4, samplesPerPrompt: 2, stratify } }, options)
+  expect((await planSwift(other, run())).problems).toContainEqual(
+    expect.stringContaining('counts 3 prompts, and a batch of ms-swift has 4'),
+  )
+  await rm(path, { recursive: true })
+})
