@@ -16,7 +16,7 @@ export const train = defineCommand({
   arguments: [{ name: 'project', description: 'folder with an aworld-train.config.ts, or that file (default: this folder)' }],
   options: z.object({
     agent: z.string().optional().describe('agent instead of that of the project: ./file.ts#name, or an agent.yaml'),
-    engine: z.string().optional().describe('trainer instead of that of the project, such as areal, local, tinker, trl or verl'),
+    engine: z.string().optional().describe('trainer instead of that of the project, such as areal, local, swift, tinker, trl or verl'),
     seed: z.int().min(0).optional().describe('seed of sampling and of the order of tasks'),
     steps: z.int().min(1).optional().describe('training steps, instead of those of the configuration'),
     new: z.boolean().optional().describe('start a new run even where an unfinished one can be resumed'),

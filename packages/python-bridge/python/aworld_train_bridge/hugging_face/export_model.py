@@ -20,13 +20,18 @@ def main() -> None:
     if (options.checkpoint / "adapter_config.json").is_file():
         from peft import AutoPeftModelForCausalLM
 
-        model = AutoPeftModelForCausalLM.from_pretrained(options.checkpoint, dtype="auto").merge_and_unload()
+        adapted = AutoPeftModelForCausalLM.from_pretrained(options.checkpoint, dtype="auto")
+        base = adapted.peft_config["default"].base_model_name_or_path
+        model = adapted.merge_and_unload()
     else:
+        base = None
         model = AutoModelForCausalLM.from_pretrained(options.checkpoint, dtype="auto")
     if options.dtype == "bfloat16":
         model = model.to(torch.bfloat16)
     model.save_pretrained(options.target)
-    AutoTokenizer.from_pretrained(options.checkpoint).save_pretrained(options.target)
+    # Some trainers put the tokenizer beside an adapter, others leave it with the model.
+    own = (options.checkpoint / "tokenizer_config.json").is_file()
+    AutoTokenizer.from_pretrained(options.checkpoint if own else base).save_pretrained(options.target)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ def dataset(tasks: Tasks, order: Sequence[str] | None = None) -> Any:
 
 
 class RolloutTrainer(TrainsRollouts, GRPOTrainer):
-    """Answers requests for completions with rows, and compares every batch with them as it is trained."""
+    """Answers requests for completions with rows, and finds them again in swift's batches."""
 
     def _engine_infer(self, infer_requests: Sequence[Any], request_config: Any = None, *, use_tqdm: bool | None = False) -> list[RolloutOutput]:
         ids = [request.messages[-1]["content"] for request in infer_requests]
@@ -81,30 +81,19 @@ class RolloutTrainer(TrainsRollouts, GRPOTrainer):
         self._metrics["train"]["reward"].append(rewards.mean().item())
         return advantages
 
-    def compute_loss(self, model: Any, inputs: Any, *args: Any, **options: Any) -> Any:
-        self.recomputed = None
-        loss = super().compute_loss(model, inputs, *args, **options)
-        if self.model.training:
-            self._compare(inputs[0] if isinstance(inputs, list) else inputs)
-        return loss
-
-    def _compare(self, inputs: dict[str, Any]) -> None:
+    def compare(self, inputs: Any, loss: Any) -> None:
         """The rows of a batch as they are trained; a response begins with the first token of its mask, as in the rows."""
+        inputs = inputs[0] if isinstance(inputs, list) else inputs
         batch = inputs["grpo_batch"]
         if batch.rollout_per_token_logps is None:
             raise mismatch("it carries no logprobs of what was sampled, whose number differs from that of the tokens that are trained")
         ids, lengths = inputs["model_inputs"]["input_ids"], inputs["model_inputs"]["attention_mask"].sum(1).tolist()
         masks = _widened(batch.completion_mask.long(), ids)
         starts = [int(mask.argmax()) or 1 for mask in masks]
-        cut = lambda tensor: [row[start:length] for row, start, length in zip(tensor, starts, lengths, strict=True)]  # noqa: E731
-        self.accounts.compare(
-            [row[:start].tolist() for row, start in zip(ids, starts, strict=True)],
-            [row.tolist() for row in cut(ids)],
-            cut(masks),
-            None if self.recomputed is None else cut(_widened(self.recomputed, ids)),
-            self.state.global_step,
-            carried=cut(_widened(batch.rollout_per_token_logps, ids)),
-        )
+        cut = lambda window: [row[start:length] for row, start, length in zip(_widened(window, ids), starts, lengths, strict=True)]  # noqa: E731
+        prompts = [row[:start].tolist() for row, start in zip(ids, starts, strict=True)]
+        responses = [row.tolist() for row in cut(ids)]
+        self.account(prompts, responses, cut(masks), cut(batch.advantages), cut, loss, carried=cut(batch.rollout_per_token_logps))
 
 
 def _widened(window: Any, ids: Any) -> Any:

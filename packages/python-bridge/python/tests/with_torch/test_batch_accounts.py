@@ -54,6 +54,11 @@ class BatchAccountsTest(unittest.TestCase):
         self.accounts.close_step(5)
         self.assertEqual({each["key"] for each in self.lines()[0]["keys"]}, {"a", "b"})
 
+    def test_a_batch_that_carries_other_logprobs_than_the_rows_ends_the_run(self) -> None:
+        *arrays, logprobs = batch(FIRST)
+        self.accounts.compare(*arrays, logprobs, 4, [torch.tensor([-0.5, 7.0, -0.25])])  # where the mask is 0 nothing is carried
+        self.assertEqual(self.refused(*arrays, logprobs, 4, [torch.tensor([-0.25, 0.0, -0.5])]), "BATCH_MISMATCH")
+
     def test_another_id_another_mask_or_another_row_ends_the_run(self) -> None:
         prompts, responses, masks, logprobs = batch(FIRST)
         self.assertEqual(self.refused(prompts, [[3, 4, 6]], masks, logprobs, 4), "BATCH_MISMATCH")
