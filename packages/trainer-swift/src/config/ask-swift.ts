@@ -25,7 +25,11 @@ export interface SwiftAnswer {
 /** Has the installed classes read a configuration, which takes ms-swift's imports' time. Where Python gives no answer, that is its problem. */
 export async function askSwift(
   /** Without a `model`, arguments are only looked up by their names. */
-  question: { readonly configuration: SwiftFields; readonly model: string | null },
+  question: {
+    readonly configuration: SwiftFields
+    readonly model: string | null /** Keys of ours, which an unknown key may be meant for. */
+    readonly names?: readonly string[] | undefined
+  },
   { python, signal }: { readonly python: string; readonly signal?: AbortSignal | undefined },
 ): Promise<SwiftAnswer> {
   const folder = await mkdtemp(join(tmpdir(), 'aworld-train-swift-'))

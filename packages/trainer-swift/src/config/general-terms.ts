@@ -7,7 +7,7 @@ export interface SwiftTerms {
   readonly problems: readonly string[]
 }
 
-/** Renders our general settings as the user wrote them; what is not here stays with us, in `SwiftSettings`. A step of ms-swift is one update. */
+/** Renders our general settings as the user wrote them; what is not here stays with us, in `SwiftSettings`. A step of ms-swift is one update, ours a batch of rollouts. */
 export function renderGeneralTerms(own: KeyTree): SwiftTerms {
   const fields: Record<string, unknown> = {}
   const notes: string[] = []
@@ -34,12 +34,7 @@ export function renderGeneralTerms(own: KeyTree): SwiftTerms {
     set('steps_per_generation', prompts / promptsPerUpdate)
   }
   set('num_iterations', training['passes'])
-  set('max_steps', inUpdates(training['steps']))
   set('num_train_epochs', training['epochs'])
-  if (updates > 1 && typeof training['steps'] === 'number')
-    notes.push(
-      `ms-swift counts updates: training.steps is ${training['steps']}, and each has ${updates}, so that there are ${training['steps'] * updates} steps.`,
-    )
   set('warmup_steps', inUpdates(training['warmupSteps']))
   set('warmup_ratio', training['warmupFraction'])
   set('learning_rate', training['learningRate'])

@@ -57,7 +57,19 @@ test('general settings become arguments of swift, and arguments that are spelt w
   })
   expect(config.names.model).toBe('a/model')
   expect(config.settings).toMatchObject({ rows: 'last', maxCompletionTokens: 40, limits: { maxTurns: 3 } })
-  expect(config.notes).toContainEqual(expect.stringContaining('training.steps is 5, and each has 4'))
+  expect(config.notes).toContainEqual(expect.stringContaining('5 steps, each a batch of rollouts trained in 4 updates, are 20 steps'))
+})
+
+test('steps that the caller sets are batches of rollouts, as on every trainer, and a note says how many updates they are', async () => {
+  const source = { training: { steps: 5, promptsPerStep: 4, passes: 2 } }
+  const { fields, notes } = await readSwiftConfig(source, { ...options, overrides: { steps: 3 } })
+  expect(fields['max_steps']).toBe(6)
+  expect(notes.filter((note) => note.includes('counts updates'))).toEqual([
+    'ms-swift counts updates: 3 steps, each a batch of rollouts trained in 2 updates, are 6 steps in its report.',
+  ])
+  const spelt = { per_device_train_batch_size: 8, gradient_accumulation_steps: 2, max_steps: 9 }
+  const config = await readSwiftConfig(spelt, { ...options, overrides: { steps: 3 } })
+  expect([config.fields['max_steps'], config.notes]).toEqual([3, []])
 })
 
 test.each([
@@ -66,7 +78,7 @@ test.each([
   [{ training: { entropyCoefficient: 0.1 } }, /entropyCoefficient is 0.1/],
   [{ aworldTrain: { reward: { native: true } } }, /no reward here/],
   [{ aworldTrain: { rowz: 'last' } }, /rowz.*rows/],
-  [['max_steps=1'], /no object/],
+  [['max_steps=1'], /neither a path nor an object/],
 ])('%j is refused in a sentence', async (source, problem) => {
   const { problems } = await readSwiftConfig(source, options)
   expect(problems.join('\n')).toMatch(problem)

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { DrivenRun, PlanOptions } from '@aworld-train/core'
 import { askSwift } from './ask-swift.ts'
+import { generationOf, numberAt } from './generation-of.ts'
 import { completionTokens, promptTokens } from './read-swift-config.ts'
 import type { SwiftConfig, SwiftFields, SwiftPlan } from './swift-config.ts'
 
@@ -74,17 +75,3 @@ function stepsOf(fields: SwiftFields, rows: number | null): number | null {
   const { prompts, updates } = generationOf(fields)
   return Math.ceil(numberAt(fields, 'num_train_epochs', 3) * Math.floor(rows / prompts) * updates)
 }
-
-/** Prompts of one generation of rollouts, and the updates that it is trained in. */
-export function generationOf(fields: SwiftFields): { readonly prompts: number; readonly updates: number } {
-  const accumulated = numberAt(fields, 'gradient_accumulation_steps', 1)
-  const batch = numberAt(fields, 'per_device_train_batch_size', 1)
-  const perGeneration = numberAt(fields, 'steps_per_generation', numberAt(fields, 'generation_batch_size', batch * accumulated) / batch)
-  return {
-    prompts: (batch * perGeneration) / numberAt(fields, 'num_generations', 8),
-    updates: (numberAt(fields, 'num_iterations', 1) * perGeneration) / accumulated,
-  }
-}
-
-const numberAt = (fields: SwiftFields, name: string, fallback: number) =>
-  typeof fields[name] === 'number' ? (fields[name] as number) : fallback

@@ -1,31 +1,47 @@
 import { existsSync } from 'node:fs'
-import { dirname, relative, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import type { ReadConfigOptions } from '@aworld-train/core'
-import { TrainError } from '@aworld-train/protocol'
 import { contextLengthOf } from '@aworld-train/run'
-import { expandDots, isTree, type KeyTree, ownBlock, ownKeysOf, readConfigFile, readOwnConfig, setAt } from '@aworld-train/training'
+import { isTree, ownKeysOf, readDrivenSource, readOwnConfig, setAt } from '@aworld-train/training'
 import { askSwift } from './ask-swift.ts'
 import { renderGeneralTerms } from './general-terms.ts'
-import type { SwiftConfig } from './swift-config.ts'
+import { generationOf } from './generation-of.ts'
+import type { SwiftConfig, SwiftFields } from './swift-config.ts'
 import { SwiftSettings } from './swift-settings.ts'
 
 const ownKeys = ownKeysOf(SwiftSettings)
 
-/** Reads a configuration in arguments of `swift rlhf`, in our keys, or both. Swift's own win over ours; its `model` may be ours. */
+/** Reads a configuration in arguments of `swift rlhf`, in our keys, or both. Swift's own win over ours; its `model` is ours. */
 export async function readSwiftConfig(source: unknown, options: ReadConfigOptions): Promise<SwiftConfig> {
-  const { baseDirectory, overrides = {}, findPython, signal } = options
-  const { tree, directory, where, problems } = readSource(source, resolve(baseDirectory))
-  const { own, fields: written } = separate(tree)
+  const { baseDirectory, sections, overrides = {}, findPython, signal } = options
+  const read = readDrivenSource(source, { name: 'swift', sections, ownKeys, baseDirectory })
+  const { own, directory, where } = read
+  const written = { ...read.fields }
+  if (typeof own['model'] === 'string') own['model'] = { path: own['model'] }
   if (overrides.seed !== undefined) own['seed'] = overrides.seed
   if (overrides.model !== undefined) setAt(own, ['model', 'path'], overrides.model)
+  // Steps of the caller count what those of the configuration do, whatever spells its fields.
+  if (overrides.steps !== undefined) {
+    setAt(own, ['training', 'steps'], overrides.steps)
+    delete written['max_steps']
+  }
   const terms = renderGeneralTerms(own)
-  const fields = withBatch({ ...terms.fields, ...written, ...(overrides.steps === undefined ? {} : { max_steps: overrides.steps }) })
+  const batched = withBatch({ ...terms.fields, ...written })
+  const { updates } = generationOf(batched)
+  const steps = isTree(own['training']) ? own['training']['steps'] : null
+  const fields: SwiftFields = { ...batched, ...(typeof steps === 'number' && { max_steps: Math.round(steps * updates) }), ...written }
+  const counted =
+    typeof steps === 'number' && updates > 1 && written['max_steps'] === undefined
+      ? [
+          `ms-swift counts updates: ${steps} steps, each a batch of rollouts trained in ${updates} updates, are ${fields['max_steps']} steps in its report.`,
+        ]
+      : []
   const { settings, training, problems: ownProblems } = readOwnConfig(SwiftSettings, own)
   const stratify = training?.stratify ?? null
   const python = (await findPython?.(settings.python)) ?? null
   const model = settings.model.path
-  const answer =
-    python === null ? null : await askSwift({ configuration: fields, model: model && folderOf(directory, model) }, { python, signal })
+  const question = { configuration: fields, model: model && folderOf(directory, model), names: [...ownKeys, ...(sections ?? [])] }
+  const answer = python === null ? null : await askSwift(question, { python, signal })
   const native = settings.reward.native ? ['reward.native leaves scoring to ms-swift, which has no reward here; pass rewardFunc.'] : []
   const tokens = promptTokens(settings, fields, model === null ? null : contextLengthOf(resolve(directory, model)))
   return {
@@ -45,8 +61,8 @@ export async function readSwiftConfig(source: unknown, options: ReadConfigOption
     usesModelTemplate: true,
     longestPrompt: tokens === null ? null : { tokens, leftOut: false },
     identity: [fields, stratify],
-    notes: [...terms.notes, ...(answer?.notes ?? [])],
-    problems: [...problems, ...ownProblems, ...terms.problems, ...native, ...(answer?.problems ?? [])].map((problem) =>
+    notes: [...read.notes, ...counted, ...terms.notes, ...(answer?.notes ?? [])],
+    problems: [...read.problems, ...ownProblems, ...terms.problems, ...native, ...(answer?.problems ?? [])].map((problem) =>
       where === null ? problem : `${where}: ${problem}`,
     ),
   }
@@ -55,7 +71,7 @@ export async function readSwiftConfig(source: unknown, options: ReadConfigOption
 const batchKeys = ['per_device_train_batch_size', 'generation_batch_size', 'steps_per_generation', 'gradient_accumulation_steps']
 
 /** Swift's own batch is one row, which no group fits; a batch of one group where the user says nothing of it. */
-function withBatch(fields: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+function withBatch(fields: SwiftFields): SwiftFields {
   if (batchKeys.some((key) => fields[key] !== undefined)) return fields
   return { ...fields, per_device_train_batch_size: fields['num_generations'] ?? 8 }
 }
@@ -64,46 +80,6 @@ function withBatch(fields: Readonly<Record<string, unknown>>): Readonly<Record<s
 function folderOf(directory: string, model: string): string {
   const folder = resolve(directory, model)
   return existsSync(folder) ? folder : model
-}
-
-interface Source {
-  readonly tree: KeyTree
-  readonly directory: string
-  /** The file that problems are placed in. */
-  readonly where: string | null
-  readonly problems: readonly string[]
-}
-
-function readSource(source: unknown, base: string): Source {
-  if (source === undefined) return { tree: {}, directory: base, where: null, problems: [] }
-  if (typeof source !== 'string') {
-    if (isTree(source)) return { tree: source, directory: base, where: null, problems: [] }
-    return {
-      tree: {},
-      directory: base,
-      where: null,
-      problems: ['The configuration is no object; give arguments of swift rlhf, or a file of them.'],
-    }
-  }
-  const file = resolve(base, source)
-  const where = relative(base, file).startsWith('..') ? file : relative(base, file)
-  try {
-    return { tree: readConfigFile(file) as KeyTree, directory: dirname(file), where, problems: [] }
-  } catch (error) {
-    if (!(error instanceof TrainError)) throw error
-    return { tree: {}, directory: dirname(file), where: null, problems: [error.message] }
-  }
-}
-
-/** Cuts a configuration into our keys and arguments of swift; the block of ours wins over the same key outside of it. */
-function separate(tree: KeyTree): { own: Record<string, unknown>; fields: Record<string, unknown> } {
-  const { [ownBlock]: block, ...rest } = expandDots(tree)
-  const model = typeof rest['model'] === 'string' ? { model: { path: rest['model'] } } : {}
-  const own: Record<string, unknown> = {}
-  const fields: Record<string, unknown> = {}
-  for (const [key, value] of Object.entries({ ...rest, ...model })) (ownKeys.includes(key) ? own : fields)[key] = value
-  if (isTree(block)) for (const [key, value] of Object.entries(block)) setAt(own, [key], structuredClone(value))
-  return { own, fields }
 }
 
 /** Longest prompt in tokens; `null` where the model's context is not known. */

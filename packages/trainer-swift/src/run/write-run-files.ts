@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { DrivenData, DrivenDataset } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { drawTasks, missingKinds } from '@aworld-train/training'
-import { generationOf } from '../config/plan-swift.ts'
+import { generationOf } from '../config/generation-of.ts'
 import type { SwiftPlan } from '../config/swift-config.ts'
 
 /** Names of the files in a run directory. */

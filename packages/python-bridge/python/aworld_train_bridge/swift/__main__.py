@@ -3,8 +3,8 @@
 PLAN is a JSON file {model, configuration, tasks: {train, test}, order, evaluation: {samples, sampling}, maxPromptTokens,
 logprobTolerance, templateArguments, checkpoints}: `configuration` are arguments of `swift rlhf`, `order` lists ids of training
 tasks as they are drawn, and null has all of them drawn by swift. FILE gets a line {step, data} a step. With ``--check`` only
-configuration and model are read, and one line of JSON on standard output says {version, problems, notes, exact}; without a
-model, arguments are only looked up by their names. The channel's address comes from AWORLD_TRAIN_*.
+configuration, model and names are read, which an unknown key may be meant for; one line of JSON on standard output says {version,
+problems, notes, exact}. Without a model, arguments are only looked up by their names. The channel's address comes from AWORLD_TRAIN_*.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def _checked(plan: Mapping[str, Any]) -> dict[str, Any]:
-    problems = configuration.check(plan["configuration"])
+    problems = configuration.check(plan["configuration"], plan.get("names", ()))
     notes: list[str] = []
     exact = False
     if not problems and plan.get("model"):

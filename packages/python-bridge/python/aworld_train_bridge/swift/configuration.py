@@ -8,7 +8,7 @@ import difflib
 import io
 import json
 from pathlib import Path
-from typing import Any, Mapping
+from typing import Any, Iterable, Mapping
 
 TESTED = "4.6.0"
 
@@ -64,12 +64,12 @@ class Problem:
     key: str | None = None
 
 
-def check(configuration: Mapping[str, Any]) -> list[Problem]:
-    """What the installed classes do not know, and what the run decides itself."""
+def check(configuration: Mapping[str, Any], names: Iterable[str] = ()) -> list[Problem]:
+    """What the installed classes do not know, and what the run decides itself. `names` may be meant by an unknown key too."""
     from swift.arguments import RLHFArguments
 
     fields = {field.name for field in dataclasses.fields(RLHFArguments) if field.init}
-    problems = [_unknown(key, fields) for key in configuration if key not in fields]
+    problems = [_unknown(key, {*fields, *names}) for key in configuration if key not in fields]
     problems += [Problem(f"{key} is not yours to set: {_OURS[key]}.", key) for key in configuration if key in _OURS]
     for key, (neutral, reason) in _NEUTRAL.items():
         value = configuration.get(key)
