@@ -91,6 +91,9 @@ def read(configuration: Mapping[str, Any], model: str, output: str, tasks: Mappi
     if "tuner_type" not in configuration and not any(key.startswith("lora_") for key in configuration):
         filled["tuner_type"] = "full"
         notes.append("tuner_type = full: every weight is trained; ms-swift's own default is lora")
+    elif configuration.get("tuner_type") != "full" and "lora_dropout" not in configuration:
+        filled["lora_dropout"] = 0.0
+        notes.append("lora_dropout = 0: what samples has none, and would not be what is trained; ms-swift's own default is 0.05")
     if configuration.get("use_cpu") or not torch.cuda.is_available():
         if "use_cpu" not in configuration:
             filled["use_cpu"] = True
@@ -152,10 +155,11 @@ def register() -> None:
 
 
 def is_exact(arguments: Any) -> bool:
-    """Whether sampler and trainer round alike: one model in float32."""
+    """Whether sampler and trainer compute alike: one model in float32, without dropout."""
     import torch
 
-    return arguments.torch_dtype == torch.float32 and not (arguments.bf16 or arguments.fp16)
+    dropped = arguments.tuner_type != "full" and arguments.lora_dropout > 0
+    return not dropped and arguments.torch_dtype == torch.float32 and not (arguments.bf16 or arguments.fp16)
 
 
 def _model_type(model: str) -> str | None:
