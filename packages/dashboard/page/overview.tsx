@@ -3,7 +3,7 @@ import type { EvaluationSummary, RewardMeasure, RunSummary, StepSummary } from '
 import { useState } from 'preact/hooks'
 import { isExport } from './data.ts'
 import { findingsOf } from './findings.ts'
-import { fixed, integer, seconds, shellWord } from './format.ts'
+import { fixed, integer, seconds, shellWord, signed } from './format.ts'
 import { comparedEvaluations } from './groups-of.ts'
 import { multiplesOf } from './multiples.ts'
 import { go, hrefs } from './route.ts'
@@ -59,9 +59,9 @@ function HeldOut({ summary }: { summary: RunSummary }) {
           <>
             <b>{fixed(after.reward)}</b>
             <small>
-              {difference >= 0 ? '+' : ''}
-              {fixed(difference)}
-              <br />[{fixed(after.interval[0])}, {fixed(after.interval[1])}]
+              [{fixed(after.interval[0])}, {fixed(after.interval[1])}]
+              <br />
+              {signed(difference, 3)}
             </small>
           </>
         ) : (

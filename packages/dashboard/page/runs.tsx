@@ -40,7 +40,7 @@ function Overlay({ listings, summaries, byTime }: { listings: readonly RunListin
           if (!values[0]?.some((value) => value !== null)) return null
           const others = values.slice(1).map((each, line) => ({
             xs: xs[line + 1]!,
-            values: each.map((value) => value ?? 0),
+            values: each,
             color: inks[(line + 1) % inks.length]!,
             dash: dashes[(line + 1) % dashes.length]!,
           }))

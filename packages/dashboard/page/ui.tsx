@@ -44,7 +44,7 @@ interface ChartProps {
   readonly band?: readonly [readonly number[], readonly number[]]
   readonly more?: readonly {
     readonly xs: readonly number[]
-    readonly values: readonly number[]
+    readonly values: readonly (number | null)[]
     readonly color: string
     readonly dash: number[]
   }[]
