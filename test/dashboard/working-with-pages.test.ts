@@ -1,0 +1,236 @@
+// @module-tag quick
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { exportRun, openDashboard } from '@aworld-train/dashboard'
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { hostile, type WrittenRun, writeRun } from '../../packages/dashboard/src/testing/write-run.ts'
+import { looks, openBrowser, visit, watch } from './browser.ts'
+import { check, pictures } from './check-page.ts'
+
+let browser: Browser
+let saved: WrittenRun
+let live: WrittenRun
+beforeAll(async () => {
+  browser = await openBrowser()
+  saved = await writeRun({ name: 'saved', text: hostile })
+  live = await writeRun({ name: 'live', isLive: true, text: hostile })
+})
+afterAll(async () => {
+  await browser?.close()
+  await saved?.[Symbol.asyncDispose]()
+  await live?.[Symbol.asyncDispose]()
+})
+
+it('shows images that a tool returned, and nothing else as one', async () => {
+  const png = 'iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAIAAAD91JpzAAAAFElEQVR4nGP4z8DAAMIM/////w8AH+4F+7C4l8kAAAAASUVORK5CYII='
+  const svg = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" onload="window.harmed = 1"><script>window.harmed = 1</script></svg>')
+  const image = (data: string) => ({ mimeType: 'image/png' as const, data })
+  const seen = { content: '[image image/png, 77 bytes]', isError: false }
+  await using saved = await writeRun({ name: 'images', returned: { ...seen, images: [image(png), image(svg.toString('base64'))] } })
+  await using going = await writeRun({ name: 'going', isLive: true, returned: { ...seen, images: [image(png)] } })
+  const file = join(saved.below, 'run.html')
+  await exportRun([saved.path], file)
+  const dashboard = await openDashboard({ runs: [saved.path, going.path] })
+  const shown = async (home: string, run: string, look = looks.light) => {
+    const watched = await watch(browser, home, look)
+    await visit(watched, home, `#/${run}/rollout/train/1/0/0`)
+    const shots = watched.page.locator('.shot')
+    await shots.first().waitFor()
+    const widths = () => shots.evaluateAll((list) => list.map((shot) => (shot as unknown as { naturalWidth: number }).naturalWidth))
+    await expect.poll(async () => (await widths())[0]).toBe(2)
+    if (pictures) await watched.page.screenshot({ path: join(pictures, `images-${run}-${look.width}.png`), fullPage: true })
+    await check(`images of ${run}`, watched)
+    const found = await widths()
+    await watched.context.close()
+    return found
+  }
+  // What claims to be a PNG and is none is not drawn.
+  expect(await shown(dashboard.url, saved.id)).toEqual([2, 0])
+  expect(await shown(dashboard.url, going.id, looks.darkNarrow)).toEqual([2])
+  expect(await shown(pathToFileURL(file).href, saved.id)).toEqual([2, 0])
+  await dashboard.close()
+  for (const content of [
+    `data:image/svg+xml;base64,${svg.toString('base64')}`,
+    'data:text/html;base64,PHNjcmlwdD53aW5kb3cuaGFybWVkID0gMTwvc2NyaXB0Pg==',
+    'data:image/png;base64,"onerror="window.harmed = 1',
+    `data:image/png;base64,${'A'.repeat(20_000_000)}`,
+  ]) {
+    await using run = await writeRun({ name: 'hostile', returned: { content, isError: false } })
+    const other = await openDashboard({ runs: [run.path] })
+    const watched = await watch(browser, other.url, looks.light)
+    await visit(watched, other.url, `#/${run.id}/rollout/train/1/0/0`)
+    await watched.page.locator('.message.tool').waitFor()
+    expect(await watched.page.locator('main img').count()).toBe(0)
+    expect((await watched.page.locator('main').innerText()).length).toBeLessThan(100_000)
+    await check(`no image ${content.slice(0, 30)}`, watched)
+    await watched.context.close()
+    await other.close()
+  }
+})
+
+it('does by keys what the list of keys says', async () => {
+  const dashboard = await openDashboard({ runs: [saved.path] })
+  const watched = await watch(browser, dashboard.url, looks.light)
+  const { page } = watched
+  const at = async () => decodeURIComponent(new URL(page.url()).hash).replace(`#/${saved.id}`, '')
+  const press = async (...keys: readonly string[]) => {
+    for (const key of keys) {
+      await page.keyboard.press(key)
+      await page.waitForTimeout(120)
+    }
+    return await at()
+  }
+  await visit(watched, dashboard.url, `#/${saved.id}/step/1`)
+  expect(await press('j')).toBe('/step/1?group=train/1/1')
+  expect(await press('k')).toBe('/step/1?group=train/1/0')
+  expect(await press('Enter')).toBe('/rollout/train/1/0/0')
+  expect(await press('ArrowRight')).toBe('/rollout/train/1/0/1')
+  expect(await press('ArrowLeft')).toBe('/rollout/train/1/0/0')
+  await press('j')
+  expect(await page.locator('.timeline ol .chosen .who').textContent()).toContain('lookup')
+  await press('k')
+  expect(await page.locator('.timeline ol .chosen .who').textContent()).toContain('solver')
+  expect(await press('Enter')).toBe('/tokens/train/1/0/0')
+  const first = Number(new URLSearchParams((await press('ArrowRight')).split('?')[1]).get('at'))
+  expect(await press('ArrowLeft')).toBe(`/tokens/train/1/0/0?at=${first - 1}`)
+  expect(await press('b')).toBe(`/tokens/train/1/0/0?at=${first - 1}&by=advantage`)
+  expect(await press('j', 'n')).toMatch(/at=\d+/)
+  expect(await press('k')).toMatch(/at=\d+/)
+  expect(await press('c')).toBe('/compare/train/1/0/0?with=train/1/0/1')
+  expect(await press('s')).toBe('/compare/train/1/0/1?with=train/1/0/0')
+  await press('a')
+  expect(await page.locator('.aligned button.link').textContent()).toBe('Fold equal')
+  for (const [key, hash] of [
+    ['1', ''],
+    ['2', '/step/1'],
+    ['3', '/rollout/train/1/0/1'],
+    ['4', '/tokens/train/1/0/1'],
+    ['5', '/compare/train/1/0/1?with=train/1/0/0'],
+    ['6', '/health'],
+  ] as const)
+    expect([key, await press(key)]).toEqual([key, hash])
+  await press('t')
+  expect(await page.locator('html').getAttribute('data-theme')).toBe('dark')
+  await press('?')
+  expect(await page.locator('dialog').count()).toBe(1)
+  await press('Escape')
+  expect(await page.locator('dialog').count()).toBe(0)
+  await press('0')
+  expect(new URL(page.url()).hash).toBe('#/')
+  expect(watched.problems).toEqual([])
+  await watched.context.close()
+  await dashboard.close()
+})
+
+it('compares the tokens of the agent that the address names', async () => {
+  const dashboard = await openDashboard({ runs: [saved.path] })
+  const watched = await watch(browser, dashboard.url, looks.light)
+  const { page } = watched
+  const at = () => new URLSearchParams(new URL(page.url()).hash.split('?')[1]).get('agent')
+  const chosen = page.locator('.chips [aria-pressed=true]')
+  await visit(watched, dashboard.url, `#/${saved.id}/compare/train/1/0/0?with=train%2F1%2F0%2F1`)
+  expect([await chosen.textContent(), await page.locator('.parting h2').first().textContent()]).toEqual([
+    'solver',
+    expect.stringMatching(/^They part at/),
+  ])
+  await page.getByRole('button', { name: 'helper' }).click()
+  expect([at(), await chosen.textContent()]).toEqual(['helper', 'helper'])
+  expect(await page.locator('.empty p').textContent()).toMatch(/^Both have the same \d+ tokens of helper\./)
+  await page.keyboard.press('s')
+  await page.locator('.empty').waitFor()
+  expect([at(), await chosen.textContent()]).toEqual(['helper', 'helper'])
+  await watched.context.close()
+  await dashboard.close()
+})
+
+/** What is used of a canvas of the browser. */
+interface Canvas {
+  readonly width: number
+  readonly height: number
+  getContext(kind: '2d'): { getImageData(x: number, y: number, width: number, height: number): { data: { buffer: ArrayBuffer } } }
+}
+
+it('draws the lines on screen of a rollout with 131,072 tokens', async () => {
+  await using run = await writeRun({ name: 'long', longTokens: 131_072 })
+  const dashboard = await openDashboard({ runs: [run.path] })
+  const watched = await watch(browser, dashboard.url, looks.light)
+  const { page } = watched
+  const stream = page.locator('.stream canvas')
+  const position = async () => Number(/position\s+([\d\s]+) of/.exec(await page.locator('.inspect').innerText())![1]!.replaceAll(/\s/g, ''))
+  /** The token in the middle of the screen, by a click on it. */
+  const middle = async () => {
+    await page.mouse.click(402, 600)
+    return await position()
+  }
+  /** How many colours the canvas has: those of ink, paper and probabilities, and the shades between them. */
+  const drawn = () =>
+    stream.evaluate((element) => {
+      const canvas = element as unknown as Canvas
+      const { data } = canvas.getContext('2d').getImageData(0, 200, canvas.width, canvas.height - 200)
+      return new Set(new Uint32Array(data.buffer)).size
+    })
+  for (const at of [100, 65_000, 131_000]) {
+    await visit(watched, dashboard.url, `#/${run.id}/tokens/train/2/0/0?at=${at}`)
+    await stream.waitFor()
+    expect(await position()).toBe(at)
+    expect(await drawn()).toBeGreaterThan(20)
+    expect(Math.abs((await middle()) - at)).toBeLessThan(3_000)
+  }
+  const before = await middle()
+  await page.mouse.wheel(0, -5_000)
+  await page.waitForTimeout(200)
+  expect(await drawn()).toBeGreaterThan(20)
+  expect(before - (await middle())).toBeGreaterThan(5_000)
+  await check('long tokens', watched)
+  await watched.context.close()
+  await dashboard.close()
+})
+
+it('shows what happens in a live run without being loaded again', async () => {
+  await using run = await writeRun({ name: 'going-on', isLive: true })
+  const dashboard = await openDashboard({ runs: [run.path] })
+  const watched = await watch(browser, dashboard.url, looks.light)
+  const { page } = watched
+  await visit(watched, dashboard.url, `#/${run.id}`)
+  const request = { ...run.store.rollout('train/3/0/0')!.request, key: 'train/3/0/1', sample: 1 }
+  const { attempt } = await run.store.begin(request)
+  await run.store.finish({ ...run.store.episode('train/1/0/0')!, rollout: request.key, group: request.group, attempt })
+  run.store.appendEvent({ type: 'evaluation-end', at: Date.now(), name: 'before', step: 0, metrics: {} })
+  await page.locator('.progress', { hasText: 'step 3, 1 done' }).waitFor()
+  await run.store.commitStep({ step: 3, weightVersion: 4, rollouts: [], metrics: { entropy: 0.1 }, checkpoint: null })
+  run.store.appendEvent({ type: 'step-start', at: Date.now(), step: 4, steps: 9 })
+  await page.locator('.progress', { hasText: 'step 4 of 9' }).waitFor()
+  await page.goto(`${dashboard.url.split('?')[0]}#/${run.id}/step/3`)
+  await page.locator('main h1', { hasText: 'Step 3' }).waitFor()
+  expect(watched.problems).toEqual([])
+  await watched.context.close()
+  await dashboard.close()
+})
+
+it('shows how the process of a live run is doing, and that it has fallen silent', async () => {
+  await using run = await writeRun({ name: 'measured', isLive: true })
+  const dashboard = await openDashboard({ runs: [run.path] })
+  const watched = await watch(browser, dashboard.url, looks.light)
+  const { page } = watched
+  const last = run.store.health(0).at(-1)!
+  const calls = page.locator('.process figure', { hasText: 'Model calls' }).locator('figcaption b')
+  await run.store.keepHealth({ ...last, at: Date.now(), calls: 17 })
+  await visit(watched, dashboard.url, `#/${run.id}/health`)
+  await calls.filter({ hasText: /^17$/ }).waitFor()
+  expect(await page.locator('.process [role=alert]').count()).toBe(0)
+  await run.store.keepHealth({ ...last, at: Date.now(), calls: 23, channel: null })
+  await calls.filter({ hasText: /^23$/ }).waitFor()
+  await page.getByText('No trainer connects to this process.').waitFor()
+  await check('health', watched)
+  await watched.context.close()
+  await dashboard.close()
+  // The samples of this one are older.
+  const silent = await openDashboard({ runs: [live.path] })
+  const other = await watch(browser, silent.url, looks.narrow)
+  await visit(other, silent.url, `#/${live.id}/health`)
+  await other.page.locator('.process [role=alert]', { hasText: 'It has said nothing for' }).waitFor()
+  await check('silent', other)
+  await other.context.close()
+  await silent.close()
+})
