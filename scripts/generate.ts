@@ -31,6 +31,7 @@ import {
   WeightReport,
 } from '@aworld-train/protocol'
 import { settingsTemplate } from '@aworld-train/tool-servers'
+import { ArealSettings } from '@aworld-train/trainer-areal'
 import { TrlSettings } from '@aworld-train/trainer-trl'
 import { VerlLayout, VerlSettings } from '@aworld-train/trainer-verl'
 import { LocalConfig } from '@aworld-train/training'
@@ -101,6 +102,16 @@ files.set(
     words:
       'These keys stand in the block `aworldTrain` of a configuration for TRL, or at its top beside the fields of `GRPOConfig`. The [general terms](configuration.md) `training` and `sampling` may stand there too: they become fields of TRL, which win where both are set. [Train with TRL](../3.guides/trl.md) shows them at work.',
     rows: settingRows(TrlSettings, 'aworldTrain'),
+  }),
+)
+files.set(
+  'docs/4.reference/areal-configuration.md',
+  trainerPage({
+    name: 'AReaL',
+    source: 'packages/trainer-areal/src/config/areal-settings.ts',
+    words:
+      "These keys stand in the block `aworldTrain` of a configuration for AReaL, or at its top beside AReaL's own. The [general terms](configuration.md) `training` and `sampling` may stand there too: they become keys of AReaL, which win where both are set. [Train with AReaL](../3.guides/areal.md) shows them at work.",
+    rows: settingRows(ArealSettings, 'aworldTrain'),
   }),
 )
 files.set('docs/4.reference/serve-configuration.md', servePage())
