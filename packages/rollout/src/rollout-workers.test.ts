@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { AttemptName } from '@aworld-train/protocol'
+import { type AttemptName, TrainError } from '@aworld-train/protocol'
 import { expect, test } from 'vitest'
 import { createAttemptExecutor } from './attempt-executor.ts'
 import type { WorkerLink } from './rollout-workers.ts'
@@ -112,4 +112,12 @@ test('a rollout that is under way cannot be begun twice', async () => {
   const episode = runner.run(rolloutRequest('a'), never)
   await expect(runner.run(rolloutRequest('a'), never)).rejects.toMatchObject({ code: 'ROLLOUT_CONFLICT' })
   await episode
+})
+
+test('where no worker can be had at all, the rollout has no result and its URLs are closed', async () => {
+  const { runner, gateway, store } = setUp()
+  const link: WorkerLink = { execute: () => Promise.reject(new TrainError('MODULE_INVALID', 'No such file.')), hold() {}, resume() {} }
+  runner.workers.hello({ name: 'none', slots: 1, leaseMs: 60_000, holding: [], link })
+  await expect(runner.run(rolloutRequest('a'), never)).rejects.toMatchObject({ code: 'MODULE_INVALID' })
+  expect([gateway.openSessions(), store.episode('a'), runner.counts().running]).toEqual([0, null, 0])
 })

@@ -8,9 +8,9 @@ import {
   type StopReason,
   type Timing,
   type ToolCallRecord,
+  TrainError,
   type Trajectory,
   type Turn,
-  toTrainError,
 } from '@aworld-train/protocol'
 import type { Span } from '@opentelemetry/api'
 import { traceHeadersOf } from './observe/rollout-spans.ts'
@@ -54,7 +54,7 @@ export interface AttemptResult {
 
 /**
  * The coordinator's side of an attempt: opens its URLs, has its agent run, closes them, and decides why it ended. Whatever the agent
- * does and wherever its side went, this resolves; rejects only when the session cannot be opened.
+ * does, this resolves, also where its worker is lost; rejects when the session cannot be opened, and with other errors of the executor.
  */
 export async function runAttempt(options: AttemptOptions): Promise<AttemptResult> {
   const { request, attempt, limits, agents, gateway, executor, span, signal, lost } = options
@@ -90,9 +90,12 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
   }
   // The URLs end at once where the agent's side says that the agent has ended; closing twice is closing once.
   const end = () => void session.close()
-  const outcome = await orAborted(executor.execute(assignment, { signal, onEnd: end }), lost).catch((error: unknown) =>
-    withoutOutcome(error, startedAt),
-  )
+  const outcome = await orAborted(executor.execute(assignment, { signal, onEnd: end }), lost).catch(async (error: unknown) => {
+    const code = error instanceof TrainError ? error.code : null
+    if (code === 'WORKER_LOST' || code === 'ROLLOUT_CANCELLED') return withoutOutcome(error as TrainError, startedAt)
+    await session.close()
+    throw error
+  })
   if (!lost.aborted) options.onOutcome()
   const trajectories = await session.close()
   for (const problem of outcome.problems) options.onWarning(problem)
@@ -112,10 +115,10 @@ export async function runAttempt(options: AttemptOptions): Promise<AttemptResult
 }
 
 /** What stands in for the outcome of an agent's side that is gone. */
-function withoutOutcome(error: unknown, startedAt: number): AttemptOutcome {
+function withoutOutcome(error: TrainError, startedAt: number): AttemptOutcome {
   return {
     end: { kind: 'abandoned' },
-    aborted: toTrainError(error, 'WORKER_LOST').toRecord(),
+    aborted: error.toRecord(),
     environmentFailure: null,
     edges: [],
     toolCalls: [],
