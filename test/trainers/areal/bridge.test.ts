@@ -41,10 +41,12 @@ interface Training {
 async function openTraining({
   content = (index: number) => `task ${index}`,
   order = null,
+  passes = 1,
   ...setting
 }: Readonly<Record<string, unknown>> & {
   readonly content?: (index: number) => string
   readonly order?: readonly string[] | null
+  readonly passes?: number
 } = {}): Promise<Training> {
   const path = await mkdtemp(join(folder, `training-${trainings++}-`))
   const serviceOptions = { path: join(path, 'run'), port: 0, token: 't', directory: model, turns: 2, rows: 'last', reward: 'length' }
@@ -84,6 +86,7 @@ async function openTraining({
           evaluation: { samples: 2, temperature: 1, before: false },
           limits: { maxPromptTokens: 200, maxResponseTokens: 160 },
           logprobTolerance: 1e-4,
+          passes,
           checkpoints: join(path, 'checkpoints'),
           path: join(path, 'areal'),
         },
@@ -145,8 +148,8 @@ describe('with an inference server of its own', { timeout: 600_000 }, () => {
     expect(third?.maxLogprobDifference).toBeLessThan(1e-4)
   })
 
-  test('several updates a step, over weights of earlier steps, train each row once', async () => {
-    await using training = await openTraining()
+  test('several updates and passes a step, over weights of earlier steps, count each row once', async () => {
+    await using training = await openTraining({ passes: 2 })
     const actor = { ppo_n_minibatches: 2, use_decoupled_loss: true, optimizer: { lr: 1e-3 } }
     const rollout = { max_head_offpolicyness: 1, max_concurrent_rollouts: 4 }
     expect(await training.train('stale', { actor, rollout, total_train_steps: 3 })).toBeNull()

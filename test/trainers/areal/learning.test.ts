@@ -9,7 +9,7 @@ import definition from '../../../examples/periodic-table/aworld-train.config.ts'
 import { arealEnvironment } from '../../support/python-environment.ts'
 import { repository } from '../../support/run-cli.ts'
 
-const steps = 40
+const steps = 24
 
 let folder: string
 let report: RunReport

@@ -10,6 +10,8 @@ export interface ArealConfig extends DrivenConfig<ArealSettings> {
   readonly stratify: Stratify | null
   /** Steps in which the learning rate rises; AReaL counts a part of all. */
   readonly warmupSteps: number | null
+  /** How often an update goes over its batch. */
+  readonly passes: number
   /** Whether sampler and trainer round alike. */
   readonly exact: boolean
 }
@@ -24,6 +26,7 @@ export interface ArealPlan extends DrivenPlan {
   /** Whether tasks are drawn here, for as many steps as there are; else by AReaL, for its epochs. */
   readonly drawn: boolean
   readonly before: boolean
+  readonly passes: number
   readonly templateArguments: KeyTree
   readonly deadlineSeconds: number | null
 }

@@ -76,7 +76,6 @@ const neverReached = 1_000_000_000
 
 /** Settings that AReaL has nothing for, with the reason. */
 const withoutEffect: Readonly<Record<string, string>> = {
-  'training.passes': 'it goes over a batch once',
   'training.maxSampleTokens': 'gconfig.max_new_tokens bounds a row',
   'training.dropZeroVariance': 'a group whose rewards are all alike has advantage 0',
   'evaluation.topP': 'tokens are drawn from the whole distribution',

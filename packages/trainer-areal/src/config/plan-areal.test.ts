@@ -113,17 +113,14 @@ test('tasks of a number of steps are drawn here, the same for every start, as a 
     extraInfo: {},
   }))
   const stratify = { key: 'kind', counts: { odd: 1, even: 2 } }
-  const config = await readArealConfig({ training: { steps: 2, promptsPerStep: 3, samplesPerPrompt: 2, stratify } }, options)
+  const config = await readArealConfig({ training: { steps: 2, promptsPerStep: 3, samplesPerPrompt: 2, passes: 2, stratify } }, options)
   const plan = await planAreal(config, run({ path }))
   expect(plan.problems).toEqual([])
   expect(await writeRunFiles(plan, { train: { tasks, answers: new Map() }, test: null })).toEqual(['areal.json', 'train_tasks.jsonl'])
-  const { order, configuration } = JSON.parse(await readFile(join(path, 'areal.json'), 'utf8')) as {
-    order: string[]
-    configuration: object
-  }
+  const { order, ...written } = JSON.parse(await readFile(join(path, 'areal.json'), 'utf8')) as { order: string[] }
   expect(order).toHaveLength(6)
   expect(order.filter((id) => Number(id.slice(1)) % 2)).toHaveLength(2)
-  expect(configuration).toMatchObject({ train_dataset: { shuffle: false } })
+  expect(written).toMatchObject({ passes: 2, configuration: { train_dataset: { shuffle: false } } })
   const other = await readArealConfig({ training: { steps: 2, promptsPerStep: 4, samplesPerPrompt: 2, stratify } }, options)
   expect((await planAreal(other, run())).problems).toContainEqual(expect.stringContaining('counts 3 prompts, and a batch of AReaL has 4'))
   await rm(path, { recursive: true })
@@ -138,10 +135,10 @@ test('a Python that cannot be started is a problem of the configuration, unless 
 
 test('what AReaL has nothing for is a note', async () => {
   const { notes, problems } = await readArealConfig(
-    { training: { passes: 2, dropZeroVariance: false }, aworldTrain: { evaluation: { greedy: true } } },
+    { training: { dropZeroVariance: false }, aworldTrain: { evaluation: { greedy: true } } },
     options,
   )
   expect(problems).toEqual([])
-  for (const term of ['training.passes', 'training.dropZeroVariance', 'evaluation.greedy'])
+  for (const term of ['training.dropZeroVariance', 'evaluation.greedy'])
     expect(notes).toContainEqual(expect.stringContaining(`${term} has no effect with AReaL`))
 })

@@ -7,7 +7,7 @@ import { promptTokens, responseTokens } from './read-areal-config.ts'
 
 /** Plans a start: the keys that the user left out and that follow from the model, the data or this run, each with a note. */
 export async function planAreal(config: ArealConfig, run: DrivenRun, { validate = false, signal }: PlanOptions = {}): Promise<ArealPlan> {
-  const { settings, stratify, warmupSteps } = config
+  const { settings, stratify, warmupSteps, passes } = config
   const notes: string[] = []
   const problems: string[] = []
   const fields = structuredClone(config.fields) as Record<string, unknown>
@@ -57,6 +57,7 @@ export async function planAreal(config: ArealConfig, run: DrivenRun, { validate 
     seed: numberAt(fields, 'seed', settings.seed),
     drawn,
     before,
+    passes,
     steps,
     checkpoints: join(run.path, 'checkpoints'),
     limits: { maxPromptTokens, maxResponseTokens },

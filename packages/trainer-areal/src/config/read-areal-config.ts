@@ -35,6 +35,7 @@ export async function readArealConfig(source: unknown, options: ReadConfigOption
     fields,
     stratify: training?.stratify ?? null,
     warmupSteps: numberAt(own, 'training.warmupSteps', null),
+    passes: training?.passes ?? 1,
     exact: answer?.exact ?? false,
     version: answer?.version ?? null,
     names: {
@@ -46,7 +47,7 @@ export async function readArealConfig(source: unknown, options: ReadConfigOption
     },
     usesModelTemplate: true,
     longestPrompt: tokens === null ? null : { tokens, leftOut: false },
-    identity: [fields, training?.stratify ?? null],
+    identity: [fields, training?.stratify ?? null, training?.passes ?? 1],
     notes: [...read.notes, ...terms.notes, ...(answer?.notes ?? [])],
     problems: [...read.problems, ...ownProblems, ...terms.problems, ...native, ...(answer?.problems ?? [])].map((problem) =>
       where === null ? problem : `${where}: ${problem}`,

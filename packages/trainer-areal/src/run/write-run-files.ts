@@ -10,7 +10,8 @@ export const runFiles = { plan: 'areal.json', train: 'train_tasks.jsonl', test: 
 
 /** Writes what `python -m aworld_train_bridge.areal` reads; each file appears whole. Returns the names written. */
 export async function writeRunFiles(plan: ArealPlan, { train, test }: DrivenData): Promise<string[]> {
-  const { path, model, fields, evaluation, before, limits, logprobTolerance, checkpoints, templateArguments, deadlineSeconds } = plan
+  const { path, model, fields, evaluation, before, passes, limits, logprobTolerance, checkpoints, templateArguments, deadlineSeconds } =
+    plan
   const { samples, temperature } = evaluation
   await mkdir(path, { recursive: true })
   const written = {
@@ -19,6 +20,7 @@ export async function writeRunFiles(plan: ArealPlan, { train, test }: DrivenData
     tasks: { train: join(path, runFiles.train), test: test && join(path, runFiles.test) },
     order: train && orderOf(plan, train),
     evaluation: { samples, temperature, before },
+    passes,
     limits,
     logprobTolerance,
     templateArguments,

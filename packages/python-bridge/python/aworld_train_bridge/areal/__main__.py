@@ -1,7 +1,8 @@
 """Trains with AReaL: ``python -m aworld_train_bridge.areal PLAN --metrics FILE``, or checks a configuration: ``… PLAN --check``.
 
 PLAN is a JSON file {model, configuration, tasks: {train, test}, order, evaluation: {samples, temperature, before}, limits:
-{maxPromptTokens, maxResponseTokens}, logprobTolerance, templateArguments, deadlineSeconds, checkpoints, path}: `order` lists ids of
+{maxPromptTokens, maxResponseTokens}, logprobTolerance, templateArguments, deadlineSeconds, checkpoints, path,
+passes}: `order` lists ids of
 training tasks as they are drawn, and null has AReaL draw them; `path` is the folder that AReaL writes to. FILE gets a line {step, data} a
 step. With ``--check`` only the configuration is read, and the last line on standard output is JSON {version, problems, notes, exact}.
 The channel's address comes from AWORLD_TRAIN_*. Rollouts are sampled by the servers of AREAL_LLM_SERVER_ADDRS, else by one of our own.
@@ -136,7 +137,7 @@ def _train(plan: Mapping[str, Any], config: Any, settings: Any, checkpoints: Pat
     try:
         accounts = BatchAccounts(rollouts.ledger, plan.get("logprobTolerance") if ended is not None and config.actor.dtype == "float32" else None)
         workflow = AgentWorkflow(rollouts, tasks["train"], temperature=config.gconfig.temperature, filler=stops[0], fail=trainer.fail)
-        trainer.use(workflow, rollouts, accounts, tasks.get("test", {}), plan["evaluation"])
+        trainer.use(workflow, rollouts, accounts, tasks.get("test", {}), plan["evaluation"], int(plan.get("passes", 1)))
         if plan["evaluation"].get("before") and trainer.start_step == 0 and "test" in tasks:
             trainer.evaluate()
             trainer.write_line(0)

@@ -11,6 +11,7 @@ from typing import Any, Callable, Mapping
 
 import torch
 from areal import PPOTrainer
+from areal.utils import data as areal_data
 from areal.utils import name_resolve, names
 from areal.utils.timeutil import EpochStepTimeFreqCtl
 
@@ -46,11 +47,14 @@ class RolloutTrainer(PPOTrainer):
         if self.recover_info is None:
             self._push_weights()
 
-    def use(self, workflow: AgentWorkflow, rollouts: Rollouts, accounts: BatchAccounts, test: Mapping[str, Mapping[str, Any]], evaluation: Mapping[str, Any]) -> None:
-        """What rollouts come from; `evaluation` is {samples, temperature} of the tasks `test`."""
+    def use(self, workflow: AgentWorkflow, rollouts: Rollouts, accounts: BatchAccounts, test: Mapping[str, Mapping[str, Any]], evaluation: Mapping[str, Any], passes: int) -> None:
+        """What rollouts come from; `evaluation` is {samples, temperature} of the tasks `test`; `passes` is how often an update goes over its batch."""
         self._workflow, self._rollouts, self._accounts, self._test, self._how = workflow, rollouts, accounts, test, evaluation
         self.actor.prepare_batch = _after(self.actor.prepare_batch, self._received)
         self.actor.train_batch = self._compared(self.actor.train_batch)
+        update = self.actor.ppo_update
+        # An update takes members out of its batch.
+        self.actor.ppo_update = lambda batch: [update([dict(group) for group in batch]) for _ in range(passes)]
 
     def fail(self, error: Exception) -> None:
         """Ends the training from another thread, unless it has ended."""
@@ -158,7 +162,8 @@ class RolloutTrainer(PPOTrainer):
 
 
 def _one_row_each(engine: Any) -> None:
-    """Micro-batches of one row: rows that sdpa gets packed attend to each other."""
+    """Micro-batches of one row: rows that sdpa gets packed attend to each other. Pages of a GPU's memory, to which AReaL pads each, are none of theirs."""
+    areal_data.N_TOKENS_PER_PAGE = 32
 
     def limited(call: Callable[..., Any]) -> Callable[..., Any]:
         def run(input_: Any, *args: Any, **options: Any) -> Any:
