@@ -208,6 +208,26 @@ it('shows what happens in a live run without being loaded again', async () => {
   await dashboard.close()
 })
 
+it('compares with what every sample of a group that runs has by now', async () => {
+  await using run = await writeRun({ name: 'comparing', isLive: true })
+  const { store } = run
+  const { request } = store.rollout('train/3/0/0')!
+  const other = (sample: number) => ({ ...request, key: `train/3/0/${sample}`, sample })
+  await store.begin(other(1))
+  const { attempt } = await store.begin(other(2))
+  const dashboard = await openDashboard({ runs: [run.path] })
+  const watched = await watch(browser, dashboard.url, looks.light)
+  await visit(watched, dashboard.url, `#/${run.id}/compare/train/3/0/0?with=train%2F3%2F0%2F1`)
+  const samples = () => watched.page.locator('.ways tbody td:nth-child(2)').allTextContents()
+  await expect.poll(samples).toEqual(['1×'])
+  await store.appendTurn(other(2).key, attempt, 'solver', store.turnsOf(request.key)!.agents.get('solver')![0]!)
+  store.appendEvent({ type: 'step-start', at: Date.now(), step: 3, steps: 9 })
+  await expect.poll(samples, { timeout: 10_000 }).toEqual(['2×'])
+  expect(watched.problems).toEqual([])
+  await watched.context.close()
+  await dashboard.close()
+})
+
 it('shows how the process of a live run is doing, and that it has fallen silent', async () => {
   await using run = await writeRun({ name: 'measured', isLive: true })
   const dashboard = await openDashboard({ runs: [run.path] })

@@ -154,8 +154,8 @@ export function Compare({ summary, a, b }: { summary: RunSummary; a: string; b: 
   const traces = useLoaded(
     `${route.value.run} traces ${keys.join()}`,
     async () => (await Promise.all(keys.map((key) => client().rollout(key)))).filter((trace) => trace !== null),
-    // Samples that still run have more tokens later.
-    () => siblings.some(({ status }) => status !== 'done'),
+    // Samples that wait or run have more tokens later.
+    (list) => list.some(({ row: { status } }) => status === 'queued' || status === 'running'),
   )
   const agents = [left, right].flatMap(({ trace }) => trace?.agents ?? [])
   const names = [...new Set(agents.map((each) => each.agent))]
