@@ -41,6 +41,7 @@ import { toOptions } from '../packages/cli/src/define-command.ts'
 import { exitCodesText } from '../packages/cli/src/exit-codes.ts'
 import { parityPage } from './parity-page.ts'
 import { servePage } from './serve-page.ts'
+import { trainersPage } from './trainers-page.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const checkOnly = process.argv.includes('--check')
@@ -115,6 +116,7 @@ files.set(
   }),
 )
 files.set('docs/4.reference/serve-configuration.md', servePage())
+files.set('docs/4.reference/trainers.md', trainersPage())
 files.set('docs/3.guides/coming-from-aworld.md', parityPage())
 
 function kebab(name: string): string {

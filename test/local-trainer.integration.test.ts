@@ -12,6 +12,7 @@ import {
   type TrainOptions,
 } from '@aworld-train/testing'
 import { afterAll, describe, expect, test } from 'vitest'
+import { localFacts } from '../packages/aworld-train/src/local/local-facts.ts'
 import { examModel, readBatches, readTrainedRun, trainExam } from './support/trainer-exam/train-exam.ts'
 import { trainKilled } from './support/trainer-exam/train-killed.ts'
 import { registerWitnessedTrainers, type WitnessOptions } from './support/trainer-exam/witnessed-trainers.ts'
@@ -58,6 +59,16 @@ const toTrain =
     return await readTrainedRun(await trainExam(exam, training), await readBatches([join(runPath, 'batches-a.jsonl')]), weights)
   }
 
+const refusal = (message: RegExp, change: object) => ({
+  code: 'CONFIG_INVALID' as const,
+  message,
+  async train() {
+    const exam = createTrainerExam()
+    const { config, ...training } = toTraining(exam, { steps: 1 })
+    return await trainExam(exam, { ...training, config: { ...config, training: { ...config.training, ...change } } })
+  },
+})
+
 describeTrainer('local', {
   ...arithmetic,
   train: toTrain(),
@@ -69,7 +80,14 @@ describeTrainer('local', {
     return await readTrainedRun(report, await readBatches(files), [])
   },
   rolloutTimeoutMs: 5000,
-  not: { gradients: 'the embedded learner keeps no derivative by token; the direction of its update has it' },
+  refusals: {
+    unknownKey: refusal(/learningRat.*learningRate/s, { learningRat: 1 }),
+    groupOfOne: refusal(/samplesPerPrompt is 1/, { samplesPerPrompt: 1 }),
+    allRows: 'it trains every row',
+    missingPackage: 'it has no Python',
+    unreachable: 'it asks nobody',
+  },
+  not: localFacts.notShown,
 })
 
 describe('a trainer that is broken fails the check that is named after it', () => {

@@ -1,8 +1,18 @@
+import type { TrainerFacts } from '@aworld-train/core'
 import type { Driver } from '@aworld-train/run'
 import { arealTrainer } from '@aworld-train/trainer-areal'
 import { swiftTrainer } from '@aworld-train/trainer-swift'
 import { trlTrainer } from '@aworld-train/trainer-trl'
 import { verlTrainer } from '@aworld-train/trainer-verl'
+import { localFacts } from './local/local-facts.ts'
+import { tinkerFacts } from './local/tinker-facts.ts'
 
 /** The frameworks of Python that train: `trainEngineName` is the name of one, and so is the trainer of `setup` and `doctor`. */
 export const drivenTrainers: readonly Driver[] = [verlTrainer, trlTrainer, arealTrainer, swiftTrainer]
+
+/** What each value of `trainEngineName` stands for: the page docs/4.reference/trainers.md. */
+export const trainerFacts: Readonly<Record<string, TrainerFacts>> = {
+  local: localFacts,
+  tinker: tinkerFacts,
+  ...Object.fromEntries(drivenTrainers.flatMap(({ name, facts }) => (facts ? [[name, facts]] : []))),
+}

@@ -13,7 +13,14 @@ export {
 } from './tinker/tinker-server.ts'
 export type { ServerReduction } from './tinker/to-update.ts'
 export { type TinyModelOptions, writeTinyModel } from './tiny-model.ts'
-export { describeTrainer, type TrainerCheck, type TrainerSubject, type TrainOptions, trainerChecks } from './trainer/describe-trainer.ts'
+export {
+  type BadInput,
+  describeTrainer,
+  type Refusal,
+  type TrainerSubject,
+  type TrainOptions,
+  trainerChecks,
+} from './trainer/describe-trainer.ts'
 export { examineRun } from './trainer/examine-run.ts'
 export type { TrainedBatch, TrainedRow, TrainedRun, TrainerArithmetic } from './trainer/trained-run.ts'
 export {

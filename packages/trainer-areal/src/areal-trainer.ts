@@ -1,4 +1,5 @@
 import type { DrivenTrainer } from '@aworld-train/core'
+import { arealFacts } from './areal-facts.ts'
 import { checkMachine } from './check-machine.ts'
 import type { ArealConfig, ArealPlan } from './config/areal-config.ts'
 import type { ArealSettings } from './config/areal-settings.ts'
@@ -35,6 +36,7 @@ export const arealTrainer: DrivenTrainer<ArealSettings, ArealConfig, ArealPlan> 
   output: { milestones: [/this machine has no GPU|Servers are all ready/], readMetrics: readArealMetrics, createConsoleReader },
   checkpoints: { resumable: resumableStep, steps: checkpointSteps, pathOf, exportModel: exportArealModel },
   checks: checkMachine,
+  facts: arealFacts,
   smokeConfig: (model) => ({
     model: { path: model },
     gconfig: { n_samples: 4, max_new_tokens: 64 },

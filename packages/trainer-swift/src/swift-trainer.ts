@@ -11,6 +11,7 @@ import { readSwiftMetrics } from './run/step-metrics.ts'
 import { swiftCommand } from './run/swift-command.ts'
 import { createConsoleReader } from './run/swift-failures.ts'
 import { writeRunFiles } from './run/write-run-files.ts'
+import { swiftFacts } from './swift-facts.ts'
 
 /** ms-swift, driven: its configuration is the arguments of `swift rlhf --rlhf_type grpo`, its process one, and the model that it trains samples. */
 export const swiftTrainer: DrivenTrainer<SwiftSettings, SwiftConfig, SwiftPlan> = {
@@ -34,5 +35,6 @@ export const swiftTrainer: DrivenTrainer<SwiftSettings, SwiftConfig, SwiftPlan> 
   output: { milestones: [/Global seed set|Start time of running/], readMetrics: readSwiftMetrics, createConsoleReader },
   checkpoints: { resumable: resumableStep, steps: checkpointSteps, pathOf, exportModel: exportSwiftModel },
   checks: checkMachine,
+  facts: swiftFacts,
   smokeConfig: (model) => ({ model: { path: model }, use_cpu: true, max_completion_length: 64 }),
 }

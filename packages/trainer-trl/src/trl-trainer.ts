@@ -11,6 +11,7 @@ import { readTrlMetrics } from './run/step-metrics.ts'
 import { trlCommand } from './run/trl-command.ts'
 import { createConsoleReader } from './run/trl-failures.ts'
 import { writeRunFiles } from './run/write-run-files.ts'
+import { trlFacts } from './trl-facts.ts'
 
 /** TRL, driven: its configuration is GRPOConfig's fields, its process one, and its rollouts are sampled by the model that it trains, or by vLLM. */
 export const trlTrainer: DrivenTrainer<TrlSettings, TrlConfig, TrlPlan> = {
@@ -34,5 +35,6 @@ export const trlTrainer: DrivenTrainer<TrlSettings, TrlConfig, TrlPlan> = {
   output: { milestones: [/use_cpu|Loading weights/], readMetrics: readTrlMetrics, createConsoleReader },
   checkpoints: { resumable: resumableStep, steps: checkpointSteps, pathOf, exportModel: exportTrlModel },
   checks: checkMachine,
+  facts: trlFacts,
   smokeConfig: (model) => ({ model: { path: model }, use_cpu: true, max_completion_length: 64 }),
 }

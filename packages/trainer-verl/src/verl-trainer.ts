@@ -15,6 +15,7 @@ import { exportVerlModel } from './run/export-model.ts'
 import { isTrainingStep, phasesOf, stepMetrics, verlEvaluationMetrics } from './run/step-metrics.ts'
 import { verlCommand } from './run/verl-command.ts'
 import { createConsoleReader } from './run/verl-failures.ts'
+import { verlFacts } from './verl-facts.ts'
 
 /** verl, driven: its configuration is Hydra's, its processes are Ray's, its checkpoints are cut for its ranks. */
 export const verlTrainer: DrivenTrainer<VerlSettings, VerlConfig, VerlPlan> = {
@@ -56,6 +57,7 @@ export const verlTrainer: DrivenTrainer<VerlSettings, VerlConfig, VerlPlan> = {
     exportModel: exportVerlModel,
   },
   checks: checkMachine,
+  facts: verlFacts,
   smokeConfig: (model) => ({
     data: { max_prompt_length: 64, max_response_length: 64 },
     actor_rollout_ref: { model: { path: model } },

@@ -1,6 +1,7 @@
 import { mkdir, mkdtemp } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { TrainerExam, TrainerSubject, TrainOptions } from '@aworld-train/testing'
+import { createTrainerExam, type TrainerExam, type TrainerSubject, type TrainOptions } from '@aworld-train/testing'
+import { tinkerFacts } from '../../../packages/aworld-train/src/local/tinker-facts.ts'
 import { examModel, readBatches, readTrainedRun, trainExam } from './train-exam.ts'
 import { trainKilled } from './train-killed.ts'
 import { registerWitnessedTrainers, type WitnessOptions } from './witnessed-trainers.ts'
@@ -24,6 +25,17 @@ export function tinkerSubject({ url, folder, fault }: TinkerSubjectOptions): Tra
     return { trainEngineName: 'tinker-witnessed', config, runPath: await mkdtemp(join(folder, 'training-')), steps }
   }
 
+  const refusal = (message: RegExp, change: object) => ({
+    code: 'CONFIG_INVALID' as const,
+    message,
+    async train() {
+      const exam = createTrainerExam()
+      const training = await toTraining(exam, { steps: 1 })
+      registerWitnessedTrainers({ folder: training.runPath, start: 'a' })
+      return await trainExam(exam, { ...training, config: { ...training.config, ...change } })
+    },
+  })
+
   return {
     rows: 'all',
     advantageEpsilon: 1e-4,
@@ -44,9 +56,16 @@ export function tinkerSubject({ url, folder, fault }: TinkerSubjectOptions): Tra
       return await readTrainedRun(report, await readBatches(files), [examModel])
     },
     rolloutTimeoutMs: 5000,
-    not: {
-      gradients: 'a Tinker service returns logprobs and no derivative by token',
-      direction: 'the weights of the adapter stay at the service',
+    refusals: {
+      unknownKey: refusal(/learningRat.*learningRate/s, { training: { learningRat: 1 } }),
+      groupOfOne: refusal(/samplesPerPrompt is 1/, { training: { samplesPerPrompt: 1 } }),
+      allRows: 'it trains every row',
+      missingPackage: 'it has no Python',
+      unreachable: {
+        ...refusal(/127\.0\.0\.1:9\b/, { tinker: { url: 'http://127.0.0.1:9', patienceMs: 500 } }),
+        code: 'POLICY_UNAVAILABLE',
+      },
     },
+    not: tinkerFacts.notShown,
   }
 }

@@ -36,6 +36,11 @@ describeTrainer('trl', {
       save_steps: 1,
       ...(rolloutTimeoutMs !== undefined && { aworldTrain: { rolloutTimeoutMs } }),
     }),
+    wrong: {
+      unknownKey: { change: { learning_rat: 1e-3 }, message: /learning_rat is no field of GRPOConfig; did you mean learning_rate/ },
+      groupOfOne: { change: { num_generations: 1 }, message: /num_generations|generations/ },
+      allRows: { change: { aworldTrain: { rows: 'all' } }, message: /rows.*last.*longest/s },
+    },
     weights: (runPath, step) => join(runPath, 'checkpoints', `checkpoint-${step}`),
   }),
 })

@@ -1,5 +1,6 @@
 import type { AnswerKey, ErrorCode, RowSelection, TrainError, TrainingTask } from '@aworld-train/protocol'
 import type { DrivenPython } from './driven-python.ts'
+import type { TrainerFacts } from './trainer-facts.ts'
 
 /**
  * A framework of Python that trains and submits rollouts over the channel: only what is its own. What all of them share is
@@ -34,6 +35,8 @@ export interface DrivenTrainer<
   checks(options: MachineOptions & { readonly plan: Plan | null; readonly python: string | null }): AsyncIterable<DrivenCheck>
   /** The configuration of a training of a tiny model on the processor, over that folder. */
   smokeConfig(model: string): object
+  /** For the page of trainers, docs/4.reference/trainers.md. */
+  readonly facts?: TrainerFacts | undefined
 }
 
 /** Names of keys, as a user writes them. */

@@ -1,4 +1,5 @@
-import type { RowSelection } from '@aworld-train/protocol'
+import type { TrainerCheck } from '@aworld-train/core'
+import type { ErrorCode, RowSelection } from '@aworld-train/protocol'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { advantageDifference, gapOf, pairRows } from './compare-run.ts'
 import { examineRun, rowsOfStep } from './examine-run.ts'
@@ -6,9 +7,7 @@ import type { TrainedRun, TrainerArithmetic } from './trained-run.ts'
 import { createTrainerExam, type TrainerExam } from './trainer-exam.ts'
 
 /** What the exam looks at; a trainer may be without some, for a reason. */
-export type TrainerCheck = keyof typeof trainerChecks
-
-export const trainerChecks = {
+export const trainerChecks: Readonly<Record<TrainerCheck, string>> = {
   rows: 'its batch has the ids and masks of the episodes',
   gradients: 'what is masked has no gradient',
   advantages: 'advantages are those of the group, by task',
@@ -19,7 +18,18 @@ export const trainerChecks = {
   ledger: 'every sampled token is trained or explained',
   resumes: 'killed after a checkpoint, it goes on',
   failures: 'failed rollouts have no part in their groups, and a batch of them ends the run',
-} as const
+  refusals: 'bad input is refused by name',
+}
+
+/** What a user may get wrong before training begins. */
+export type BadInput = 'unknownKey' | 'groupOfOne' | 'allRows' | 'missingPackage' | 'unreachable'
+
+export interface Refusal {
+  readonly code: ErrorCode
+  /** What the message must name. */
+  readonly message: RegExp
+  train(): Promise<unknown>
+}
 
 export interface TrainerSubject extends TrainerArithmetic {
   /** Which rows of an episode its batches hold. */
@@ -31,6 +41,8 @@ export interface TrainerSubject extends TrainerArithmetic {
   train(exam: TrainerExam, options: TrainOptions): Promise<TrainedRun>
   /** The same, killed once the first step has its checkpoint, and started again. */
   trainKilled?: TrainerSubject['train'] | undefined
+  /** How it refuses what is wrong; a sentence where that cannot be wrong with it. */
+  readonly refusals: Readonly<Record<BadInput, Refusal | string>>
   /** What it cannot show or do, with the reason. */
   readonly not?: Readonly<Partial<Record<TrainerCheck, string>>> | undefined
   /** Milliseconds after which a rollout that hangs is given up in the exam of failures; one that does not must take less. 30,000 by default. */
@@ -93,6 +105,13 @@ export function describeTrainer(name: string, subject: TrainerSubject): void {
       expect(some.ledger.unexplained).toBe(0)
       const all = subject.train(createTrainerExam({ faults: 'all' }), { steps: 1 })
       await expect(all).rejects.toMatchObject({ code: 'TRAINER_EMPTY_BATCH' })
+    })
+
+    const refusals = Object.entries(subject.refusals)
+    test.for(refusals)(`${trainerChecks.refusals}: %s`, { timeout: timeoutMs }, async ([, refusal], context) => {
+      if (typeof refusal === 'string') return context.skip(refusal)
+      const { code, message } = refusal
+      await expect(refusal.train()).rejects.toMatchObject({ code, message: expect.stringMatching(message) })
     })
   })
 }

@@ -10,7 +10,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from aworld_train_bridge.driver.batch_record import record_batch, records_batches
 from aworld_train_bridge.driver.keys import to_key
+from aworld_train_bridge.driver.ledger import Ledger
 from aworld_train_bridge.driver.logprobs import largest_difference
 
 KEY_FIELD = "aworld_train_key"
@@ -29,6 +31,8 @@ def install_batch_ledger() -> None:
     @functools.wraps(update)
     def update_and_record(self: Any, batch: Any, metrics: dict[str, Any]) -> Any:
         line = _line(batch, self.global_steps, _actor_is_computed(self.config))
+        if records_batches():
+            _record(ledger, batch, self.global_steps)
         updated = update(self, batch, metrics)
         ledger.write("trained", line)
         return updated
@@ -53,6 +57,18 @@ def _line(batch: Any, step: int, actor_is_computed: bool) -> dict[str, Any]:
     extra = [getattr(fields, "data", fields) for fields in data["extra_fields"]]
     counted, padded = count_rows(batch.keys, batch.tags, [int(mask.sum()) for mask in masks], extra)
     return {"step": int(step), "keys": counted, "rowsPadded": padded, "maxLogprobDifference": difference}
+
+
+def _record(ledger: Ledger, batch: Any, step: int) -> None:
+    """Writes the batch as verl is about to train it: the loss and its derivatives are computed by workers, which keep them."""
+    import transfer_queue
+
+    fields = ["input_ids", "responses", "response_mask", "advantages", "old_log_probs"]
+    data = transfer_queue.kv_batch_get(keys=batch.keys, partition_id=batch.partition_id, select_fields=fields)
+    rows = {name: list(data[name].unbind()) for name in fields}
+    responses = [row.tolist() for row in rows["responses"]]
+    prompts = [ids.tolist()[: len(ids) - len(response)] for ids, response in zip(rows["input_ids"], responses, strict=True)]
+    record_batch(ledger, int(step), None, prompts, responses, rows["response_mask"], rows["advantages"], rows["old_log_probs"], None)
 
 
 def count_rows(

@@ -1,0 +1,25 @@
+import type { TrainerFacts } from '@aworld-train/core'
+
+/** verl on the page of trainers. */
+export const verlFacts: TrainerFacts = {
+  summary: 'PPO and GRPO over Ray, FSDP and Megatron: for models of billions of weights on many GPUs.',
+  versions: ['verl 0.9.1', 'torch 2.13.0', 'Ray 2.60.0'],
+  environment: { megabytes: 4400, seconds: 41 },
+  command: 'npx aworld-train setup verl && npx aworld-train train --engine verl',
+  features: {
+    processor: '`aworldTrain.smoke`: small models, for trying',
+    gpu: 'yes; taken by the schema of verl, run by `npm run test:gpu` alone',
+    severalRanks: '`aworldTrain.layout`; rendered, never run here',
+    vllm: 'with verl’s own keys; never run here',
+    lora: 'with verl’s own keys; never run here',
+    klTerm: 'yes, with verl’s own keys',
+    severalRows: 'yes',
+    evaluation: 'yes',
+    resume: 'yes',
+    export: 'yes; FSDP shards are merged',
+  },
+  notShown: {
+    gradients: 'workers of verl keep the derivatives of the loss; the direction of the update has them',
+    loss: 'workers of verl keep the loss of a batch',
+  },
+}

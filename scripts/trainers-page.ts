@@ -1,0 +1,70 @@
+import type { TrainerCheck, TrainerFeature } from '@aworld-train/core'
+import { trainerChecks } from '@aworld-train/testing'
+import { trainerFacts } from '../packages/aworld-train/src/driven-trainers.ts'
+
+const features: Readonly<Record<TrainerFeature, string>> = {
+  processor: 'trains on a processor',
+  gpu: 'trains on GPUs',
+  severalRanks: 'several ranks',
+  vllm: 'vLLM samples',
+  lora: 'LoRA',
+  klTerm: 'KL term',
+  severalRows: 'several rows a rollout',
+  evaluation: 'evaluates test tasks',
+  resume: 'goes on after a kill',
+  export: 'exports a Hugging Face folder',
+}
+
+const trainers = Object.entries(trainerFacts)
+const table = (head: readonly string[], rows: readonly (readonly string[])[]) =>
+  [head, head.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |`)
+
+/** The page of trainers: what each is, needs and can do, and what its exam cannot see. */
+export function trainersPage(): string {
+  return [
+    '# Trainers',
+    '',
+    'Generated from what the trainers say of themselves (`facts`) by `npm run generate`.',
+    '',
+    'One agent, one dataset and one reward train with each of these: `trainEngineName`, or `--engine` on the command line, names it. Store, report and dashboard are the same.',
+    '',
+    ...table(
+      ['name', 'what it is', 'tested with', 'environment of Python', 'shortest command'],
+      trainers.map(([name, { summary, versions, environment, command }]) => [
+        `\`${name}\``,
+        summary,
+        versions.join(', '),
+        environment === null ? 'none' : `${(environment.megabytes / 1000).toFixed(1)} GB, ${environment.seconds} s`,
+        `\`${command}\``,
+      ]),
+    ),
+    '',
+    'Environments are those for a processor, made on two cores with all downloads in the cache; their files are hard links into it, so that a second environment takes hardly any disk.',
+    '',
+    '## What each can do',
+    '',
+    ...table(
+      ['', ...trainers.map(([name]) => `\`${name}\``)],
+      Object.entries(features).map(([feature, title]) => [
+        title,
+        ...trainers.map(([, facts]) => facts.features[feature as TrainerFeature]),
+      ]),
+    ),
+    '',
+    '## What each is compared with',
+    '',
+    'Every trainer sits one exam, `describeTrainer` of `@aworld-train/testing`: two tasks, four episodes of each, two turns, one that forks and one whose turn is cut, with fixed rewards. What it trains is compared with the episodes, and with a reference in double precision.',
+    '',
+    ...Object.values(trainerChecks).map((title) => `- ${title}`),
+    '',
+    'What the exam cannot see:',
+    '',
+    ...table(
+      ['trainer', 'check', 'why'],
+      trainers.flatMap(([name, { notShown }]) =>
+        Object.entries(notShown).map(([check, reason]) => [`\`${name}\``, trainerChecks[check as TrainerCheck], reason]),
+      ),
+    ),
+    '',
+  ].join('\n')
+}
