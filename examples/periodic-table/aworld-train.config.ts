@@ -31,8 +31,9 @@ export default defineTraining({
     limits: { maxTurns: 6 },
     evaluation: { kindKey: 'kind' },
     concurrency: 128,
-    // A LoRA adapter of rank 32, which takes a higher rate than all weights do.
-    tinker: { training: { passes: 1, learningRate: 5e-3, warmupSteps: 3, logprobCheck: { tolerance: 1e-4 } } },
+    // A LoRA adapter of rank 32, which takes a higher rate than all weights do. Groups without variance stay in the mean of an update:
+    // without them the gradient grows as groups are solved, and at this rate the policy collapses.
+    tinker: { training: { passes: 1, learningRate: 5e-3, warmupSteps: 3, dropZeroVariance: false, logprobCheck: { tolerance: 1e-4 } } },
     // TRL's default computes every forward pass twice, for models that need the memory.
     trl: { gradient_checkpointing: false },
     // verl draws no mixture, so that it takes the file's, whose rows of 16 each have it. Without `smoke` it trains on GPUs.
