@@ -1,20 +1,25 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { RolloutRequest } from '@aworld-train/protocol'
+import type { RolloutRequest, RunReport } from '@aworld-train/protocol'
 import { createRolloutClient } from '@aworld-train/rollout'
+import { readRun } from '@aworld-train/store'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { runCli } from './support/run-cli.ts'
 import { type StartedCommand, startCommand } from './support/start-command.ts'
 import { makeTinyModel } from './support/tiny-model.ts'
-import { makeProject } from './support/tiny-project.ts'
+import { makeProject, type ProjectChanges } from './support/tiny-project.ts'
 
 let folder: string
+let model: string
 let project: string
 const started: StartedCommand[] = []
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'aworld-train-worker-'))
-  project = (await makeProject(folder, await makeTinyModel(join(folder, 'model')))).folder
+  model = await makeTinyModel(join(folder, 'model'))
+  project = (await makeProject(folder, model)).folder
   // Waits for a file, then asks the policy; says in which process it runs.
   await writeFile(
     join(project, 'gated-agent.ts'),
@@ -121,3 +126,78 @@ it('agents of serve run in worker processes; one that is killed loses nothing, a
   serve.process.kill('SIGTERM')
   expect(await serve.ended).toBe(0)
 }, 180_000)
+
+/** What a training came to, and what it printed. */
+async function train(changes: ProjectChanges) {
+  const made = await makeProject(folder, model, changes)
+  const { code, stdout, stderr } = await runCli(['train', made.folder, '--dashboard', 'off'], { deadlineMs: 120_000 })
+  const [path] = await made.runs()
+  if (code !== 0 || path === undefined) return { code, stderr, runs: (await made.runs()).length }
+  const report = JSON.parse(await readFile(join(path, 'report.json'), 'utf8')) as RunReport
+  const weights = await readFile(join(path, report.checkpoints.at(-1)!, 'model.safetensors'))
+  const run = readRun(path)
+  const rewards = run.rolloutRows().rows.map(({ key, reward, stopReason, sampledTokens }) => [key, reward, stopReason, sampledTokens])
+  const attempts = Math.max(...run.rolloutRows().rows.map(({ attempt }) => attempt))
+  run.close()
+  return {
+    code,
+    report,
+    attempts,
+    output: stdout + stderr,
+    result: { weights: createHash('sha256').update(weights).digest('hex'), rewards: rewards.sort() },
+  }
+}
+
+/** Kills the process that it runs in, once in its life, where that is not the coordinator. */
+const killingAgent = `import { existsSync, writeFileSync } from 'node:fs'
+export async function agent(task, context) {
+  const mark = new URL('./killed', import.meta.url)
+  if (process.argv[1].includes('worker-process') && !existsSync(mark)) {
+    writeFileSync(mark, '')
+    process.kill(process.pid, 'SIGKILL')
+  }
+  const { baseUrl, apiKey, model } = context.policy()
+  const body = JSON.stringify({ model, messages: [{ role: 'user', content: task.input }] })
+  const headers = { authorization: 'Bearer ' + apiKey, 'content-type': 'application/json' }
+  const response = await fetch(baseUrl + '/chat/completions', { method: 'POST', headers, body, signal: context.signal })
+  const { choices } = await response.json()
+  return { answer: choices[0].message.content, messages: [] }
+}
+`
+
+it('a training whose agents run in child processes, one of which is killed, has the same rewards and the same weights', async () => {
+  const files = { 'agent.ts': killingAgent }
+  const inProcess = await train({ files })
+  const workers = await train({ files, config: { executor: { workerNum: 2, slots: 3 } } })
+  expect(workers.result).toEqual(inProcess.result)
+  expect([inProcess.attempts, workers.attempts]).toEqual([0, 1])
+  expect(workers.output).toMatch(/Worker "local-\d" ended by SIGKILL and is started again/)
+  expect(workers.report?.ledger).toMatchObject({ unexplained: 0 })
+}, 240_000)
+
+it.each([
+  ['an unknown engine', { executor: { engineName: 'rya' } }, {}, 'executor.engineName'],
+  ['no workers', { executor: { workerNum: 0 } }, {}, 'executor.workerNum'],
+  [
+    'workers of others, which cannot reach a training',
+    { executor: { engineName: 'external' } },
+    {},
+    '"external" is for "aworld-train serve"',
+  ],
+  [
+    'a module that workers cannot load',
+    { executor: { workerNum: 1 } },
+    {
+      'agent.ts':
+        "if (process.argv[1].includes('worker-process')) throw new Error('no GPU here')\nexport const agent = async () => ({ answer: 'a', messages: [] })\n",
+    },
+    /Worker "local-0" cannot run: it ended with code 2, and printed: .*no GPU here/,
+  ],
+] as const)(
+  '%s: the training ends with the reason',
+  async (_, config, files, message) => {
+    const { code, stderr } = await train({ config, files })
+    expect([code, stderr]).toEqual([2, typeof message === 'string' ? expect.stringContaining(message) : expect.stringMatching(message)])
+  },
+  120_000,
+)

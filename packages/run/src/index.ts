@@ -48,6 +48,14 @@ export { createEpisodeSampler } from './events/episode-sampler.ts'
 export { createFailureTally, type FailureTally } from './events/failure-tally.ts'
 export { createIdleClock, type IdleClock } from './events/idle-clock.ts'
 export { watchTruncation } from './events/truncation-watch.ts'
+export {
+  checkExecutor,
+  isInProcess,
+  type OpenExecutorOptions,
+  openExecutor,
+  type StartedWorkerOptions,
+  workerVariables,
+} from './executor/open-executor.ts'
 export { agentHash } from './inputs/agent-hash.ts'
 export { bytesHash, datasetHash, exportHash } from './inputs/input-hashes.ts'
 export { type ExportPath, loadExport, parseExportPath } from './inputs/load-export.ts'

@@ -10,8 +10,15 @@ import type { LocalPlan } from './plan.ts'
 export function configurationHash(plan: LocalPlan): string {
   const tasks = (dataset: LocalPlan['test']) => dataset?.tasks.map(({ hash }) => hash) ?? null
   const { rewardSource, rewardDirectory, warmUp, configDirectory } = plan
-  // Where numbers are read or logged changes no training; the experiment is in the name.
-  const { gateway: _gateway, logging: _logging, projectName: _project, experimentName: _experiment, ...config } = plan.config
+  // Where numbers are read or logged and where agents run changes no training; the experiment is in the name.
+  const {
+    executor: _executor,
+    gateway: _gateway,
+    logging: _logging,
+    projectName: _project,
+    experimentName: _experiment,
+    ...config
+  } = plan.config
   return stableHash({
     name: plan.name,
     config,

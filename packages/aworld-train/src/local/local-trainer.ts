@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { type RunReport, TrainError } from '@aworld-train/protocol'
 import {
+  checkExecutor,
   checkModels,
   checkRecordings,
   chosenColumn,
@@ -85,6 +86,7 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
       const folder = start ? start.model : (this.inputs.options.model ?? settings.model.path)
       await attempt(() => checkModels(agent.program.agents, { frozen: Object.keys(settings.models), policy: policyName(folder) }))
       await attempt(() => checkRecordings(settings.models, agent.directory))
+      await attempt(() => checkExecutor(settings.executor, agent))
     }
     problems.throwAny()
     // The check of the agent has reported the problem; this check has found none.
@@ -96,6 +98,7 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
       notes,
       seed: settings.seed,
       program: agent.program,
+      agent,
       agentDirectory: agent.directory,
       agentModule: agent.module,
       agentFiles: agent.files,

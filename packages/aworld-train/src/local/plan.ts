@@ -1,4 +1,5 @@
 import type { AgentProgram, Environment, Reward } from '@aworld-train/core'
+import type { LoadedAgent } from '@aworld-train/run'
 import type { LoadedDataset, LocalConfig, RewardSource } from '@aworld-train/training'
 import type { ChosenPolicy } from '../policies/policy.ts'
 
@@ -10,6 +11,7 @@ export interface LocalPlan {
   readonly notes: readonly string[]
   readonly seed: number
   readonly program: AgentProgram & { close?(): Promise<void> }
+  readonly agent: LoadedAgent
   readonly agentDirectory: string
   readonly agentModule: string | null
   /** Absolute paths of the files that name the agent; none for an object. */

@@ -1,10 +1,11 @@
+import { fileURLToPath } from 'node:url'
 import { type ChatModel, loadChatModel } from '@aworld-train/chat'
-import type { Environment, RolloutWriter } from '@aworld-train/core'
+import { type Environment, type RolloutWriter, siblingModule } from '@aworld-train/core'
 import type { Gateway } from '@aworld-train/gateway'
 import type { AnswerKey, RunEvent } from '@aworld-train/protocol'
 import type { InProcessRolloutRunner } from '@aworld-train/rollout'
 import type { RolloutParts } from '@aworld-train/run'
-import { countCalls, openAgentSide, openPolicyGateway, type PolicyGatewayOptions } from '@aworld-train/run'
+import { countCalls, openAgentSide, openExecutor, openPolicyGateway, type PolicyGatewayOptions } from '@aworld-train/run'
 import { toLimits } from '@aworld-train/training'
 import type { Policy } from '../policies/policy.ts'
 import type { LocalPlan } from './plan.ts'
@@ -12,8 +13,8 @@ import type { LocalPlan } from './plan.ts'
 export interface StageOptions {
   /** A Hugging Face folder. */
   readonly model: string
-  /** Its configuration, seed and program; a program that holds connections, of an Agent or a Swarm, ends them with the stage. */
-  readonly plan: Pick<LocalPlan, 'config' | 'seed' | 'program' | 'agentDirectory' | 'policy'>
+  /** Its configuration, seed and program, and where other processes find its agent; a program that holds connections, of an Agent or a Swarm, ends them with the stage. */
+  readonly plan: Pick<LocalPlan, 'config' | 'seed' | 'program' | 'agentDirectory' | 'policy'> & Partial<Pick<LocalPlan, 'agent'>>
   /** Stay open when the stage closes. */
   readonly parts: RolloutParts
   readonly store: RolloutWriter
@@ -32,7 +33,8 @@ export interface Stage {
   /** Context length of the policy, in tokens. */
   readonly contextLength: number
   readonly gateway: Gateway
-  readonly environment: Environment
+  /** `null` where agents and their tools run in other processes. */
+  readonly environment: Environment | null
   readonly runner: InProcessRolloutRunner
   /** How many calls have reached the engine. */
   engineCalls(): number
@@ -62,8 +64,14 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     onEvent,
     ...options.served,
   })
+  const { agent } = options.plan
+  const entry = fileURLToPath(siblingModule('../worker/worker-process', import.meta.url))
+  const onWarning = ({ code, message }: { readonly code: string; readonly message: string }) =>
+    onEvent({ type: 'warning-raised', at: Date.now(), code, message })
+  const workers = agent ? await openExecutor(stack, { settings: config.executor, agent, entry, onWarning }) : null
   const runner = openAgentSide(stack, {
     ...parts,
+    ...(workers && { executor: workers }),
     program,
     gateway,
     store,
@@ -78,7 +86,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     chat,
     contextLength: policy.engine.model.contextLength,
     gateway,
-    environment: parts.environment,
+    environment: workers ? null : parts.environment,
     runner,
     engineCalls: counted.calls,
     close: () => owned.disposeAsync(),

@@ -68,6 +68,8 @@ export interface WorkerPool extends AttemptExecutor {
   /** Takes over a socket whose token has been checked. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
   counts(): WorkerPoolCounts
+  /** No worker can be had: what waits is rejected with `error`, and so is what comes. */
+  fail(error: Error): void
   /** Asks all workers to finish what they hold and to leave. */
   drain(): void
   /** Ends all connections, as when the port closes; attempts are kept for the grace period. */
@@ -116,6 +118,7 @@ export function createWorkerPool({ agentHash, onWarning, ...options }: WorkerPoo
   })
   let paused = false
   let closed = false
+  let failure: Error | null = null
 
   let beaten = performance.now()
   const beats = setInterval(() => {
@@ -174,7 +177,8 @@ export function createWorkerPool({ agentHash, onWarning, ...options }: WorkerPoo
     const attempt: Attempt = { assignment, control, resolve, reject, session: null }
     const onAbort = () => cancel(attempt)
     control.signal.addEventListener('abort', onAbort, { once: true })
-    waiting.push(attempt)
+    if (failure) reject(failure)
+    else waiting.push(attempt)
     if (control.signal.aborted) cancel(attempt)
     else dispatch()
     return promise.finally(() => control.signal.removeEventListener('abort', onAbort))
@@ -347,6 +351,10 @@ export function createWorkerPool({ agentHash, onWarning, ...options }: WorkerPoo
         assigned: [...sessions.values()].reduce((sum, { attempts }) => sum + attempts.size, 0),
         waiting: waiting.length,
       }
+    },
+    fail(error) {
+      failure ??= error
+      for (const { reject } of waiting.splice(0)) reject(error)
     },
     drain: () => broadcast({ type: 'drain' }),
     disconnect,

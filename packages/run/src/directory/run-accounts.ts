@@ -6,7 +6,8 @@ import type { OwnedRunStore } from '@aworld-train/store'
 /** The parts of a stage that count. */
 export interface CallCounters {
   readonly gateway: Pick<PolicyGateway, 'counts'>
-  readonly environment: Pick<Environment, 'counts'>
+  /** `null` where tools run in other processes. */
+  readonly environment: Pick<Environment, 'counts'> | null
   readonly runner: Pick<InProcessRolloutRunner, 'counts'>
   engineCalls(): number
 }
@@ -55,6 +56,7 @@ function createCallSummary(episodes: Iterable<Episode>) {
 
 /** The counts of this process. */
 export async function countCallsOf(counters: CallCounters): Promise<CallCounts> {
+  if (!counters.environment) return countsSoFar(counters)
   const { toolCalls: environment, serverToolCalls } = await counters.environment.counts()
   const { toolCalls, ...others } = countsSoFar(counters)
   return { ...others, toolCalls: { ...toolCalls, environment, servers: environment === 0 ? 0 : serverToolCalls } }

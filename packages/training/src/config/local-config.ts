@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { ExecutorSettings } from './executor-settings.ts'
 import { FrozenModelSettings } from './frozen-model.ts'
 
 const fraction = z.number().min(0).max(1)
@@ -149,6 +150,8 @@ export const LocalConfig = z.strictObject({
       port: z.int().min(0).max(65_535).default(0),
     })
     .prefault({}),
+  /** Where agents run. */
+  executor: ExecutorSettings.prefault({}),
   /** Rollouts at once. */
   concurrency: z.int().min(1).default(32),
   seed: z.int().min(0).default(1),

@@ -7,9 +7,9 @@ import { LocalConfig } from './local-config.ts'
 /** The key of a framework's configuration under which everything is ours. */
 export const ownBlock = 'aworldTrain'
 
-const { training, sampling, engine, logging, projectName, experimentName, gateway } = LocalConfig.shape
+const { training, sampling, engine, logging, projectName, experimentName, gateway, executor } = LocalConfig.shape
 /** Settings of the engine in the box alone: they are checked, and a framework has nothing for them. */
-const box = { engine, logging, projectName, experimentName, gateway }
+const box = { engine, logging, projectName, experimentName, gateway, executor }
 const general = { training, sampling, ...box }
 
 /** Names of settings that a framework has nothing for. */

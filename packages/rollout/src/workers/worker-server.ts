@@ -1,0 +1,40 @@
+import type { IncomingMessage } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { createBearerCheck, openHttpServer } from '@aworld-train/http'
+import { workersPath } from '@aworld-train/protocol'
+import { refuseUpgrade } from '../service/refuse-upgrade.ts'
+import { defaultRolloutServerLimits } from '../service/rollout-server-limits.ts'
+import type { WorkerPool } from './worker-pool.ts'
+
+export interface WorkerServer {
+  readonly url: string
+  close(): Promise<void>
+}
+
+/** A port on loopback that takes workers with this token and serves nothing else: for a coordinator without a rollout service. */
+export async function createWorkerServer(pool: Pick<WorkerPool, 'upgrade' | 'disconnect'>, token: string): Promise<WorkerServer> {
+  const isAuthorized = createBearerCheck(token)
+  const { url, close } = await openHttpServer({
+    what: 'The coordinator',
+    host: '127.0.0.1',
+    port: 0,
+    limits: defaultRolloutServerLimits,
+    portError: 'GATEWAY_PORT_IN_USE',
+    handle(_request, response) {
+      response.writeHead(404, { 'content-length': 0 }).end()
+    },
+    upgrade(request: IncomingMessage, socket: Duplex, head: Buffer) {
+      socket.on('error', () => socket.destroy())
+      if (!isAuthorized(request.headers.authorization)) refuseUpgrade(socket, 401, 'The token of the coordinator is missing or wrong.')
+      else if (request.url !== workersPath) refuseUpgrade(socket, 404, `Only ${workersPath} is served.`)
+      else pool.upgrade(request, socket, head)
+    },
+  })
+  return {
+    url,
+    async close() {
+      pool.disconnect()
+      await close()
+    },
+  }
+}

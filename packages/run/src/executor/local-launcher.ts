@@ -1,0 +1,107 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import type { LaunchedWorker, Launcher, WorkerLaunch } from '@aworld-train/core'
+import { TrainError } from '@aworld-train/protocol'
+
+/** Exit code of a worker that nothing but another configuration helps. */
+const misuse = 2
+/** A worker that ends sooner than this has failed to start. */
+const shortLifeMs = 5_000
+/** After so many short lives in a row a worker is not started again. */
+const maxShortLives = 5
+const firstDelayMs = 100
+/** How long a worker may take to leave before it is killed. */
+const leaveMs = 5_000
+/** How much of what a worker printed last an error shows, in characters. */
+const tailLength = 2_000
+
+interface Child {
+  readonly name: string
+  process: ChildProcess | null
+  restarts: number
+  shortLives: number
+  /** Whether it was told to end. */
+  leaving: boolean
+  restart: NodeJS.Timeout | undefined
+}
+
+/** Runs workers as child processes of this one, which end with it, however it ends. */
+export function createLocalLauncher({ workerNum, worker, onWarning, onFailed }: WorkerLaunch): Launcher {
+  const children: Child[] = []
+
+  function run(child: Child): void {
+    const { command, env } = worker(child.name)
+    const [file, ...args] = command as [string, ...string[]]
+    // The worker sees by its standard input that this process is gone.
+    const started = spawn(file, args, { stdio: ['pipe', 'inherit', 'pipe'], env: { ...process.env, ...env } })
+    const startedAt = performance.now()
+    let tail = ''
+    child.process = started
+    started.stdin?.on('error', () => {})
+    started.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      tail = (tail + text).slice(-tailLength)
+    })
+    started.once('error', (error) => {
+      tail += error.message
+    })
+    started.once('close', (code, signal) => {
+      child.process = null
+      if (child.leaving) return
+      child.shortLives = performance.now() - startedAt < shortLifeMs && signal === null ? child.shortLives + 1 : 0
+      const how = signal === null ? `with code ${code}` : `by ${signal}`
+      if (code === misuse || child.shortLives >= maxShortLives) {
+        child.leaving = true
+        const message = `Worker "${child.name}" cannot run: it ended ${how}, and printed: ${tail.trim() || 'nothing'}`
+        onFailed(new TrainError('CONFIG_INVALID', message))
+        return
+      }
+      child.restarts++
+      onWarning(`Worker "${child.name}" ended ${how} and is started again.${tail.trim() === '' ? '' : ` It printed: ${tail.trim()}`}`)
+      child.restart = setTimeout(run, firstDelayMs * 2 ** child.shortLives, child)
+    })
+  }
+
+  function end(child: Child): Promise<void> {
+    child.leaving = true
+    clearTimeout(child.restart)
+    const { process: running } = child
+    if (!running) return Promise.resolve()
+    running.kill('SIGTERM')
+    const late = setTimeout(() => running.kill('SIGKILL'), leaveMs)
+    return new Promise((resolve) => {
+      running.once('close', () => {
+        clearTimeout(late)
+        resolve()
+      })
+    })
+  }
+
+  async function scale(count: number): Promise<void> {
+    while (children.length < count) {
+      const child: Child = {
+        name: `local-${children.length}`,
+        process: null,
+        restarts: 0,
+        shortLives: 0,
+        leaving: false,
+        restart: undefined,
+      }
+      children.push(child)
+      run(child)
+    }
+    await Promise.all(children.splice(count).map(end))
+  }
+
+  return {
+    plan: async () => [`${workerNum} worker${workerNum === 1 ? '' : 's'} in child processes of this one`],
+    start: () => scale(workerNum),
+    scale,
+    status: async () =>
+      children.map(
+        ({ name, process: running, restarts, leaving }): LaunchedWorker => ({
+          ...{ name, restarts },
+          state: running ? 'running' : leaving ? 'ended' : 'starting',
+        }),
+      ),
+    stop: () => scale(0),
+  }
+}
