@@ -35,6 +35,10 @@ const suites: Readonly<Record<string, { description: string; load: () => Promise
     description: 'leases, commands and shells of the tool environment beside the plain SDK and a plain spawn',
     load: async () => (await import('./suites/environment.ts')).environment,
   },
+  executor: {
+    description: 'steps with groups carried over beside the barrier (d), and the time to a reward with a slow tool (e)',
+    load: async () => (await import('./suites/executor.ts')).executor,
+  },
   gateway: {
     description: 'CPU for a call beside a bare relay, haproxy, Portkey and LiteLLM; thousands of rollouts; memory',
     load: async () => (await import('./suites/gateway.ts')).gateway,

@@ -100,6 +100,39 @@ test('steps after the last checkpoint are taken back from the first that cannot 
   await store.close()
 })
 
+test('steps are taken back from the one that trained a rollout of an earlier step, where that rollout is lost', async () => {
+  await using folder = await temporaryFolder()
+  const path = join(folder.path, 'run')
+  const store = await openRunStore({ path })
+  for (let number = 1; number <= 6; number++) {
+    const request = runRequest(`${number}`)
+    await store.begin(request)
+    for (const turn of turnChain(0, 3, number)) await store.appendTurn(`${number}`, 0, 'agent', turn)
+    await store.finish(episodeOf(request, 0, turnChain(0, 3, number)))
+  }
+  const trained = [
+    ['2', '3'],
+    ['4', '5'],
+    ['1', '6'],
+  ]
+  for (const [index, rollouts] of trained.entries())
+    await store.commitStep({
+      step: index + 1,
+      weightVersion: index + 1,
+      rollouts,
+      metrics: {},
+      checkpoint: index === 0 ? 'checkpoints/1' : null,
+    })
+  await store.close()
+  await damage(join(path, 'segments', '000001.bin'), 1)
+  const again = await openRunStore({ path })
+  expect(again.damage).toContain('goes on after step 2')
+  expect(again.steps().map(({ step }) => step)).toEqual([1, 2])
+  expect(['1', '2', '4', '6'].map((key) => again.episode(key) !== null)).toEqual([false, true, true, true])
+  expect(await again.begin(runRequest('1'))).toEqual({ attempt: 1, episode: null })
+  await again.close()
+})
+
 test.each([
   ['cut', (segment: string) => truncate(segment, 2 * rolloutBytes + 10)],
   ['missing', (segment: string) => rm(segment)],

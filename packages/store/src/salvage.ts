@@ -89,13 +89,24 @@ function salvage(database: DatabaseSync, damaged: readonly number[]): string | n
   if (first && committed > checkpoint) {
     standing = checkpoint
     while (standing + 1 < committed && lastTrainedIn(standing + 1) < first.id) standing++
+  }
+  // A group that was carried over is trained after others that were queued later.
+  const carried = database
+    .prepare('SELECT min(step) AS step FROM trained WHERE step > ? AND rollout IN (SELECT value FROM json_each(?))')
+    .get(checkpoint, JSON.stringify(lost.map(({ id }) => id)))?.['step']
+  if (typeof carried === 'number') standing = Math.min(standing, carried - 1)
+  const later = database.prepare(
+    "SELECT rollout AS id FROM trained WHERE step > ?1 UNION SELECT id FROM rollouts WHERE split = 'train' AND step > ?1",
+  )
+  const unsettled = new Set(later.all(standing).map(({ id }) => id as number))
+  if (standing < committed) {
     database.prepare(`${runAgain} WHERE id > ? AND status = 'done'`).run(lastTrainedIn(standing + 1))
     database.prepare('DELETE FROM samples WHERE step > ?').run(standing)
     database.prepare('DELETE FROM trained WHERE step > ?').run(standing)
     database.prepare('DELETE FROM steps WHERE step > ?').run(standing)
   }
   const settled = lastTrainedIn(standing)
-  const again = lost.filter(({ id }) => id > settled)
+  const again = lost.filter(({ id }) => id > settled || unsettled.has(id))
   const repeat = database.prepare(`${runAgain} WHERE id = ?`)
   for (const { id } of again) repeat.run(id)
   database.exec("DELETE FROM episodes WHERE rollout IN (SELECT id FROM rollouts WHERE status = 'interrupted')")

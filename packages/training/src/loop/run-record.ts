@@ -36,6 +36,8 @@ export interface RunRecord {
   start(request: RolloutRequest, signal: AbortSignal): Promise<Episode>
   /** Counts episodes of requests that were started. */
   count(episodes: readonly Episode[]): void
+  /** Whether an earlier process of the run sampled the episode of a rollout that was started. */
+  isOfEarlierProcess(key: string): boolean
   /** Counts what a stop found in flight; every rollout has ended by then. */
   countStopped(): void
   /** Throws where every rollout failed; warns once where some prompts filled the context by themselves. */
@@ -66,6 +68,7 @@ export function createRunRecord(options: RunRecordOptions): RunRecord {
   let superseded = runner.supersededTokens?.() ?? 0
   /** Keys of rollouts that were started and are not counted, each with the tokens that an earlier process sampled for its episode. */
   const started = new Map<string, number>()
+  const earlier = new Set<string>()
   let lastStep = committed
   let saved = resumed ?? state.toSaved(0)
 
@@ -104,6 +107,7 @@ export function createRunRecord(options: RunRecordOptions): RunRecord {
   function add(requests: readonly RolloutRequest[]): void {
     for (const { key } of requests) {
       const episode = store.episode(key)
+      if (episode) earlier.add(key)
       started.set(key, episode ? sampledTokensOf(episode) : 0)
     }
   }
@@ -201,6 +205,7 @@ export function createRunRecord(options: RunRecordOptions): RunRecord {
     rollOut,
     start,
     count,
+    isOfEarlierProcess: (key) => earlier.has(key),
     countStopped,
     checkRollouts,
     publish,

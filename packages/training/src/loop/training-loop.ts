@@ -1,5 +1,5 @@
 import type { StepRecord } from '@aworld-train/core'
-import { TrainError } from '@aworld-train/protocol'
+import { TrainError, type TrainingSample } from '@aworld-train/protocol'
 import type { TrainingSettings } from '../config/local-config.ts'
 import { assembleBatch, type Batch } from './assemble-batch.ts'
 import { checkLogprobs } from './check-logprobs.ts'
@@ -99,9 +99,7 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
     await giveUpIfEmpty(step, taken)
     state.ledger.addVarianceGroup(batch.withVariance)
     const samples = batch.groups.flat()
-    const { temperature } = sampling
-    const check = { ...training.logprobCheck, temperature, weightVersion: training.maxStaleness === 0 ? undefined : engine.weightVersion() }
-    const difference = await state.timed('check', () => checkLogprobs(learner, samples, check))
+    const difference = await state.timed('check', () => checkSampled(samples))
     const learningRate = learningRateAt(step, steps, training)
     const checkedAt = performance.now()
     const updated = samples.length === 0 ? null : await state.timed('update', () => update(step, batch))
@@ -131,6 +129,14 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
     state.groups = groups.saved()
     const carriedGroups = state.groups.stream.open.map((group) => groupId(group, training.promptsPerStep))
     await record.commit({ step, steps, weightVersion, rollouts, carriedGroups, metrics, startedAt, samples: rows })
+  }
+
+  /** Without staleness all samples are of the weights of now. A version is one of this process: an earlier one may have used it for others. */
+  async function checkSampled(samples: readonly TrainingSample[]): Promise<number | null> {
+    const check = { ...training.logprobCheck, temperature: sampling.temperature }
+    if (training.maxStaleness === 0) return await checkLogprobs(learner, samples, check)
+    const own = samples.filter(({ provenance }) => !record.isOfEarlierProcess(provenance.rollout))
+    return await checkLogprobs(learner, own, { ...check, weightVersion: engine.weightVersion() })
   }
 
   /** Where all rollouts failed, the next start of the run tries the step with new ones. */
