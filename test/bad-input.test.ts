@@ -144,8 +144,8 @@ describe('a configuration that cannot be trained is refused with code 2 and leav
     ['a trainer named like a member of every object', { definition: { trainEngineName: 'toString' } }, /no trainer "toString"/],
     [
       'a trainer that there is none of yet',
-      { definition: { trainEngineName: 'areal' } },
-      /There is no trainer "areal" \(known: "verl", .*"local", "tinker"\)\. Register a processor under that name/,
+      { definition: { trainEngineName: 'slime' } },
+      /There is no trainer "slime" \(known: "verl", .*"local", "tinker"\)\. Register a processor under that name/,
     ],
     [
       'a dataset that is a number',

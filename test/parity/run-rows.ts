@@ -242,5 +242,14 @@ export const commandRows: readonly ParityRow[] = [
       }
     },
   },
-  { theirs: 'the Swift adapter: `_engine_infer` runs agents', ours: '—', status: 'later', note: 'Comes with the Swift trainer.' },
+  {
+    theirs: 'the Swift adapter: `_engine_infer` runs agents',
+    ours: "the same, with `trainEngineName: 'swift'`",
+    status: 'works',
+    note: 'Every batch is compared with its rollouts, token by token. See [Train with ms-swift](swift.md).',
+    async check() {
+      const trainer = join(bridgeDirectory, 'aworld_train_bridge/swift/trainer.py')
+      assert.match(await readFile(trainer, 'utf8'), /def _engine_infer/)
+    },
+  },
 ]

@@ -297,15 +297,15 @@ export const trainerRows: readonly ParityRow[] = [
   },
   {
     theirs: 'engines `areal`, `swift`',
-    ours: 'a processor of your own, registered under that name',
-    status: 'later',
-    note: 'Until there is one, the error names the trainers that there are.',
+    ours: 'the same names',
+    status: 'works',
+    note: 'Beside them stand `trl`, `tinker` and `local`.',
     check() {
-      for (const name of ['areal', 'swift'])
-        assert.throws(
-          () => new AgentTrainer({ agent, trainEngineName: name }),
-          fails('TRAINER_UNKNOWN', /known: "verl", .*"local", "tinker"\)\. .*Register a processor under that name/),
-        )
+      for (const name of ['areal', 'swift']) {
+        const trainer = new AgentTrainer({ agent, trainEngineName: name })
+        assert(trainer.trainProcessor instanceof DrivenProcessor)
+        assert.equal(trainer.trainProcessor.trainer.name, name)
+      }
     },
   },
   {

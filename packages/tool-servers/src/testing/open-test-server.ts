@@ -80,7 +80,7 @@ export function testServers(waits: WaitEvent[] = []): readonly ToolServer[] {
         input: z.object({ command: z.string() }),
         output: Text,
         async call({ command }, { shell, signal }) {
-          const { output } = await (await shell()).execute(command, 1_000, signal)
+          const { output } = await (await shell()).execute(command, 30_000, signal)
           return { text: output }
         },
         toText: ({ text }) => text,
