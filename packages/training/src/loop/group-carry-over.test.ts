@@ -211,6 +211,25 @@ describe('groups ahead of their step', () => {
     expect(resumed.ledger.untrained['in-flight']).toBeUndefined()
   })
 
+  it('draws groups anew whose rollouts all failed, beside those that go on', async () => {
+    const store = createMemoryStore(directory)
+    const reward = ((request: RolloutRequest, completion: readonly number[]) =>
+      /^train\/[23]\//.test(request.key) ? null : countUp(request, completion)) as never
+    const start = () => {
+      const { engine, learner } = createBigramPolicy(9)
+      return startProcess(store, {}, { engine, learner, runner: slowRunner({ engine, store, reward }) })
+    }
+    await expect(start()).rejects.toThrow('All 32 rollouts of step 2 failed')
+    const { status, ledger } = await start()
+    expect(status).toBe('finished')
+    expect(ledger.unexplained).toBe(0)
+    expect(ledger.sampled).toBe([...store.episodes({})].length)
+    // The four groups that failed together have their episodes, and four others in their place.
+    const names = [...store.episodes({ split: 'train' })].map(({ group }) => group)
+    expect(new Set(names).size).toBe(steps * 4 + 4)
+    expect(new Set(names.filter((name) => /^train\/\d+\.1\//.test(name))).size).toBe(4)
+  })
+
   it('goes on with the two survivors of a group', async () => {
     const store = createMemoryStore(directory)
     const reward = ((request: RolloutRequest) => (request.sample % 8 < 6 ? null : request.sample % 2)) as never
