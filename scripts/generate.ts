@@ -32,6 +32,7 @@ import {
 } from '@aworld-train/protocol'
 import { settingsTemplate } from '@aworld-train/tool-servers'
 import { ArealSettings } from '@aworld-train/trainer-areal'
+import { SwiftSettings } from '@aworld-train/trainer-swift'
 import { TrlSettings } from '@aworld-train/trainer-trl'
 import { VerlLayout, VerlSettings } from '@aworld-train/trainer-verl'
 import { LocalConfig } from '@aworld-train/training'
@@ -113,6 +114,16 @@ files.set(
     words:
       "These keys stand in the block `aworldTrain` of a configuration for AReaL, or at its top beside AReaL's own. The [general terms](configuration.md) `training` and `sampling` may stand there too: they become keys of AReaL, which win where both are set. [Train with AReaL](../3.guides/areal.md) shows them at work.",
     rows: settingRows(ArealSettings, 'aworldTrain'),
+  }),
+)
+files.set(
+  'docs/4.reference/swift-configuration.md',
+  trainerPage({
+    name: 'ms-swift',
+    source: 'packages/trainer-swift/src/config/swift-settings.ts',
+    words:
+      'These keys stand in the block `aworldTrain` of a configuration for ms-swift, or at its top beside the arguments of `swift rlhf`. The [general terms](configuration.md) `training` and `sampling` may stand there too: they become arguments of ms-swift, which win where both are set. [Train with ms-swift](../3.guides/swift.md) shows them at work.',
+    rows: settingRows(SwiftSettings, 'aworldTrain'),
   }),
 )
 files.set('docs/4.reference/serve-configuration.md', servePage())
