@@ -1,6 +1,6 @@
 import type { TrainingSample } from '@aworld-train/protocol'
 
-/** The greatest ratio that a token of earlier weights begins an update with. */
+/** The greatest ratio that a token of earlier weights begins the updates of a step with. */
 export const greatestRatio = 2
 
 export interface TruncatedSamples {
@@ -10,9 +10,9 @@ export interface TruncatedSamples {
 }
 
 /**
- * Samples of earlier weights, ready for a loss over exp(logprob - rolloutLogprob): of each trained token that ratio is at most 2 as
- * the update begins (truncated importance sampling, Ionides 2008; by token as in verl's rollout correction). The
- * rollout logprob of a token with a greater one is raised to `current` - ln 2, where `current` holds the learner's logprobs of now.
+ * Samples of earlier weights, ready for a loss over exp(logprob - rolloutLogprob): of each trained token that ratio is at most 2 by
+ * `current`, the learner's logprobs of now (truncated importance sampling, Ionides 2008; by token as in verl's rollout correction). The
+ * rollout logprob of a token with a greater one is raised to `current` - ln 2.
  */
 export function truncateRatios(samples: readonly TrainingSample[], current: readonly Float32Array[]): TruncatedSamples {
   let truncated = 0
