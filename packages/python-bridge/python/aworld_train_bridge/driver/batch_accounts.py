@@ -52,16 +52,16 @@ class BatchAccounts:
         """
         sampled_masks, sampled, recomputed = [], [], []
         for index, (prompt, response, mask) in enumerate(zip(prompts, responses, masks, strict=True)):
-            entry = min(self._entries.get((tuple(prompt), tuple(response)), ()), key=lambda each: each.uses, default=None)
-            if entry is None:
+            entries = self._entries.get((tuple(prompt), tuple(response)))
+            if entries is None:
                 raise mismatch(f"row {index} of the batch has {len(prompt)} ids of prompt and {len(response)} of response that no rollout has")
-            if [int(each) for each in mask.tolist()] != entry.row.response_mask:
-                trained, sent = int(mask.sum()), sum(entry.row.response_mask)
-                raise mismatch(f"row {index} of the batch trains {trained} tokens, and {sent} others or fewer were sampled ({entry.key})")
-            if carried is not None:
-                sampled_here = carried[index].new_tensor(entry.row.response_logprobs)
-                if not carried[index][mask.bool()].equal(sampled_here[mask.bool()]):
-                    raise mismatch(f"row {index} of the batch carries other logprobs than those that were sampled ({entry.key})")
+            least = min(each.uses for each in entries)
+            unused = [each for each in entries if each.uses == least]
+            # Rollouts with the same tokens may have been sampled with other last bits, and come in any order.
+            differs = lambda each: _difference(each.row, mask, None if carried is None else carried[index])  # noqa: B023, E731
+            entry = next((each for each in unused if differs(each) is None), unused[0])
+            if (wrong := differs(entry)) is not None:
+                raise mismatch(f"row {index} of the batch {wrong} ({entry.key})")
             entry.uses += 1
             if entry.uses == 1:
                 self._count(entry)
@@ -93,6 +93,15 @@ class BatchAccounts:
             self._padded += 1
         else:
             self._keys[entry.key] = sum(entry.row.response_mask)
+
+
+def _difference(row: Row, mask: Any, carried: Any | None) -> str | None:
+    """What a batch has otherwise than the row with its ids; None where they are alike."""
+    if [int(each) for each in mask.tolist()] != row.response_mask:
+        return f"trains {int(mask.sum())} tokens, and {sum(row.response_mask)} others or fewer were sampled"
+    if carried is not None and not carried[mask.bool()].equal(carried.new_tensor(row.response_logprobs)[mask.bool()]):
+        return "carries other logprobs than those that were sampled"
+    return None
 
 
 def mismatch(what: str) -> RunError:

@@ -1,5 +1,6 @@
 import tempfile
 import unittest
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -58,6 +59,15 @@ class BatchAccountsTest(unittest.TestCase):
         *arrays, logprobs = batch(FIRST)
         self.accounts.compare(*arrays, logprobs, 4, [torch.tensor([-0.5, 7.0, -0.25])])  # where the mask is 0 nothing is carried
         self.assertEqual(self.refused(*arrays, logprobs, 4, [torch.tensor([-0.25, 0.0, -0.5])]), "BATCH_MISMATCH")
+
+    def test_rollouts_with_the_same_tokens_may_have_been_sampled_with_other_logprobs(self) -> None:
+        # In another batch of the sampler the last bits differ, and a trainer shuffles its rows.
+        other = replace(SECOND, response_logprobs=[-1.0, -2.0000002384185791])
+        self.accounts.hand_over([("a", SECOND), ("b", other)])
+        for _ in range(2):
+            self.accounts.compare(*batch(other, SECOND), 4, [torch.tensor(each.response_logprobs) for each in (other, SECOND)])
+        *arrays, logprobs = batch(other)
+        self.assertEqual(self.refused(*arrays, logprobs, 4, [torch.tensor([-1.0, -2.5])]), "BATCH_MISMATCH")
 
     def test_another_id_another_mask_or_another_row_ends_the_run(self) -> None:
         prompts, responses, masks, logprobs = batch(FIRST)
