@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict, deque
+from threading import Lock
 from typing import Any, Callable, Mapping
 
 import torch
@@ -28,6 +29,7 @@ class AgentWorkflow(RolloutWorkflow):
         self._rollouts, self._tasks, self._temperature, self._filler, self._fail = rollouts, tasks, temperature, filler, fail
         self._taken: Counter[tuple[int, str]] = Counter()
         self._rows: defaultdict[tuple[int, ...], deque[tuple[str, Row]]] = defaultdict(deque)
+        self._rows_lock = Lock()
         self._replaced = 0
         self.last_error: ChannelError | None = None
 
@@ -47,14 +49,17 @@ class AgentWorkflow(RolloutWorkflow):
             self._fail(error)
             raise
         [row] = outcome.rows
-        self._rows[(*row.prompt_ids, *row.response_ids)].append((outcome.key, row))
+        with self._rows_lock:
+            self._rows[(*row.prompt_ids, *row.response_ids)].append((outcome.key, row))
         return to_trajectory(row)
 
     def take(self, ids: tuple[int, ...]) -> tuple[str, Row] | None:
-        """A row with these ids that no batch had yet, and the key of its rollout."""
-        found = self._rows[ids].popleft() if self._rows.get(ids) else None
-        if not self._rows.get(ids):
-            self._rows.pop(ids, None)
+        """A row with these ids that no batch had yet, and the key of its rollout; called by the trainer's thread while rollouts go on in another."""
+        with self._rows_lock:
+            rows = self._rows.get(ids)
+            found = rows.popleft() if rows else None
+            if not rows:
+                self._rows.pop(ids, None)
         return found
 
     def take_replaced(self) -> int:
@@ -90,24 +95,16 @@ class FailedLeftOut:
         self._config = config
 
     def __call__(self, rewards: torch.Tensor) -> torch.Tensor:
-        import dataclasses
-
         from areal.utils.data import Normalization
 
-        scored = ~rewards.isnan()
-        result = torch.zeros_like(rewards)
-        if self._config is None:
-            result[scored] = rewards[scored]
-            return result
-        by_group = "group" in (self._config.mean_level, self._config.std_level)
-        if scored.all() or not by_group:
-            result[scored] = Normalization(self._config)(rewards[scored])
-            return result
-        # Groups lie one after the other; one that lost a row is normalized by itself, as a smaller one.
-        size = self._config.group_size
-        for start in range(0, len(rewards), size):
-            part = scored[start : start + size]
-            if part.any():
-                norm = Normalization(dataclasses.replace(self._config, group_size=int(part.sum())))
-                result[start : start + size][part] = norm(rewards[start : start + size][part])
+        scored, config = ~rewards.isnan(), self._config
+        if config is None:
+            return rewards.nan_to_num()
+        if scored.all():
+            return Normalization(config)(rewards)
+        result = Normalization(config)(rewards.nan_to_num(), loss_mask=scored.float())
+        if config.mean_level == "group":
+            # Without others to compare with, the mean of the others would be 0 and the whole reward an advantage.
+            left = scored.view(-1, config.group_size).sum(1).repeat_interleave(config.group_size)
+            result[left == 1] = 0
         return result

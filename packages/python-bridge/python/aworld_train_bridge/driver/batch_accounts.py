@@ -58,7 +58,7 @@ class BatchAccounts:
             least = min(each.uses for each in entries)
             unused = [each for each in entries if each.uses == least]
             # Rollouts with the same tokens may have been sampled with other last bits, and come in any order.
-            differs = lambda each: _difference(each.row, mask, None if carried is None else carried[index])  # noqa: B023, E731
+            differs = lambda each: _difference(each.row, mask, None if carried is None else carried[index])  # noqa: E731
             entry = next((each for each in unused if differs(each) is None), unused[0])
             if (wrong := differs(entry)) is not None:
                 raise mismatch(f"row {index} of the batch {wrong} ({entry.key})")

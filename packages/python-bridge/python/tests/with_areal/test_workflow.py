@@ -27,6 +27,19 @@ class LeavingOut(unittest.TestCase):
         rewards = torch.tensor([math.nan] * 4 + [math.nan, 1.0, math.nan, math.nan])
         self.assertEqual(FailedLeftOut(GROUPS)(rewards).tolist(), [0.0] * 8)
 
+    def test_with_the_mean_of_the_others_as_baseline_a_row_that_is_left_alone_has_no_advantage(self) -> None:
+        others = NormConfig(mean_level="group", mean_leave1out=True, std_level=None, group_size=4)
+        rewards = torch.tensor([math.nan, 1.0, math.nan, math.nan, 1.0, math.nan, 0.0, 0.5])
+        self.assertEqual(FailedLeftOut(others)(rewards).tolist(), [0.0] * 4 + [0.75, 0.0, -0.75, 0.0])
+
+    def test_a_batch_is_scaled_as_one_where_groups_have_the_mean(self) -> None:
+        mixed = NormConfig(mean_level="group", std_level="batch", group_size=2, eps=0.0)
+        rewards = torch.tensor([0.0, 1.0, 2.0, 4.0, math.nan, 3.0])
+        deviation = math.sqrt((0.25 + 0.25 + 1 + 1) / 4)  # of the five that were scored, one of which is alone
+        expected = [value / deviation for value in (-0.5, 0.5, -1.0, 1.0, 0.0, 0.0)]
+        for found, value in zip(FailedLeftOut(mixed)(rewards).tolist(), expected, strict=True):
+            self.assertAlmostEqual(found, value, places=5)
+
     def test_batches_and_no_normalization_at_all(self) -> None:
         rewards = torch.tensor([math.nan, 1.0, 0.0])
         self.assertEqual(FailedLeftOut(None)(rewards).tolist(), [0.0, 1.0, 0.0])
