@@ -70,6 +70,11 @@ class RolloutTrainer(TrainsRollouts, GRPOTrainer):
             return super()._compute_advantages(samples, rewards_per_func, batch_encoded_inputs)
         advantages = torch.zeros_like(rewards_per_func[:, 0])
         kept = [sample for sample, has in zip(samples, scored.tolist(), strict=True) if has]
+        divergences = None
+        if self.kl_in_reward and self.beta != 0:  # swift's default with rloo and reinforce_plus_plus
+            batches = [each["grpo_batch"] for each in batch_encoded_inputs]
+            terms = [((each.old_per_token_logps - each.ref_per_token_logps) * each.completion_mask).sum(-1) for each in batches]
+            divergences = torch.cat(terms)[scored]
         advantages[scored], rewards = compute_advantages_dynamic(
             rewards_per_func[scored],
             self.reward_weights,
@@ -77,6 +82,9 @@ class RolloutTrainer(TrainsRollouts, GRPOTrainer):
             [sample.request_id for sample in kept],
             advantage_estimator=self.advantage_estimator,
             scale_rewards=self.scale_rewards,
+            kl_in_reward=self.kl_in_reward,
+            beta=self.beta,
+            kl_values=divergences,
         )
         self._metrics["train"]["reward"].append(rewards.mean().item())
         return advantages
