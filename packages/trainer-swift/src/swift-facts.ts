@@ -16,7 +16,9 @@ export const swiftFacts: TrainerFacts = {
     severalRows: 'no: ms-swift takes one row a request, `last` or `longest`',
     evaluation: 'yes',
     resume: 'yes',
-    export: 'yes',
+    export: 'yes, as that of TRL; never run here',
   },
+  withoutExam:
+    'its own tests look at ids, masks and logprobs of every batch, count every token and go on from a checkpoint; advantages, loss and direction are compared with nothing',
   notShown: {},
 }

@@ -12,7 +12,7 @@ export const trlFacts: TrainerFacts = {
     severalRanks: 'no: one process, whose model samples',
     vllm: '`use_vllm`, server or colocate; never run here, for TRL pushes weights from a GPU',
     lora: 'yes, the fields of peft under `lora`',
-    klTerm: 'yes, `beta`',
+    klTerm: '`beta`; never run here',
     severalRows: 'no: TRL trains one row a rollout, `last` or `longest`',
     evaluation: 'yes',
     resume: 'yes',

@@ -18,8 +18,7 @@ export const verlFacts: TrainerFacts = {
     resume: 'yes',
     export: 'yes; FSDP shards are merged',
   },
-  notShown: {
-    gradients: 'workers of verl keep the derivatives of the loss; the direction of the update has them',
-    loss: 'workers of verl keep the loss of a batch',
-  },
+  withoutExam:
+    'its own tests look at masks and logprobs of what verl trains, count every token, kill and resume it; advantages, loss and direction are compared with nothing',
+  notShown: {},
 }
