@@ -125,7 +125,7 @@ test.each([
       )
       expect(['stopped', 'enough']).toContain(status)
       // It takes some 100 ms on a quiet machine, and a result may take 15 minutes.
-      expect(performance.now() - stoppedAt).toBeLessThan(5_000)
+      expect(performance.now() - stoppedAt).toBeLessThan(30_000)
     } finally {
       service.intercept(null)
     }
