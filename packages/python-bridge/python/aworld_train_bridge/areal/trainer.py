@@ -71,6 +71,8 @@ class RolloutTrainer(PPOTrainer):
         version = self.eval_rollout.get_version()
         submissions = [Submission("val", version, id, sample, row, sampling) for id, row in self._test.items() for sample in range(self._how["samples"])]
         outcomes = self._rollouts.run(submissions)
+        if self.failure is not None:  # what has failed then are not the rollouts
+            raise self.failure
         rewards = [float(outcome.reward or 0) if outcome.error is None else 0.0 for outcome in outcomes]
         failed = sum(outcome.error is not None for outcome in outcomes)
         self._data |= {"eval_reward": sum(rewards) / len(rewards), "eval_failed": float(failed), "timing_s/evaluation": time.perf_counter() - began}
