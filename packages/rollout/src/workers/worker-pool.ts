@@ -233,7 +233,10 @@ export function createWorkerPool({ agentHash, onWarning, ...options }: WorkerPoo
     sessions.set(hello.name, session)
     if (isSame) {
       clearTimeout(before.grace)
-      before.connection?.close(closeCodes.replaced, 'The same worker has connected again.')
+      const { connection: replaced } = before
+      // Its end is not that of the worker, whose attempts are the new session's.
+      before.connection = null
+      replaced?.close(closeCodes.replaced, 'The same worker has connected again.')
     }
     const { beatMs, deadMs, graceMs, maxFrameBytes } = limits
     connection.send({ type: 'welcome', protocol: workerProtocol, beatMs, leaseMs: deadMs + graceMs, maxFrameBytes })

@@ -129,6 +129,20 @@ test('an assignment that was lost with its connection is sent again, and one tha
   again.socket.terminate()
 })
 
+test('a worker that connects again before its old connection is known to be gone keeps its attempts for good', async () => {
+  await using coordinator = await startCoordinator({ limits: { graceMs: 30 } })
+  const first = await plainWorker(coordinator.server.url)
+  const running = coordinator.run(rolloutRequest('a'))
+  await expect.poll(() => first.of('assign')).toHaveLength(1)
+  const again = await plainWorker(coordinator.server.url, { holding: [{ key: 'a', attempt: 0 }] })
+  await expect.poll(() => again.of('welcome')).toHaveLength(1)
+  await sleep(100)
+  expect(coordinator.pool.counts()).toMatchObject({ workers: 1, assigned: 1, lostAttempts: 0 })
+  again.say({ type: 'result', key: 'a', attempt: 0, outcome })
+  expect(await running).toMatchObject({ status: 'done', episode: { attempt: 0 } })
+  again.socket.terminate()
+})
+
 test('a rollout that is cancelled ends at its worker, also one whose worker is away, and one that waits', async () => {
   await using coordinator = await startCoordinator({
     agent: (_, { signal }) => new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
