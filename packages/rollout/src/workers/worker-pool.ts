@@ -240,7 +240,8 @@ export function createWorkerPool({ agentHash, onWarning, ...options }: WorkerPoo
     }
     const { beatMs, deadMs, graceMs, maxFrameBytes } = limits
     connection.send({ type: 'welcome', protocol: workerProtocol, beatMs, leaseMs: deadMs + graceMs, maxFrameBytes })
-    if (paused) connection.send({ type: 'hold' })
+    // Its clocks may stand still since before its connection was lost.
+    connection.send({ type: paused ? 'hold' : 'resume' })
     fenceOthers(session, hello.holding)
     const holding = new Set(hello.holding.map(idOf))
     for (const [id, { assignment, control }] of session.attempts) {

@@ -215,6 +215,22 @@ test('clocks of workers stand still while weights change, also of one that comes
   await worker.ended
 })
 
+test('clocks that stood still when a connection was lost go on where weights have changed meanwhile', async () => {
+  const calls: string[] = []
+  await using coordinator = await startCoordinator()
+  const worker = coordinator.work({
+    wrap: ({ execute }) => ({ execute, hold: () => void calls.push('hold'), resume: () => void calls.push('resume') }),
+  })
+  await expect.poll(() => worker.states).toEqual(['connected'])
+  await coordinator.gateway.pause({ drain: false })
+  await expect.poll(() => calls.at(-1)).toBe('hold')
+  coordinator.pool.disconnect()
+  coordinator.gateway.resume()
+  await expect.poll(() => calls.at(-1)).toBe('resume')
+  worker.drain()
+  await worker.ended
+})
+
 test('a worker that hears nothing for the length of its lease gives up what it has', async () => {
   const aborted: string[] = []
   await using coordinator = await startCoordinator({
