@@ -22,7 +22,7 @@ export const WorkerHello = z.strictObject({
   protocol: z.int(),
   /** Unique among the workers of a coordinator. */
   name,
-  /** This start of the worker: what an earlier one of its name was assigned is lost. */
+  /** This start of the worker, or what it is since it gave up what it had: what an earlier one of its name was assigned is lost. */
   incarnation: name,
   /** Attempts that it runs at once. */
   slots: z.int().min(1),

@@ -62,7 +62,7 @@ interface Running extends AttemptName {
  */
 export async function runWorker(options: WorkerOptions): Promise<void> {
   const { executor, signal, waitMs = 60_000, onWarning, onState } = options
-  const incarnation = randomUUID()
+  let incarnation = randomUUID()
   const running = new Map<string, Running>()
   /** Results that the coordinator has not confirmed. */
   const results = new Map<string, WorkerResult>()
@@ -93,6 +93,8 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
   }
 
   function abandon(why: string): void {
+    // A coordinator that still counts on these attempts must not assign them again: their turns would mix with those of the first run.
+    incarnation = randomUUID()
     for (const { key, controller } of running.values()) controller.abort(new TrainError('ROLLOUT_CANCELLED', `Rollout "${key}": ${why}.`))
     running.clear()
     results.clear()

@@ -1,9 +1,11 @@
 import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { workerProtocol, workersPath } from '@aworld-train/protocol'
 import { expect, test } from 'vitest'
-import { WebSocket } from 'ws'
+import { WebSocket, WebSocketServer } from 'ws'
 import { rolloutRequest } from '../testing/rollout-fixtures.ts'
+import { runWorker } from './run-worker.ts'
 import { startCoordinator, token } from './start-workers.test-support.ts'
 
 const keys = (count: number) => Array.from({ length: count }, (_, index) => `r${index}`)
@@ -250,6 +252,57 @@ test('a worker that hears nothing for the length of its lease gives up what it h
   await expect.poll(() => aborted, { timeout: 5_000 }).toEqual([expect.stringContaining('was cancelled')])
   worker.drain()
   await worker.ended
+})
+
+test('a worker that gave up what it had comes as a new one: the same attempt is not run again', async () => {
+  let open = true
+  const hellos: Record<string, unknown>[] = []
+  const webSockets = new WebSocketServer({
+    ...{ host: '127.0.0.1', port: 0 },
+    verifyClient: (_info: unknown, decide: (taken: boolean, code?: number) => void) => decide(open, 503),
+  })
+  webSockets.on('connection', (socket) => {
+    socket.once('message', (data) => {
+      hellos.push(JSON.parse(String(data)))
+      const task = { version: 1, id: 't', hash: 't', input: 'Go on.', data: {}, dataSource: 'test' }
+      const limits = { timeoutMs: 1_000 }
+      const assign = { type: 'assign', key: 'a', attempt: 0, sample: 0, task, endpoints: {}, limits }
+      for (const message of [{ type: 'welcome', protocol: workerProtocol, beatMs: 20, leaseMs: 60, maxFrameBytes: 1_000 }, assign])
+        socket.send(JSON.stringify(message))
+    })
+  })
+  await once(webSockets, 'listening')
+  const begin = Promise.withResolvers<void>()
+  const abort = Promise.withResolvers<void>()
+  const drain = new AbortController()
+  const ended = runWorker({
+    ...{ url: `http://127.0.0.1:${(webSockets.address() as AddressInfo).port}`, name: 'worker', slots: 1, agentHash: 'agent-1' },
+    executor: {
+      execute: (_, { signal }) =>
+        new Promise((_resolve, reject) => {
+          begin.resolve()
+          signal.addEventListener('abort', () => {
+            abort.resolve()
+            reject(signal.reason)
+          })
+        }),
+      hold() {},
+      resume() {},
+    },
+    signal: drain.signal,
+  })
+  await begin.promise
+  open = false
+  for (const socket of webSockets.clients) socket.terminate()
+  await abort.promise
+  open = true
+  await expect.poll(() => hellos, { timeout: 5_000 }).toHaveLength(2)
+  expect(hellos[1]).toMatchObject({ name: 'worker', holding: [] })
+  expect(hellos[1]!['incarnation']).not.toBe(hellos[0]!['incarnation'])
+  drain.abort()
+  for (const socket of webSockets.clients) socket.terminate()
+  webSockets.close()
+  await ended.catch(() => {})
 })
 
 test.each([
