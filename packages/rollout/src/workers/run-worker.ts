@@ -7,16 +7,18 @@ import {
   CoordinatorMessage,
   type ErrorCode,
   errorCatalogue,
+  errorMessage,
   TrainError,
   toTrainError,
   type WorkerAssign,
   type WorkerMessage,
-  type WorkerResult,
+  WorkerResult,
   type WorkerWelcome,
   workerProtocol,
   workersPath,
 } from '@aworld-train/protocol'
 import { WebSocket } from 'ws'
+import { ZodError } from 'zod'
 import { createFramedSocket, type FramedSocket } from '../frames/framed-socket.ts'
 
 export interface WorkerOptions {
@@ -120,7 +122,7 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
     // An attempt that was fenced meanwhile has no result.
     if (running.get(id) !== entry) return
     running.delete(id)
-    const result = withinLimit({ type: 'result', key, attempt, outcome }, welcome?.maxFrameBytes)
+    const result = sendable({ type: 'result', key, attempt, outcome }, welcome?.maxFrameBytes)
     results.set(id, result)
     send(result)
   }
@@ -285,11 +287,25 @@ function failedOutcome(error: TrainError): AttemptOutcome {
   }
 }
 
-/** A result above the limit would end the connection with everything else on it: what is sent then says so. */
-function withinLimit(result: WorkerResult, maxBytes = Number.POSITIVE_INFINITY): WorkerResult {
-  const bytes = Buffer.byteLength(JSON.stringify(result))
-  if (bytes <= maxBytes) return result
-  const message = `The result of rollout "${result.key}" has ${bytes} bytes, and its coordinator takes ${maxBytes}; make tools answer less, or raise maxFrameBytes.`
-  const { timing } = result.outcome
-  return { ...result, outcome: { ...failedOutcome(new TrainError('WORKER_RESULT_TOO_LARGE', message)), timing } }
+/** A result above the limit, or one that cannot be read, would end the connection with everything else on it, again and again: what is sent then says so. */
+function sendable(result: WorkerResult, maxBytes = Number.POSITIVE_INFINITY): WorkerResult {
+  try {
+    const text = JSON.stringify(result)
+    const bytes = Buffer.byteLength(text)
+    if (bytes > maxBytes) {
+      const message = `The result of rollout "${result.key}" has ${bytes} bytes, and its coordinator takes ${maxBytes}; make tools answer less, or raise maxFrameBytes.`
+      return failedResult(result, new TrainError('WORKER_RESULT_TOO_LARGE', message))
+    }
+    WorkerResult.parse(JSON.parse(text))
+    return result
+  } catch (cause) {
+    const [issue] = cause instanceof ZodError ? cause.issues : []
+    const problem = issue ? `${issue.path.join('.')}: ${issue.message}` : errorMessage(cause)
+    const message = `The result of rollout "${result.key}" cannot be sent to its coordinator: ${problem}. Correct what the agent or its functions return.`
+    return failedResult(result, new TrainError('AGENT_FAILED', message, { cause }))
+  }
+}
+
+function failedResult(result: WorkerResult, error: TrainError): WorkerResult {
+  return { ...result, outcome: { ...failedOutcome(error), timing: result.outcome.timing } }
 }

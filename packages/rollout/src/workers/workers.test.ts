@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { workerProtocol, workersPath } from '@aworld-train/protocol'
+import { type Message, workerProtocol, workersPath } from '@aworld-train/protocol'
 import { expect, test } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
 import { rolloutRequest } from '../testing/rollout-fixtures.ts'
@@ -351,6 +351,31 @@ test('a result above the limit fails its rollout with the reason, and nothing el
     episode: { stopReason: 'failed', reward: null, error: { code: 'WORKER_RESULT_TOO_LARGE' } },
   })
   expect(small).toMatchObject({ status: 'done', episode: { reward: 1 } })
+  expect(worker.states).toEqual(['connected'])
+  worker.drain()
+  await worker.ended
+})
+
+test('a result that its coordinator could not read fails its rollout with the reason, and nothing else of its worker', async () => {
+  await using coordinator = await startCoordinator()
+  const message = { role: 'assistant', content: 'yes', refusal: null }
+  const worker = coordinator.work({
+    wrap: (executor) => ({
+      ...executor,
+      async execute(assignment, control) {
+        const result = await executor.execute(assignment, control)
+        return assignment.key === 'strange'
+          ? { ...result, end: { kind: 'answered', answer: 'yes', messages: [message as Message] } }
+          : result
+      },
+    }),
+  })
+  const [strange, other] = await Promise.all(['strange', 'other'].map((key) => coordinator.run(rolloutRequest(key))))
+  expect(strange).toMatchObject({
+    status: 'done',
+    episode: { attempt: 0, stopReason: 'failed', error: { code: 'AGENT_FAILED', message: expect.stringContaining('refusal') } },
+  })
+  expect(other).toMatchObject({ status: 'done', episode: { reward: 1 } })
   expect(worker.states).toEqual(['connected'])
   worker.drain()
   await worker.ended
