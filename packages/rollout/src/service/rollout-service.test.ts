@@ -1,4 +1,4 @@
-import { TrainError } from '@aworld-train/protocol'
+import { type RolloutRequest, TrainError } from '@aworld-train/protocol'
 import { expect, test } from 'vitest'
 import { memoryStore } from '../testing/memory-store.ts'
 import { rolloutRequest } from '../testing/rollout-fixtures.ts'
@@ -164,6 +164,21 @@ test('what was accepted and has no result runs again by itself in the next servi
   expect(next.get('of-a-trainer').status).toBe('interrupted')
   await next.close()
   expect(start({ store }).service.counts()).toMatchObject({ queued: 0, running: 0 })
+})
+
+test('what was accepted is not run again where its task has no answer any more: it would be scored without', async () => {
+  const store = memoryStore()
+  const { service } = start({ store, run: forever })
+  for (const key of ['a', 'b']) await service.accept(rolloutRequest(key))
+  await service.close()
+  const check = ({ key }: RolloutRequest) => {
+    if (key === 'a') throw new TrainError('ROLLOUT_INVALID', 'Its task has no answer.')
+  }
+  const { service: next } = start({ store, check })
+  expect(next.get('a').status).toBe('interrupted')
+  expect(await next.wait('b', minute)).toMatchObject({ status: 'done' })
+  expect(() => next.submit(rolloutRequest('a'))).toThrow(/no answer/)
+  await next.close()
 })
 
 test('a rollout that cannot be queued on disk is not accepted, and has no result', async () => {

@@ -57,7 +57,7 @@ export interface RolloutService {
    * answer carries no episode. Throws ROLLOUT_CONFLICT for another request under the same key, ROLLOUT_QUEUE_FULL beyond the bytes of the queue, ROLLOUT_CANCELLED once it stops, and what `check` throws.
    */
   submit(request: RolloutRequest): RolloutState
-  /** As `submit`, once the rollout is queued on disk. When its process ends before the rollout does, the next service over the same store runs it again by itself. */
+  /** As `submit`, once the rollout is queued on disk. When its process ends before the rollout does, the next service over the same store runs it again by itself, unless `check` refuses it by then. */
   accept(request: RolloutRequest): Promise<RolloutState>
   /** Throws ROLLOUT_UNKNOWN. */
   get(key: string): RolloutState
@@ -237,6 +237,12 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
   }
 
   for (const request of store.submissions()) {
+    try {
+      check?.(request)
+    } catch {
+      // It stands as interrupted; whoever submits it again is told why it cannot run.
+      continue
+    }
     const text = stableStringify(request)
     start(request, stableHash(text), Buffer.byteLength(text), true)
   }
