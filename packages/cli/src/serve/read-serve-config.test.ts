@@ -112,6 +112,10 @@ test('names that are no model, and rollouts that nothing keeps, are refused', ()
     '"aliases.gpt-4o" is "large", which is no key of "models".',
   ])
   expect(problemsOf({ models, rollouts: { agent: './a.ts' } })).toEqual([expect.stringMatching(/"rollouts" needs "recording"/)])
+  for (const executor of [{ workerNum: 4 }, { reuseProcess: false }])
+    expect(problemsOf({ models, recording: './r', rollouts: { agent: './a.ts', executor } })).toEqual([
+      expect.stringMatching(/"rollouts.executor".*engineName "external".*aworld-train worker/),
+    ])
   const channel = { kind: 'channel', path: './model' }
   const kept = { recording: './r', rollouts: { agent: './a.ts' } }
   expect(problemsOf({ models: { channel } })).toEqual([
