@@ -1,10 +1,10 @@
 import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 
-const codes: Readonly<Record<number, string>> = { 401: 'SERVICE_UNAUTHORIZED', 404: 'ROLLOUT_INVALID' }
+const codes: Readonly<Record<number, string>> = { 401: 'SERVICE_UNAUTHORIZED', 403: 'HOST_REFUSED', 404: 'ROLLOUT_INVALID' }
 
 /** Answers a request for a WebSocket over HTTP, with the error as JSON, and ends the socket. */
-export function refuseUpgrade(socket: Duplex, status: 401 | 404, message: string): void {
+export function refuseUpgrade(socket: Duplex, status: 401 | 403 | 404, message: string): void {
   const body = JSON.stringify({ error: { code: codes[status], boundary: 'trainer', retryable: false, message } })
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,

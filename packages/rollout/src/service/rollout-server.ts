@@ -112,6 +112,15 @@ export async function createRolloutServer(options: RolloutServerOptions): Promis
       refuseUpgrade(socket, 401, 'The token of the service is missing or wrong; send it as "Authorization: Bearer …".')
       return
     }
+    // A browser names the page that asks, which may be anybody's; it opens WebSockets to loopback without leave. Programs name none.
+    if (token === undefined && request.headers.origin !== undefined) {
+      refuseUpgrade(
+        socket,
+        403,
+        'A page in a browser is no worker and no trainer; give the service a token for clients that name an Origin.',
+      )
+      return
+    }
     const server = pathname === channelPath ? channel : pathname === workersPath ? workers : undefined
     if (server) server.upgrade(request, socket, head)
     else

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Message, workerProtocol, workersPath } from '@aworld-train/protocol'
 import { expect, test } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
+import { createRolloutServer } from '../service/rollout-server.ts'
 import { rolloutRequest } from '../testing/rollout-fixtures.ts'
 import { runWorker } from './run-worker.ts'
 import { startCoordinator, token } from './start-workers.test-support.ts'
@@ -337,6 +338,18 @@ test('another protocol, no hello, a strange message and an unknown path are refu
   const [error] = await once(elsewhere, 'error')
   expect(error.message).toContain('404')
   expect(coordinator.warnings.map(({ code }) => code)).toEqual(['WORKER_PROTOCOL', 'WORKER_INVALID'])
+})
+
+test('a page in a browser is no worker: there a service on loopback needs no token', async () => {
+  await using coordinator = await startCoordinator()
+  const server = await createRolloutServer({ service: coordinator.service, workers: coordinator.pool })
+  const page = new WebSocket(server.url.replace('http', 'ws') + workersPath, { origin: 'https://page.example' })
+  const [error] = await once(page, 'error')
+  expect(error.message).toContain('403')
+  const program = await plainWorker(server.url)
+  await expect.poll(() => program.of('welcome')).toHaveLength(1)
+  program.socket.terminate()
+  await server.close()
 })
 
 test('a result above the limit fails its rollout with the reason, and nothing else of its worker', async () => {
