@@ -22,7 +22,7 @@ export const commands: readonly CommandRow[] = [
   },
   {
     name: 'worker',
-    description: 'run the agent of an aworld-train serve elsewhere on this machine, which needs only an outbound connection',
+    description: 'run agents of a rollout service (aworld-train serve) on this machine, which needs only outbound connections',
     load: async () => (await import('./worker.ts')).worker,
   },
   {
