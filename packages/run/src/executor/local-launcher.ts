@@ -11,6 +11,8 @@ const maxShortLives = 5
 const firstDelayMs = 100
 /** How long a worker may take to leave before it is killed. */
 const leaveMs = 5_000
+/** How long what it printed last is waited for when it has ended. */
+const lastWordsMs = 500
 /** How much of what a worker printed last an error shows, in characters. */
 const tailLength = 2_000
 
@@ -43,6 +45,8 @@ export function createLocalLauncher({ workerNum, worker, onWarning, onFailed }: 
     started.once('error', (error) => {
       tail += error.message
     })
+    // What it started may outlive it and hold its standard error open.
+    started.once('exit', () => setTimeout(() => started.stderr?.destroy(), lastWordsMs).unref())
     started.once('close', (code, signal) => {
       child.process = null
       if (child.leaving) return
