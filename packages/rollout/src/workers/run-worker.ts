@@ -165,8 +165,10 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
   }
 
   /** Serves one connection; resolves when it is lost, rejects when the coordinator does not want this worker. */
-  async function serveOnce(): Promise<void> {
+  async function serveOnce(stop: AbortSignal): Promise<void> {
     const opened = await open(options)
+    // The worker has left meanwhile.
+    if (stop.aborted) return opened.terminate()
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     socket = createFramedSocket({
       socket: opened,
@@ -204,7 +206,7 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
   async function serve(stop: AbortSignal): Promise<void> {
     for (let delayMs = firstDelayMs, since = performance.now(); !stop.aborted; ) {
       try {
-        await serveOnce()
+        await serveOnce(stop)
         if (stop.aborted) return
         onState?.('lost')
         delayMs = firstDelayMs

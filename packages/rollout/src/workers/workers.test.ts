@@ -306,6 +306,30 @@ test('a worker that gave up what it had comes as a new one: the same attempt is 
   await ended.catch(() => {})
 })
 
+test('a worker that is drained while it connects leaves, and is no worker any more once it is let in', async () => {
+  const asked = Promise.withResolvers<(taken: boolean) => void>()
+  const verifyClient = (_info: unknown, decide: (taken: boolean) => void) => asked.resolve(decide)
+  const webSockets = new WebSocketServer({ host: '127.0.0.1', port: 0, verifyClient })
+  await once(webSockets, 'listening')
+  const drain = new AbortController()
+  const ended = runWorker({
+    ...{ url: `http://127.0.0.1:${(webSockets.address() as AddressInfo).port}`, name: 'worker', slots: 1, agentHash: 'agent-1' },
+    ...{ executor: { execute: () => Promise.reject(new Error('No attempt is here.')), hold() {}, resume() {} }, signal: drain.signal },
+  })
+  const decide = await asked.promise
+  drain.abort()
+  await ended
+  const heard: string[] = []
+  webSockets.once('connection', (socket) => {
+    socket.on('message', () => heard.push('hello'))
+    socket.on('close', () => heard.push('close'))
+  })
+  decide(true)
+  await expect.poll(() => heard).not.toEqual([])
+  expect(heard).toEqual(['close'])
+  webSockets.close()
+})
+
 test.each([
   ['a wrong token', { token: 'wrong' }, 'SERVICE_UNAUTHORIZED', /--token-env/],
   ['another agent', { agentHash: 'agent-2' }, 'WORKER_AGENT', /has agent agent-2, its coordinator agent-1/],
