@@ -228,7 +228,8 @@ export function createWorkerPool({ agentHash, onWarning, ...options }: WorkerPoo
     const isSame = before?.hello.incarnation === hello.incarnation
     if (before && !isSame) lose(before, 'it has started again')
     if (isSame) totals.reconnects++
-    const session: Session = { hello, connection, attempts: isSame ? before.attempts : new Map(), draining: false, grace: undefined }
+    const { attempts, draining } = isSame ? before : { attempts: new Map<string, Attempt>(), draining: false }
+    const session: Session = { hello, connection, attempts, draining, grace: undefined }
     for (const attempt of session.attempts.values()) attempt.session = session
     sessions.set(hello.name, session)
     if (isSame) {

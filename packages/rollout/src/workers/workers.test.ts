@@ -146,6 +146,24 @@ test('a worker that connects again before its old connection is known to be gone
   again.socket.terminate()
 })
 
+test('a worker that drains is assigned nothing more after it has connected again', async () => {
+  await using coordinator = await startCoordinator()
+  const first = await plainWorker(coordinator.server.url, { slots: 2 })
+  const running = coordinator.run(rolloutRequest('a'))
+  await expect.poll(() => first.of('assign')).toHaveLength(1)
+  const holding = [{ key: 'a', attempt: 0 }]
+  first.say({ type: 'beat', holding, draining: true })
+  first.socket.close()
+  await once(first.socket, 'close')
+  void coordinator.run(rolloutRequest('b'))
+  const again = await plainWorker(coordinator.server.url, { slots: 2, holding })
+  again.say({ type: 'result', key: 'a', attempt: 0, outcome })
+  await running
+  expect(again.of('assign')).toEqual([])
+  expect(coordinator.pool.counts()).toMatchObject({ assigned: 0, waiting: 1 })
+  again.socket.terminate()
+})
+
 test('a rollout that is cancelled ends at its worker, also one whose worker is away, and one that waits', async () => {
   await using coordinator = await startCoordinator({
     agent: (_, { signal }) => new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
