@@ -325,8 +325,8 @@ test('a worker that gave up what it had comes as a new one: the same attempt is 
 })
 
 test('a worker that is drained while it connects leaves, and is no worker any more once it is let in', async () => {
-  const asked = Promise.withResolvers<(taken: boolean) => void>()
-  const verifyClient = (_info: unknown, decide: (taken: boolean) => void) => asked.resolve(decide)
+  const handshake = Promise.withResolvers<(taken: boolean) => void>()
+  const verifyClient = (_info: unknown, decide: (taken: boolean) => void) => handshake.resolve(decide)
   const webSockets = new WebSocketServer({ host: '127.0.0.1', port: 0, verifyClient })
   await once(webSockets, 'listening')
   const drain = new AbortController()
@@ -334,7 +334,7 @@ test('a worker that is drained while it connects leaves, and is no worker any mo
     ...{ url: `http://127.0.0.1:${(webSockets.address() as AddressInfo).port}`, name: 'worker', slots: 1, agentHash: 'agent-1' },
     ...{ executor: { execute: () => Promise.reject(new Error('No attempt is here.')), hold() {}, resume() {} }, signal: drain.signal },
   })
-  const decide = await asked.promise
+  const decide = await handshake.promise
   drain.abort()
   await ended
   const heard: string[] = []
