@@ -19,6 +19,8 @@ export const base = {
     maxWorkers: 2,
     testTimeout: 90_000,
     hookTimeout: 90_000,
+    // A condition may take longer than Vitest's second on a busy machine.
+    expect: { poll: { timeout: 30_000 } },
   },
 } satisfies ViteUserConfig
 
