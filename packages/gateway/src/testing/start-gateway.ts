@@ -103,9 +103,9 @@ export async function post(endpoint: PolicyEndpoint, body: unknown, init: Reques
 
 /** Waits until `condition` holds, at most ten seconds. */
 export async function until(condition: () => boolean): Promise<void> {
-  const deadline = Date.now() + 10_000
+  const deadline = Date.now() + 60_000
   while (!condition()) {
-    if (Date.now() > deadline) throw new Error('The condition did not come true within ten seconds.')
+    if (Date.now() > deadline) throw new Error('The condition did not come true within a minute.')
     await new Promise((resolve) => setTimeout(resolve, 2))
   }
 }
