@@ -36,7 +36,8 @@ const suites: Readonly<Record<string, { description: string; load: () => Promise
     load: async () => (await import('./suites/environment.ts')).environment,
   },
   executor: {
-    description: 'steps with groups carried over beside the barrier (d), and the time to a reward with a slow tool (e)',
+    description:
+      'speed-up over one rollout after another (a), with a worker killed (b), rollouts a second of each engine (c), steps with groups carried over beside the barrier (d), time to a reward with a slow tool (e)',
     load: async () => (await import('./suites/executor.ts')).executor,
   },
   gateway: {

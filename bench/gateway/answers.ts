@@ -1,8 +1,8 @@
 export interface AnswerSize {
   readonly promptTokens: number
   readonly tokens: number
-  /** Id of a call of the tool `step`, instead of text. */
-  readonly toolCall?: string
+  /** A call of the tool `step`, instead of text; its arguments as JSON. */
+  readonly toolCall?: { readonly id: string; readonly arguments: string }
 }
 
 /** Ids follow from their position, so that a longer prompt goes on from a shorter one and its completion, as in a conversation. */
@@ -12,7 +12,7 @@ const logprob = (index: number) => ({ token: ` word${index}`, logprob: -0.012345
 /** An answer in the form that vLLM 0.32 gives with `return_token_ids` and `logprobs`. */
 export function completionJson({ promptTokens, tokens, toolCall }: AnswerSize): string {
   const called = toolCall !== undefined
-  const calls = called ? [{ id: toolCall, type: 'function', function: { name: 'step', arguments: '{}' } }] : []
+  const calls = called ? [{ id: toolCall.id, type: 'function', function: { name: 'step', arguments: toolCall.arguments } }] : []
   const content = Array.from({ length: tokens }, (_, index) => ` word${index}`).join('')
   return JSON.stringify({
     id: 'chatcmpl-bench',

@@ -35,14 +35,16 @@ function answerTo(bodyLength: number, stream: boolean): Buffer {
   return answer
 }
 
-/** Asks for the tool once a turn, each turn in its time of the plan, and answers in the last. */
-function answerPlan(socket: Socket, times: readonly number[], { body, bodyLength }: HttpFrames): void {
+/** Asks for the tool once a turn, each turn in its time of the plan, and answers in the last. A turn `300:120` gives the tool a time too. */
+function answerPlan(socket: Socket, plan: readonly string[], { body, bodyLength }: HttpFrames): void {
   const turn = body.split('"role":"tool"').length - 1
   const promptTokens = Math.round(bodyLength / 4)
-  const text = completionJson({ promptTokens, tokens, ...(turn + 1 < times.length && { toolCall: `call_${turn}` }) })
+  const [wait = '0', toolTime] = plan[turn]?.split(':') ?? []
+  const toolCall = turn + 1 < plan.length && { id: `call_${turn}`, arguments: toolTime ? `{"milliseconds":${toolTime}}` : '{}' }
+  const text = completionJson({ promptTokens, tokens, ...(toolCall && { toolCall }) })
   setTimeout(() => {
     if (!socket.destroyed) socket.write(whole(Buffer.from(text)))
-  }, times[turn] ?? 0)
+  }, Number(wait))
 }
 
 const generated = Buffer.concat([streamHead, ...generateChunks(tokens).map(chunked), Buffer.from('0\r\n\r\n')])
@@ -53,9 +55,9 @@ function answer(socket: Socket, frames: HttpFrames): void {
     socket.write(whole(Buffer.from('{"object":"list","data":[{"id":"bench","object":"model","created":0,"owned_by":"bench"}]}')))
     return
   }
-  const plan = /plan ([\d ]+)/.exec(start)
+  const plan = /plan ([\d: ]+)/.exec(start)
   if (plan) {
-    answerPlan(socket, plan[1]!.trim().split(' ').map(Number), frames)
+    answerPlan(socket, plan[1]!.trim().split(' '), frames)
     return
   }
   const stream = /"stream": *true/.test(start) || /"stream": *true/.test(end)

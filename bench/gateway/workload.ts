@@ -9,7 +9,7 @@ export interface Workload {
 }
 
 /** Numbers from 0 to 1, the same for a seed everywhere (mulberry32). */
-function randomOf(seed: number): () => number {
+export function randomOf(seed: number): () => number {
   let state = seed | 0
   return () => {
     state = (state + 0x6d2b79f5) | 0

@@ -2,6 +2,9 @@ import type { BenchSuite } from '../suite.ts'
 
 /** Parts of the suite, each of which can be run by itself: `npm run bench -- executor d 7` with the seeds of the caller. */
 const parts: Readonly<Record<string, () => Promise<BenchSuite>>> = {
+  a: async () => (await import('../executor/seeds-table.ts')).seedsTable,
+  b: async () => (await import('../executor/killed-worker.ts')).killedWorker,
+  c: async () => (await import('../executor/engines.ts')).engineRates,
   d: async () => (await import('../executor/carry-over.ts')).carryOver,
   e: async () => (await import('../executor/time-to-reward.ts')).timeToReward,
 }
