@@ -126,10 +126,7 @@ export async function openDashboard({ runs = [], below, port = 0 }: DashboardOpt
       texts.set(events, text)
       if (response.write(text) || signal.aborted) continue
       // A browser that does not read keeps nothing of ours in memory.
-      await new Promise<void>((settle) => {
-        response.once('drain', settle)
-        signal.addEventListener('abort', () => settle(), { once: true })
-      })
+      await once(response, 'drain', { signal }).catch(() => {})
     }
     response.end()
   }
