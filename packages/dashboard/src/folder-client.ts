@@ -56,6 +56,8 @@ export async function openFolder(path: string): Promise<FolderClient> {
   let tally = createTally()
   let counted = 0
   let takenBack = 0
+  /** Looked for once in a run that has ended: every turn is read for them. */
+  let unparsedRollouts: readonly string[] | null = null
   const countedSteps = new Set<number>()
 
   function count(records: ReturnType<typeof run.stepMetrics>): void {
@@ -120,7 +122,8 @@ export async function openFolder(path: string): Promise<FolderClient> {
       const status = runStatus(path)
       // A run that was resumed still has the report of the process before.
       const report = status === 'running' ? null : readJson<RunReport>(path, 'report.json')
-      const unparsed = report?.tokenReport?.unparsed
+      const unparsed = report?.tokenReport?.unparsed ?? {}
+      unparsedRollouts = !report || Object.keys(unparsed).length === 0 ? null : (unparsedRollouts ?? run.unparsed(mostExamples))
       // The run keeps them as they come.
       const warnings = (run.getState('warnings') as RunReport['warnings'] | undefined) ?? report?.warnings ?? []
       const statuses = run.statuses()
@@ -134,7 +137,7 @@ export async function openFolder(path: string): Promise<FolderClient> {
         rollouts: statuses,
         ...{ stopReasons: tally.stopReasons, errors: tally.errors, turns: tally.turns, toolCalls: tally.toolCalls, cost: tally.cost },
         ...{ steps: tally.steps(records), evaluations: tally.evaluations(), ledger: ledger(report) },
-        unparsed: { byKind: unparsed ?? {}, rollouts: unparsed && Object.keys(unparsed).length > 0 ? run.unparsed(mostExamples) : [] },
+        unparsed: { byKind: unparsed, rollouts: unparsedRollouts ?? [] },
         repeated: { count: tally.repeated.count, first: [...tally.repeated.first] },
         ...{ incomplete: [...tally.incomplete, ...cutOff], times: report?.times ?? null },
         checkpoints: records.flatMap(({ checkpoint }) => checkpoint ?? []),
