@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { RunClient } from '@aworld-train/core'
@@ -166,6 +167,22 @@ it('leaves tokens out of a file that would be too large, and carries all numbers
   // What errors and findings lead to comes first.
   const carried = await Promise.all(['train/2/0/0', 'train/2/0/1', 'train/2/1/1'].map(async (key) => (await client.rollout(key)) !== null))
   expect(carried).toEqual([false, true, true])
+})
+
+it('gives images half the room of an exported file, and leaves out those of a rollout that would take more', async () => {
+  const image = (size: number) => ({ mimeType: 'image/png' as const, data: randomBytes(size).toString('base64') })
+  const returned = { content: '[image image/png]', isError: false, images: [image(3_000), image(3_000)] }
+  await using run = await writeRun({ returned })
+  const imagesIn = async (maxBytes: number) => {
+    const file = join(run.below, 'run.html')
+    const { whole } = await exportRun([run.path], file, maxBytes)
+    const trace = (await (await readExport(file)).rollout('train/1/0/0'))!
+    expect(trace.toolCalls.map(({ content }) => content)).toEqual(['[image image/png]'])
+    return [whole, trace.toolCalls[0]!.images?.length ?? 0]
+  }
+  expect(await imagesIn(40_000)).toEqual([14, 2])
+  // Two images are 8,000 characters.
+  expect(await imagesIn(15_000)).toEqual([14, 0])
 })
 
 it.each([
