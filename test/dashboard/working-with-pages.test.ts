@@ -233,7 +233,7 @@ it('shows how the process of a live run is doing, and that it has fallen silent'
   const dashboard = await openDashboard({ runs: [run.path] })
   const watched = await watch(browser, dashboard.url, looks.light)
   const { page } = watched
-  const last = run.store.health(0).at(-1)!
+  const last = run.store.health(0).samples.at(-1)!
   const calls = page.locator('.process figure', { hasText: 'Model calls' }).locator('figcaption b')
   await run.store.keepHealth({ ...last, at: Date.now(), calls: 17 })
   await visit(watched, dashboard.url, `#/${run.id}/health`)

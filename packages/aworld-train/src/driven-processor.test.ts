@@ -116,7 +116,7 @@ describe('a training with verl', () => {
     )
     expect(existsSync(join(path, 'channel.token'))).toBe(false)
     const run = readRun(path)
-    const health = run.health(0)
+    const health = run.health(0).samples
     run.close()
     expect(health[0]).toMatchObject({ engines: { model: { ready: false } }, channel: { workers: 0, open: 0, rejected: 0 } })
     expect(health.at(-1)).toMatchObject({ queued: 0, running: 0, retries: 0, engines: { model: { weightVersion: 3 } } })

@@ -32,6 +32,7 @@ export function Health({ summary }: { summary: RunSummary }) {
   const { count: repeated, first } = summary.repeated
   const last = steps.at(-1)
   const now = Date.now()
+  const workerOf = new Map(measured?.workers.flatMap(({ name, assignments }) => assignments.map(({ key }) => [key, name] as const)))
   // What is above the rest is read first, so that nothing moves.
   if (measured === null) return null
   return (
@@ -155,8 +156,10 @@ export function Health({ summary }: { summary: RunSummary }) {
                   <tr key={row.key}>
                     <th scope="row">
                       <a href={hrefs.rollout(row.key)}>{row.key}</a>
+                      {workerOf.has(row.key) && <small> at {visible(workerOf.get(row.key)!)}</small>}
+                      {row.attempt > 0 && <small>, attempt {row.attempt + 1}</small>}
                     </th>
-                    <td>{row.status}</td>
+                    <td>{row.status === 'queued' ? 'waiting' : row.status}</td>
                     <td>{row.turns === 1 ? '1 turn' : `${row.turns} turns`}</td>
                     <td>{seconds(Math.max(0, now - (row.startedAt ?? row.queuedAt)))}</td>
                   </tr>

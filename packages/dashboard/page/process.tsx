@@ -1,5 +1,5 @@
 // How the process of a run is doing, or was when it was last recorded.
-import type { HealthSample, RunSummary } from '@aworld-train/core'
+import type { HealthSample, RunHealth, RunSummary } from '@aworld-train/core'
 import { signal } from '@preact/signals'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { clientOf } from './data.ts'
@@ -7,12 +7,12 @@ import { integer, seconds, visible } from './format.ts'
 import type { Multiple } from './multiples.ts'
 import { route } from './route.ts'
 import { Facts, Section, SmallChart } from './ui.tsx'
+import { Workers } from './workers.tsx'
 
 /** A process that has said nothing for so many samples is blocked or gone. */
 const silentSamples = 5
 
-interface Measured {
-  readonly samples: readonly HealthSample[]
+interface Measured extends RunHealth {
   /** Why the last reading failed. */
   readonly error: string | null
 }
@@ -22,27 +22,27 @@ export function useHealth({ status, health: { everyMs, keptMs } }: RunSummary): 
   const { run } = route.value
   const [measured, show] = useState<Measured | null>(null)
   const isLive = status === 'running'
-  const latest = useRef<{ run: string; samples: readonly HealthSample[] }>({ run, samples: [] })
+  const latest = useRef<RunHealth & { readonly run: string }>({ run, samples: [], workers: [] })
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined
     let isOpen = true
-    async function read(before: readonly HealthSample[]): Promise<void> {
+    async function read(before: RunHealth): Promise<void> {
       let error: string | null = null
       const fresh = await clientOf(run)
-        .health(before.at(-1)?.at ?? 0)
+        .health(before.samples.at(-1)?.at ?? 0)
         .catch((problem: Error) => {
           error = problem.message
-          return []
+          return { samples: [], workers: before.workers }
         })
       if (!isOpen) return
-      const all = [...before, ...fresh]
-      const samples = all.filter(({ at }) => at > all.at(-1)!.at - keptMs)
-      latest.current = { run, samples }
-      show({ samples, error })
-      if (isLive) timer = setTimeout(() => void read(samples), everyMs)
+      const all = [...before.samples, ...fresh.samples]
+      const health = { samples: all.filter(({ at }) => at > all.at(-1)!.at - keptMs), workers: fresh.workers }
+      latest.current = { run, ...health }
+      show({ ...health, error })
+      if (isLive) timer = setTimeout(() => void read(health), everyMs)
     }
     // The server of a run that ends may end with it: what was read while the run went on is kept.
-    void read(latest.current.run === run ? latest.current.samples : [])
+    void read(latest.current.run === run ? latest.current : { samples: [], workers: [] })
     return () => {
       isOpen = false
       clearTimeout(timer)
@@ -139,7 +139,7 @@ function Engines({ engines, channel }: HealthSample) {
   )
 }
 
-export function Process({ samples, error, summary }: Measured & { summary: RunSummary }) {
+export function Process({ samples, workers, error, summary }: Measured & { summary: RunSummary }) {
   const last = samples.at(-1)
   if (!last)
     return (
@@ -174,6 +174,7 @@ export function Process({ samples, error, summary }: Measured & { summary: RunSu
           </p>
         )}
       </Section>
+      {workers.length > 0 && <Workers workers={workers} at={isLive && !isSilent ? Date.now() : last.at} />}
       <Section title="Engines">
         <Engines {...last} />
       </Section>

@@ -10,6 +10,7 @@ import { go, hrefs, route } from './route.ts'
 import { surprise } from './token-stream.ts'
 import { Advantage, Dot, Empty, Facts, Section, Trail, useKeys } from './ui.tsx'
 import { useRollout } from './use-rollout.ts'
+import { Attempts } from './workers.tsx'
 
 interface Call {
   readonly id: string
@@ -412,6 +413,7 @@ export function Rollout({ summary, rollout }: { summary: RunSummary; rollout: st
             </p>
           )}
           {calls.length === 0 && <p class="quiet">No model call was recorded.</p>}
+          <Attempts trace={trace} />
           {group && <Samples group={group} current={rollout} />}
         </Section>
         <Section class="talk" title="Conversation" note={agents.length > 1 ? shown?.agent : undefined}>

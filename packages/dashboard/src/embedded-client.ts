@@ -45,7 +45,10 @@ export function createEmbeddedClient(run: ExportedRun, readPart: ReadPart): RunC
           for (const id of [...promptIds, ...completionIds]) if (vocabulary[id] !== undefined) texts[id] = vocabulary[id]
       return { row: rows[index]!, task: tasks[rows[index]!.taskId] ?? null, ...trace, vocabulary: texts } satisfies RolloutTrace
     },
-    health: async (after) => (await lists()).health.filter(({ at }) => at > after),
+    async health(after) {
+      const { samples, workers } = (await lists()).health
+      return { samples: samples.filter(({ at }) => at > after), workers }
+    },
     async *follow() {},
   }
 }

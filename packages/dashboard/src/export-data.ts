@@ -1,4 +1,4 @@
-import type { HealthSample, RolloutRow, RolloutTrace, RunListing, RunSummary, SampleSummary, TaskSummary } from '@aworld-train/core'
+import type { RolloutRow, RolloutTrace, RunHealth, RunListing, RunSummary, SampleSummary, TaskSummary } from '@aworld-train/core'
 
 /** What an exported file says of each run at once; the rest lies in parts, which are opened when they are needed. */
 export interface ExportedRun {
@@ -15,7 +15,7 @@ export interface ExportedRows {
   readonly samples: readonly SampleSummary[]
   /** Of each row the number of the part with its trace; `null` where the file does not carry it. */
   readonly parts: readonly (number | null)[]
-  readonly health: readonly HealthSample[]
+  readonly health: RunHealth
   /** Text of every token id in the traces. */
   readonly vocabulary: Readonly<Record<number, string>>
 }

@@ -163,7 +163,7 @@ export async function openFolder(path: string): Promise<FolderClient> {
       // A rollout that runs, or whose result is lost, has the turns that were recorded so far.
       const trajectories = episode?.trajectories ?? recorded(key)
       const samples = run.samples({ rollout: key })
-      return toTrace({ row, task: taskOf(row), episode, trajectories, samples, texts })
+      return toTrace({ row, attempts: run.attempts(key), task: taskOf(row), episode, trajectories, samples, texts })
     },
     health: async (after) => run.health(after),
     async *follow(after, signal) {

@@ -48,9 +48,13 @@ it('answers alike from a folder, over HTTP and from an exported file', async () 
       }
       for (const key of ['train/2/0/0', 'train/2/0/1', 'evaluation/before/0/0', 'nothing'])
         expect(await other.rollout(key)).toEqual(plain(await folder.rollout(key)))
-      const health = await folder.health(0)
-      expect(health.map(({ calls }) => calls)).toEqual([0, 1, 2, 3])
-      for (const after of [0, health[1]!.at, health[3]!.at]) expect(await other.health(after)).toEqual(plain(await folder.health(after)))
+      const { samples, workers } = await folder.health(0)
+      expect(samples.map(({ calls }) => calls)).toEqual([0, 1, 2, 3])
+      expect(workers.map(({ name, status }) => [name, status])).toEqual([
+        ['gpu-1/0', 'connected'],
+        [`gpu-2/0 ${hostile}`, 'lost'],
+      ])
+      for (const after of [0, samples[1]!.at, samples[3]!.at]) expect(await other.health(after)).toEqual(plain(await folder.health(after)))
     }
     const seen: string[] = []
     const followed = others[0]!.follow(0, AbortSignal.timeout(60_000))

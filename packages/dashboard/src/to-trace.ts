@@ -1,10 +1,11 @@
-import type { AgentTrace, RolloutRow, RolloutTrace, StepSample, TaskSummary, TurnTrace } from '@aworld-train/core'
+import type { AgentTrace, AttemptRow, RolloutRow, RolloutTrace, StepSample, TaskSummary, TurnTrace } from '@aworld-train/core'
 import { type Episode, type ErrorCode, errorCatalogue, type Trajectory, type Turn } from '@aworld-train/protocol'
 import type { TokenTexts } from './token-texts.ts'
 
 /** What a trace is made of. */
 export interface TraceParts {
   readonly row: RolloutRow
+  readonly attempts: readonly AttemptRow[]
   readonly task: TaskSummary | null
   /** `null` while the rollout runs. */
   readonly episode: Episode | null
@@ -14,13 +15,13 @@ export interface TraceParts {
   readonly texts: TokenTexts | null
 }
 
-/** Digits of a logprob that are shown or can be seen in a colour. */
 /** Microseconds are finer than anything that is shown. */
 const exact = (ms: number) => Number(ms.toFixed(3))
+/** Digits of a logprob that are shown or can be seen in a colour. */
 const short = (value: number) => Number(value.toPrecision(5))
 
 /** A rollout as a dashboard shows it: of every turn the tokens behind those of its parent. */
-export function toTrace({ row, task, episode, trajectories, samples, texts }: TraceParts): RolloutTrace {
+export function toTrace({ row, attempts, task, episode, trajectories, samples, texts }: TraceParts): RolloutTrace {
   const ids = new Set<number>()
   const agents = trajectories.map(({ agent, policy, trainable, turns }): AgentTrace => {
     const own = samples.filter((sample) => sample.agent === agent)
@@ -35,7 +36,7 @@ export function toTrace({ row, task, episode, trajectories, samples, texts }: Tr
   })
   const error = episode?.error ?? row.error
   return {
-    ...{ row, task, agents, edges: episode?.edges ?? [], toolCalls: episode?.toolCalls ?? [], scores: episode?.scores ?? {} },
+    ...{ row, attempts, task, agents, edges: episode?.edges ?? [], toolCalls: episode?.toolCalls ?? [], scores: episode?.scores ?? {} },
     ...{ error, remedy: error && error.code in errorCatalogue ? errorCatalogue[error.code as ErrorCode].remedy : null },
     vocabulary: Object.fromEntries(vocabulary),
   }

@@ -1,4 +1,4 @@
-import { errorMessage, type StopReason, TrainError } from '@aworld-train/protocol'
+import { type AttemptName, errorMessage, type StopReason, TrainError } from '@aworld-train/protocol'
 
 /** A budget is spent; `details.stopReason` says which. */
 function limitReached(stopReason: StopReason, message: string): TrainError {
@@ -27,6 +27,11 @@ export function cancelled(rollout: string, cause?: unknown): TrainError {
 /** Reason of the signal once the rollout has its result: late calls are refused. */
 export function rolloutEnded(rollout: string): TrainError {
   return new TrainError('AGENT_LIMIT', `Rollout "${rollout}" has ended; make its calls before the agent returns.`)
+}
+
+/** The place where the attempt ran is gone, and the rollout runs again elsewhere. */
+export function attemptLost({ key, attempt }: AttemptName, worker: string): TrainError {
+  return new TrainError('WORKER_LOST', `Attempt ${attempt} of rollout "${key}" was at worker "${worker}", which is gone.`)
 }
 
 /** The places where the rollout ran are gone, one after the other. */

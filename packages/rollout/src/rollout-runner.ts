@@ -1,9 +1,9 @@
-import { createSharedAborts, runAll } from '@aworld-train/core'
-import { type Episode, type RolloutRequest, TrainError, type Trajectory, toTrainError } from '@aworld-train/protocol'
+import { createSharedAborts, preciseNow, runAll } from '@aworld-train/core'
+import { type Episode, type ErrorRecord, type RolloutRequest, TrainError, type Trajectory, toTrainError } from '@aworld-train/protocol'
 import { createAttemptExecutor } from './attempt-executor.ts'
 import { endAttemptSpan, endRolloutSpan, startAttemptSpan, startRolloutSpan } from './observe/rollout-spans.ts'
 import { createRolloutTally, endEvent } from './rollout-counts.ts'
-import { cancelled, workerLost } from './rollout-errors.ts'
+import { attemptLost, cancelled, workerLost } from './rollout-errors.ts'
 import type { InProcessRolloutRunner, RolloutRunnerOptions } from './rollout-options.ts'
 import { type CurrentAttempt, createEntry, type RolloutEntry } from './rollout-table.ts'
 import type { RolloutWorkers, WorkerLink } from './rollout-workers.ts'
@@ -12,10 +12,13 @@ import { createScheduler } from './scheduler/scheduler.ts'
 import { createSchedulerState, type SchedulerCommand } from './scheduler/scheduler-state.ts'
 import { scoreEpisode } from './score-episode.ts'
 import { toEpisode } from './to-episode.ts'
+import { createWorkerRows } from './worker-rows.ts'
 
 const defaultTimeoutMs = 120_000
 const thisProcess = 'this process'
 const maxLosses = 3
+/** As the store names workers. */
+const nameOutside = (worker: string) => (worker === thisProcess ? null : worker)
 
 /** Runs rollouts on workers, of which this process is one: begin, run the agent, close its URLs and tools, score, keep the result. Throws AGENT_INVALID for two agents of one name. */
 export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRolloutRunner {
@@ -29,6 +32,7 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
   const scheduler = createScheduler(state, carryOut)
   const entries = new Map<string, RolloutEntry>()
   const links = new Map<string, WorkerLink>()
+  const workerRows = createWorkerRows(state)
   const aborts = createSharedAborts()
   const tally = createRolloutTally()
   const idlers: (() => void)[] = []
@@ -54,12 +58,15 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
     if (command.type === 'assign') entry.recorded = run(entry, command.attempt, command.worker)
     if (command.type === 'stop') attempt?.stop.abort(entry.cancelling.signal.reason)
     if (command.type === 'revoke') {
-      if (!command.isLast) entry.attempt = null
-      attempt?.lost.abort(workerLost(command.key, maxLosses))
+      if (!attempt) return
+      workerRows.lostAttempt(attempt.worker)
+      const error = command.isLast ? workerLost(command.key, maxLosses) : attemptLost(command, attempt.worker)
+      if (!command.isLast) giveUp(entry, error.toRecord())
+      attempt.lost.abort(error)
     }
     if (command.type === 'supersede') {
       const { error, key } = command
-      entry.attempt = null
+      giveUp(entry, error)
       entry.recorded = keepTurns(entry, attempt!.number, attempt!.result!.trajectories).catch((cause: unknown) => fail(entry, cause))
       tally.retry()
       warn(`Attempt ${command.attempt} of rollout "${key}" failed and is tried again: ${error.message}`, error.code)
@@ -68,10 +75,17 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
     if (command.type === 'drop') void drop(entry)
   }
 
+  /** Another attempt follows the current one. */
+  function giveUp(entry: RolloutEntry, error: ErrorRecord): void {
+    if (entry.attempt) entry.before = { worker: nameOutside(entry.attempt.worker), endedAt: preciseNow(), error }
+    entry.attempt = null
+  }
+
   async function begin(entry: RolloutEntry): Promise<void> {
     await entry.recorded
     entry.span ??= startRolloutSpan(entry.request)
-    const { attempt, episode } = await store.begin(entry.request)
+    const { attempt, episode } = await store.begin(entry.request, entry.before)
+    entry.before = null
     if (episode) return resolve(entry, episode)
     entry.number = attempt
     scheduler.tell({ type: 'begun', key: entry.request.key, attempt })
@@ -80,7 +94,7 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
   /** Resolves when nothing of the attempt is on its way to the store any more. */
   async function run(entry: RolloutEntry, number: number, worker: string): Promise<void> {
     const { key, split } = entry.request
-    const attempt: CurrentAttempt = { number, stop: new AbortController(), lost: new AbortController(), result: null }
+    const attempt: CurrentAttempt = { number, worker, stop: new AbortController(), lost: new AbortController(), result: null }
     entry.attempt = attempt
     if (!entry.isAnnounced) onEvent?.({ type: 'rollout-start', at: Date.now(), rollout: key, attempt: number, split })
     entry.isAnnounced = true
@@ -131,7 +145,7 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
     return result
   }
 
-  async function finish(entry: RolloutEntry, { number, result }: CurrentAttempt): Promise<void> {
+  async function finish(entry: RolloutEntry, { number, worker, result }: CurrentAttempt): Promise<void> {
     const { request, span, cancelling } = entry
     const { signal } = cancelling
     const episode = await scoreEpisode(toEpisode(request, number, result!), request, scoring, { span: span!, signal })
@@ -139,7 +153,7 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
       await keepTurns(entry, number, result!.trajectories)
       throw stopped(entry)
     }
-    await store.finish(episode)
+    await store.finish(episode, nameOutside(worker))
     tally.finished(episode)
     onEvent?.(endEvent(episode))
     resolve(entry, episode)
@@ -214,18 +228,21 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
   const workers: RolloutWorkers = {
     hello({ name, slots, leaseMs, holding, link }) {
       links.set(name, link)
+      if (name !== thisProcess) workerRows.hello(name, slots)
       if (isPaused) link.hold()
       scheduler.tell({ type: 'hello', worker: name, slots, leaseMs, holding })
     },
-    beat: (worker) => scheduler.tell({ type: 'beat', worker }),
+    beat(worker) {
+      workerRows.heard(worker)
+      scheduler.tell({ type: 'beat', worker })
+    },
     disconnect: (worker) => scheduler.tell({ type: 'disconnect', worker }),
     drain: (worker) => scheduler.tell({ type: 'drain', worker }),
-    leave: (worker) => scheduler.tell({ type: 'leave', worker }),
-    rows: () =>
-      Array.from(state.workers, ([name, { slots, isConnected, isDraining, jobs }]) => {
-        const assignments = Array.from(jobs, (key) => ({ key, attempt: state.jobs.get(key)!.attempt ?? 0 }))
-        return { name, slots, isConnected, isDraining, assignments }
-      }),
+    leave(worker) {
+      scheduler.tell({ type: 'leave', worker })
+      workerRows.left(worker)
+    },
+    rows: workerRows.rows,
   }
   if (concurrency > 0) workers.hello({ name: thisProcess, slots: concurrency, leaseMs: Infinity, holding: [], link: executor })
 

@@ -1,3 +1,4 @@
+import type { EndedAttempt } from '@aworld-train/core'
 import type { Episode, RolloutRequest } from '@aworld-train/protocol'
 import type { Span } from '@opentelemetry/api'
 import type { AttemptResult } from './run-attempt.ts'
@@ -5,6 +6,7 @@ import type { AttemptResult } from './run-attempt.ts'
 /** An attempt that a worker has, or had last. */
 export interface CurrentAttempt {
   readonly number: number
+  readonly worker: string
   /** Aborts when the agent is to stop. */
   readonly stop: AbortController
   /** Aborts when its worker is lost: its result is not waited for. */
@@ -24,6 +26,8 @@ export interface RolloutEntry {
   span: Span | null
   /** The number that the store gave last; `null` before the first. */
   number: number | null
+  /** The attempt that the next one follows. */
+  before: EndedAttempt | null
   /** `null` where no worker has it. */
   attempt: CurrentAttempt | null
   isAnnounced: boolean
@@ -39,6 +43,7 @@ export function createEntry(request: RolloutRequest, settle: RolloutEntry['settl
     unwatch: () => {},
     span: null,
     number: null,
+    before: null,
     attempt: null,
     isAnnounced: false,
     recorded: Promise.resolve(),

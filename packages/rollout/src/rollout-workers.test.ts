@@ -47,9 +47,10 @@ test('rollouts run where there is room, and a worker is told which results are k
   greet('second')
   expect((await episodes).map(({ reward }) => reward)).toEqual([1, 1, 1])
   expect(kept.map(({ key }) => key).sort()).toEqual(['a', 'b', 'c'])
+  const nothing = { status: 'connected', slots: 1, assignments: [], lostAttempts: 0 }
   expect(runner.workers.rows()).toMatchObject([
-    { name: 'first', assignments: [] },
-    { name: 'second', assignments: [] },
+    { name: 'first', ...nothing },
+    { name: 'second', ...nothing },
   ])
 })
 
@@ -61,9 +62,38 @@ test('what a lost worker had runs again; its URLs are closed, and its tokens are
   greet('lives')
   expect(await episode).toMatchObject({ attempt: 1, reward: 1, stopReason: 'completed' })
   expect(executed).toEqual(['dies a.0', 'lives a.1'])
+  expect(runner.workers.rows()).toMatchObject([
+    { name: 'dies', status: 'lost', assignments: [], lostAttempts: 1 },
+    { name: 'lives', status: 'connected', assignments: [], lostAttempts: 0 },
+  ])
+  expect(store.ends).toMatchObject([
+    { rollout: 'a', worker: 'dies', error: { code: 'WORKER_LOST', message: expect.stringContaining('"dies"') } },
+    { rollout: 'a', worker: 'lives', error: null },
+  ])
+  runner.workers.leave('lives')
+  expect(runner.workers.rows().map(({ name }) => name)).toEqual(['dies'])
   expect(gateway.openSessions()).toBe(0)
   expect(runner.counts()).toMatchObject({ finished: 1, retries: 0, supersededTokens: 3 })
   expect(store.turns.map(({ attempt }) => attempt)).toEqual([0, 1])
+})
+
+test('says of each worker whether it is there, and which attempts it has', async () => {
+  const { runner, executed, greet } = setUp()
+  greet('w', { isDead: true })
+  const episode = runner.run(rolloutRequest('a'), never).catch((error: TrainError) => error.code)
+  await expect.poll(() => executed).toEqual(['w a.0'])
+  const assignments = [{ key: 'a', attempt: 0 }]
+  const row = () => runner.workers.rows()[0]
+  expect(row()).toEqual({ name: 'w', status: 'connected', slots: 1, assignments, heardAt: expect.any(Number), lostAttempts: 0 })
+  runner.workers.drain('w')
+  expect(row()).toMatchObject({ status: 'draining', assignments })
+  runner.workers.disconnect('w')
+  expect(row()).toMatchObject({ status: 'away', assignments })
+  greet('w')
+  expect(row()).toMatchObject({ status: 'connected', lostAttempts: 1 })
+  await expect.poll(() => executed).toEqual(['w a.0', 'w a.1'])
+  await runner.close()
+  expect(await episode).toMatchObject({ attempt: 1, reward: 1 })
 })
 
 test('a task that loses three workers fails without a reward, with what was sampled last', async () => {

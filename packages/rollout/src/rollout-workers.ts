@@ -1,4 +1,4 @@
-import type { AttemptExecutor } from '@aworld-train/core'
+import type { AttemptExecutor, WorkerHealth } from '@aworld-train/core'
 import type { AttemptName } from '@aworld-train/protocol'
 
 /** A place where agents run, as the coordinator reaches it. */
@@ -22,15 +22,6 @@ export interface WorkerGreeting {
   readonly link: WorkerLink
 }
 
-/** Where a worker stands. */
-export interface WorkerRow {
-  readonly name: string
-  readonly slots: number
-  readonly isConnected: boolean
-  readonly isDraining: boolean
-  readonly assignments: readonly AttemptName[]
-}
-
 /** The workers of a runner. A worker is asked for nothing before it has greeted. */
 export interface RolloutWorkers {
   /** A worker is there, or there again: attempts that are still its own go on, and others are fenced. */
@@ -43,5 +34,6 @@ export interface RolloutWorkers {
   drain(name: string): void
   /** It is gone: what it has begins again at once, and does not count as lost. */
   leave(name: string): void
-  rows(): readonly WorkerRow[]
+  /** Those outside this process; one that was lost stays until it greets again. */
+  rows(): readonly WorkerHealth[]
 }

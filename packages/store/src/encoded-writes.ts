@@ -1,6 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { RunRolloutStatus, RunStore, StepRecord, SubmissionStore } from '@aworld-train/core'
+import type { EndedAttempt, RunRolloutStatus, RunStore, StepRecord, SubmissionStore } from '@aworld-train/core'
 import type { RolloutRequest } from '@aworld-train/protocol'
+import { createAttemptWrites } from './attempt-rows.ts'
 import type { CommitQueue } from './commit-queue.ts'
 import type { RolloutColumns } from './rollout-columns.ts'
 import type { RunQueries } from './run-queries.ts'
@@ -31,13 +32,13 @@ export interface EncodedEpisode {
 export interface EncodedWrites extends Pick<RunStore & SubmissionStore, 'releaseSubmission' | 'commitStep' | 'setState'> {
   queue(request: RolloutRequest, at: number): Promise<void>
   keepSubmission(request: RolloutRequest, at: number): Promise<void>
-  begin(request: RolloutRequest, at: number): ReturnType<RunStore['begin']>
+  begin(request: RolloutRequest, at: number, before: EndedAttempt | null): ReturnType<RunStore['begin']>
   appendTurn(rollout: string, attempt: number, turn: EncodedTurn): Promise<void>
   cancel(rollout: string, attempt: number | null, at: number): Promise<void>
   /** Says that training goes on after `step`: what was rolled out for later steps and is not committed belongs to none. */
   discardStepsAfter(step: number): Promise<void>
   /** `missing` are those turns of the episode that may not be stored. */
-  finish(episode: EncodedEpisode, missing: readonly EncodedTurn[]): Promise<void>
+  finish(episode: EncodedEpisode, missing: readonly EncodedTurn[], worker: string | null): Promise<void>
 }
 
 interface StoredRollout {
@@ -83,6 +84,7 @@ export function createEncodedWrites(database: DatabaseSync, commits: CommitQueue
   const trainedIn = database.prepare('SELECT step FROM trained WHERE rollout = ?')
   const insertTrained = database.prepare('INSERT INTO trained VALUES (?, ?, ?)')
   const insertSamples = createSampleWrites(database)
+  const attempts = createAttemptWrites(database)
   const discardSteps = database.prepare(
     "UPDATE rollouts SET step = NULL WHERE split = 'train' AND step > ? AND id NOT IN (SELECT rollout FROM trained)",
   )
@@ -149,7 +151,7 @@ export function createEncodedWrites(database: DatabaseSync, commits: CommitQueue
 
     releaseSubmission: (rollout) => commits.commit({ synced: true, apply: () => void unmarkSubmitted.run(rollout) }),
 
-    begin(request, at) {
+    begin(request, at, before) {
       const body = JSON.stringify(request)
       return commits.commit({
         synced: false,
@@ -159,7 +161,10 @@ export function createEncodedWrites(database: DatabaseSync, commits: CommitQueue
           if (task !== request.task.id) throw conflict(`Rollout ${request.key} is of task "${task}", not of "${request.task.id}"`)
           if (row.status === 'done') return { attempt: row.attempt, episode: queries.episode(request.key) }
           const attempt = row.started_at === null ? 0 : row.attempt + 1
-          if (attempt > 0) upsertRequest.run(id, body)
+          if (attempt > 0) {
+            attempts.keepEnded(id, before)
+            upsertRequest.run(id, body)
+          }
           beginAttempt.run(at, attempt, id)
           return { attempt, episode: null }
         },
@@ -173,7 +178,7 @@ export function createEncodedWrites(database: DatabaseSync, commits: CommitQueue
         apply: (at) => addTurn(rollout, attempt, turn, at),
       }),
 
-    finish: ({ rollout, attempt, body, columns }, missing) =>
+    finish: ({ rollout, attempt, body, columns }, missing, worker) =>
       commits.commit({
         chunks: missing.map(({ record }) => record.bytes),
         synced: true,
@@ -191,6 +196,7 @@ export function createEncodedWrites(database: DatabaseSync, commits: CommitQueue
             columns
           const result = [reward, stopReason, turns, toolCalls, sampledTokens, cost, error, answer]
           finishRollout.run(startedAt, endedAt, engineMs, toolsMs, ...result, row.id)
+          if (worker !== null) attempts.keepWorker(row.id, worker)
           unmarkSubmitted.run(rollout)
         },
       }),

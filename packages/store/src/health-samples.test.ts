@@ -19,11 +19,11 @@ test.each([false, true])(
     for (let index = 0; index < 1_000; index++) void store.keepHealth(sample(start + index * 2_000))
     await store.setState('healthy', 'another value')
     const reader = readRun(folder.path)
-    expect(reader.health(start + 997 * 2_000)).toEqual([sample(start + 998 * 2_000), sample(start + 999 * 2_000)])
+    expect(reader.health(start + 997 * 2_000)).toEqual({ samples: [sample(start + 998 * 2_000), sample(start + 999 * 2_000)], workers: [] })
     reader.close()
     await store.close()
     const run = readRun(folder.path)
-    expect(run.health(0).map(({ at }) => at)).toEqual(Array.from({ length: 900 }, (_, index) => start + (100 + index) * 2_000))
+    expect(run.health(0).samples.map(({ at }) => at)).toEqual(Array.from({ length: 900 }, (_, index) => start + (100 + index) * 2_000))
     run.close()
   },
 )

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { HealthSample } from '@aworld-train/core'
+import type { HealthSample, RunHealth, WorkerHealth } from '@aworld-train/core'
 
 /** Milliseconds between samples, and for how long they are kept: half an hour. */
 export const healthEveryMs = 2_000
@@ -9,10 +9,17 @@ const mostSamples = healthKeptMs / healthEveryMs
 /** Where in `state` a sample is kept: in the place of the one that was taken half an hour before it. */
 export const healthKey = ({ at }: HealthSample): string => `health/${Math.floor(at / healthEveryMs) % mostSamples}`
 
-/** Prepares the read of the samples after a Unix millisecond, oldest first. */
-export function createHealthReads(database: DatabaseSync): (after: number) => HealthSample[] {
+/** Where in `state` the workers stand as they were at the last sample. */
+export const workersKey = 'workers'
+
+/** Prepares the read of the samples after a Unix millisecond, oldest first, and of the workers. */
+export function createHealthReads(database: DatabaseSync): (after: number) => RunHealth {
   const samples = database.prepare(
     "SELECT value FROM state WHERE key >= 'health/' AND key < 'health0' AND json_extract(value, '$.at') > ? ORDER BY json_extract(value, '$.at')",
   )
-  return (after) => samples.all(after).map(({ value }) => JSON.parse(value as string) as HealthSample)
+  const workers = database.prepare('SELECT value FROM state WHERE key = ?')
+  return (after) => ({
+    samples: samples.all(after).map(({ value }) => JSON.parse(value as string) as HealthSample),
+    workers: JSON.parse((workers.get(workersKey)?.['value'] as string | undefined) ?? '[]') as WorkerHealth[],
+  })
 }

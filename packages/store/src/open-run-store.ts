@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs'
 import { mkdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { HealthSample, RunStore } from '@aworld-train/core'
+import type { HealthSample, RunStore, WorkerHealth } from '@aworld-train/core'
 import { createEventLog } from './event-log.ts'
-import { healthKey } from './health-samples.ts'
+import { healthKey, workersKey } from './health-samples.ts'
 import { createLocalWriter } from './local-writer.ts'
 import { endOpenRollouts } from './open-rollouts.ts'
 import { closeWrittenDatabase, openRunDatabase } from './run-database.ts'
@@ -32,8 +32,8 @@ export interface OwnedRunStore extends Omit<RunStore, 'episodes'>, Omit<RunQueri
   readonly manifest: RunManifest
   /** Damage to the run's tokens that was found at opening, and what was done about it; `null` where no result lost tokens. */
   readonly damage: string | null
-  /** Keeps how the process is doing. */
-  keepHealth(sample: HealthSample): Promise<void>
+  /** Keeps how the process is doing, and its workers as they stand. */
+  keepHealth(sample: HealthSample, workers?: readonly WorkerHealth[]): Promise<void>
   /** Marks the run finished: the same command then starts a new one. */
   complete(): Promise<void>
 }
@@ -85,7 +85,9 @@ export async function openRunStore({ path, manifest: input, batchMs = 2, thread 
       },
       ...reads,
       ...writes,
-      keepHealth: (sample) => writes.setState(healthKey(sample), sample),
+      async keepHealth(sample, workers = []) {
+        await Promise.all([writes.setState(healthKey(sample), sample), writes.setState(workersKey, workers)])
+      },
       appendEvent: events.append,
       async complete() {
         manifest = { ...manifest, status: 'finished' }

@@ -1,5 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import type { RolloutQuery } from '@aworld-train/core'
 import { expect, test } from 'vitest'
 import { openRunStore } from './open-run-store.ts'
@@ -249,4 +250,48 @@ test('a run without rollouts has no rows', async () => {
   expect([run.samples({ step: 1 }), run.steps(), run.splits()]).toEqual([[], [], {}])
   expect(run.finishedTotals(0)).toEqual({ last: 0, sums: [], steps: [], evaluated: [], errors: [], incomplete: [], repeated: [] })
   run.close()
+})
+
+test('every attempt of a rollout is there: which worker ran it, what it recorded, and why another followed', async () => {
+  await using folder = await temporaryFolder()
+  const request = runRequest('a')
+  const error = { code: 'WORKER_LOST', boundary: 'agent', retryable: true, message: 'Gone.' } as const
+  const first = await openRunStore({ path: folder.path })
+  expect(first.attempts('a')).toEqual([])
+  await first.queue(request)
+  expect(first.attempts('a')).toEqual([])
+  await first.begin(request)
+  const [turn, next] = turnChain(0, 2)
+  await first.appendTurn('a', 0, 'agent', turn!)
+  expect(first.attempts('a')).toMatchObject([{ attempt: 0, worker: null, endedAt: null, error: null, turns: 1, sampledTokens: 3 }])
+  const endedAt = first.attempts('a')[0]!.startedAt + 5
+  await first.begin(request, { worker: 'w', endedAt, error })
+  const lost = { attempt: 0, worker: 'w', endedAt, error, turns: 1, sampledTokens: 3 }
+  expect(first.attempts('a')).toMatchObject([lost, { attempt: 1, worker: null, endedAt: null, turns: 0 }])
+  await first.close()
+  const store = await openRunStore({ path: folder.path })
+  await store.begin(request)
+  const turns = [turn!, next!].map((each) => ({ ...each, attempt: 2, delivered: 'delivered' as const }))
+  await store.finish(episodeOf(request, 2, turns), 'other')
+  const cancelled = { attempt: 1, worker: null, error: null, endedAt: expect.any(Number), turns: 0 }
+  const all = [lost, cancelled, { attempt: 2, worker: 'other', endedAt: expect.any(Number), error: null, turns: 2, sampledTokens: 6 }]
+  expect(store.attempts('a')).toMatchObject(all)
+  await store.close()
+  const reader = readRun(folder.path)
+  expect(reader.attempts('a')).toMatchObject(all)
+  reader.close()
+})
+
+test('of a run from before attempts were kept, the last attempt is there', async () => {
+  await using folder = await temporaryFolder()
+  const store = await openRunStore({ path: folder.path })
+  await store.begin(runRequest('a'))
+  await store.begin(runRequest('a'))
+  await store.close()
+  const database = new DatabaseSync(join(folder.path, 'run.db'))
+  database.exec('DROP TABLE attempts')
+  database.close()
+  const reader = readRun(folder.path)
+  expect(reader.attempts('a')).toMatchObject([{ attempt: 1, worker: null, error: null, turns: 0 }])
+  reader.close()
 })

@@ -3,9 +3,10 @@ import { join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { crc32 } from 'node:zlib'
 import type {
+  AttemptRow,
   EpisodeReader,
-  HealthSample,
   RolloutRecord,
+  RunHealth,
   RunProgress,
   RunRolloutStatus,
   StepRecord,
@@ -13,6 +14,7 @@ import type {
   SubmissionStore,
 } from '@aworld-train/core'
 import type { Episode, RolloutRequest, Trajectory, Turn } from '@aworld-train/protocol'
+import { createAttemptReads } from './attempt-rows.ts'
 import { createFinishedTotals, type FinishedTotals } from './finished-totals.ts'
 import { createHealthReads } from './health-samples.ts'
 import { createRolloutRowReads, type RolloutFilter, type RolloutRowReads, shownStatus, whereOf } from './rollout-rows.ts'
@@ -62,6 +64,8 @@ export interface RunQueries
   episodes(filter?: RolloutFilter): Iterable<Episode>
   /** Also of a rollout that runs. Whether a turn was delivered is certain once the rollout has its result. `null` for a rollout that is not there. */
   turnsOf(key: string): AttemptTurns | null
+  /** The attempts of a rollout, in their order; none of one that waits for its first. */
+  attempts(key: string): AttemptRow[]
   /** What became of the rows of a step, of a rollout, or of a rollout in a step; in the order of the batch. */
   samples(filter: { readonly step?: number | undefined; readonly rollout?: string | undefined }): StepSample[]
   /** Sampled tokens of a trained step by what became of them; `reason` is `null` for those that were trained. */
@@ -82,8 +86,8 @@ export interface RunQueries
   calls(): Iterable<RecordedCall>
   /** How often results were taken back since the run began, because they were lost or their steps discarded. Whoever has added results up begins again. */
   timesTakenBack(): number
-  /** How the owner was doing after this Unix millisecond, oldest first. */
-  health(after: number): HealthSample[]
+  /** How the owner was doing after this Unix millisecond. */
+  health(after: number): RunHealth
   /** Reads every turn. */
   counts(): RunCounts
   /** Tokens of attempts that never get a result: a later attempt began, or they were given up. */
@@ -241,6 +245,7 @@ export function createRunQueries(path: string, database: DatabaseSync, isOwned =
     rolloutRows: named(rows.rolloutRows),
     rolloutRow: named(rows.rolloutRow),
     turnsOf: named(turnsOf),
+    attempts: named(createAttemptReads(database)),
     ...{ samples: named(samples.rows), sampleTokens: named(samples.tokens) },
     finishedTotals: named(createFinishedTotals(database, rows)),
     statuses: named(() => {

@@ -35,7 +35,7 @@ export function createRunWrites({
     queue: (request) => queue(request, preciseNow()),
     keepSubmission: (request) => keepSubmission(request, preciseNow()),
     releaseSubmission,
-    begin: (request) => begin(request, preciseNow()),
+    begin: (request, before = null) => begin(request, preciseNow(), before),
     commitStep: progress.commitStep,
     discardStepsAfter: progress.discardStepsAfter,
     setState: progress.setState,
@@ -47,12 +47,12 @@ export function createRunWrites({
       await appendTurn(rollout, attempt, encode(rollout, attempt, agent, turn))
       cache.markStored(rollout, attempt, agent, turn.index)
     },
-    async finish(episode) {
+    async finish(episode, worker = null) {
       const { rollout, attempt, trajectories } = episode
       const missing = trajectories.flatMap(({ agent, turns }) =>
         turns.filter(({ index }) => !cache.isStored(rollout, attempt, agent, index)).map((turn) => encode(rollout, attempt, agent, turn)),
       )
-      await finish({ rollout, attempt, body: JSON.stringify(toEpisodeBody(episode)), columns: toRolloutColumns(episode) }, missing)
+      await finish({ rollout, attempt, body: JSON.stringify(toEpisodeBody(episode)), columns: toRolloutColumns(episode) }, missing, worker)
       cache.drop(rollout)
     },
   }

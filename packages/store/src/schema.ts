@@ -3,7 +3,11 @@ export const storeVersion = 2
 export const applicationId = 0x41575452
 
 /** Tables that came after the first runs of this format: the next owner of such a run adds them. */
-export const addedTables = 'CREATE TABLE IF NOT EXISTS submitted(rollout INTEGER PRIMARY KEY REFERENCES rollouts(id)) STRICT;'
+export const addedTables = `CREATE TABLE IF NOT EXISTS submitted(rollout INTEGER PRIMARY KEY REFERENCES rollouts(id)) STRICT;
+CREATE TABLE IF NOT EXISTS attempts(
+  rollout INTEGER NOT NULL REFERENCES rollouts(id), attempt INTEGER NOT NULL, worker TEXT, started_at REAL NOT NULL, ended_at REAL, error TEXT,
+  PRIMARY KEY(rollout, attempt)
+) STRICT, WITHOUT ROWID;`
 
 /**
  * What makes an empty database one of a run. docs/4.reference/run-directory.md says what each column holds.

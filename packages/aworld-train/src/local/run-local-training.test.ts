@@ -57,7 +57,7 @@ it('a training whose answers are mostly cut says so in its report, with the reme
     })
     const { warnings, path } = await trainer.train()
     const run = readRun(path)
-    const health = run.health(0)
+    const health = run.health(0).samples
     run.close()
     // The first is from before the weights were published, unless the last came within the same two seconds and stands in its place.
     const engine = { ready: true, reason: null, replicas: [] }

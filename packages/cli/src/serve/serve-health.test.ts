@@ -48,9 +48,9 @@ test('the recording has the servers of a model, the rollouts under way, and how 
   onTestFinished(() => run.close())
   const isOut = ({ engines }: HealthSample) => engines['policy']!.replicas.some(({ ready }) => !ready)
   const last = await expect
-    .poll(() => run.health(0).at(-1)?.running === 1 && isOut(run.health(0).at(-1)!), { timeout: 30_000 })
+    .poll(() => run.health(0).samples.at(-1)?.running === 1 && isOut(run.health(0).samples.at(-1)!), { timeout: 30_000 })
     .toBe(true)
-    .then(() => run.health(0).at(-1)!)
+    .then(() => run.health(0).samples.at(-1)!)
   expect(last).toMatchObject({
     ...{ queued: 1, running: 1, retries: 0, calls: 0, channel: null, memoryBytes: expect.any(Number) },
     engines: {
@@ -66,10 +66,10 @@ test('the recording has the servers of a model, the rollouts under way, and how 
   const watch = new URL(/watch +(\S+)/.exec(text)![1]!)
   const shownRun = createHttpRuns(watch.origin, watch.searchParams.get('token')!).run(watch.hash.slice(2))
   expect(await shownRun.summary()).toMatchObject({ name: 'serve', status: 'running', rollouts: { queued: 1, running: 1 } })
-  expect((await shownRun.health(0)).at(-1)).toMatchObject({ running: 1 })
+  expect((await shownRun.health(0)).samples.at(-1)).toMatchObject({ running: 1 })
   const blockedUntil = performance.now() + 400
   while (performance.now() < blockedUntil);
-  const mostLate = () => Math.max(0, ...run.health(last.at).map(({ eventLoopMs }) => eventLoopMs.most))
+  const mostLate = () => Math.max(0, ...run.health(last.at).samples.map(({ eventLoopMs }) => eventLoopMs.most))
   await expect.poll(mostLate, { timeout: 30_000 }).toBeGreaterThan(300)
   stop.abort()
   await ended

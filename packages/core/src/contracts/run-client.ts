@@ -9,7 +9,7 @@ import type {
   UntrainedReason,
   WeightVersionSpan,
 } from '@aworld-train/protocol'
-import type { HealthSample, RolloutQuery, RolloutRow, RolloutWaits, RunRolloutStatus, StepSample } from './run-records.ts'
+import type { AttemptRow, RolloutQuery, RolloutRow, RolloutWaits, RunHealth, RunRolloutStatus, StepSample } from './run-records.ts'
 
 /**
  * A run as a dashboard reads it. Answers are plain JSON, and the same from a folder, over HTTP and from the data in an exported file.
@@ -21,8 +21,8 @@ export interface RunClient {
   rollouts(query: RolloutQuery): Promise<RolloutList>
   /** Every token of a rollout; `null` where there is none of this key, or an export does not carry it. */
   rollout(key: string): Promise<RolloutTrace | null>
-  /** How the process was doing after the Unix millisecond `after`, oldest first: about half an hour is kept, a sample every two seconds. */
-  health(after: number): Promise<readonly HealthSample[]>
+  /** How the process was doing after the Unix millisecond `after`: about half an hour is kept, a sample every two seconds. */
+  health(after: number): Promise<RunHealth>
   /** Events of the run behind byte `after` of its log, then those to come, until `signal` aborts or the run has ended. */
   follow(after: number, signal: AbortSignal): AsyncIterable<RunUpdate>
 }
@@ -193,6 +193,8 @@ export interface AgentTrace {
 
 export interface RolloutTrace {
   readonly row: RolloutRow
+  /** In their order; the last one is that of `row`. */
+  readonly attempts: readonly AttemptRow[]
   readonly task: TaskSummary | null
   readonly agents: readonly AgentTrace[]
   readonly edges: readonly AgentEdge[]

@@ -1,4 +1,4 @@
-import type { ErrorRecord, RolloutStatus, StopReason, UntrainedReason } from '@aworld-train/protocol'
+import type { AttemptName, ErrorRecord, RolloutStatus, StopReason, UntrainedReason } from '@aworld-train/protocol'
 import type { EngineHealth } from './engine.ts'
 
 /** Where a rollout of a run stands. `cancelled` and `interrupted` have no result, and run again when they are begun: its process gave the first up, and ended during the second. */
@@ -72,6 +72,21 @@ export interface RolloutPage {
   readonly next: string | null
 }
 
+/** One attempt of a rollout. Times are Unix milliseconds. */
+export interface AttemptRow {
+  readonly attempt: number
+  /** The worker that ran it; `null` where the process of the run did, and of an attempt that goes on: its worker says so itself. */
+  readonly worker: string | null
+  readonly startedAt: number
+  /** `null` while it goes on, and where its process ended with it. */
+  readonly endedAt: number | null
+  /** Why another one followed; `null` for the last one, and for one that ended with its process. */
+  readonly error: ErrorRecord | null
+  /** As they were recorded. */
+  readonly turns: number
+  readonly sampledTokens: number
+}
+
 /** One training row of a step: trained, with the advantage where its loss has one, or not, with the reason. */
 export interface StepSample {
   /** Key of the rollout. */
@@ -108,6 +123,29 @@ export interface HealthSample {
   readonly engines: Readonly<Record<string, EngineHealth & { readonly weightVersion: number }>>
   /** The connection of a trainer in another process; `null` for a run that has none. */
   readonly channel: ChannelHealth | null
+}
+
+/** Where a worker stands. `away`: its connection is lost, and what it has is kept for it for a while. `lost`: it did not come back. */
+export type WorkerStatus = 'connected' | 'draining' | 'away' | 'lost'
+
+/** A worker in another process, as the process of the run saw it last. */
+export interface WorkerHealth {
+  readonly name: string
+  readonly status: WorkerStatus
+  /** Attempts that it runs at once. */
+  readonly slots: number
+  readonly assignments: readonly AttemptName[]
+  /** When it was last heard of, in Unix milliseconds. */
+  readonly heardAt: number
+  /** Attempts that were lost with it, since the process began. */
+  readonly lostAttempts: number
+}
+
+/** How the process of a run was doing, and its workers at the end of that. */
+export interface RunHealth {
+  /** Oldest first. */
+  readonly samples: readonly HealthSample[]
+  readonly workers: readonly WorkerHealth[]
 }
 
 export interface ChannelHealth {

@@ -1,4 +1,4 @@
-import type { Episode, RolloutRequest, RunEvent, Turn } from '@aworld-train/protocol'
+import type { Episode, ErrorRecord, RolloutRequest, RunEvent, Turn } from '@aworld-train/protocol'
 import type { RunRolloutStatus, StepSample } from './run-records.ts'
 
 export interface RolloutRecord {
@@ -17,15 +17,24 @@ export interface SubmissionStore {
   submissions(): readonly RolloutRequest[]
 }
 
+/** How an attempt ended that another one follows. */
+export interface EndedAttempt {
+  /** `null` for this process. */
+  readonly worker: string | null
+  /** Unix milliseconds. */
+  readonly endedAt: number
+  readonly error: ErrorRecord
+}
+
 /** What the runner keeps of its rollouts. A write of an attempt that is no longer current is refused. */
 export interface RolloutWriter {
   /** Says that a rollout waits for a slot. It may be begun without. */
   queue(request: RolloutRequest): Promise<void>
-  /** Idempotent by key: a finished rollout gives its episode, an unfinished one a new attempt. */
-  begin(request: RolloutRequest): Promise<{ attempt: number; episode: Episode | null }>
+  /** Idempotent by key: a finished rollout gives its episode, an unfinished one a new attempt. `before` is kept of the attempt that it follows. */
+  begin(request: RolloutRequest, before?: EndedAttempt | null): Promise<{ attempt: number; episode: Episode | null }>
   appendTurn(rollout: string, attempt: number, agent: string, turn: Turn): Promise<void>
-  /** Ends the rollout. A second result for the same key is refused. */
-  finish(episode: Episode): Promise<void>
+  /** Ends the rollout, whose last attempt `worker` ran where it was not this process. A second result for the same key is refused. */
+  finish(episode: Episode, worker?: string | null): Promise<void>
   /** Says that an attempt was given up without a result; `attempt` is `null` where the rollout still waited for a slot. An attempt that is no longer current is passed over. */
   cancel(rollout: string, attempt: number | null): Promise<void>
 }

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { HealthSample, StepSample } from '@aworld-train/core'
+import type { HealthSample, StepSample, WorkerHealth } from '@aworld-train/core'
 import type { Episode, RolloutRequest, RunEvent, ToolResult, Turn } from '@aworld-train/protocol'
 import { type OwnedRunStore, openRunStore, writeJsonAtomically } from '@aworld-train/store'
 import { writeTinyModel } from '@aworld-train/testing'
@@ -63,8 +63,10 @@ export async function writeRun({
 
   async function play(request: RolloutRequest, reward: number | null, logprob: number, completion = `${text} ${reward}`): Promise<void> {
     await store.queue(request)
-    if (request.key === again) await store.begin(request)
-    const { attempt } = await store.begin(request)
+    const lost = { code: 'WORKER_LOST', boundary: 'agent', retryable: true, message: `Its worker is gone: ${text}` } as const
+    const isAgain = request.key === again
+    if (isAgain) await store.begin(request)
+    const { attempt } = await store.begin(request, isAgain ? { worker: `gpu-2/0 ${text}`, endedAt: Date.now(), error: lost } : null)
     const result = (request.key === 'train/1/0/0' && returned) || { content: text, isError: true }
     const turns = turnsOf(request, logprob, completion, text).map((turn) => ({
       ...{ ...turn, attempt },
@@ -72,7 +74,8 @@ export async function writeRun({
     }))
     for (const turn of turns) await store.appendTurn(request.key, attempt, turn.agent, turn)
     const episode = toEpisode(request, turns, reward, completion, text)
-    await store.finish({ ...episode, attempt, toolCalls: episode.toolCalls.map((call) => ({ ...call, ...result })) })
+    const toolCalls = episode.toolCalls.map((call) => ({ ...call, ...result }))
+    await store.finish({ ...episode, attempt, toolCalls }, isAgain ? 'gpu-1/0' : null)
     const { key: rollout, split } = request
     const counts = { turns: turns.length, toolCalls: 1, sampledTokens: 8, durationMs: 60 }
     emit({
@@ -140,8 +143,10 @@ export async function writeRun({
     await store.commitStep({ step, weightVersion: step + 1, rollouts: trained, metrics, checkpoint: null }, samples)
     emit({ type: 'step-end', step, steps: 3, weightVersion: step + 1, metrics })
   }
-  for (let index = 0; index < 4; index++)
-    await store.keepHealth(healthSample(isLive ? Date.now() - 2_000 * (4 - index) : start + 2_000 * index, index, text))
+  for (let index = 0; index < 4; index++) {
+    const at = isLive ? Date.now() - 2_000 * (4 - index) : start + 2_000 * index
+    await store.keepHealth(healthSample(at, index, text), workersAt(at, isLive, text))
+  }
   if (isLive) {
     const request = toRequest('train/3/0/0', 'train/3/0', 'task-0', 'train', 3, text)
     await store.begin(request)
@@ -179,6 +184,15 @@ const healthSample = (at: number, index: number, text: string): HealthSample => 
   },
   channel: { workers: 2, open: index, calls: index, reconnects: 1, lost: 0, rejected: 0 },
 })
+
+/** A worker that has the rollout that runs, and one that was lost with an attempt. */
+const workersAt = (at: number, isLive: boolean, text: string): WorkerHealth[] => [
+  {
+    ...{ name: 'gpu-1/0', status: 'connected', slots: 16, heardAt: at - 800, lostAttempts: 0 },
+    assignments: isLive ? [{ key: 'train/3/0/0', attempt: 0 }] : [],
+  },
+  { name: `gpu-2/0 ${text}`, status: 'lost', slots: 16, assignments: [], heardAt: at - 30_000, lostAttempts: 1 },
+]
 
 function toRequest(key: string, group: string, taskId: string, split: string, step: number, text: string): RolloutRequest {
   const task = {

@@ -1,8 +1,10 @@
 import type { RunStore, StepRecord, SubmissionStore } from '@aworld-train/core'
-import { type Episode, type RolloutRequest, type RunEvent, TrainError, type Turn } from '@aworld-train/protocol'
+import { type Episode, type ErrorRecord, type RolloutRequest, type RunEvent, TrainError, type Turn } from '@aworld-train/protocol'
 
 export interface MemoryStore extends RunStore, SubmissionStore {
   readonly turns: readonly { readonly rollout: string; readonly attempt: number; readonly agent: string; readonly turn: Turn }[]
+  /** Attempts that another followed, and the last of each rollout, with the workers that ran them. */
+  readonly ends: readonly { readonly rollout: string; readonly worker: string | null; readonly error: ErrorRecord | null }[]
   /** How often an episode was read. */
   readonly reads: number
   /** The write of this name rejects with `error` from now on. */
@@ -21,6 +23,7 @@ export function memoryStore(): MemoryStore {
   const turns = new Map<string, { rollout: string; attempt: number; agent: string; turn: Turn }>()
   const steps: StepRecord[] = []
   const events: RunEvent[] = []
+  const ends: MemoryStore['ends'][number][] = []
   const state = new Map<string, unknown>()
   const failures = new Map<string, Error>()
   let reads = 0
@@ -37,6 +40,7 @@ export function memoryStore(): MemoryStore {
     get turns() {
       return [...turns.values()]
     },
+    ends,
     get reads() {
       return reads
     },
@@ -53,8 +57,9 @@ export function memoryStore(): MemoryStore {
     async releaseSubmission(rollout) {
       submitted.delete(rollout)
     },
-    async begin(request) {
+    async begin(request, before) {
       const { key } = request
+      if (before) ends.push({ rollout: key, worker: before.worker, error: before.error })
       requests.set(key, request)
       const episode = episodes.get(key) ?? null
       const last = attempts.get(key)
@@ -67,8 +72,9 @@ export function memoryStore(): MemoryStore {
       check('appendTurn', rollout, attempt)
       turns.set(`${rollout} ${attempt} ${agent} ${turn.index}`, { rollout, attempt, agent, turn })
     },
-    async finish(episode) {
+    async finish(episode, worker = null) {
       check('finish', episode.rollout, episode.attempt)
+      ends.push({ rollout: episode.rollout, worker, error: null })
       episodes.set(episode.rollout, episode)
       submitted.delete(episode.rollout)
     },

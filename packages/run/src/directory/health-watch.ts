@@ -6,7 +6,7 @@ import type { CallCounters } from './run-accounts.ts'
 
 export interface HealthSources {
   readonly gateway: CallCounters['gateway']
-  readonly runner: Pick<InProcessRolloutRunner, 'counts'>
+  readonly runner: Pick<InProcessRolloutRunner, 'counts' | 'workers'>
   /** Engines of the policies, by the name of the model. */
   readonly engines: Readonly<Record<string, Pick<Engine, 'health' | 'weightVersion'>>>
   /** `null` where no trainer connects. */
@@ -45,7 +45,7 @@ export function watchHealth(stack: AsyncDisposableStack, store: Pick<OwnedRunSto
       channel: sources.channel && channelHealth(sources.channel),
     }
     // Whoever needs the store gets its error from it.
-    store.keepHealth(sample).catch(() => {})
+    store.keepHealth(sample, sources.runner.workers.rows()).catch(() => {})
   }
 
   keep()

@@ -136,8 +136,8 @@ export function openRunAccounts(store: OwnedRunStore): RunAccounts {
   return {
     counted: (writer) => ({
       ...writer,
-      async finish(episode) {
-        await writer.finish(episode)
+      async finish(episode, worker) {
+        await writer.finish(episode, worker)
         summary.add(episode)
       },
     }),

@@ -1,0 +1,50 @@
+import type { WorkerHealth, WorkerStatus } from '@aworld-train/core'
+import type { SchedulerState, WorkerState } from './scheduler/scheduler-state.ts'
+
+/** The workers outside this process that were heard of, for whoever looks on. */
+export interface WorkerRows {
+  hello(name: string, slots: number): void
+  heard(name: string): void
+  /** An attempt was lost with it. */
+  lostAttempt(name: string): void
+  /** It has gone as it said. */
+  left(name: string): void
+  rows(): readonly WorkerHealth[]
+}
+
+/** Workers that are lost, the last of them, which are still named. */
+const mostLost = 100
+
+export function createWorkerRows({ workers, jobs }: SchedulerState): WorkerRows {
+  const seen = new Map<string, { slots: number; heardAt: number; lostAttempts: number }>()
+  return {
+    hello(name, slots) {
+      const lostAttempts = seen.get(name)?.lostAttempts ?? 0
+      seen.delete(name)
+      seen.set(name, { slots, heardAt: Date.now(), lostAttempts })
+      const lost = [...seen.keys()].filter((each) => each !== name && !workers.has(each))
+      for (const old of lost.slice(0, -mostLost)) seen.delete(old)
+    },
+    heard(name) {
+      const worker = seen.get(name)
+      if (worker) worker.heardAt = Date.now()
+    },
+    lostAttempt(name) {
+      const worker = seen.get(name)
+      if (worker) worker.lostAttempts += 1
+    },
+    left: (name) => void seen.delete(name),
+    rows: () =>
+      Array.from(seen, ([name, facts]) => {
+        const worker = workers.get(name)
+        const assignments = Array.from(worker?.jobs ?? [], (key) => ({ key, attempt: jobs.get(key)!.attempt ?? 0 }))
+        return { name, status: statusOf(worker), ...facts, assignments }
+      }),
+  }
+}
+
+function statusOf(worker: WorkerState | undefined): WorkerStatus {
+  if (!worker) return 'lost'
+  if (!worker.isConnected) return 'away'
+  return worker.isDraining ? 'draining' : 'connected'
+}
