@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { RolloutRequest, RunReport } from '@aworld-train/protocol'
@@ -175,8 +176,73 @@ it('a training whose agents run in child processes, one of which is killed, has 
   expect(workers.report?.ledger).toMatchObject({ unexplained: 0 })
 }, 240_000)
 
+/** A port that was free a moment ago. */
+async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
+/** A launcher of a user: child processes, without another start. */
+const ownLauncher = `
+import { spawn } from 'node:child_process'
+export function createLauncher({ workerNum, worker, options }) {
+  const children = []
+  return {
+    plan: async () => ['by hand'],
+    async start() {
+      for (let index = 0; index < workerNum; index++) {
+        const { command: [file, ...args], env } = worker(options.prefix + index)
+        children.push(spawn(file, args, { stdio: ['pipe', 'ignore', 'inherit'], env: { ...process.env, ...env } }))
+      }
+    },
+    async scale() {},
+    status: async () => [],
+    async stop() {
+      await Promise.all(children.map((child) => new Promise((resolve) => child.once('close', resolve).kill())))
+    },
+  }
+}
+`
+/** Answers in a worker only where that has a variable. */
+const readingAgent = `
+export async function agent(task, context) {
+  if (process.argv[1].includes('worker-process') && process.env.GREETING !== 'Hi.') throw new Error('no greeting')
+  const { baseUrl, apiKey, model } = context.policy()
+  const body = JSON.stringify({ model, messages: [{ role: 'user', content: task.input }] })
+  const headers = { authorization: 'Bearer ' + apiKey, 'content-type': 'application/json' }
+  const response = await fetch(baseUrl + '/chat/completions', { method: 'POST', headers, body, signal: context.signal })
+  const { choices } = await response.json()
+  return { answer: choices[0].message.content, messages: [] }
+}
+`
+
+it('a training takes a launcher of its own, an address for its workers and one rollout at a time', async () => {
+  const inProcess = await train({ files: { 'agent.ts': readingAgent } })
+  const port = await freePort()
+  const workers = await train({
+    files: { 'agent.ts': readingAgent, 'launcher.ts': ownLauncher },
+    config: {
+      executor: {
+        ...{ cls: './launcher.ts#createLauncher', workerNum: 2, slots: 3, sequenceDependent: true },
+        ...{ env: { GREETING: 'Hi.' }, options: { prefix: 'own-' } },
+      },
+      gateway: { host: '0.0.0.0', insecure: true, port, publicUrl: `http://127.0.0.2:${port}` },
+    },
+  })
+  expect(workers.result, workers.stderr).toEqual(inProcess.result)
+  expect(workers.output).toContain(`http://127.0.0.2:${port}`)
+}, 240_000)
+
 it.each([
-  ['an unknown engine', { executor: { engineName: 'rya' } }, {}, 'executor.engineName'],
+  [
+    'an unknown engine',
+    { executor: { engineName: 'externla' } },
+    {},
+    'executor.engineName is "externla": must be one of local, external. Did you mean "external"?',
+  ],
   ['no workers', { executor: { workerNum: 0 } }, {}, 'executor.workerNum'],
   [
     'workers of others, which cannot reach a training',
@@ -184,6 +250,20 @@ it.each([
     {},
     '"external" is for "aworld-train serve"',
   ],
+  ['a launcher that is not there', { executor: { cls: './none.ts#create' } }, {}, 'There is no module'],
+  [
+    'a launcher that is no function',
+    { executor: { cls: './agent.ts#create' } },
+    { 'agent.ts': "export const create = 'ray'\nexport const agent = async () => ({ answer: 'a', messages: [] })\n" },
+    'executor.cls "./agent.ts#create" is no function',
+  ],
+  [
+    'resources of child processes',
+    { executor: { workerNum: 1, resources: { num_cpus: 1 } } },
+    {},
+    'executor.resources: engine "local" starts',
+  ],
+  ['a gateway that anybody could listen to', { gateway: { host: '0.0.0.0' } }, {}, 'without encryption'],
   [
     'a module that workers cannot load',
     { executor: { workerNum: 1 } },

@@ -12,7 +12,7 @@ import { openAgentSide, openExecutor } from '@aworld-train/run'
 import { openRunStore } from '@aworld-train/store'
 import { ExecutorSettings } from '@aworld-train/training'
 
-import { loadAgent } from 'aworld-train'
+import { launcherEngines, loadAgent, workerEntry } from 'aworld-train'
 import { processTree } from '../gateway/process-tree.ts'
 import { type LoadOptions, makeLoad } from './load.ts'
 import { type Measured, measure } from './measure.ts'
@@ -60,7 +60,9 @@ const executor =
     : await openExecutor(stack, {
         settings: ExecutorSettings.parse({ workerNum: workers, slots: slots / workers }),
         agent,
-        entry: fileURLToPath(new URL('../../packages/aworld-train/src/worker/worker-process.ts', import.meta.url)),
+        engines: launcherEngines,
+        directory: here,
+        entry: workerEntry,
         onWarning: ({ message }) => process.stderr.write(`${message}\n`),
       })
 const runner = openAgentSide(stack, {

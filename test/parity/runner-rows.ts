@@ -161,23 +161,23 @@ export const runnerRows: readonly ParityRow[] = [
   },
   {
     theirs: "`engine_name='ray'`, `'spark'`, `'k8s'`",
-    ours: 'accepted as names, refused when tasks are to run',
-    status: 'later',
-    note: 'Come with workers on other machines.',
+    ours: '`executor.engineName` of a training and of `serve`; Runners refuse it: their tasks have live agents',
+    status: 'differs',
+    note: 'Rollouts of an agent in a module run on workers.',
     check() {
       for (const engine_name of ['ray', 'spark', 'k8s']) {
         const config = new RunConfig({ engine_name })
         assert.equal(config.engineName, engine_name)
-        assert.throws(() => config.concurrency(), /is known but not yet supported by Runners; use engineName "local"/)
+        assert.throws(() => config.concurrency(), /have live agents, which no other process can have; use engineName "local"/)
       }
     },
   },
   {
     theirs: '`RunConfig.cls`: an engine class of your own',
-    ours: 'accepted, refused when tasks are to run',
-    status: 'later',
-    note: 'Comes with workers on other machines.',
-    check: () => assert.throws(() => new RunConfig({ cls: class {} }).concurrency(), /a "cls" of your own is not supported/),
+    ours: '`executor.cls` of a training and of `serve`, `./launcher.ts#createLauncher`; Runners refuse it',
+    status: 'differs',
+    note: 'A launcher starts workers; what runs where is decided by the coordinator.',
+    check: () => assert.throws(() => new RunConfig({ cls: class {} }).concurrency(), /a "cls" of your own: Runners start no workers/),
   },
   {
     theirs: '`reuse_process=False`: a pool of processes',

@@ -11,12 +11,24 @@ interface RunConfigFields {
   readonly reuseProcess?: boolean | undefined
   readonly respCarryContext?: boolean | undefined
   readonly jobName?: string | undefined
+  /** A launcher of your own, as `./launcher.ts#createLauncher`. */
   readonly cls?: unknown
+  /** Where the engine is reached. */
+  readonly address?: string | undefined
+  /** Tasks that one worker runs at a time. */
+  readonly slots?: number | undefined
+  /** What each worker needs of its machine, in the engine's own words. */
+  readonly resources?: Readonly<Record<string, unknown>> | undefined
+  /** Variables that each worker gets. */
+  readonly env?: Readonly<Record<string, string>> | undefined
 }
 
 export type RunConfigOptions = EitherCase<RunConfigFields>
 
-const optionNames = ['engineName', 'workerNum', 'sequenceDependent', 'reuseProcess', 'respCarryContext', 'jobName', 'cls']
+const optionNames = [
+  ...['engineName', 'workerNum', 'sequenceDependent', 'reuseProcess', 'respCarryContext', 'jobName', 'cls'],
+  ...['address', 'slots', 'resources', 'env'],
+]
 const withoutEffect = ['inLocal', 'eventBus', 'tracer']
 
 /** Engine names of AWorld that start workers elsewhere. */
@@ -34,31 +46,41 @@ export class RunConfig {
   readonly respCarryContext: boolean
   readonly jobName: string
   readonly cls: unknown
+  readonly address: string | undefined
+  readonly slots: number | undefined
+  readonly resources: Readonly<Record<string, unknown>> | undefined
+  readonly env: Readonly<Record<string, string>> | undefined
 
   constructor(input: RunConfigOptions = {}) {
     const { options } = readNamedOptions(input, { owner: 'RunConfig', optionNames, withoutEffect })
     this.engineName = String(options['engineName'] ?? 'local')
-    this.workerNum = readWorkerNum(options['workerNum'])
+    this.workerNum = readCount('workerNum', options['workerNum'])
+    this.slots = readCount('slots', options['slots'])
     this.sequenceDependent = options['sequenceDependent'] === true
     this.reuseProcess = options['reuseProcess'] !== false
     this.respCarryContext = options['respCarryContext'] !== false
     this.jobName = String(options['jobName'] ?? 'aworld_job')
     this.cls = options['cls']
+    this.address = options['address'] as string | undefined
+    this.resources = options['resources'] as RunConfig['resources']
+    this.env = options['env'] as RunConfig['env']
   }
 
   /** How many tasks run at a time in this process; throws CONFIG_INVALID where the engine is another one. */
   concurrency(): number {
     if (this.engineName !== 'local' || this.cls !== undefined) {
       const what = this.cls === undefined ? `engineName ${describeValue(this.engineName)}` : 'a "cls" of your own'
-      const hint = distributedEngines.includes(this.engineName) ? ' is known but not yet' : ' is not'
-      throw new TrainError('CONFIG_INVALID', `RunConfig: ${what}${hint} supported by Runners; use engineName "local".`)
+      const remedy = distributedEngines.includes(this.engineName)
+        ? 'tasks of Runners have live agents, which no other process can have; use engineName "local", or run rollouts of an agent in a module with "executor" of a training or of "aworld-train serve"'
+        : 'Runners start no workers; use engineName "local"'
+      throw new TrainError('CONFIG_INVALID', `RunConfig: ${what}: ${remedy}.`)
     }
     return this.sequenceDependent ? 1 : (this.workerNum ?? defaultConcurrency)
   }
 }
 
-function readWorkerNum(value: unknown): number | undefined {
+function readCount(name: string, value: unknown): number | undefined {
   if (value === undefined) return undefined
   if (Number.isInteger(value) && Number(value) >= 1) return value as number
-  throw new TrainError('CONFIG_INVALID', `RunConfig: "workerNum" is ${describeValue(value)}; give a whole number of at least 1.`)
+  throw new TrainError('CONFIG_INVALID', `RunConfig: "${name}" is ${describeValue(value)}; give a whole number of at least 1.`)
 }

@@ -165,8 +165,15 @@ test.each([
     'another engine',
     () => Runners.run('x', new Agent(), { runConf: { engine_name: 'ray' } }),
     'CONFIG_INVALID',
-    /engineName "ray" is known but not yet supported/,
+    /engineName "ray": tasks of Runners have live agents, which no other process can have; use engineName "local"/,
   ],
+  [
+    'a launcher',
+    () => Runners.run('x', new Agent(), { runConf: { cls: './launcher.ts#create' } }),
+    'CONFIG_INVALID',
+    /"cls" of your own: Runners start/,
+  ],
+  ['no slots', () => Runners.execTasks([], { slots: 0 }), 'CONFIG_INVALID', /"slots" is number 0/],
   ['no workers', () => Runners.execTasks([], { workerNum: 0 }), 'CONFIG_INVALID', /"workerNum" is number 0/],
 ])('misuse with %s rejects', async (_, run, code, message) => {
   await expect(run()).rejects.toMatchObject({ code, message: expect.stringMatching(message) })

@@ -44,4 +44,4 @@ export {
   type WorkerPoolLimits,
   type WorkerPoolOptions,
 } from './workers/worker-pool.ts'
-export { createWorkerServer, type WorkerServer } from './workers/worker-server.ts'
+export { createWorkerServer, type WorkerServer, type WorkerServerOptions } from './workers/worker-server.ts'

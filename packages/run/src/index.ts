@@ -9,7 +9,8 @@ export {
 export { checkModels, type GatewayModels, policyName } from './agent-side/check-models.ts'
 export { countCalls } from './agent-side/count-calls.ts'
 export { checkRecordings, toFrozenRoutes } from './agent-side/frozen-routes.ts'
-export { openPolicyGateway, type PolicyGatewayOptions } from './agent-side/policy-gateway.ts'
+export { type Listener, openPolicyGateway, type PolicyGatewayOptions } from './agent-side/policy-gateway.ts'
+export { readTls } from './agent-side/read-tls.ts'
 export {
   openRolloutParts,
   openTriedParts,
@@ -48,12 +49,15 @@ export { createEpisodeSampler } from './events/episode-sampler.ts'
 export { createFailureTally, type FailureTally } from './events/failure-tally.ts'
 export { createIdleClock, type IdleClock } from './events/idle-clock.ts'
 export { watchTruncation } from './events/truncation-watch.ts'
+export { checkExecutor, type ExecutorCheck } from './executor/check-executor.ts'
+export { concurrencyOf, isInProcess } from './executor/find-launcher.ts'
 export {
-  checkExecutor,
-  isInProcess,
+  type CoordinatorAddress,
   type OpenExecutorOptions,
   openExecutor,
   type StartedWorkerOptions,
+  type StartWorkersOptions,
+  startWorkers,
   workerVariables,
 } from './executor/open-executor.ts'
 export { agentHash } from './inputs/agent-hash.ts'

@@ -5,6 +5,7 @@ export * from './config/driven-source.ts'
 export { ExecutorSettings } from './config/executor-settings.ts'
 export { FrozenModelSettings } from './config/frozen-model.ts'
 export * from './config/key-tree.ts'
+export { PublicUrl, TlsFiles } from './config/listener.ts'
 export * from './config/local-config.ts'
 export { isSet, type OwnConfig, ownBlock, ownKeysOf, readOwnConfig } from './config/own-config.ts'
 export {

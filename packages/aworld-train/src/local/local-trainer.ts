@@ -29,6 +29,7 @@ import {
 } from '@aworld-train/training'
 import { PlanningTrainer } from '../checks/planning-trainer.ts'
 import { createEnvironment } from '../environment.ts'
+import { launcherEngines } from '../launchers.ts'
 import { localPolicy } from '../policies/local-policy.ts'
 import type { PolicyKind } from '../policies/policy.ts'
 import { trainerSections } from '../policies/trainer-sections.ts'
@@ -86,7 +87,9 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
       const folder = start ? start.model : (this.inputs.options.model ?? settings.model.path)
       await attempt(() => checkModels(agent.program.agents, { frozen: Object.keys(settings.models), policy: policyName(folder) }))
       await attempt(() => checkRecordings(settings.models, agent.directory))
-      await attempt(() => checkExecutor(settings.executor, agent))
+      const { executor, gateway } = settings
+      const check = { settings: executor, agent, engines: launcherEngines, directory: configDirectory, listeners: { gateway } }
+      await attempt(() => checkExecutor(check))
     }
     problems.throwAny()
     // The check of the agent has reported the problem; this check has found none.

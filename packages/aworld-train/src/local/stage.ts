@@ -1,12 +1,20 @@
-import { fileURLToPath } from 'node:url'
 import { type ChatModel, loadChatModel } from '@aworld-train/chat'
-import { type Environment, type RolloutWriter, siblingModule } from '@aworld-train/core'
+import type { Environment, RolloutWriter } from '@aworld-train/core'
 import type { Gateway } from '@aworld-train/gateway'
 import type { AnswerKey, RunEvent } from '@aworld-train/protocol'
 import type { InProcessRolloutRunner } from '@aworld-train/rollout'
-import type { RolloutParts } from '@aworld-train/run'
-import { countCalls, openAgentSide, openExecutor, openPolicyGateway, type PolicyGatewayOptions } from '@aworld-train/run'
-import { toLimits } from '@aworld-train/training'
+import type { Listener, RolloutParts } from '@aworld-train/run'
+import {
+  concurrencyOf,
+  countCalls,
+  openAgentSide,
+  openExecutor,
+  openPolicyGateway,
+  type PolicyGatewayOptions,
+  readTls,
+} from '@aworld-train/run'
+import { type LocalConfig, toLimits } from '@aworld-train/training'
+import { launcherEngines, workerEntry } from '../launchers.ts'
 import type { Policy } from '../policies/policy.ts'
 import type { LocalPlan } from './plan.ts'
 
@@ -14,7 +22,8 @@ export interface StageOptions {
   /** A Hugging Face folder. */
   readonly model: string
   /** Its configuration, seed and program, and where other processes find its agent; a program that holds connections, of an Agent or a Swarm, ends them with the stage. */
-  readonly plan: Pick<LocalPlan, 'config' | 'seed' | 'program' | 'agentDirectory' | 'policy'> & Partial<Pick<LocalPlan, 'agent'>>
+  readonly plan: Pick<LocalPlan, 'config' | 'seed' | 'program' | 'agentDirectory' | 'policy'> &
+    Partial<Pick<LocalPlan, 'agent' | 'configDirectory'>>
   /** Stay open when the stage closes. */
   readonly parts: RolloutParts
   readonly store: RolloutWriter
@@ -54,6 +63,9 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     templateArguments: config.model.templateArguments,
   })
   const counted = countCalls(policy.engine)
+  const { agent, configDirectory = agentDirectory } = options.plan
+  // One rollout of a test, without workers, needs nobody to reach it.
+  const listener = agent ? readListener(config.gateway, configDirectory) : undefined
   const gateway = await openPolicyGateway(stack, {
     policy: { kind: 'token', engine: counted.engine, chat, maxPromptBytes: config.model.maxPromptBytes },
     name: policy.engine.model.name,
@@ -62,13 +74,17 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     seed,
     agents: program.agents,
     onEvent,
+    listener,
     ...options.served,
   })
-  const { agent } = options.plan
-  const entry = fileURLToPath(siblingModule('../worker/worker-process', import.meta.url))
   const onWarning = ({ code, message }: { readonly code: string; readonly message: string }) =>
     onEvent({ type: 'warning-raised', at: Date.now(), code, message })
-  const workers = agent ? await openExecutor(stack, { settings: config.executor, agent, entry, onWarning }) : null
+  const workers = agent
+    ? await openExecutor(stack, {
+        ...{ settings: config.executor, agent, engines: launcherEngines, directory: configDirectory, entry: workerEntry, listener },
+        onWarning,
+      })
+    : null
   const runner = openAgentSide(stack, {
     ...parts,
     ...(workers && { executor: workers }),
@@ -76,7 +92,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     gateway,
     store,
     answers: { source: 'the dataset', byTask: answers },
-    concurrency: config.concurrency,
+    concurrency: concurrencyOf(config.executor, config.concurrency),
     limits: toLimits(config.limits),
     onEvent,
   })
@@ -92,3 +108,9 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     close: () => owned.disposeAsync(),
   }
 }
+
+/** Where a gateway listens, with the files that are named relative to `directory`. */
+const readListener = ({ host, tls, insecure, publicUrl }: LocalConfig['gateway'], directory: string): Listener => ({
+  ...{ host, tls: readTls(tls, directory), insecure },
+  ...(publicUrl !== null && { publicUrl }),
+})

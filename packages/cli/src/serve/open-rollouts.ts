@@ -2,15 +2,26 @@ import { join, resolve } from 'node:path'
 import { displayPath } from '@aworld-train/core'
 import type { Gateway } from '@aworld-train/gateway'
 import { isLoopback } from '@aworld-train/http'
-import { createWorkerPool, type WorkerPool } from '@aworld-train/rollout'
-import { agentHash, openRolloutParts, type ServedAgentSide, serveAgentSide, watchHealth } from '@aworld-train/run'
+import { createWorkerPool } from '@aworld-train/rollout'
+import {
+  agentHash,
+  checkExecutor,
+  concurrencyOf,
+  isInProcess,
+  openRolloutParts,
+  readTls,
+  type ServedAgentSide,
+  serveAgentSide,
+  startWorkers,
+  watchHealth,
+} from '@aworld-train/run'
 import { openRunStore } from '@aworld-train/store'
 import { createReward, requireDataset, solutionText, toChannelTask } from '@aworld-train/training'
-import { createEnvironment, loadAgent } from 'aworld-train'
+import { createEnvironment, launcherEngines, loadAgent, workerEntry } from 'aworld-train'
 import type { ServedModel } from './open-models.ts'
 import { randomToken } from './random-token.ts'
 import { readSecret } from './read-serve-config.ts'
-import { readTls } from './read-tls.ts'
+
 import type { ServeConfig } from './serve-config.ts'
 
 export interface OpenRolloutsOptions {
@@ -30,8 +41,8 @@ export interface OpenedRollouts extends Pick<ServedAgentSide, 'service' | 'serve
   /** `null` where the configuration has no rollouts. */
   readonly token: string | null
   readonly agents: readonly string[]
-  /** `null` where agents run in this process. */
-  readonly workers: WorkerPool | null
+  /** Whether workers are waited for or were started; `null` where agents run in this process. */
+  readonly workers: 'external' | 'started' | null
   /** The run that keeps what is finished. */
   readonly path: string
 }
@@ -45,6 +56,12 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
   const { program, directory: agentDirectory } = agent
   const { baseDirectory, ...environmentLimits } = config.environment
   const { input: rewardInput, ...rewardLimits } = settings.rewardSettings
+  const { executor } = settings
+  const inProcess = isInProcess(executor)
+  const isExternal = executor.engineName === 'external' && executor.cls === null
+  const executorParts = { settings: executor, agent, engines: launcherEngines, directory }
+  const startsWorkers = !inProcess && !isExternal
+  if (startsWorkers) await checkExecutor({ ...executorParts, listeners: { gateway: config.gateway, rollouts: settings } })
   const parts = await openRolloutParts(stack, {
     createEnvironment: () =>
       createEnvironment({
@@ -68,13 +85,11 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
   const token =
     settings.token === null ? (isLoopback(settings.host) ? null : randomToken()) : readSecret(settings.token, 'rollouts.token', directory)
   const warnOf = ({ message }: { readonly message: string }) => void process.stderr.write(`${message}\n`)
-  const pool =
-    settings.executor.engineName === 'local'
-      ? null
-      : stack.adopt(
-          createWorkerPool({ agentHash: agentHash(agent), limits: { graceMs: settings.executor.graceMs }, onWarning: warnOf }),
-          (each) => each.close(),
-        )
+  const pool = inProcess
+    ? null
+    : stack.adopt(createWorkerPool({ agentHash: agentHash(agent), limits: { graceMs: executor.graceMs }, onWarning: warnOf }), (each) =>
+        each.close(),
+      )
   const { maxQueuedBytes, ...limits } = settings.limits
   const { service, server, ...side } = await serveAgentSide(stack, {
     ...parts,
@@ -82,7 +97,7 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
     gateway,
     store,
     answers: dataset && { source: settings.answers as string, byTask: dataset.answers },
-    concurrency: settings.concurrency,
+    concurrency: concurrencyOf(executor, settings.concurrency),
     ...(pool && { executor: pool }),
     retries: settings.retries,
     limits: settings.budget,
@@ -104,12 +119,20 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
       port: settings.port,
       tls: readTls(settings.tls, directory),
       insecure: settings.insecure,
-      allowedHosts: settings.allowedHosts,
+      allowedHosts: [...settings.allowedHosts, ...(settings.publicUrl === null ? [] : [new URL(settings.publicUrl).hostname])],
       ...(token !== null && { token }),
       ...(pool && { workers: pool }),
       limits,
     },
   })
   watchHealth(stack, store, { gateway, ...side, engines: Object.fromEntries(engines) })
-  return { service, server, token, agents, path, workers: pool }
+  if (pool && startsWorkers)
+    await startWorkers(
+      stack,
+      { ...executorParts, entry: workerEntry, onWarning: warnOf },
+      { url: settings.publicUrl ?? server.url, token },
+      pool,
+    )
+  const workers = inProcess ? null : isExternal ? 'external' : 'started'
+  return { service, server, token, agents, path, workers }
 }

@@ -112,10 +112,9 @@ test('names that are no model, and rollouts that nothing keeps, are refused', ()
     '"aliases.gpt-4o" is "large", which is no key of "models".',
   ])
   expect(problemsOf({ models, rollouts: { agent: './a.ts' } })).toEqual([expect.stringMatching(/"rollouts" needs "recording"/)])
-  for (const executor of [{ workerNum: 4 }, { reuseProcess: false }])
-    expect(problemsOf({ models, recording: './r', rollouts: { agent: './a.ts', executor } })).toEqual([
-      expect.stringMatching(/"rollouts.executor".*engineName "external".*aworld-train worker/),
-    ])
+  expect(problemsOf({ models, recording: './r', rollouts: { agent: './a.ts', executor: { workerNum: 0 } } })).toEqual([
+    expect.stringMatching(/"rollouts.executor.workerNum" is 0: must be at least 1/),
+  ])
   const channel = { kind: 'channel', path: './model' }
   const kept = { recording: './r', rollouts: { agent: './a.ts' } }
   expect(problemsOf({ models: { channel } })).toEqual([

@@ -3,7 +3,6 @@ import { resolve } from 'node:path'
 import { didYouMean } from '@aworld-train/core'
 import { keyProblem } from '@aworld-train/gateway'
 import { errorMessage, TrainError } from '@aworld-train/protocol'
-import { isInProcess } from '@aworld-train/run'
 import { describeIssue } from '@aworld-train/training'
 import { parseDocument } from 'yaml'
 import type { z } from 'zod'
@@ -76,10 +75,6 @@ export function parseServeConfig(value: unknown, file: string): ServeConfig {
       problems.push('"clients.path" needs "clients.key": a URL that can be guessed is open to every program that reaches it.')
     if (rollouts && recording === null)
       problems.push('"rollouts" needs "recording": what is finished is kept there, so that it survives a restart.')
-    if (rollouts?.executor.engineName === 'local' && !isInProcess(rollouts.executor))
-      problems.push(
-        '"rollouts.executor" asks for child processes, which the server does not start; write engineName "external" and start "aworld-train worker" as often as you like.',
-      )
     const channels = modelNames.filter((name) => models[name]?.kind === 'channel')
     if (channels.length > 1)
       problems.push(`"models" has ${channels.length} of kind channel (${channels.join(', ')}); one trainer drives one policy.`)

@@ -3,6 +3,7 @@ import type { FixedAddress, PolicySession } from '@aworld-train/core'
 import { openDashboard } from '@aworld-train/dashboard'
 import { createGateway, type Gateway } from '@aworld-train/gateway'
 import { channelPath, errorMessage, TrainError } from '@aworld-train/protocol'
+import { readTls } from '@aworld-train/run'
 import { openTurnLog, type TurnLog } from '../commands/turn-log.ts'
 import { openModels, type ServedModel } from './open-models.ts'
 import { type OpenedRollouts, openRollouts } from './open-rollouts.ts'
@@ -10,7 +11,7 @@ import { ownRecording } from './own-recording.ts'
 import { limitRows, toTable } from './print-table.ts'
 import { randomToken } from './random-token.ts'
 import { readClientKey, readSecret, readServeConfig } from './read-serve-config.ts'
-import { readTls } from './read-tls.ts'
+
 import type { ServeConfig } from './serve-config.ts'
 
 export interface RunServerOptions {
@@ -124,7 +125,11 @@ function describe({ config, models, gateway, adminToken, clients, rollouts, watc
     const { server, token, agents } = rollouts
     rows.push(['rollouts', `${server.url}/v1/rollouts  agents: ${agents.join(', ')}`])
     if (models.some(({ channel }) => channel)) rows.push(['channel', `${server.url.replace(/^http/, 'ws')}${channelPath}`])
-    if (rollouts.workers) rows.push(['workers', `aworld-train worker --coordinator ${server.url} --agent ${config.rollouts!.agent}`])
+    const { publicUrl, agent, executor } = config.rollouts!
+    if (rollouts.workers === 'external')
+      rows.push(['workers', `aworld-train worker --coordinator ${publicUrl ?? server.url} --agent ${agent}`])
+    if (rollouts.workers === 'started')
+      rows.push(['workers', `${executor.workerNum ?? 1} x ${executor.slots} slots, started by ${executor.cls ?? executor.engineName}`])
     rows.push([
       'token',
       token === null ? 'none is asked for on loopback' : config.rollouts?.token === null ? token : 'the configured token',

@@ -1,6 +1,6 @@
 import { pathProblem } from '@aworld-train/gateway'
 import { RolloutLimits, RowSelection, Sampling } from '@aworld-train/protocol'
-import { ExecutorSettings, FrozenModelSettings } from '@aworld-train/training'
+import { ExecutorSettings, FrozenModelSettings, PublicUrl, TlsFiles } from '@aworld-train/training'
 import { z } from 'zod'
 
 const port = z.int().min(0).max(65_535)
@@ -13,17 +13,10 @@ const count = z.int().min(1)
 const Secret = z.union([z.string().min(1), z.strictObject({ env: z.string().min(1) }), z.strictObject({ file: z.string().min(1) })])
 export type Secret = z.infer<typeof Secret>
 
-const Tls = z.strictObject({
-  /** File with the certificate chain in PEM. */
-  cert: z.string().min(1),
-  /** File with its key in PEM, without a passphrase. */
-  key: z.string().min(1),
-})
-
 /** Where a server listens. Beyond loopback it needs `tls`, or `insecure: true` where the network is trusted. */
 const listener = {
   host: z.string().min(1).default('127.0.0.1'),
-  tls: Tls.nullable().default(null),
+  tls: TlsFiles.nullable().default(null),
   insecure: z.boolean().default(false),
   /** Names beside those of loopback that requests may be for, where it listens on loopback without `tls`, such as that of a proxy before it. */
   allowedHosts: z
@@ -35,11 +28,7 @@ export const GatewaySettings = z.strictObject({
   ...listener,
   port: port.default(8080),
   /** The address in the URLs of agents, where it differs from the one that the server listens on, such as the name in the certificate. */
-  publicUrl: z
-    .string()
-    .regex(/^https?:\/\/[^/]+$/, 'must be http:// or https:// with a host and no path')
-    .nullable()
-    .default(null),
+  publicUrl: PublicUrl.nullable().default(null),
   /** Opens sessions over HTTP; `null` takes a random one and prints it. */
   adminToken: Secret.nullable().default(null),
   limits: z
@@ -175,6 +164,8 @@ export const ClientSettings = z.strictObject({
 export const RolloutSettings = z.strictObject({
   ...listener,
   port: port.default(8090),
+  /** The address that workers get, where it differs from the one that the server listens on. */
+  publicUrl: PublicUrl.nullable().default(null),
   /** Every request must carry this token. With `null` none is needed on loopback; elsewhere a random one is made and printed. */
   token: Secret.nullable().default(null),
   /** The agent: `./agent.ts#name` or `./agent.yaml`. */

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { createBearerCheck, openHttpServer } from '@aworld-train/http'
+import { createBearerCheck, openHttpServer, type TlsIdentity } from '@aworld-train/http'
 import { workersPath } from '@aworld-train/protocol'
 import { refuseUpgrade } from '../service/refuse-upgrade.ts'
 import { defaultRolloutServerLimits } from '../service/rollout-server-limits.ts'
@@ -11,13 +11,29 @@ export interface WorkerServer {
   close(): Promise<void>
 }
 
-/** A port on loopback that takes workers with this token and serves nothing else: for a coordinator without a rollout service. */
-export async function createWorkerServer(pool: Pick<WorkerPool, 'upgrade' | 'disconnect'>, token: string): Promise<WorkerServer> {
+export interface WorkerServerOptions {
+  readonly token: string
+  /** Loopback by default. */
+  readonly host?: string | undefined
+  /** Any free one by default. */
+  readonly port?: number | undefined
+  readonly tls?: TlsIdentity | undefined
+  /** Allows to listen beyond loopback without `tls`. */
+  readonly insecure?: boolean | undefined
+  /** An address whose host is that of the workers' URL. */
+  readonly publicUrl?: string | undefined
+}
+
+/** A port that takes workers with a token and serves nothing else: for a coordinator without a rollout service. */
+export async function createWorkerServer(
+  pool: Pick<WorkerPool, 'upgrade' | 'disconnect'>,
+  { token, host = '127.0.0.1', port = 0, tls, insecure, publicUrl }: WorkerServerOptions,
+): Promise<WorkerServer> {
   const isAuthorized = createBearerCheck(token)
   const { url, close } = await openHttpServer({
     what: 'The coordinator',
-    host: '127.0.0.1',
-    port: 0,
+    ...{ host, port, tls, insecure },
+    allowedHosts: publicUrl === undefined ? [] : [new URL(publicUrl).hostname],
     limits: defaultRolloutServerLimits,
     portError: 'GATEWAY_PORT_IN_USE',
     handle(_request, response) {
@@ -30,8 +46,10 @@ export async function createWorkerServer(pool: Pick<WorkerPool, 'upgrade' | 'dis
       else pool.upgrade(request, socket, head)
     },
   })
+  const address = new URL(url)
+  if (publicUrl !== undefined) address.hostname = new URL(publicUrl).hostname
   return {
-    url,
+    url: address.origin,
     async close() {
       pool.disconnect()
       await close()

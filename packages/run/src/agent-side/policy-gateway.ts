@@ -1,10 +1,13 @@
 import type { AgentProgram } from '@aworld-train/core'
-import { createGateway, type Gateway, type TokenRoute } from '@aworld-train/gateway'
+import { createGateway, type Gateway, type GatewayOptions, type TokenRoute } from '@aworld-train/gateway'
 import type { RunEvent } from '@aworld-train/protocol'
 import type { FrozenModelSettings } from '@aworld-train/training'
 import type { Registry } from 'prom-client'
 import { checkModels } from './check-models.ts'
 import { toFrozenRoutes } from './frozen-routes.ts'
+
+/** Where a gateway of a training listens, and the address that others reach it by. */
+export type Listener = Pick<GatewayOptions, 'host' | 'tls' | 'insecure' | 'publicUrl'>
 
 export interface PolicyGatewayOptions {
   /** The policy, and the name that agents know it by. */
@@ -18,13 +21,15 @@ export interface PolicyGatewayOptions {
   readonly onEvent: (event: RunEvent) => void
   /** Any free one by default. */
   readonly port?: number | undefined
+  /** Loopback by default. */
+  readonly listener?: Listener | undefined
   /** Metrics that the gateway shows beside its own. */
   readonly registry?: Registry | undefined
 }
 
 /** Opens the gateway of a policy that is trained, which `stack` closes. CONFIG_INVALID for models that nobody serves. */
 export async function openPolicyGateway(stack: AsyncDisposableStack, options: PolicyGatewayOptions): Promise<Gateway> {
-  const { policy, name, models, directory, seed, agents, onEvent, port, registry } = options
+  const { policy, name, models, directory, seed, agents, onEvent, port, listener, registry } = options
   const frozen = toFrozenRoutes(models, directory)
   checkModels(agents, { frozen: Object.keys(frozen), policy: name })
   return stack.adopt(
@@ -34,6 +39,7 @@ export async function openPolicyGateway(stack: AsyncDisposableStack, options: Po
       // An agent of any framework asks for the model that it was written for, which stands for the policy. Where there are several models, names must be right.
       aliases: Object.keys(frozen).length === 0 ? { '*': name } : {},
       seed,
+      ...listener,
       port,
       registry,
       onWarning: ({ code, message }) => onEvent({ type: 'warning-raised', at: Date.now(), code, message }),

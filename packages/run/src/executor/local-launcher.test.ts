@@ -1,22 +1,47 @@
+import type { WorkerLaunch } from '@aworld-train/core'
 import { expect, it } from 'vitest'
 import { createLocalLauncher } from './local-launcher.ts'
 
+/** Workers that are a program of Node. */
+function launch(program: string, changes: Partial<WorkerLaunch> = {}) {
+  const warnings: string[] = []
+  const failures: string[] = []
+  const launcher = createLocalLauncher({
+    ...{ address: null, workerNum: 1, slots: 1, resources: {}, env: {}, options: {}, directory: '.' },
+    worker: () => ({
+      ...{ url: 'http://127.0.0.1:1', token: null, agent: '/agent.ts#agent' },
+      command: [process.execPath, '-e', program],
+      env: { NODE_OPTIONS: '' },
+    }),
+    onWarning: (message) => warnings.push(message),
+    onFailed: (error) => failures.push(error.message),
+    ...changes,
+  })
+  return { launcher, warnings, failures }
+}
+
 it('starts a worker again, and ends it, where a process that it started keeps its standard error open', async () => {
-  const program = `
+  const { launcher, warnings } = launch(`
     const { spawn } = require('node:child_process')
     spawn(process.execPath, ['-e', 'setTimeout(() => {}, 30_000)'], { stdio: ['ignore', 'ignore', 'inherit'], detached: true }).unref()
-    setTimeout(() => process.exit(1), 50)`
-  const warnings: string[] = []
-  const launcher = createLocalLauncher({
-    workerNum: 1,
-    slots: 1,
-    worker: () => ({ command: [process.execPath, '-e', program], env: { NODE_OPTIONS: '' } }),
-    onWarning: (message) => warnings.push(message),
-    onFailed: (error) => warnings.push(error.message),
-  })
+    setTimeout(() => process.exit(1), 50)`)
   await launcher.start()
   await expect.poll(() => warnings, { timeout: 20_000 }).not.toEqual([])
   expect(warnings[0]).toMatch(/"local-0" ended with code 1 and is started again/)
   await launcher.stop()
   expect(await launcher.status()).toEqual([])
+})
+
+it('gives up a worker that a signal ends at each of its starts', async () => {
+  const { launcher, failures } = launch("process.kill(process.pid, 'SIGSEGV')")
+  await launcher.start()
+  await expect.poll(() => failures, { timeout: 120_000 }).toEqual([expect.stringMatching(/"local-0" cannot run: it ended by SIGSEGV/)])
+  expect(await launcher.status()).toEqual([expect.objectContaining({ state: 'ended', restarts: 11 })])
+  await launcher.stop()
+}, 150_000)
+
+it('refuses what only a cluster reads', async () => {
+  await expect(launch('', { address: 'http://head:8265', resources: { num_cpus: 1 } }).launcher.plan()).rejects.toThrow(
+    /executor.address, executor.resources: engine "local"/,
+  )
 })

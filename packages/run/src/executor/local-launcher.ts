@@ -6,9 +6,10 @@ import { TrainError } from '@aworld-train/protocol'
 const misuse = 2
 /** A worker that ends sooner than this has failed to start. */
 const shortLifeMs = 5_000
-/** After so many short lives in a row a worker is not started again. */
-const maxShortLives = 5
+/** After so many short lives in a row a worker is not started again: fewer of those that it ended itself than of those that a signal ended. */
+const maxShortLives = { ended: 5, killed: 12 }
 const firstDelayMs = 100
+const longestDelayMs = 1_600
 /** How long a worker may take to leave before it is killed. */
 const leaveMs = 5_000
 /** How long what it printed last is waited for when it has ended. */
@@ -27,7 +28,7 @@ interface Child {
 }
 
 /** Runs workers as child processes of this one, which end with it, however it ends. */
-export function createLocalLauncher({ workerNum, worker, onWarning, onFailed }: WorkerLaunch): Launcher {
+export function createLocalLauncher({ workerNum, worker, onWarning, onFailed, ...settings }: WorkerLaunch): Launcher {
   const children: Child[] = []
 
   function run(child: Child): void {
@@ -40,6 +41,7 @@ export function createLocalLauncher({ workerNum, worker, onWarning, onFailed }: 
     child.process = started
     started.stdin?.on('error', () => {})
     started.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      process.stderr.write(text)
       tail = (tail + text).slice(-tailLength)
     })
     started.once('error', (error) => {
@@ -50,9 +52,9 @@ export function createLocalLauncher({ workerNum, worker, onWarning, onFailed }: 
     started.once('close', (code, signal) => {
       child.process = null
       if (child.leaving) return
-      child.shortLives = performance.now() - startedAt < shortLifeMs && signal === null ? child.shortLives + 1 : 0
+      child.shortLives = performance.now() - startedAt < shortLifeMs ? child.shortLives + 1 : 0
       const how = signal === null ? `with code ${code}` : `by ${signal}`
-      if (code === misuse || child.shortLives >= maxShortLives) {
+      if (code === misuse || child.shortLives >= maxShortLives[signal === null ? 'ended' : 'killed']) {
         child.leaving = true
         const message = `Worker "${child.name}" cannot run: it ended ${how}, and printed: ${tail.trim() || 'nothing'}`
         onFailed(new TrainError('CONFIG_INVALID', message))
@@ -60,7 +62,7 @@ export function createLocalLauncher({ workerNum, worker, onWarning, onFailed }: 
       }
       child.restarts++
       onWarning(`Worker "${child.name}" ended ${how} and is started again.${tail.trim() === '' ? '' : ` It printed: ${tail.trim()}`}`)
-      child.restart = setTimeout(run, firstDelayMs * 2 ** child.shortLives, child)
+      child.restart = setTimeout(run, Math.min(longestDelayMs, firstDelayMs * 2 ** child.shortLives), child)
     })
   }
 
@@ -96,7 +98,17 @@ export function createLocalLauncher({ workerNum, worker, onWarning, onFailed }: 
   }
 
   return {
-    plan: async () => [`${workerNum} worker${workerNum === 1 ? '' : 's'} in child processes of this one`],
+    async plan() {
+      const unread = (['address', 'resources', 'options'] as const).filter((key) => Object.keys(settings[key] ?? {}).length > 0)
+      if (unread.length > 0) {
+        const keys = unread.map((key) => `executor.${key}`).join(', ')
+        throw new TrainError(
+          'CONFIG_INVALID',
+          `${keys}: engine "local" starts child processes of this one and reads none of these; leave them out, or name an engine that does.`,
+        )
+      }
+      return [`${workerNum} worker${workerNum === 1 ? '' : 's'} in child processes of this one`]
+    },
     start: () => scale(workerNum),
     scale,
     status: async () =>

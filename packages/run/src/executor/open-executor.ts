@@ -1,16 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import { resolve } from 'node:path'
-import type { Launcher, WorkerLaunch } from '@aworld-train/core'
-import { TrainError } from '@aworld-train/protocol'
+import type { LauncherEngine } from '@aworld-train/core'
 import { createWorkerPool, createWorkerServer, type WorkerPool } from '@aworld-train/rollout'
 import type { ExecutorSettings } from '@aworld-train/training'
+import type { Listener } from '../agent-side/policy-gateway.ts'
 import { agentHash } from '../inputs/agent-hash.ts'
 import type { LoadedAgent } from '../inputs/loaded-agent.ts'
-import { createLocalLauncher } from './local-launcher.ts'
-
-/** Whether agents run in the process of their coordinator. */
-export const isInProcess = ({ engineName, workerNum, reuseProcess }: ExecutorSettings): boolean =>
-  engineName === 'local' && workerNum === null && reuseProcess
+import { pathOf } from './check-executor.ts'
+import { findLauncherEngine, isInProcess, toLauncherSettings } from './find-launcher.ts'
 
 /** Variables by which a worker that is started here knows what it is. */
 export const workerVariables = { options: 'AWORLD_TRAIN_WORKER', token: 'AWORLD_TRAIN_WORKER_TOKEN' } as const
@@ -23,57 +19,68 @@ export interface StartedWorkerOptions {
   readonly slots: number
 }
 
-export interface OpenExecutorOptions {
+export interface StartWorkersOptions {
   readonly settings: ExecutorSettings
   readonly agent: LoadedAgent
+  /** Engines beside `local`. */
+  readonly engines: readonly LauncherEngine[]
+  /** Folder that paths of the configuration are relative to. */
+  readonly directory: string
   /** Module that runs a worker, as `workerVariables` say. */
   readonly entry: string
   readonly onWarning: (warning: { readonly code: string; readonly message: string }) => void
 }
 
-/** The agent as another process finds it. Throws CONFIG_INVALID for a live object. */
-function pathOf(agent: LoadedAgent): string {
-  agentHash(agent)
-  const [first] = agent.files as [string, ...string[]]
-  const name = agent.module?.includes('#') && agent.files.length === 1 ? agent.module.slice(agent.module.indexOf('#')) : ''
-  return `${resolve(first)}${name}`
+export interface CoordinatorAddress {
+  readonly url: string
+  readonly token: string | null
 }
 
-/** Throws CONFIG_INVALID where workers cannot be started for this agent. */
-export function checkExecutor(settings: ExecutorSettings, agent: LoadedAgent): void {
-  if (isInProcess(settings)) return
-  if (settings.engineName === 'external') {
-    throw new TrainError(
-      'CONFIG_INVALID',
-      'executor.engineName "external" is for "aworld-train serve", which workers of other machines reach; train with engineName "local".',
-    )
-  }
-  pathOf(agent)
-}
-
-/** Starts workers for an agent and resolves to them; `stack` ends them. `null` where agents run in this process. */
-export async function openExecutor(stack: AsyncDisposableStack, options: OpenExecutorOptions): Promise<WorkerPool | null> {
-  const { settings, agent, entry, onWarning } = options
-  if (isInProcess(settings)) return null
-  checkExecutor(settings, agent)
-  const { slots, graceMs } = settings
-  const pool = stack.adopt(createWorkerPool({ agentHash: agentHash(agent), limits: { graceMs }, onWarning }), (each) => each.close())
-  const token = randomBytes(32).toString('base64url')
-  const { url } = stack.adopt(await createWorkerServer(pool, token), (each) => each.close())
-  const launch: WorkerLaunch = {
-    workerNum: settings.workerNum ?? 1,
-    slots,
+/** Has the engine of the configuration start workers that connect to a coordinator; `stack` ends them. What it cannot start fails what waits for `pool`. */
+export async function startWorkers(
+  stack: AsyncDisposableStack,
+  { settings, agent, engines, directory, entry, onWarning }: StartWorkersOptions,
+  { url, token }: CoordinatorAddress,
+  pool: Pick<WorkerPool, 'fail'>,
+): Promise<void> {
+  const engine = await findLauncherEngine(settings, engines, directory)
+  const path = pathOf(agent)
+  const launch = toLauncherSettings(settings, directory)
+  const launcher = engine.create({
+    ...launch,
     worker(name) {
-      const worker: StartedWorkerOptions = { url, agent: pathOf(agent), name, slots }
+      const worker: StartedWorkerOptions = { url, agent: path, name, slots: launch.slots }
       return {
+        ...{ url, token, agent: path },
         command: [process.execPath, ...process.execArgv, entry],
-        env: { [workerVariables.options]: JSON.stringify(worker), [workerVariables.token]: token },
+        env: {
+          ...launch.env,
+          [workerVariables.options]: JSON.stringify(worker),
+          ...(token !== null && { [workerVariables.token]: token }),
+        },
       }
     },
     onWarning: (message) => onWarning({ code: 'WORKER_LOST', message }),
     onFailed: pool.fail,
-  }
-  const launcher: Launcher = stack.adopt(createLocalLauncher(launch), (each) => each.stop())
+  })
+  stack.defer(() => launcher.stop())
   await launcher.start()
+}
+
+export interface OpenExecutorOptions extends StartWorkersOptions {
+  /** Where the gateway listens, and so does what workers connect to. */
+  readonly listener?: Listener | undefined
+}
+
+/** Starts workers for an agent and resolves to them; `stack` ends them. `null` where agents run in this process. */
+export async function openExecutor(stack: AsyncDisposableStack, options: OpenExecutorOptions): Promise<WorkerPool | null> {
+  const { settings, agent, listener, onWarning } = options
+  if (isInProcess(settings)) return null
+  const pool = stack.adopt(createWorkerPool({ agentHash: agentHash(agent), limits: { graceMs: settings.graceMs }, onWarning }), (each) =>
+    each.close(),
+  )
+  const token = randomBytes(32).toString('base64url')
+  const server = stack.adopt(await createWorkerServer(pool, { token, port: settings.port, ...listener }), (each) => each.close())
+  await startWorkers(stack, options, { url: server.url, token }, pool)
   return pool
 }

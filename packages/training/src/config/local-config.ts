@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { ExecutorSettings } from './executor-settings.ts'
 import { FrozenModelSettings } from './frozen-model.ts'
+import { PublicUrl, TlsFiles } from './listener.ts'
 
 const fraction = z.number().min(0).max(1)
 
@@ -148,6 +149,12 @@ export const LocalConfig = z.strictObject({
     .strictObject({
       /** Port of the gateway of a training, whose `/metrics` Prometheus can read; 0 takes any free one. */
       port: z.int().min(0).max(65_535).default(0),
+      /** Where it listens, and so does what workers connect to. Beyond loopback it needs `tls`, or `insecure: true` where the network is trusted. */
+      host: z.string().min(1).default('127.0.0.1'),
+      tls: TlsFiles.nullable().default(null),
+      insecure: z.boolean().default(false),
+      /** The address in the URLs of agents, where it differs from the one that the gateway listens on, such as the name in the certificate. Workers connect to the same host. */
+      publicUrl: PublicUrl.nullable().default(null),
     })
     .prefault({}),
   /** Where agents run. */

@@ -2,9 +2,10 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { TlsIdentity } from '@aworld-train/http'
 import { TrainError } from '@aworld-train/protocol'
+import type { TlsFiles } from '@aworld-train/training'
 
 /** The files of a certificate and its key. Throws CONFIG_INVALID naming the one that cannot be read. */
-export function readTls(tls: { readonly cert: string; readonly key: string } | null, directory: string): TlsIdentity | undefined {
+export function readTls(tls: TlsFiles | null, directory: string): TlsIdentity | undefined {
   if (tls === null) return undefined
   const read = (name: 'cert' | 'key') => {
     const file = resolve(directory, tls[name])

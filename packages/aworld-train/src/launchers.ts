@@ -1,0 +1,8 @@
+import { fileURLToPath } from 'node:url'
+import { type LauncherEngine, siblingModule } from '@aworld-train/core'
+
+/** The engines beside `local` that start workers: `executor.engineName` is the name of one. */
+export const launcherEngines: readonly LauncherEngine[] = []
+
+/** Module of the process that a launcher starts as a worker. */
+export const workerEntry: string = fileURLToPath(siblingModule('./worker/worker-process', import.meta.url))

@@ -1,0 +1,42 @@
+import { didYouMean, type LauncherEngine, type LauncherSettings } from '@aworld-train/core'
+import { TrainError } from '@aworld-train/protocol'
+import type { ExecutorSettings } from '@aworld-train/training'
+import { loadExport } from '../inputs/load-export.ts'
+import { createLocalLauncher } from './local-launcher.ts'
+
+const local: LauncherEngine = { name: 'local', isElsewhere: () => false, create: createLocalLauncher }
+
+/** Whether agents run in the process of their coordinator. */
+export const isInProcess = ({ engineName, cls, workerNum, reuseProcess }: ExecutorSettings): boolean =>
+  engineName === 'local' && cls === null && workerNum === null && reuseProcess
+
+/** Rollouts at once under these settings, of those that are otherwise allowed. */
+export const concurrencyOf = ({ sequenceDependent }: ExecutorSettings, concurrency: number): number => (sequenceDependent ? 1 : concurrency)
+
+/** The engine that a configuration names, or its own launcher. Throws CONFIG_INVALID, and what `loadExport` throws. */
+export async function findLauncherEngine(
+  { engineName, cls }: ExecutorSettings,
+  engines: readonly LauncherEngine[],
+  directory: string,
+): Promise<LauncherEngine> {
+  if (cls !== null) {
+    const create = await loadExport(cls, directory)
+    if (typeof create === 'function') return { name: cls, isElsewhere: () => false, create: create as LauncherEngine['create'] }
+    throw new TrainError(
+      'CONFIG_INVALID',
+      `executor.cls "${cls}" is no function; export one that takes a WorkerLaunch and returns a Launcher.`,
+    )
+  }
+  const all = [local, ...engines]
+  const engine = all.find(({ name }) => name === engineName)
+  if (engine) return engine
+  const names = [...all.map(({ name }) => name), 'external']
+  const message = `executor.engineName is "${engineName}": must be one of ${names.join(', ')}.${didYouMean(engineName, names)} A launcher of your own is named by executor.cls.`
+  throw new TrainError('CONFIG_INVALID', message)
+}
+
+/** The settings as a launcher reads them. */
+export const toLauncherSettings = (
+  { address, workerNum, slots, resources, env, options }: ExecutorSettings,
+  directory: string,
+): LauncherSettings => ({ address, workerNum: workerNum ?? 1, slots, resources, env, options, directory })
