@@ -31,6 +31,7 @@ export {
 } from './directory/run-accounts.ts'
 export { inRunDirectory, type RunDirectory, type RunDirectoryRequest } from './directory/run-directory.ts'
 export { removeUnfinished, runVersions } from './directory/run-files.ts'
+export { type CheckTorchOptions, checkTorch } from './driven/check-torch.ts'
 export {
   type CheckedTraining,
   checkDrivenReward,
@@ -40,11 +41,25 @@ export {
 } from './driven/check-training.ts'
 export { type DiagnoseOptions, diagnoseTrainer, toProblem } from './driven/diagnose.ts'
 export { type DryRunReport, dryRun } from './driven/dry-run.ts'
+export {
+  inertTermNotes,
+  type ModuleConfig,
+  type ModuleConfigParts,
+  type ModulePlan,
+  type ModulePlanParts,
+  type ModuleSettings,
+  type RenderedTerms,
+  type ResponseTokens,
+  toModuleConfig,
+  toModulePlan,
+} from './driven/module-config.ts'
 export { contextLengthOf } from './driven/plan-start.ts'
 export { createDrivenProgress, type DrivenProgress, type DrivenStep } from './driven/progress.ts'
 export { type DrivenRunState, drivenStateKey, runDrivenTraining } from './driven/run-driven-training.ts'
+export { type MetricNames, timedMetricsReader } from './driven/timed-metrics.ts'
 export { toCheck } from './driven/to-check.ts'
 export type { DrivenTrainingPlan, Driver } from './driven/training-plan.ts'
+export { type DrawnOrderOptions, drawnOrder, moduleCommand, type PlanFilesOptions, writePlanFiles } from './driven/write-plan-files.ts'
 export { createEpisodeSampler } from './events/episode-sampler.ts'
 export { createFailureTally, type FailureTally } from './events/failure-tally.ts'
 export { createIdleClock, type IdleClock } from './events/idle-clock.ts'
@@ -60,6 +75,10 @@ export {
   startWorkers,
   workerVariables,
 } from './executor/open-executor.ts'
+export type { GrpoFramework, GrpoQuestion } from './hugging-face/grpo-framework.ts'
+export { createGrpoConsoleReader, grpoCheckpoints, readGrpoMetrics } from './hugging-face/grpo-output.ts'
+export { type GrpoPlan, planGrpo, writeGrpoFiles } from './hugging-face/plan-grpo.ts'
+export { type GrpoConfig, readGrpoConfig } from './hugging-face/read-grpo-config.ts'
 export { agentHash } from './inputs/agent-hash.ts'
 export { bytesHash, datasetHash, exportHash } from './inputs/input-hashes.ts'
 export { type ExportPath, loadExport, parseExportPath } from './inputs/load-export.ts'

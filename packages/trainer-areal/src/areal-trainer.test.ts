@@ -9,7 +9,7 @@ const packages = { areal: '1.0.4', torch: '2.10.0', transformers: '5.3.0', datas
 test.each([
   ['3.11.7', packages, []],
   ['3.10.1', packages, ['error python']],
-  ['3.13.0', packages, ['error python']],
+  ['3.13.0', packages, ['warning python']],
   ['3.12.0', { ...packages, areal: null }, ['error areal']],
   ['3.12.0', { ...packages, areal: '1.0.2' }, ['error areal']],
   ['3.12.0', { ...packages, areal: '1.1.0' }, ['warning areal']],

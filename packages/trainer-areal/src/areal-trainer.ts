@@ -8,8 +8,7 @@ import { readArealConfig } from './config/read-areal-config.ts'
 import { arealPython } from './python/areal-python.ts'
 import { arealCommand } from './run/areal-command.ts'
 import { createConsoleReader } from './run/areal-failures.ts'
-import { checkpointSteps, pathOf, resumableStep } from './run/checkpoints.ts'
-import { exportArealModel } from './run/export-model.ts'
+import { arealCheckpoints } from './run/checkpoints.ts'
 import { readArealMetrics } from './run/step-metrics.ts'
 import { writeRunFiles } from './run/write-run-files.ts'
 
@@ -34,7 +33,7 @@ export const arealTrainer: DrivenTrainer<ArealSettings, ArealConfig, ArealPlan> 
   writeFiles: writeRunFiles,
   command: arealCommand,
   output: { milestones: [/this machine has no GPU|Servers are all ready/], readMetrics: readArealMetrics, createConsoleReader },
-  checkpoints: { resumable: resumableStep, steps: checkpointSteps, pathOf, exportModel: exportArealModel },
+  checkpoints: arealCheckpoints,
   checks: checkMachine,
   facts: arealFacts,
   smokeConfig: (model) => ({

@@ -46,6 +46,28 @@ export function commonFailures(trainer: string): FailureRow[] {
   ]
 }
 
+/** Failures of a framework that trains a model of Hugging Face with torch; keys are the framework's, as a user writes them. */
+export function torchFailures({ memory, rate }: { readonly memory: string; readonly rate: string }): FailureRow[] {
+  return [
+    {
+      pattern: /OutOfMemoryError: (.+)|CUDA out of memory[^\n]*/,
+      code: 'TRAINER_OUT_OF_MEMORY',
+      describe: ([line, detail]) => `A GPU ran out of memory (${detail ?? line}). Lower ${memory}.`,
+    },
+    {
+      pattern: /\[LOGPROBS_NOT_FINITE\]/,
+      code: 'TRAINER_NOT_FINITE',
+      describe: () => `The logprob of a sampled token is no finite number any more: an update diverged. Resume with a lower ${rate}.`,
+    },
+    {
+      pattern:
+        /is not a local folder and is not a valid model identifier|does not appear to have a file named (\S+)|Repo id must be in the form/,
+      code: 'CONFIG_INVALID',
+      describe: () => 'The model cannot be read; correct model.path.',
+    },
+  ]
+}
+
 /** Codes of the catalogue for the bridge's own codes, which distinguish more ends of a channel. */
 function channelCode(named: string): ErrorCode {
   if (Object.hasOwn(errorCatalogue, named)) return named as ErrorCode

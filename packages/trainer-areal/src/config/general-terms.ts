@@ -1,16 +1,9 @@
+import { inertTermNotes, type RenderedTerms } from '@aworld-train/run'
 import { isTree, type KeyTree } from '@aworld-train/training'
 
-/** Our settings in AReaL's keys, by their dotted paths. */
-export interface ArealTerms {
-  readonly fields: Readonly<Record<string, unknown>>
-  readonly notes: readonly string[]
-  readonly problems: readonly string[]
-}
-
-/** Renders our general settings as the user wrote them; what is not here stays with us, in `ArealSettings`, or needs the number of steps. */
-export function renderGeneralTerms(own: KeyTree): ArealTerms {
+/** Renders our general settings in AReaL's keys, by their dotted paths, as the user wrote them; what is not here stays with us, in `ArealSettings`, or needs the number of steps. */
+export function renderGeneralTerms(own: KeyTree): RenderedTerms {
   const fields: Record<string, unknown> = {}
-  const notes: string[] = []
   const problems: string[] = []
   const training = isTree(own['training']) ? own['training'] : {}
   const sampling = isTree(own['sampling']) ? own['sampling'] : {}
@@ -62,25 +55,9 @@ export function renderGeneralTerms(own: KeyTree): ArealTerms {
   set('gconfig.top_p', sampling['topP'])
   if (sampling['topK']) set('gconfig.top_k', sampling['topK'])
   set('seed', own['seed'])
-  if (isTree(training['logprobCheck']))
-    notes.push('training.logprobCheck is that of the engine in the box; aworldTrain.logprobCheck is the one of AReaL.')
-  for (const [term, why] of Object.entries(withoutEffect)) {
-    const [section = '', key = ''] = term.split('.')
-    const written = own[section]
-    if (isTree(written) && written[key] !== undefined) notes.push(`${term} has no effect with AReaL: ${why}.`)
-  }
-  return { fields, notes, problems }
+  return { fields, notes: inertTermNotes(own, { title: 'AReaL', responseLength: 'gconfig.max_new_tokens' }), problems }
 }
 
 const neverReached = 1_000_000_000
-
-/** Settings that AReaL has nothing for, with the reason. */
-const withoutEffect: Readonly<Record<string, string>> = {
-  'training.maxSampleTokens': 'gconfig.max_new_tokens bounds a row',
-  'training.dropZeroVariance': 'a group whose rewards are all alike has advantage 0',
-  'evaluation.topP': 'tokens are drawn from the whole distribution',
-  'evaluation.topK': 'tokens are drawn from the whole distribution',
-  'evaluation.greedy': 'test tasks are evaluated once, with evaluation.temperature',
-}
 
 const numberOf = (value: unknown, fallback: number) => (typeof value === 'number' ? value : fallback)

@@ -1,13 +1,12 @@
-import { join } from 'node:path'
 import type { DrivenRun, PlanOptions } from '@aworld-train/core'
+import { toModulePlan } from '@aworld-train/run'
 import { setAt } from '@aworld-train/training'
-import { type ArealConfig, type ArealPlan, numberAt, valueAt } from './areal-config.ts'
+import { type ArealConfig, type ArealPlan, numberAt, responseTokens, valueAt } from './areal-config.ts'
 import { askAreal } from './ask-areal.ts'
-import { promptTokens, responseTokens } from './read-areal-config.ts'
 
 /** Plans a start: the keys that the user left out and that follow from the model, the data or this run, each with a note. */
 export async function planAreal(config: ArealConfig, run: DrivenRun, { validate = false, signal }: PlanOptions = {}): Promise<ArealPlan> {
-  const { settings, stratify, warmupSteps, passes } = config
+  const { settings, warmupSteps, passes } = config
   const notes: string[] = []
   const problems: string[] = []
   const fields = structuredClone(config.fields) as Record<string, unknown>
@@ -16,8 +15,9 @@ export async function planAreal(config: ArealConfig, run: DrivenRun, { validate 
     setAt(fields, path.split('.'), value)
     notes.push(`${path} = ${JSON.stringify(value)}: ${why}`)
   }
-  const context = run.contextLength ?? null
-  fill('gconfig.max_new_tokens', responseTokens(fields, context), 'half of the model’s context')
+  const isEvery = (section: string) =>
+    ['freq_steps', 'freq_epochs', 'freq_secs'].some((key) => numberAt(fields, `${section}.${key}`, null) !== null)
+  fill('gconfig.max_new_tokens', responseTokens(fields, run.contextLength ?? null), 'half of the model’s context')
   const batch = numberAt(fields, 'train_dataset.batch_size', 1)
   const rows = run.train?.rows ?? null
   const wanted = numberAt(fields, 'total_train_steps', null)
@@ -28,51 +28,31 @@ export async function planAreal(config: ArealConfig, run: DrivenRun, { validate 
   if (drawn) setAt(fields, ['train_dataset', 'shuffle'], false)
   else if (perEpoch === 0)
     problems.push(`train_dataset.batch_size is ${batch}, and there are ${rows} training tasks; lower it, or set total_train_steps.`)
+  if (config.stratify !== null && !drawn && steps !== null)
+    problems.push('training.stratify needs a number of steps and no epochs; set training.steps, or total_train_steps.')
   if (warmupSteps !== null && steps !== null)
     fill('actor.optimizer.warmup_steps_proportion', warmupSteps / (drawn ? steps : (inEpochs ?? steps)), 'training.warmupSteps')
-  if (run.test && !['freq_steps', 'freq_epochs', 'freq_secs'].some((key) => numberAt(fields, `evaluator.${key}`, null) !== null))
-    fill('evaluator.freq_steps', steps, 'test tasks are evaluated after the last step')
-  if (!['freq_steps', 'freq_epochs', 'freq_secs'].some((key) => numberAt(fields, `recover.${key}`, null) !== null))
-    fill('recover.freq_steps', 10, 'a checkpoint every ten steps')
+  if (run.test && !isEvery('evaluator')) fill('evaluator.freq_steps', steps, 'test tasks are evaluated after the last step')
+  if (!isEvery('recover')) fill('recover.freq_steps', 10, 'a checkpoint every ten steps')
   fill('seed', settings.seed, 'aworldTrain.seed')
-  const maxPromptTokens = promptTokens(settings, fields, context) ?? 1024
-  const maxResponseTokens = responseTokens(fields, context)
-  if (context !== null && maxPromptTokens < 1)
-    problems.push(
-      `gconfig.max_new_tokens is ${maxResponseTokens}, and the model's context of ${context} leaves nothing for a prompt; lower it.`,
-    )
-  if (stratify !== null) {
-    const counted = Object.values(stratify.counts).reduce((sum, count) => sum + count, 0)
-    if (counted !== batch) problems.push(`training.stratify counts ${counted} prompts, and a batch of AReaL has ${batch}; make them equal.`)
-    if (!drawn) problems.push('training.stratify needs a number of steps; set training.steps, or total_train_steps, and no epochs.')
-  }
-  const answer = validate && run.python ? await askAreal({ configuration: fields }, { python: run.python, signal }) : null
-  const { temperature, topP, topK, samplesPerPrompt, before } = settings.evaluation
-  return {
-    version: answer?.version ?? config.version ?? '',
-    path: run.path,
-    model: run.model ?? config.names.model ?? '',
+  const { samplesPerPrompt, temperature, before } = settings.evaluation
+  const plan = toModulePlan({
+    title: 'AReaL',
+    config,
+    run,
     fields,
-    stratify,
-    seed: numberAt(fields, 'seed', settings.seed),
-    drawn,
-    before,
-    passes,
+    responseTokens,
+    keys: { responseLength: 'gconfig.max_new_tokens', steps: 'total_train_steps' },
     steps,
-    checkpoints: join(run.path, 'checkpoints'),
-    limits: { maxPromptTokens, maxResponseTokens },
+    promptsPerBatch: batch,
+    seed: numberAt(fields, 'seed', settings.seed),
     evaluation: {
       samples: numberAt(fields, 'eval_gconfig.n_samples', samplesPerPrompt),
       temperature: numberAt(fields, 'eval_gconfig.temperature', temperature),
-      topP,
-      topK,
     },
-    // Half precision, and an engine of its own, round otherwise than the trainer does.
-    logprobTolerance: (answer ?? config).exact ? settings.logprobCheck.tolerance : null,
-    templateArguments: settings.model.templateArguments,
-    deadlineSeconds: (settings.limits.timeoutMs ?? settings.rolloutTimeoutMs) / 1000,
+    answer: validate && run.python ? await askAreal({ configuration: fields }, { python: run.python, signal }) : null,
     notes,
-    warnings: [],
-    problems: [...problems, ...(answer?.problems ?? [])],
-  }
+    problems,
+  })
+  return { ...plan, drawn, before, passes }
 }

@@ -1,27 +1,10 @@
 import type { ConsoleReader } from '@aworld-train/core'
-import { commonFailures, createFailureReader, type FailureRow } from '@aworld-train/python-bridge'
+import { commonFailures, createFailureReader, torchFailures } from '@aworld-train/python-bridge'
 
 /** Known failures of AReaL 1.0.4 and their remedies, the most specific first. */
-const rows: readonly FailureRow[] = [
+const rows = [
   ...commonFailures('areal'),
-  {
-    pattern: /OutOfMemoryError: (.+)|CUDA out of memory[^\n]*/,
-    code: 'TRAINER_OUT_OF_MEMORY',
-    describe: ([line, detail]) =>
-      `A GPU ran out of memory (${detail ?? line}). Lower actor.mb_spec.max_tokens_per_mb, or gconfig.max_new_tokens.`,
-  },
-  {
-    pattern: /\[LOGPROBS_NOT_FINITE\]/,
-    code: 'TRAINER_NOT_FINITE',
-    describe: () =>
-      'The logprob of a sampled token is no finite number any more: an update diverged. Resume with a lower actor.optimizer.lr.',
-  },
-  {
-    pattern:
-      /is not a local folder and is not a valid model identifier|does not appear to have a file named (\S+)|Repo id must be in the form/,
-    code: 'CONFIG_INVALID',
-    describe: () => 'The model cannot be read; correct model.path.',
-  },
+  ...torchFailures({ memory: 'actor.mb_spec.max_tokens_per_mb, or gconfig.max_new_tokens', rate: 'actor.optimizer.lr' }),
 ]
 
 export function createConsoleReader(): ConsoleReader {

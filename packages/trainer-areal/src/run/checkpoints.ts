@@ -1,13 +1,17 @@
-import { existsSync, readdirSync } from 'node:fs'
+import { TrainError } from '@aworld-train/protocol'
+import { folderCheckpoints } from '@aworld-train/python-bridge'
 
-export const pathOf = (step: number) => `checkpoints/step-${step}`
-
-/** Steps of the checkpoints, ascending: the bridge gives one its name when it is whole. */
-export function checkpointSteps(folder: string): number[] {
-  if (!existsSync(folder)) return []
-  const steps = readdirSync(folder).flatMap((name) => /^step-(\d+)$/.exec(name)?.[1] ?? [])
-  return steps.map(Number).sort((a, b) => a - b)
-}
-
-/** The step that a start goes on from; 0 for none. */
-export const resumableStep = (folder: string): number => checkpointSteps(folder).at(-1) ?? 0
+/** AReaL's checkpoints, which the bridge gives their names when they are whole; they have weights only, and not their model's configuration. */
+export const arealCheckpoints = folderCheckpoints({
+  prefix: 'step-',
+  lastFile: null,
+  frequencyKey: 'recover.freq_steps',
+  exporter(directory, { model }) {
+    if (model === undefined)
+      throw new TrainError(
+        'CONFIG_INVALID',
+        'A checkpoint of AReaL has weights only; name the folder of the model that the training began with.',
+      )
+    return ['aworld_train_bridge.areal.export_model', '--checkpoint', directory, '--model', model]
+  },
+})

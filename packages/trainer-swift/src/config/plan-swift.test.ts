@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { DrivenRun } from '@aworld-train/core'
 import { expect, test } from 'vitest'
-import { writeRunFiles } from '../run/write-run-files.ts'
-import { planSwift } from './plan-swift.ts'
-import { readSwiftConfig } from './read-swift-config.ts'
+import { swiftTrainer } from '../swift-trainer.ts'
+
+const { readConfig: readSwiftConfig, plan: planSwift, writeFiles: writeRunFiles } = swiftTrainer
 
 const options = { baseDirectory: '/project', environment: {} }
 const run = (more: Partial<DrivenRun> = {}): DrivenRun => ({

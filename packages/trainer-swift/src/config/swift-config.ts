@@ -1,26 +1,44 @@
-import type { DrivenConfig, DrivenPlan } from '@aworld-train/core'
-import type { Stratify } from '@aworld-train/training'
-import type { SwiftSettings } from './swift-settings.ts'
+import { askConfiguration } from '@aworld-train/python-bridge'
+import type { GrpoConfig, GrpoFramework, GrpoPlan } from '@aworld-train/run'
+import type { KeyTree } from '@aworld-train/training'
+import { firstGpu, swiftVariables } from '../run/swift-variables.ts'
+import { SwiftSettings } from './swift-settings.ts'
 
-/** Arguments of `swift rlhf` by name. */
-export type SwiftFields = Readonly<Record<string, unknown>>
-
-/** A configuration in arguments of `swift rlhf`, in ours, or both. */
-export interface SwiftConfig extends DrivenConfig<SwiftSettings> {
-  readonly fields: SwiftFields
-  /** How tasks are drawn for a batch; `null` leaves it to ms-swift. */
-  readonly stratify: Stratify | null
-  /** Whether sampler and trainer round alike. */
-  readonly exact: boolean
-}
+/** A configuration in arguments of `swift rlhf`, in our keys, or both. */
+export type SwiftConfig = GrpoConfig<SwiftSettings>
 
 /** What `python -m aworld_train_bridge.swift` is started with; its shape stands in that module. */
-export interface SwiftPlan extends DrivenPlan {
-  readonly path: string
-  readonly model: string
-  readonly fields: SwiftFields
-  readonly stratify: Stratify | null
-  readonly seed: number
-  readonly templateArguments: SwiftFields
-  readonly deadlineSeconds: number | null
+export type SwiftPlan = GrpoPlan
+
+export const swiftFramework: GrpoFramework<SwiftSettings> = {
+  name: 'swift',
+  title: 'ms-swift',
+  settings: SwiftSettings,
+  batchRows: 1,
+  shuffleKey: 'train_dataloader_shuffle',
+  warmupFractionKey: 'warmup_ratio',
+  entropyKey: null,
+  leaveOneOut: { advantage_estimator: 'rloo', scale_rewards: 'none', kl_in_reward: false },
+  section: null,
+  complete: withBatch,
+  // Without a model, arguments are only looked up by their names.
+  ask: ({ configuration, model, names }, { python, signal }) =>
+    askConfiguration(
+      { configuration, model, names },
+      {
+        python,
+        module: 'aworld_train_bridge.swift',
+        title: 'ms-swift',
+        variables: { ...swiftVariables, CUDA_VISIBLE_DEVICES: firstGpu(process.env) },
+        signal,
+      },
+    ),
+}
+
+const batchKeys = ['per_device_train_batch_size', 'generation_batch_size', 'steps_per_generation', 'gradient_accumulation_steps']
+
+/** Swift's own batch is one row, which no group fits; a batch of one group where the user says nothing of it. */
+function withBatch(fields: KeyTree): KeyTree {
+  if (batchKeys.some((key) => fields[key] !== undefined)) return fields
+  return { ...fields, per_device_train_batch_size: fields['num_generations'] ?? 8 }
 }

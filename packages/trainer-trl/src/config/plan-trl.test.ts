@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { DrivenRun } from '@aworld-train/core'
 import { expect, test } from 'vitest'
-import { writeRunFiles } from '../run/write-run-files.ts'
-import { planTrl } from './plan-trl.ts'
-import { readTrlConfig } from './read-trl-config.ts'
+import { trlTrainer } from '../trl-trainer.ts'
+
+const { readConfig: readTrlConfig, plan: planTrl, writeFiles: writeRunFiles } = trlTrainer
 
 const options = { baseDirectory: '/project', environment: {} }
 const run = (more: Partial<DrivenRun> = {}): DrivenRun => ({
@@ -53,7 +53,7 @@ test('general settings become fields of GRPOConfig, and fields that are spelt wi
     epsilon_high: 0.3,
     temperature: 0.9,
   })
-  expect(config.lora).toEqual({ r: 8 })
+  expect(config.section).toEqual({ r: 8 })
   expect(config.settings).toMatchObject({ rows: 'last', maxCompletionTokens: 40, limits: { maxTurns: 3 } })
   expect(config.notes).toContainEqual(expect.stringContaining('5 steps, each a batch of rollouts trained in 4 updates, are 20 steps'))
 })

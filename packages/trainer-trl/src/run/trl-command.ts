@@ -1,7 +1,6 @@
-import { join } from 'node:path'
 import type { DrivenCommand, DrivenStart } from '@aworld-train/core'
 import { bridgeEnvironment } from '@aworld-train/python-bridge'
-import { runFiles } from './write-run-files.ts'
+import { moduleCommand } from '@aworld-train/run'
 
 /** Prefixes of variables that TRL, accelerate and transformers read beside those of torch. */
 const prefixes = ['ACCELERATE_', 'TRL_', 'TRACKIO_']
@@ -10,9 +9,10 @@ const prefixes = ['ACCELERATE_', 'TRL_', 'TRACKIO_']
 export const firstGpu = (env: Readonly<Record<string, string | undefined>>): string =>
   (env['CUDA_VISIBLE_DEVICES'] ?? '0').split(',')[0]!.trim()
 
-export function trlCommand(_: unknown, { python, bridge, inherited }: DrivenStart): DrivenCommand {
+export function trlCommand(_: unknown, start: DrivenStart): DrivenCommand {
+  const { bridge, inherited } = start
   return {
-    command: [python, '-m', 'aworld_train_bridge.trl', join(bridge.path, runFiles.plan), '--metrics', bridge.metricsFile],
+    command: moduleCommand('trl', start),
     environment: {
       ...bridgeEnvironment(bridge, { inherited, prefixes, ownVariables: {} }),
       CUDA_VISIBLE_DEVICES: firstGpu(inherited),

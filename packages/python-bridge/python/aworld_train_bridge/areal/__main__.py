@@ -10,7 +10,6 @@ The channel's address comes from AWORLD_TRAIN_*. Rollouts are sampled by the ser
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import socket
@@ -25,26 +24,12 @@ from typing import Any, Iterator, Mapping
 
 # Compilation of the first forward pass takes 76 seconds on a processor; torch reads this when it is imported.
 os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
-os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
+from ..driver.module import Checked, refuse, run_module  # noqa: E402
 from ..errors import RunError  # noqa: E402
 from . import configuration  # noqa: E402
 
 SERVERS = "AREAL_LLM_SERVER_ADDRS"
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--check", action="store_true")
-    parser.add_argument("plan", type=Path)
-    parser.add_argument("--metrics", type=Path)
-    options = parser.parse_args()
-    plan = json.loads(options.plan.read_text(encoding="utf8"))
-    if options.check:
-        print(json.dumps(_checked(plan)), flush=True)
-    else:
-        train(plan, options.metrics)
-    return 0
 
 
 def on_cpu() -> bool:
@@ -53,14 +38,9 @@ def on_cpu() -> bool:
     return not torch.cuda.is_available()
 
 
-def _checked(plan: Mapping[str, Any]) -> dict[str, Any]:
+def check(plan: Mapping[str, Any]) -> Checked:
     problems, notes, config = configuration.check(plan["configuration"], on_cpu=on_cpu())
-    return {
-        "version": metadata.version("areal"),
-        "problems": [{"key": each.key, "message": each.message} for each in problems],
-        "notes": notes,
-        "exact": config is not None and is_exact(config),
-    }
+    return Checked(metadata.version("areal"), problems, notes, config is not None and is_exact(config))
 
 
 def is_exact(config: Any) -> bool:
@@ -71,8 +51,7 @@ def is_exact(config: Any) -> bool:
 def train(plan: Mapping[str, Any], metrics: Path) -> None:
     folder, checkpoints = Path(plan["path"]), Path(plan["checkpoints"])
     problems, notes, _ = configuration.check(plan["configuration"], on_cpu=on_cpu())
-    if problems:
-        raise RunError("CONFIG_INVALID", "\n".join(each.message for each in problems))
+    refuse(problems)
     for note in notes:
         print(note, flush=True)
     from ..driver.settings import read_settings
@@ -183,4 +162,4 @@ def _free_port() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_module(train, check))

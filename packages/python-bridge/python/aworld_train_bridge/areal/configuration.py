@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from typing import Any, Mapping
+
+from ..driver.module import Problem, unknown
 
 TESTED = "1.0.4"
 
@@ -24,12 +25,6 @@ _OURS = {
 
 _WHOLE_DISTRIBUTION = {"top_p": 1.0, "top_k": None, "min_new_tokens": 0, "greedy": False, "ignore_eos": False, "frequency_penalty": 0.0, "use_beam_search": False}
 """Fields of gconfig whose other values sample from something else than what is trained."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Problem:
-    message: str
-    key: str | None = None
 
 
 def filled(written: Mapping[str, Any], *, on_cpu: bool) -> tuple[dict[str, Any], list[str]]:
@@ -182,10 +177,8 @@ def _mode_problems(written: Mapping[str, Any], config: Any, *, on_cpu: bool) -> 
 def _unknown(error: Any) -> Problem:
     *sections, last = str(error.full_key).split(".")
     known = [field.name for field in dataclasses.fields(error.object_type)] if dataclasses.is_dataclass(error.object_type) else []
-    near = difflib.get_close_matches(last, known, 1)
-    where = getattr(error.object_type, "__name__", "AReaL's configuration")
-    hint = f"; did you mean {'.'.join([*sections, near[0]])}?" if near else "."
-    return Problem(f"{error.full_key} is no field of AReaL's {where}{hint}", str(error.full_key))
+    where = getattr(error.object_type, "__name__", "configuration")
+    return unknown(last, known, f"field of AReaL's {where}", "".join(f"{section}." for section in sections))
 
 
 def _at(tree: Any, key: str) -> Any:

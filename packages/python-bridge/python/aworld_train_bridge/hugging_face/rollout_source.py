@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
-from pathlib import Path
 from typing import Any, Mapping, Sequence
 
 from ..driver.batch_accounts import BatchAccounts
 from ..driver.rollouts import Outcome, Rollouts, Submission
 from ..driver.rows import Row
+from ..driver.tasks import Tasks
 from ..errors import RunError
 
 REPLACEMENTS = 2
 """How often a failed rollout is begun again before its place in the batch stays empty."""
-
-
-class Tasks:
-    """The tasks of a partition: a JSON Lines file of {id, row}, the row as docs/4.reference/channel.md has it."""
-
-    def __init__(self, path: Path) -> None:
-        entries = [json.loads(line) for line in path.read_text(encoding="utf8").splitlines() if line]
-        self.rows: dict[str, Mapping[str, Any]] = {str(entry["id"]): entry["row"] for entry in entries}
 
 
 class RolloutSource:
@@ -59,7 +50,7 @@ class RolloutSource:
         assert self._test is not None
         started = time.perf_counter()
         outcomes = self._rollouts.run(
-            [Submission("val", step, id, sample, row, sampling) for id, row in self._test.rows.items() for sample in range(samples)]
+            [Submission("val", step, id, sample, row, sampling) for id, row in self._test.items() for sample in range(samples)]
         )
         rewards = [float(outcome.reward or 0) if outcome.error is None else 0.0 for outcome in outcomes]
         return {
@@ -92,7 +83,7 @@ class RolloutSource:
     def _submission(self, id: str, step: int, first: int) -> Submission:
         sample = first + self._taken[id]
         self._taken[id] += 1
-        return Submission("train", step, id, sample, self._train.rows[id], self._sampling)
+        return Submission("train", step, id, sample, self._train[id], self._sampling)
 
     def _empty(self) -> Row:
         """Trainers read the ids of every place in the batch, so that an empty one has some, which are not trained."""

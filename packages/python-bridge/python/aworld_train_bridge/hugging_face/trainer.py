@@ -17,7 +17,8 @@ from ..driver.files import read_model_files
 from ..driver.model_facts import Framework, Limits, stop_token_ids, to_greeting
 from ..driver.rollouts import Rollouts
 from ..driver.settings import read_settings
-from .rollout_source import RolloutSource, Tasks
+from ..driver.tasks import Tasks
+from .rollout_source import RolloutSource
 from .step_log import StepLog
 
 

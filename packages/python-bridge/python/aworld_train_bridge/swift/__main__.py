@@ -9,8 +9,6 @@ problems, notes, exact}. Without a model, arguments are only looked up by their 
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import sys
 import tempfile
@@ -18,30 +16,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Mapping
 
-from ..errors import RunError
+from ..driver.module import Checked, Problem, refuse, run_module
+from ..driver.tasks import read_tasks
 from . import configuration
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--check", action="store_true")
-    parser.add_argument("plan", type=Path)
-    parser.add_argument("--metrics", type=Path)
-    options = parser.parse_args()
-    os.environ.setdefault("USE_HF", "1")
-    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    plan = json.loads(options.plan.read_text(encoding="utf8"))
-    if options.check:
-        answers = os.fdopen(os.dup(1), "w")
-        os.dup2(2, 1)  # swift logs to stdout
-        print(json.dumps(_checked(plan)), file=answers, flush=True)
-    else:
-        train(plan, options.metrics)
-    return 0
-
-
-def _checked(plan: Mapping[str, Any]) -> dict[str, Any]:
+def check(plan: Mapping[str, Any]) -> Checked:
     problems = configuration.check(plan["configuration"], plan.get("names", ()))
     notes: list[str] = []
     exact = False
@@ -51,13 +31,8 @@ def _checked(plan: Mapping[str, Any]) -> dict[str, Any]:
                 arguments, notes = configuration.read(plan["configuration"], plan["model"], folder, {"train": folder, "test": folder})
             exact = configuration.is_exact(arguments)
         except (TypeError, ValueError, NotImplementedError) as error:
-            problems = [configuration.Problem(str(error))]
-    return {
-        "version": metadata.version("ms-swift"),
-        "problems": [{"key": each.key, "message": each.message} for each in problems],
-        "notes": notes,
-        "exact": exact,
-    }
+            problems = [Problem(str(error))]
+    return Checked(metadata.version("ms-swift"), problems, notes, exact)
 
 
 def train(plan: Mapping[str, Any], metrics: Path) -> None:
@@ -65,16 +40,14 @@ def train(plan: Mapping[str, Any], metrics: Path) -> None:
     from swift.trainers import TrainerFactory
 
     from ..hugging_face.checkpoints import last_checkpoint
-    from ..hugging_face.rollout_source import Tasks
     from ..hugging_face.trainer import rollouts_for
     from .trainer import RolloutTrainer, dataset
 
-    if problems := configuration.check(plan["configuration"]):
-        raise RunError("CONFIG_INVALID", "\n".join(each.message for each in problems))
+    refuse(configuration.check(plan["configuration"]))
     arguments, notes = configuration.read(plan["configuration"], plan["model"], plan["checkpoints"], plan["tasks"])
     for note in notes:
         print(note, flush=True)
-    tasks = {name: Tasks(Path(path)) for name, path in plan["tasks"].items() if path}
+    tasks = {name: read_tasks(Path(path)) for name, path in plan["tasks"].items() if path}
 
     class Training(SwiftRLHF):
         """`swift rlhf` whose data are tasks."""
@@ -93,4 +66,6 @@ def train(plan: Mapping[str, Any], metrics: Path) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    os.environ.setdefault("USE_HF", "1")
+    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
+    sys.exit(run_module(train, check))

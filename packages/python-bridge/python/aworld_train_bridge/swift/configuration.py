@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import difflib
 import io
 import json
 from pathlib import Path
 from typing import Any, Iterable, Mapping
+
+from ..driver.module import Problem, unknown
 
 TESTED = "4.6.0"
 
@@ -56,20 +57,12 @@ _NEUTRAL: dict[str, tuple[tuple[Any, ...], str]] = {
 """Arguments that have to be one of these, or left out, with the reason."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Problem:
-    """`key` is an argument of `swift rlhf`, or None."""
-
-    message: str
-    key: str | None = None
-
-
 def check(configuration: Mapping[str, Any], names: Iterable[str] = ()) -> list[Problem]:
     """What the installed classes do not know, and what the run decides itself. `names` may be meant by an unknown key too."""
     from swift.arguments import RLHFArguments
 
     fields = {field.name for field in dataclasses.fields(RLHFArguments) if field.init}
-    problems = [_unknown(key, {*fields, *names}) for key in configuration if key not in fields]
+    problems = [unknown(key, {*fields, *names}, "argument of swift rlhf") for key in configuration if key not in fields]
     problems += [Problem(f"{key} is not yours to set: {_OURS[key]}.", key) for key in configuration if key in _OURS]
     for key, (neutral, reason) in _NEUTRAL.items():
         value = configuration.get(key)
@@ -180,8 +173,3 @@ def _to_argv(arguments: Mapping[str, Any]) -> list[str]:
         values = value if isinstance(value, (list, tuple)) else [value]
         argv += [f"--{key}", *(each if isinstance(each, str) else json.dumps(each) for each in values)]
     return argv
-
-
-def _unknown(key: str, known: set[str]) -> Problem:
-    near = difflib.get_close_matches(key, known, 1)
-    return Problem(f"{key} is no argument of swift rlhf" + (f"; did you mean {near[0]}?" if near else "."), key)

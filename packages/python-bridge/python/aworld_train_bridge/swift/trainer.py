@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any, Iterable, Sequence
 
 import torch
 from swift.infer_engine.protocol import ChatCompletionResponse, ChatCompletionResponseChoice, ChatMessage, RolloutOutput, UsageInfo
@@ -11,15 +11,14 @@ from swift.rlhf_trainers.grpo_trainer import GRPOTrainer
 
 from ..driver.batch_accounts import mismatch
 from ..driver.rows import Row
-from ..hugging_face.rollout_source import Tasks
 from ..hugging_face.trainer import TrainsRollouts
 
 
-def dataset(tasks: Tasks, order: Sequence[str] | None = None) -> Any:
+def dataset(tasks: Iterable[str], order: Sequence[str] | None = None) -> Any:
     """Messages that carry the task's id, which is all that swift needs of a task; `order` for other tasks than each one once."""
     from datasets import Dataset
 
-    return Dataset.from_list([{"messages": [{"role": "user", "content": id}]} for id in order or tasks.rows])
+    return Dataset.from_list([{"messages": [{"role": "user", "content": id}]} for id in order or tasks])
 
 
 class RolloutTrainer(TrainsRollouts, GRPOTrainer):

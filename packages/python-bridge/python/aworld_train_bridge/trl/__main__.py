@@ -9,35 +9,18 @@ channel's address comes from AWORLD_TRAIN_*.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import sys
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Mapping
 
-from ..errors import RunError
+from ..driver.module import Checked, Problem, refuse, run_module
+from ..driver.tasks import read_tasks
 from . import configuration
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--check", action="store_true")
-    parser.add_argument("plan", type=Path)
-    parser.add_argument("--metrics", type=Path)
-    options = parser.parse_args()
-    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    plan = json.loads(options.plan.read_text(encoding="utf8"))
-    if options.check:
-        print(json.dumps(_checked(plan)), flush=True)
-    else:
-        train(plan, options.metrics)
-    return 0
-
-
-def _checked(plan: Mapping[str, Any]) -> dict[str, Any]:
+def check(plan: Mapping[str, Any]) -> Checked:
     problems = configuration.check(plan["configuration"], plan.get("lora"), plan.get("names", ()))
     notes: list[str] = []
     exact = False
@@ -46,13 +29,8 @@ def _checked(plan: Mapping[str, Any]) -> dict[str, Any]:
             config, _, notes = configuration.read(plan["configuration"], plan.get("lora"), "checkpoints")
             exact = configuration.is_exact(config)
         except (TypeError, ValueError, NotImplementedError) as error:
-            problems = [configuration.Problem(str(error))]
-    return {
-        "version": metadata.version("trl"),
-        "problems": [{"key": each.key, "message": each.message} for each in problems],
-        "notes": notes,
-        "exact": exact,
-    }
+            problems = [Problem(str(error))]
+    return Checked(metadata.version("trl"), problems, notes, exact)
 
 
 def train(plan: Mapping[str, Any], metrics: Path) -> None:
@@ -61,17 +39,15 @@ def train(plan: Mapping[str, Any], metrics: Path) -> None:
     from ..driver.files import read_model_files
     from ..driver.model_facts import stop_token_ids
     from ..hugging_face.checkpoints import last_checkpoint
-    from ..hugging_face.rollout_source import Tasks
     from ..hugging_face.trainer import rollouts_for
     from .trainer import RolloutTrainer, dataset, rewards, roll_out
 
-    if problems := configuration.check(plan["configuration"], plan.get("lora")):
-        raise RunError("CONFIG_INVALID", "\n".join(each.message for each in problems))
+    refuse(configuration.check(plan["configuration"], plan.get("lora")))
     config, lora, notes = configuration.read(plan["configuration"], plan.get("lora"), plan["checkpoints"])
     for note in notes:
         print(note, flush=True)
     tokenizer = AutoTokenizer.from_pretrained(plan["model"], padding_side="left", truncation_side="left")
-    tasks = {name: Tasks(Path(path)) for name, path in plan["tasks"].items() if path}
+    tasks = {name: read_tasks(Path(path)) for name, path in plan["tasks"].items() if path}
     trainer = RolloutTrainer(
         model=plan["model"],
         args=config,
@@ -94,4 +70,5 @@ def train(plan: Mapping[str, Any], metrics: Path) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
+    sys.exit(run_module(train, check))

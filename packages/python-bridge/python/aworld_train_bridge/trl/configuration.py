@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import importlib.util
 import inspect
 import sys
 import warnings
 from typing import Any, Iterable, Mapping
+
+from ..driver.module import Problem, unknown
 
 TESTED = "1.16.0"
 
@@ -30,20 +31,12 @@ _OURS = {
 _WHOLE_DISTRIBUTION = {"top_p": (1, 1.0, None), "top_k": (0, -1, None), "min_p": (0, 0.0, None), "repetition_penalty": (1, 1.0, None)}
 
 
-@dataclasses.dataclass(frozen=True)
-class Problem:
-    """`key` is a field of GRPOConfig, one of peft as `lora.NAME`, or None."""
-
-    message: str
-    key: str | None = None
-
-
 def check(configuration: Mapping[str, Any], lora: Mapping[str, Any] | None, names: Iterable[str] = ()) -> list[Problem]:
     """What the installed classes do not take, and what the run decides itself. `names` may be meant by an unknown key too."""
     from trl import GRPOConfig
 
     fields = {field.name for field in dataclasses.fields(GRPOConfig) if field.init}
-    problems = [_unknown(key, {*fields, *names}, "GRPOConfig") for key in configuration if key not in fields]
+    problems = [unknown(key, {*fields, *names}, "field of GRPOConfig") for key in configuration if key not in fields]
     problems += [Problem(f"{key} is not yours to set: {_OURS[key]}.", key) for key in configuration if key in _OURS]
     for key, neutral in _WHOLE_DISTRIBUTION.items():
         if configuration.get(key) not in neutral:
@@ -54,7 +47,7 @@ def check(configuration: Mapping[str, Any], lora: Mapping[str, Any] | None, name
         from peft import LoraConfig
 
         known = set(inspect.signature(LoraConfig).parameters)
-        problems += [_unknown(key, known, "peft's LoraConfig", "lora.") for key in lora if key not in known]
+        problems += [unknown(key, known, "field of peft's LoraConfig", "lora.") for key in lora if key not in known]
     return problems
 
 
@@ -97,8 +90,3 @@ def read(configuration: Mapping[str, Any], lora: Mapping[str, Any] | None, outpu
 def is_exact(config: Any) -> bool:
     """Whether sampler and trainer round alike: one model in float32."""
     return not (config.use_vllm or config.bf16 or config.fp16)
-
-
-def _unknown(key: str, known: set[str], where: str, prefix: str = "") -> Problem:
-    near = difflib.get_close_matches(key, known, 1)
-    return Problem(f"{prefix}{key} is no field of {where}" + (f"; did you mean {near[0]}?" if near else "."), f"{prefix}{key}")

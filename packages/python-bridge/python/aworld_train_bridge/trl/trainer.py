@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any, Iterable, Sequence
 
 from trl import GRPOTrainer
 
-from ..hugging_face.rollout_source import Tasks
 from ..hugging_face.trainer import TrainsRollouts
 
 
-def dataset(tasks: Tasks, order: Sequence[str] | None = None) -> Any:
+def dataset(tasks: Iterable[str], order: Sequence[str] | None = None) -> Any:
     """Prompts that carry the task's id, which is all that TRL needs of a task; `order` for other tasks than each one once."""
     from datasets import Dataset
 
-    return Dataset.from_list([{"prompt": id} for id in order or tasks.rows])
+    return Dataset.from_list([{"prompt": id} for id in order or tasks])
 
 
 def roll_out(prompts: list[str], trainer: Any) -> dict[str, list[Any]]:

@@ -1,14 +1,10 @@
 import { isTree, type KeyTree } from '@aworld-train/training'
+import { inertTermNotes, type ModuleSettings, type RenderedTerms } from '../driven/module-config.ts'
+import { type GrpoFramework, numberAt } from './grpo-framework.ts'
 
-/** Our settings in fields of GRPOConfig. */
-export interface RenderedTerms {
-  readonly fields: Readonly<Record<string, unknown>>
-  readonly notes: readonly string[]
-  readonly problems: readonly string[]
-}
-
-/** Renders our general settings as the user wrote them; what is not here stays with us, in `TrlSettings`. A step of TRL is one update, ours a batch of rollouts. */
-export function renderGeneralTerms(own: KeyTree): RenderedTerms {
+/** Renders our general settings as the user wrote them; what is not here stays with us. A step of the framework is one update, ours a batch of rollouts. */
+export function renderGrpoTerms<Settings extends ModuleSettings>(own: KeyTree, framework: GrpoFramework<Settings>): RenderedTerms {
+  const { title, warmupFractionKey, entropyKey, leaveOneOut } = framework
   const fields: Record<string, unknown> = {}
   const notes: string[] = []
   const problems: string[] = []
@@ -18,16 +14,15 @@ export function renderGeneralTerms(own: KeyTree): RenderedTerms {
     if (value !== undefined && value !== null) fields[name] = value
   }
 
-  const passes = numberOf(training['passes'], 1)
-  const prompts = numberOf(training['promptsPerStep'], 16)
-  const samples = numberOf(training['samplesPerPrompt'], 8)
-  const promptsPerUpdate = numberOf(training['promptsPerUpdate'], prompts)
-  const updates = passes * Math.max(1, Math.ceil(prompts / promptsPerUpdate))
+  const prompts = numberAt(training, 'promptsPerStep', 16)
+  const samples = numberAt(training, 'samplesPerPrompt', 8)
+  const promptsPerUpdate = numberAt(training, 'promptsPerUpdate', prompts)
+  const updates = numberAt(training, 'passes', 1) * Math.max(1, Math.ceil(prompts / promptsPerUpdate))
   const inUpdates = (value: unknown) => (typeof value === 'number' ? value * updates : undefined)
   if (['promptsPerStep', 'samplesPerPrompt', 'promptsPerUpdate'].some((key) => training[key] !== undefined)) {
     if (prompts % promptsPerUpdate !== 0)
       problems.push(
-        `training.promptsPerUpdate is ${promptsPerUpdate}, which does not divide the ${prompts} prompts of a step; TRL's updates are alike.`,
+        `training.promptsPerUpdate is ${promptsPerUpdate}, which does not divide the ${prompts} prompts of a step; ${title}'s updates are alike.`,
       )
     set('num_generations', samples)
     set('per_device_train_batch_size', promptsPerUpdate * samples)
@@ -35,28 +30,37 @@ export function renderGeneralTerms(own: KeyTree): RenderedTerms {
   }
   set('num_iterations', training['passes'])
   set('num_train_epochs', training['epochs'])
-  set('warmup_steps', inUpdates(training['warmupSteps']) ?? training['warmupFraction'])
+  set(warmupFractionKey, training['warmupFraction'])
+  set('warmup_steps', inUpdates(training['warmupSteps']))
   set('learning_rate', training['learningRate'])
   const end = training['finalLearningRateFraction']
   if (end === 1) set('lr_scheduler_type', 'constant_with_warmup')
   else if (typeof end === 'number') {
     set('lr_scheduler_type', 'cosine_with_min_lr')
     set('lr_scheduler_kwargs', { min_lr_rate: end })
-    notes.push('training.finalLearningRateFraction is rendered as a cosine that ends there: TRL has no linear decay to it.')
+    notes.push(`training.finalLearningRateFraction is rendered as a cosine that ends there: ${title} has no linear decay to it.`)
   }
   set('epsilon', training['clipLow'])
   set('epsilon_high', training['clipHigh'])
   set('beta', training['klCoefficient'])
-  set('entropy_coef', training['entropyCoefficient'])
+  if (entropyKey !== null) set(entropyKey, training['entropyCoefficient'])
+  else if (training['entropyCoefficient'])
+    problems.push(
+      `training.entropyCoefficient is ${training['entropyCoefficient']}, and ${title} has no such term in its loss; leave it out.`,
+    )
   const aggregations: Readonly<Record<string, string>> = { 'token-mean': 'dapo', 'sequence-mean': 'grpo' }
   set('loss_type', aggregations[String(training['aggregation'])])
+  const advantages: Readonly<Record<string, KeyTree>> = {
+    'group-relative': { scale_rewards: 'group' },
+    'group-relative-unscaled': { scale_rewards: 'none' },
+    ...(leaveOneOut && { 'leave-one-out': leaveOneOut }),
+  }
   const advantage = training['advantage']
-  if (advantage === 'group-relative') set('scale_rewards', 'group')
-  else if (advantage === 'group-relative-unscaled') set('scale_rewards', 'none')
-  else if (advantage !== undefined)
+  if (advantage !== undefined && !Object.hasOwn(advantages, String(advantage)))
     problems.push(
-      `training.advantage is ${JSON.stringify(advantage)}, which TRL does not have; use group-relative or group-relative-unscaled.`,
+      `training.advantage is ${JSON.stringify(advantage)}, which ${title} does not have; use one of ${Object.keys(advantages).join(', ')}.`,
     )
+  for (const [key, value] of Object.entries(advantages[String(advantage)] ?? {})) set(key, value)
   set('weight_decay', training['weightDecay'])
   if (Array.isArray(training['betas'])) {
     set('adam_beta1', training['betas'][0])
@@ -77,25 +81,7 @@ export function renderGeneralTerms(own: KeyTree): RenderedTerms {
   set('top_p', sampling['topP'])
   set('top_k', sampling['topK'])
   set('seed', own['seed'])
-  if (isTree(training['logprobCheck']))
-    notes.push('training.logprobCheck is that of the engine in the box; aworldTrain.logprobCheck is the one of TRL.')
-  for (const [term, why] of Object.entries(withoutEffect)) {
-    const [section = '', key = ''] = term.split('.')
-    const written = own[section]
-    if (isTree(written) && written[key] !== undefined) notes.push(`${term} has no effect with TRL: ${why}.`)
-  }
-  return { fields, notes, problems }
+  return { fields, notes: [...notes, ...inertTermNotes(own, { title, responseLength: 'max_completion_length' })], problems }
 }
 
 const neverReached = 1_000_000_000
-
-/** Settings that TRL has nothing for, with the reason. */
-const withoutEffect: Readonly<Record<string, string>> = {
-  'training.maxSampleTokens': 'max_completion_length bounds a row',
-  'training.dropZeroVariance': 'a group whose rewards are all alike has advantage 0',
-  'evaluation.topP': 'tokens are drawn from the whole distribution',
-  'evaluation.topK': 'tokens are drawn from the whole distribution',
-  'evaluation.greedy': 'test tasks are evaluated once, with evaluation.temperature',
-}
-
-const numberOf = (value: unknown, fallback: number) => (typeof value === 'number' ? value : fallback)

@@ -1,0 +1,63 @@
+"""What the modules of frameworks do alike: ``python -m aworld_train_bridge.NAME PLAN --metrics FILE`` trains, ``… PLAN --check`` reads a configuration."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Callable, Iterable, Mapping, Sequence
+
+from ..errors import RunError
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong with a configuration; `key` as the user writes it, or None."""
+
+    message: str
+    key: str | None = None
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a framework's classes say of a configuration. `exact`: sampler and trainer round alike."""
+
+    version: str
+    problems: Sequence[Problem]
+    notes: Sequence[str] = ()
+    exact: bool = False
+
+
+def run_module(train: Callable[[Mapping[str, Any], Path], None], check: Callable[[Mapping[str, Any]], Checked]) -> int:
+    """PLAN is a JSON file. FILE gets a line {step, data} a step. With ``--check``, standard output is one line of JSON {version, problems, notes, exact}."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("plan", type=Path)
+    parser.add_argument("--metrics", type=Path)
+    options = parser.parse_args()
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    plan = json.loads(options.plan.read_text(encoding="utf8"))
+    if not options.check:
+        train(plan, options.metrics)
+        return 0
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # frameworks log to stdout
+    checked = check(plan)
+    problems = [{"key": each.key, "message": each.message} for each in checked.problems]
+    print(json.dumps({"version": checked.version, "problems": problems, "notes": list(checked.notes), "exact": checked.exact}), file=answers, flush=True)
+    return 0
+
+
+def refuse(problems: Sequence[Problem]) -> None:
+    """Raises CONFIG_INVALID with all problems, where there are any."""
+    if problems:
+        raise RunError("CONFIG_INVALID", "\n".join(each.message for each in problems))
+
+
+def unknown(key: str, known: Iterable[str], where: str, prefix: str = "") -> Problem:
+    """A key that `where` does not have, with the one that may be meant."""
+    near = difflib.get_close_matches(key, list(known), 1)
+    return Problem(f"{prefix}{key} is no {where}" + (f"; did you mean {prefix}{near[0]}?" if near else "."), f"{prefix}{key}")

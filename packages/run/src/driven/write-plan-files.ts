@@ -1,0 +1,76 @@
+import { mkdir, rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { DrivenData, DrivenDataset, DrivenStart } from '@aworld-train/core'
+import { TrainError, type TrainingTask } from '@aworld-train/protocol'
+import { drawTasks, missingKinds, type Stratify } from '@aworld-train/training'
+
+const taskFiles = { train: 'train_tasks.jsonl', test: 'test_tasks.jsonl' } as const
+
+const planFile = (trainer: string) => `${trainer}.json`
+
+/** Program and arguments of the bridge's module of a trainer, over the plan in the run directory. */
+export const moduleCommand = (trainer: string, { python, bridge }: DrivenStart): string[] => [
+  python,
+  '-m',
+  `aworld_train_bridge.${trainer}`,
+  join(bridge.path, planFile(trainer)),
+  '--metrics',
+  bridge.metricsFile,
+]
+
+export interface PlanFilesOptions {
+  /** The run directory. */
+  readonly path: string
+  readonly trainer: string
+  readonly data: DrivenData
+  /** Ids of all tasks that are trained, as they are drawn; `null` leaves it to the framework. */
+  order(tasks: readonly TrainingTask[]): readonly string[] | null
+  /** What the framework's module reads beside {tasks, order}. */
+  readonly plan: Readonly<Record<string, unknown>>
+}
+
+/** Writes the plan that a framework's module is started with, and its tasks; each file appears whole. Returns the names written. */
+export async function writePlanFiles({ path, trainer, data: { train, test }, order, plan }: PlanFilesOptions): Promise<string[]> {
+  await mkdir(path, { recursive: true })
+  const tasks = { train: join(path, taskFiles.train), test: test && join(path, taskFiles.test) }
+  const written = { ...plan, tasks, order: train && order(train.tasks) }
+  const texts: [string, string][] = [[planFile(trainer), `${JSON.stringify(written, null, 2)}\n`]]
+  if (train) texts.push([taskFiles.train, taskLines(train)])
+  if (test) texts.push([taskFiles.test, taskLines(test)])
+  for (const [name, text] of texts) {
+    const temporary = join(path, `${name}.${process.pid}.tmp`)
+    await writeFile(temporary, text)
+    await rename(temporary, join(path, name))
+  }
+  return texts.map(([name]) => name)
+}
+
+/** A task a line as {id, row}: the row as the channel carries it, its answer aside. */
+function taskLines({ tasks }: DrivenDataset): string {
+  return tasks
+    .map(({ id, input, dataSource }, index) => {
+      const prompt = typeof input === 'string' ? [{ role: 'user', content: input }] : input
+      return `${JSON.stringify({ id, row: { prompt, dataSource, rewardModel: null, extraInfo: { id }, index, columns: { id } } })}\n`
+    })
+    .join('')
+}
+
+export interface DrawnOrderOptions {
+  readonly batches: number
+  readonly promptsPerBatch: number
+  readonly seed: number
+  readonly stratify: Stratify | null
+}
+
+/** Ids of the tasks of one batch after the other, the same for every start. CONFIG_INVALID where a kind has no task. */
+export function drawnOrder(tasks: readonly TrainingTask[], { batches, promptsPerBatch, seed, stratify }: DrawnOrderOptions): string[] {
+  const missing = stratify === null ? [] : missingKinds(tasks, stratify)
+  if (missing.length > 0)
+    throw new TrainError(
+      'CONFIG_INVALID',
+      `training.stratify counts tasks whose ${stratify?.key} is ${missing.join(', ')}, and there are none.`,
+    )
+  return Array.from({ length: batches }, (_, index) =>
+    drawTasks(tasks, { seed, step: index + 1, promptsPerStep: promptsPerBatch, stratify }),
+  ).flatMap((drawn) => drawn.map(({ id }) => id))
+}

@@ -1,0 +1,60 @@
+import type { ConfigurationAnswer } from '@aworld-train/python-bridge'
+import type { KeyTree } from '@aworld-train/training'
+import type { z } from 'zod'
+import type { ModuleSettings } from '../driven/module-config.ts'
+
+/** A framework whose keys are those of transformers' TrainingArguments and of a GRPOConfig, and what is its own. */
+export interface GrpoFramework<Settings extends ModuleSettings> {
+  /** As in `trainEngineName`. */
+  readonly name: string
+  /** For people. */
+  readonly title: string
+  readonly settings: z.ZodObject & z.ZodType<Settings>
+  /** Its default of `per_device_train_batch_size`. */
+  readonly batchRows: number
+  /** The key that keeps it from drawing tasks by itself. */
+  readonly shuffleKey: string
+  /** The key of a part of all steps in which the learning rate rises. */
+  readonly warmupFractionKey: string
+  /** The key of an entropy term; `null` where there is none. */
+  readonly entropyKey: string | null
+  /** Keys by which every rollout's baseline is the mean of the others; `null` where that cannot be. */
+  readonly leaveOneOut: KeyTree | null
+  /** A section of it that is no field of the trainer's configuration, such as that of an adapter; `null` for none. */
+  readonly section: string | null
+  /** Its fields with defaults that a group needs. */
+  complete?(fields: KeyTree): KeyTree
+  /** Has the installed classes read a configuration. */
+  ask(question: GrpoQuestion, options: { readonly python: string; readonly signal?: AbortSignal | undefined }): Promise<ConfigurationAnswer>
+}
+
+export interface GrpoQuestion {
+  readonly configuration: KeyTree
+  readonly section: KeyTree | null
+  /** A folder, or a name of a hub; `null` where none is named. */
+  readonly model: string | null
+  /** Keys of ours, which an unknown key may be meant for. */
+  readonly names?: readonly string[] | undefined
+}
+
+/** Prompts of one generation of rollouts, and the updates that it is trained in. */
+export function generationOf(
+  fields: KeyTree,
+  { batchRows }: { readonly batchRows: number },
+): { readonly prompts: number; readonly updates: number } {
+  const accumulated = numberAt(fields, 'gradient_accumulation_steps', 1)
+  const batch = numberAt(fields, 'per_device_train_batch_size', batchRows)
+  const perGeneration = numberAt(fields, 'steps_per_generation', numberAt(fields, 'generation_batch_size', batch * accumulated) / batch)
+  return {
+    prompts: (batch * perGeneration) / numberAt(fields, 'num_generations', 8),
+    updates: (numberAt(fields, 'num_iterations', 1) * perGeneration) / accumulated,
+  }
+}
+
+/** A field that is a number, or the framework's default. */
+export const numberAt = (fields: KeyTree, name: string, fallback: number) =>
+  typeof fields[name] === 'number' ? (fields[name] as number) : fallback
+
+/** Longest response of a row: the framework's field, else half of the context. */
+export const completionTokens = (fields: KeyTree, context: number | null): number =>
+  numberAt(fields, 'max_completion_length', context === null ? 256 : Math.floor(context / 2))
