@@ -178,6 +178,7 @@ describe('what is broken is found', { timeout: 600_000 }, () => {
     ['temperature-wrong', 'POLICY_LOGPROB_MISMATCH', {}, 0],
     ['packing-on', 'POLICY_LOGPROB_MISMATCH', {}, 0],
     ['stale-engine', 'POLICY_LOGPROB_MISMATCH', {}, 1],
+    ['logprobs-nan', 'RuntimeError', {}, 0],
     ['server-killed', 'POLICY_UNAVAILABLE', {}, 1],
     [undefined, 'CONFIG_INVALID', { gconfig: { n_samples: 4, top_p: 0.9 } }, 0],
     [undefined, 'CONFIG_INVALID', { total_train_step: 3 }, 0],

@@ -16,6 +16,7 @@ export interface ArealPlan extends ModulePlan {
   readonly drawn: boolean
   readonly before: boolean
   readonly passes: number
+  readonly keepCheckpoints: number | null
 }
 
 /** The value at a dotted path; `undefined` where there is none. */

@@ -7,5 +7,7 @@ export const ArealSettings = DrivenSettings.extend({
   rows: DrivenSettings.shape.rows.unwrap().default('last'),
   /** Longest prompt in tokens; `null`: what `gconfig.max_new_tokens` leaves of the model's context. */
   maxPromptTokens: z.int().min(1).nullable().default(null),
+  /** Newest checkpoints that stay, each a folder of its own; AReaL itself writes one over the other. `null`: all. */
+  keepCheckpoints: z.int().min(1).nullable().default(2),
 })
 export type ArealSettings = z.infer<typeof ArealSettings>

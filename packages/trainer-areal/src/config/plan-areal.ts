@@ -54,5 +54,5 @@ export async function planAreal(config: ArealConfig, run: DrivenRun, { validate 
     notes,
     problems,
   })
-  return { ...plan, drawn, before, passes }
+  return { ...plan, drawn, before, passes, keepCheckpoints: settings.keepCheckpoints }
 }

@@ -25,6 +25,7 @@ export async function writeRunFiles(plan: ArealPlan, data: DrivenData): Promise<
       templateArguments: plan.templateArguments,
       deadlineSeconds: plan.deadlineSeconds,
       checkpoints,
+      keepCheckpoints: plan.keepCheckpoints,
       path: join(path, 'areal'),
     },
   })

@@ -1,7 +1,7 @@
 """Trains with AReaL: ``python -m aworld_train_bridge.areal PLAN --metrics FILE``, or checks a configuration: ``… PLAN --check``.
 
 PLAN is a JSON file {model, configuration, tasks: {train, test}, order, evaluation: {samples, temperature, before}, limits:
-{maxPromptTokens, maxResponseTokens}, logprobTolerance, templateArguments, deadlineSeconds, checkpoints, path,
+{maxPromptTokens, maxResponseTokens}, logprobTolerance, templateArguments, deadlineSeconds, checkpoints, keepCheckpoints, path,
 passes}: `order` lists ids of
 training tasks as they are drawn, and null has AReaL draw them; `path` is the folder that AReaL writes to. FILE gets a line {step, data} a
 step. With ``--check`` only the configuration is read, and the last line on standard output is JSON {version, problems, notes, exact}.
@@ -93,7 +93,7 @@ def _train(plan: Mapping[str, Any], config: Any, settings: Any, checkpoints: Pat
 
     tasks = {name: read_tasks(Path(path)) for name, path in plan["tasks"].items() if path}
     dataset = Dataset.from_list([{"id": id} for id in plan.get("order") or tasks["train"]])
-    trainer = RolloutTrainer(config, dataset, checkpoints, metrics)
+    trainer = RolloutTrainer(config, dataset, checkpoints, metrics, plan.get("keepCheckpoints"))
     if ended is not None:
         ended.add_done_callback(lambda each: trainer.fail(_gone(each.result())))
     tokenizer = trainer.tokenizer

@@ -27,15 +27,15 @@ from .workflow import AgentWorkflow, FailedLeftOut
 
 
 class RolloutTrainer(PPOTrainer):
-    """`metrics` gets a line {step, data} a step, and one before the first for the evaluation before training."""
+    """`metrics` gets a line {step, data} a step, and one before the first for the evaluation before training. The `keep` newest checkpoints stay; None: all."""
 
-    def __init__(self, config: Any, dataset: Any, checkpoints: Path, metrics: Path) -> None:
-        self._checkpoints, self._metrics = checkpoints, metrics
+    def __init__(self, config: Any, dataset: Any, checkpoints: Path, metrics: Path, keep: int | None) -> None:
+        self._checkpoints, self._metrics, self._keep = checkpoints, metrics, keep
         self._data: dict[str, float] = {}
         self._began = time.perf_counter()
         self.failure: Exception | None = None
         self.ended = False
-        config.recover.fileroot = str(last_checkpoint(checkpoints) or config.cluster.fileroot)
+        config.recover.fileroot = str([config.cluster.fileroot, *whole_checkpoints(checkpoints)][-1])
         super().__init__(config, train_dataset=dataset)
         self.steps = min(config.total_train_steps or math.inf, config.total_train_epochs * len(self.train_dataloader))
         self.start_step = 0 if self.recover_info is None else self.recover_info.last_step_info.global_step + 1
@@ -148,6 +148,10 @@ class RolloutTrainer(PPOTrainer):
         super()._save_recover_checkpoint(epoch, epoch_step, global_step)
         if unfinished.exists() and any(unfinished.rglob("step_info.json")):
             unfinished.rename(self._checkpoints / f"step-{global_step + 1}")
+            for old in whole_checkpoints(self._checkpoints)[: -self._keep] if self._keep else []:
+                # One that is cut off while it is removed shall not have the name of a whole one.
+                old.rename(unfinished)
+                shutil.rmtree(unfinished)
             self._data["timing_s/checkpoint"] = time.perf_counter() - began
 
     def _evaluate(self, *, epoch: int, epoch_step: int, global_step: int, **_: Any) -> None:
@@ -182,7 +186,7 @@ def _after(call: Callable[..., Any], then: Callable[[Any], Any]) -> Callable[...
     return lambda *args, **options: then(call(*args, **options))
 
 
-def last_checkpoint(folder: Path) -> Path | None:
-    """The latest checkpoint; it has its name only when it is whole."""
+def whole_checkpoints(folder: Path) -> list[Path]:
+    """Those with a name of their own, which they have only when they are whole, in the order of their steps."""
     steps = [path for path in folder.glob("step-*") if path.name.removeprefix("step-").isdigit()]
-    return max(steps, key=lambda path: int(path.name.removeprefix("step-")), default=None)
+    return sorted(steps, key=lambda path: int(path.name.removeprefix("step-")))

@@ -1,28 +1,25 @@
-"""A process that trains with AReaL as often as it is told, so that its imports are paid for once.
-
-Reads scenarios from stdin, one JSON object a line: {plan, metrics, environment, fault}. Prints one JSON line for each: {"error": null or {code,
-message}}. The end of stdin ends it. A fault is what a broken trainer or engine would do, by name.
-"""
+"""Trains with AReaL as `train_scenarios` says."""
 
 from __future__ import annotations
 
-import json
+import math
 import os
-import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any, Iterator, Mapping
 from unittest import mock
 
 os.environ["TORCHDYNAMO_DISABLE"] = "1"
 
 import torch
 from areal.api.io_struct import WeightUpdateRequests
+from areal.engine import FSDPEngine
 from areal.engine.vllm_remote import VLLMBackend
+from train_scenarios import serve
+
 from aworld_train_bridge.areal import trainer, workflow
 from aworld_train_bridge.areal.__main__ import train
 from aworld_train_bridge.areal.engine import ArealEngine, Sampling
-from aworld_train_bridge.errors import ChannelError
 
 
 @contextmanager
@@ -61,6 +58,19 @@ def packing_on() -> Iterator[None]:
 
 
 @contextmanager
+def logprobs_nan() -> Iterator[None]:
+    """The trainer computes no number any more, as after an update that diverged."""
+    compute = FSDPEngine._compute_logprobs_entropy
+
+    def diverged(self: Any, *args: Any, **options: Any) -> Any:
+        logprobs, entropy = compute(self, *args, **options)
+        return logprobs * math.nan, entropy
+
+    with mock.patch.object(FSDPEngine, "_compute_logprobs_entropy", diverged):
+        yield
+
+
+@contextmanager
 def server_killed() -> Iterator[None]:
     """The inference server is gone after the first step."""
     commit, popen, servers = trainer.RolloutTrainer._committed, __import__("subprocess").Popen, []
@@ -77,40 +87,24 @@ def server_killed() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def no_fault() -> Iterator[None]:
-    yield
-
-
-FAULTS = {
-    None: no_fault,
-    "env-mask-ignored": env_mask_ignored,
-    "temperature-wrong": temperature_wrong,
-    "stale-engine": stale_engine,
-    "packing-on": packing_on,
-    "server-killed": server_killed,
-}
-
-
-def play(scenario: dict[str, Any]) -> dict[str, Any]:
-    os.environ.update(scenario["environment"])
+def train_once(plan: Mapping[str, Any], metrics: Path) -> None:
     try:
-        with FAULTS[scenario.get("fault")]():
-            train(scenario["plan"], Path(scenario["metrics"]))
-    except ChannelError as error:
-        return {"error": {"code": error.code, "message": error.message}}
-    except (ValueError, RuntimeError) as error:
-        return {"error": {"code": type(error).__name__, "message": str(error)}}
+        train(plan, metrics)
     finally:
         if torch.distributed.is_initialized():
             torch.distributed.destroy_process_group()
-    return {"error": None}
 
 
 if __name__ == "__main__":
-    # What AReaL prints goes to stderr, so that answers stand alone on stdout.
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    for line in sys.stdin:
-        print(json.dumps(play(json.loads(line))), file=answers, flush=True)
+    serve(
+        train_once,
+        {
+            "env-mask-ignored": env_mask_ignored,
+            "temperature-wrong": temperature_wrong,
+            "stale-engine": stale_engine,
+            "packing-on": packing_on,
+            "logprobs-nan": logprobs_nan,
+            "server-killed": server_killed,
+        },
+    )
     os._exit(0)  # threads of a training that was broken may wait for ever
