@@ -1,3 +1,4 @@
+import type { RolloutRequest } from '@aworld-train/protocol'
 import { randomOf } from '../gateway/workload.ts'
 
 /** Mean of a cycle that took 7,695 s one rollout after another (AWorld, arXiv 2508.20404), if it had 32. */
@@ -49,3 +50,15 @@ export function idealOf(load: readonly PlannedRollout[], slots: number) {
 }
 
 export const sumOf = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0)
+
+export const toRequest = (id: string, plan: string, group = id, sample = 0): RolloutRequest => ({
+  version: 1,
+  key: id,
+  task: { version: 1, id: group, hash: group, input: `plan ${plan}`, data: {}, dataSource: 'bench', extraInfo: {} },
+  group,
+  sample,
+  split: 'train',
+  policy: 'bench',
+  sampling: { temperature: 1, topP: 1, topK: 0, maxTokens: 512, stop: [], seed: 0 },
+  limits: {},
+})

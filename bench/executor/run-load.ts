@@ -1,21 +1,15 @@
 // Runs a load with the rollout runner, the gateway and a run store, in this process or on workers. Prints one JSON line.
 import { readFileSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { createVllmChatEngine } from '@aworld-train/engine-remote'
-import { createEnvironment } from '@aworld-train/environment'
-import { createGateway } from '@aworld-train/gateway'
-import type { RolloutRequest, RunEvent } from '@aworld-train/protocol'
+import type { RolloutRequest } from '@aworld-train/protocol'
 import { openAgentSide, openExecutor } from '@aworld-train/run'
-import { openRunStore } from '@aworld-train/store'
 import { ExecutorSettings } from '@aworld-train/training'
 
 import { launcherEngines, loadAgent, workerEntry } from 'aworld-train'
 import { processTree } from '../gateway/process-tree.ts'
-import { type LoadOptions, makeLoad } from './load.ts'
+import { type LoadOptions, makeLoad, toRequest } from './load.ts'
 import { type Measured, measure } from './measure.ts'
+import { openParts } from './open-parts.ts'
 
 export interface RunLoadOptions {
   readonly upstreamPort: number
@@ -41,19 +35,9 @@ export interface RunLoadResult extends Measured {
 const { upstreamPort, load, slots, workers, killAfterSeconds } = JSON.parse(process.argv[2] ?? '{}') as RunLoadOptions
 const here = fileURLToPath(new URL('.', import.meta.url))
 await using stack = new AsyncDisposableStack()
-const directory = stack.adopt(await mkdtemp(join(tmpdir(), 'bench-load-')), (each) => rm(each, { recursive: true, force: true }))
-const store = stack.adopt(await openRunStore({ path: join(directory, 'run'), thread: true }), (each) => each.close())
-const replicas = [`http://127.0.0.1:${upstreamPort}`]
-const engine = await createVllmChatEngine({ replicas, model: { name: 'bench', contextLength: 131_072 }, maxInFlight: slots })
-stack.adopt(engine, (each) => each.close())
-const models = { bench: { kind: 'chat', engine } } as const
-const gateway = stack.adopt(await createGateway({ models, aliases: { '*': 'bench' }, seed: 1 }), (each) => each.close())
+const parts = await openParts(stack, upstreamPort, slots)
 const startedAt = performance.now()
 const agent = await loadAgent('./agent.ts#agent', here)
-const onEvent = (event: RunEvent) => {
-  store.appendEvent(event)
-  if (event.type === 'warning-raised') process.stderr.write(`${event.message}\n`)
-}
 const executor =
   workers === 0
     ? null
@@ -67,37 +51,24 @@ const executor =
       })
 const runner = openAgentSide(stack, {
   program: agent.program,
-  gateway,
-  environment: stack.adopt(createEnvironment({ baseDirectory: directory }), (each) => each.close()),
+  ...parts,
   reward: null,
   answers: null,
-  store,
   concurrency: slots,
   limits: { timeoutMs: 600_000 },
-  onEvent,
+  onEvent: (event) => parts.store.appendEvent(event),
   ...(executor && { executor }),
 })
 
-const requestOf = (id: string, plan: string): RolloutRequest => ({
-  version: 1,
-  key: id,
-  task: { version: 1, id, hash: id, input: `plan ${plan}`, data: {}, dataSource: 'bench', extraInfo: {} },
-  group: id,
-  sample: 0,
-  split: 'train',
-  policy: 'bench',
-  sampling: { temperature: 1, topP: 1, topK: 0, maxTokens: 512, stop: [], seed: 0 },
-  limits: {},
-})
 const { signal } = new AbortController()
-await runner.run(requestOf('first', '0'), signal)
+await runner.run(toRequest('first', '0'), signal)
 const startSeconds = (performance.now() - startedAt) / 1000
 // Every slot once, so that all workers are there and code is compiled.
 await runner.runAll(
-  Array.from({ length: slots }, (_, index) => requestOf(`warm-up-${index}`, '500:500 500')),
+  Array.from({ length: slots }, (_, index) => toRequest(`warm-up-${index}`, '500:500 500')),
   signal,
 )
-const requests = makeLoad(load).map(({ id, plan }) => requestOf(id, plan))
+const requests = makeLoad(load).map(({ id, plan }) => toRequest(id, plan))
 const kill = killAfterSeconds === null ? undefined : setTimeout(killWorker, killAfterSeconds * 1000)
 const [episodes, measured] = await measure(() => runner.runAll(requests, signal))
 clearTimeout(kill)

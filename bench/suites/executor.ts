@@ -7,6 +7,7 @@ const parts: Readonly<Record<string, () => Promise<BenchSuite>>> = {
   c: async () => (await import('../executor/engines.ts')).engineRates,
   d: async () => (await import('../executor/carry-over.ts')).carryOver,
   e: async () => (await import('../executor/time-to-reward.ts')).timeToReward,
+  rollouts: async () => (await import('../executor/many-rollouts.ts')).manyRollouts,
 }
 
 /** How rollouts are placed, carried over and trained: all parts, or those whose letters are named. */
