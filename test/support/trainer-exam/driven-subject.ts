@@ -20,7 +20,7 @@ export interface WrongConfiguration {
   readonly message: RegExp
 }
 
-export interface DrivenSubjectOptions {
+export interface DrivenSubjectOptions extends Pick<TrainedRun, 'replacesGroups'> {
   readonly trainEngineName: string
   /** Its interpreter. */
   readonly python: string
@@ -35,7 +35,7 @@ export interface DrivenSubjectOptions {
 }
 
 /** How a framework of Python sits the exam: trained as a user would, with its batches recorded by the bridge. */
-export function drivenSubject({ trainEngineName, python, folder, config, weights, wrong = {} }: DrivenSubjectOptions) {
+export function drivenSubject({ trainEngineName, python, folder, config, weights, wrong = {}, replacesGroups }: DrivenSubjectOptions) {
   process.env['AWORLD_TRAIN_PYTHON'] = python
   process.env['AWORLD_TRAIN_BATCHES'] = '1'
 
@@ -47,7 +47,7 @@ export function drivenSubject({ trainEngineName, python, folder, config, weights
   async function read(report: RunReport): Promise<TrainedRun> {
     const folders: (string | null)[] = [examModel]
     for (let step = 1; step < report.curve.length; step++) folders.push(await weights(report.path, step))
-    return await readTrainedRun(report, await readBatches(await batchFiles(report.path)), folders)
+    return { ...(await readTrainedRun(report, await readBatches(await batchFiles(report.path)), folders)), replacesGroups }
   }
 
   /** Starts a training whose configuration is changed, with keys and their sections put over those of the exam. */

@@ -2,11 +2,11 @@ import { aggregateLoss, type DriverRow, lossWeights, toDriverRows } from '@aworl
 import type { RowSelection } from '@aworld-train/protocol'
 import { type ReferenceModel, readReferenceModel, readWeights } from './reference-model.ts'
 import type { TrainedBatch, TrainedRow, TrainedRun, TrainerArithmetic } from './trained-run.ts'
+import { groupOf } from './trainer-exam.ts'
 
 /** A row that an episode gives, with what the reference says of it. */
 interface ExpectedRow extends DriverRow {
   readonly rollout: string
-  readonly taskId: string
   /** With the trainer's own epsilon. */
   readonly advantage: number
 }
@@ -27,16 +27,16 @@ export function expectedAdvantage(reward: number, rewards: readonly number[], ep
   return (reward - mean) / (Math.sqrt(variance) + epsilon)
 }
 
-/** The rows that the episodes of a step give, failed ones left out; advantages by task, whatever the order. */
+/** The rows that the episodes of a step give, failed ones left out; advantages by the group of a task, whatever the order. */
 function expectedRows(run: TrainedRun, step: number, rows: RowSelection, epsilon: number): ExpectedRow[] {
   const episodes = run.episodes.filter((each) => each.step === step).map(({ episode }) => episode)
   const made = episodes.map((episode) => toDriverRows(episode, { rows, limits: unlimited, evaluation: false, reward: 'service' }))
-  const done = episodes.filter((_, index) => made[index]!.status === 'done')
-  return episodes.flatMap((episode, index) => {
-    if (made[index]!.status !== 'done') return []
-    const { taskId, rollout } = episode
-    const rewards = done.filter((each) => each.taskId === taskId).map(({ reward }) => reward!)
-    return made[index]!.rows.map((row) => ({ ...row, rollout, taskId, advantage: expectedAdvantage(row.reward!, rewards, epsilon) }))
+  const isDone = episodes.map((_, index) => made[index]!.status === 'done')
+  return episodes.flatMap(({ rollout }, index) => {
+    const group = episodes.flatMap((each, at) => (groupOf(each.rollout) === groupOf(rollout) ? [at] : []))
+    if (!isDone[index] || (run.replacesGroups && !group.every((at) => isDone[at]))) return []
+    const rewards = group.filter((at) => isDone[at]).map((at) => episodes[at]!.reward!)
+    return made[index]!.rows.map((row) => ({ ...row, rollout, advantage: expectedAdvantage(row.reward!, rewards, epsilon) }))
   })
 }
 

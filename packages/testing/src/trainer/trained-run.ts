@@ -34,6 +34,8 @@ export interface TrainedRun {
   readonly ledger: { readonly sampled: number; readonly trained: number; readonly unexplained: number }
   /** Folders in the form of Hugging Face by step, 0 for what the training began with; `null` where the weights are not to be had. */
   readonly weights: readonly (string | null)[]
+  /** A group with a failed rollout is replaced by another one, so that nothing of it is trained. */
+  readonly replacesGroups?: boolean | undefined
 }
 
 /** How a trainer adds up a batch, which the reference takes over. */

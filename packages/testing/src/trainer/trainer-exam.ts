@@ -32,6 +32,11 @@ export const examRewards: Readonly<Record<string, readonly number[]>> = { first:
 const samplesPerPrompt = 4
 /** Tokens in which the last turn ends by itself: an episode that is cut there has no answer, and so another reward. */
 const lastTurn = 48
+/** Tokens in which no turn ends by itself: the shortest answer of the exam's model is a word, a token, and its end. */
+export const cutTurn = 1
+
+/** A rollout's key without its sample. */
+export const groupOf = (rollout: string) => rollout.slice(0, rollout.lastIndexOf('/'))
 
 /** What an agent does in place of its two turns. */
 export type ExamFault = 'throws' | 'hangs' | 'not-a-number'
@@ -43,15 +48,19 @@ export interface TrainerExamOptions {
 
 /**
  * Two groups of four episodes with two turns each. The second sample of the second task forks after its first turn; the third
- * sample of the first task has its first turn cut after two tokens. Only what is sampled differs from step to step.
+ * sample of the first task has its first turn cut. Only what is sampled differs from step to step.
  */
 export function createTrainerExam({ faults = {} }: TrainerExamOptions = {}): TrainerExam {
+  const firstGroups = new Map<string, string>()
   return {
     async agent(task, { rollout, baseUrl, apiKey, model, signal }) {
-      // A replacement of a failed rollout counts on, and is not begun with a fault.
       const index = Number(rollout.split('/').at(-1))
       const sample = index % samplesPerPrompt
-      const fault = faults === 'all' ? 'throws' : faults[task.id]?.[index]
+      // What replaces a failed rollout counts on in its group, or is in another group, and has no fault.
+      const group = groupOf(rollout)
+      if (!firstGroups.has(task.id)) firstGroups.set(task.id, group)
+      const isFirst = firstGroups.get(task.id) === group
+      const fault = faults === 'all' ? 'throws' : isFirst ? faults[task.id]?.[index] : undefined
       if (fault === 'throws') throw new Error('The agent of the exam throws.')
       if (fault === 'hangs') await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
       const ask = async (messages: readonly object[], maxTokens: number) => {
@@ -67,7 +76,7 @@ export function createTrainerExam({ faults = {} }: TrainerExamOptions = {}): Tra
       }
       const question = { role: 'user', content: String(typeof task.input === 'string' ? task.input : task.input.at(-1)?.content) }
       const isCut = task.id === 'first' && sample === 2
-      const first = [question, await ask([question], isCut ? 2 : 12)]
+      const first = [question, await ask([question], isCut ? cutTurn : 12)]
       await ask([...first, { role: 'user', content: 'Give the answer again.' }], lastTurn)
       if (task.id === 'second' && sample === 1) await ask([...first, { role: 'user', content: 'Give another answer.' }], lastTurn)
       return fault === 'not-a-number' ? 'none' : String(examRewards[task.id]![sample])
