@@ -21,6 +21,7 @@ const packages = {
 test.each([
   ['3.11.7', packages, []],
   ['3.10.1', packages, ['error python']],
+  ['3.13.1', packages, ['warning python']],
   ['3.12.0', { ...packages, 'ms-swift': null }, ['error ms-swift']],
   ['3.12.0', { ...packages, 'ms-swift': '4.5.1' }, ['error ms-swift']],
   ['3.12.0', { ...packages, 'ms-swift': '4.6.1' }, ['warning ms-swift']],
@@ -77,8 +78,9 @@ test('a run goes on from the newest checkpoint that was written to its end', asy
   const folder = await mkdtemp(join(tmpdir(), 'swift checkpoints-'))
   const { resumable, steps } = swiftTrainer.checkpoints
   expect([resumable(folder), steps(join(folder, 'absent'))]).toEqual([0, []])
-  for (const step of [2, 10, 12]) await mkdir(join(folder, `checkpoint-${step}`))
+  for (const step of [2, 10, 12, 14]) await mkdir(join(folder, `checkpoint-${step}`))
   for (const step of [2, 10]) await writeFile(join(folder, `checkpoint-${step}`, 'trainer_state.json'), '{}')
+  await writeFile(join(folder, 'checkpoint-14', 'trainer_state.json'), '{"epoch": 0.')
   expect([resumable(folder), steps(folder)]).toEqual([10, [2, 10]])
   await rm(folder, { recursive: true })
 })

@@ -65,8 +65,9 @@ test('a run goes on from the newest checkpoint that was written to its end', asy
   const folder = await mkdtemp(join(tmpdir(), 'trl checkpoints-'))
   const { resumable, steps } = trlTrainer.checkpoints
   expect([resumable(folder), steps(join(folder, 'absent'))]).toEqual([0, []])
-  for (const step of [2, 10, 12]) await mkdir(join(folder, `checkpoint-${step}`))
+  for (const step of [2, 10, 12, 14]) await mkdir(join(folder, `checkpoint-${step}`))
   for (const step of [2, 10]) await writeFile(join(folder, `checkpoint-${step}`, 'trainer_state.json'), '{}')
+  await writeFile(join(folder, 'checkpoint-14', 'trainer_state.json'), '{"epoch": 0.')
   expect([resumable(folder), steps(folder)]).toEqual([10, [2, 10]])
   await rm(folder, { recursive: true })
 })
