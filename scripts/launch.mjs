@@ -46,6 +46,7 @@ const commands = {
   'test:environment': ['scripts/test.ts', '--suite', 'environment'],
   'test:frameworks': ['scripts/test.ts', '--suite', 'frameworks'],
   'test:gpu': ['scripts/test.ts', '--suite', 'gpu'],
+  'test:kubernetes': ['scripts/test.ts', '--suite', 'kubernetes'],
   'test:packed': ['scripts/test.ts', '--suite', 'packed'],
   'test:trainers': ['scripts/test.ts', '--suite', 'trainers'],
   'test:all': ['scripts/test-all.ts'],

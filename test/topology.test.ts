@@ -18,6 +18,7 @@ const layers: readonly (readonly string[])[] = [
     'engine-local',
     'engine-remote',
     'engine-tinker',
+    'executor-kubernetes',
     'sandbox',
     'testing',
     'tool-servers',

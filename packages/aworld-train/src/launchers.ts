@@ -1,8 +1,9 @@
 import { fileURLToPath } from 'node:url'
 import { type LauncherEngine, siblingModule } from '@aworld-train/core'
+import { kubernetesEngine } from '@aworld-train/executor-kubernetes'
 
 /** The engines beside `local` that start workers: `executor.engineName` is the name of one. */
-export const launcherEngines: readonly LauncherEngine[] = []
+export const launcherEngines: readonly LauncherEngine[] = [kubernetesEngine]
 
 /** Module of the process that a launcher starts as a worker. */
 export const workerEntry: string = fileURLToPath(siblingModule('./worker/worker-process', import.meta.url))

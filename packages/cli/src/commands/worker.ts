@@ -13,6 +13,12 @@ export const worker = defineCommand({
     name: z.string().optional().describe('name of this worker, which no other has (default: host and process)'),
     tokenEnv: z.string().optional().describe("environment variable with the coordinator's token"),
     wait: z.int().min(0).default(60).describe('seconds that a coordinator which does not answer is waited for'),
+    signalExitCode: z
+      .int()
+      .min(0)
+      .max(255)
+      .default(0)
+      .describe('exit code when a signal has drained it, for schedulers that start nothing again that ended with 0'),
   }),
   async run({ options, signal }) {
     const { coordinator, agent, slots, tokenEnv } = options
@@ -33,7 +39,7 @@ export const worker = defineCommand({
       onState: (state) => say(states[state]),
     })
     say('left')
-    return undefined
+    return signal.aborted ? options.signalExitCode : undefined
   },
 })
 

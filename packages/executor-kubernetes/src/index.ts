@@ -1,0 +1,1 @@
+export { kubernetesEngine } from './kubernetes-launcher.ts'

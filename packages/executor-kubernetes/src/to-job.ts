@@ -1,0 +1,111 @@
+import type { KubernetesJob } from './kubernetes-objects.ts'
+import type { KubernetesOptions } from './kubernetes-options.ts'
+
+/** Label of a Job: which coordinator its workers are for. */
+export const coordinatorLabel = 'aworld-train/coordinator'
+/** Variable of a worker with the token of its coordinator. */
+export const tokenVariable = 'AWORLD_TRAIN_COORDINATOR_TOKEN'
+/** Key of the Job's Secret with that token. */
+export const tokenKey = 'token'
+
+/** Exit codes of a worker that nothing but another configuration helps: that of our command line, and EX_USAGE of sysexits.h. */
+export const misuseCodes = [2, 64]
+/** Exit code of a worker that a signal has drained. With 0 Kubernetes would count its index as complete and start it nowhere again. */
+const drainedCode = 143
+
+/** A worker's variables and what it is started with. */
+export interface JobWorker {
+  readonly name: string
+  /** Value of `coordinatorLabel`. */
+  readonly coordinator: string
+  readonly url: string
+  /** The agent, relative to the working directory of the image. */
+  readonly agent: string
+  readonly workerNum: number
+  readonly slots: number
+  readonly resources: Readonly<Record<string, unknown>>
+  readonly env: Readonly<Record<string, string>>
+  readonly hasToken: boolean
+}
+
+const secretVariable = (name: string, secret: string, key: string) => ({ name, valueFrom: { secretKeyRef: { name: secret, key } } })
+
+/**
+ * An Indexed Job whose pods are workers. It is suspended, so that no pod begins before its Secret is there.
+ * Exit codes of misuse end the Job, and a pod that its node or a drain has ended does not count as a failure
+ * (https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failure-policy).
+ */
+export function toJob(worker: JobWorker, options: KubernetesOptions): KubernetesJob {
+  const { name, coordinator, url, agent, workerNum, slots, resources, env, hasToken } = worker
+  const { image, command, secrets, pod, container, backoffLimit, graceSeconds, ttlSeconds } = options
+  const labels = {
+    'app.kubernetes.io/name': 'aworld-train-worker',
+    'app.kubernetes.io/managed-by': 'aworld-train',
+    [coordinatorLabel]: coordinator,
+  }
+  const variables = [
+    // A name that no other pod has, also not the next one of the same index.
+    { name: 'AWORLD_TRAIN_WORKER_NAME', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } },
+    ...(hasToken ? [secretVariable(tokenVariable, name, tokenKey)] : []),
+    ...Object.entries(env).map(([key, value]) => ({ name: key, value: value.replaceAll('$(', '$$$$(') })),
+    ...Object.entries(secrets).map(([key, reference]) => secretVariable(key, reference.name, reference.key)),
+  ]
+  const args = [
+    ...['--coordinator', url, '--agent', agent, '--slots', String(slots), '--name', '$(AWORLD_TRAIN_WORKER_NAME)'],
+    ...['--signal-exit-code', String(drainedCode), ...(hasToken ? ['--token-env', tokenVariable] : [])],
+  ]
+  return {
+    apiVersion: 'batch/v1',
+    kind: 'Job',
+    metadata: { name, labels },
+    spec: {
+      completionMode: 'Indexed',
+      completions: workerNum,
+      parallelism: workerNum,
+      suspend: true,
+      backoffLimitPerIndex: backoffLimit,
+      ttlSecondsAfterFinished: ttlSeconds,
+      podFailurePolicy: {
+        rules: [
+          { action: 'Ignore', onPodConditions: [{ type: 'DisruptionTarget', status: 'True' }] },
+          { action: 'FailJob', onExitCodes: { containerName: 'worker', operator: 'In', values: misuseCodes } },
+        ],
+      },
+      template: {
+        metadata: { labels },
+        spec: {
+          // A worker asks nothing of the cluster.
+          automountServiceAccountToken: false,
+          ...pod,
+          restartPolicy: 'Never',
+          terminationGracePeriodSeconds: graceSeconds,
+          containers: [
+            {
+              ...container,
+              ...{ name: 'worker', image, command, args, env: variables, resources },
+              // What a worker printed last is in the status of its pod, for whoever may read no logs.
+              terminationMessagePolicy: 'FallbackToLogsOnError',
+            },
+          ],
+        },
+      },
+    },
+  }
+}
+
+/** Paths of fields that are in `sent` and not in `kept`, which a server or its client did not know. */
+export function missingFields(sent: unknown, kept: unknown, path = ''): string[] {
+  if (Array.isArray(sent))
+    return sent.flatMap((each, index) => missingFields(each, (kept as unknown[] | undefined)?.[index], `${path}[${index}]`))
+  if (typeof sent !== 'object' || sent === null) return []
+  return Object.entries(sent).flatMap(([key, value]) => {
+    const inner = path === '' ? key : `${path}.${key}`
+    const found = (kept as Record<string, unknown> | null | undefined)?.[key]
+    if (found === undefined) return isEmpty(value) ? [] : [inner]
+    return missingFields(value, found, inner)
+  })
+}
+
+/** Kubernetes leaves out what is empty. */
+const isEmpty = (value: unknown) =>
+  value === null || value === '' || (typeof value === 'object' && value !== null && Object.keys(value).length === 0)
