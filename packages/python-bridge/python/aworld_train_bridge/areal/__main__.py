@@ -24,6 +24,8 @@ from typing import Any, Iterator, Mapping
 
 # Compilation of the first forward pass takes 76 seconds on a processor; torch reads this when it is imported.
 os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
+# As torchrun does it: several threads wait for each other over rows this small, which took ten times the processor's time.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from ..driver.module import Checked, refuse, run_module  # noqa: E402
 from ..errors import RunError  # noqa: E402
