@@ -4,6 +4,7 @@ import { isTree, type KeyTree } from '@aworld-train/training'
 /** Renders our general settings in AReaL's keys, by their dotted paths, as the user wrote them; what is not here stays with us, in `ArealSettings`, or needs the number of steps. */
 export function renderGeneralTerms(own: KeyTree): RenderedTerms {
   const fields: Record<string, unknown> = {}
+  const notes: string[] = []
   const problems: string[] = []
   const training = isTree(own['training']) ? own['training'] : {}
   const sampling = isTree(own['sampling']) ? own['sampling'] : {}
@@ -31,8 +32,10 @@ export function renderGeneralTerms(own: KeyTree): RenderedTerms {
   set('actor.optimizer.warmup_steps_proportion', training['warmupFraction'])
   const end = training['finalLearningRateFraction']
   if (typeof end === 'number') {
-    set('actor.optimizer.lr_scheduler_type', end === 1 ? 'constant' : 'linear')
+    set('actor.optimizer.lr_scheduler_type', end === 1 ? 'constant' : end === 0 ? 'linear' : 'cosine')
     set('actor.optimizer.min_lr_ratio', end)
+    if (end > 0 && end < 1)
+      notes.push('training.finalLearningRateFraction is rendered as a cosine that ends there: the linear decay of AReaL ends at 0.')
   }
   set('actor.eps_clip', training['clipLow'])
   set('actor.eps_clip_higher', training['clipHigh'])
@@ -55,7 +58,7 @@ export function renderGeneralTerms(own: KeyTree): RenderedTerms {
   set('gconfig.top_p', sampling['topP'])
   if (sampling['topK']) set('gconfig.top_k', sampling['topK'])
   set('seed', own['seed'])
-  return { fields, notes: inertTermNotes(own, { title: 'AReaL', responseLength: 'gconfig.max_new_tokens' }), problems }
+  return { fields, notes: [...notes, ...inertTermNotes(own, { title: 'AReaL', responseLength: 'gconfig.max_new_tokens' })], problems }
 }
 
 const neverReached = 1_000_000_000

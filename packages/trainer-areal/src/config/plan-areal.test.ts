@@ -51,7 +51,7 @@ test('general settings become keys of AReaL, and keys that are spelt win over th
       dtype: 'float32',
       ppo_n_minibatches: 2,
       eps_clip_higher: 0.3,
-      optimizer: { lr: 2e-3, lr_scheduler_type: 'linear', min_lr_ratio: 0.2 },
+      optimizer: { lr: 2e-3, lr_scheduler_type: 'cosine', min_lr_ratio: 0.2 },
       reward_norm: { mean_level: 'group', std_level: 'group', group_size: `\${gconfig.n_samples}` },
     },
   })
