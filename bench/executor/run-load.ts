@@ -57,7 +57,7 @@ const runner = openAgentSide(stack, {
   concurrency: slots,
   limits: { timeoutMs: 600_000 },
   onEvent: (event) => parts.store.appendEvent(event),
-  ...(executor && { executor }),
+  ...(executor && { workers: executor }),
 })
 
 const { signal } = new AbortController()

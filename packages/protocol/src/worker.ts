@@ -30,10 +30,12 @@ export const WorkerHello = z.strictObject({
   agentHash: name,
   /** Attempts that it runs, and those whose result it still has. */
   holding: z.array(AttemptName),
+  /** It takes nothing more, and leaves when it holds nothing. */
+  draining: z.boolean(),
 })
 export type WorkerHello = z.infer<typeof WorkerHello>
 
-/** Comes every `welcome.beatMs`. With `draining` the worker takes nothing more and leaves when it holds nothing. */
+/** Comes every `welcome.beatMs`. */
 export const WorkerBeat = z.strictObject({ type: z.literal('beat'), holding: z.array(AttemptName), draining: z.boolean() })
 export type WorkerBeat = z.infer<typeof WorkerBeat>
 

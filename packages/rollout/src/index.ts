@@ -22,7 +22,7 @@ export { decideRetry, type RetryInput } from './retry-decision.ts'
 export { decideReward, type RewardDecision, type ScoreUnfinished } from './reward-decision.ts'
 export type { InProcessRolloutRunner, RolloutCounts, RolloutRunnerOptions } from './rollout-options.ts'
 export { createRolloutRunner } from './rollout-runner.ts'
-export type { RolloutWorkers, WorkerGreeting, WorkerLink } from './rollout-workers.ts'
+export type { RolloutWorkers, WorkerGreeting, WorkerLink, WorkerSource } from './rollout-workers.ts'
 export type { EventEntry, EventQuery, FeedEvent } from './service/event-feed.ts'
 export { createRolloutClient, type RolloutClient, type RolloutClientOptions } from './service/rollout-client.ts'
 export { createRolloutServer, type RolloutServer, type RolloutServerOptions } from './service/rollout-server.ts'
@@ -40,7 +40,6 @@ export {
   createWorkerPool,
   defaultWorkerPoolLimits,
   type WorkerPool,
-  type WorkerPoolCounts,
   type WorkerPoolLimits,
   type WorkerPoolOptions,
 } from './workers/worker-pool.ts'

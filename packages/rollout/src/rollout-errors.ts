@@ -35,8 +35,8 @@ export function attemptLost({ key, attempt }: AttemptName, worker: string): Trai
 }
 
 /** The places where the rollout ran are gone, one after the other. */
-export function workerLost(rollout: string, losses: number): TrainError {
-  const message = `Rollout "${rollout}" lost ${losses} workers while it ran; look for what ends them, such as too little memory for its task, then run it again.`
+export function workerLost(rollout: string, { losses, worker }: { readonly losses: number; readonly worker: string }): TrainError {
+  const message = `Rollout "${rollout}" lost ${losses} workers while it ran, the last of them worker "${worker}"; look for what ends them, such as too little memory for its task, then run it again.`
   return new TrainError('WORKER_LOST', message)
 }
 

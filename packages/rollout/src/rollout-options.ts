@@ -2,18 +2,20 @@ import type { AttemptExecutor, PolicyGateway, Reward, RolloutRunner, RolloutWrit
 import type { AnswerKey, RolloutLimits, RunEvent, StopReason } from '@aworld-train/protocol'
 import type { AttemptExecutorOptions } from './attempt-executor.ts'
 import type { ScoreUnfinished } from './reward-decision.ts'
-import type { RolloutWorkers } from './rollout-workers.ts'
+import type { RolloutWorkers, WorkerSource } from './rollout-workers.ts'
 
 export interface RolloutRunnerOptions extends AttemptExecutorOptions {
   readonly gateway: PolicyGateway
-  /** Where agents run; in this process by default. */
+  /** Runs agents in this process. */
   readonly executor?: AttemptExecutor | undefined
+  /** Workers that run the agents; none runs in this process then. */
+  readonly workers?: WorkerSource | undefined
   /** `null`: episodes are not scored. */
   readonly reward: Reward | null
   readonly store: RolloutWriter
   /** Asked only when an episode is scored. */
   readonly answerKey: (taskId: string) => AnswerKey
-  /** Rollouts that run at once in this process, none with 0; the rest queue, and queueing costs no budget. Default 32. */
+  /** Rollouts that run at once, on whatever worker; the rest queue, and queueing costs no budget. Default 32. */
   readonly concurrency?: number | undefined
   /** Limits of requests that set none; `timeoutMs` is 120,000 where neither sets it. Each attempt has the whole budget. */
   readonly limits?: RolloutLimits | undefined

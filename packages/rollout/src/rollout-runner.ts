@@ -28,7 +28,7 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
   const names = program.agents.map(({ name }) => name)
   const repeated = names.find((name, index) => names.indexOf(name) !== index)
   if (repeated !== undefined) throw new TrainError('AGENT_INVALID', `Two agents are named "${repeated}"; give each its own name.`)
-  const state = createSchedulerState({ retries, maxLosses })
+  const state = createSchedulerState({ retries, maxLosses, concurrency })
   const scheduler = createScheduler(state, carryOut)
   const entries = new Map<string, RolloutEntry>()
   const links = new Map<string, WorkerLink>()
@@ -37,7 +37,9 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
   const tally = createRolloutTally()
   const idlers: (() => void)[] = []
   let isPaused = false
-  let closed: TrainError | null = null
+  let closed: Error | null = null
+  /** Why no worker can be had. */
+  let failure: Error | null = null
 
   const unwatchPauses = gateway.onPause((paused) => {
     isPaused = paused
@@ -45,7 +47,10 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
   })
 
   function carryOut(command: SchedulerCommand): void {
-    if (command.type === 'dismiss') links.get(command.worker)?.dismiss?.()
+    if (command.type === 'dismiss') {
+      links.get(command.worker)?.dismiss?.()
+      links.delete(command.worker)
+    }
     if (command.type === 'fence') links.get(command.worker)?.fence?.(command)
     if (command.type === 'kept') links.get(command.worker)?.kept?.(command)
     const entry = 'key' in command ? entries.get(command.key) : undefined
@@ -59,8 +64,10 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
     if (command.type === 'stop') attempt?.stop.abort(entry.cancelling.signal.reason)
     if (command.type === 'revoke') {
       if (!attempt) return
-      workerRows.lostAttempt(attempt.worker)
-      const error = command.isLast ? workerLost(command.key, maxLosses) : attemptLost(command, attempt.worker)
+      const error = command.isLast
+        ? workerLost(command.key, { losses: maxLosses, worker: attempt.worker })
+        : attemptLost(command, attempt.worker)
+      if (!entry.cancelling.signal.aborted) workerRows.lostAttempt(attempt.worker)
       if (!command.isLast) giveUp(entry, error.toRecord())
       attempt.lost.abort(error)
     }
@@ -173,7 +180,7 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
     // Where this cannot be kept, the first error says more.
     await store.cancel(request.key, number).catch(() => {})
     if (span) endRolloutSpan(span, null, error)
-    entry.settle.reject(error instanceof TrainError || !cancelling.signal.aborted ? error : cancelled(request.key, error))
+    entry.settle.reject(failure ?? (error instanceof TrainError || !cancelling.signal.aborted ? error : cancelled(request.key, error)))
   }
 
   async function drop(entry: RolloutEntry): Promise<void> {
@@ -211,6 +218,12 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
     scheduler.tell({ type: 'cancel', key: entry.request.key })
   }
 
+  /** Cancels what there is, and what comes. */
+  function stop(reason: Error): void {
+    closed ??= reason
+    for (const entry of [...entries.values()]) cancel(entry, closed)
+  }
+
   async function submit(request: RolloutRequest, signal: AbortSignal): Promise<Episode> {
     const { key } = request
     if (entries.has(key)) throw new TrainError('ROLLOUT_CONFLICT', `Rollout "${key}" is under way; wait for it, or use another key.`)
@@ -226,25 +239,36 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
   }
 
   const workers: RolloutWorkers = {
-    hello({ name, slots, leaseMs, holding, link }) {
+    hello({ name, link, ...greeting }) {
       links.set(name, link)
-      if (name !== thisProcess) workerRows.hello(name, slots)
+      if (name !== thisProcess) workerRows.hello(name, greeting.slots)
+      // Its clocks may stand still since before its connection was lost.
       if (isPaused) link.hold()
-      scheduler.tell({ type: 'hello', worker: name, slots, leaseMs, holding })
+      else link.resume()
+      scheduler.tell({ ...greeting, type: 'hello', worker: name })
     },
-    beat(worker) {
+    beat(worker, holding) {
       workerRows.heard(worker)
-      scheduler.tell({ type: 'beat', worker })
+      scheduler.tell({ type: 'beat', worker, holding })
     },
+    result: (worker, { key, attempt }) => scheduler.tell({ type: 'result', worker, key, attempt }),
     disconnect: (worker) => scheduler.tell({ type: 'disconnect', worker }),
     drain: (worker) => scheduler.tell({ type: 'drain', worker }),
     leave(worker) {
       scheduler.tell({ type: 'leave', worker })
       workerRows.left(worker)
     },
+    fail(error) {
+      failure ??= error
+      stop(error)
+    },
     rows: workerRows.rows,
   }
-  if (concurrency > 0) workers.hello({ name: thisProcess, slots: concurrency, leaseMs: Infinity, holding: [], link: executor })
+  if (options.workers) options.workers.attach(workers)
+  else {
+    const terms = { slots: concurrency, leaseMs: Infinity, graceMs: 0, stopMs: Infinity, isDraining: false }
+    workers.hello({ ...terms, name: thisProcess, incarnation: thisProcess, holding: [], link: executor })
+  }
 
   return {
     workers,
@@ -256,8 +280,7 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
       return { ...tally.counts(), queued, running: state.jobs.size - queued }
     },
     async close() {
-      closed ??= new TrainError('ROLLOUT_CANCELLED', 'The runner was closed; run the same command again and its rollouts run again.')
-      for (const entry of [...entries.values()]) cancel(entry, closed)
+      stop(new TrainError('ROLLOUT_CANCELLED', 'The runner was closed; run the same command again and its rollouts run again.'))
       if (entries.size > 0) await new Promise<void>((wake) => idlers.push(wake))
       scheduler.close()
       unwatchPauses()

@@ -16,10 +16,11 @@ const user = { role: 'user', content: 'Go on.' } as const
 function setUp({ delayMs = 0 } = {}) {
   const gateway = memoryGateway(() => ({ content: 'yes', delayMs }))
   const store = memoryStore()
-  const { runner, events } = setUpRunner({ agent: async () => null, gateway, store, concurrency: 0 })
+  const { runner, events } = setUpRunner({ agent: async () => null, gateway, store, workers: { attach() {} } })
   const executed: string[] = []
   const fenced: AttemptName[] = []
   const kept: AttemptName[] = []
+  let incarnations = 0
   function greet(name: string, { isDead = false, slots = 1, leaseMs = 60_000 } = {}): void {
     const executor = createAttemptExecutor({
       program: program(async (_, context) => {
@@ -34,7 +35,8 @@ function setUp({ delayMs = 0 } = {}) {
       fence: (attempt) => fenced.push(attempt),
       kept: ({ key, attempt }) => kept.push({ key, attempt }),
     }
-    runner.workers.hello({ name, slots, leaseMs, holding: [], link })
+    const terms = { slots, leaseMs, graceMs: 0, stopMs: leaseMs, isDraining: false }
+    runner.workers.hello({ ...terms, name, incarnation: `${incarnations++}`, holding: [], link })
   }
   return { runner, gateway, store, events, executed, fenced, kept, greet }
 }
@@ -144,10 +146,11 @@ test('a rollout that is under way cannot be begun twice', async () => {
   await episode
 })
 
-test('where no worker can be had at all, the rollout has no result and its URLs are closed', async () => {
+test('where no worker can be had at all, rollouts that wait and those that come have no result, for that reason', async () => {
   const { runner, gateway, store } = setUp()
-  const link: WorkerLink = { execute: () => Promise.reject(new TrainError('MODULE_INVALID', 'No such file.')), hold() {}, resume() {} }
-  runner.workers.hello({ name: 'none', slots: 1, leaseMs: 60_000, holding: [], link })
-  await expect(runner.run(rolloutRequest('a'), never)).rejects.toMatchObject({ code: 'MODULE_INVALID' })
+  const waits = runner.run(rolloutRequest('a'), never)
+  runner.workers.fail(new TrainError('MODULE_INVALID', 'No such file.'))
+  await expect(waits).rejects.toMatchObject({ code: 'MODULE_INVALID' })
+  await expect(runner.run(rolloutRequest('b'), never)).rejects.toMatchObject({ code: 'MODULE_INVALID' })
   expect([gateway.openSessions(), store.episode('a'), runner.counts().running]).toEqual([0, null, 0])
 })

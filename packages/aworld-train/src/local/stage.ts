@@ -87,7 +87,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     : null
   const runner = openAgentSide(stack, {
     ...parts,
-    ...(workers && { executor: workers }),
+    ...(workers && { workers }),
     program,
     gateway,
     store,

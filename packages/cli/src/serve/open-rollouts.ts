@@ -98,7 +98,7 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
     store,
     answers: dataset && { source: settings.answers as string, byTask: dataset.answers },
     concurrency: concurrencyOf(executor, settings.concurrency),
-    ...(pool && { executor: pool }),
+    ...(pool && { workers: pool }),
     retries: settings.retries,
     limits: settings.budget,
     onEvent: (event) => store.appendEvent(event),

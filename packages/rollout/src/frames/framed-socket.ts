@@ -26,7 +26,8 @@ export interface FramedSocketOptions<Received> {
   readonly limits: { readonly maxBufferedBytes: number; readonly deadMs: number }
   /** Called for one frame after another, each when the one before was dealt with. */
   readonly onFrame: (frame: SocketFrame<Received>) => Promise<void> | void
-  readonly onClose: () => void
+  /** Called once, with the code of the other side where it has closed the connection. */
+  readonly onClose: (code?: number) => void
   readonly onWarning: (code: string, message: string) => void
   readonly onBytes?: ((direction: 'received' | 'sent', count: number) => void) | undefined
 }
@@ -128,10 +129,10 @@ export function createFramedSocket<Received>(options: FramedSocketOptions<Receiv
   socket.on('ping', hear)
   // Too large a frame, or bytes that are no WebSocket: `ws` has closed it already.
   socket.on('error', (error: Error) => onWarning(codes.invalid, `A connection of a ${peer} broke: ${error.message}.`))
-  socket.on('close', () => {
+  socket.on('close', (code: number) => {
     if (!open) return
     open = false
-    onClose()
+    onClose(code)
   })
 
   return {

@@ -1,3 +1,4 @@
+import type { AttemptName } from '@aworld-train/protocol'
 import { decideRetry } from '../retry-decision.ts'
 import type { Job, SchedulerCommand, SchedulerEvent, SchedulerState, WorkerState } from './scheduler-state.ts'
 
@@ -10,16 +11,20 @@ export function schedule(state: SchedulerState, event: SchedulerEvent, now: numb
   react(state, event, now, commands)
   for (const key of state.waiting) {
     const job = state.jobs.get(key)!
-    if (job.retryAt <= now) enqueue(state, job)
+    if (job.dueAt <= now) enqueue(state, job)
+  }
+  for (const key of state.stopping) {
+    const job = state.jobs.get(key)!
+    if (job.dueAt <= now) lose(state, job, { isLoss: false }, commands)
   }
   fillSlots(state, now, commands)
   return commands
 }
 
 /** When the next tick is due; `null` where nothing waits for a time. */
-export function wakeAt({ jobs, waiting, workers }: SchedulerState): number | null {
+export function wakeAt({ jobs, waiting, stopping, workers }: SchedulerState): number | null {
   let at = Number.POSITIVE_INFINITY
-  for (const key of waiting) at = Math.min(at, jobs.get(key)!.retryAt)
+  for (const keys of [waiting, stopping]) for (const key of keys) at = Math.min(at, jobs.get(key)!.dueAt)
   for (const { deadline } of workers.values()) at = Math.min(at, deadline)
   return at === Number.POSITIVE_INFINITY ? null : at
 }
@@ -33,14 +38,16 @@ function react(state: SchedulerState, event: SchedulerEvent, now: number, comman
       if (!job) submit(state, event.key)
       break
     case 'cancel':
-      if (job && !job.cancelled) cancel(state, job, commands)
+      if (job && !job.cancelled) cancel(state, job, now, commands)
       break
     case 'begun':
       if (job?.status === 'beginning') begun(state, job, event.attempt, commands)
       break
     case 'result':
-      if (job?.status === 'running' && job.attempt === event.attempt && job.worker === event.worker) job.status = 'ending'
-      else if (job?.status !== 'ending' || job.attempt !== event.attempt || job.worker !== event.worker)
+      if (job?.status === 'running' && job.attempt === event.attempt && job.worker === event.worker) {
+        job.status = 'ending'
+        state.stopping.delete(job.key)
+      } else if (job?.status !== 'ending' || job.attempt !== event.attempt || job.worker !== event.worker)
         commands.push({ type: 'fence', worker: event.worker, key: event.key, attempt: event.attempt })
       break
     case 'ended':
@@ -56,11 +63,17 @@ function react(state: SchedulerState, event: SchedulerEvent, now: number, comman
       hello(state, event, now, commands)
       break
     case 'beat':
-      if (worker) worker.deadline = now + worker.leaseMs
-      else commands.push({ type: 'dismiss', worker: event.worker })
+      if (!worker) {
+        commands.push({ type: 'dismiss', worker: event.worker })
+        break
+      }
+      worker.deadline = now + worker.terms.leaseMs
+      fenceOthers(state, event, commands)
       break
     case 'disconnect':
-      if (worker) worker.isConnected = false
+      if (!worker) break
+      worker.isConnected = false
+      worker.deadline = Math.min(worker.deadline, now + worker.terms.graceMs)
       break
     case 'drain':
       if (worker) worker.isDraining = true
@@ -70,9 +83,8 @@ function react(state: SchedulerState, event: SchedulerEvent, now: number, comman
       break
     case 'tick':
       for (const [name, each] of workers) {
-        if (each.deadline > now) continue
-        commands.push({ type: 'dismiss', worker: name })
-        part(state, name, each, { isLoss: true }, commands)
+        if (event.isLate) each.deadline = Math.max(each.deadline, now + each.terms.graceMs)
+        if (each.deadline <= now) part(state, name, each, { isLoss: true }, commands)
       }
   }
 }
@@ -85,16 +97,21 @@ function submit({ jobs, queue }: SchedulerState, key: string): void {
     worker: null,
     failures: 0,
     losses: 0,
-    retryAt: 0,
+    dueAt: 0,
     cancelled: false,
   })
   queue.add(key)
 }
 
-/** What runs is told to stop, and its result decides; what does not leaves at once. */
-function cancel(state: SchedulerState, job: Job, commands: SchedulerCommand[]): void {
+/** What runs is told to stop, and its result decides where it comes in time; what does not, or cannot be told, leaves at once. */
+function cancel(state: SchedulerState, job: Job, now: number, commands: SchedulerCommand[]): void {
   job.cancelled = true
-  if (job.status === 'running') commands.push({ type: 'stop', worker: job.worker!, key: job.key, attempt: job.attempt! })
+  if (job.status === 'running') {
+    const worker = state.workers.get(job.worker!)
+    commands.push({ type: 'stop', worker: job.worker!, key: job.key, attempt: job.attempt! })
+    job.dueAt = worker?.isConnected ? now + worker.terms.stopMs : now
+    state.stopping.add(job.key)
+  }
   if (job.status === 'queued' || job.status === 'waiting') drop(state, job, commands)
 }
 
@@ -118,49 +135,63 @@ function ended(
   commands: SchedulerCommand[],
 ): void {
   const { key, failures, cancelled } = job
-  const { retries, maxLosses } = state.limits
-  const isLost = error?.code === 'WORKER_LOST'
-  if (isLost) job.losses++
-  const lostDelayMs = job.losses < maxLosses ? 0 : null
-  const delayMs = isLost ? lostDelayMs : decideRetry({ stopReason, error, retried: failures, retries })
+  const { retries } = state.limits
+  // Lost workers have a budget of their own, which is spent.
+  const delayMs = error?.code === 'WORKER_LOST' ? null : decideRetry({ stopReason, error, retried: failures, retries })
   if (delayMs === null || cancelled) {
     commands.push({ type: 'finish', key, attempt })
     return
   }
   commands.push({ type: 'supersede', key, attempt, error: error! })
   release(state, job, commands)
-  if (!isLost) job.failures++
+  job.failures++
   job.status = 'waiting'
-  job.retryAt = now + delayMs
+  job.dueAt = now + delayMs
   state.waiting.add(key)
 }
 
+/** A worker that comes again has lost, with its connection, at most what it was assigned last; another one of its name has nothing. */
 function hello(
   state: SchedulerState,
-  { worker: name, slots, leaseMs, holding }: Extract<SchedulerEvent, { type: 'hello' }>,
+  { type: _, worker: name, incarnation, isDraining, holding, ...terms }: Extract<SchedulerEvent, { type: 'hello' }>,
   now: number,
   commands: SchedulerCommand[],
 ): void {
   const { jobs, workers } = state
-  const before = workers.get(name)?.jobs
-  const worker: WorkerState = { slots, leaseMs, deadline: now + leaseMs, isConnected: true, isDraining: false, jobs: new Set(before) }
+  const before = workers.get(name)
+  const isSame = before?.incarnation === incarnation
+  const worker: WorkerState = {
+    ...{ terms, incarnation, deadline: now + terms.leaseMs },
+    ...{ isConnected: true, isDraining, jobs: new Set(before?.jobs) },
+  }
   workers.set(name, worker)
+  const current = fenceOthers(state, { worker: name, holding }, commands)
+  for (const key of current) worker.jobs.add(key)
+  for (const key of worker.jobs) {
+    const job = jobs.get(key)!
+    if (job.status === 'running' && !current.has(key)) lose(state, job, { isLoss: !isSame }, commands)
+  }
+}
+
+/** Rollouts whose current attempt the worker has; whatever else it has is not its own any more. */
+function fenceOthers(
+  { jobs }: SchedulerState,
+  { worker, holding }: { readonly worker: string; readonly holding: readonly AttemptName[] },
+  commands: SchedulerCommand[],
+): Set<string> {
   const current = new Set<string>()
   for (const { key, attempt } of holding) {
     const job = jobs.get(key)
-    if (job?.worker === name && job.attempt === attempt && (job.status === 'running' || job.status === 'ending')) current.add(key)
-    else commands.push({ type: 'fence', worker: name, key, attempt })
+    if (job?.worker === worker && job.attempt === attempt && (job.status === 'running' || job.status === 'ending')) current.add(key)
+    else commands.push({ type: 'fence', worker, key, attempt })
   }
-  for (const key of current) worker.jobs.add(key)
-  for (const key of before ?? []) {
-    const job = jobs.get(key)!
-    if (job.status === 'running' && !current.has(key)) lose(state, job, { isLoss: true }, commands)
-  }
+  return current
 }
 
 /** The worker is no more; what it had begins again. What has its result already goes on. */
 function part(state: SchedulerState, name: string, worker: WorkerState, how: { isLoss: boolean }, commands: SchedulerCommand[]): void {
   state.workers.delete(name)
+  commands.push({ type: 'dismiss', worker: name })
   for (const key of worker.jobs) {
     const job = state.jobs.get(key)!
     if (job.status === 'running') lose(state, job, how, commands)
@@ -168,10 +199,12 @@ function part(state: SchedulerState, name: string, worker: WorkerState, how: { i
 }
 
 function lose(state: SchedulerState, job: Job, { isLoss }: { isLoss: boolean }, commands: SchedulerCommand[]): void {
-  const { key, attempt } = job
+  const { key } = job
+  const worker = job.worker!
+  const attempt = job.attempt!
   if (isLoss) job.losses++
   const isLast = !job.cancelled && job.losses >= state.limits.maxLosses
-  commands.push({ type: 'revoke', key, attempt: attempt!, isLast })
+  commands.push({ type: 'fence', worker, key, attempt }, { type: 'revoke', worker, key, attempt, isLast })
   leaveWorker(state, job)
   if (job.cancelled) drop(state, job, commands)
   else if (isLast) job.status = 'ending'
@@ -194,7 +227,7 @@ function drop(state: SchedulerState, job: Job, commands: SchedulerCommand[]): vo
 function remove(state: SchedulerState, job: Job): void {
   leaveWorker(state, job)
   state.jobs.delete(job.key)
-  for (const line of [state.again, state.queue, state.waiting]) line.delete(job.key)
+  for (const line of [state.again, state.queue, state.waiting, state.stopping]) line.delete(job.key)
 }
 
 /** The worker may forget the result of the attempt, and its slot is free. */
@@ -210,10 +243,11 @@ function leaveWorker({ workers }: SchedulerState, job: Job): void {
 }
 
 function fillSlots(state: SchedulerState, now: number, commands: SchedulerCommand[]): void {
-  const { jobs, workers, again, queue } = state
+  const { jobs, workers, again, queue, waiting, limits } = state
   for (const line of [again, queue]) {
     for (const key of line) {
-      const name = freest(workers, now)
+      const taken = jobs.size - again.size - queue.size - waiting.size
+      const name = taken < limits.concurrency ? freest(workers, now) : null
       if (name === null) return
       line.delete(key)
       const job = jobs.get(key)!
@@ -229,9 +263,9 @@ function fillSlots(state: SchedulerState, now: number, commands: SchedulerComman
 function freest(workers: SchedulerState['workers'], now: number): string | null {
   let best: string | null = null
   let most = 0
-  for (const [name, { slots, jobs, isConnected, isDraining, deadline }] of workers) {
-    const free = slots - jobs.size
-    if (free <= most || !isConnected || isDraining || deadline <= now) continue
+  for (const [name, { terms, jobs, isConnected, isDraining, deadline }] of workers) {
+    const free = terms.slots - jobs.size
+    if (free <= most || !isConnected || isDraining || deadline - terms.graceMs <= now) continue
     best = name
     most = free
   }

@@ -5,7 +5,7 @@ export interface Job {
   readonly key: string
   /**
    * `queued`: waits for a slot. `beginning`: the store makes an attempt. `running`: a worker has it. `ending`: its agent has ended, and the
-   * attempt is closed, decided, scored and kept. `waiting`: for its next attempt, until `retryAt`.
+   * attempt is closed, decided, scored and kept. `waiting`: for its next attempt, until `dueAt`.
    */
   status: 'queued' | 'beginning' | 'running' | 'ending' | 'waiting'
   attempt: number | null
@@ -13,15 +13,29 @@ export interface Job {
   /** Attempts that failed by themselves and were tried again, and attempts whose worker was lost. */
   failures: number
   losses: number
-  retryAt: number
+  /** When it is tried again where it is `waiting`; when it is given up where it is `running` and cancelled. */
+  dueAt: number
   cancelled: boolean
+}
+
+/** What a worker takes, and how long it is waited for, in milliseconds. */
+export interface WorkerTerms {
+  /** Attempts that it runs at once. */
+  readonly slots: number
+  /** How long it may be silent before what it has begins again elsewhere; infinite in this process. */
+  readonly leaseMs: number
+  /** The last part of its lease, which is all that is left of it without a connection; it is assigned nothing then. */
+  readonly graceMs: number
+  /** How long it may take to end what is cancelled; infinite in this process. */
+  readonly stopMs: number
 }
 
 /** One place where agents run. */
 export interface WorkerState {
-  readonly slots: number
-  /** How long it may be silent, in milliseconds; infinite in this process. */
-  readonly leaseMs: number
+  readonly terms: WorkerTerms
+  /** Another one under the same name has nothing of what this one had. */
+  readonly incarnation: string
+  /** When its lease ends. */
   deadline: number
   isConnected: boolean
   isDraining: boolean
@@ -33,6 +47,8 @@ export interface SchedulerLimits {
   readonly retries: number
   /** Workers that a rollout may lose; with the last of them it fails. */
   readonly maxLosses: number
+  /** Rollouts that have a slot at once, however many slots there are. */
+  readonly concurrency: number
 }
 
 export interface SchedulerState {
@@ -42,6 +58,8 @@ export interface SchedulerState {
   readonly again: Set<string>
   readonly queue: Set<string>
   readonly waiting: Set<string>
+  /** What is cancelled and runs. */
+  readonly stopping: Set<string>
   readonly workers: Map<string, WorkerState>
 }
 
@@ -58,21 +76,23 @@ export type SchedulerEvent =
   /** The rollout has a result that is durable, or can have none. */
   | { readonly type: 'closed'; readonly key: string }
   /** A worker is there, or there again, with the attempts that it has. */
-  | {
+  | ({
       readonly type: 'hello'
       readonly worker: string
-      readonly slots: number
-      readonly leaseMs: number
+      readonly incarnation: string
+      readonly isDraining: boolean
       readonly holding: readonly AttemptName[]
-    }
-  | { readonly type: 'beat'; readonly worker: string }
-  /** Its connection ended; it may come back within its lease. */
+    } & WorkerTerms)
+  /** The worker was heard, with the attempts that it has. */
+  | { readonly type: 'beat'; readonly worker: string; readonly holding: readonly AttemptName[] }
+  /** Its connection ended; it may come back within its grace. */
   | { readonly type: 'disconnect'; readonly worker: string }
   /** It takes nothing more. */
   | { readonly type: 'drain'; readonly worker: string }
   /** It is gone, and says so. */
   | { readonly type: 'leave'; readonly worker: string }
-  | { readonly type: 'tick' }
+  /** The time that `wakeAt` named has come. `isLate`: long ago; this process stood still, and has not read yet what workers said meanwhile. */
+  | { readonly type: 'tick'; readonly isLate: boolean }
 
 /** What is to be done about it. */
 export type SchedulerCommand =
@@ -82,7 +102,7 @@ export type SchedulerCommand =
   /** Have the agent stop; its result is waited for. */
   | ({ readonly type: 'stop'; readonly worker: string } & AttemptName)
   /** Close the URLs: the attempt is given up. `isLast`: the rollout fails with WORKER_LOST, else it begins again. */
-  | ({ readonly type: 'revoke'; readonly isLast: boolean } & AttemptName)
+  | ({ readonly type: 'revoke'; readonly worker: string; readonly isLast: boolean } & AttemptName)
   /** Tell the worker that the attempt is not its own any more. */
   | ({ readonly type: 'fence'; readonly worker: string } & AttemptName)
   /** Score it and keep its result. */
@@ -93,9 +113,9 @@ export type SchedulerCommand =
   | ({ readonly type: 'kept'; readonly worker: string } & AttemptName)
   /** The rollout was cancelled and nothing of it runs; it has left. */
   | { readonly type: 'drop'; readonly key: string }
-  /** A worker was silent for its lease. */
+  /** The worker is no more: it left, it was silent for its lease, or nobody knows it. */
   | { readonly type: 'dismiss'; readonly worker: string }
 
 export function createSchedulerState(limits: SchedulerLimits): SchedulerState {
-  return { limits, jobs: new Map(), again: new Set(), queue: new Set(), waiting: new Set(), workers: new Map() }
+  return { limits, jobs: new Map(), again: new Set(), queue: new Set(), waiting: new Set(), stopping: new Set(), workers: new Map() }
 }

@@ -8,11 +8,15 @@ export interface Scheduler {
   close(): void
 }
 
+/** A tick so late says that this process stood still. */
+const lateMs = 2_000
+
 /** Runs a scheduler by the clock of this process. `carryOut` starts what a command asks for and does not wait for it. */
 export function createScheduler(state: SchedulerState, carryOut: (command: SchedulerCommand) => void): Scheduler {
   const events: SchedulerEvent[] = []
   let isTelling = false
   let timer: NodeJS.Timeout | undefined
+  let isClosed = false
 
   function tell(event: SchedulerEvent): void {
     events.push(event)
@@ -27,8 +31,18 @@ export function createScheduler(state: SchedulerState, carryOut: (command: Sched
     }
     clearTimeout(timer)
     const at = wakeAt(state)
-    timer = at === null ? undefined : setTimeout(tell, Math.max(0, Math.ceil(at - performance.now())), { type: 'tick' })
+    if (at === null || isClosed) return
+    timer = setTimeout(
+      () => tell({ type: 'tick', isLate: performance.now() - at > lateMs }),
+      Math.max(0, Math.ceil(at - performance.now())),
+    )
   }
 
-  return { tell, close: () => clearTimeout(timer) }
+  return {
+    tell,
+    close() {
+      isClosed = true
+      clearTimeout(timer)
+    },
+  }
 }

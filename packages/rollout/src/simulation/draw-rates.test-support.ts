@@ -10,6 +10,7 @@ export function drawRates(random: () => number) {
     workerStopped: often(0.5, 0.04),
     connectionLost: often(0.6, 0.05),
     coordinatorKilled: often(0.6, 0.01),
+    coordinatorStopped: often(0.3, 0.02),
     killedAtCommit: often(0.5, 0.02),
     lateWrite: often(0.7, 1),
     fails: often(0.5, 0.4),

@@ -12,6 +12,10 @@ export type Invariant =
   | 'an attempt that is over has no URLs'
   | 'only a connected worker that takes work gets some'
   | 'a worker has no more than its slots'
+  | 'no more run than may'
+  | 'an attempt is assigned once'
+  | 'an attempt is taken from its worker for a reason'
+  | 'what is cancelled ends soon'
   | 'rollouts begin in their order'
   | 'a lost worker is no reward'
   | 'every rollout is answered'
@@ -56,7 +60,13 @@ const schedulerBugs = {
         : event,
       now,
     ),
-  'nobody is fenced': (state, event, now) => schedule(state, event, now).filter(({ type }) => type !== 'fence'),
+  'what a worker has from before is not fenced': (state, event, now) =>
+    schedule(state, event, now).filter(({ type }) => type !== 'fence' || !['hello', 'beat', 'result'].includes(event.type)),
+  'what is taken from a worker is not fenced': (state, event, now) => {
+    const commands = schedule(state, event, now)
+    const revoked = new Set(commands.flatMap((command) => (command.type === 'revoke' ? [command.key] : [])))
+    return commands.filter((command) => command.type !== 'fence' || !revoked.has(command.key))
+  },
   'leases never end': (state, event, now) =>
     schedule(state, event.type === 'hello' ? { ...event, leaseMs: Number.POSITIVE_INFINITY } : event, now),
   'lost connections are not seen': (state, event, now) => (event.type === 'disconnect' ? [] : schedule(state, event, now)),
@@ -74,6 +84,25 @@ const schedulerBugs = {
   },
   'slots are not counted': (state, event, now) =>
     schedule(state, event.type === 'hello' ? { ...event, slots: event.slots + 2 } : event, now),
+  'concurrency is not counted': (state, event, now) =>
+    schedule({ ...state, limits: { ...state.limits, concurrency: Number.POSITIVE_INFINITY } }, event, now),
+  'what a worker has is assigned again when it comes again': (state, event, now) => {
+    const commands = schedule(state, event, now)
+    if (event.type !== 'hello') return commands
+    const worker = event.worker
+    const running = jobsOf(state, worker).filter(({ status }) => status === 'running')
+    return [...commands, ...running.map(({ key, attempt }) => ({ type: 'assign', worker, key, attempt: attempt! }) as const)]
+  },
+  'starts of a worker are not told apart': (state, event, now) =>
+    schedule(state, event.type === 'hello' ? { ...event, incarnation: 'one' } : event, now),
+  'a lost connection has no grace': (state, event, now) => schedule(state, event.type === 'hello' ? { ...event, graceMs: 0 } : event, now),
+  'leases end while the coordinator stands still': (state, event, now) =>
+    schedule(state, event.type === 'tick' ? { ...event, isLate: false } : event, now),
+  'a worker that drains gets work': (state, event, now) => (event.type === 'drain' ? [] : schedule(state, event, now)),
+  'a worker that comes again drains no more': (state, event, now) =>
+    schedule(state, event.type === 'hello' ? { ...event, isDraining: false } : event, now),
+  'a cancel waits for its worker': (state, event, now) =>
+    schedule(state, event.type === 'hello' ? { ...event, stopMs: Number.POSITIVE_INFINITY } : event, now),
 } satisfies Record<string, Schedule>
 
 export interface PlantedBug {
@@ -97,12 +126,21 @@ export const plantedBugs: readonly PlantedBug[] = [
   inScheduler('kept before it is', 'a worker forgets only what is dealt with'),
   inScheduler('what a lost worker had is forgotten', 'every rollout is answered'),
   inScheduler('a greeting worker has everything', 'every rollout is answered'),
-  inScheduler('nobody is fenced', 'a worker forgets what is not its own'),
+  inScheduler('what a worker has from before is not fenced', 'a worker forgets what is not its own'),
+  inScheduler('what is taken from a worker is not fenced', 'a worker has no more than its slots'),
   inScheduler('leases never end', 'every rollout is answered'),
   inScheduler('lost connections are not seen', 'only a connected worker that takes work gets some'),
   inScheduler('losses are not counted', 'every rollout is answered'),
   inScheduler('the last is first', 'rollouts begin in their order'),
   inScheduler('slots are not counted', 'a worker has no more than its slots'),
+  inScheduler('concurrency is not counted', 'no more run than may'),
+  inScheduler('what a worker has is assigned again when it comes again', 'an attempt is assigned once'),
+  inScheduler('starts of a worker are not told apart', 'every rollout is answered'),
+  inScheduler('a lost connection has no grace', 'an attempt is taken from its worker for a reason'),
+  inScheduler('leases end while the coordinator stands still', 'an attempt is taken from its worker for a reason'),
+  inScheduler('a worker that drains gets work', 'only a connected worker that takes work gets some'),
+  inScheduler('a worker that comes again drains no more', 'only a connected worker that takes work gets some'),
+  inScheduler('a cancel waits for its worker', 'what is cancelled ends soon'),
   inWorld('same attempt again', 'an attempt has a number of its own'),
   inWorld('turns of any attempt', 'turns are those of the current attempt'),
   inWorld('results of any attempt', 'a rollout has one result, of its current attempt'),

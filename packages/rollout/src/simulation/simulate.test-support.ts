@@ -10,11 +10,14 @@ import type { Job, Worker } from './worker-state.test-support.ts'
 // `healSeconds` things fail and only safety is asked for; after that nothing fails any more, and every rollout must be answered.
 
 const leaseSeconds = 30
+const graceSeconds = 15
+const stopSeconds = 5
 const healSeconds = 300
 const limitSeconds = 1_500
 const slots = 3
 const workerCount = 4
 const rolloutCount = 24
+const limits = { retries: 2, maxLosses: 3, concurrency: 10 }
 
 interface Row {
   attempt: number
@@ -29,6 +32,7 @@ export interface Simulated {
   readonly events: number
 }
 
+const terms = { slots, leaseMs: leaseSeconds * 1000, graceMs: graceSeconds * 1000, stopMs: stopSeconds * 1000 }
 const idOf = ({ key, attempt }: AttemptName) => `${key}#${attempt}`
 const passing: ErrorRecord = { code: 'TOOL_SERVER_DIED', boundary: 'environment', retryable: true, message: 'The server ended.' }
 const lost: ErrorRecord = { code: 'WORKER_LOST', boundary: 'environment', retryable: true, message: 'Lost.' }
@@ -60,14 +64,21 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
   // The coordinator's memory.
   let epoch = 0
   let isCoordinatorUp = true
-  let state: SchedulerState = createSchedulerState({ retries: 2, maxLosses: 3 })
+  let state: SchedulerState = createSchedulerState(limits)
   let urls = new Set<string>()
   let assigned = new Map<string, string>()
   let dealtWith = new Set<string>()
   let submitted: string[] = []
   /** Connections that a worker has greeted on, and that are not heard to have ended. */
   let greeted = new Map<string, number>()
+  /** Starts of workers that take nothing more. */
   const drained = new Set<string>()
+  /** When a worker that is not heard of by then may lose what it has. */
+  let leases = new Map<string, number>()
+  let cancelledAt = new Map<string, number>()
+  /** A worker that speaks just now, and what it says that it has. */
+  let greeting: { readonly name: string; readonly holding: ReadonlySet<string> } | null = null
+  let stillUntil = 0
   let lostKeys = new Set<string>()
   let endings = new Map<string, StopReason>()
   let events = 0
@@ -78,6 +89,7 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
     isGone: false,
     isDraining: false,
     start: 0,
+    incarnation: '',
     connection: 0,
     stoppedUntil: 0,
     heardAt: 0,
@@ -86,6 +98,13 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
   }))
   const workerOf = (name: string) => workers.find((worker) => worker.name === name)!
   let connections = 0
+  let incarnations = 0
+
+  /** What comes to the coordinator while it stands still is dealt with when it goes on. */
+  function whenAwake(act: () => void): void {
+    if (now() < stillUntil) after(stillUntil - now() + 0.001, () => whenAwake(act))
+    else act()
+  }
 
   /** A write: it may be cut off by a kill before it, between it and what follows from it, or come late from a process that is dead. */
   function commit<Result>(write: () => Result, then: (result: Result) => void): void {
@@ -109,7 +128,7 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
         return
       }
       const result = write()
-      after(0.001, () => own === epoch && then(result))
+      after(0.001, () => whenAwake(() => own === epoch && then(result)))
     })
   }
 
@@ -148,6 +167,11 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
       if (random() < rates.cancels / 10) after(0.05, () => cancel(key))
     }
     if (type === 'revoke') {
+      const { worker } = command
+      must(
+        cancelledAt.has(key) || now() >= leases.get(worker)! || (greeting?.name === worker && !greeting.holding.has(id)),
+        'an attempt is taken from its worker for a reason',
+      )
       reach(command.isLast ? 'three workers lost' : 'attempt lost')
       close(command)
       if (!command.isLast) return
@@ -160,10 +184,12 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
     const status = state.jobs.get(key)?.status
     if (!isCoordinatorUp || !status) return
     reach(`cancelled: ${status}`)
+    cancelledAt.set(key, now())
     tell({ type: 'cancel', key })
   }
 
   function begin(key: string): void {
+    must([...state.jobs.values()].filter(({ worker }) => worker !== null).length <= limits.concurrency, 'no more run than may')
     if (!submitted.includes(key)) reach('begun again')
     else {
       const waiting = submitted.filter((other) => state.queue.has(other))
@@ -194,12 +220,13 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
   }
 
   function assign(name: string, { key, attempt }: AttemptName): void {
-    must(greeted.has(name) && !drained.has(name), 'only a connected worker that takes work gets some')
+    must(greeted.has(name) && !drained.has(state.workers.get(name)!.incarnation), 'only a connected worker that takes work gets some')
     urls.add(idOf({ key, attempt }))
     assigned.set(key, `${name} ${attempt}`)
     toWorker(name, (worker) => {
       const running = [...worker.jobs.values()].filter((other) => other.stopReason === null)
       must(running.length < slots, 'a worker has no more than its slots')
+      must(!worker.jobs.has(idOf({ key, attempt })), 'an attempt is assigned once')
       const job = { key, attempt, turnsLeft: 1 + Math.floor(random() * 5), stopReason: null, isCancelled: false }
       worker.jobs.set(idOf(job), job)
       takeTurn(worker, job)
@@ -210,7 +237,7 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
 
   function conclude(name: AttemptName, stopReason: StopReason, error: ErrorRecord | undefined): void {
     const own = epoch
-    after(0.01 + random(), () => own === epoch && tell({ ...name, type: 'ended', stopReason, error }))
+    after(0.01 + random(), () => whenAwake(() => own === epoch && tell({ ...name, type: 'ended', stopReason, error })))
     endings.set(idOf(name), stopReason)
   }
 
@@ -251,11 +278,15 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
     reach('coordinator killed')
     epoch++
     isCoordinatorUp = false
-    state = createSchedulerState({ retries: 2, maxLosses: 3 })
+    state = createSchedulerState(limits)
     urls = new Set()
     assigned = new Map()
     dealtWith = new Set()
     greeted = new Map()
+    leases = new Map()
+    cancelledAt = new Map()
+    drained.clear()
+    stillUntil = 0
     lostKeys = new Set()
     endings = new Map()
     submitted = []
@@ -290,7 +321,7 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
     const { connection } = worker
     if (connection === 0) return
     worker.arrival.up = Math.max(worker.arrival.up, now() + random() * latency())
-    after(worker.arrival.up - now(), () => worker.connection === connection && isCoordinatorUp && take())
+    after(worker.arrival.up - now(), () => whenAwake(() => worker.connection === connection && isCoordinatorUp && take()))
   }
 
   const latency = () => (isFaulty() ? rates.delay : 0.1)
@@ -305,17 +336,27 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
     worker.connection = ++connections
     worker.arrival = { up: now(), down: now() }
     const has = holding(worker)
+    const { incarnation, isDraining } = worker
     toCoordinator(worker, () => {
       worker.heardAt = now()
       greeted.set(worker.name, worker.connection)
-      drained.delete(worker.name)
       const isBeginning = [...(state.workers.get(worker.name)?.jobs ?? [])].some((key) => state.jobs.get(key)?.status === 'beginning')
       if (isBeginning) reach('hello while a rollout begins')
       const goesOn = has.some(({ key, attempt }) => state.jobs.get(key)?.attempt === attempt && state.jobs.get(key)?.worker === worker.name)
       if (goesOn) reach('reconnect keeps an attempt')
       if (has.some(({ key }) => !state.jobs.has(key) || !assigned.has(key))) reach('holds what nobody assigned')
-      tell({ type: 'hello', worker: worker.name, slots, leaseMs: leaseSeconds * 1000, holding: has })
-      if (worker.isDraining) drain(worker)
+      const before = state.workers.get(worker.name)
+      if (
+        before?.incarnation === incarnation &&
+        before.jobs.size > has.length + [...before.jobs].filter((key) => state.jobs.get(key)!.status !== 'running').length
+      )
+        reach('assignment lost with its connection')
+      if (before && before.incarnation !== incarnation && before.jobs.size > 0) reach('another start of a worker with work')
+      if (isDraining) drained.add(incarnation)
+      greeting = { name: worker.name, holding: new Set(has.map(idOf)) }
+      tell({ ...terms, type: 'hello', worker: worker.name, incarnation, isDraining, holding: has })
+      greeting = null
+      leases.set(worker.name, now() + leaseSeconds)
     })
   }
 
@@ -329,9 +370,12 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
     if (isHalfOpen) reach('half-open connection')
     else {
       after(random() * 2, () => {
-        if (own !== epoch || greeted.get(worker.name) !== connection) return
-        greeted.delete(worker.name)
-        tell({ type: 'disconnect', worker: worker.name })
+        whenAwake(() => {
+          if (own !== epoch || greeted.get(worker.name) !== connection) return
+          greeted.delete(worker.name)
+          leases.set(worker.name, Math.min(leases.get(worker.name)!, now() + graceSeconds))
+          tell({ type: 'disconnect', worker: worker.name })
+        })
       })
     }
     after(0.1 + random() * (isFaulty() ? 60 * random() : 1), () => connect(worker))
@@ -340,14 +384,18 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
   function live(worker: Worker, start: number): void {
     if (worker.start !== start || !worker.isUp) return
     if (worker.stoppedUntil <= now()) {
+      const has = holding(worker)
+      if (worker.connection !== 0 && now() - worker.heardAt > leaseSeconds) disconnect(worker)
       if (worker.connection !== 0)
         toCoordinator(worker, () => {
           worker.heardAt = now()
-          tell({ type: 'beat', worker: worker.name })
+          if (state.workers.has(worker.name)) leases.set(worker.name, now() + leaseSeconds)
+          tell({ type: 'beat', worker: worker.name, holding: has })
         })
       if (worker.connection === 0 && now() - worker.heardAt > leaseSeconds && worker.jobs.size > 0) {
         reach('worker gives up what it has')
         worker.jobs.clear()
+        worker.incarnation = `${worker.name} ${++incarnations}`
       }
       for (const job of worker.jobs.values()) if (job.stopReason) sendResult(worker, job)
       if (worker.isDraining && worker.jobs.size === 0 && worker.connection !== 0) leave(worker)
@@ -355,8 +403,8 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
     after(leaseSeconds / 3, () => live(worker, start))
   }
 
-  function drain({ name }: Worker): void {
-    drained.add(name)
+  function drain({ name }: Worker, incarnation: string): void {
+    drained.add(incarnation)
     tell({ type: 'drain', worker: name })
   }
 
@@ -364,7 +412,10 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
     reach('worker left')
     toCoordinator(worker, () => {
       greeted.delete(worker.name)
+      worker.connection = 0
+      greeting = { name: worker.name, holding: new Set() }
       tell({ type: 'leave', worker: worker.name })
+      greeting = null
     })
     const { start } = worker
     after(12, () => worker.start === start && stopProcess(worker, 5 + random() * 30))
@@ -380,7 +431,13 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
 
   function startProcess(worker: Worker): void {
     if (worker.isUp) return
-    Object.assign(worker, { isUp: true, isDraining: false, heardAt: now(), stoppedUntil: 0 })
+    Object.assign(worker, {
+      isUp: true,
+      isDraining: false,
+      heardAt: now(),
+      stoppedUntil: 0,
+      incarnation: `${worker.name} ${++incarnations}`,
+    })
     connect(worker)
     live(worker, worker.start)
   }
@@ -427,14 +484,19 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
   }
 
   /** A model call goes to its URL, not through the worker's connection. */
-  function callModel({ key, attempt }: Job): void {
+  function callModel(job: Job): void {
+    if (now() < stillUntil) {
+      whenAwake(() => callModel(job))
+      return
+    }
+    const { key, attempt } = job
     const id = idOf({ key, attempt })
     if (!isCoordinatorUp || !urls.has(id)) {
       reach('call to a closed URL')
       return
     }
-    const job = state.jobs.get(key)
-    must(job?.attempt === attempt && job.status === 'running', 'an attempt that is over has no URLs')
+    const current = state.jobs.get(key)
+    must(current?.attempt === attempt && current.status === 'running', 'an attempt that is over has no URLs')
     const turn = `${id} ${events} ${now()}`
     commit(
       () => {
@@ -448,6 +510,19 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
       (isKept) => isKept && answeredTurns.push(turn),
     )
     if (bug?.world === 'answer before commit') answeredTurns.push(turn)
+  }
+
+  /** When it goes on, it sees that its clock is late before it reads what came meanwhile. */
+  function standStill(seconds: number): void {
+    if (!isCoordinatorUp || now() < stillUntil) return
+    reach('coordinator stands still')
+    const own = epoch
+    stillUntil = now() + seconds
+    after(seconds, () => {
+      if (own !== epoch) return
+      for (const [name, end] of leases) leases.set(name, Math.max(end, now() + graceSeconds))
+      tell({ type: 'tick', isLate: true })
+    })
   }
 
   function misfortune(): void {
@@ -467,10 +542,12 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
       } else if (worker.connection !== 0 && !worker.isDraining && random() < rates.drains) {
         reach('worker drains')
         worker.isDraining = true
-        toCoordinator(worker, () => drain(worker))
+        const { incarnation } = worker
+        toCoordinator(worker, () => drain(worker, incarnation))
       }
     }
     if (random() < rates.coordinatorKilled) killCoordinator()
+    else if (random() < rates.coordinatorStopped) standStill(random() * 90)
     after(2, misfortune)
   }
 
@@ -480,7 +557,13 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
   }
   for (const worker of workers) after(random() * 3, () => startProcess(worker))
   const tick = () => {
-    tell({ type: 'tick' })
+    if (now() >= stillUntil) {
+      tell({ type: 'tick', isLate: false })
+      must(
+        [...state.stopping].every((key) => now() < cancelledAt.get(key)! + stopSeconds || now() < stillUntil + stopSeconds),
+        'what is cancelled ends soon',
+      )
+    }
     if (now() > healSeconds) for (const key of keys) if (!answers.has(key) && bug?.world !== 'queue is forgotten') submit(key)
     after(1, tick)
   }

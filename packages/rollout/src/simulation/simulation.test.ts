@@ -6,6 +6,8 @@ import { simulate } from './simulate.test-support.ts'
 const seeds = Number(process.env['AWORLD_SIMULATION_SEEDS'] ?? 1_000)
 
 const namedStates = [
+  'another start of a worker with work',
+  'assignment lost with its connection',
   'attempt lost',
   'begun again',
   'call to a closed URL',
@@ -18,6 +20,7 @@ const namedStates = [
   'committed, and the answer lost',
   'connection lost',
   'coordinator killed',
+  'coordinator stands still',
   'failed and tried again',
   'half-open connection',
   'hello while a rollout begins',

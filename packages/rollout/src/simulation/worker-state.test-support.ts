@@ -15,6 +15,8 @@ export interface Worker {
   isDraining: boolean
   /** Counts starts of the process and connections; 0 is no connection. */
   start: number
+  /** This start of the process, or what it is since it gave up what it had. */
+  incarnation: string
   connection: number
   stoppedUntil: number
   heardAt: number

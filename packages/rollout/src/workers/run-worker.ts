@@ -189,10 +189,10 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
           reject(error)
         }
       },
-      onClose: resolve,
+      onClose: () => resolve(),
     })
     const { name, slots, agentHash } = options
-    send({ ...{ type: 'hello', protocol: workerProtocol, name, incarnation, slots, agentHash }, holding: holding() })
+    send({ ...{ type: 'hello', protocol: workerProtocol, name, incarnation, slots, agentHash, draining }, holding: holding() })
     try {
       await promise
     } finally {

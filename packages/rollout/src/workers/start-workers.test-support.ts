@@ -1,6 +1,7 @@
 import type { AgentProgram, AttemptExecutor } from '@aworld-train/core'
 import type { RolloutRequest, RunEvent } from '@aworld-train/protocol'
 import { createAttemptExecutor } from '../attempt-executor.ts'
+import type { InProcessRolloutRunner } from '../rollout-options.ts'
 import { createRolloutRunner } from '../rollout-runner.ts'
 import { createRolloutServer } from '../service/rollout-server.ts'
 import { createRolloutService } from '../service/rollout-service.ts'
@@ -35,14 +36,15 @@ export async function startCoordinator({ agent = (ask) => ask(), limits, concurr
     return { answer: await agent(ask, context, task.id), messages: [] }
   })
   const pool = createWorkerPool({ agentHash: 'agent-1', limits, onWarning: (warning) => warnings.push(warning) })
+  const opened = Promise.withResolvers<InProcessRolloutRunner>()
   const service = createRolloutService({
     store,
-    openRunner: (onEvent) =>
-      createRolloutRunner({
+    openRunner(onEvent) {
+      const runner = createRolloutRunner({
         program: { agents: agents.agents, run: () => Promise.reject(new Error('The agent ran beside its coordinator.')) },
         gateway,
         environment: memoryEnvironment(),
-        executor: pool,
+        workers: pool,
         reward: exactReward(),
         store,
         answerKey: (taskId) => ({ version: 1, taskId, groundTruth: 'yes' }),
@@ -51,8 +53,12 @@ export async function startCoordinator({ agent = (ask) => ask(), limits, concurr
           events.push(event)
           onEvent(event)
         },
-      }),
+      })
+      opened.resolve(runner)
+      return runner
+    },
   })
+  const runner = await opened.promise
   const server = await createRolloutServer({ service, token, workers: pool })
 
   /** A worker of its own life in this process. */
@@ -70,8 +76,20 @@ export async function startCoordinator({ agent = (ask) => ask(), limits, concurr
     return { drain: () => drain.abort(), ended, states }
   }
 
+  /** Where workers and rollouts stand, in numbers. */
+  function counts() {
+    const rows = runner.workers.rows()
+    const connected = rows.filter(({ status }) => status === 'connected' || status === 'draining')
+    const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0)
+    return {
+      ...{ workers: connected.length, slots: sum(connected.map(({ slots }) => slots)), waiting: runner.counts().queued },
+      assigned: sum(rows.map(({ assignments }) => assignments.length)),
+      lostAttempts: sum(rows.map(({ lostAttempts }) => lostAttempts)),
+    }
+  }
+
   return {
-    ...{ pool, service, server, store, gateway, warnings, events, work },
+    ...{ counts, pool, service, server, store, gateway, warnings, events, work },
     run(request: RolloutRequest, signal = AbortSignal.timeout(20_000)) {
       service.submit(request)
       return service.wait(request.key, { signal })

@@ -1,8 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
-import type { AttemptControl, AttemptExecutor } from '@aworld-train/core'
 import {
-  type AttemptAssignment,
   type AttemptName,
   type AttemptOutcome,
   type CoordinatorMessage,
@@ -13,7 +11,7 @@ import {
 } from '@aworld-train/protocol'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { createFramedSocket, type FramedSocket } from '../frames/framed-socket.ts'
-import { cancelled } from '../rollout-errors.ts'
+import type { RolloutWorkers, WorkerLink, WorkerSource } from '../rollout-workers.ts'
 
 export interface WorkerPoolLimits {
   /** Largest message of a worker, in bytes. Default 256 MiB. */
@@ -26,10 +24,12 @@ export interface WorkerPoolLimits {
   readonly helloMs: number
   /** How often both sides say that they are alive. Default 5,000. */
   readonly beatMs: number
-  /** A connection that says nothing this long is dead. Default 15,000. */
+  /** A worker that says nothing this long is assigned nothing more. Default 15,000. */
   readonly deadMs: number
-  /** How long the attempts of a lost connection are kept for its worker. Default 15,000. */
+  /** How long the attempts of a worker that says nothing, or whose connection was lost, are kept for it. Default 15,000. */
   readonly graceMs: number
+  /** How long a worker may take to end an attempt that is cancelled. Default 5,000. */
+  readonly stopMs: number
 }
 
 export const defaultWorkerPoolLimits: WorkerPoolLimits = {
@@ -40,6 +40,7 @@ export const defaultWorkerPoolLimits: WorkerPoolLimits = {
   beatMs: 5_000,
   deadMs: 15_000,
   graceMs: 15_000,
+  stopMs: 5_000,
 }
 
 export interface WorkerPoolOptions {
@@ -49,50 +50,26 @@ export interface WorkerPoolOptions {
   readonly onWarning?: ((warning: { readonly code: string; readonly message: string }) => void) | undefined
 }
 
-export interface WorkerPoolCounts {
-  /** Workers that are connected, and the attempts that these run at once. */
-  readonly workers: number
-  readonly slots: number
-  /** Attempts at a worker, and attempts that wait for one. */
-  readonly assigned: number
-  readonly waiting: number
-  /** Since the start: workers that were lost with attempts, those attempts, workers that came again, workers that were not taken. */
-  readonly lostWorkers: number
-  readonly lostAttempts: number
-  readonly reconnects: number
-  readonly rejected: number
-}
-
-/** The workers of a coordinator, as one executor: an attempt goes to the worker with the most room, or waits for one. It rejects with WORKER_LOST when its worker is gone. */
-export interface WorkerPool extends AttemptExecutor {
+/** The connections of workers in other processes. What they are assigned, and how long they are waited for, the runner decides that it is attached to. */
+export interface WorkerPool extends WorkerSource {
   /** Takes over a socket whose token has been checked. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
-  counts(): WorkerPoolCounts
-  /** No worker can be had: what waits is rejected with `error`, and so is what comes. */
+  /** No worker can be had: rollouts that wait fail with `error`, and so do those that come. */
   fail(error: Error): void
   /** Asks all workers to finish what they hold and to leave. */
   drain(): void
-  /** Ends all connections, as when the port closes; attempts are kept for the grace period. */
+  /** Ends all connections, as when the port closes; workers may come again. */
   disconnect(): void
   close(): void
 }
 
-interface Attempt {
-  readonly assignment: AttemptAssignment
-  readonly control: AttemptControl
-  resolve(outcome: AttemptOutcome): void
-  reject(error: unknown): void
-  session: Session | null
-}
-
-/** One start of a worker. */
-interface Session {
-  readonly hello: WorkerHello
+/** A worker from its first hello until the runner knows it no more. */
+interface Session extends WorkerLink {
+  readonly incarnation: string
   /** `null` while its connection is lost. */
   connection: Connection | null
-  readonly attempts: Map<string, Attempt>
-  draining: boolean
-  grace: NodeJS.Timeout | undefined
+  /** What waits for the result of each attempt. */
+  readonly results: Map<string, (outcome: AttemptOutcome) => void>
 }
 
 interface Connection extends Omit<FramedSocket, 'send'> {
@@ -102,110 +79,60 @@ interface Connection extends Omit<FramedSocket, 'send'> {
 
 const idOf = ({ key, attempt }: AttemptName) => `${attempt} ${key}`
 
-const closeCodes = { rejected: 4000, replaced: 4002 }
+const closeCodes = { normal: 1000, goingAway: 1001, rejected: 4000, replaced: 4002, silent: 4003 }
 
 export function createWorkerPool({ agentHash, onWarning, ...options }: WorkerPoolOptions): WorkerPool {
   const limits = { ...defaultWorkerPoolLimits, ...options.limits }
+  const { beatMs, deadMs, graceMs, stopMs, maxFrameBytes, maxBufferedBytes } = limits
+  const leaseMs = deadMs + graceMs
   const sessions = new Map<string, Session>()
   const connections = new Set<Connection>()
-  const waiting: Attempt[] = []
-  const totals = { lostWorkers: 0, lostAttempts: 0, reconnects: 0, rejected: 0 }
-  const webSockets = new WebSocketServer({
-    noServer: true,
-    maxPayload: limits.maxFrameBytes,
-    perMessageDeflate: false,
-    clientTracking: false,
-  })
-  let paused = false
-  let closed = false
+  const webSockets = new WebSocketServer({ noServer: true, maxPayload: maxFrameBytes, perMessageDeflate: false, clientTracking: false })
+  let workers: RolloutWorkers | null = null
   let failure: Error | null = null
 
-  let beaten = performance.now()
+  // A worker hears by these that its coordinator is alive.
   const beats = setInterval(() => {
-    const now = performance.now()
-    // After a pause of this process, messages that came meanwhile have not been read yet, so no connection counts as silent.
-    const late = now - beaten > 2 * limits.beatMs
-    beaten = now
-    for (const connection of connections) connection.beat(late ? 0 : now)
-  }, limits.beatMs)
+    for (const connection of connections) connection.beat(0)
+  }, beatMs)
   beats.unref()
 
   const warn = (code: string, message: string) => onWarning?.({ code, message })
 
-  function broadcast(message: CoordinatorMessage): void {
-    for (const { connection } of sessions.values()) connection?.send(message)
+  function warnOfLoss(name: string, { results }: Session, why: string): void {
+    if (results.size > 0) warn('WORKER_LOST', `Worker "${name}" is gone with ${results.size} of its attempts, which begin again: ${why}.`)
   }
 
-  /** The worker with the most room. */
-  function roomiest(): Session | null {
-    let best: Session | null = null
-    const room = ({ hello, attempts }: Session) => hello.slots - attempts.size
-    for (const session of sessions.values()) {
-      if (!session.connection || session.draining || room(session) < 1) continue
-      if (!best || room(session) > room(best)) best = session
+  function createSession({ name, incarnation }: WorkerHello): Session {
+    const results = new Map<string, (outcome: AttemptOutcome) => void>()
+    const send = (message: CoordinatorMessage) => session.connection?.send(message)
+    const session: Session = {
+      incarnation,
+      connection: null,
+      results,
+      execute(assignment, { signal }) {
+        const { key, attempt } = assignment
+        const { promise, resolve } = Promise.withResolvers<AttemptOutcome>()
+        results.set(idOf(assignment), resolve)
+        send({ type: 'assign', ...assignment })
+        signal.addEventListener('abort', () => send({ type: 'cancel', key, attempt, reason: reasonOf(signal) }), { once: true })
+        return promise
+      },
+      hold: () => send({ type: 'hold' }),
+      resume: () => send({ type: 'resume' }),
+      fence({ key, attempt }) {
+        results.delete(idOf({ key, attempt }))
+        send({ type: 'fence', key, attempt })
+      },
+      kept: ({ key, attempt }) => send({ type: 'kept', key, attempt }),
+      dismiss() {
+        const why = session.connection ? `it said nothing for ${leaseMs} ms` : `it did not come back in ${graceMs} ms`
+        warnOfLoss(name, session, why)
+        sessions.delete(name)
+        session.connection?.close(closeCodes.silent, `Nothing was heard of the worker for ${leaseMs} ms.`)
+      },
     }
-    return best
-  }
-
-  function dispatch(): void {
-    while (waiting.length > 0) {
-      const session = roomiest()
-      if (!session) return
-      const attempt = waiting.shift() as Attempt
-      attempt.session = session
-      session.attempts.set(idOf(attempt.assignment), attempt)
-      session.connection?.send({ type: 'assign', ...attempt.assignment })
-    }
-  }
-
-  function cancel(attempt: Attempt): void {
-    const { assignment, session, control } = attempt
-    const { key, attempt: number } = assignment
-    if (session?.connection) {
-      session.connection.send({ type: 'cancel', key, attempt: number, reason: reasonOf(control.signal) })
-      return
-    }
-    // Nobody can be asked for its result: it waits for a worker, or its worker is away.
-    const place = waiting.indexOf(attempt)
-    if (place >= 0) waiting.splice(place, 1)
-    session?.attempts.delete(idOf(assignment))
-    attempt.reject(cancelled(key, control.signal.reason))
-  }
-
-  function execute(assignment: AttemptAssignment, control: AttemptControl): Promise<AttemptOutcome> {
-    const { promise, resolve, reject } = Promise.withResolvers<AttemptOutcome>()
-    const attempt: Attempt = { assignment, control, resolve, reject, session: null }
-    const onAbort = () => cancel(attempt)
-    control.signal.addEventListener('abort', onAbort, { once: true })
-    if (failure) reject(failure)
-    else waiting.push(attempt)
-    if (control.signal.aborted) cancel(attempt)
-    else dispatch()
-    return promise.finally(() => control.signal.removeEventListener('abort', onAbort))
-  }
-
-  /** The attempts of a worker that is gone are given to others by who asked for them. */
-  function lose(session: Session, why: string): void {
-    clearTimeout(session.grace)
-    const { hello, attempts } = session
-    if (sessions.get(hello.name) === session) sessions.delete(hello.name)
-    if (attempts.size === 0) return
-    totals.lostWorkers++
-    totals.lostAttempts += attempts.size
-    warn('WORKER_LOST', `Worker "${hello.name}" is gone with ${attempts.size} of its attempts: ${why}.`)
-    for (const { assignment, reject } of attempts.values()) {
-      const { key, attempt } = assignment
-      reject(new TrainError('WORKER_LOST', `Attempt ${attempt} of rollout "${key}" was at worker "${hello.name}", which is gone: ${why}.`))
-    }
-    attempts.clear()
-  }
-
-  function leave(session: Session, connection: Connection): void {
-    if (session.connection !== connection) return
-    session.connection = null
-    if (session.attempts.size === 0) lose(session, 'it has left')
-    else
-      session.grace = setTimeout(lose, limits.graceMs, session, `its connection was lost, and it did not come back in ${limits.graceMs} ms`)
+    return session
   }
 
   function requireTaken({ name, incarnation, protocol, agentHash: hash }: WorkerHello): void {
@@ -218,103 +145,79 @@ export function createWorkerPool({ agentHash, onWarning, ...options }: WorkerPoo
       throw new TrainError('WORKER_AGENT', message)
     }
     const other = sessions.get(name)
-    if (other?.connection && other.hello.incarnation !== incarnation) {
+    if (other?.connection && other.incarnation !== incarnation) {
       throw new TrainError('WORKER_NAME', `Another worker named "${name}" is connected; start this one with another --name.`)
     }
   }
 
-  function join(hello: WorkerHello, connection: Connection): Session {
-    const before = sessions.get(hello.name)
-    const isSame = before?.hello.incarnation === hello.incarnation
-    if (before && !isSame) lose(before, 'it has started again')
-    if (isSame) totals.reconnects++
-    const { attempts, draining } = isSame ? before : { attempts: new Map<string, Attempt>(), draining: false }
-    const session: Session = { hello, connection, attempts, draining, grace: undefined }
-    for (const attempt of session.attempts.values()) attempt.session = session
-    sessions.set(hello.name, session)
-    if (isSame) {
-      clearTimeout(before.grace)
-      const { connection: replaced } = before
-      // Its end is not that of the worker, whose attempts are the new session's.
-      before.connection = null
-      replaced?.close(closeCodes.replaced, 'The same worker has connected again.')
-    }
-    const { beatMs, deadMs, graceMs, maxFrameBytes } = limits
-    connection.send({ type: 'welcome', protocol: workerProtocol, beatMs, leaseMs: deadMs + graceMs, maxFrameBytes })
-    // Its clocks may stand still since before its connection was lost.
-    connection.send({ type: paused ? 'hold' : 'resume' })
-    fenceOthers(session, hello.holding)
-    const holding = new Set(hello.holding.map(idOf))
-    for (const [id, { assignment, control }] of session.attempts) {
-      const { key, attempt } = assignment
-      if (!holding.has(id)) connection.send({ type: 'assign', ...assignment })
-      if (control.signal.aborted) connection.send({ type: 'cancel', key, attempt, reason: reasonOf(control.signal) })
-    }
-    dispatch()
+  function greet(hello: WorkerHello, connection: Connection): Session {
+    const { name, incarnation, slots, holding, draining: isDraining } = hello
+    const before = sessions.get(name)
+    const isSame = before?.incarnation === incarnation
+    const session = isSame ? before : createSession(hello)
+    if (before && !isSame) warnOfLoss(name, before, 'it has started again')
+    const { connection: replaced } = session
+    session.connection = connection
+    sessions.set(name, session)
+    // Its end is not that of the worker.
+    replaced?.close(closeCodes.replaced, 'The same worker has connected again.')
+    connection.send({ type: 'welcome', protocol: workerProtocol, beatMs, leaseMs, maxFrameBytes })
+    workers!.hello({ name, incarnation, isDraining, slots, holding, leaseMs, graceMs, stopMs, link: session })
     return session
   }
 
-  /** A worker may hold only what it is assigned: the rest was given to others, or was assigned by an earlier coordinator. */
-  function fenceOthers({ attempts, connection }: Session, holding: readonly AttemptName[]): void {
-    for (const { key, attempt } of holding) {
-      if (!attempts.has(idOf({ key, attempt }))) connection?.send({ type: 'fence', key, attempt })
-    }
-  }
-
-  function serve(session: Session, connection: Connection, message: WorkerMessage): void {
+  function serve({ results }: Session, name: string, connection: Connection, message: WorkerMessage): void {
     if (message.type === 'hello') {
       connection.unreadable('A worker says hello once, before everything else.')
       return
     }
     if (message.type === 'beat') {
-      session.draining = message.draining
-      fenceOthers(session, message.holding)
+      if (message.draining) workers!.drain(name)
+      workers!.beat(name, message.holding)
       return
     }
     const { key, attempt, outcome } = message
-    const assigned = session.attempts.get(idOf(message))
-    if (!assigned) {
-      connection.send({ type: 'fence', key, attempt })
-      return
-    }
-    session.attempts.delete(idOf(message))
-    connection.send({ type: 'kept', key, attempt })
-    assigned.control.onEnd()
-    assigned.resolve(outcome)
-    dispatch()
+    const resolve = results.get(idOf(message))
+    results.delete(idOf(message))
+    if (resolve) resolve(outcome)
+    else workers!.result(name, { key, attempt })
   }
 
   function accept(socket: WebSocket): void {
     let session: Session | null = null
+    let name = ''
     const framed = createFramedSocket({
       socket,
       messages: WorkerMessage,
       peer: 'worker',
       codes: { lost: 'WORKER_LOST', invalid: 'WORKER_INVALID' },
-      limits,
+      limits: { maxBufferedBytes, deadMs: Number.POSITIVE_INFINITY },
       onWarning: warn,
       onFrame({ message }) {
-        if (session) return serve(session, connection, message)
+        if (session) return serve(session, name, connection, message)
         if (message.type !== 'hello') return connection.unreadable(`A worker says hello first, not ${message.type}.`)
         clearTimeout(greeting)
         try {
           requireTaken(message)
-          session = join(message, connection)
         } catch (error) {
-          connection.reject(error as TrainError)
+          return connection.reject(error as TrainError)
         }
+        name = message.name
+        session = greet(message, connection)
       },
-      onClose() {
+      onClose(code) {
         clearTimeout(greeting)
         connections.delete(connection)
-        if (session) leave(session, connection)
+        if (session?.connection !== connection) return
+        session.connection = null
+        if (code === closeCodes.normal) workers!.leave(name)
+        else workers!.disconnect(name)
       },
     })
     const connection: Connection = {
       ...framed,
       send: framed.send,
       reject({ code, message, retryable }) {
-        totals.rejected++
         warn(code, message)
         framed.send({ type: 'rejected', error: { code, message, retryable } })
         framed.close(closeCodes.rejected, code)
@@ -327,48 +230,33 @@ export function createWorkerPool({ agentHash, onWarning, ...options }: WorkerPoo
   }
 
   function disconnect(): void {
-    for (const connection of connections) connection.close(1001, 'The coordinator stops.')
+    for (const connection of connections) connection.close(closeCodes.goingAway, 'The coordinator stops.')
   }
 
   return {
-    execute,
-    hold() {
-      paused = true
-      broadcast({ type: 'hold' })
-    },
-    resume() {
-      paused = false
-      broadcast({ type: 'resume' })
+    attach(attached) {
+      workers = attached
+      if (failure) workers.fail(failure)
     },
     upgrade(request, socket, head) {
-      if (closed || connections.size >= limits.maxConnections) {
+      if (!workers || connections.size >= limits.maxConnections) {
         socket.end('HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
         return
       }
       webSockets.handleUpgrade(request, socket, head, accept)
     },
-    counts() {
-      const connected = [...sessions.values()].filter(({ connection }) => connection !== null)
-      return {
-        ...totals,
-        workers: connected.length,
-        slots: connected.reduce((sum, { hello }) => sum + hello.slots, 0),
-        assigned: [...sessions.values()].reduce((sum, { attempts }) => sum + attempts.size, 0),
-        waiting: waiting.length,
-      }
-    },
     fail(error) {
       failure ??= error
-      for (const { reject } of waiting.splice(0)) reject(error)
+      workers?.fail(failure)
     },
-    drain: () => broadcast({ type: 'drain' }),
+    drain() {
+      for (const { connection } of sessions.values()) connection?.send({ type: 'drain' })
+    },
     disconnect,
     close() {
-      closed = true
       clearInterval(beats)
       disconnect()
-      for (const session of [...sessions.values()]) lose(session, 'its coordinator has stopped')
-      for (const { assignment, reject } of waiting.splice(0)) reject(cancelled(assignment.key))
+      workers = null
       webSockets.close()
     },
   }

@@ -18,7 +18,16 @@ async function plainWorker(url: string, hello: object = {}) {
   const received: Record<string, unknown>[] = []
   socket.on('message', (data) => received.push(JSON.parse(String(data))))
   const say = (message: object) => socket.send(JSON.stringify(message))
-  const base = { type: 'hello', protocol: workerProtocol, name: 'plain', incarnation: '1', slots: 1, agentHash: 'agent-1', holding: [] }
+  const base = {
+    type: 'hello',
+    protocol: workerProtocol,
+    name: 'plain',
+    incarnation: '1',
+    slots: 1,
+    agentHash: 'agent-1',
+    holding: [],
+    draining: false,
+  }
   say({ ...base, ...hello })
   return { socket, received, say, of: (type: string) => received.filter((message) => message['type'] === type) }
 }
@@ -31,14 +40,14 @@ const outcome = {
 test('agents run at workers, on all of them, and never beside the coordinator; without a worker attempts wait', async () => {
   await using coordinator = await startCoordinator({ agent: async (ask) => sleep(5).then(ask) })
   const running = keys(12).map((key) => coordinator.run(rolloutRequest(key)))
-  await expect.poll(() => coordinator.pool.counts().waiting).toBe(12)
+  await expect.poll(() => coordinator.counts().waiting).toBe(12)
   const workers = [coordinator.work({ name: 'a' }), coordinator.work({ name: 'b' })]
   for (const state of await Promise.all(running))
     expect(state).toMatchObject({ status: 'done', episode: { reward: 1, attempt: 0, stopReason: 'completed' } })
-  expect(coordinator.pool.counts()).toMatchObject({ workers: 2, slots: 4, assigned: 0, waiting: 0, lostAttempts: 0 })
+  expect(coordinator.counts()).toMatchObject({ workers: 2, slots: 4, assigned: 0, waiting: 0, lostAttempts: 0 })
   for (const worker of workers) worker.drain()
   await Promise.all(workers.map(({ ended }) => ended))
-  await expect.poll(() => coordinator.pool.counts().workers).toBe(0)
+  await expect.poll(() => coordinator.counts().workers).toBe(0)
 })
 
 test('a worker that drains finishes what it has, takes nothing more and leaves; the rest goes elsewhere', async () => {
@@ -46,12 +55,12 @@ test('a worker that drains finishes what it has, takes nothing more and leaves; 
   await using coordinator = await startCoordinator({ agent: async (ask) => open.promise.then(ask) })
   const first = coordinator.work({ name: 'first', slots: 1 })
   const running = keys(2).map((key) => coordinator.run(rolloutRequest(key)))
-  await expect.poll(() => coordinator.pool.counts()).toMatchObject({ assigned: 1, waiting: 1 })
+  await expect.poll(() => coordinator.counts()).toMatchObject({ assigned: 1, waiting: 1 })
   first.drain()
   await expect.poll(() => first.states).toEqual(['connected', 'draining'])
   open.resolve()
   await first.ended
-  await expect.poll(() => coordinator.pool.counts()).toMatchObject({ workers: 0, waiting: 1, lostAttempts: 0 })
+  await expect.poll(() => coordinator.counts()).toMatchObject({ workers: 0, waiting: 1, lostAttempts: 0 })
   const second = coordinator.work({ name: 'second' })
   for (const state of await Promise.all(running)) expect(state).toMatchObject({ status: 'done', episode: { attempt: 0 } })
   coordinator.pool.drain()
@@ -63,12 +72,12 @@ test('a lost connection keeps its attempts for the grace period: the worker come
   await using coordinator = await startCoordinator({ agent: async (ask) => open.promise.then(ask) })
   const worker = coordinator.work()
   const running = coordinator.run(rolloutRequest('a'))
-  await expect.poll(() => coordinator.pool.counts().assigned).toBe(1)
+  await expect.poll(() => coordinator.counts().assigned).toBe(1)
   coordinator.pool.disconnect()
   await expect.poll(() => worker.states).toEqual(['connected', 'lost', 'connected'])
   open.resolve()
   expect(await running).toMatchObject({ status: 'done', episode: { attempt: 0 } })
-  expect(coordinator.pool.counts()).toMatchObject({ reconnects: 1, lostAttempts: 0 })
+  expect(coordinator.counts()).toMatchObject({ lostAttempts: 0 })
 })
 
 test('a result that was made while the connection was lost arrives after it', async () => {
@@ -76,7 +85,7 @@ test('a result that was made while the connection was lost arrives after it', as
   await using coordinator = await startCoordinator({ agent: async (ask) => Promise.all([ask(), open.promise]).then(([answer]) => answer) })
   const worker = coordinator.work()
   const running = coordinator.run(rolloutRequest('a'))
-  await expect.poll(() => coordinator.pool.counts().assigned).toBe(1)
+  await expect.poll(() => coordinator.counts().assigned).toBe(1)
   coordinator.pool.disconnect()
   open.resolve()
   expect(await running).toMatchObject({ status: 'done', episode: { attempt: 0, answer: 'yes' } })
@@ -92,7 +101,7 @@ test('the attempts of a worker that does not come back run elsewhere as new atte
     .toMatchObject([{ key: 'a', attempt: 0, endpoints: { agent: {} }, limits: { timeoutMs: 120_000 } }])
   expect(JSON.stringify(lost.received)).not.toContain('extraInfo')
   lost.socket.terminate()
-  await expect.poll(() => coordinator.pool.counts().lostAttempts).toBe(1)
+  await expect.poll(() => coordinator.counts().lostAttempts).toBe(1)
   const other = coordinator.work()
   expect(await running).toMatchObject({ status: 'done', episode: { attempt: 1, reward: 1 } })
   const woken = await plainWorker(coordinator.server.url, { holding: [{ key: 'a', attempt: 0 }] })
@@ -118,17 +127,18 @@ test('a worker that starts again under its name frees its attempts at once', asy
   await again.ended
 })
 
-test('an assignment that was lost with its connection is sent again, and one that is held is not', async () => {
+test('an assignment that was lost with its connection begins again and is no lost worker; one that is held goes on', async () => {
   await using coordinator = await startCoordinator({})
   const first = await plainWorker(coordinator.server.url, { slots: 2 })
   const running = ['a', 'b'].map((key) => coordinator.run(rolloutRequest(key)))
   await expect.poll(() => first.of('assign')).toHaveLength(2)
   first.socket.terminate()
   const again = await plainWorker(coordinator.server.url, { slots: 2, holding: [{ key: 'a', attempt: 0 }] })
-  await expect.poll(() => again.of('assign')).toMatchObject([{ key: 'b' }])
-  for (const key of ['a', 'b']) again.say({ type: 'result', key, attempt: 0, outcome })
+  await expect.poll(() => again.of('assign')).toMatchObject([{ key: 'b', attempt: 1 }])
+  again.say({ type: 'result', key: 'a', attempt: 0, outcome })
+  again.say({ type: 'result', key: 'b', attempt: 1, outcome })
   await expect.poll(() => again.of('kept')).toHaveLength(2)
-  for (const state of await Promise.all(running)) expect(state.episode).toMatchObject({ attempt: 0, stopReason: 'no-model-call' })
+  expect((await Promise.all(running)).map(({ episode }) => episode?.attempt)).toEqual([0, 1])
   again.socket.terminate()
 })
 
@@ -140,10 +150,49 @@ test('a worker that connects again before its old connection is known to be gone
   const again = await plainWorker(coordinator.server.url, { holding: [{ key: 'a', attempt: 0 }] })
   await expect.poll(() => again.of('welcome')).toHaveLength(1)
   await sleep(100)
-  expect(coordinator.pool.counts()).toMatchObject({ workers: 1, assigned: 1, lostAttempts: 0 })
+  expect(coordinator.counts()).toMatchObject({ workers: 1, assigned: 1, lostAttempts: 0 })
   again.say({ type: 'result', key: 'a', attempt: 0, outcome })
   expect(await running).toMatchObject({ status: 'done', episode: { attempt: 0 } })
   again.socket.terminate()
+})
+
+test('a worker is told that a result is kept when it is on disk, and not before; the same result again is no other', async () => {
+  await using coordinator = await startCoordinator()
+  const { store } = coordinator
+  const disk = Promise.withResolvers<void>()
+  const { finish } = store
+  store.finish = (episode) => disk.promise.then(() => finish(episode))
+  const worker = await plainWorker(coordinator.server.url)
+  const running = coordinator.run(rolloutRequest('a'))
+  await expect.poll(() => worker.of('assign')).toHaveLength(1)
+  for (let times = 0; times < 3; times++) worker.say({ type: 'result', key: 'a', attempt: 0, outcome })
+  await sleep(50)
+  expect(worker.received.map(({ type }) => type)).toEqual(['welcome', 'resume', 'assign'])
+  disk.resolve()
+  expect(await running).toMatchObject({ status: 'done', episode: { attempt: 0 } })
+  await expect.poll(() => worker.of('kept')).toMatchObject([{ key: 'a', attempt: 0 }])
+  worker.socket.terminate()
+})
+
+test('a cancel does not wait for a worker that stands still; what it has is fenced', async () => {
+  await using coordinator = await startCoordinator({ limits: { stopMs: 30 } })
+  const worker = await plainWorker(coordinator.server.url)
+  void coordinator.run(rolloutRequest('a'))
+  await expect.poll(() => worker.of('assign')).toHaveLength(1)
+  expect(await coordinator.service.cancel('a')).toMatchObject({ status: 'cancelled' })
+  await expect.poll(() => worker.received.map(({ type }) => type)).toEqual(['welcome', 'resume', 'assign', 'cancel', 'fence'])
+  worker.socket.terminate()
+})
+
+test('a worker that says nothing is assigned nothing, and then is no worker any more', async () => {
+  await using coordinator = await startCoordinator({ limits: { deadMs: 50, graceMs: 400 } })
+  const worker = await plainWorker(coordinator.server.url)
+  await expect.poll(() => worker.of('welcome')).toHaveLength(1)
+  await sleep(100)
+  void coordinator.run(rolloutRequest('a'))
+  await expect.poll(() => coordinator.counts()).toMatchObject({ workers: 0, waiting: 1 })
+  expect(worker.of('assign')).toEqual([])
+  await expect.poll(() => worker.socket.readyState).toBe(WebSocket.CLOSED)
 })
 
 test('a worker that drains is assigned nothing more after it has connected again', async () => {
@@ -156,11 +205,11 @@ test('a worker that drains is assigned nothing more after it has connected again
   first.socket.close()
   await once(first.socket, 'close')
   void coordinator.run(rolloutRequest('b'))
-  const again = await plainWorker(coordinator.server.url, { slots: 2, holding })
+  const again = await plainWorker(coordinator.server.url, { slots: 2, holding, draining: true })
   again.say({ type: 'result', key: 'a', attempt: 0, outcome })
   await running
   expect(again.of('assign')).toEqual([])
-  expect(coordinator.pool.counts()).toMatchObject({ assigned: 0, waiting: 1 })
+  expect(coordinator.counts()).toMatchObject({ assigned: 0, waiting: 1 })
   again.socket.terminate()
 })
 
@@ -168,20 +217,20 @@ test('a rollout that is cancelled ends at its worker, also one whose worker is a
   await using coordinator = await startCoordinator({
     agent: (_, { signal }) => new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
   })
-  const { service, pool } = coordinator
+  const { service, counts } = coordinator
   const worker = coordinator.work({ slots: 1 })
   for (const key of ['runs', 'waits']) void coordinator.run(rolloutRequest(key))
-  await expect.poll(() => pool.counts()).toMatchObject({ assigned: 1, waiting: 1 })
+  await expect.poll(() => counts()).toMatchObject({ assigned: 1, waiting: 1 })
   for (const key of ['waits', 'runs'])
     expect(await service.cancel(key)).toMatchObject({ status: 'cancelled', error: { code: 'ROLLOUT_CANCELLED' } })
-  expect(pool.counts()).toMatchObject({ assigned: 0, waiting: 0 })
+  expect(counts()).toMatchObject({ assigned: 0, waiting: 0 })
   worker.drain()
   await worker.ended
   const away = await plainWorker(coordinator.server.url)
   void coordinator.run(rolloutRequest('away'))
   await expect.poll(() => away.of('assign')).toHaveLength(1)
   away.socket.terminate()
-  await expect.poll(() => pool.counts().workers).toBe(0)
+  await expect.poll(() => counts().workers).toBe(0)
   expect(await service.cancel('away')).toMatchObject({ status: 'cancelled' })
 })
 
@@ -266,7 +315,7 @@ test('a worker that hears nothing for the length of its lease gives up what it h
   })
   const worker = coordinator.work({ waitMs: 10_000 })
   void coordinator.run(rolloutRequest('a'))
-  await expect.poll(() => coordinator.pool.counts().assigned).toBe(1)
+  await expect.poll(() => coordinator.counts().assigned).toBe(1)
   await coordinator.server.close()
   await expect.poll(() => aborted, { timeout: 5_000 }).toEqual([expect.stringContaining('was cancelled')])
   worker.drain()
@@ -362,7 +411,7 @@ test.each([
   await using coordinator = await startCoordinator()
   const taken = await plainWorker(coordinator.server.url, { name: 'taken' })
   await expect(coordinator.work(options).ended).rejects.toMatchObject({ code, message: expect.stringMatching(message) })
-  expect(coordinator.pool.counts().workers).toBe(1)
+  expect(coordinator.counts().workers).toBe(1)
   taken.socket.terminate()
 })
 
