@@ -63,9 +63,10 @@ const runner = openAgentSide(stack, {
 const { signal } = new AbortController()
 await runner.run(toRequest('first', '0'), signal)
 const startSeconds = (performance.now() - startedAt) / 1000
-// Every slot once, so that all workers are there and code is compiled.
+// Every slot once, so that all workers are there and code is compiled; processes take some seconds to come.
+const warmUp = workers === 0 ? '500:500 500' : '4000:500 4000'
 await runner.runAll(
-  Array.from({ length: slots }, (_, index) => toRequest(`warm-up-${index}`, '500:500 500')),
+  Array.from({ length: slots }, (_, index) => toRequest(`warm-up-${index}`, warmUp)),
   signal,
 )
 const requests = makeLoad(load).map(({ id, plan }) => toRequest(id, plan))

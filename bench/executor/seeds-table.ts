@@ -1,3 +1,4 @@
+import { getPriority } from 'node:os'
 import { type BenchRow, type BenchSuite, compare, spreadOf } from '../suite.ts'
 import { idealOf, makeLoad } from './load.ts'
 import type { RunLoadResult } from './run-load.ts'
@@ -21,7 +22,7 @@ export const seedsTable: BenchSuite = {
     const seed = Number(args[0] ?? 1)
     const rows: BenchRow[] = []
     const notes = [
-      `seed ${seed}; rollouts of 240 s in the mean and a turn every 30 s, two thirds for the engine and one third for tools, scaled by 1:${1 / scale}; agent, gateway, recorder and durable store in one process, the engine over HTTP in another, its tool over MCP in a third`,
+      `seed ${seed}; rollouts of 240 s in the mean and a turn every 30 s, two thirds for the engine and one third for tools, scaled by 1:${1 / scale}; agent, gateway, recorder and durable store in one process, the engine over HTTP in another, its tool over MCP in a third; priority of the processes ${getPriority()}`,
     ]
     for (const { count, atLeast } of sizes) {
       const load = { count, seed, scale }

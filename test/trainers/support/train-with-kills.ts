@@ -1,0 +1,84 @@
+import { spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { RunReport } from '@aworld-train/protocol'
+import { readRun } from '@aworld-train/store'
+import { expect } from 'vitest'
+import { repository } from '../../support/run-cli.ts'
+
+/** The main example with another place for its agents, in a project of its own. */
+export async function makeProject(project: string, executor: object, steps: number): Promise<string> {
+  await mkdir(project)
+  await symlink(join(repository, 'node_modules'), join(project, 'node_modules'))
+  const example = join(repository, 'examples/periodic-table')
+  await writeFile(
+    join(project, 'aworld-train.config.ts'),
+    `import definition from ${JSON.stringify(`${example}/aworld-train.config.ts`)}
+const { config, ...rest } = definition
+const training = { ...config.training, steps: ${steps} }
+const evaluation = { ...config.evaluation, before: false, greedy: false }
+export default { ...rest, baseDirectory: ${JSON.stringify(example)}, runPath: ${JSON.stringify(join(project, 'runs'))}, config: { ...config, training, evaluation, executor: ${JSON.stringify(executor)} } }
+`,
+  )
+  return project
+}
+
+/** Children of a process that run workers. */
+async function workersOf(pid: number): Promise<number[]> {
+  const children = (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '')).split(' ').filter(Boolean)
+  const commands = await Promise.all(children.map((child) => readFile(`/proc/${child}/cmdline`, 'utf8').catch(() => '')))
+  return children.filter((_, index) => commands[index]!.includes('worker-process')).map(Number)
+}
+
+export interface WorkerKills {
+  readonly kills: number
+  /** Steps from one kill to the next; with 0 they come as fast as workers take the places of those that are dead. */
+  readonly stepsBetween: number
+}
+
+/** Trains; meanwhile kills workers. */
+export async function trainWithKills(project: string, { kills, stepsBetween }: WorkerKills = { kills: 0, stepsBetween: 0 }) {
+  const child = spawn(
+    process.execPath,
+    [join(repository, 'packages/cli/src/main.ts'), 'train', project, '--seed', '11', '--dashboard', 'off', '--json'],
+    {
+      env: { ...process.env, NODE_OPTIONS: '--conditions=@aworld-train/source', AWORLD_TRAIN_SIMD: 'plain', NO_COLOR: '1' },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    },
+  )
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => (output += text))
+  const ended = new Promise<number | null>((resolve) => child.on('close', resolve))
+  let killed = 0
+  const seen = new Set<number>()
+  while (killed < kills && child.exitCode === null) {
+    await sleep(300)
+    // Those of the first step have work; of those that take their places some have not even connected.
+    const steps = output.split('"step-end"').length - 1
+    const victim = steps > killed * stepsBetween ? (await workersOf(child.pid!)).find((pid) => !seen.has(pid)) : undefined
+    if (victim === undefined) continue
+    seen.add(victim)
+    process.kill(victim, 'SIGKILL')
+    killed++
+  }
+  expect(await ended, output).toBe(0)
+  const [name] = await readdir(join(project, 'runs'))
+  const path = join(project, 'runs', name!)
+  const report = JSON.parse(await readFile(join(path, 'report.json'), 'utf8')) as RunReport
+  const checkpoint = join(path, report.checkpoints.at(-1)!, 'model.safetensors')
+  const run = readRun(path)
+  const rows = run.rolloutRows({ limit: 100_000 }).rows
+  const result = {
+    weights: createHash('sha256')
+      .update(await readFile(checkpoint))
+      .digest('hex'),
+    rewards: Object.fromEntries(rows.map(({ key, reward, stopReason }) => [key, [reward, stopReason]])),
+    losses: run.steps().map(({ metrics }) => metrics['loss']),
+    rollouts: run.steps().map(({ rollouts }) => rollouts),
+  }
+  const attempts = rows.filter(({ attempt }) => attempt > 0).length
+  run.close()
+  return { result, report, killed, attempts, output }
+}
