@@ -249,8 +249,8 @@ export function Absent({
     )
   return (
     <Empty title="The tokens of this rollout are not in the file" command={`npx aworld-train view ${shellWord(summary.path)}`}>
-      The file carries as many as its size allows. Of this one it has reward {points(row.reward)}, {row.turns} turns,{' '}
-      {integer(row.sampledTokens)} sampled tokens, answer “{visible(row.answer ?? 'none')}”.
+      The file carries as many as its size allows, and none that are damaged. Of this one it has reward {points(row.reward)}, {row.turns}{' '}
+      turns, {integer(row.sampledTokens)} sampled tokens, answer “{visible(row.answer ?? 'none')}”.
     </Empty>
   )
 }

@@ -12,8 +12,9 @@ import { type PageFiles, readPageFiles } from './page-files.ts'
 export interface ExportResult {
   readonly bytes: number
   readonly rollouts: number
-  /** Rollouts whose tokens the file carries. */
+  /** Rollouts whose tokens the file carries, and those whose tokens cannot be read. */
   readonly whole: number
+  readonly damaged: number
 }
 
 /** Room for parts in one file; a browser opens them one by one. */
@@ -25,14 +26,15 @@ export async function exportRun(paths: readonly string[], file: string, maxBytes
   const page = readPageFiles()
   const parts: string[] = []
   const runs: ExportedRun[] = []
-  const totals = { rollouts: 0, whole: 0 }
+  const totals = { rollouts: 0, whole: 0, damaged: 0 }
   for (const path of paths) {
     const client = await openFolder(path)
     try {
-      const { run, rollouts, whole } = await exportOne(path, client, parts, maxBytes / paths.length)
+      const { run, rollouts, whole, damaged } = await exportOne(path, client, parts, maxBytes / paths.length)
       runs.push(run)
       totals.rollouts += rollouts
       totals.whole += whole
+      totals.damaged += damaged
     } finally {
       client.close()
     }
@@ -71,6 +73,7 @@ async function exportOne(path: string, client: FolderClient, parts: string[], ma
   let bytes = 0
   // Images hardly shrink; without a share of their own a few would leave no room for tokens.
   let images = 0
+  let damaged = 0
   const evidence = evidenceOf(summary)
   const others = rows.flatMap(({ key }) => (evidence.has(key) ? [] : [key]))
   for (const keys of [...Array.from(evidence, (key) => [key]), ...spread(chunks(others))]) {
@@ -78,7 +81,11 @@ async function exportOne(path: string, client: FolderClient, parts: string[], ma
     const texts: Record<number, string> = {}
     let ofPart = 0
     for (const key of keys) {
-      const trace = await client.rollout(key)
+      const trace = await client.rollout(key).catch((error: TrainError) => {
+        if (error.code !== 'STORE_CORRUPT') throw error
+        damaged += 1
+        return null
+      })
       if (!trace) continue
       const { row: _row, task: _task, vocabulary: ofTrace, ...rest } = trace
       const imageBytes = sizeOfImages(rest.toolCalls)
@@ -102,7 +109,7 @@ async function exportOne(path: string, client: FolderClient, parts: string[], ma
   const lists: ExportedRows = { rows, tasks, samples, parts: carried, health: await client.health(0), vocabulary }
   parts.push(pack(lists))
   const run = { listing: listRun(basename(path), path), summary, rows: parts.length - 1 }
-  return { run, rollouts: rows.length, whole: partOf.size }
+  return { run, rollouts: rows.length, whole: partOf.size, damaged }
 }
 
 /** The rollouts that findings and errors lead to: they come first, each by itself, so that one that is too large keeps no other out. */

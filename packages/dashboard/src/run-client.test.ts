@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { readFile, writeFile } from 'node:fs/promises'
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { RunClient } from '@aworld-train/core'
 import { readRun } from '@aworld-train/store'
@@ -171,6 +171,18 @@ it('leaves tokens out of a file that would be too large, and carries all numbers
   // What errors and findings lead to comes first.
   const carried = await Promise.all(['train/2/0/0', 'train/2/0/1', 'train/2/1/1'].map(async (key) => (await client.rollout(key)) !== null))
   expect(carried).toEqual([false, true, true])
+})
+
+it('writes what can be read of a run with damaged tokens to a file', async () => {
+  await using run = await writeRun()
+  const segments = join(run.path, 'segments')
+  for (const name of await readdir(segments))
+    await writeFile(join(segments, name), Buffer.alloc((await stat(join(segments, name))).size, 7))
+  const file = join(run.below, 'run.html')
+  expect(await exportRun([run.path], file)).toMatchObject({ rollouts: 14, whole: 0, damaged: 14 })
+  const client = await readExport(file)
+  expect((await client.summary()).evaluations.map(({ reward }) => reward)).toEqual([1 / 3, 2 / 3])
+  expect(await client.rollout('train/1/0/0')).toBeNull()
 })
 
 it('gives images half the room of an exported file, and leaves out those of a rollout that would take more', async () => {

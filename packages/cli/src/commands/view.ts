@@ -18,10 +18,11 @@ export const view = defineCommand({
     const runs = args.filter((run) => run !== undefined)
     if (options.export !== undefined) {
       if (runs.length === 0) throw new TrainError('CONFIG_INVALID', 'There is no run to export; name one before --export.')
-      const { bytes, rollouts, whole } = await exportRun(runs, options.export)
+      const { bytes, rollouts, whole, damaged } = await exportRun(runs, options.export)
       const carried =
         whole === rollouts ? `all ${rollouts} rollouts` : `${whole} of ${rollouts} rollouts token by token, and the numbers of all`
-      process.stdout.write(`${options.export}  ${(bytes / 1e6).toFixed(1)} MB, ${carried}\n`)
+      const lost = damaged > 0 ? `; the tokens of ${damaged} are damaged` : ''
+      process.stdout.write(`${options.export}  ${(bytes / 1e6).toFixed(1)} MB, ${carried}${lost}\n`)
       return undefined
     }
     const dashboard = await openDashboard({ runs, ...(runs.length === 0 && { below: resolve(options.runs) }), port: options.port })
