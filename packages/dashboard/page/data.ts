@@ -175,6 +175,11 @@ shownRun.subscribe(() => {
 let follower: AbortController | null = null
 let readAgain: ReturnType<typeof setTimeout> | null = null
 
+/** Reads what is on screen of live runs again. */
+export function readAgainNow(): void {
+  if (!document.hidden) revision.value += 1
+}
+
 /** After an event the run is read again, at most once a second, and not while nobody sees it. */
 function changed(): void {
   if (readAgain !== null || document.hidden) return

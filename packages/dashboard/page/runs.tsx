@@ -1,6 +1,7 @@
 // All runs, and those that are chosen laid over each other.
 import type { RunListing, RunSummary, StepSummary } from '@aworld-train/core'
-import { clientOf, isExport, type Loaded, runs, useLoaded } from './data.ts'
+import { useEffect } from 'preact/hooks'
+import { always, clientOf, isExport, type Loaded, readAgainNow, runs, useLoaded } from './data.ts'
 import { fixed, integer, seconds, when } from './format.ts'
 import { comparedEvaluations } from './groups-of.ts'
 import { filter, hrefs, route } from './route.ts'
@@ -115,7 +116,11 @@ function Ink({ index }: { index: number }) {
 }
 
 const useSummaries = (listings: readonly RunListing[]) =>
-  useLoaded(`overlay ${listings.map(({ id }) => id).join()}`, () => Promise.all(listings.map(({ id }) => clientOf(id).summary())))
+  useLoaded(
+    `overlay ${listings.map(({ id }) => id).join()}`,
+    () => Promise.all(listings.map(({ id }) => clientOf(id).summary())),
+    (summaries) => summaries.some(({ status }) => status === 'running'),
+  )
 
 function Laid({ listings, loaded }: { listings: readonly RunListing[]; loaded: Loaded<readonly RunSummary[]> }) {
   const byTime = route.value.query.get('by') === 'time'
@@ -140,14 +145,24 @@ function Laid({ listings, loaded }: { listings: readonly RunListing[]; loaded: L
   )
 }
 
+/** How often the list is read again while it is on screen, in milliseconds. */
+const listEveryMs = 5_000
+
 export function Runs() {
-  const list = useLoaded('runs', () => runs.list())
+  const list = useLoaded('runs', () => runs.list(), always)
+  useEffect(() => {
+    if (isExport) return
+    // One who comes back sees what has happened meanwhile.
+    if (list.value) readAgainNow()
+    const timer = setInterval(readAgainNow, listEveryMs)
+    return () => clearInterval(timer)
+  }, [])
   const { query } = route.value
   const chosen = (query.get('with') ?? '').split(',').filter(Boolean)
   const laid = chosen.flatMap((id) => list.value?.find((listing) => listing.id === id && listing.problem === null) ?? [])
   const summaries = useSummaries(laid)
   hoverStep.value = null
-  if (list.error !== null)
+  if (list.error !== null && !list.value)
     return (
       <Empty title="The runs could not be listed" main>
         {list.error}
