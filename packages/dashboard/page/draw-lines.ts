@@ -158,7 +158,9 @@ function drawTokens(
 
 const hatchTile = 6
 function hatchOf(context: CanvasRenderingContext2D, color: ReadColor): CanvasPattern {
-  const tile = new OffscreenCanvas(hatchTile, hatchTile)
+  const tile = document.createElement('canvas')
+  tile.width = hatchTile
+  tile.height = hatchTile
   const lines = tile.getContext('2d')!
   lines.strokeStyle = color('--line-strong')
   // The corners belong to the lines of the tiles beside it.

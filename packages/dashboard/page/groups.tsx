@@ -65,6 +65,7 @@ export function Samples({ group, current }: { group: Group; current?: string }) 
                       <Dot reward={row.reward} label={`reward ${points(row.reward)}`} />
                       {isHeldOut ? sampleName(row) : sampleNumber(row)}
                     </a>
+                    {row.attempt > 0 && <small> attempt {row.attempt + 1}</small>}
                   </th>
                   <td class="answer" title={row.answer ?? ''}>
                     {row.answer ?? <span class="quiet">none, {row.stopReason ?? row.status}</span>}

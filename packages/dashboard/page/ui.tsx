@@ -143,7 +143,14 @@ function draw(element: HTMLElement, props: ChartProps): uPlot {
       scales: { x: { time: false, range: () => [start, end] }, y: { range: () => (range ? [low, high] : [low - pad, high + pad]) } },
       axes: axes
         ? [
-            { ...axis, size: 22, grid: { show: false }, ...(xUnit ? {} : { incrs: [1, 5, 10, 20, 50, 100, 500, 1000, 5000] }), space: 60 },
+            {
+              ...{ ...axis, size: 22, grid: { show: false }, space: 60 },
+              // Before the first step lies the evaluation alone.
+              ...(!xUnit && {
+                incrs: [1, 5, 10, 20, 50, 100, 500, 1000, 5000],
+                values: (_: uPlot, splits: number[]) => splits.map((step) => (step < 0 ? '' : String(step))),
+              }),
+            },
             range && range[0] === 0 && range[1] < 1.1
               ? {
                   ...axis,

@@ -23,9 +23,9 @@ export function Workers({ workers, at }: { workers: readonly WorkerHealth[]; at:
             <tr>
               <th scope="col">worker</th>
               <th scope="col">state</th>
-              <th scope="col">slots in use</th>
-              <th scope="col">last heard</th>
-              <th scope="col">attempts lost</th>
+              <th scope="col">slots</th>
+              <th scope="col">heard</th>
+              <th scope="col">lost</th>
             </tr>
           </thead>
           <tbody>
@@ -35,7 +35,7 @@ export function Workers({ workers, at }: { workers: readonly WorkerHealth[]; at:
                 <td class={status === 'away' || status === 'lost' ? 'down' : ''}>{states[status]}</td>
                 <td>{status === 'lost' ? '–' : `${integer(assignments.length)} of ${integer(own)}`}</td>
                 <td>{seconds(Math.max(0, at - heardAt))} ago</td>
-                <td>{integer(lostAttempts)}</td>
+                <td>{lostAttempts === 1 ? '1 attempt' : `${integer(lostAttempts)} attempts`}</td>
               </tr>
             ))}
           </tbody>
