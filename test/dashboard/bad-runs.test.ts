@@ -86,6 +86,17 @@ const bad: readonly (readonly [what: string, make: () => Promise<string>, pages:
     { '': /finished.*0\.333.*0\.667/s, '/step/1': /Step 1/ },
   ],
   [
+    'with a million events',
+    () =>
+      wholeRun('million', async (path) => {
+        const file = join(path, 'events.jsonl')
+        const [first, ...rest] = (await readFile(file, 'utf8')).split('\n')
+        const event = JSON.stringify({ type: 'phase-progress', at: 1, phase: 'rollouts', done: 1, total: 2, metrics: {} })
+        await writeFile(file, [first, ...Array<string>(1_000_000).fill(event), ...rest].join('\n'))
+      }),
+    { '': /finished.*0\.333.*0\.667/s, '/step/1': /Step 1/, '/health': /finished\s+14/ },
+  ],
+  [
     'with a corrupt segment',
     () =>
       wholeRun('corrupt', async (path) => {
@@ -108,7 +119,7 @@ it.each(bad)('a run %s is shown as far as it can be read, and says what is wrong
   const dashboard = await openDashboard({ runs: [path] })
   const watched = await watch(browser, dashboard.url, looks.light)
   for (const [hash, text] of Object.entries(pages)) {
-    await visit(watched, dashboard.url, `#/${basename(path)}${hash}`)
+    await visit(watched, `#/${basename(path)}${hash}`)
     await expect.poll(() => watched.page.innerText('body'), { message: hash }).toMatch(text)
   }
   // Browsers report an answer that is an error by themselves.
@@ -123,16 +134,16 @@ it('a run that is deleted while it is open is named, and the others stay', async
   const dashboard = await openDashboard({ below })
   const watched = await watch(browser, dashboard.url, looks.light)
   const { page } = watched
-  await visit(watched, dashboard.url, '#/deleted')
+  await visit(watched, '#/deleted')
   await page.getByText('Held-out reward').first().waitFor()
   await rm(path, { recursive: true })
-  await visit(watched, dashboard.url, '#/deleted/rollout/train/1/0/0')
+  await visit(watched, '#/deleted/rollout/train/1/0/0')
   await expect.poll(() => page.innerText('main')).toMatch(/could not be read|reward/)
-  await visit(watched, dashboard.url, '#/')
+  await visit(watched, '#/')
   const rowOf = (name: string) => page.locator('main tr', { hasText: name })
   await expect.poll(() => rowOf('deleted').innerText()).toContain('is not a run')
   await expect.poll(() => rowOf('stays').innerText()).toContain('finished')
-  await visit(watched, dashboard.url, '#/stays')
+  await visit(watched, '#/stays')
   await page.getByText('0.667').first().waitFor()
   expect(watched.problems.filter((problem) => !problem.includes('status of 500'))).toEqual([])
   await watched.context.close()
@@ -160,9 +171,9 @@ it('a run on a disk that cannot be written is shown whole', async () => {
       if (url !== '') break
     }
     const watched = await watch(browser, url, looks.light)
-    await visit(watched, url, '#/read-only')
+    await visit(watched, '#/read-only')
     await watched.page.getByText('0.667').first().waitFor()
-    await visit(watched, url, '#/read-only/tokens/train/1/0/0')
+    await visit(watched, '#/read-only/tokens/train/1/0/0')
     await watched.page.waitForSelector('.stream canvas')
     expect(watched.problems).toEqual([])
     await watched.context.close()

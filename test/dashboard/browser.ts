@@ -67,10 +67,28 @@ export async function watch(browser: Browser, home: string, look: Look): Promise
   return { context, page, problems }
 }
 
-/** Opens the page at `hash` anew. */
-export async function visit({ page }: Pick<Watched, 'page'>, home: string, hash: string): Promise<void> {
-  await page.goto('about:blank')
-  await page.goto(home.split(/[?#]/)[0] + hash)
+/** Where what happens behind a page's first content has happened, such as a chart that is drawn. */
+async function settle(page: Page): Promise<void> {
   await page.waitForSelector('main > *')
   await page.waitForTimeout(150)
+}
+
+/** Opens the page at `hash` as an address that somebody was sent. */
+export async function load({ page }: Pick<Watched, 'page'>, home: string, hash: string): Promise<void> {
+  // Another query than before: another hash alone loads nothing.
+  await page.goto(`${home.split(/[?#]/)[0]}?${Date.now()}${hash}`)
+  await settle(page)
+}
+
+/** Goes to the page at `hash` as a link does. */
+export async function visit({ page }: Pick<Watched, 'page'>, hash: string): Promise<void> {
+  await page.evaluate(`new Promise((shown) => {
+    window.shift = 0
+    window.shifted = []
+    const hash = ${JSON.stringify(hash)}
+    if (location.hash === hash) return shown()
+    addEventListener('hashchange', () => setTimeout(shown), { once: true })
+    location.hash = hash
+  })`)
+  await settle(page)
 }

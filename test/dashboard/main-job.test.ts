@@ -66,13 +66,13 @@ beforeAll(async () => {
     const id = url.split('#/')[1]!
     const opened = Object.entries(hashes(id)).map(async ([name, hash]) => {
       const watched = await watch(browser, url, looks.light)
-      await visit(watched, url, hash)
+      await visit(watched, hash)
       return [name, watched] as const
     })
     return Object.fromEntries(await Promise.all(opened))
   }
   const { code, stdout, stderr } = await runCli(['train', await writeProject(), '--seed', '11', '--run-path', join(folder, 'runs')], {
-    deadlineMs: 150_000,
+    deadlineMs: 500_000,
     onLine(line) {
       const address = /^watch {4}(\S+)$/.exec(line)?.[1]
       if (address) opening = open(address)
@@ -83,7 +83,7 @@ beforeAll(async () => {
   live = await opening!
   run = join(folder, 'runs', (await readdir(join(folder, 'runs')))[0]!)
   report = JSON.parse(await readFile(join(run, 'report.json'), 'utf8')) as RunReport
-}, 180_000)
+}, 600_000)
 
 afterAll(async () => {
   await browser?.close()
@@ -104,7 +104,7 @@ it('pages that were open while the job trained show its end as the saved run doe
   const watched = await watch(browser, saved.url, looks.light)
   for (const [name, hash] of Object.entries(hashes(basename(run)))) {
     const { page, problems } = live[name]!
-    await visit(watched, saved.url, hash)
+    await visit(watched, hash)
     if (name === 'health')
       for (const shown of [page, watched.page]) {
         expect(await shown.locator('.process .chart').count()).toBe(5)
@@ -224,7 +224,7 @@ it('page, exported file, terminal and report.json give the numbers that are coun
   for (const home of [saved.url, pathToFileURL(file).href]) {
     const watched = await watch(browser, home, looks.light)
     const { page } = watched
-    await visit(watched, home, `#/${basename(run)}`)
+    await visit(watched, `#/${basename(run)}`)
     const kinds = Object.keys(report.before!.byKind)
     expect(await heldOutOf(page)).toEqual({
       all: [shown('before'), shown('after')],
@@ -242,7 +242,7 @@ it('page, exported file, terminal and report.json give the numbers that are coun
       unexplained: 0,
     })
     for (const step of counted.steps.keys()) {
-      await visit(watched, home, `#/${basename(run)}/step/${step + 1}`)
+      await visit(watched, `#/${basename(run)}/step/${step + 1}`)
       const facts = (await page.locator('main .title').innerText()).replaceAll(/\s+/g, ' ')
       expect(facts).toContain(`reward ${counted.steps[step]!.toFixed(3)} [`)
       const [trained, sampled] = counted.trainedOfStep[step]!

@@ -1,4 +1,5 @@
 // @module-tag quick
+import { rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { exportRun, openDashboard } from '@aworld-train/dashboard'
@@ -34,7 +35,7 @@ it('shows images that a tool returned, and nothing else as one', async () => {
   const dashboard = await openDashboard({ runs: [saved.path, going.path] })
   const shown = async (home: string, run: string, look = looks.light) => {
     const watched = await watch(browser, home, look)
-    await visit(watched, home, `#/${run}/rollout/train/1/0/0`)
+    await visit(watched, `#/${run}/rollout/train/1/0/0`)
     const shots = watched.page.locator('.shot')
     await shots.first().waitFor()
     const widths = () => shots.evaluateAll((list) => list.map((shot) => (shot as unknown as { naturalWidth: number }).naturalWidth))
@@ -54,16 +55,16 @@ it('shows images that a tool returned, and nothing else as one', async () => {
     `data:image/svg+xml;base64,${svg.toString('base64')}`,
     'data:text/html;base64,PHNjcmlwdD53aW5kb3cuaGFybWVkID0gMTwvc2NyaXB0Pg==',
     'data:image/png;base64,"onerror="window.harmed = 1',
-    `data:image/png;base64,${'A'.repeat(20_000_000)}`,
+    `data:image/png;base64,${'A'.repeat(2_100_000)}`,
   ]) {
     await using run = await writeRun({ name: 'hostile', returned: { content, isError: false } })
     const other = await openDashboard({ runs: [run.path] })
     const watched = await watch(browser, other.url, looks.light)
-    await visit(watched, other.url, `#/${run.id}/rollout/train/1/0/0`)
+    await visit(watched, `#/${run.id}/rollout/train/1/0/0`)
     await watched.page.locator('.message.tool').waitFor()
     expect(await watched.page.locator('main img').count()).toBe(0)
     expect((await watched.page.locator('main').innerText()).length).toBeLessThan(100_000)
-    await check(`no image ${content.slice(0, 30)}`, watched)
+    await check(`no image ${content.slice(0, 30)}`, watched, 'none')
     await watched.context.close()
     await other.close()
   }
@@ -73,51 +74,52 @@ it('does by keys what the list of keys says', async () => {
   const dashboard = await openDashboard({ runs: [saved.path] })
   const watched = await watch(browser, dashboard.url, looks.light)
   const { page } = watched
-  const at = async () => decodeURIComponent(new URL(page.url()).hash).replace(`#/${saved.id}`, '')
-  const press = async (...keys: readonly string[]) => {
-    for (const key of keys) {
-      await page.keyboard.press(key)
-      await page.waitForTimeout(120)
-    }
-    return await at()
+  const at = () => decodeURIComponent(new URL(page.url()).hash).replace(`#/${saved.id}`, '')
+  const press = async (key: string, address: string) => {
+    await page.keyboard.press(key)
+    await expect.poll(at, { message: key, interval: 20 }).toBe(address)
+    await page.waitForSelector('main > *')
   }
-  await visit(watched, dashboard.url, `#/${saved.id}/step/1`)
-  expect(await press('j')).toBe('/step/1?group=train/1/1')
-  expect(await press('k')).toBe('/step/1?group=train/1/0')
-  expect(await press('Enter')).toBe('/rollout/train/1/0/0')
-  expect(await press('ArrowRight')).toBe('/rollout/train/1/0/1')
-  expect(await press('ArrowLeft')).toBe('/rollout/train/1/0/0')
-  await press('j')
-  expect(await page.locator('.timeline ol .chosen .who').textContent()).toContain('lookup')
-  await press('k')
-  expect(await page.locator('.timeline ol .chosen .who').textContent()).toContain('solver')
-  expect(await press('Enter')).toBe('/tokens/train/1/0/0')
-  const first = Number(new URLSearchParams((await press('ArrowRight')).split('?')[1]).get('at'))
-  expect(await press('ArrowLeft')).toBe(`/tokens/train/1/0/0?at=${first - 1}`)
-  expect(await press('b')).toBe(`/tokens/train/1/0/0?at=${first - 1}&by=advantage`)
-  expect(await press('j', 'n')).toMatch(/at=\d+/)
-  expect(await press('k')).toMatch(/at=\d+/)
-  expect(await press('c')).toBe('/compare/train/1/0/0?with=train/1/0/1')
-  expect(await press('s')).toBe('/compare/train/1/0/1?with=train/1/0/0')
-  await press('a')
-  expect(await page.locator('.aligned button.link').textContent()).toBe('Fold equal')
-  for (const [key, hash] of [
-    ['1', ''],
-    ['2', '/step/1'],
-    ['3', '/rollout/train/1/0/1'],
-    ['4', '/tokens/train/1/0/1'],
-    ['5', '/compare/train/1/0/1?with=train/1/0/0'],
-    ['6', '/health'],
-  ] as const)
-    expect([key, await press(key)]).toEqual([key, hash])
-  await press('t')
-  expect(await page.locator('html').getAttribute('data-theme')).toBe('dark')
-  await press('?')
-  expect(await page.locator('dialog').count()).toBe(1)
-  await press('Escape')
-  expect(await page.locator('dialog').count()).toBe(0)
-  await press('0')
-  expect(new URL(page.url()).hash).toBe('#/')
+  const chosen = (key: string) => {
+    const before = at()
+    return page.keyboard.press(key).then(() => expect.poll(at, { message: key, interval: 20 }).not.toBe(before))
+  }
+  await visit(watched, `#/${saved.id}/step/1`)
+  await press('j', '/step/1?group=train/1/1')
+  await press('k', '/step/1?group=train/1/0')
+  await press('Enter', '/rollout/train/1/0/0')
+  await press('ArrowRight', '/rollout/train/1/0/1')
+  await press('ArrowLeft', '/rollout/train/1/0/0')
+  const call = () => page.locator('.timeline ol .chosen .who').textContent()
+  await page.keyboard.press('j')
+  await expect.poll(call).toContain('lookup')
+  await page.keyboard.press('k')
+  await expect.poll(call).toContain('solver')
+  await press('Enter', '/tokens/train/1/0/0')
+  await chosen('ArrowRight')
+  const first = Number(new URLSearchParams(at().split('?')[1]).get('at'))
+  await press('ArrowLeft', `/tokens/train/1/0/0?at=${first - 1}`)
+  await press('b', `/tokens/train/1/0/0?at=${first - 1}&by=advantage`)
+  for (const key of ['k', 'j', 'n']) await chosen(key)
+  await press('c', '/compare/train/1/0/0?with=train/1/0/1')
+  await press('s', '/compare/train/1/0/1?with=train/1/0/0')
+  const fold = () => page.locator('.aligned button.link').textContent()
+  await expect.poll(fold).toBe('Show equal')
+  await page.keyboard.press('a')
+  await expect.poll(fold).toBe('Fold equal')
+  await press('1', '')
+  await press('2', '/step/1')
+  await press('3', '/rollout/train/1/0/1')
+  await press('4', '/tokens/train/1/0/1')
+  await press('5', '/compare/train/1/0/1?with=train/1/0/0')
+  await press('6', '/health')
+  await page.keyboard.press('t')
+  await expect.poll(() => page.locator('html').getAttribute('data-theme')).toBe('dark')
+  await page.keyboard.press('?')
+  await page.locator('dialog').waitFor()
+  await page.keyboard.press('Escape')
+  await page.locator('dialog').waitFor({ state: 'detached' })
+  await press('0', '#/')
   expect(watched.problems).toEqual([])
   await watched.context.close()
   await dashboard.close()
@@ -129,7 +131,7 @@ it('compares the tokens of the agent that the address names', async () => {
   const { page } = watched
   const at = () => new URLSearchParams(new URL(page.url()).hash.split('?')[1]).get('agent')
   const chosen = page.locator('.chips [aria-pressed=true]')
-  await visit(watched, dashboard.url, `#/${saved.id}/compare/train/1/0/0?with=train%2F1%2F0%2F1`)
+  await visit(watched, `#/${saved.id}/compare/train/1/0/0?with=train%2F1%2F0%2F1`)
   expect([await chosen.textContent(), await page.locator('.parting h2').first().textContent()]).toEqual([
     'solver',
     expect.stringMatching(/^They part at/),
@@ -171,7 +173,7 @@ it('draws the lines on screen of a rollout with 131,072 tokens', async () => {
       return new Set(new Uint32Array(data.buffer)).size
     })
   for (const at of [100, 65_000, 131_000]) {
-    await visit(watched, dashboard.url, `#/${run.id}/tokens/train/2/0/0?at=${at}`)
+    await visit(watched, `#/${run.id}/tokens/train/2/0/0?at=${at}`)
     await stream.waitFor()
     expect(await position()).toBe(at)
     expect(await drawn()).toBeGreaterThan(20)
@@ -192,7 +194,7 @@ it('shows what happens in a live run without being loaded again', async () => {
   const dashboard = await openDashboard({ runs: [run.path] })
   const watched = await watch(browser, dashboard.url, looks.light)
   const { page } = watched
-  await visit(watched, dashboard.url, `#/${run.id}`)
+  await visit(watched, `#/${run.id}`)
   const request = { ...run.store.rollout('train/3/0/0')!.request, key: 'train/3/0/1', sample: 1 }
   const { attempt } = await run.store.begin(request)
   await run.store.finish({ ...run.store.episode('train/1/0/0')!, rollout: request.key, group: request.group, attempt })
@@ -208,6 +210,26 @@ it('shows what happens in a live run without being loaded again', async () => {
   await dashboard.close()
 })
 
+it('lists runs as they come and go', async () => {
+  await using first = await writeRun({ name: 'first' })
+  await using second = await writeRun({ name: 'second' })
+  const dashboard = await openDashboard({ below: first.below })
+  const watched = await watch(browser, dashboard.url, looks.light)
+  const { page } = watched
+  const row = (id: string) => page.locator('main tbody tr', { hasText: id })
+  await row(first.id).waitFor()
+  await rename(second.path, join(first.below, second.id))
+  await row(second.id).filter({ hasText: 'finished' }).waitFor()
+  await page.getByRole('link', { name: first.id }).click()
+  await page.getByText('Held-out reward').first().waitFor()
+  await rm(join(first.below, second.id), { recursive: true })
+  await page.getByTitle('All runs').click()
+  await row(second.id).filter({ hasText: 'is not a run' }).waitFor()
+  expect(watched.problems).toEqual([])
+  await watched.context.close()
+  await dashboard.close()
+})
+
 it('compares with what every sample of a group that runs has by now', async () => {
   await using run = await writeRun({ name: 'comparing', isLive: true })
   const { store } = run
@@ -217,7 +239,7 @@ it('compares with what every sample of a group that runs has by now', async () =
   const { attempt } = await store.begin(other(2))
   const dashboard = await openDashboard({ runs: [run.path] })
   const watched = await watch(browser, dashboard.url, looks.light)
-  await visit(watched, dashboard.url, `#/${run.id}/compare/train/3/0/0?with=train%2F3%2F0%2F1`)
+  await visit(watched, `#/${run.id}/compare/train/3/0/0?with=train%2F3%2F0%2F1`)
   const samples = () => watched.page.locator('.ways tbody td:nth-child(2)').allTextContents()
   await expect.poll(samples).toEqual(['1×'])
   await store.appendTurn(other(2).key, attempt, 'solver', store.turnsOf(request.key)!.agents.get('solver')![0]!)
@@ -236,7 +258,7 @@ it('shows how the process of a live run is doing, and that it has fallen silent'
   const last = run.store.health(0).samples.at(-1)!
   const calls = page.locator('.process figure', { hasText: 'Model calls' }).locator('figcaption b')
   await run.store.keepHealth({ ...last, at: Date.now(), calls: 17 })
-  await visit(watched, dashboard.url, `#/${run.id}/health`)
+  await visit(watched, `#/${run.id}/health`)
   await calls.filter({ hasText: /^17$/ }).waitFor()
   expect(await page.locator('.process [role=alert]').count()).toBe(0)
   await run.store.keepHealth({ ...last, at: Date.now(), calls: 23, channel: null })
@@ -248,7 +270,7 @@ it('shows how the process of a live run is doing, and that it has fallen silent'
   // The samples of this one are older.
   const silent = await openDashboard({ runs: [live.path] })
   const other = await watch(browser, silent.url, looks.narrow)
-  await visit(other, silent.url, `#/${live.id}/health`)
+  await visit(other, `#/${live.id}/health`)
   await other.page.locator('.process [role=alert]', { hasText: 'It has said nothing for' }).waitFor()
   await check('silent', other)
   await other.context.close()
