@@ -36,6 +36,8 @@ export default defineTraining({
     tinker: { training: { passes: 1, learningRate: 5e-3, warmupSteps: 3, dropZeroVariance: false, logprobCheck: { tolerance: 1e-4 } } },
     // TRL's default computes every forward pass twice, for models that need the memory.
     trl: { gradient_checkpointing: false },
+    // The same of ms-swift, and its KL term, which the others do not have by default and which takes a pass of a second model.
+    swift: { gradient_checkpointing: false, beta: 0 },
     // verl draws no mixture, so that it takes the file's, whose rows of 16 each have it. Without `smoke` it trains on GPUs.
     verl: {
       training: { stratify: null, warmupSteps: 0 },

@@ -18,7 +18,5 @@ export const swiftFacts: TrainerFacts = {
     resume: 'yes',
     export: 'yes, as that of TRL; never run here',
   },
-  withoutExam:
-    'its own tests look at ids, masks and logprobs of every batch, count every token and go on from a checkpoint; advantages, loss and direction are compared with nothing',
   notShown: {},
 }

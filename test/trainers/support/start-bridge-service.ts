@@ -21,10 +21,12 @@ export async function startBridgeService(setting: Readonly<Record<string, unknow
     log = (log + text).slice(-8000)
   })
   const exited = new Promise<void>((resolve) => child.once('close', () => resolve()))
+  // A start takes a second or two; one that hangs fails here, with what it printed, and not at the deadline of a whole test.
+  const deadline = setTimeout(() => child.kill('SIGKILL'), 180_000)
   const { url } = await new Promise<{ url: string }>((resolve, reject) => {
     createInterface({ input: child.stdout }).once('line', (line) => resolve(JSON.parse(line)))
-    void exited.then(() => reject(new Error(`The rollout service ended:\n${log}`)))
-  })
+    void exited.then(() => reject(new Error(`The rollout service ended, or did not serve within three minutes:\n${log}`)))
+  }).finally(() => clearTimeout(deadline))
   return {
     url,
     async kill() {
