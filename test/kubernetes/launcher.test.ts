@@ -100,7 +100,7 @@ it('workers run as pods that know their coordinator; one that is killed and one 
   await expect
     .poll(() => warnings)
     .toEqual([
-      `The worker in pod "${first!.metadata.name}" ended with code 137. It printed last: ${(await namespace.log(first!.metadata.name)).trim()}`,
+      `Worker "${first!.metadata.name}" ended with code 137 and is started again. It printed last: ${(await namespace.log(first!.metadata.name)).trim()}`,
     ])
   await namespace.evict(second!.metadata.name)
   await expect
@@ -109,7 +109,7 @@ it('workers run as pods that know their coordinator; one that is killed and one 
       ['running', 1],
       ['running', 1],
     ])
-  expect(warnings.join('\n')).toContain(`Pod "${second!.metadata.name}" was ended by its cluster (EvictionByEvictionAPI)`)
+  expect(warnings.join('\n')).toContain(`Worker "${second!.metadata.name}" was ended by its cluster (EvictionByEvictionAPI)`)
   const [job] = await namespace.get<{ status: { failed?: number } }>('jobs')
   // The one that was killed; an eviction is no failure of the worker.
   const again = await namespace.get<PodObject>('pods')
@@ -177,7 +177,7 @@ it.each<[string, Changes, RegExp]>([
       options: { backoffLimit: 1 },
       workerNum: 1,
     },
-    /has failed \(\w+\): .*used more memory than it may .*executor\.resources\.limits\.memory/,
+    /has failed \(\w+\): .*used more memory than it may, .*executor\.resources\.limits\.memory/,
   ],
 ])('%s is named with its remedy, and nothing is left', async (_, changes, message) => {
   const { launcher, failures } = await launch(changes)

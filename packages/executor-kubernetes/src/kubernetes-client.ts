@@ -74,7 +74,7 @@ export interface KubernetesClient {
 const packageName = '@kubernetes/client-node'
 
 async function loadClient(directory: string): Promise<ClientModule> {
-  for (const from of [join(directory, 'package.json'), import.meta.url]) {
+  for (const from of [join(directory, 'package.json'), join(process.cwd(), 'package.json'), import.meta.url]) {
     let file: string
     try {
       file = createRequire(from).resolve(packageName)
@@ -91,7 +91,7 @@ export interface KubernetesAddress {
   readonly context: string | null
   /** `null` for that of the context. */
   readonly namespace: string | null
-  /** Folder whose packages are looked at first. */
+  /** Folder whose packages are looked at first, before those of the working directory. */
   readonly directory: string
 }
 

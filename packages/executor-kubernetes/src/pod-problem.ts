@@ -53,21 +53,23 @@ function endedProblem(
   const ended = (kind: string, text: string, blocks = false) => ({ kind, message: `${text}${words}`, blocks })
   const disruption = conditions.find(({ type, status }) => type === 'DisruptionTarget' && status === 'True')
   if (disruption)
-    return ended('disruption', `Pod "${name}" was ended by its cluster (${disruption.reason}) and is started again elsewhere.`)
+    return ended('disruption', `Worker "${name}" was ended by its cluster (${disruption.reason}) and is started again elsewhere.`)
   if (reason === 'OOMKilled')
     return ended(
       'memory',
-      `The worker in pod "${name}" used more memory than it may and was ended (OOMKilled). Raise executor.resources.limits.memory, or lower executor.slots.`,
+      `Worker "${name}" used more memory than it may, was ended (OOMKilled) and is started again. Raise executor.resources.limits.memory, or lower executor.slots.`,
     )
-  if (misuseCodes.includes(exitCode))
-    return ended('misuse', `The worker in pod "${name}" cannot run: it ended with code ${exitCode}.`, true)
+  if (misuseCodes.includes(exitCode)) return ended('misuse', `Worker "${name}" cannot run: it ended with code ${exitCode}.`, true)
   if (startCodes.includes(exitCode))
     return ended(
       'start',
       `The command of pod "${name}" could not be started (code ${exitCode}). Correct executor.options.command, or put aworld-train on the PATH of the image.`,
       true,
     )
-  return ended('failure', `The worker in pod "${name}" ended with code ${exitCode}${reason && reason !== 'Error' ? ` (${reason})` : ''}.`)
+  return ended(
+    'failure',
+    `Worker "${name}" ended with code ${exitCode}${reason && reason !== 'Error' ? ` (${reason})` : ''} and is started again.`,
+  )
 }
 
 const sentence = (text: string | undefined) => (text?.trim() ? `${text.trim().replace(/\.$/, '')}.` : 'the cluster says no more.')
