@@ -13,7 +13,6 @@ os.environ["TORCHDYNAMO_DISABLE"] = "1"
 
 import torch
 from areal.api.io_struct import WeightUpdateRequests
-from areal.engine import FSDPEngine
 from areal.engine.vllm_remote import VLLMBackend
 from train_scenarios import serve
 
@@ -60,6 +59,8 @@ def packing_on() -> Iterator[None]:
 @contextmanager
 def logprobs_nan() -> Iterator[None]:
     """The trainer computes no number any more, as after an update that diverged."""
+    from areal.engine import FSDPEngine  # logs to stdout as it is imported
+
     compute = FSDPEngine._compute_logprobs_entropy
 
     def diverged(self: Any, *args: Any, **options: Any) -> Any:
