@@ -39,6 +39,8 @@ def run_module(train: Callable[[Mapping[str, Any], Path], None], check: Callable
     parser.add_argument("--metrics", type=Path)
     options = parser.parse_args()
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    # Read when torch is imported. Threads that wait busily take the processor from the agents beside them, and from each other.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     plan = json.loads(options.plan.read_text(encoding="utf8"))
     if not options.check:
         train(plan, options.metrics)
