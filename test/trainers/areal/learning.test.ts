@@ -9,7 +9,7 @@ import definition from '../../../examples/periodic-table/aworld-train.config.ts'
 import { arealEnvironment } from '../../support/python-environment.ts'
 import { repository } from '../../support/run-cli.ts'
 
-const steps = 24
+const steps = 20
 
 let folder: string
 let report: RunReport
