@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import {
   AnswerKey,
+  CoordinatorMessage,
   DriverMessage,
   EnvironmentStatus,
   Episode,
@@ -29,6 +30,7 @@ import {
   Turn,
   WeightPublication,
   WeightReport,
+  WorkerMessage,
 } from '@aworld-train/protocol'
 import { settingsTemplate } from '@aworld-train/tool-servers'
 import { ArealSettings } from '@aworld-train/trainer-areal'
@@ -74,6 +76,8 @@ const schemas = {
   Sampling,
   DriverMessage,
   ServiceMessage,
+  WorkerMessage,
+  CoordinatorMessage,
 }
 for (const [name, schema] of Object.entries(schemas)) {
   const json = { title: name, ...z.toJSONSchema(schema, { io: 'input' }) }
