@@ -1,3 +1,4 @@
+import type { AgentProgram } from '@aworld-train/core'
 import { type RolloutRequest, TrainError } from '@aworld-train/protocol'
 import { expect, test } from 'vitest'
 import { memoryStore } from '../testing/memory-store.ts'
@@ -164,6 +165,47 @@ test('what was accepted and has no result runs again by itself in the next servi
   expect(next.get('of-a-trainer').status).toBe('interrupted')
   await next.close()
   expect(start({ store }).service.counts()).toMatchObject({ queued: 0, running: 0 })
+})
+
+test('what was accepted and failed has its answer: the next service does not run it again', async () => {
+  const store = memoryStore()
+  const { service } = start({ store })
+  const { finish } = store
+  store.finish = () => Promise.reject(new TrainError('STORE_FAILED', 'The episode cannot be written.'))
+  await service.accept(rolloutRequest('a'))
+  expect(await service.wait('a', minute)).toMatchObject({ status: 'failed', error: { code: 'STORE_FAILED' } })
+  await service.close()
+  store.finish = finish
+  const { service: next } = start({ store })
+  expect(next.counts()).toMatchObject({ queued: 0, running: 0 })
+  expect(next.get('a').status).toBe('interrupted')
+  next.submit(rolloutRequest('a'))
+  expect(await next.wait('a', minute)).toMatchObject({ status: 'done' })
+  await next.close()
+})
+
+test('a rollout that was cut off again and again is not run again by itself: it may be what ends the process', async () => {
+  const store = memoryStore()
+  const starts: string[] = []
+  const run: AgentProgram['run'] = (task, context) => {
+    starts.push(task.id)
+    return forever(task, context)
+  }
+  const limits = { maxAttemptsOfRestarts: 3 }
+  const { service: first } = start({ store, run, limits })
+  await first.accept(rolloutRequest('a'))
+  await expect.poll(() => starts.length).toBe(1)
+  // Each is a process that was killed: it closes nothing.
+  const killed = [first]
+  for (const times of [2, 3]) {
+    killed.push(start({ store, run, limits }).service)
+    await expect.poll(() => starts.length).toBe(times)
+  }
+  const { service: last } = start({ store, limits })
+  expect(last.get('a').status).toBe('interrupted')
+  last.submit(rolloutRequest('a'))
+  expect(await last.wait('a', minute)).toMatchObject({ status: 'done', episode: { attempt: 3 } })
+  await Promise.all([last, ...killed].map((service) => service.close()))
 })
 
 test('what was accepted is not run again where its task has no answer any more: it would be scored without', async () => {

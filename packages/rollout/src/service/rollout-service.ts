@@ -29,9 +29,16 @@ export interface RolloutServiceLimits {
   readonly maxRemembered: number
   /** Events that a reader can go back to. */
   readonly maxKeptEvents: number
+  /** A service that starts again does not run by itself what has had so many attempts: it may be what ends the process. */
+  readonly maxAttemptsOfRestarts: number
 }
 
-export const defaultServiceLimits: RolloutServiceLimits = { maxQueuedBytes: 1024 ** 3, maxRemembered: 10_000, maxKeptEvents: 10_000 }
+export const defaultServiceLimits: RolloutServiceLimits = {
+  maxQueuedBytes: 1024 ** 3,
+  maxRemembered: 10_000,
+  maxKeptEvents: 10_000,
+  maxAttemptsOfRestarts: 20,
+}
 
 export interface RolloutServiceCounts {
   readonly queued: number
@@ -57,7 +64,7 @@ export interface RolloutService {
    * answer carries no episode. Throws ROLLOUT_CONFLICT for another request under the same key, ROLLOUT_QUEUE_FULL beyond the bytes of the queue, ROLLOUT_CANCELLED once it stops, and what `check` throws.
    */
   submit(request: RolloutRequest): RolloutState
-  /** As `submit`, once the rollout is queued on disk. When its process ends before the rollout does, the next service over the same store runs it again by itself, unless `check` refuses it by then. */
+  /** As `submit`, once the rollout is queued on disk. When its process ends before the rollout does, the next service over the same store runs it again by itself, unless `check` refuses it by then, or it has had `maxAttemptsOfRestarts`. */
   accept(request: RolloutRequest): Promise<RolloutState>
   /** Throws ROLLOUT_UNKNOWN. */
   get(key: string): RolloutState
@@ -158,6 +165,8 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
     entry.status = status
     entry.error = error
     entry.ended = null
+    // Whoever asks is told why; where even this cannot be written, it runs again.
+    if (status === 'failed' && entry.accepted) store.releaseSubmission(key).catch(() => {})
     ended.push(key)
     const oldest = ended.length > limits.maxRemembered && ended.shift()
     if (oldest && entries.get(oldest)?.ended === null) entries.delete(oldest)
@@ -237,6 +246,8 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
   }
 
   for (const request of store.submissions()) {
+    const record = store.rollout(request.key)
+    if (record?.status === 'running' && record.attempt + 1 >= limits.maxAttemptsOfRestarts) continue
     try {
       check?.(request)
     } catch {
