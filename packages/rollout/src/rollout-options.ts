@@ -51,6 +51,7 @@ export interface RolloutCounts {
  */
 export interface InProcessRolloutRunner extends RolloutRunner {
   counts(): RolloutCounts
+  slots(): number
   supersededTokens(): number
   /** Where its agents run: this process, and those that greeted. */
   readonly workers: RolloutWorkers

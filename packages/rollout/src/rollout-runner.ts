@@ -274,6 +274,11 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
     workers,
     run: submit,
     runAll: (requests, signal) => runAll(submit, requests, signal),
+    slots: () =>
+      Math.min(
+        concurrency,
+        Array.from(state.workers.values()).reduce((sum, { terms }) => sum + terms.slots, 0),
+      ),
     supersededTokens: () => tally.counts().supersededTokens,
     counts() {
       const queued = state.queue.size + state.again.size + state.waiting.size

@@ -89,7 +89,7 @@ export async function startCoordinator({ agent = (ask) => ask(), limits, concurr
   }
 
   return {
-    ...{ counts, pool, service, server, store, gateway, warnings, events, work },
+    ...{ counts, runner, pool, service, server, store, gateway, warnings, events, work },
     run(request: RolloutRequest, signal = AbortSignal.timeout(20_000)) {
       service.submit(request)
       return service.wait(request.key, { signal })

@@ -3,7 +3,12 @@ import { createRolloutClock } from './rollout-clock.ts'
 
 it('counts the part of the slots that rollouts take, and no more than there are', () => {
   let at = 0
-  const clock = createRolloutClock(2, undefined, () => at)
+  let slots = 2
+  const clock = createRolloutClock(
+    () => slots,
+    undefined,
+    () => at,
+  )
   for (let i = 0; i < 3; i++) clock.begin()
   at = 100
   clock.end({ startedAt: 0, endedAt: 100 })
@@ -13,10 +18,14 @@ it('counts the part of the slots that rollouts take, and no more than there are'
   clock.restart()
   at = 300
   expect(clock.slotsUsed()).toBe(0.5)
+  // A worker is gone.
+  slots = 1
+  at = 400
+  expect(clock.slotsUsed()).toBe((100 + 100) / (200 + 100))
 })
 
 it('compares how long trained rollouts took with all that ended, those of earlier processes included', () => {
-  const clock = createRolloutClock(8, { ms: 100, rollouts: 1 })
+  const clock = createRolloutClock(() => 8, { ms: 100, rollouts: 1 })
   expect(clock.durationRatio()).toBe(1)
   for (const endedAt of [100, 100, 300]) {
     clock.begin()

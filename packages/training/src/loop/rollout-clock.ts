@@ -25,18 +25,20 @@ export interface RolloutClock {
 
 const nothing: DurationSum = { ms: 0, rollouts: 0 }
 
-/** `before` is of the rollouts that earlier processes of the run have trained. */
-export function createRolloutClock(slots: number, before: DurationSum = nothing, now = () => performance.now()): RolloutClock {
+/** `slots` says how many rollouts may run at once now; `before` is of the rollouts that earlier processes of the run have trained. */
+export function createRolloutClock(slots: () => number, before: DurationSum = nothing, now = () => performance.now()): RolloutClock {
   let running = 0
   let takenMs = 0
-  let startedAt = now()
-  let countedAt = startedAt
+  let offeredMs = 0
+  let countedAt = now()
   let trained = before
   let ended = before
 
   function count(): void {
     const at = now()
-    takenMs += Math.min(running, slots) * (at - countedAt)
+    const places = slots()
+    takenMs += Math.min(running, places) * (at - countedAt)
+    offeredMs += places * (at - countedAt)
     countedAt = at
   }
 
@@ -56,12 +58,12 @@ export function createRolloutClock(slots: number, before: DurationSum = nothing,
     trained: () => trained,
     durationRatio: () => (ended.ms === 0 || trained.rollouts === 0 ? null : trained.ms / trained.rollouts / (ended.ms / ended.rollouts)),
     restart() {
-      startedAt = countedAt = now()
-      takenMs = 0
+      countedAt = now()
+      takenMs = offeredMs = 0
     },
     slotsUsed() {
       count()
-      return countedAt === startedAt ? 0 : takenMs / (slots * (countedAt - startedAt))
+      return offeredMs === 0 ? 0 : takenMs / offeredMs
     },
   }
 }

@@ -37,8 +37,8 @@ export interface RolloutGroupsOptions {
   readonly settings: StreamSettings
   /** Steps of the run. */
   readonly steps: number
-  /** Rollouts that run at once. */
-  readonly slots: number
+  /** How many rollouts may run at once now. */
+  readonly slots: () => number
   /** Where the last committed step left the stream. */
   readonly stream: GroupStream
   /** What earlier processes of the run have trained. */

@@ -36,7 +36,7 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
   const groups = createRolloutGroups({
     settings: training,
     steps,
-    slots: config.concurrency,
+    slots: () => options.runner.slots?.() ?? config.concurrency,
     stream: state.groups?.stream ?? emptyStream,
     trained: state.groups?.trained,
     requestsOf: (drawn) => groupRequests(drawn, requests),
