@@ -97,7 +97,7 @@ it('agents of serve run in worker processes; one that is killed loses nothing, a
   await expect.poll(async () => (await client.get('d')).status).toBe('running')
 
   const refused = [
-    [work('--name', 'first'), 2, 'Another worker named "first" is connected'],
+    [work('--name', 'first', '--wait', '0'), 2, 'Another worker named "first" is connected'],
     [start([...options.slice(0, -1), 'OTHER'], { cwd: project, env: { OTHER: 'wrong' } }), 1, 'does not take this token'],
     [start([...options.slice(0, -1), 'NONE'], { cwd: project, env }), 2, 'NONE, which --token-env names, is not set'],
     [start([...options, '--agent', './none.ts#agent'], { cwd: project, env }), 2, 'none.ts'],

@@ -47,6 +47,14 @@ export type WorkerResult = z.infer<typeof WorkerResult>
 export const WorkerMessage = z.discriminatedUnion('type', [WorkerHello, WorkerBeat, WorkerResult])
 export type WorkerMessage = z.infer<typeof WorkerMessage>
 
+/** How a worker runs the tools of its agents: settings of its coordinator. */
+export const WorkerEnvironment = z.strictObject({
+  callTimeoutMs: z.int().min(1).optional(),
+  startTimeoutMs: z.int().min(1).optional(),
+  warmProcesses: count.optional(),
+})
+export type WorkerEnvironment = z.infer<typeof WorkerEnvironment>
+
 /** Answers `hello`. */
 export const WorkerWelcome = z.strictObject({
   type: z.literal('welcome'),
@@ -56,6 +64,7 @@ export const WorkerWelcome = z.strictObject({
   leaseMs: z.int().min(1),
   /** Largest message that is taken, in bytes. */
   maxFrameBytes: z.int().min(1),
+  environment: WorkerEnvironment,
 })
 export type WorkerWelcome = z.infer<typeof WorkerWelcome>
 

@@ -1,24 +1,27 @@
-import type { EnvironmentOptions } from '@aworld-train/environment'
 import { createAttemptExecutor, runWorker, type WorkerOptions } from '@aworld-train/rollout'
 import { agentHash } from '@aworld-train/run'
 import { createEnvironment } from '../environment.ts'
 import { loadAgent } from '../load/load-agent.ts'
 
-export interface AgentWorkerOptions extends Omit<WorkerOptions, 'agentHash' | 'executor'> {
+export interface AgentWorkerOptions extends Omit<WorkerOptions, 'agentHash' | 'openExecutor'> {
   /** `./agent.ts#agent` or `./agent.yaml`, as its coordinator has it. */
   readonly agent: string
   /** Folder that `agent` is relative to. */
   readonly directory: string
-  readonly environment?: EnvironmentOptions | undefined
 }
 
 /** Runs an agent for a coordinator, with its tools beside it, until it is drained. Rejects as `loadAgent` and `runWorker` do. */
-export async function runAgentWorker({ agent, directory, environment: settings, ...options }: AgentWorkerOptions): Promise<void> {
+export async function runAgentWorker({ agent, directory, ...options }: AgentWorkerOptions): Promise<void> {
   await using stack = new AsyncDisposableStack()
   const loaded = await loadAgent(agent, directory)
   const program: typeof loaded.program & { close?(): Promise<void> } = loaded.program
   stack.defer(async () => await program.close?.())
-  const environment = stack.adopt(createEnvironment({ baseDirectory: loaded.directory, ...settings }), (each) => each.close())
-  const executor = createAttemptExecutor({ program, environment })
-  await runWorker({ ...options, agentHash: agentHash(loaded), executor })
+  await runWorker({
+    ...options,
+    agentHash: agentHash(loaded),
+    openExecutor(settings) {
+      const environment = stack.adopt(createEnvironment({ baseDirectory: loaded.directory, ...settings }), (each) => each.close())
+      return createAttemptExecutor({ program, environment })
+    },
+  })
 }

@@ -87,8 +87,14 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
   const warnOf = ({ message }: { readonly message: string }) => void process.stderr.write(`${message}\n`)
   const pool = inProcess
     ? null
-    : stack.adopt(createWorkerPool({ agentHash: agentHash(agent), limits: { graceMs: executor.graceMs }, onWarning: warnOf }), (each) =>
-        each.close(),
+    : stack.adopt(
+        createWorkerPool({
+          agentHash: agentHash(agent),
+          environment: environmentLimits,
+          limits: { graceMs: executor.graceMs },
+          onWarning: warnOf,
+        }),
+        (each) => each.close(),
       )
   const { maxQueuedBytes, ...limits } = settings.limits
   const { service, server, ...side } = await serveAgentSide(stack, {

@@ -11,6 +11,7 @@ import {
   TrainError,
   toTrainError,
   type WorkerAssign,
+  type WorkerEnvironment,
   type WorkerMessage,
   WorkerResult,
   type WorkerWelcome,
@@ -31,8 +32,8 @@ export interface WorkerOptions {
   readonly slots: number
   /** As the coordinator computes it. */
   readonly agentHash: string
-  /** Runs the agents. */
-  readonly executor: AttemptExecutor
+  /** Opens what runs the agents, with what its coordinator says of their tools; called once. */
+  readonly openExecutor: (environment: WorkerEnvironment) => AttemptExecutor
   /** Aborts when the worker shall finish what it holds, take nothing more and leave. */
   readonly signal: AbortSignal
   /** How long a coordinator that does not answer is waited for. Default 60,000. */
@@ -63,13 +64,14 @@ interface Running extends AttemptName {
  * coordinator refuses it with: WORKER_PROTOCOL, WORKER_AGENT, WORKER_NAME.
  */
 export async function runWorker(options: WorkerOptions): Promise<void> {
-  const { executor, signal, waitMs = 60_000, onWarning, onState } = options
+  const { openExecutor, signal, waitMs = 60_000, onWarning, onState } = options
   let incarnation = randomUUID()
   const running = new Map<string, Running>()
   /** Results that the coordinator has not confirmed. */
   const results = new Map<string, WorkerResult>()
   let socket: FramedSocket | null = null
   let welcome: WorkerWelcome | null = null
+  let executor: AttemptExecutor | null = null
   let draining = signal.aborted
   let heardAt = performance.now()
   let beats: NodeJS.Timeout | undefined
@@ -116,7 +118,7 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
     const { key, attempt } = assignment
     const entry = { key, attempt, controller: new AbortController() }
     running.set(id, entry)
-    const outcome = await executor
+    const outcome = await executor!
       .execute(assignment, { signal: entry.controller.signal, onEnd() {} })
       .catch((cause: unknown) => failedOutcome(toTrainError(cause, 'AGENT_FAILED')))
     // An attempt that was fenced meanwhile has no result.
@@ -131,6 +133,7 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
     switch (message.type) {
       case 'welcome':
         welcome = message
+        executor ??= openExecutor(message.environment)
         onState?.('connected')
         beats = setInterval(beat, message.beatMs)
         beat()
@@ -139,10 +142,10 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
         void run(message)
         return
       case 'hold':
-        executor.hold()
+        executor?.hold()
         return
       case 'resume':
-        executor.resume()
+        executor?.resume()
         return
       case 'cancel':
         running.get(idOf(message))?.controller.abort(new TrainError('ROLLOUT_CANCELLED', message.reason))
@@ -213,8 +216,12 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
         since = performance.now()
       } catch (error) {
         const { code, message } = error as TrainError
-        if (code !== 'COORDINATOR_UNREACHABLE') throw error
-        if (performance.now() - since > waitMs)
+        // An earlier start of this worker may still count as connected, where its machine has gone without a word.
+        if (code === 'WORKER_NAME') {
+          if (performance.now() - since > waitMs) throw error
+          onWarning?.({ code, message })
+        } else if (code !== 'COORDINATOR_UNREACHABLE') throw error
+        else if (performance.now() - since > waitMs)
           throw new TrainError(code, `${message} It was waited for ${Math.round(waitMs / 1000)} s. ${errorCatalogue[code].remedy}`)
       }
       if (welcome && performance.now() - heardAt > welcome.leaseMs) abandon('its worker has not heard of its coordinator for too long')

@@ -1,5 +1,5 @@
 import type { AgentProgram, AttemptExecutor } from '@aworld-train/core'
-import type { RolloutRequest, RunEvent } from '@aworld-train/protocol'
+import type { RolloutRequest, RunEvent, WorkerEnvironment } from '@aworld-train/protocol'
 import { createAttemptExecutor } from '../attempt-executor.ts'
 import type { InProcessRolloutRunner } from '../rollout-options.ts'
 import { createRolloutRunner } from '../rollout-runner.ts'
@@ -23,10 +23,11 @@ export interface CoordinatorSetup {
   ) => Promise<string | null>
   readonly limits?: Partial<WorkerPoolLimits>
   readonly concurrency?: number
+  readonly environment?: WorkerEnvironment
 }
 
 /** A coordinator behind a real port, whose agents run at workers only. */
-export async function startCoordinator({ agent = (ask) => ask(), limits, concurrency = 64 }: CoordinatorSetup = {}) {
+export async function startCoordinator({ agent = (ask) => ask(), limits, concurrency = 64, environment }: CoordinatorSetup = {}) {
   const warnings: { readonly code: string; readonly message: string }[] = []
   const events: RunEvent[] = []
   const gateway = memoryGateway(() => ({ content: 'yes' }))
@@ -35,7 +36,7 @@ export async function startCoordinator({ agent = (ask) => ask(), limits, concurr
     const ask = async () => (await gateway.call(context.policy(), [{ role: 'user', content: 'Go on.' }], context.signal)).content
     return { answer: await agent(ask, context, task.id), messages: [] }
   })
-  const pool = createWorkerPool({ agentHash: 'agent-1', limits, onWarning: (warning) => warnings.push(warning) })
+  const pool = createWorkerPool({ agentHash: 'agent-1', environment, limits, onWarning: (warning) => warnings.push(warning) })
   const opened = Promise.withResolvers<InProcessRolloutRunner>()
   const service = createRolloutService({
     store,
@@ -68,7 +69,16 @@ export async function startCoordinator({ agent = (ask) => ask(), limits, concurr
     const executor = wrap(createAttemptExecutor({ program: agents, environment: memoryEnvironment(), abandonAfterMs: 50 }))
     const states: string[] = []
     const ended = runWorker({
-      ...{ url: server.url, token, name: 'worker', slots: 2, agentHash: 'agent-1', executor, signal: drain.signal, waitMs: 500 },
+      ...{
+        url: server.url,
+        token,
+        name: 'worker',
+        slots: 2,
+        agentHash: 'agent-1',
+        openExecutor: () => executor,
+        signal: drain.signal,
+        waitMs: 500,
+      },
       onState: (state) => states.push(state),
       ...options,
     })

@@ -5,6 +5,7 @@ import {
   type AttemptOutcome,
   type CoordinatorMessage,
   TrainError,
+  type WorkerEnvironment,
   type WorkerHello,
   WorkerMessage,
   workerProtocol,
@@ -46,6 +47,8 @@ export const defaultWorkerPoolLimits: WorkerPoolLimits = {
 export interface WorkerPoolOptions {
   /** The agent that workers must have. */
   readonly agentHash: string
+  /** How workers run tools; their defaults where absent. */
+  readonly environment?: WorkerEnvironment | undefined
   readonly limits?: Partial<WorkerPoolLimits> | undefined
   readonly onWarning?: ((warning: { readonly code: string; readonly message: string }) => void) | undefined
 }
@@ -81,7 +84,7 @@ const idOf = ({ key, attempt }: AttemptName) => `${attempt} ${key}`
 
 const closeCodes = { normal: 1000, goingAway: 1001, rejected: 4000, replaced: 4002, silent: 4003 }
 
-export function createWorkerPool({ agentHash, onWarning, ...options }: WorkerPoolOptions): WorkerPool {
+export function createWorkerPool({ agentHash, environment = {}, onWarning, ...options }: WorkerPoolOptions): WorkerPool {
   const limits = { ...defaultWorkerPoolLimits, ...options.limits }
   const { beatMs, deadMs, graceMs, stopMs, maxFrameBytes, maxBufferedBytes } = limits
   const leaseMs = deadMs + graceMs
@@ -145,7 +148,9 @@ export function createWorkerPool({ agentHash, onWarning, ...options }: WorkerPoo
       throw new TrainError('WORKER_AGENT', message)
     }
     const other = sessions.get(name)
-    if (other?.connection && other.incarnation !== incarnation) {
+    // A machine that is gone says nothing; another start of its worker need not wait for the end of its lease.
+    const isHeard = other?.connection && performance.now() - other.connection.heardAt() < deadMs
+    if (isHeard && other.incarnation !== incarnation) {
       throw new TrainError('WORKER_NAME', `Another worker named "${name}" is connected; start this one with another --name.`)
     }
   }
@@ -156,12 +161,13 @@ export function createWorkerPool({ agentHash, onWarning, ...options }: WorkerPoo
     const isSame = before?.incarnation === incarnation
     const session = isSame ? before : createSession(hello)
     if (before && !isSame) warnOfLoss(name, before, 'it has started again')
-    const { connection: replaced } = session
+    const replaced = before?.connection
+    if (before) before.connection = null
     session.connection = connection
     sessions.set(name, session)
     // Its end is not that of the worker.
     replaced?.close(closeCodes.replaced, 'The same worker has connected again.')
-    connection.send({ type: 'welcome', protocol: workerProtocol, beatMs, leaseMs, maxFrameBytes })
+    connection.send({ type: 'welcome', protocol: workerProtocol, beatMs, leaseMs, maxFrameBytes, environment })
     workers!.hello({ name, incarnation, isDraining, slots, holding, leaseMs, graceMs, stopMs, link: session })
     return session
   }

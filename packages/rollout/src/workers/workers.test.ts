@@ -128,6 +128,21 @@ test('a worker that starts again under its name frees its attempts at once', asy
   await again.ended
 })
 
+test('a worker that starts again under its name gets in when its old connection, which nobody has ended, is silent', async () => {
+  await using coordinator = await startCoordinator({ limits: { beatMs: 20, deadMs: 300, graceMs: 60_000 } })
+  const first = await plainWorker(coordinator.server.url)
+  const running = coordinator.run(rolloutRequest('a'))
+  await expect.poll(() => first.of('assign')).toHaveLength(1)
+  first.socket.pause()
+  const warnings: string[] = []
+  const again = coordinator.work({ name: 'plain', waitMs: 20_000, onWarning: ({ code }) => warnings.push(code) })
+  expect(await running).toMatchObject({ status: 'done', episode: { attempt: 1 } })
+  expect(new Set(warnings)).toEqual(new Set(['WORKER_NAME']))
+  again.drain()
+  await again.ended
+  first.socket.terminate()
+})
+
 test('an assignment that was lost with its connection begins again and is no lost worker; one that is held goes on', async () => {
   await using coordinator = await startCoordinator({})
   const first = await plainWorker(coordinator.server.url, { slots: 2 })
@@ -194,6 +209,21 @@ test('a worker that says nothing is assigned nothing, and then is no worker any 
   await expect.poll(() => coordinator.counts()).toMatchObject({ workers: 0, waiting: 1 })
   expect(worker.of('assign')).toEqual([])
   await expect.poll(() => worker.socket.readyState).toBe(WebSocket.CLOSED)
+})
+
+test('workers run tools as their coordinator is told to', async () => {
+  const environment = { callTimeoutMs: 7_000, startTimeoutMs: 900 }
+  await using coordinator = await startCoordinator({ environment })
+  const settings = Promise.withResolvers<object>()
+  const worker = coordinator.work({
+    openExecutor(environment) {
+      settings.resolve(environment)
+      return { execute: () => expect.unreachable(), hold() {}, resume() {} }
+    },
+  })
+  expect(await settings.promise).toEqual(environment)
+  worker.drain()
+  await worker.ended
 })
 
 test('a worker that drains is assigned nothing more after it has connected again', async () => {
@@ -336,7 +366,10 @@ test('a worker that gave up what it had comes as a new one: the same attempt is 
       const task = { version: 1, id: 't', hash: 't', input: 'Go on.', data: {}, dataSource: 'test' }
       const limits = { timeoutMs: 1_000 }
       const assign = { type: 'assign', key: 'a', attempt: 0, sample: 0, task, endpoints: {}, limits }
-      for (const message of [{ type: 'welcome', protocol: workerProtocol, beatMs: 20, leaseMs: 60, maxFrameBytes: 1_000 }, assign])
+      for (const message of [
+        { type: 'welcome', protocol: workerProtocol, beatMs: 20, leaseMs: 60, maxFrameBytes: 1_000, environment: {} },
+        assign,
+      ])
         socket.send(JSON.stringify(message))
     })
   })
@@ -346,7 +379,7 @@ test('a worker that gave up what it had comes as a new one: the same attempt is 
   const drain = new AbortController()
   const ended = runWorker({
     ...{ url: `http://127.0.0.1:${(webSockets.address() as AddressInfo).port}`, name: 'worker', slots: 1, agentHash: 'agent-1' },
-    executor: {
+    openExecutor: () => ({
       execute: (_, { signal }) =>
         new Promise((_resolve, reject) => {
           begin.resolve()
@@ -357,7 +390,7 @@ test('a worker that gave up what it had comes as a new one: the same attempt is 
         }),
       hold() {},
       resume() {},
-    },
+    }),
     signal: drain.signal,
   })
   await begin.promise
@@ -382,7 +415,7 @@ test('a worker that is drained while it connects leaves, and is no worker any mo
   const drain = new AbortController()
   const ended = runWorker({
     ...{ url: `http://127.0.0.1:${(webSockets.address() as AddressInfo).port}`, name: 'worker', slots: 1, agentHash: 'agent-1' },
-    ...{ executor: { execute: () => Promise.reject(new Error('No attempt is here.')), hold() {}, resume() {} }, signal: drain.signal },
+    ...{ openExecutor: () => expect.unreachable('No attempt is here.'), signal: drain.signal },
   })
   const decide = await handshake.promise
   drain.abort()
