@@ -111,6 +111,13 @@ it('agents of serve run in worker processes; one that is killed loses nothing, a
 
   first.process.kill('SIGKILL')
   await expect.poll(() => serve.shown(), { timeout: 10_000 }).toContain('Worker "first" is gone with 2 of its attempts')
+  const run = readRun(join(project, 'recorded', 'rollouts'))
+  const rows = () => run.health(0).workers.map(({ name, status, slots, lostAttempts }) => [name, status, slots, lostAttempts])
+  const other = await expect
+    .poll(rows)
+    .toContainEqual(['first', 'lost', 2, 2])
+    .then(() => rows().find(([name]) => name !== 'first')![0])
+  expect(rows()).toContainEqual([other, 'connected', 2, 0])
   second.process.kill('SIGTERM')
   await second.says('finishing what it has')
   const third = work('--slots', '8', '--signal-exit-code', '143')
@@ -122,13 +129,20 @@ it('agents of serve run in worker processes; one that is killed loses nothing, a
   const pids = states.map(({ episode }) => Number(episode!.answer))
   expect(new Set(pids)).toEqual(new Set([second.process.pid, third.process.pid]))
   expect(states.map(({ episode }) => episode!.attempt).sort()).toEqual([0, 0, 0, 1, 1])
+  const again = states.flatMap(({ episode }) => (episode!.attempt === 1 ? episode!.rollout : []))
+  for (const key of again) {
+    const [lost, last] = run.attempts(key)
+    expect(lost).toMatchObject({ attempt: 0, worker: 'first', error: { code: 'WORKER_LOST' } })
+    expect(last).toMatchObject({ attempt: 1, worker: expect.not.stringMatching('first'), error: null, turns: 1 })
+  }
+  run.close()
   expect(await second.ended).toBe(0)
   third.process.kill('SIGTERM')
   expect(await third.ended).toBe(143)
   await client.close()
   serve.process.kill('SIGTERM')
   expect(await serve.ended).toBe(0)
-}, 180_000)
+}, 600_000)
 
 /** What a training came to, and what it printed. */
 async function train(changes: ProjectChanges) {
