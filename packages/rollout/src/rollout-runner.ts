@@ -6,16 +6,14 @@ import { createRolloutTally, endEvent } from './rollout-counts.ts'
 import { attemptLost, cancelled, workerLost } from './rollout-errors.ts'
 import type { InProcessRolloutRunner, RolloutRunnerOptions } from './rollout-options.ts'
 import { type CurrentAttempt, createEntry, type RolloutEntry } from './rollout-table.ts'
-import type { RolloutWorkers, WorkerLink } from './rollout-workers.ts'
 import { type AttemptResult, runAttempt } from './run-attempt.ts'
 import { createScheduler } from './scheduler/scheduler.ts'
 import { createSchedulerState, type SchedulerCommand } from './scheduler/scheduler-state.ts'
 import { scoreEpisode } from './score-episode.ts'
 import { toEpisode } from './to-episode.ts'
-import { createWorkerRows } from './worker-rows.ts'
+import { createWorkerLinks, thisProcess } from './worker-links.ts'
 
 const defaultTimeoutMs = 120_000
-const thisProcess = 'this process'
 const maxLosses = 3
 /** As the store names workers. */
 const nameOutside = (worker: string) => (worker === thisProcess ? null : worker)
@@ -31,28 +29,18 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
   const state = createSchedulerState({ retries, maxLosses, concurrency })
   const scheduler = createScheduler(state, carryOut)
   const entries = new Map<string, RolloutEntry>()
-  const links = new Map<string, WorkerLink>()
-  const workerRows = createWorkerRows(state)
+  const links = createWorkerLinks({ state, tell: scheduler.tell, fail: failAll })
   const aborts = createSharedAborts()
   const tally = createRolloutTally()
   const idlers: (() => void)[] = []
-  let isPaused = false
   let closed: Error | null = null
   /** Why no worker can be had. */
   let failure: Error | null = null
 
-  const unwatchPauses = gateway.onPause((paused) => {
-    isPaused = paused
-    for (const link of links.values()) paused ? link.hold() : link.resume()
-  })
+  const unwatchPauses = gateway.onPause(links.pause)
 
   function carryOut(command: SchedulerCommand): void {
-    if (command.type === 'dismiss') {
-      links.get(command.worker)?.dismiss?.()
-      links.delete(command.worker)
-    }
-    if (command.type === 'fence') links.get(command.worker)?.fence?.(command)
-    if (command.type === 'kept') links.get(command.worker)?.kept?.(command)
+    links.carryOut(command)
     const entry = 'key' in command ? entries.get(command.key) : undefined
     if (entry) carryOutFor(entry, command)
   }
@@ -67,7 +55,7 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
       const error = command.isLast
         ? workerLost(command.key, { losses: maxLosses, worker: attempt.worker })
         : attemptLost(command, attempt.worker)
-      if (!entry.cancelling.signal.aborted) workerRows.lostAttempt(attempt.worker)
+      if (!entry.cancelling.signal.aborted) links.lostAttempt(attempt.worker)
       if (!command.isLast) giveUp(entry, error.toRecord())
       attempt.lost.abort(error)
     }
@@ -128,7 +116,7 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
       limits: { ...merged, timeoutMs: merged.timeoutMs ?? defaultTimeoutMs },
       agents: program.agents,
       gateway,
-      executor: links.get(worker)!,
+      executor: links.of(worker),
       span,
       signal: stop.signal,
       lost: lost.signal,
@@ -224,6 +212,11 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
     for (const entry of [...entries.values()]) cancel(entry, closed)
   }
 
+  function failAll(error: Error): void {
+    failure ??= error
+    stop(error)
+  }
+
   async function submit(request: RolloutRequest, signal: AbortSignal): Promise<Episode> {
     const { key } = request
     if (entries.has(key)) throw new TrainError('ROLLOUT_CONFLICT', `Rollout "${key}" is under way; wait for it, or use another key.`)
@@ -238,32 +231,7 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
     return settled.promise
   }
 
-  const workers: RolloutWorkers = {
-    hello({ name, link, ...greeting }) {
-      links.set(name, link)
-      if (name !== thisProcess) workerRows.hello(name, greeting.slots)
-      // Its clocks may stand still since before its connection was lost.
-      if (isPaused) link.hold()
-      else link.resume()
-      scheduler.tell({ ...greeting, type: 'hello', worker: name })
-    },
-    beat(worker, holding) {
-      workerRows.heard(worker)
-      scheduler.tell({ type: 'beat', worker, holding })
-    },
-    result: (worker, { key, attempt }) => scheduler.tell({ type: 'result', worker, key, attempt }),
-    disconnect: (worker) => scheduler.tell({ type: 'disconnect', worker }),
-    drain: (worker) => scheduler.tell({ type: 'drain', worker }),
-    leave(worker) {
-      scheduler.tell({ type: 'leave', worker })
-      workerRows.left(worker)
-    },
-    fail(error) {
-      failure ??= error
-      stop(error)
-    },
-    rows: workerRows.rows,
-  }
+  const { workers } = links
   if (options.workers) options.workers.attach(workers)
   else {
     const terms = { slots: concurrency, leaseMs: Infinity, graceMs: 0, stopMs: Infinity, isDraining: false }

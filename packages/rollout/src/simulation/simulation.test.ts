@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { plantedBugs } from './planted-bugs.test-support.ts'
 import { simulate } from './simulate.test-support.ts'
 
-/** Each takes some milliseconds of a processor. */
-const seeds = Number(process.env['AWORLD_SIMULATION_SEEDS'] ?? 1_000)
+/** Each takes about a millisecond of a processor. */
+const seeds = Number(process.env['AWORLD_SIMULATION_SEEDS'] ?? 3_000)
 
 const namedStates = [
   'another start of a worker with work',
@@ -60,7 +60,7 @@ test(`nothing breaks in ${seeds} lives of a coordinator and its workers, and eac
   expect(broken).toEqual([])
   expect(Object.keys(reached).sort()).toEqual(namedStates)
   expect(namedStates.filter((state) => reached[state] === 0)).toEqual([])
-})
+}, 300_000)
 
 test.each(plantedBugs)('finds that $breaks where $name', (bug) => {
   for (let seed = 1; seed <= seeds; seed++) {

@@ -1,0 +1,73 @@
+import type { RolloutWorkers, WorkerLink } from './rollout-workers.ts'
+import type { SchedulerCommand, SchedulerEvent, SchedulerState } from './scheduler/scheduler-state.ts'
+import { createWorkerRows } from './worker-rows.ts'
+
+/** The name of the worker that is this process. */
+export const thisProcess = 'this process'
+
+export interface WorkerLinksOptions {
+  readonly state: SchedulerState
+  readonly tell: (event: SchedulerEvent) => void
+  /** No worker can be had. */
+  readonly fail: (error: Error) => void
+}
+
+/** How a runner reaches its workers, and what its scheduler is told of them. */
+export interface WorkerLinks {
+  readonly workers: RolloutWorkers
+  /** The link of a worker that was assigned something. */
+  of(worker: string): WorkerLink
+  /** Carries out what concerns workers alone. */
+  carryOut(command: SchedulerCommand): void
+  /** Stops the clocks of all workers, or has them go on. */
+  pause(paused: boolean): void
+  /** An attempt was lost with its worker. */
+  lostAttempt(worker: string): void
+}
+
+export function createWorkerLinks({ state, tell, fail }: WorkerLinksOptions): WorkerLinks {
+  const links = new Map<string, WorkerLink>()
+  const rows = createWorkerRows(state)
+  let isPaused = false
+
+  const workers: RolloutWorkers = {
+    hello({ name, link, ...greeting }) {
+      links.set(name, link)
+      if (name !== thisProcess) rows.hello(name, greeting.slots)
+      // Its clocks may stand still since before its connection was lost.
+      if (isPaused) link.hold()
+      else link.resume()
+      tell({ ...greeting, type: 'hello', worker: name })
+    },
+    beat(worker, holding) {
+      rows.heard(worker)
+      tell({ type: 'beat', worker, holding })
+    },
+    result: (worker, { key, attempt }) => tell({ type: 'result', worker, key, attempt }),
+    disconnect: (worker) => tell({ type: 'disconnect', worker }),
+    drain: (worker) => tell({ type: 'drain', worker }),
+    leave(worker) {
+      tell({ type: 'leave', worker })
+      rows.left(worker)
+    },
+    fail,
+    rows: rows.rows,
+  }
+
+  return {
+    workers,
+    of: (worker) => links.get(worker)!,
+    carryOut(command) {
+      if (command.type === 'fence') links.get(command.worker)?.fence?.(command)
+      if (command.type === 'kept') links.get(command.worker)?.kept?.(command)
+      if (command.type !== 'dismiss') return
+      links.get(command.worker)?.dismiss?.()
+      links.delete(command.worker)
+    },
+    pause(paused) {
+      isPaused = paused
+      for (const link of links.values()) paused ? link.hold() : link.resume()
+    },
+    lostAttempt: rows.lostAttempt,
+  }
+}
