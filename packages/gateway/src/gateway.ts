@@ -4,6 +4,7 @@ import type { PolicySession, SessionRequest } from '@aworld-train/core'
 import { openHttpServer } from '@aworld-train/http'
 import { TrainError } from '@aworld-train/protocol'
 import { Registry } from 'prom-client'
+import { affinityOf } from './affinity.ts'
 import { createCapabilities } from './capability.ts'
 import { createCounters, toGatewayCounts } from './counters.ts'
 import { createFixedAddresses } from './fixed-addresses.ts'
@@ -131,6 +132,8 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       sessions.delete(key)
     }
     const release = () => {
+      // Those of a session without an end are many, and engines bound what they keep.
+      if (request.maxKeptTurns === undefined) models.forget(affinityOf(request, () => ''))
       for (const agent of state.agents.values())
         for (const id of [...agent.over.splice(0), ...Array.from(agent.answers.values(), ({ id }) => id)]) recorder.forget(id)
     }

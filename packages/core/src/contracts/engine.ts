@@ -26,5 +26,7 @@ export interface Engine {
   weightVersion(): number
   /** Answers at once from what is known. An engine without it is ready while it is open. */
   health?(): EngineHealth
+  /** No more calls with this affinity come: what is kept for them, such as the replica that they stay with, may go. */
+  forget?(affinity: string): void
   close(): Promise<void>
 }

@@ -43,6 +43,7 @@ export function createChatEngine({ fleet, ownsFleet, model, policy, logprobs, re
       return fleet.send(toFleetCall(call), handler, signal)
     },
     weightVersion: () => fleet.weightVersion(policy),
+    forget: (affinity) => fleet.forget(affinity),
     health: () => fleetHealth(fleet),
     async close() {
       closed = true

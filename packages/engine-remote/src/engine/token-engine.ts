@@ -159,6 +159,7 @@ export function createTokenEngine({ fleet, ownsFleet, model, served, protocol, s
     fleet,
     generate: (request, signal) => generate(counted(request), signal, fleet.send),
     weightVersion: () => fleet.weightVersion(),
+    forget: (affinity) => fleet.forget(affinity),
     sampledTokens: () => sampled,
     health: () => fleetHealth(fleet),
     async close() {

@@ -39,6 +39,8 @@ export interface ModelTable {
   readonly onlyTokens: boolean
   /** Weight version of the default model; 0 where that is a third party's. */
   weightVersion(): number
+  /** No more calls with this affinity come. */
+  forget(affinity: string): void
 }
 
 function toTokenModel(name: string, { chat, ...route }: TokenRoute): TokenModel {
@@ -109,6 +111,9 @@ export function createModelTable({ models, defaultModel, aliases = {} }: ModelTa
     find,
     listed,
     weightVersion: () => (standard.kind === 'frozen' ? 0 : standard.engine.weightVersion()),
+    forget(affinity) {
+      for (const model of byName.values()) if (model.kind !== 'frozen') model.engine.forget?.(affinity)
+    },
   }
 }
 

@@ -25,6 +25,7 @@ export function countCalls(
       weightVersion: () => engine.weightVersion(),
       sampledTokens: () => engine.sampledTokens(),
       ...(engine.health && { health: () => engine.health!() }),
+      ...(engine.forget && { forget: (affinity: string) => engine.forget!(affinity) }),
       close: () => engine.close(),
     },
     calls: () => calls,
