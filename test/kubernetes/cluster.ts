@@ -1,17 +1,21 @@
 import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { inject } from 'vitest'
+import { repository } from '../support/run-cli.ts'
 import { writeKubeconfig } from './control-plane.ts'
 import { type Image, imageFile } from './node-agent.ts'
 
 const run = promisify(execFile)
 const deadlineMs = 90_000
 
-export const manifests = fileURLToPath(new URL('../../packages/executor-kubernetes/manifests', import.meta.url))
+export const manifests = join(repository, 'packages/executor-kubernetes/manifests')
+/** Packages that this suite has installed: the client of Kubernetes. */
+export const clientPackages = fileURLToPath(new URL('node_modules', import.meta.url))
 
 /** Runs kubectl as an account that may do everything, and resolves to what it printed. */
 export async function kubectl(...args: readonly string[]): Promise<string> {
@@ -21,11 +25,21 @@ export async function kubectl(...args: readonly string[]): Promise<string> {
 }
 
 /** An image under a name that nobody else has: a folder of this machine, and variables. */
-export async function pushImage(image: Image): Promise<string> {
+export function pushImage(image: Image): string {
   const name = `registry.test/${randomUUID().slice(0, 8)}:1`
-  await writeFile(join(inject('cluster').registry, imageFile(name)), JSON.stringify(image))
+  writeFileSync(join(inject('cluster').registry, imageFile(name)), JSON.stringify(image))
   return name
 }
+
+/** An image with a project in which `aworld-train` runs from source. `folder` is for that program. */
+export function pushProject(folder: string, project: string): string {
+  const command = join(folder, 'aworld-train')
+  writeFileSync(command, `#!/bin/sh\nexec ${process.execPath} ${join(repository, 'packages/cli/src/main.ts')} "$@"\n`, { mode: 0o755 })
+  return pushImage({ workingDirectory: project, env: { PATH: `${folder}:/usr/bin:/bin`, ...sources } })
+}
+
+/** Variables with which our programs run from source, with the same arithmetic everywhere. */
+export const sources = { NODE_OPTIONS: '--conditions=@aworld-train/source', AWORLD_TRAIN_SIMD: 'plain', NO_COLOR: '1' }
 
 export interface TestNamespace {
   readonly name: string

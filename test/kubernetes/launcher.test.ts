@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import type { Launcher, WorkerLaunch } from '@aworld-train/core'
 import { kubernetesEngine } from '@aworld-train/executor-kubernetes'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { createNamespace, kubectl, pushImage, type TestNamespace } from './cluster.ts'
+import { createNamespace, kubectl, manifests, pushImage, type TestNamespace } from './cluster.ts'
 
 /** The client is installed here. */
 const directory = fileURLToPath(new URL('.', import.meta.url))
@@ -37,7 +37,7 @@ interface Changes extends Partial<Omit<WorkerLaunch, 'options'>> {
 
 /** A launcher with the rights of the coordinator's account. */
 async function launch({ script = 'sleep 600 & wait', options = {}, url = 'https://coordinator.test:8090', ...changes }: Changes = {}) {
-  const image = await pushImage({ workingDirectory: folder, env: { PATH: '/usr/bin:/bin' } })
+  const image = pushImage({ workingDirectory: folder, env: { PATH: '/usr/bin:/bin' } })
   const warnings: string[] = []
   const failures: string[] = []
   const launcher = kubernetesEngine.create({
@@ -233,7 +233,7 @@ it('the role lets the coordinator do what its launcher does, and nothing else', 
 })
 
 it.each(['base', 'serve', 'train'])('the manifests of %s are what the cluster takes', async (name) => {
-  const directoryOf = fileURLToPath(new URL(`../../packages/executor-kubernetes/manifests/${name}`, import.meta.url))
+  const directoryOf = join(manifests, name)
   const lines = (await kubectl('apply', '-n', namespace.name, '--dry-run=server', '-k', directoryOf)).split('\n')
   expect(lines.length).toBeGreaterThan(4)
   for (const line of lines) expect(line).toMatch(/(?:created|configured|unchanged) \(server dry run\)$/)

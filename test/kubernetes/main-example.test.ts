@@ -1,19 +1,17 @@
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import type { RunReport } from '@aworld-train/protocol'
 import { readRun } from '@aworld-train/store'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { repository } from '../support/run-cli.ts'
-import { createNamespace, kubectl, pushImage, type TestNamespace } from './cluster.ts'
+import { clientPackages, createNamespace, kubectl, pushProject, sources, type TestNamespace } from './cluster.ts'
 import { freePorts } from './control-plane.ts'
 
 const example = join(repository, 'examples/periodic-table')
-const sources = { NODE_OPTIONS: '--conditions=@aworld-train/source', AWORLD_TRAIN_SIMD: 'plain', NO_COLOR: '1' }
 
 let folder: string
 let namespace: TestNamespace
@@ -21,14 +19,9 @@ let image: string
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'aworld-train-kubernetes-example-'))
   // Where a project finds the client of Kubernetes, which this suite has installed.
-  await symlink(fileURLToPath(new URL('node_modules', import.meta.url)), join(folder, 'node_modules'))
+  await symlink(clientPackages, join(folder, 'node_modules'))
   namespace = await createNamespace(folder)
-  const programs = join(folder, 'bin')
-  await mkdir(programs)
-  const command = join(programs, 'aworld-train')
-  await writeFile(command, `#!/bin/sh\nexec ${process.execPath} ${join(repository, 'packages/cli/src/main.ts')} "$@"\n`)
-  await chmod(command, 0o755)
-  image = await pushImage({ workingDirectory: example, env: { PATH: `${programs}:/usr/bin:/bin`, ...sources } })
+  image = pushProject(folder, example)
 })
 afterAll(async () => {
   await kubectl('delete', 'namespace', namespace.name, '--wait=false')
