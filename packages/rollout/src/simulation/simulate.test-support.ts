@@ -40,7 +40,7 @@ const lost: ErrorRecord = { code: 'WORKER_LOST', boundary: 'environment', retrya
 export function simulate(seed: number, bug: PlantedBug | null = null): Simulated {
   const random = createRandom(seed)
   const time = createVirtualTime()
-  const { now, after } = time
+  const { now, at, after } = time
   const states: Record<string, number> = {}
   const reach = (state: string) => {
     states[state] = (states[state] ?? 0) + 1
@@ -102,7 +102,7 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
 
   /** What comes to the coordinator while it stands still is dealt with when it goes on. */
   function whenAwake(act: () => void): void {
-    if (now() < stillUntil) after(stillUntil - now() + 0.001, () => whenAwake(act))
+    if (now() < stillUntil) at(stillUntil + 0.001, () => whenAwake(act))
     else act()
   }
 
@@ -311,17 +311,17 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
     worker.arrival.down = Math.max(worker.arrival.down, now() + random() * latency())
     const arrive = () => {
       if (worker.connection !== connection || !worker.isUp) return
-      if (worker.stoppedUntil > now()) after(worker.stoppedUntil - now(), arrive)
+      if (worker.stoppedUntil > now()) at(worker.stoppedUntil, arrive)
       else take(worker)
     }
-    after(worker.arrival.down - now(), arrive)
+    at(worker.arrival.down, arrive)
   }
 
   function toCoordinator(worker: Worker, take: () => void): void {
     const { connection } = worker
     if (connection === 0) return
     worker.arrival.up = Math.max(worker.arrival.up, now() + random() * latency())
-    after(worker.arrival.up - now(), () => whenAwake(() => worker.connection === connection && isCoordinatorUp && take()))
+    at(worker.arrival.up, () => whenAwake(() => worker.connection === connection && isCoordinatorUp && take()))
   }
 
   const latency = () => (isFaulty() ? rates.delay : 0.1)
@@ -446,7 +446,7 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
     const { start } = worker
     const next = () => {
       if (worker.start !== start || worker.jobs.get(idOf(job)) !== job) return
-      if (worker.stoppedUntil > now()) return after(worker.stoppedUntil - now(), next)
+      if (worker.stoppedUntil > now()) return at(worker.stoppedUntil, next)
       if (rates.killer && job.key === 'r0') {
         reach('task kills its worker')
         return stopProcess(worker, 1 + random() * 5)
@@ -533,7 +533,7 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
         worker.isGone = random() < 0.1 && workers.filter(({ isGone }) => !isGone).length > 2
         if (worker.isGone) reach('worker gone for good')
         stopProcess(worker, random() * 40)
-      } else if (worker.isUp && random() < rates.workerStopped) {
+      } else if (worker.isUp && worker.stoppedUntil <= now() && random() < rates.workerStopped) {
         reach('worker stopped')
         worker.stoppedUntil = now() + random() * 90
       } else if (random() < rates.connectionLost) {

@@ -14,20 +14,23 @@ export function createVirtualTime() {
   /** The next action is the last. */
   const plan: { readonly at: number; readonly run: () => void }[] = []
   let time = 0
+  /** Plans an action for a time. */
+  function at(when: number, run: () => void): void {
+    let low = 0
+    let high = plan.length
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (plan[middle]!.at > when) low = middle + 1
+      else high = middle
+    }
+    plan.splice(low, 0, { at: when, run })
+  }
+
   return {
     now: () => time,
+    at,
     /** Plans an action so many seconds from now. */
-    after(seconds: number, run: () => void): void {
-      const at = time + seconds
-      let low = 0
-      let high = plan.length
-      while (low < high) {
-        const middle = (low + high) >> 1
-        if (plan[middle]!.at > at) low = middle + 1
-        else high = middle
-      }
-      plan.splice(low, 0, { at, run })
-    },
+    after: (seconds: number, run: () => void) => at(time + seconds, run),
     /** Runs the next action; false where none is left. */
     step(): boolean {
       const next = plan.pop()
