@@ -26,6 +26,7 @@ beforeAll(async () => {
     join(project, 'gated-agent.ts'),
     `import { existsSync } from 'node:fs'
 export async function agent(task, { policy, signal }) {
+  if (process.env.SERVE_TOKEN) throw new Error('an agent and its tools can read the token of the coordinator')
   while (!existsSync(new URL('./open', import.meta.url))) {
     await new Promise((resolve) => setTimeout(resolve, 20))
     signal.throwIfAborted()

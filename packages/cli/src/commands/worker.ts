@@ -30,6 +30,8 @@ export const worker = defineCommand({
         'CONFIG_INVALID',
         `The environment variable ${tokenEnv}, which --token-env names, is not set; put the token of the coordinator there.`,
       )
+    // Tools and commands of the agent have no use for it.
+    if (tokenEnv !== undefined) delete process.env[tokenEnv]
     const name = options.name ?? `${hostname()}-${process.pid}`
     const say = (text: string) => void process.stderr.write(`worker ${name}: ${text}\n`)
     await runAgentWorker({
