@@ -39,6 +39,10 @@ class RolloutTrainer(PPOTrainer):
         super().__init__(config, train_dataset=dataset)
         self.steps = min(config.total_train_steps or math.inf, config.total_train_epochs * len(self.train_dataloader))
         self.start_step = 0 if self.recover_info is None else self.recover_info.last_step_info.global_step + 1
+        if self.recover_info is not None:
+            # A checkpoint is written before its step is counted for evaluations, and each would come a step late from then on.
+            last = self.recover_info.last_step_info
+            self.evaluator.freq_ctl.check(epochs=int(last.epoch_step == last.steps_per_epoch - 1), steps=1)
         for engine in (self.actor, self.ref):
             if engine is not None and not packs(config):
                 _one_row_each(engine)
