@@ -258,7 +258,7 @@ it.each([
     'an unknown engine',
     { executor: { engineName: 'externla' } },
     {},
-    'executor.engineName is "externla": must be one of local, external. Did you mean "external"?',
+    'executor.engineName is "externla": must be one of local, k8s, external. Did you mean "external"?',
   ],
   ['no workers', { executor: { workerNum: 0 } }, {}, 'executor.workerNum'],
   [
