@@ -32,7 +32,7 @@ it('the agent of the main example learns over a Tinker service, from at most 0.3
     trainEngineName: 'tinker',
     validationDataset: undefined,
     testDataset: heldOut,
-    steps: 30,
+    steps: 20,
     runPath: folder,
     config: { ...config, evaluation: { greedy: false }, tinker: { ...config.tinker, url: server.url } },
   })
