@@ -44,6 +44,7 @@ const commands = {
   test: ['scripts/test.ts'],
   'test:dashboard': ['scripts/test.ts', '--suite', 'dashboard'],
   'test:environment': ['scripts/test.ts', '--suite', 'environment'],
+  'test:executors': ['scripts/test.ts', '--suite', 'executors'],
   'test:frameworks': ['scripts/test.ts', '--suite', 'frameworks'],
   'test:gpu': ['scripts/test.ts', '--suite', 'gpu'],
   'test:kubernetes': ['scripts/test.ts', '--suite', 'kubernetes'],

@@ -9,7 +9,7 @@ const runner = fileURLToPath(new URL('test.ts', import.meta.url))
 /** What `npm test` runs has no shorter form. */
 const suites: readonly (readonly [name: string, args: readonly string[]])[] = [
   ['test', []],
-  ...['packed', 'dashboard', 'environment', 'frameworks', 'trainers'].map(
+  ...['packed', 'dashboard', 'environment', 'executors', 'frameworks', 'trainers'].map(
     (name) => [`test:${name}`, ['--suite', name, ...(quick ? ['--quick'] : [])]] as const,
   ),
 ]

@@ -19,6 +19,8 @@ const layers: readonly (readonly string[])[] = [
     'engine-remote',
     'engine-tinker',
     'executor-kubernetes',
+    'executor-ray',
+    'executor-spark',
     'sandbox',
     'testing',
     'tool-servers',

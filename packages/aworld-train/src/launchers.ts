@@ -1,9 +1,11 @@
 import { fileURLToPath } from 'node:url'
 import { type LauncherEngine, siblingModule } from '@aworld-train/core'
 import { kubernetesEngine } from '@aworld-train/executor-kubernetes'
+import { rayEngine } from '@aworld-train/executor-ray'
+import { sparkEngine } from '@aworld-train/executor-spark'
 
 /** The engines beside `local` that start workers: `executor.engineName` is the name of one. */
-export const launcherEngines: readonly LauncherEngine[] = [kubernetesEngine]
+export const launcherEngines: readonly LauncherEngine[] = [rayEngine, sparkEngine, kubernetesEngine]
 
 /** Module of the process that a launcher starts as a worker. */
 export const workerEntry: string = fileURLToPath(siblingModule('./worker/worker-process', import.meta.url))

@@ -1,3 +1,11 @@
+export {
+  describeExecutor,
+  type ExecutorCheck,
+  type ExecutorCoordinator,
+  type ExecutorSubject,
+  executorChecks,
+  type SeparateCoordinator,
+} from './describe-executor.ts'
 export { type DescribeLearnerOptions, describeLearner, type LearnerUnderTest } from './describe-learner.ts'
 export { type DescribeSandboxOptions, describeSandbox } from './describe-sandbox.ts'
 export { type DescribeTokenEngineOptions, describeTokenEngine } from './describe-token-engine.ts'

@@ -4,7 +4,7 @@ import type { ExecutorSettings } from '@aworld-train/training'
 import { loadExport } from '../inputs/load-export.ts'
 import { createLocalLauncher } from './local-launcher.ts'
 
-const local: LauncherEngine = { name: 'local', isElsewhere: () => false, create: createLocalLauncher }
+export const localEngine: LauncherEngine = { name: 'local', isElsewhere: () => false, create: createLocalLauncher }
 
 /** Whether agents run in the process of their coordinator. */
 export const isInProcess = ({ engineName, cls, workerNum, reuseProcess }: ExecutorSettings): boolean =>
@@ -27,10 +27,10 @@ export async function findLauncherEngine(
       `executor.cls "${cls}" is no function; export one that takes a WorkerLaunch and returns a Launcher.`,
     )
   }
-  const all = [local, ...engines]
+  const all = [...engines, localEngine]
   const engine = all.find(({ name }) => name === engineName)
   if (engine) return engine
-  const names = [...all.map(({ name }) => name), 'external']
+  const names = [...new Set(['local', ...engines.map(({ name }) => name), 'external'])]
   const message = `executor.engineName is "${engineName}": must be one of ${names.join(', ')}.${didYouMean(engineName, names)} A launcher of your own is named by executor.cls.`
   throw new TrainError('CONFIG_INVALID', message)
 }

@@ -30,6 +30,8 @@ interface Child {
 /** Runs workers as child processes of this one, which end with it, however it ends. */
 export function createLocalLauncher({ workerNum, worker, onWarning, onFailed, ...settings }: WorkerLaunch): Launcher {
   const children: Child[] = []
+  /** Those that were told to leave and have not finished. */
+  const draining = new Set<Child>()
 
   function run(child: Child): void {
     const { command, env } = worker(child.name)
@@ -66,13 +68,14 @@ export function createLocalLauncher({ workerNum, worker, onWarning, onFailed, ..
     })
   }
 
-  function end(child: Child): Promise<void> {
+  /** Has a worker leave; one that has work finishes it first, where it has no `deadlineMs`. */
+  function end(child: Child, deadlineMs?: number): Promise<void> {
     child.leaving = true
     clearTimeout(child.restart)
     const { process: running } = child
     if (!running) return Promise.resolve()
     running.kill('SIGTERM')
-    const late = setTimeout(() => running.kill('SIGKILL'), leaveMs)
+    const late = deadlineMs === undefined ? undefined : setTimeout(() => running.kill('SIGKILL'), deadlineMs)
     return new Promise((resolve) => {
       running.once('close', () => {
         clearTimeout(late)
@@ -94,7 +97,9 @@ export function createLocalLauncher({ workerNum, worker, onWarning, onFailed, ..
       children.push(child)
       run(child)
     }
-    await Promise.all(children.splice(count).map(end))
+    const leaving = children.splice(count)
+    for (const child of leaving) draining.add(child)
+    await Promise.all(leaving.map((child) => end(child).finally(() => draining.delete(child))))
   }
 
   return {
@@ -118,6 +123,8 @@ export function createLocalLauncher({ workerNum, worker, onWarning, onFailed, ..
           state: running ? 'running' : leaving ? 'ended' : 'starting',
         }),
       ),
-    stop: () => scale(0),
+    async stop() {
+      await Promise.all([...draining, ...children.splice(0)].map((child) => end(child, leaveMs)))
+    },
   }
 }

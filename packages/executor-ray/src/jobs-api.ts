@@ -1,0 +1,99 @@
+import { readFileSync } from 'node:fs'
+import { request as requestHttp } from 'node:http'
+import { request as requestHttps } from 'node:https'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { TrainError } from '@aworld-train/protocol'
+import { z } from 'zod'
+
+const Version = z.object({ ray_version: z.string() })
+const Submitted = z.object({ submission_id: z.string() })
+const Job = z.object({
+  status: z.enum(['PENDING', 'RUNNING', 'STOPPED', 'SUCCEEDED', 'FAILED']),
+  message: z.string().nullish(),
+  driver_exit_code: z.int().nullish(),
+})
+export type RayJob = z.infer<typeof Job>
+const Logs = z.object({ logs: z.string() })
+
+export interface JobSubmission {
+  readonly submission_id: string
+  readonly entrypoint: string
+  readonly runtime_env: { readonly env_vars: Readonly<Record<string, string>> }
+}
+
+/** The Jobs API of a cluster of Ray: https://docs.ray.io/en/latest/cluster/running-applications/job-submission/rest.html */
+export interface JobsApi {
+  /** Version of Ray. Rejects where its jobs may not be read. */
+  version(): Promise<string>
+  submit(job: JobSubmission): Promise<void>
+  job(id: string): Promise<RayJob>
+  logs(id: string): Promise<string>
+  stop(id: string): Promise<void>
+}
+
+const timeoutMs = 60_000
+
+/** The token of a cluster, where Ray's own tools look for it; `null` where there is none. */
+function readToken(): string | null {
+  const { RAY_AUTH_TOKEN: token, RAY_AUTH_TOKEN_PATH: path = join(homedir(), '.ray', 'auth_token') } = process.env
+  if (token) return token
+  try {
+    return readFileSync(path, 'utf8').trim() || null
+  } catch {
+    return null
+  }
+}
+
+/** A client of the Jobs API at `address`. Its calls reject with CONFIG_INVALID where that does not answer, or refuses them. */
+export function createJobsApi(address: string): JobsApi {
+  async function call<Value>(method: 'GET' | 'POST', path: string, schema: z.ZodType<Value>, body?: object): Promise<Value> {
+    const { status, text } = await send(new URL(path, address), method, body).catch((cause: Error) => {
+      const message = `Ray does not answer at ${address} (${cause.message || (cause as NodeJS.ErrnoException).code}); start a cluster with "ray start --head", or correct executor.address, the address of its dashboard.`
+      throw new TrainError('CONFIG_INVALID', message, { cause })
+    })
+    if (status === 401 || status === 403) {
+      const message = `Ray at ${address} does not let us in (${status}): it asks for a token, and ${readToken() === null ? 'there is none' : 'takes another'}; set RAY_AUTH_TOKEN, or RAY_AUTH_TOKEN_PATH to the file that "ray start" of the cluster had.`
+      throw new TrainError('CONFIG_INVALID', message)
+    }
+    if (status >= 300)
+      throw new TrainError('CONFIG_INVALID', `Ray at ${address} answered ${method} ${path} with ${status}: ${text.slice(0, 500)}`)
+    try {
+      return schema.parse(JSON.parse(text))
+    } catch (cause) {
+      const message = `What answers at ${address} is no dashboard of Ray: ${method} ${path} came back as ${text.slice(0, 100)}; correct executor.address.`
+      throw new TrainError('CONFIG_INVALID', message, { cause })
+    }
+  }
+
+  return {
+    async version() {
+      await call('GET', '/api/jobs/', z.array(z.unknown()))
+      return (await call('GET', '/api/version', Version)).ray_version
+    },
+    submit: async (job) => void (await call('POST', '/api/jobs/', Submitted, job)),
+    job: (id) => call('GET', `/api/jobs/${id}`, Job),
+    logs: async (id) => (await call('GET', `/api/jobs/${id}/logs`, Logs)).logs,
+    stop: async (id) => void (await call('POST', `/api/jobs/${id}/stop`, z.unknown())),
+  }
+}
+
+/** Ray takes a request with the `Sec-Fetch-Mode` that `fetch` adds for one of a browser, and refuses it. */
+function send(url: URL, method: string, body?: object): Promise<{ readonly status: number; readonly text: string }> {
+  const token = readToken()
+  const headers = {
+    ...(body && { 'content-type': 'application/json' }),
+    ...(token !== null && { authorization: `Bearer ${token}` }),
+  }
+  return new Promise((resolve, reject) => {
+    const open = url.protocol === 'https:' ? requestHttps : requestHttp
+    const request = open(url, { method, headers, signal: AbortSignal.timeout(timeoutMs) }, (response) => {
+      let text = ''
+      response.setEncoding('utf8').on('data', (part: string) => {
+        text += part
+      })
+      response.once('error', reject).once('end', () => resolve({ status: response.statusCode ?? 0, text }))
+    })
+    request.once('error', reject).end(body && JSON.stringify(body))
+  })
+}

@@ -1,0 +1,1 @@
+export { createSparkLauncher, sparkEngine } from './spark-launcher.ts'

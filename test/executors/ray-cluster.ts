@@ -1,0 +1,98 @@
+import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
+import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { createJobsApi } from '@aworld-train/executor-ray'
+import { pythonEnvironment } from '../support/python-environment.ts'
+
+export interface RayCluster {
+  /** Of its Jobs API. */
+  readonly address: string
+  /** What drivers of Ray's own connect to. */
+  readonly gcsAddress: string
+  /** The Python that Ray is installed in. */
+  readonly python: string
+  close(): Promise<void>
+}
+
+/** Processors that each node offers. */
+export const nodeCpus = 2
+/** How long a head node may take to answer. */
+const startMs = 180_000
+
+async function freePorts(count: number): Promise<number[]> {
+  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'))
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.once('listening', resolve))))
+  const ports = servers.map((server) => (server.address() as AddressInfo).port)
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
+  return ports
+}
+
+/** A cluster that asks for the token which this process then has in its environment: one head node without processors for workers and `nodes` others, as processes of this machine. */
+export async function startRayCluster(folder: string, nodes: number): Promise<RayCluster> {
+  const requirements = fileURLToPath(new URL('../../packages/executor-ray/requirements/ray-2.60.0.txt', import.meta.url))
+  const python = await pythonEnvironment({ name: 'ray-2.60.0', requirements })
+  const token = join(folder, 'ray.token')
+  await writeFile(token, randomBytes(24).toString('base64url'))
+  const env = { RAY_AUTH_MODE: 'token', RAY_AUTH_TOKEN_PATH: token }
+  const [port, dashboard] = (await freePorts(2)) as [number, number]
+  const stops: (() => Promise<void>)[] = []
+  let output = ''
+
+  function start(...args: string[]): void {
+    // A group of their own: Ray leaves processes behind when only the first is ended, and "ray stop" ends those of everybody.
+    const child = spawn(
+      join(dirname(python), 'ray'),
+      ['start', '--block', '--disable-usage-stats', '--object-store-memory', '80000000', ...args],
+      {
+        env: { ...process.env, ...env, NODE_OPTIONS: '' },
+        stdio: ['ignore', 'pipe', 'pipe'],
+        detached: true,
+      },
+    )
+    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => (output += text))
+    const ended = new Promise((resolve) => child.once('exit', resolve))
+    stops.push(async () => {
+      process.kill(-child.pid!, 'SIGKILL')
+      await ended
+    })
+  }
+
+  async function close(): Promise<void> {
+    for (const stop of stops.splice(0)) await stop().catch(() => {})
+  }
+
+  const address = `http://127.0.0.1:${dashboard}`
+  const gcsAddress = `127.0.0.1:${port}`
+  // The path of a socket below it must stay short.
+  start(
+    '--head',
+    '--port',
+    `${port}`,
+    '--dashboard-host',
+    '127.0.0.1',
+    '--dashboard-port',
+    `${dashboard}`,
+    '--num-cpus',
+    '0',
+    '--temp-dir',
+    join(folder, 'r'),
+  )
+  for (const [name, value] of Object.entries(env)) process.env[name] = value
+  try {
+    const api = createJobsApi(address)
+    for (const deadline = performance.now() + startMs; ; await sleep(500)) {
+      const version = await api.version().catch((error: Error) => error)
+      if (typeof version === 'string') break
+      if (performance.now() > deadline) throw version
+    }
+    for (let node = 0; node < nodes; node++) start('--address', gcsAddress, '--num-cpus', String(nodeCpus))
+  } catch (error) {
+    await close()
+    throw new Error(`No cluster of Ray: ${output}`, { cause: error })
+  }
+  return { address, gcsAddress, python, close }
+}
