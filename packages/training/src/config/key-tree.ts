@@ -4,11 +4,16 @@ export function isTree(value: unknown): value is KeyTree {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** `{ 'a.b': 1 }` as `{ a: { b: 1 } }`, as command-line overrides are written; later keys win. */
-export function expandDots(tree: KeyTree): KeyTree {
+/** Mappings whose keys are names of others: models such as `gpt-4.1`, variables, and a cluster's words such as `nvidia.com/gpu`. */
+const foreignKeys = /(^|\.)(models|executor\.(env|resources|options))$/
+
+/** `{ 'a.b': 1 }` as `{ a: { b: 1 } }`, as command-line overrides are written; later keys win. `prefix` is the path of the tree. */
+export function expandDots(tree: KeyTree, prefix = ''): KeyTree {
   const expanded: Record<string, unknown> = {}
   for (const [key, value] of Object.entries(tree)) {
-    setAt(expanded, key.replace(/^\++/, '').split('.'), isTree(value) ? expandDots(value) : value)
+    const name = key.replace(/^\++/, '')
+    const path = prefix ? `${prefix}.${name}` : name
+    setAt(expanded, name.split('.'), isTree(value) && !foreignKeys.test(path) ? expandDots(value, path) : value)
   }
   return expanded
 }

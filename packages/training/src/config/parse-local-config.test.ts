@@ -25,6 +25,15 @@ describe('our own keys', () => {
     expect(parseLocalConfig(undefined).config).toEqual(parseLocalConfig(file('empty.yaml', '')).config)
   })
 
+  it('leave names of models, variables and what a cluster has as they are', () => {
+    const resources = { limits: { 'nvidia.com/gpu': 1 }, 'spark.executor.memory': '2g' }
+    const env = { 'my.variable': 'a' }
+    expect(parseLocalConfig({ executor: { resources, env } }).config.executor).toMatchObject({ resources, env })
+    const models = { 'gpt-4.1': { baseUrl: 'http://127.0.0.1:9', model: 'gpt-4.1' } }
+    expect(parseLocalConfig({ models }).config.models).toMatchObject(models)
+    expect(parseLocalConfig({ 'executor.resources.num_cpus': 2 }).config.executor.resources).toEqual({ num_cpus: 2 })
+  })
+
   it.each([
     [{ training: { learning_rate: 1 } }, '"training.learning_rate" is no key of the configuration. Did you mean "learningRate"?'],
     [{ sead: 1 }, '"sead" is no key of the configuration. Did you mean "seed"?'],
