@@ -212,7 +212,7 @@ export function createLauncher({ workerNum, worker, options }) {
     async start() {
       for (let index = 0; index < workerNum; index++) {
         const { command: [file, ...args], env } = worker(options.prefix + index)
-        children.push(spawn(file, args, { stdio: ['pipe', 'ignore', 'inherit'], env: { ...process.env, ...env } }))
+        children.push(spawn(file, args, { stdio: ['pipe', 'ignore', 'inherit'], env: { PATH: process.env.PATH, ...env } }))
       }
     },
     async scale() {},
@@ -258,7 +258,7 @@ it.each([
     'an unknown engine',
     { executor: { engineName: 'externla' } },
     {},
-    'executor.engineName is "externla": must be one of local, k8s, external. Did you mean "external"?',
+    'executor.engineName is "externla": must be one of local, ray, spark, k8s, external. Did you mean "external"?',
   ],
   ['no workers', { executor: { workerNum: 0 } }, {}, 'executor.workerNum'],
   [

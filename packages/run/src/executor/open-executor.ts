@@ -54,6 +54,8 @@ export async function startWorkers(
         ...{ url, token, agent: path },
         command: [process.execPath, ...process.execArgv, entry],
         env: {
+          // Node of the worker shall run as this one does, as with `execArgv`.
+          ...(process.env['NODE_OPTIONS'] && { NODE_OPTIONS: process.env['NODE_OPTIONS'] }),
           ...launch.env,
           [workerVariables.options]: JSON.stringify(worker),
           ...(token !== null && { [workerVariables.token]: token }),
