@@ -16,8 +16,10 @@ export interface RunLoadOptions {
   readonly load: LoadOptions
   /** Rollouts at once. */
   readonly slots: number
-  /** Child processes that run the agents; 0 for this process. */
+  /** Processes that run the agents; 0 for this process. */
   readonly workers: number
+  /** Further settings of what starts them, such as its engine. */
+  readonly executor: object
   /** When one of them is killed, in seconds from the first start of a rollout; `null` for never. */
   readonly killAfterSeconds: number | null
 }
@@ -32,7 +34,7 @@ export interface RunLoadResult extends Measured {
   readonly lost: readonly string[]
 }
 
-const { upstreamPort, load, slots, workers, killAfterSeconds } = JSON.parse(process.argv[2] ?? '{}') as RunLoadOptions
+const { upstreamPort, load, slots, workers, killAfterSeconds, ...rest } = JSON.parse(process.argv[2] ?? '{}') as RunLoadOptions
 const here = fileURLToPath(new URL('.', import.meta.url))
 await using stack = new AsyncDisposableStack()
 const parts = await openParts(stack, upstreamPort, slots)
@@ -42,7 +44,7 @@ const executor =
   workers === 0
     ? null
     : await openExecutor(stack, {
-        settings: ExecutorSettings.parse({ workerNum: workers, slots: slots / workers }),
+        settings: ExecutorSettings.parse({ ...rest.executor, workerNum: workers, slots: slots / workers }),
         agent,
         engines: launcherEngines,
         directory: here,

@@ -3,7 +3,7 @@ import type { RunLoadOptions, RunLoadResult } from './run-load.ts'
 
 export interface StartLoadOptions
   extends Pick<RunLoadOptions, 'load' | 'slots'>,
-    Partial<Pick<RunLoadOptions, 'workers' | 'killAfterSeconds'>> {
+    Partial<Pick<RunLoadOptions, 'workers' | 'executor' | 'killAfterSeconds'>> {
   /** `plain`: without us. */
   readonly plain?: boolean
 }
@@ -11,7 +11,7 @@ export interface StartLoadOptions
 /** Runs a load in a process of its own, before an engine of its own. Rejects where a rollout did not end as planned. */
 export async function startLoad({ plain = false, ...options }: StartLoadOptions): Promise<RunLoadResult> {
   await using upstream = await startScript<{ port: number }>('upstream.ts', [])
-  const all: RunLoadOptions = { workers: 0, killAfterSeconds: null, ...options, upstreamPort: upstream.line.port }
+  const all: RunLoadOptions = { workers: 0, executor: {}, killAfterSeconds: null, ...options, upstreamPort: upstream.line.port }
   await using started = await startScript<RunLoadResult>(`../executor/${plain ? 'run-plain.ts' : 'run-load.ts'}`, [JSON.stringify(all)])
   const { line } = started
   process.stdout.write(`${options.load.count} rollouts${plain ? ' without us' : ''}: ${JSON.stringify(line)}\n`)
