@@ -1,3 +1,4 @@
+import type { GenerateRequest, GenerateResult } from '@aworld-train/core'
 import { describe, expect, it } from 'vitest'
 import { never, request, sampleOf, startTinyEngine } from '../testing/tiny-model.ts'
 
@@ -55,7 +56,7 @@ describe('the published weights', () => {
     expect(after.logprobs[0]).toBeGreaterThan(-0.1)
   })
 
-  it('give calls that straddle a publish both versions, and no later call their cache', async () => {
+  it('are those of every token that has their version, in calls that straddle a publish and in those that go on from them', async () => {
     await using local = await startTinyEngine({ shape: { contextLength: 2048 } })
     const { engine, learner } = local
     let seen = 0
@@ -65,7 +66,8 @@ describe('the published weights', () => {
       if (seen > 100) started.resolve()
     }
     // Byte 5 again and again may stop by chance at 257; eight rows all stopping before the publish is out of the question at this length.
-    const calls = Array.from({ length: 8 }, (_, i) => engine.generate(request({ task: `t${i}`, maxTokens: 1900, onTokens }), never))
+    const requests = Array.from({ length: 8 }, (_, i) => request({ task: `t${i}`, maxTokens: 1900, onTokens }))
+    const calls = requests.map((each) => engine.generate(each, never))
     await Promise.race([started.promise, Promise.all(calls)])
     await learner.update({ samples: [sampleOf([1, 2, 3])], loss: { kind: 'sft', aggregation: 'token-mean' }, optimizer })
     await learner.publish()
@@ -76,11 +78,21 @@ describe('the published weights', () => {
       expect(weightVersions.map(({ version }) => version)).toEqual(weightVersions.length > 1 ? [0, 1] : [weightVersions[0]!.version])
       expect(weightVersions.at(-1)!.fromToken).toBeLessThan(tokenIds.length)
     }
-    const longer = [...request().promptTokenIds, ...results[straddling]!.tokenIds.slice(0, 20)]
-    const next = await engine.generate(request({ task: `t${straddling}`, turn: 1, prompt: longer }), never)
-    expect(next.cachedTokens).toBe(0)
-    expect((await engine.generate(request({ task: `t${straddling}`, turn: 2, prompt: longer }), never)).cachedTokens).toBe(
-      longer.length - 1,
-    )
+    const agree = async (calls: readonly GenerateRequest[], results: readonly GenerateResult[]) => {
+      const rows = results.map(({ tokenIds }, i) => Int32Array.from([...calls[i]!.promptTokenIds, ...tokenIds]))
+      const recomputed = await learner.logprobs(rows, 1)
+      return results.flatMap(({ logprobs, weightVersions }, i) => {
+        const from = weightVersions.find(({ version }) => version === 1)?.fromToken ?? logprobs.length
+        return [...logprobs.subarray(from)].map((logprob, token) =>
+          Math.abs(logprob - recomputed[i]![calls[i]!.promptTokenIds.length + from + token]!),
+        )
+      })
+    }
+    expect(Math.max(...(await agree(requests, results)))).toBeLessThan(1e-5)
+    const prompt = [...request().promptTokenIds, ...results[straddling]!.tokenIds.slice(0, 20)]
+    const next = request({ task: `t${straddling}`, turn: 1, prompt })
+    const answer = await engine.generate(next, never)
+    expect(answer.cachedTokens).toBe(prompt.length - 1)
+    expect(Math.max(...(await agree([next], [answer])))).toBeLessThan(1e-5)
   })
 })

@@ -83,17 +83,22 @@ class DecodeSession {
         this.#finish(at, rowFinish.cancelled)
         continue
       }
+      if (state === rowState.waiting || queuedRows.has(row)) continue
+      this.#keepCache(at)
       if (state === rowState.assigned) this.#start(at)
-      if (state !== rowState.waiting && !queuedRows.has(row)) this.#rows.push(row)
+      this.#rows.push(row)
     }
   }
 
+  /** What other weights computed is computed again, so that a token is drawn by the weights of its version alone. */
+  #keepCache(at: number): void {
+    if (this.#words[at + rowWord.cacheVersion] !== this.#version) Atomics.store(this.#words, at + rowWord.cached, 0)
+    this.#words[at + rowWord.cacheVersion] = this.#version
+  }
+
   #start(at: number): void {
-    const words = this.#words
-    if (words[at + rowWord.cacheVersion] !== this.#version) words[at + rowWord.cached] = 0
-    words[at + rowWord.cacheVersion] = this.#version
-    words[at + rowWord.reused] = words[at + rowWord.cached]!
-    Atomics.store(words, at + rowWord.state, rowState.running)
+    this.#words[at + rowWord.reused] = this.#words[at + rowWord.cached]!
+    Atomics.store(this.#words, at + rowWord.state, rowState.running)
   }
 
   #step(): void {
