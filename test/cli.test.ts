@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { basename, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { toTrainingSamples } from '@aworld-train/core'
 import { type RunReport, TrainingSample, Turn } from '@aworld-train/protocol'
 import { readRun } from '@aworld-train/store'
@@ -99,6 +99,20 @@ describe('eval', () => {
     const end = parseEvents(again.stdout).find((event) => event.type === 'evaluation-end')
     expect(end?.metrics['rollouts']).toBe(20)
     expect(end?.metrics['pass@4']).toBeCloseTo(shown['4'] as number, 3)
+  })
+})
+
+describe('view', () => {
+  it('takes a run by its name, and refuses one that is not there', async () => {
+    const [runs, name] = [dirname(run), basename(run)]
+    const file = join(folder, 'run.html')
+    expect(await runCli(['view', name, '--runs', runs, '--export', file])).toMatchObject({ code: 0 })
+    expect(await readFile(file, 'utf8')).toContain(name)
+    for (const missing of ['nowhere', join(folder, 'nowhere')])
+      expect(await runCli(['view', missing, '--runs', runs])).toMatchObject({
+        code: 1,
+        stderr: expect.stringMatching(/nowhere is not a run.*Name a folder below runs/),
+      })
   })
 })
 

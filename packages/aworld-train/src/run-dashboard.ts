@@ -1,4 +1,3 @@
-import { basename, resolve } from 'node:path'
 import type { OpenDashboard } from '@aworld-train/dashboard'
 import { type RunEvent, TrainError, toTrainError } from '@aworld-train/protocol'
 
@@ -33,7 +32,7 @@ export function createRunDashboard(options: true | RunDashboardOptions, onEvent:
       // Whoever opens none loads none.
       const { openDashboard } = await import('@aworld-train/dashboard')
       const opened = await openDashboard({ runs: [path], port })
-      onUrl(`${opened.url}#/${basename(resolve(path))}`)
+      onUrl(opened.url)
       return opened
     } catch (error) {
       const { code, message } = toTrainError(error, 'GATEWAY_FAILED')

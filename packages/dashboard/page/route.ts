@@ -51,7 +51,7 @@ const search = (query: Record<string, string>) => {
 
 const here = () => route.value.run
 export const hrefs = {
-  runs: (ids: readonly string[] = []) => `#/${ids.length > 0 ? `?with=${ids.map(encodeURIComponent).join(',')}` : ''}`,
+  runs: () => '#/',
   overview: (run = here()) => address(run, 'overview', '', {}),
   /** `place` is the number of a step, or the split of an evaluation. */
   step: (place: string, query: { group?: string; show?: string } = {}) => address(here(), 'step', place, query),

@@ -88,7 +88,7 @@ function Overlay({ listings, summaries, byTime }: { listings: readonly RunListin
                     <b>{fixed(after?.reward)}</b>
                   </td>
                   <td>{after ? `[${fixed(after.interval[0])}, ${fixed(after.interval[1])}]` : '–'}</td>
-                  <td>{summary.steps.length}</td>
+                  <td>{lines[index]!.length}</td>
                   <td>{integer(summary.ledger.sampled)}</td>
                   <td>{integer(summary.ledger.trained)}</td>
                   <td>{summary.times ? seconds(summary.times.wallMs) : '–'}</td>
@@ -158,7 +158,8 @@ export function Runs() {
     return () => clearInterval(timer)
   }, [])
   const { query } = route.value
-  const chosen = (query.get('with') ?? '').split(',').filter(Boolean)
+  // No name of a folder has a slash.
+  const chosen = (query.get('with') ?? '').split('/').filter(Boolean)
   const laid = chosen.flatMap((id) => list.value?.find((listing) => listing.id === id && listing.problem === null) ?? [])
   const summaries = useSummaries(laid)
   hoverStep.value = null
@@ -178,7 +179,7 @@ export function Runs() {
     )
   const toggle = (id: string) => {
     const next = chosen.includes(id) ? chosen.filter((each) => each !== id) : [...chosen, id].slice(-inks.length)
-    filter({ with: next.length > 0 ? next.join(',') : null })
+    filter({ with: next.length > 0 ? next.join('/') : null })
   }
   return (
     <>

@@ -13,7 +13,7 @@ import { fromSearch } from './rollout-address.ts'
 import { runStatus } from './run-status.ts'
 
 export interface DashboardOptions {
-  /** Folders of runs; the first is shown as the page opens. */
+  /** Folders of runs: one is shown as the page opens, several are laid over each other. */
   readonly runs?: readonly string[] | undefined
   /** A folder that holds runs: those that come while the dashboard is open too. */
   readonly below?: string | undefined
@@ -22,7 +22,7 @@ export interface DashboardOptions {
 }
 
 export interface OpenDashboard {
-  /** Address with the token that lets a browser in. */
+  /** Address of the runs that were named, else of the list, with the token that lets a browser in. */
   readonly url: string
   close(): Promise<void>
 }
@@ -58,6 +58,7 @@ export async function openDashboard({ runs = [], below, port = 0 }: DashboardOpt
     const listed = new Set(paths.values())
     for (const path of [...runs, ...(below === undefined ? [] : runsBelow(below))].map((each) => resolve(each))) {
       if (listed.has(path)) continue
+      listed.add(path)
       let id = basename(path)
       for (let copy = 2; paths.has(id); copy++) id = `${basename(path)}-${copy}`
       paths.set(id, path)
@@ -147,10 +148,12 @@ export async function openDashboard({ runs = [], below, port = 0 }: DashboardOpt
     },
   })
   findRuns()
+  const named = [...paths].filter(([, path]) => runs.some((run) => resolve(run) === path)).map(([id]) => encodeURIComponent(id))
+  const place = named.length === 0 ? '' : `#/${named.length === 1 ? named[0] : `?with=${named.join('/')}`}`
   return {
-    url: `${server.url}/?token=${token}`,
+    url: `${server.url}/?token=${token}${place}`,
     async close() {
-      const reading = [...followed].flatMap(([response, path]) => (runStatus(path) === 'running' ? [] : [once(response, 'close')]))
+      const reading = [...followed].flatMap(([response, path]) => (runStatus(path).status === 'running' ? [] : [once(response, 'close')]))
       await Promise.race([Promise.allSettled(reading), sleep(lastReadMs, undefined, { ref: false })])
       closing.abort()
       await server.close()

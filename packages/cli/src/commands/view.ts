@@ -1,21 +1,25 @@
-import { basename, resolve } from 'node:path'
+import { existsSync } from 'node:fs'
+import { basename, join, resolve } from 'node:path'
 import { exportRun, openDashboard } from '@aworld-train/dashboard'
 import { TrainError } from '@aworld-train/protocol'
+import { readRun } from '@aworld-train/store'
 import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'
 
 export const view = defineCommand({
   arguments: [
-    { name: 'run', description: 'run directory (default: a list of those below runs/)' },
+    { name: 'run', description: 'run directory, or the name of a run (default: a list of those below runs/)' },
     { name: 'other', description: 'a run to lay over it' },
   ],
   options: z.object({
     export: z.string().optional().describe('write the runs as one page that opens from disk, and end'),
     port: z.number().int().min(0).max(65535).default(0).describe('port on this machine; 0 takes a free one'),
-    runs: z.string().default('runs').describe('folder of runs, where no run is named'),
+    runs: z.string().default('runs').describe('folder of runs'),
   }),
   async run({ args, options, signal }) {
-    const runs = args.filter((run) => run !== undefined)
+    const isName = (run: string) => basename(run) === run && !existsSync(run)
+    const runs = args.flatMap((run) => (run === undefined ? [] : isName(run) ? join(options.runs, run) : run))
+    for (const run of runs) readRun(run).close()
     if (options.export !== undefined) {
       if (runs.length === 0) throw new TrainError('CONFIG_INVALID', 'There is no run to export; name one before --export.')
       const { bytes, rollouts, whole, damaged } = await exportRun(runs, options.export)
@@ -26,13 +30,7 @@ export const view = defineCommand({
       return undefined
     }
     const dashboard = await openDashboard({ runs, ...(runs.length === 0 && { below: resolve(options.runs) }), port: options.port })
-    const page =
-      runs.length === 0
-        ? ''
-        : runs.length === 1
-          ? `#/${basename(resolve(runs[0]!))}`
-          : `#/?with=${runs.map((run) => basename(resolve(run))).join(',')}`
-    process.stdout.write(`${dashboard.url}${page}\nCtrl-C ends it.\n`)
+    process.stdout.write(`${dashboard.url}\nCtrl-C ends it.\n`)
     if (!signal.aborted) await new Promise((settle) => signal.addEventListener('abort', settle, { once: true }))
     await dashboard.close()
     return undefined

@@ -1,4 +1,4 @@
-import { basename, dirname, join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import type { FixedAddress, PolicySession } from '@aworld-train/core'
 import { openDashboard } from '@aworld-train/dashboard'
 import { createGateway, type Gateway } from '@aworld-train/gateway'
@@ -175,7 +175,7 @@ async function drain(running: Running, write: (text: string) => void): Promise<v
 async function openWatch(stack: AsyncDisposableStack, path: string, dashboard: true | { readonly port: number }): Promise<string> {
   try {
     const { url } = stack.adopt(await openDashboard({ runs: [path], ...(dashboard !== true && dashboard) }), (each) => each.close())
-    return `${url}#/${basename(path)}`
+    return url
   } catch (error) {
     return `not served: ${errorMessage(error)}`
   }
