@@ -75,6 +75,15 @@ const bad: readonly (readonly [what: string, make: () => Promise<string>, pages:
     },
   ],
   [
+    'that failed',
+    () =>
+      wholeRun('failed', async (path) => {
+        const error = { code: 'TRAINER_FAILED', boundary: 'trainer', retryable: false, message: 'CUDA is out of memory.\u202e' }
+        await appendFile(join(path, 'events.jsonl'), `${JSON.stringify({ type: 'run-end', at: 1, status: 'failed', error })}\n`)
+      }),
+    { '': /failed.*The run failed: TRAINER_FAILED.*CUDA is out of memory\.\\u202e .*\. What was trained before is kept/s },
+  ],
+  [
     'with a torn line',
     () =>
       wholeRun('torn', async (path) => {

@@ -210,6 +210,57 @@ it('shows what happens in a live run without being loaded again', async () => {
   await dashboard.close()
 })
 
+it('lays runs over each other whose folders have the same name', async () => {
+  await using first = await writeRun({ name: 'first' })
+  await using second = await writeRun({ name: 'second' })
+  const paths = [first, second].map(({ below }) => join(below, '50% of a,b & c? #1'))
+  await rename(first.path, paths[0]!)
+  await rename(second.path, paths[1]!)
+  for (const [runs, text] of [
+    [paths, /2 runs.*by step/s],
+    [paths.slice(1), /Held-out reward/],
+  ] as const) {
+    const dashboard = await openDashboard({ runs })
+    const watched = await watch(browser, dashboard.url, looks.light)
+    await expect.poll(() => watched.page.innerText('main')).toMatch(text)
+    expect(watched.problems).toEqual([])
+    await watched.context.close()
+    await dashboard.close()
+  }
+})
+
+it('shows a stretch of a conversation of 600 turns, and every sample of a group of 2,100', async () => {
+  await using run = await writeRun({ name: 'many', isLive: true })
+  const { store } = run
+  const { request } = store.rollout('train/3/0/0')!
+  const [turn] = store.turnsOf(request.key)!.agents.get('solver')!
+  for (let index = 1; index < 600; index++) await store.appendTurn(request.key, 0, 'solver', { ...turn!, index })
+  const sample = (number: number) => ({ ...request, key: `train/4/0/${number}`, group: 'train/4/0', sample: number, step: 4 })
+  await Promise.all(Array.from({ length: 2_100 }, (_, number) => store.queue(sample(number))))
+  const dashboard = await openDashboard({ runs: [run.path] })
+  const watched = await watch(browser, dashboard.url, looks.light)
+  const { page } = watched
+  await visit(watched, `#/${run.id}/rollout/train/3/0/0?call=solver%2F450`)
+  const stretches = page.locator('.stretch')
+  expect(await stretches.allInnerTexts()).toEqual([
+    expect.stringMatching(/^calls 401 – 480 of 600/),
+    expect.stringMatching(/^turns 441 – 480 of 600/),
+  ])
+  expect(await page.locator('.message.chosen').innerText()).toContain('turn 451')
+  await page.locator('.talk').getByRole('button', { name: 'Later' }).click()
+  expect(await stretches.nth(1).innerText()).toMatch(/^turns 481 – 520 of 600/)
+  await check('a long conversation', watched)
+  expect(Number(await page.evaluate('document.querySelectorAll("main *").length'))).toBeLessThan(10_000)
+  await visit(watched, `#/${run.id}/rollout/train/4/0/2050`)
+  await expect.poll(() => page.locator('.trail').innerText()).toContain('sample 2050')
+  expect(await page.locator('.samples').innerText()).toContain('101 of 2\u2009100 samples')
+  await visit(watched, `#/${run.id}/compare/train/4/0/2050?with=train%2F4%2F0%2F2051`)
+  await expect.poll(() => page.locator('.sides').innerText()).toContain('sample 2050')
+  expect(watched.problems).toEqual([])
+  await watched.context.close()
+  await dashboard.close()
+})
+
 it('lists runs as they come and go', async () => {
   await using first = await writeRun({ name: 'first' })
   await using second = await writeRun({ name: 'second' })

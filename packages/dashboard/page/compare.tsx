@@ -2,11 +2,11 @@
 import type { RolloutTrace, RunSummary } from '@aworld-train/core'
 import type { ComponentChildren } from 'preact'
 import { useMemo, useState } from 'preact/hooks'
+import { Absent } from './absent.tsx'
 import { align, sharedPrefix } from './align.ts'
 import { client, useLoaded } from './data.ts'
 import { clip, fixed, integer, points, probability, stepName, visible } from './format.ts'
 import { type Group, isEvaluation, placeOf, sampleName } from './groups-of.ts'
-import { Absent } from './rollout.tsx'
 import { filter, go, hrefs, route } from './route.ts'
 import { surprise, type Token, tokensOf } from './token-stream.ts'
 import { Advantage, Chips, Dot, Dots, Section, useKeys } from './ui.tsx'
@@ -100,26 +100,30 @@ function Fork({ token, name, other }: { token: Token | undefined; name: string; 
   )
 }
 
-/** Tokens of one cell that are drawn before it is opened. */
+/** Tokens of one cell that are drawn at first, those of them that lead up to the first that differs, and those that a click adds. */
 const longCell = 600
+const leadUp = 120
+const mostAdded = 2_000
 
 interface CellProps {
   readonly tokens: readonly Token[]
   readonly isSame: boolean
   readonly isWhole: boolean
   readonly side: string
+  readonly isEqual: (token: Token) => boolean
   readonly toneOf: (token: Token) => string
   readonly unfold: () => void
 }
-function Cell({ tokens, isSame, isWhole, side, toneOf, unfold }: CellProps) {
-  const [isOpen, open] = useState(false)
+function Cell({ tokens, isSame, isWhole, side, isEqual, toneOf, unfold }: CellProps) {
+  const parting = tokens.findIndex((token) => !isEqual(token))
+  const [from, setFrom] = useState(tokens.length <= longCell ? 0 : Math.max(0, parting - leadUp))
+  const [to, setTo] = useState(from + longCell)
   const show = (token: Token) => (
     <span key={token.position} title={token.logprob === null ? '' : probability(token.logprob)} class={`token ${toneOf(token)}`}>
       {piece(token)}
     </span>
   )
   const isFolded = isSame && !isWhole && tokens.length > 14 && tokens[0]!.origin !== 'sampled'
-  const cut = isOpen ? tokens.length : longCell
   return (
     <div class={`cell${isSame ? '' : ' differs'}`} data-side={side}>
       {tokens.length === 0 && <span class="quiet">nothing here</span>}
@@ -132,12 +136,19 @@ function Cell({ tokens, isSame, isWhole, side, toneOf, unfold }: CellProps) {
           {tokens.slice(-3).map(show)}
         </>
       ) : (
-        tokens.slice(0, cut).map(show)
-      )}
-      {!isFolded && tokens.length > cut && (
-        <button type="button" class="fold" onClick={() => open(true)}>
-          {integer(tokens.length - cut)} more
-        </button>
+        <>
+          {from > 0 && (
+            <button type="button" class="fold" onClick={() => setFrom(Math.max(0, from - mostAdded))}>
+              {integer(from)} before
+            </button>
+          )}
+          {tokens.slice(from, to).map(show)}
+          {tokens.length > to && (
+            <button type="button" class="fold" onClick={() => setTo(to + mostAdded)}>
+              {integer(tokens.length - to)} more
+            </button>
+          )}
+        </>
       )}
     </div>
   )
@@ -187,7 +198,7 @@ export function Compare({ summary, a, b }: { summary: RunSummary; a: string; b: 
         <span>›</span>
         <b>two rollouts</b>
       </div>
-      <h1>{visible(group.task.question).slice(0, 400)}</h1>
+      <h1>{group.task.question.slice(0, 400)}</h1>
     </div>
   )
   if (!left.trace || !right.trace)
@@ -222,7 +233,12 @@ export function Compare({ summary, a, b }: { summary: RunSummary; a: string; b: 
       </div>
       {names.length > 1 && (
         <div class="bar">
-          <Chips label="Agent" of={names.map((name) => [name, name])} chosen={agent} onChoose={(name) => filter({ agent: name })} />
+          <Chips
+            label="Agent"
+            of={names.map((name) => [name, visible(name)])}
+            chosen={agent}
+            onChoose={(name) => filter({ agent: name })}
+          />
         </div>
       )}
       {!p && !q ? (
@@ -308,9 +324,15 @@ export function Compare({ summary, a, b }: { summary: RunSummary; a: string; b: 
       >
         <div>
           {lines.map((line, index) => {
-            const cell = { isSame: line.isSame, isWhole, toneOf, unfold: () => showWhole(true) }
+            const cell = {
+              isSame: line.isSame,
+              isWhole,
+              isEqual: (token: Token) => equal.has(token),
+              toneOf,
+              unfold: () => showWhole(true),
+            }
             return (
-              <div class="line" key={`${line.turn} ${line.isSampled}`}>
+              <div class="line" key={`${agent} ${line.turn} ${line.isSampled}`}>
                 <span class="gutter">
                   {lines[index - 1]?.turn === line.turn ? '' : `turn ${line.turn + 1} `}
                   {line.isSampled && <small>sampled</small>}

@@ -1,6 +1,6 @@
 // The runs that are shown, and what has been read of them.
 
-import type { RolloutList, RunClient, RunListing, RunSummary } from '@aworld-train/core'
+import type { RolloutList, RolloutQuery, RunClient, RunListing, RunSummary } from '@aworld-train/core'
 import { computed, type Signal, signal } from '@preact/signals'
 import { useLayoutEffect } from 'preact/hooks'
 import { createEmbeddedClient } from '../src/embedded-client.ts'
@@ -70,7 +70,7 @@ interface Entry {
   isStale: boolean
 }
 const entries = new Map<string, Entry>()
-/** What was read longest ago is forgotten beyond this many answers. */
+/** What was on screen longest ago is forgotten beyond this many answers. */
 const mostEntries = 300
 
 /** Counts the changes of the run on screen; what is read of a live run is read again after one. */
@@ -84,6 +84,8 @@ export function useLoaded<T>(name: string, load: () => Promise<T>, isLive: (valu
   const entry = entries.get(name) ?? {
     ...{ loaded: signal<Loaded<unknown>>({ value: null, error: null }), revision: -1, isLoading: false, isStale: false },
   }
+  // Behind what was on screen before.
+  entries.delete(name)
   entries.set(name, entry)
   const shown = entry.loaded.value as Loaded<T>
   const wanted = (shown.value === null ? shown.error !== null : isLive(shown.value)) ? revision.value : 0
@@ -142,8 +144,11 @@ export function usePlace(place: string | null): Loaded<RolloutList> {
   )
 }
 
-async function readPlace(run: RunClient, place: string): Promise<RolloutList> {
-  const query = /^\d+$/.test(place) ? { split: 'train', step: Number(place) } : { split: place }
+const readPlace = (run: RunClient, place: string) =>
+  readAll(run, /^\d+$/.test(place) ? { split: 'train', step: Number(place) } : { split: place })
+
+/** Every page of the rollouts that match. */
+export async function readAll(run: RunClient, query: RolloutQuery): Promise<RolloutList> {
   const all = { rows: [] as RolloutList['rows'][number][], tasks: {}, samples: [] as RolloutList['samples'][number][], next: null }
   for (let after: string | undefined; ; ) {
     const page = await run.rollouts({ ...query, limit: 2_000, ...(after !== undefined && { after }) })
@@ -162,10 +167,8 @@ interface Live {
   readonly phase: string
   readonly done: number
   readonly total: number
-  readonly at: number
 }
 export const live = signal<Live | null>(null)
-export const isRunning = signal(false)
 
 const shownRun = computed(() => route.value.run)
 // Whether a server answers is said of the run that is followed; another run may be over.
@@ -205,7 +208,6 @@ async function readToEnd(): Promise<void> {
 /** Follows the run on screen from where its summary was read. */
 export function followRun(summary: RunSummary): void {
   const id = shownRun.value
-  isRunning.value = summary.status === 'running'
   if (follower || summary.status !== 'running') return
   const ending = new AbortController()
   follower = ending
@@ -216,7 +218,7 @@ export function followRun(summary: RunSummary): void {
     if (follower === ending) follower = null
   })
   void (async () => {
-    let state: Live = { step: 0, steps: 0, phase: '', done: 0, total: 0, at: 0 }
+    let state: Live = { step: 0, steps: 0, phase: '', done: 0, total: 0 }
     let isShown = true
     // Events come by hundreds; those of one frame are shown at once.
     const show = () => {
@@ -229,7 +231,6 @@ export function followRun(summary: RunSummary): void {
     }
     try {
       for await (const { event } of clientOf(id).follow(summary.eventsEnd, ending.signal)) {
-        const { at } = event
         if (event.type === 'step-start') state = { ...state, step: event.step, steps: event.steps, phase: 'rollouts', done: 0, total: 0 }
         else if (event.type === 'evaluation-start') state = { ...state, phase: `evaluation ${event.name}`, done: 0, total: event.rollouts }
         else if (event.type === 'phase-progress') state = { ...state, phase: event.phase, done: event.done, total: event.total }
@@ -239,7 +240,6 @@ export function followRun(summary: RunSummary): void {
           live.value = null
           return
         } else if (event.type !== 'step-end' && event.type !== 'evaluation-end') continue
-        state = { ...state, at }
         show()
         changed()
       }

@@ -1,5 +1,5 @@
 import type { RunSummary } from '@aworld-train/core'
-import { brief, fixed, integer, percent } from './format.ts'
+import { brief, fixed, integer, percent, points, visible } from './format.ts'
 import { comparedEvaluations } from './groups-of.ts'
 import { hrefs } from './route.ts'
 
@@ -19,11 +19,16 @@ const plural = (count: number, noun: string) => `${count === 1 ? 'One' : integer
 export function findingsOf(summary: RunSummary): Finding[] {
   const findings: Finding[] = []
   const warn = (title: string, text: string, href?: string, link = 'Read one') =>
-    findings.push({ level: 'warn', title, text, ...(href !== undefined && { href, link }) })
+    findings.push({ level: 'warn', title: visible(title), text: visible(text), ...(href !== undefined && { href, link }) })
   const trained = summary.steps.filter(({ metrics }) => metrics !== null)
   if (summary.status === 'interrupted')
     warn('The run was interrupted', 'No process works on it, and it has not ended; the command that began it goes on.')
-  if (summary.status === 'failed') warn('The run failed', 'Its last event names the error; what was trained before is kept.')
+  const { status, failure } = summary
+  if (status === 'failed')
+    warn(
+      `The run failed${failure ? `: ${failure.code}` : ''}`,
+      `${failure ? [failure.message, failure.remedy ?? ''].join(' ').trim().slice(0, 600) : 'It does not say why.'} What was trained before is kept.`,
+    )
 
   const { cancelled, interrupted } = summary.rollouts
   if (cancelled + interrupted > 0) {
@@ -61,7 +66,7 @@ export function findingsOf(summary: RunSummary): Finding[] {
     if (reason !== 'completed' && reason !== 'failed')
       warn(
         `${plural(count, 'rollout')}: ${reason.replaceAll('-', ' ')}`,
-        example?.key ?? '',
+        example ? `${example.key}, reward ${points(example.reward)}, ${plural(example.turns, 'turn').toLowerCase()}.` : '',
         example && hrefs.rollout(example.key),
         'Read it',
       )

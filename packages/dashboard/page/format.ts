@@ -31,13 +31,16 @@ export function probability(logprob: number): string {
   return value < 0.0005 ? '< 0.001' : value.toFixed(3)
 }
 
+/** Characters without a shape of their own; joiners stay within emoji and in scripts that are written with them. */
+const hidden = /[\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]|(?<![\p{Extended_Pictographic}\p{Sk}\p{M}\p{Lo}])[\u200c\u200d]/gu
+
 /** Text with its white space, control and direction characters made visible; never interpreted. */
 export const visible = (text: string) =>
   text
     .replaceAll('\n', '↵')
     .replaceAll('\t', '⇥')
     .replace(/[\u0000-\u001f\u007f-\u009f]/g, (control) => `\\x${control.charCodeAt(0).toString(16).padStart(2, '0')}`)
-    .replace(/[\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g, (control) => `\\u${control.charCodeAt(0).toString(16)}`)
+    .replace(hidden, (control) => `\\u${control.charCodeAt(0).toString(16)}`)
 
 /** Prose of models and tools, with lines as they are; control and direction characters are made visible. */
 export const prose = (text: string) =>

@@ -1,5 +1,6 @@
 import type { EvaluationSummary, RolloutList, RolloutRow, SampleSummary, TaskSummary } from '@aworld-train/core'
 import { evaluationName } from '../src/evaluation-name.ts'
+import { visible } from './format.ts'
 
 /** Rollouts that are compared: samples of a task in a step, or all evaluations of a task. */
 export interface Group {
@@ -7,6 +8,7 @@ export interface Group {
   /** Short name: the last part of its id. */
   readonly label: string
   readonly kind: string
+  /** With control and direction characters made visible. */
   readonly task: TaskSummary
   readonly rows: readonly RolloutRow[]
   /** Of each row its first sample; `null` where it has none. */
@@ -23,6 +25,8 @@ export function sampleName(row: RolloutRow): string {
 }
 /** Its number in the group is the last part of the key; `sample` numbers the samples of a task over the whole run. */
 export const sampleNumber = ({ key, sample }: RolloutRow) => /\/(\d+)$/.exec(key)?.[1] ?? String(sample)
+
+const shown = ({ question, answer }: TaskSummary): TaskSummary => ({ question: visible(question), answer: answer && visible(answer) })
 
 const inOrder = new Intl.Collator('en', { numeric: true }).compare
 
@@ -46,7 +50,7 @@ export function groupsOf({ rows, tasks, samples }: RolloutList, evaluations: rea
       id,
       label: list[0]!.group.split('/').at(-1)!,
       kind: list[0]!.kind,
-      task: tasks[list[0]!.taskId] ?? { question: list[0]!.taskId, answer: null },
+      task: shown(tasks[list[0]!.taskId] ?? { question: list[0]!.taskId, answer: null }),
       rows: list,
       samples: list.map(({ key }) => sampleOf.get(key) ?? null),
     }))

@@ -1,33 +1,20 @@
 // One step as its groups: who earned what, and which groups taught nothing.
 import type { RunSummary } from '@aworld-train/core'
 import { usePlace } from './data.ts'
-import { fixed, integer, percent, points, seconds, signed, spread, stepName } from './format.ts'
+import { fixed, integer, percent, points, seconds, signed, spread, stepName, visible } from './format.ts'
 import { comparedEvaluations, type Group, groupsOf, isEvaluation, partnerOf, sampleName, sampleNumber, verdictOf } from './groups-of.ts'
 import { filter, go, hrefs, route } from './route.ts'
-import { Advantage, Chips, Columns, Dot, Dots, Empty, Facts, Section, useKeys } from './ui.tsx'
+import { Advantage, Chips, Columns, Dot, Dots, Empty, Facts, Middle, Section, useKeys } from './ui.tsx'
 
-/** A line that is cut in its middle: questions of a kind differ at their end. */
-function Middle({ text }: { text: string }) {
-  const cut = text.lastIndexOf(' ', Math.max(0, text.length - 24))
-  if (cut < 0)
-    return (
-      <span class="middle">
-        <span>{text}</span>
-      </span>
-    )
-  return (
-    <span class="middle">
-      <span>{text.slice(0, cut)}</span>
-      <span>{text.slice(cut).slice(0, 48)}</span>
-    </span>
-  )
-}
+/** Samples of a large group that are listed. */
+const mostSamples = 100
 
 /** What the samples of a group answered and earned; beside the one that is read, how they differ from it. */
 export function Samples({ group, current }: { group: Group; current?: string }) {
   const isHeldOut = group.rows[0]!.split !== 'train'
   const { question, answer } = group.task
   const partner = partnerOf(group, group.rows[0]!.key)
+  const shown = group.rows.filter((row, index) => index < mostSamples || row.key === current)
   const title = current ? (isHeldOut ? 'The evaluations of this task' : 'The group') : question
   return (
     <Section
@@ -56,8 +43,8 @@ export function Samples({ group, current }: { group: Group; current?: string }) 
             </tr>
           </thead>
           <tbody>
-            {group.rows.map((row, index) => {
-              const sample = group.samples[index]
+            {shown.map((row) => {
+              const sample = group.samples[group.rows.indexOf(row)]
               return (
                 <tr key={row.key} class={row.key === current ? 'chosen' : ''}>
                   <th scope="row">
@@ -68,7 +55,7 @@ export function Samples({ group, current }: { group: Group; current?: string }) 
                     {row.attempt > 0 && <small> attempt {row.attempt + 1}</small>}
                   </th>
                   <td class="answer" title={row.answer ?? ''}>
-                    {row.answer ?? <span class="quiet">none, {row.stopReason ?? row.status}</span>}
+                    {row.answer !== null ? visible(row.answer) : <span class="quiet">none, {row.stopReason ?? row.status}</span>}
                   </td>
                   <td>
                     {isHeldOut ? points(row.reward) : <Advantage value={sample?.reason ? 0 : (sample?.advantage ?? null)} none="–" />}
@@ -82,6 +69,11 @@ export function Samples({ group, current }: { group: Group; current?: string }) 
           </tbody>
         </table>
       </div>
+      {group.rows.length > shown.length && (
+        <p class="more">
+          {integer(shown.length)} of {integer(group.rows.length)} samples. In a rollout ← and → go through all.
+        </p>
+      )}
       {!current && partner !== null && (
         <p class="more">
           <a href={hrefs.compare(group.rows[0]!.key, partner)}>Compare two of them</a>
@@ -303,7 +295,7 @@ export function Groups({ summary, place }: { summary: RunSummary; place: string 
         {kinds.length > 1 && (
           <Chips
             label="Kind of task"
-            of={kinds.map((name) => [name, name])}
+            of={kinds.map((name) => [name, visible(name)])}
             chosen={kind}
             onChoose={(name) => filter({ kind: kind === name ? null : name, group: null })}
           />

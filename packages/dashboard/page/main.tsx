@@ -234,7 +234,7 @@ function RunShell() {
         <span class="run">
           {summary && <i class={`state ${summary.status}`} />}
           <b class="status">{summary?.status ?? ''}</b>
-          <span> {run.replace(`${name}-`, '')}</span>
+          {run !== name && <span> {run.replace(`${name}-`, '')}</span>}
           <Progress summary={summary} />
         </span>
         <nav aria-label="Pages">

@@ -3,7 +3,7 @@ import type { EvaluationSummary, RewardMeasure, RunSummary, StepSummary } from '
 import { useState } from 'preact/hooks'
 import { isExport } from './data.ts'
 import { findingsOf } from './findings.ts'
-import { fixed, integer, seconds, shellWord, signed } from './format.ts'
+import { fixed, integer, seconds, shellWord, signed, visible } from './format.ts'
 import { comparedEvaluations } from './groups-of.ts'
 import { multiplesOf } from './multiples.ts'
 import { go, hrefs } from './route.ts'
@@ -14,8 +14,8 @@ function Rise({ name, before, after, main }: { name: string; before: RewardMeasu
   const last = after ?? before
   return (
     <tr class={main ? 'main' : ''}>
-      <th scope="row">
-        {name}
+      <th scope="row" title={visible(name)}>
+        {visible(name)}
         <small> {before.rollouts}</small>
       </th>
       <td>
@@ -34,6 +34,9 @@ function Rise({ name, before, after, main }: { name: string; before: RewardMeasu
     </tr>
   )
 }
+
+/** Kinds of tasks that have a row of their own. */
+const mostKinds = 12
 
 function HeldOut({ summary }: { summary: RunSummary }) {
   const { split, before, after, greedy } = comparedEvaluations(summary.evaluations)
@@ -86,13 +89,16 @@ function HeldOut({ summary }: { summary: RunSummary }) {
         <tbody>
           <Rise name="all" before={before} after={after} main />
           {kinds.length > 1 &&
-            kinds.map((kind) => <Rise key={kind} name={kind} before={before.byKind[kind]!} after={after?.byKind[kind] ?? null} />)}
+            kinds
+              .slice(0, mostKinds)
+              .map((kind) => <Rise key={kind} name={kind} before={before.byKind[kind]!} after={after?.byKind[kind] ?? null} />)}
           {greedy.before && <Rise name="all, greedy" before={greedy.before} after={greedy.after} />}
         </tbody>
       </table>
       <p class="more">
         <a href={hrefs.step(split)}>
-          All {before.tasks} tasks{after ? ', before and after' : ''}
+          All {before.tasks} tasks{kinds.length > mostKinds ? ` of ${kinds.length} kinds` : ''}
+          {after ? ', before and after' : ''}
         </a>
       </p>
     </Section>
@@ -288,7 +294,7 @@ function Phases({ summary, steps }: { summary: RunSummary; steps: readonly StepS
 }
 
 const cli = 'npx aworld-train'
-const plain = (value: unknown) => (typeof value === 'string' || typeof value === 'number' ? String(value) : null)
+const plain = (value: unknown) => (typeof value === 'string' || typeof value === 'number' ? visible(String(value)) : null)
 
 export function Overview({ summary }: { summary: RunSummary }) {
   const steps = summary.steps.filter(({ rollouts }) => rollouts > 0)
@@ -332,7 +338,7 @@ export function Overview({ summary }: { summary: RunSummary }) {
           </ul>
         </Section>
         <Section title="What to type next" note={<code>{cli}</code>}>
-          {summary.status === 'interrupted' && isTraining && (
+          {(['interrupted', 'stopped', 'failed'] as readonly string[]).includes(summary.status) && isTraining && (
             <Command under="npx aworld-train" what="Go on where it was" text={`${cli} train`} />
           )}
           <Command under={cli} what="Read an episode" text={`${cli} replay ${path}`} />

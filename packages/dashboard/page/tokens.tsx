@@ -2,10 +2,10 @@
 import type { RunSummary } from '@aworld-train/core'
 import { type Signal, useSignal } from '@preact/signals'
 import { useMemo } from 'preact/hooks'
+import { Absent, Head } from './absent.tsx'
 import { leastOfBins } from './bins.ts'
 import { brief, clip, fixed, integer, probability, signed, visible } from './format.ts'
 import { partnerOf } from './groups-of.ts'
-import { Absent, Head } from './rollout.tsx'
 import { filter, go, hrefs, route } from './route.ts'
 import { Stream } from './stream.tsx'
 import { type Colouring, colourings, leastLikely, legends, type Token, tokensOf, toneOf } from './token-stream.ts'
@@ -140,7 +140,7 @@ export function Tokens({ summary, rollout }: { summary: RunSummary; rollout: str
       {group ? (
         <Head group={group} rollout={rollout} href={(key) => hrefs.tokens(key, lastOf ? { by: lastOf } : {})} />
       ) : (
-        <h1>{trace.task?.question ?? rollout}</h1>
+        <h1>{visible(trace.task?.question ?? rollout).slice(0, 400)}</h1>
       )}
       <Facts
         of={[
@@ -188,7 +188,7 @@ export function Tokens({ summary, rollout }: { summary: RunSummary; rollout: str
         {agents.length > 1 && (
           <Chips
             label="Agent"
-            of={agents.map((each) => [each.agent, each.agent])}
+            of={agents.map((each) => [each.agent, visible(each.agent)])}
             chosen={agent.agent}
             onChoose={(name) => filter({ agent: name, at: null, turn: null })}
           />

@@ -3,7 +3,7 @@ import { type Signal, signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
-import { brief, percent, points, signed, stepName } from './format.ts'
+import { brief, integer, percent, points, signed, stepName } from './format.ts'
 import { type Group, isEvaluation, placeOf, sampleName } from './groups-of.ts'
 import type { Multiple } from './multiples.ts'
 import { hrefs } from './route.ts'
@@ -120,11 +120,12 @@ function draw(element: HTMLElement, props: ChartProps): uPlot {
   const [first, last] = [xs[0] ?? 0, xs.at(-1) ?? 1]
   const start = Math.min(first, ...ends.map(({ at }) => at)) - (ends.length > 0 ? 1 : 0)
   const end = Math.max(last, first + 1, ...ends.map(({ at }) => at)) + (ends.length > 0 ? 0.6 : 0)
-  const line = (stroke: string, dash?: number[]) => ({
+  const line = (stroke: string, of: readonly (number | null)[], dash?: number[]) => ({
     stroke,
     width: 1.75,
     spanGaps: false,
-    points: { show: xs.length < 3 },
+    // A line needs two points.
+    points: { show: of.filter((value) => value !== null).length < 3 },
     ...(dash && { dash }),
   })
   const hidden = { stroke: 'transparent', points: { show: false } }
@@ -161,7 +162,12 @@ function draw(element: HTMLElement, props: ChartProps): uPlot {
               : { ...axis, size: 44 },
           ]
         : [{ show: false }, { show: false }],
-      series: [{}, line(ink, props.dash), ...bands.map(() => hidden), ...more.map((each) => line(css(each.color), each.dash))],
+      series: [
+        {},
+        line(ink, values, props.dash),
+        ...bands.map(() => hidden),
+        ...more.map((each, index) => line(css(each.color), others[index]!, each.dash)),
+      ],
       ...(band ? { bands: [{ series: [3, 2] as [number, number], fill: css('--data-wash') }] } : {}),
       hooks: {
         setCursor: [
@@ -384,6 +390,49 @@ export function Chips<Name extends string>({ label, of, chosen, onChoose }: Chip
         </button>
       ))}
     </div>
+  )
+}
+
+/** A line that is cut in its middle, before its last `end` characters or more: questions of a kind and paths of agents differ there. */
+export function Middle({ text, end = 24 }: { text: string; end?: number }) {
+  const at = Math.max(0, text.length - end)
+  const cut = Math.max(text.lastIndexOf(' ', at), text.lastIndexOf('/', at))
+  if (cut < 0)
+    return (
+      <span class="middle">
+        <span>{text}</span>
+      </span>
+    )
+  return (
+    <span class="middle">
+      <span>{text.slice(0, cut)}</span>
+      <span>{text.slice(cut).slice(0, 2 * end)}</span>
+    </span>
+  )
+}
+
+interface StretchProps {
+  /** Of what. */
+  readonly name: string
+  /** Place of the first that is shown, how many are, and how many there are. */
+  readonly from: number
+  readonly count: number
+  readonly total: number
+  readonly go: (place: number) => void
+}
+/** Which stretch of a long list is shown, with the ways to those beside it. */
+export function Stretch({ name, from, count, total, go }: StretchProps) {
+  if (count === total) return null
+  return (
+    <p class="stretch">
+      {name} {integer(from + 1)} – {integer(from + count)} of {integer(total)}
+      <button type="button" class="link" disabled={from === 0} onClick={() => go(from - 1)}>
+        Earlier
+      </button>
+      <button type="button" class="link" disabled={from + count >= total} onClick={() => go(from + count)}>
+        Later
+      </button>
+    </p>
   )
 }
 

@@ -1,5 +1,5 @@
 import type { RolloutList, RolloutRow, RolloutTrace, RunSummary } from '@aworld-train/core'
-import { client, isTrained, useLoaded } from './data.ts'
+import { client, isTrained, readAll, useLoaded } from './data.ts'
 import { type Group, groupsOf } from './groups-of.ts'
 import { route } from './route.ts'
 
@@ -30,11 +30,11 @@ export function useRollout(key: string, { evaluations }: RunSummary): RolloutVie
 async function readRollout(key: string): Promise<{ trace: RolloutTrace | null; list: RolloutList }> {
   const run = client()
   const trace = await run.rollout(key)
-  if (trace) return { trace, list: await run.rollouts(groupQuery(trace.row)) }
+  if (trace) return { trace, list: await readAll(run, groupQuery(trace.row)) }
   // Keys of ours end with the number of the sample, and begin with the name of their group.
-  const list = await run.rollouts({ group: key.split('/').slice(0, -1).join('/'), limit: 2_000 })
+  const list = await readAll(run, { group: key.split('/').slice(0, -1).join('/') })
   const row = list.rows.find((each) => each.key === key)
-  return { trace, list: row ? await run.rollouts(groupQuery(row)) : list }
+  return { trace, list: row ? await readAll(run, groupQuery(row)) : list }
 }
 
-const groupQuery = ({ split, group, taskId }: RolloutRow) => ({ ...(split === 'train' ? { group } : { taskId, split }), limit: 2_000 })
+const groupQuery = ({ split, group, taskId }: RolloutRow) => (split === 'train' ? { group } : { taskId, split })

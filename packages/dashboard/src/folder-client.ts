@@ -17,7 +17,7 @@ import { parse } from 'yaml'
 import { type FollowedLog, followedLog } from './follow-events.ts'
 import { firstEvent, readJson, runStatus } from './run-status.ts'
 import { createTally } from './tally.ts'
-import { type TraceParts, toTrace } from './to-trace.ts'
+import { remedyOf, type TraceParts, toTrace } from './to-trace.ts'
 import { readTokenTexts } from './token-texts.ts'
 
 /** A run in a folder, live or saved. Close it. */
@@ -119,7 +119,7 @@ export async function openFolder(path: string): Promise<FolderClient> {
       const end = eventsEnd()
       const records = run.stepMetrics()
       count(records)
-      const status = runStatus(path)
+      const { status, error } = runStatus(path)
       // A run that was resumed still has the report of the process before.
       const report = status === 'running' ? null : readJson<RunReport>(path, 'report.json')
       const unparsed = report?.tokenReport?.unparsed ?? {}
@@ -133,6 +133,7 @@ export async function openFolder(path: string): Promise<FolderClient> {
       const start = firstEvent(path)
       return {
         ...{ name: run.manifest.name, path: displayPath(path), createdAt: run.manifest.createdAt, status },
+        failure: error && { code: error.code, message: error.message, remedy: remedyOf(error) },
         ...{ seed: start?.seed ?? null, versions: run.manifest.versions, details: start?.details ?? {}, settings },
         rollouts: statuses,
         ...{ stopReasons: tally.stopReasons, errors: tally.errors, turns: tally.turns, toolCalls: tally.toolCalls, cost: tally.cost },

@@ -24,7 +24,7 @@ export function listRun(id: string, path: string): RunListing {
     name: manifest?.name ?? basename(path),
     path: displayPath(path),
     createdAt: manifest?.createdAt ?? 0,
-    status: runStatus(path),
+    status: runStatus(path).status,
   }
   const report = readJson<RunReport>(path, 'report.json')
   // A run that was resumed still has the report of the process before.

@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import type { RunStatus } from '@aworld-train/core'
-import type { RunEvent } from '@aworld-train/protocol'
+import type { ErrorRecord, RunEvent } from '@aworld-train/protocol'
 import { isOwned } from '@aworld-train/store'
 
 const partBytes = 64 * 1024
@@ -15,11 +15,11 @@ export function readJson<T>(path: string, name: string): T | null {
   }
 }
 
-/** How the run at `path` is getting on: how its last process left it, also while that still closes its files; else whether one works on it. */
-export function runStatus(path: string): RunStatus {
+/** How the run at `path` is getting on, and why it failed where it did: how its last process left it, also while that still closes its files; else whether one works on it. */
+export function runStatus(path: string): { status: RunStatus; error: ErrorRecord | null } {
   const last = lastEvents(path).findLast(({ type }) => type === 'run-start' || type === 'run-end')
-  if (last?.type === 'run-end') return last.status
-  return isOwned(path) ? 'running' : 'interrupted'
+  if (last?.type === 'run-end') return { status: last.status, error: last.error ?? null }
+  return { status: isOwned(path) ? 'running' : 'interrupted', error: null }
 }
 
 /** Whole lines at the end of the event log. */

@@ -1,5 +1,5 @@
 import type { AgentTrace, AttemptRow, RolloutRow, RolloutTrace, StepSample, TaskSummary, TurnTrace } from '@aworld-train/core'
-import { type Episode, type ErrorCode, errorCatalogue, type Trajectory, type Turn } from '@aworld-train/protocol'
+import { type Episode, type ErrorCode, type ErrorRecord, errorCatalogue, type Trajectory, type Turn } from '@aworld-train/protocol'
 import type { TokenTexts } from './token-texts.ts'
 
 /** What a trace is made of. */
@@ -20,6 +20,9 @@ const exact = (ms: number) => Number(ms.toFixed(3))
 /** Digits of a logprob that are shown or can be seen in a colour. */
 const short = (value: number) => Number(value.toPrecision(5))
 
+/** What a person does about an error; `null` for one that is not in the catalogue. */
+export const remedyOf = ({ code }: ErrorRecord): string | null => (code in errorCatalogue ? errorCatalogue[code as ErrorCode].remedy : null)
+
 /** A rollout as a dashboard shows it: of every turn the tokens behind those of its parent. */
 export function toTrace({ row, attempts, task, episode, trajectories, samples, texts }: TraceParts): RolloutTrace {
   const ids = new Set<number>()
@@ -37,7 +40,7 @@ export function toTrace({ row, attempts, task, episode, trajectories, samples, t
   const error = episode?.error ?? row.error
   return {
     ...{ row, attempts, task, agents, edges: episode?.edges ?? [], toolCalls: episode?.toolCalls ?? [], scores: episode?.scores ?? {} },
-    ...{ error, remedy: error && error.code in errorCatalogue ? errorCatalogue[error.code as ErrorCode].remedy : null },
+    ...{ error, remedy: error && remedyOf(error) },
     vocabulary: Object.fromEntries(vocabulary),
   }
 }

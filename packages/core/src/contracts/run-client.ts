@@ -96,6 +96,8 @@ export interface RunSummary {
   readonly path: string
   readonly createdAt: number
   readonly status: RunStatus
+  /** Why a failed run ended, where it says so, with what a person does about it. */
+  readonly failure: { readonly code: string; readonly message: string; readonly remedy: string | null } | null
   readonly seed: number | null
   readonly versions: Readonly<Record<string, string>>
   /** What the run said of itself as it began: policy, engine, agent. */

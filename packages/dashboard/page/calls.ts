@@ -1,0 +1,51 @@
+import type { RolloutTrace, TurnTrace } from '@aworld-train/core'
+import type { ToolCallRecord } from '@aworld-train/protocol'
+import { integer } from './format.ts'
+
+/** A model call or a tool call on the time line of a rollout. */
+export interface Call {
+  readonly id: string
+  readonly lane: 'model' | 'tool'
+  readonly agent: string
+  readonly name: string
+  /** Milliseconds since the rollout was queued. */
+  readonly at: number
+  readonly ms: number
+  /** Place of the turn in the agent's turns; `null` for a call that no turn asked for. */
+  readonly turn: number | null
+  readonly note: string
+}
+
+export const turnId = (agent: string, turn: TurnTrace) => `${agent}/${turn.index}`
+export const toolId = (call: ToolCallRecord) => `call/${call.agent}/${call.id}`
+
+/** All calls of a rollout in the order of their beginning; `start` is when it was queued, in Unix milliseconds. */
+export function callsOf(trace: RolloutTrace, start: number): Call[] {
+  const models = trace.agents.flatMap(({ agent, turns }) =>
+    turns.map((turn, place): Call => {
+      const { startedAt, endedAt, completionIds, model } = turn
+      const note = completionIds.length > 0 ? `${integer(completionIds.length)} tok` : (model ?? '')
+      return {
+        ...{ id: turnId(agent, turn), lane: 'model', agent, name: agent, turn: place, note },
+        ...{ at: startedAt - start, ms: endedAt - startedAt },
+      }
+    }),
+  )
+  const places = new Map(trace.agents.map(({ agent, turns }) => [agent, new Map(turns.map(({ index }, place) => [index, place]))]))
+  const tools = trace.toolCalls.map((call): Call => {
+    const { agent, name, timing, turn, isError } = call
+    const place = turn === null ? null : (places.get(agent)?.get(turn) ?? null)
+    return {
+      ...{ id: toolId(call), lane: 'tool', agent, name, turn: place, note: isError ? 'error' : '' },
+      ...{ at: timing.startedAt - start, ms: timing.endedAt - timing.startedAt },
+    }
+  })
+  // Sorting keeps those that begin at once as they are: model calls first, in the order of their turns.
+  return [...models, ...tools].sort((a, b) => a.at - b.at)
+}
+
+/** Of a long list the stretch of `size` items that holds the one at `place`, and where it begins. */
+export function stretchAt<Item>(list: readonly Item[], place: number, size: number): { from: number; shown: readonly Item[] } {
+  const from = Math.floor(Math.max(0, place) / size) * size
+  return { from, shown: list.slice(from, from + size) }
+}

@@ -1,0 +1,166 @@
+// What was said: messages, calls with their results, and how sure the model was of each answer.
+import type { AgentTrace, RolloutTrace, TurnTrace } from '@aworld-train/core'
+import type { ToolCall } from '@aworld-train/protocol'
+import { useState } from 'preact/hooks'
+import { leastOfBins } from './bins.ts'
+import { type Call, stretchAt, toolId, turnId } from './calls.ts'
+import { integer, probability, prose, seconds, visible } from './format.ts'
+import { hrefs } from './route.ts'
+import { surprise } from './token-stream.ts'
+import { Stretch } from './ui.tsx'
+
+/** Arguments of a call: a list where they are an object, else as they were written. */
+function Arguments({ text }: { text: string }) {
+  let object: Record<string, unknown>
+  try {
+    object = JSON.parse(text) as Record<string, unknown>
+    if (typeof object !== 'object' || object === null || Array.isArray(object)) throw new TypeError('no object')
+  } catch {
+    return <code>{prose(text)}</code>
+  }
+  return (
+    <dl>
+      {Object.entries(object).map(([name, value]) => (
+        <div key={name}>
+          <dt>{visible(name)}</dt>
+          <dd>{prose(typeof value === 'string' ? value : JSON.stringify(value))}</dd>
+        </div>
+      ))}
+    </dl>
+  )
+}
+
+/** Characters of a text that are shown before it is opened. */
+const longText = 4_000
+/** Characters of a text that is drawn where it is the address of an image. */
+const longImage = 2_000_000
+function Text({ text }: { text: string }) {
+  const [whole, showWhole] = useState(false)
+  const isImage = text.length <= longImage && /^data:image\/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]+$/.test(text)
+  if (isImage) return <Shot src={text} />
+  return (
+    <p>
+      {prose(whole ? text : text.slice(0, longText))}
+      {!whole && text.length > longText && (
+        <button type="button" class="fold" onClick={() => showWhole(true)}>
+          {integer(text.length - longText)} more characters
+        </button>
+      )}
+    </p>
+  )
+}
+
+const Shot = ({ src }: { src: string }) => <img class="shot" src={src} alt="returned by the tool" />
+
+const stripBins = 120
+/** Surprise along a completion: a way to its tokens. */
+function Strip({ trace, turn, place, href }: { trace: RolloutTrace; turn: TurnTrace; place: number; href: string }) {
+  return (
+    <a class="strip" href={href} aria-label={`Tokens of turn ${place + 1}`}>
+      {leastOfBins(turn.logprobs, stripBins).map(({ start, value }) => (
+        <i key={start} title={`${visible(trace.vocabulary[turn.completionIds[start]!] ?? '')}  ${probability(value)}`}>
+          <i class={`p${surprise(value)}`} style={{ height: `${Math.min(100, 12 + 40 * -value)}%` }} />
+        </i>
+      ))}
+    </a>
+  )
+}
+
+/** Turns that are drawn at once. */
+const mostTurns = 40
+
+interface TalkProps {
+  readonly trace: RolloutTrace
+  readonly agent: AgentTrace
+  readonly chosen: Call | undefined
+  readonly choose: (id: string) => void
+}
+
+/** What an agent and its tools said. Of a long conversation the stretch with the chosen call. */
+export function Talk({ trace, agent, chosen, choose }: TalkProps) {
+  const { turns } = agent
+  const { from, shown } = stretchAt(turns, chosen?.agent === agent.agent ? (chosen.turn ?? 0) : 0, mostTurns)
+  const go = (place: number) => choose(turnId(agent.agent, turns[place]!))
+  const answers = new Map(trace.toolCalls.filter((call) => call.agent === agent.agent).map((call) => [call.id, call]))
+  return (
+    <>
+      <Stretch name="turns" from={from} count={shown.length} total={turns.length} go={go} />
+      {shown.map((turn, index) => {
+        const place = from + index
+        const id = turnId(agent.agent, turn)
+        const calls: readonly ToolCall[] = turn.message.toolCalls ?? []
+        return (
+          <div key={turn.index}>
+            {turn.branchReasons.length > 0 && place > 0 && <p class="quiet">A new branch: {turn.branchReasons.join(', ')}.</p>}
+            {turn.messagesDelta.map((message, number) => {
+              const tool = message.toolCallId === undefined ? undefined : answers.get(message.toolCallId)
+              const toolChosen = tool && chosen?.id === toolId(tool) ? ' chosen' : ''
+              return (
+                <article
+                  key={number}
+                  data-call={tool && toolId(tool)}
+                  class={`message ${message.role}${toolChosen}${tool?.isError ? ' error' : ''}`}
+                  onClick={() => tool && choose(toolId(tool))}
+                >
+                  <h3>
+                    {message.role}
+                    {tool && (
+                      <small>
+                        {' '}
+                        {visible(tool.name)}, {seconds(tool.timing.endedAt - tool.timing.startedAt)}
+                        {tool.isError && ', error'}
+                      </small>
+                    )}
+                  </h3>
+                  {message.content !== null && <Text text={message.content} />}
+                  {tool?.images?.map(({ mimeType, data }) => (
+                    <Shot key={data} src={`data:${mimeType};base64,${data}`} />
+                  ))}
+                  {message.toolCalls?.map((call) => (
+                    <div class="call" key={call.id}>
+                      <b>{visible(call.name)}</b>
+                      <Arguments text={call.arguments} />
+                    </div>
+                  ))}
+                </article>
+              )
+            })}
+            <article data-call={id} class={`message assistant${chosen?.id === id ? ' chosen' : ''}`} onClick={() => choose(id)}>
+              <h3>
+                {visible(agent.agent)}{' '}
+                <small>
+                  turn {place + 1},{' '}
+                  {turn.completionIds.length > 0 ? `${integer(turn.completionIds.length)} tokens` : visible(turn.model ?? 'no tokens')},{' '}
+                  {turn.finishReason.unified}
+                  {turn.unparsed.length > 0 && `, a call did not parse: ${turn.unparsed.join(', ')}`}
+                  {turn.cost !== null && `, $ ${turn.cost.toFixed(4)}`}
+                </small>
+              </h3>
+              {turn.message.reasoning && (
+                <details>
+                  <summary>Reasoning, {integer(turn.message.reasoning.length)} characters</summary>
+                  <Text text={turn.message.reasoning} />
+                </details>
+              )}
+              {turn.message.content && <Text text={turn.message.content} />}
+              {calls.map((call) => (
+                <div class="call" key={call.id}>
+                  <b>{visible(call.name)}</b>
+                  <Arguments text={call.arguments} />
+                </div>
+              ))}
+              {turn.logprobs.length > 0 && (
+                <Strip
+                  trace={trace}
+                  turn={turn}
+                  place={place}
+                  href={hrefs.tokens(trace.row.key, { turn: String(place), ...(trace.agents.length > 1 && { agent: agent.agent }) })}
+                />
+              )}
+            </article>
+          </div>
+        )
+      })}
+    </>
+  )
+}
