@@ -8,6 +8,9 @@ export const workerProtocol = 1
 /** Where a worker's WebSocket goes, on the port of the rollout service. */
 export const workersPath = '/v1/workers'
 
+/** Where a worker gets files of tasks, on the same port: followed by the SHA-256 of a file in hexadecimal digits. */
+export const filesPath = '/v1/files/'
+
 const name = z.string().min(1).max(512)
 const count = z.int().min(0)
 
@@ -72,8 +75,23 @@ export type WorkerWelcome = z.infer<typeof WorkerWelcome>
 export const WorkerRejected = z.strictObject({ type: z.literal('rejected'), error: ChannelFailure })
 export type WorkerRejected = z.infer<typeof WorkerRejected>
 
+/** A file of a task as its coordinator has it. */
+export const WorkerFile = z.strictObject({
+  /** As `task.files` has it. */
+  path: z.string(),
+  sha256: z.string().regex(/^[0-9a-f]{64}$/, 'must be a SHA-256 in hexadecimal digits'),
+  bytes: count,
+  /** Its permissions, as POSIX has them. */
+  mode: z.int().min(0).max(0o777),
+})
+export type WorkerFile = z.infer<typeof WorkerFile>
+
 /** Asks a worker to run the agent of an attempt; again after a reconnect, where the worker does not hold it. */
-export const WorkerAssign = AttemptAssignment.extend({ type: z.literal('assign') })
+export const WorkerAssign = AttemptAssignment.extend({
+  type: z.literal('assign'),
+  /** Those of `task.files` that the coordinator can read. A worker without one asks for it at `filesPath`. */
+  files: z.array(WorkerFile).optional(),
+})
 export type WorkerAssign = z.infer<typeof WorkerAssign>
 
 /** Nothing is sampled from now on, as weights change: time budgets stand still until `resume`. */

@@ -3,7 +3,7 @@ import { agentHash } from '@aworld-train/run'
 import { createEnvironment } from '../environment.ts'
 import { loadAgent } from '../load/load-agent.ts'
 
-export interface AgentWorkerOptions extends Omit<WorkerOptions, 'agentHash' | 'openExecutor'> {
+export interface AgentWorkerOptions extends Omit<WorkerOptions, 'agentHash' | 'openExecutor' | 'baseDirectory'> {
   /** `./agent.ts#agent` or `./agent.yaml`, as its coordinator has it. */
   readonly agent: string
   /** Folder that `agent` is relative to. */
@@ -19,6 +19,7 @@ export async function runAgentWorker({ agent, directory, ...options }: AgentWork
   await runWorker({
     ...options,
     agentHash: agentHash(loaded),
+    baseDirectory: loaded.directory,
     openExecutor(settings) {
       const environment = stack.adopt(createEnvironment({ baseDirectory: loaded.directory, ...settings }), (each) => each.close())
       return createAttemptExecutor({ program, environment })

@@ -62,12 +62,9 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
   const executorParts = { settings: executor, agent, engines: launcherEngines, directory }
   const startsWorkers = !inProcess && !isExternal
   if (startsWorkers) await checkExecutor({ ...executorParts, listeners: { gateway: config.gateway, rollouts: settings } })
+  const toolDirectory = baseDirectory === null ? agentDirectory : resolve(directory, baseDirectory)
   const parts = await openRolloutParts(stack, {
-    createEnvironment: () =>
-      createEnvironment({
-        baseDirectory: baseDirectory === null ? agentDirectory : resolve(directory, baseDirectory),
-        ...environmentLimits,
-      }),
+    createEnvironment: () => createEnvironment({ baseDirectory: toolDirectory, ...environmentLimits }),
     createReward: async () =>
       settings.reward === null ? null : await createReward(settings.reward, { baseDirectory: directory, rewardInput, ...rewardLimits }),
   })
@@ -91,6 +88,7 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
         createWorkerPool({
           agentHash: agentHash(agent),
           environment: environmentLimits,
+          baseDirectory: toolDirectory,
           limits: { graceMs: executor.graceMs },
           onWarning: warnOf,
         }),

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { createBearerCheck, isLoopback, openHttpServer, type SocketRefusal, type TlsIdentity } from '@aworld-train/http'
-import { channelPath, TrainError, toTrainError, workersPath } from '@aworld-train/protocol'
+import { channelPath, filesPath, TrainError, toTrainError, workersPath } from '@aworld-train/protocol'
 import type { ChannelServer } from '../channel/channel-types.ts'
 import type { WorkerPool } from '../workers/worker-pool.ts'
 import { sendError } from './http-answer.ts'
@@ -30,8 +30,8 @@ export interface RolloutServerOptions {
   readonly limits?: Partial<RolloutServerLimits> | undefined
   /** Serves drivers at `/v1/channel`; its connections end with the server. */
   readonly channel?: Pick<ChannelServer, 'upgrade' | 'disconnect' | 'counts'> | undefined
-  /** Takes workers at `/v1/workers`; their connections end with the server. */
-  readonly workers?: Pick<WorkerPool, 'upgrade' | 'disconnect'> | undefined
+  /** Takes workers at `/v1/workers`, whose connections end with the server, and gives them files of tasks at `/v1/files`. */
+  readonly workers?: Pick<WorkerPool, 'upgrade' | 'sendFile' | 'disconnect'> | undefined
   readonly onRefusal?: ((refusal: SocketRefusal | 'unauthorized') => void) | undefined
 }
 
@@ -76,7 +76,8 @@ export async function createRolloutServer(options: RolloutServerOptions): Promis
         refuse('unauthorized')
         throw new TrainError('SERVICE_UNAUTHORIZED', 'The token of the service is missing or wrong; send it as "Authorization: Bearer …".')
       }
-      await route(toServiceRequest(request, response))
+      if (workers && request.url?.startsWith(filesPath)) await workers.sendFile(request, response)
+      else await route(toServiceRequest(request, response))
     } catch (cause) {
       if (!response.destroyed) sendError(response, toTrainError(cause, 'GATEWAY_FAILED'))
     }

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Environment, LeaseRequest, ToolSelection, Tools } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 
@@ -14,11 +13,12 @@ export interface MemoryEnvironmentOptions {
   readonly call?: Tools['call'] | undefined
   /** Awaited before an agent gets its tools, with the number of earlier requests. */
   readonly beforeTools?: ((earlier: number, signal: AbortSignal) => Promise<void>) | undefined
-  readonly closeDelayMs?: number | undefined
+  /** Awaited before a lease is closed. */
+  readonly beforeClose?: (() => Promise<void>) | undefined
 }
 
 /** An Environment with one tool, `echo` unless `call` says otherwise, and no process. A call that rejects with TOOL_SERVER_DIED ends its lease. */
-export function memoryEnvironment({ call, beforeTools, closeDelayMs = 0 }: MemoryEnvironmentOptions = {}): MemoryEnvironment {
+export function memoryEnvironment({ call, beforeTools, beforeClose }: MemoryEnvironmentOptions = {}): MemoryEnvironment {
   const requests: LeaseRequest[] = []
   const selections: ToolSelection[] = []
   let open = 0
@@ -56,7 +56,7 @@ export function memoryEnvironment({ call, beforeTools, closeDelayMs = 0 }: Memor
           return toolsOf(lost)
         },
         async close() {
-          if (closeDelayMs > 0) await sleep(closeDelayMs)
+          await beforeClose?.()
           open--
         },
       }

@@ -2,30 +2,27 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AttemptExecutor } from '@aworld-train/core'
 import {
+  type AttemptAssignment,
   type AttemptName,
   type AttemptOutcome,
   CoordinatorMessage,
-  type ErrorCode,
   errorCatalogue,
-  errorMessage,
   TrainError,
   toTrainError,
   type WorkerAssign,
   type WorkerEnvironment,
+  type WorkerFile,
   type WorkerMessage,
-  WorkerResult,
+  type WorkerResult,
   type WorkerWelcome,
   workerProtocol,
-  workersPath,
 } from '@aworld-train/protocol'
-import { WebSocket } from 'ws'
-import { ZodError } from 'zod'
 import { createFramedSocket, type FramedSocket } from '../frames/framed-socket.ts'
+import { type CoordinatorConnection, connectWorker, createFileFetch, refusal } from './connect-worker.ts'
+import { createFetchedFiles } from './fetched-files.ts'
+import { failedOutcome, sendable } from './worker-results.ts'
 
-export interface WorkerOptions {
-  /** Address of the coordinator's rollout service, without a path. */
-  readonly url: string
-  readonly token?: string | undefined
+export interface WorkerOptions extends CoordinatorConnection {
   /** Unique among the workers of the coordinator. */
   readonly name: string
   /** Attempts at once. */
@@ -34,21 +31,18 @@ export interface WorkerOptions {
   readonly agentHash: string
   /** Opens what runs the agents, with what its coordinator says of their tools; called once. */
   readonly openExecutor: (environment: WorkerEnvironment) => AttemptExecutor
+  /** Folder that paths of tasks' files are relative to; a file that is not there is fetched from the coordinator. Default: the working directory. */
+  readonly baseDirectory?: string | undefined
   /** Aborts when the worker shall finish what it holds, take nothing more and leave. */
   readonly signal: AbortSignal
   /** How long a coordinator that does not answer is waited for. Default 60,000. */
   readonly waitMs?: number | undefined
-  /** Certificate authority in PEM, for a coordinator with a certificate of its own. */
-  readonly ca?: string | Buffer | undefined
   readonly onWarning?: ((warning: { readonly code: string; readonly message: string }) => void) | undefined
   readonly onState?: ((state: 'connected' | 'lost' | 'draining') => void) | undefined
 }
 
 const firstDelayMs = 100
 const longestDelayMs = 2_000
-
-/** How long one try to connect may take. */
-const connectMs = 10_000
 
 /** Bytes that wait for a coordinator that does not read; above it the connection is cut. */
 const maxBufferedBytes = 256 * 1024 * 1024
@@ -64,7 +58,8 @@ interface Running extends AttemptName {
  * coordinator refuses it with: WORKER_PROTOCOL, WORKER_AGENT, WORKER_NAME.
  */
 export async function runWorker(options: WorkerOptions): Promise<void> {
-  const { openExecutor, signal, waitMs = 60_000, onWarning, onState } = options
+  const { openExecutor, baseDirectory = '.', signal, waitMs = 60_000, onWarning, onState } = options
+  const files = createFetchedFiles({ fetch: createFileFetch(options), baseDirectory })
   let incarnation = randomUUID()
   const running = new Map<string, Running>()
   /** Results that the coordinator has not confirmed. */
@@ -112,15 +107,26 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
     leaveIfDone()
   }
 
-  async function run({ type: _, ...assignment }: WorkerAssign): Promise<void> {
+  async function execute(assignment: AttemptAssignment, announced: readonly WorkerFile[], signal: AbortSignal): Promise<AttemptOutcome> {
+    const { task } = assignment
+    const placed = await files.place(task.files ?? [], announced, signal)
+    try {
+      const here = { ...assignment, task: { ...task, ...(task.files && { files: placed.paths }) } }
+      return await executor!.execute(here, { signal, onEnd() {} })
+    } finally {
+      placed.release()
+    }
+  }
+
+  async function run({ type: _, files: announced = [], ...assignment }: WorkerAssign): Promise<void> {
     const id = idOf(assignment)
     if (running.has(id) || results.has(id)) return
     const { key, attempt } = assignment
     const entry = { key, attempt, controller: new AbortController() }
     running.set(id, entry)
-    const outcome = await executor!
-      .execute(assignment, { signal: entry.controller.signal, onEnd() {} })
-      .catch((cause: unknown) => failedOutcome(toTrainError(cause, 'AGENT_FAILED')))
+    const outcome = await execute(assignment, announced, entry.controller.signal).catch((cause: unknown) =>
+      failedOutcome(toTrainError(cause, 'AGENT_FAILED')),
+    )
     // An attempt that was fenced meanwhile has no result.
     if (running.get(id) !== entry) return
     running.delete(id)
@@ -169,7 +175,7 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
 
   /** Serves one connection; resolves when it is lost, rejects when the coordinator does not want this worker. */
   async function serveOnce(stop: AbortSignal): Promise<void> {
-    const opened = await open(options)
+    const opened = await connectWorker(options)
     // The worker has left meanwhile.
     if (stop.aborted) return opened.terminate()
     const { promise, resolve, reject } = Promise.withResolvers<void>()
@@ -243,78 +249,6 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
     stop.abort()
     ;(socket as FramedSocket | null)?.close(1000, 'The worker leaves.')
     abandon('its worker has ended')
+    await files.close()
   }
-}
-
-function open({ url, token, ca }: WorkerOptions): Promise<WebSocket> {
-  const target = new URL(workersPath, url.replace(/^http/, 'ws'))
-  const socket = new WebSocket(target, {
-    headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
-    handshakeTimeout: connectMs,
-    perMessageDeflate: false,
-    ...(ca !== undefined && { ca }),
-  })
-  return new Promise((resolve, reject) => {
-    socket.once('open', () => resolve(socket))
-    socket.once('unexpected-response', (_request, response) => {
-      socket.terminate()
-      reject(refusedWith(response.statusCode ?? 0, url))
-    })
-    socket.once('error', (cause) => {
-      reject(
-        new TrainError(
-          'COORDINATOR_UNREACHABLE',
-          `The coordinator ${url} does not answer: ${cause.message || (cause as NodeJS.ErrnoException).code}.`,
-          { cause },
-        ),
-      )
-    })
-  })
-}
-
-function refusedWith(status: number, url: string): TrainError {
-  if (status === 401)
-    return new TrainError(
-      'SERVICE_UNAUTHORIZED',
-      `The coordinator ${url} does not take this token; name the variable that has its token with --token-env.`,
-    )
-  if (status === 404)
-    return new TrainError('CONFIG_INVALID', `${url} takes no workers; name a coordinator whose configuration has "executor".`)
-  return new TrainError('COORDINATOR_UNREACHABLE', `The coordinator ${url} answered with ${status}.`)
-}
-
-function refusal({ code, message }: { readonly code: string; readonly message: string }): TrainError {
-  return new TrainError(code in errorCatalogue ? (code as ErrorCode) : 'WORKER_INVALID', message)
-}
-
-function failedOutcome(error: TrainError): AttemptOutcome {
-  const now = Date.now()
-  return {
-    end: { kind: 'threw', error: error.toRecord() },
-    ...{ aborted: null, environmentFailure: null, edges: [], toolCalls: [], toolErrors: 0, functionCalls: 0, problems: [] },
-    timing: { startedAt: now, endedAt: now },
-  }
-}
-
-/** A result above the limit, or one that cannot be read, would end the connection with everything else on it, again and again: what is sent then says so. */
-function sendable(result: WorkerResult, maxBytes = Number.POSITIVE_INFINITY): WorkerResult {
-  try {
-    const text = JSON.stringify(result)
-    const bytes = Buffer.byteLength(text)
-    if (bytes > maxBytes) {
-      const message = `The result of rollout "${result.key}" has ${bytes} bytes, and its coordinator takes ${maxBytes}; make tools answer less, or raise maxFrameBytes.`
-      return failedResult(result, new TrainError('WORKER_RESULT_TOO_LARGE', message))
-    }
-    WorkerResult.parse(JSON.parse(text))
-    return result
-  } catch (cause) {
-    const [issue] = cause instanceof ZodError ? cause.issues : []
-    const problem = issue ? `${issue.path.join('.')}: ${issue.message}` : errorMessage(cause)
-    const message = `The result of rollout "${result.key}" cannot be sent to its coordinator: ${problem}. Correct what the agent or its functions return.`
-    return failedResult(result, new TrainError('AGENT_FAILED', message, { cause }))
-  }
-}
-
-function failedResult(result: WorkerResult, error: TrainError): WorkerResult {
-  return { ...result, outcome: { ...failedOutcome(error), timing: result.outcome.timing } }
 }

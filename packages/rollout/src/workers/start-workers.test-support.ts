@@ -24,10 +24,12 @@ export interface CoordinatorSetup {
   readonly limits?: Partial<WorkerPoolLimits>
   readonly concurrency?: number
   readonly environment?: WorkerEnvironment
+  readonly baseDirectory?: string
 }
 
 /** A coordinator behind a real port, whose agents run at workers only. */
-export async function startCoordinator({ agent = (ask) => ask(), limits, concurrency = 64, environment }: CoordinatorSetup = {}) {
+export async function startCoordinator(setup: CoordinatorSetup = {}) {
+  const { agent = (ask) => ask(), limits, concurrency = 64, environment, baseDirectory } = setup
   const warnings: { readonly code: string; readonly message: string }[] = []
   const events: RunEvent[] = []
   const gateway = memoryGateway(() => ({ content: 'yes' }))
@@ -36,7 +38,9 @@ export async function startCoordinator({ agent = (ask) => ask(), limits, concurr
     const ask = async () => (await gateway.call(context.policy(), [{ role: 'user', content: 'Go on.' }], context.signal)).content
     return { answer: await agent(ask, context, task.id), messages: [] }
   })
-  const pool = createWorkerPool({ agentHash: 'agent-1', environment, limits, onWarning: (warning) => warnings.push(warning) })
+  const pool = createWorkerPool({
+    ...{ agentHash: 'agent-1', environment, baseDirectory, limits, onWarning: (warning) => warnings.push(warning) },
+  })
   const opened = Promise.withResolvers<InProcessRolloutRunner>()
   const service = createRolloutService({
     store,

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import {
   type AttemptName,
@@ -6,6 +6,7 @@ import {
   type CoordinatorMessage,
   TrainError,
   type WorkerEnvironment,
+  type WorkerFile,
   type WorkerHello,
   WorkerMessage,
   workerProtocol,
@@ -13,6 +14,7 @@ import {
 import { type WebSocket, WebSocketServer } from 'ws'
 import { createFramedSocket, type FramedSocket } from '../frames/framed-socket.ts'
 import type { RolloutWorkers, WorkerLink, WorkerSource } from '../rollout-workers.ts'
+import { createAnnouncedFiles } from './announced-files.ts'
 
 export interface WorkerPoolLimits {
   /** Largest message of a worker, in bytes. Default 256 MiB. */
@@ -49,6 +51,8 @@ export interface WorkerPoolOptions {
   readonly agentHash: string
   /** How workers run tools; their defaults where absent. */
   readonly environment?: WorkerEnvironment | undefined
+  /** Folder that paths of tasks' files are relative to. Default: the working directory. */
+  readonly baseDirectory?: string | undefined
   readonly limits?: Partial<WorkerPoolLimits> | undefined
   readonly onWarning?: ((warning: { readonly code: string; readonly message: string }) => void) | undefined
 }
@@ -57,6 +61,8 @@ export interface WorkerPoolOptions {
 export interface WorkerPool extends WorkerSource {
   /** Takes over a socket whose token has been checked. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
+  /** Answers a request below `filesPath` whose token has been checked, with the file of a task. */
+  sendFile(request: IncomingMessage, response: ServerResponse): Promise<void>
   /** No worker can be had: rollouts that wait fail with `error`, and so do those that come. */
   fail(error: Error): void
   /** Asks all workers to finish what they hold and to leave. */
@@ -84,12 +90,14 @@ const idOf = ({ key, attempt }: AttemptName) => `${attempt} ${key}`
 
 const closeCodes = { normal: 1000, goingAway: 1001, rejected: 4000, replaced: 4002, silent: 4003 }
 
-export function createWorkerPool({ agentHash, environment = {}, onWarning, ...options }: WorkerPoolOptions): WorkerPool {
+export function createWorkerPool(poolOptions: WorkerPoolOptions): WorkerPool {
+  const { agentHash, environment = {}, baseDirectory = '.', onWarning, ...options } = poolOptions
   const limits = { ...defaultWorkerPoolLimits, ...options.limits }
   const { beatMs, deadMs, graceMs, stopMs, maxFrameBytes, maxBufferedBytes } = limits
   const leaseMs = deadMs + graceMs
   const sessions = new Map<string, Session>()
   const connections = new Set<Connection>()
+  const announced = createAnnouncedFiles(baseDirectory)
   const webSockets = new WebSocketServer({ noServer: true, maxPayload: maxFrameBytes, perMessageDeflate: false, clientTracking: false })
   let workers: RolloutWorkers | null = null
   let failure: Error | null = null
@@ -114,11 +122,19 @@ export function createWorkerPool({ agentHash, environment = {}, onWarning, ...op
       connection: null,
       results,
       execute(assignment, { signal }) {
-        const { key, attempt } = assignment
+        const { key, attempt, task } = assignment
         const { promise, resolve } = Promise.withResolvers<AttemptOutcome>()
         results.set(idOf(assignment), resolve)
-        send({ type: 'assign', ...assignment })
-        signal.addEventListener('abort', () => send({ type: 'cancel', key, attempt, reason: reasonOf(signal) }), { once: true })
+        const cancel = () => send({ type: 'cancel', key, attempt, reason: reasonOf(signal) })
+        const assign = (files?: WorkerFile[]) => {
+          // The attempt may have been fenced while its files were read.
+          if (results.get(idOf(assignment)) !== resolve) return
+          send({ type: 'assign', ...assignment, ...(files && { files }) })
+          if (signal.aborted) cancel()
+          else signal.addEventListener('abort', cancel, { once: true })
+        }
+        if (task.files?.length) void announced.announce(task.files).then(assign)
+        else assign()
         return promise
       },
       hold: () => send({ type: 'hold' }),
@@ -251,6 +267,7 @@ export function createWorkerPool({ agentHash, environment = {}, onWarning, ...op
       }
       webSockets.handleUpgrade(request, socket, head, accept)
     },
+    sendFile: announced.answer,
     fail(error) {
       failure ??= error
       workers?.fail(failure)

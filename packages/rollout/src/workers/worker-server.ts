@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { createBearerCheck, openHttpServer, type TlsIdentity } from '@aworld-train/http'
-import { workersPath } from '@aworld-train/protocol'
+import { filesPath, TrainError, workersPath } from '@aworld-train/protocol'
+import { sendError } from '../service/http-answer.ts'
 import { refuseUpgrade } from '../service/refuse-upgrade.ts'
 import { defaultRolloutServerLimits } from '../service/rollout-server-limits.ts'
 import type { WorkerPool } from './worker-pool.ts'
@@ -24,9 +25,11 @@ export interface WorkerServerOptions {
   readonly publicUrl?: string | undefined
 }
 
+const unauthorized = 'The token of the coordinator is missing or wrong.'
+
 /** A port that takes workers with a token and serves nothing else: for a coordinator without a rollout service. */
 export async function createWorkerServer(
-  pool: Pick<WorkerPool, 'upgrade' | 'disconnect'>,
+  pool: Pick<WorkerPool, 'upgrade' | 'sendFile' | 'disconnect'>,
   { token, host = '127.0.0.1', port = 0, tls, insecure, publicUrl }: WorkerServerOptions,
 ): Promise<WorkerServer> {
   const isAuthorized = createBearerCheck(token)
@@ -36,12 +39,14 @@ export async function createWorkerServer(
     allowedHosts: publicUrl === undefined ? [] : [new URL(publicUrl).hostname],
     limits: defaultRolloutServerLimits,
     portError: 'GATEWAY_PORT_IN_USE',
-    handle(_request, response) {
-      response.writeHead(404, { 'content-length': 0 }).end()
+    handle(request, response) {
+      if (!isAuthorized(request.headers.authorization)) sendError(response, new TrainError('SERVICE_UNAUTHORIZED', unauthorized))
+      else if (request.url?.startsWith(filesPath)) void pool.sendFile(request, response)
+      else response.writeHead(404, { 'content-length': 0 }).end()
     },
     upgrade(request: IncomingMessage, socket: Duplex, head: Buffer) {
       socket.on('error', () => socket.destroy())
-      if (!isAuthorized(request.headers.authorization)) refuseUpgrade(socket, 401, 'The token of the coordinator is missing or wrong.')
+      if (!isAuthorized(request.headers.authorization)) refuseUpgrade(socket, 401, unauthorized)
       else if (request.url !== workersPath) refuseUpgrade(socket, 404, `Only ${workersPath} is served.`)
       else pool.upgrade(request, socket, head)
     },

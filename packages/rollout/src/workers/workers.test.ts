@@ -1,11 +1,14 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { AttemptState } from '@aworld-train/core'
 import { type Message, workerProtocol, workersPath } from '@aworld-train/protocol'
 import { expect, test } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
+import { createAttemptExecutor } from '../attempt-executor.ts'
 import { createRolloutServer } from '../service/rollout-server.ts'
-import { rolloutRequest } from '../testing/rollout-fixtures.ts'
+import { memoryEnvironment } from '../testing/memory-environment.ts'
+import { program, rolloutRequest } from '../testing/rollout-fixtures.ts'
 import { runWorker } from './run-worker.ts'
 import { startCoordinator, token } from './start-workers.test-support.ts'
 
@@ -198,6 +201,50 @@ test('a cancel does not wait for a worker that stands still; what it has is fenc
   expect(await coordinator.service.cancel('a')).toMatchObject({ status: 'cancelled' })
   await expect.poll(() => worker.received.map(({ type }) => type)).toEqual(['welcome', 'resume', 'assign', 'cancel', 'fence'])
   worker.socket.terminate()
+})
+
+test('a slot whose attempt was not closed in time is given again, and the two attempts share neither lease, nor state, nor result', async () => {
+  const closing = Promise.withResolvers<void>()
+  const environment = memoryEnvironment({ beforeClose: () => closing.promise })
+  const state: AttemptState<string[]> = { setup: async ({ rollout }) => [rollout] }
+  const notes: (readonly string[])[] = []
+  const agents = program(async (_, context) => {
+    const own = await context.state(state)
+    notes.push(own)
+    await context.tools('agent')
+    if (context.rollout === 'a') await new Promise((_resolve, reject) => context.signal.addEventListener('abort', reject))
+    return { answer: own.join(), messages: [] }
+  })
+  await using coordinator = await startCoordinator({ limits: { stopMs: 100 } })
+  const executor = createAttemptExecutor({ program: agents, environment, abandonAfterMs: 50 })
+  const worker = coordinator.work({ slots: 1, openExecutor: () => executor })
+  void coordinator.run(rolloutRequest('a'))
+  await expect.poll(() => notes).toHaveLength(1)
+  expect(await coordinator.service.cancel('a')).toMatchObject({ status: 'cancelled' })
+  const other = coordinator.run(rolloutRequest('b'))
+  await expect.poll(() => notes).toEqual([['a'], ['b']])
+  expect([environment.openLeases(), environment.requests.map(({ rollout }) => rollout)]).toEqual([2, ['a', 'b']])
+  closing.resolve()
+  expect(await other).toMatchObject({ status: 'done', episode: { answer: 'b', attempt: 0 } })
+  expect(coordinator.service.get('a')).toMatchObject({ status: 'cancelled' })
+  worker.drain()
+  await worker.ended
+  expect(environment.openLeases()).toBe(0)
+})
+
+test('a coordinator that was there is waited for longer than one that never was', async () => {
+  await using coordinator = await startCoordinator()
+  const worker = coordinator.work({ waitMs: 100, awayMs: 60_000 })
+  await expect.poll(() => worker.states).toEqual(['connected'])
+  const { port } = new URL(coordinator.server.url)
+  await coordinator.server.close()
+  const patience = sleep(1_000).then(() => 'waits')
+  expect(await Promise.race([worker.ended, patience])).toBe('waits')
+  const again = await createRolloutServer({ service: coordinator.service, token, workers: coordinator.pool, port: Number(port) })
+  await expect.poll(() => worker.states).toEqual(['connected', 'lost', 'connected'])
+  worker.drain()
+  await worker.ended
+  await again.close()
 })
 
 test('a worker that says nothing is assigned nothing, and then is no worker any more', async () => {

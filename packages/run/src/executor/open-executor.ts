@@ -78,8 +78,11 @@ export interface OpenExecutorOptions extends StartWorkersOptions {
 export async function openExecutor(stack: AsyncDisposableStack, options: OpenExecutorOptions): Promise<WorkerPool | null> {
   const { settings, agent, listener, onWarning } = options
   if (isInProcess(settings)) return null
-  const pool = stack.adopt(createWorkerPool({ agentHash: agentHash(agent), limits: { graceMs: settings.graceMs }, onWarning }), (each) =>
-    each.close(),
+  const pool = stack.adopt(
+    createWorkerPool({
+      ...{ agentHash: agentHash(agent), baseDirectory: agent.directory, limits: { graceMs: settings.graceMs }, onWarning },
+    }),
+    (each) => each.close(),
   )
   const token = randomBytes(32).toString('base64url')
   const server = stack.adopt(await createWorkerServer(pool, { token, port: settings.port, ...listener }), (each) => each.close())

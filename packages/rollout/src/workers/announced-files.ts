@@ -1,0 +1,65 @@
+import { createReadStream } from 'node:fs'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { resolve } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { filesPath, TrainError, type WorkerFile } from '@aworld-train/protocol'
+import { checkMethod, sendError } from '../service/http-answer.ts'
+import { createFileFactsReader } from './file-facts.ts'
+
+/** The files of tasks that workers were told of, by hash. */
+export interface AnnouncedFiles {
+  /** What a worker is told of a task's files. Those that cannot be read here are left out: whoever needs them says so. */
+  announce(paths: readonly string[]): Promise<WorkerFile[]>
+  /** Answers `GET /v1/files/<sha256>` with the bytes of a file that was announced. */
+  answer(request: IncomingMessage, response: ServerResponse): Promise<void>
+}
+
+/** Files that may be asked for; those that were announced longest ago are forgotten first. */
+const mostFiles = 10_000
+
+/** Paths are relative to `baseDirectory`. */
+export function createAnnouncedFiles(baseDirectory: string): AnnouncedFiles {
+  const facts = createFileFactsReader()
+  const announced = new Map<string, string>()
+
+  function remember(sha256: string, path: string): void {
+    announced.delete(sha256)
+    announced.set(sha256, path)
+    for (const oldest of announced.keys()) {
+      if (announced.size <= mostFiles) break
+      announced.delete(oldest)
+    }
+  }
+
+  async function announce(paths: readonly string[]): Promise<WorkerFile[]> {
+    const files: WorkerFile[] = []
+    for (const path of paths) {
+      const source = resolve(baseDirectory, path)
+      const found = await facts.read(source)
+      if (!found) continue
+      remember(found.sha256, source)
+      files.push({ path, ...found })
+    }
+    return files
+  }
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      checkMethod(filesPath, request.method, ['GET'])
+      const sha256 = (request.url ?? '').slice(filesPath.length)
+      const path = announced.get(sha256)
+      if (path === undefined) throw gone(`No file of a task has the hash "${sha256.slice(0, 64)}"; ask for one that an assignment names.`)
+      const found = await facts.read(path)
+      if (found?.sha256 !== sha256) throw gone(`${path} is no longer the file that its task was assigned with.`)
+      response.writeHead(200, { 'content-type': 'application/octet-stream', 'content-length': found.bytes })
+      // A client that goes away ends this too.
+      await pipeline(createReadStream(path), response).catch(() => response.destroy())
+    } catch (error) {
+      sendError(response, error as TrainError)
+    }
+  }
+
+  return { announce, answer }
+}
+
+const gone = (message: string) => new TrainError('ENVIRONMENT_START_FAILED', message, { details: { status: 404 } })

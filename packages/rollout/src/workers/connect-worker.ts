@@ -1,0 +1,81 @@
+import { type ErrorCode, errorCatalogue, filesPath, TrainError, workersPath } from '@aworld-train/protocol'
+import { Agent, request } from 'undici'
+import { WebSocket } from 'ws'
+
+/** Where a worker's coordinator is. */
+export interface CoordinatorConnection {
+  /** Address of the coordinator's rollout service, without a path. */
+  readonly url: string
+  readonly token?: string | undefined
+  /** Certificate authority in PEM, for a coordinator with a certificate of its own. */
+  readonly ca?: string | Buffer | undefined
+}
+
+/** How long one try to connect may take. */
+const connectMs = 10_000
+
+/** How long a coordinator that sends a file may say nothing. */
+const silenceMs = 30_000
+
+const authorizationOf = (token: string | undefined) => (token === undefined ? {} : { authorization: `Bearer ${token}` })
+
+/** Rejects with COORDINATOR_UNREACHABLE, SERVICE_UNAUTHORIZED, and CONFIG_INVALID where the address takes no workers. */
+export function connectWorker({ url, token, ca }: CoordinatorConnection): Promise<WebSocket> {
+  const target = new URL(workersPath, url.replace(/^http/, 'ws'))
+  const socket = new WebSocket(target, {
+    headers: authorizationOf(token),
+    handshakeTimeout: connectMs,
+    perMessageDeflate: false,
+    ...(ca !== undefined && { ca }),
+  })
+  return new Promise((resolve, reject) => {
+    socket.once('open', () => resolve(socket))
+    socket.once('unexpected-response', (_request, response) => {
+      socket.terminate()
+      reject(refusedWith(response.statusCode ?? 0, url))
+    })
+    socket.once('error', (cause) => {
+      reject(
+        new TrainError(
+          'COORDINATOR_UNREACHABLE',
+          `The coordinator ${url} does not answer: ${cause.message || (cause as NodeJS.ErrnoException).code}.`,
+          { cause },
+        ),
+      )
+    })
+  })
+}
+
+function refusedWith(status: number, url: string): TrainError {
+  if (status === 401)
+    return new TrainError(
+      'SERVICE_UNAUTHORIZED',
+      `The coordinator ${url} does not take this token; name the variable that has its token with --token-env.`,
+    )
+  if (status === 404)
+    return new TrainError('CONFIG_INVALID', `${url} takes no workers; name a coordinator whose configuration has "executor".`)
+  return new TrainError('COORDINATOR_UNREACHABLE', `The coordinator ${url} answered with ${status}.`)
+}
+
+/** Asks the coordinator for files of tasks by hash. */
+export function createFileFetch({
+  url,
+  token,
+  ca,
+}: CoordinatorConnection): (sha256: string, signal: AbortSignal) => Promise<AsyncIterable<Buffer>> {
+  const dispatcher = ca === undefined ? undefined : new Agent({ connect: { ca } })
+  return async (sha256, signal) => {
+    const { statusCode, body } = await request(new URL(filesPath + sha256, url), {
+      ...{ headers: authorizationOf(token), signal, headersTimeout: silenceMs, bodyTimeout: silenceMs },
+      ...(dispatcher && { dispatcher }),
+    })
+    if (statusCode === 200) return body
+    const answer = (await body.json().catch(() => null)) as { readonly error?: { readonly message?: string } } | null
+    throw new Error(answer?.error?.message ?? `it answers ${statusCode}`)
+  }
+}
+
+/** Why a coordinator has rejected a worker. */
+export function refusal({ code, message }: { readonly code: string; readonly message: string }): TrainError {
+  return new TrainError(code in errorCatalogue ? (code as ErrorCode) : 'WORKER_INVALID', message)
+}
