@@ -85,6 +85,8 @@ it('says to Kubernetes how often a worker starts again, what does not count, and
                   "16",
                   "--name",
                   "$(AWORLD_TRAIN_WORKER_NAME)",
+                  "--away",
+                  "3600",
                   "--signal-exit-code",
                   "143",
                   "--token-env",

@@ -12,6 +12,8 @@ export const tokenKey = 'token'
 export const misuseCodes = [2, 64]
 /** Exit code of a worker that a signal has drained. With 0 Kubernetes would count its index as complete and start it nowhere again. */
 const drainedCode = 143
+/** How long a worker waits for a coordinator that was there and is away. It costs its pod no restart, of which there are only so many. */
+const awaySeconds = 3_600
 
 /** A worker's variables and what it is started with. */
 export interface JobWorker {
@@ -52,7 +54,7 @@ export function toJob(worker: JobWorker, options: KubernetesOptions): Kubernetes
   ]
   const args = [
     ...['--coordinator', url, '--agent', agent, '--slots', String(slots), '--name', '$(AWORLD_TRAIN_WORKER_NAME)'],
-    ...['--signal-exit-code', String(drainedCode), ...(hasToken ? ['--token-env', tokenVariable] : [])],
+    ...['--away', String(awaySeconds), '--signal-exit-code', String(drainedCode), ...(hasToken ? ['--token-env', tokenVariable] : [])],
   ]
   return {
     apiVersion: 'batch/v1',

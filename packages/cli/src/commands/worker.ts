@@ -13,6 +13,7 @@ export const worker = defineCommand({
     name: z.string().optional().describe('name of this worker, which no other has (default: host and process)'),
     tokenEnv: z.string().optional().describe("environment variable with the coordinator's token"),
     wait: z.int().min(0).default(60).describe('seconds that a coordinator which does not answer is waited for'),
+    away: z.int().min(0).optional().describe('the same for one that was there, as while it starts again (default: --wait)'),
     signalExitCode: z
       .int()
       .min(0)
@@ -36,6 +37,7 @@ export const worker = defineCommand({
     const say = (text: string) => void process.stderr.write(`worker ${name}: ${text}\n`)
     await runAgentWorker({
       ...{ url: coordinator, agent, directory: process.cwd(), name, slots, signal, waitMs: options.wait * 1_000 },
+      ...(options.away !== undefined && { awayMs: options.away * 1_000 }),
       ...(token !== undefined && { token }),
       onWarning: ({ message }) => say(message),
       onState: (state) => say(states[state]),

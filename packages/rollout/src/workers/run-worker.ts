@@ -35,8 +35,10 @@ export interface WorkerOptions extends CoordinatorConnection {
   readonly baseDirectory?: string | undefined
   /** Aborts when the worker shall finish what it holds, take nothing more and leave. */
   readonly signal: AbortSignal
-  /** How long a coordinator that does not answer is waited for. Default 60,000. */
+  /** How long a coordinator that has not answered yet is waited for. Default 60,000. */
   readonly waitMs?: number | undefined
+  /** How long one is waited for that was there and is away, as while it starts again. Default `waitMs`. */
+  readonly awayMs?: number | undefined
   readonly onWarning?: ((warning: { readonly code: string; readonly message: string }) => void) | undefined
   readonly onState?: ((state: 'connected' | 'lost' | 'draining') => void) | undefined
 }
@@ -58,7 +60,7 @@ interface Running extends AttemptName {
  * coordinator refuses it with: WORKER_PROTOCOL, WORKER_AGENT, WORKER_NAME.
  */
 export async function runWorker(options: WorkerOptions): Promise<void> {
-  const { openExecutor, baseDirectory = '.', signal, waitMs = 60_000, onWarning, onState } = options
+  const { openExecutor, baseDirectory = '.', signal, waitMs = 60_000, awayMs = waitMs, onWarning, onState } = options
   const files = createFetchedFiles({ fetch: createFileFetch(options), baseDirectory })
   let incarnation = randomUUID()
   const running = new Map<string, Running>()
@@ -222,13 +224,14 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
         since = performance.now()
       } catch (error) {
         const { code, message } = error as TrainError
+        const patienceMs = welcome ? awayMs : waitMs
         // An earlier start of this worker may still count as connected, where its machine has gone without a word.
         if (code === 'WORKER_NAME') {
-          if (performance.now() - since > waitMs) throw error
+          if (performance.now() - since > patienceMs) throw error
           onWarning?.({ code, message })
         } else if (code !== 'COORDINATOR_UNREACHABLE') throw error
-        else if (performance.now() - since > waitMs)
-          throw new TrainError(code, `${message} It was waited for ${Math.round(waitMs / 1000)} s. ${errorCatalogue[code].remedy}`)
+        else if (performance.now() - since > patienceMs)
+          throw new TrainError(code, `${message} It was waited for ${Math.round(patienceMs / 1000)} s. ${errorCatalogue[code].remedy}`)
       }
       if (welcome && performance.now() - heardAt > welcome.leaseMs) abandon('its worker has not heard of its coordinator for too long')
       await sleep(delayMs, undefined, { signal: stop }).catch(() => {})
