@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { RunReport } from '@aworld-train/protocol'
 import { expect, it } from 'vitest'
 import { repository } from '../support/run-cli.ts'
-import { findGpuMachine } from './what-is-missing.ts'
+import { findGpuMachine, requireOrSkip } from './what-is-missing.ts'
 
 const example = join(repository, 'examples/gaia-verl')
 const toolServer = join(repository, 'packages/environment/src/testing/tool-server.ts')
@@ -27,11 +27,7 @@ async function startTools(cleanup: AsyncDisposableStack): Promise<string> {
 }
 
 it('trains the GAIA example for two steps with vLLM: every sampled token is trained or accounted for', async ({ skip }) => {
-  const machine = await findGpuMachine(repository)
-  if (typeof machine === 'string') {
-    if (process.env['AWORLD_TRAIN_GPU_REQUIRED'] === '1') throw new Error(`A GPU is required, and ${machine}.`)
-    return skip(machine)
-  }
+  const machine = requireOrSkip(await findGpuMachine(repository), skip)
   await using cleanup = new AsyncDisposableStack()
   const runs = await mkdtemp(join(tmpdir(), 'aworld-train-gpu-'))
   cleanup.defer(() => rm(runs, { recursive: true, force: true, maxRetries: 3 }))
