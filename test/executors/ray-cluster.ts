@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
-import { type AddressInfo, createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { createJobsApi } from '@aworld-train/executor-ray'
+import { freePort } from '../support/process-group.ts'
 import { pythonEnvironment } from '../support/python-environment.ts'
 
 export interface RayCluster {
@@ -23,14 +23,6 @@ export const nodeCpus = 2
 /** How long a head node may take to answer. */
 const startMs = 180_000
 
-async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'))
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.once('listening', resolve))))
-  const ports = servers.map((server) => (server.address() as AddressInfo).port)
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
-  return ports
-}
-
 /** A cluster that asks for the token which this process then has in its environment: one head node without processors for workers and `nodes` others, as processes of this machine. */
 export async function startRayCluster(folder: string, nodes: number): Promise<RayCluster> {
   const requirements = fileURLToPath(new URL('../../packages/executor-ray/requirements/ray-2.60.0.txt', import.meta.url))
@@ -38,7 +30,7 @@ export async function startRayCluster(folder: string, nodes: number): Promise<Ra
   const token = join(folder, 'ray.token')
   await writeFile(token, randomBytes(24).toString('base64url'))
   const env = { RAY_AUTH_MODE: 'token', RAY_AUTH_TOKEN_PATH: token }
-  const [port, dashboard] = (await freePorts(2)) as [number, number]
+  const [port, dashboard] = [await freePort(), await freePort()]
   const stops: (() => Promise<void>)[] = []
   let output = ''
 

@@ -3,11 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createRayLauncher } from '@aworld-train/executor-ray'
-import { describeExecutor } from '@aworld-train/testing'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { executorSubject } from '../support/executor-exam/executor-subject.ts'
 import { makeProject, trainWithKills } from '../trainers/support/train-with-kills.ts'
-import { findProcesses } from './find-processes.ts'
 import { type RayCluster, startRayCluster } from './ray-cluster.ts'
 
 let folder: string
@@ -48,19 +45,3 @@ it('a cluster that does not let us in, or is not there, is named', async () => {
     process.env['RAY_AUTH_TOKEN_PATH'] = token
   }
 })
-
-describeExecutor(
-  'ray',
-  executorSubject(
-    () => folder,
-    () => ({ engineName: 'ray', address: cluster.address, resources: { num_cpus: 1 }, options: { python: cluster.python } }),
-    {
-      async killLauncher() {
-        const drivers = await findProcesses(
-          (command, variables) => command.includes('AWORLD_TRAIN_PROGRAM') && variables.includes(process.env['RAY_AUTH_TOKEN_PATH']!),
-        )
-        for (const pid of drivers) process.kill(pid, 'SIGKILL')
-      },
-    },
-  ),
-)

@@ -1,13 +1,10 @@
 // @module-tag quick
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createSparkLauncher } from '@aworld-train/executor-spark'
-import { describeExecutor } from '@aworld-train/testing'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { executorSubject } from '../support/executor-exam/executor-subject.ts'
 import { makeProject, trainWithKills } from '../trainers/support/train-with-kills.ts'
-import { findProcesses } from './find-processes.ts'
 import { sparkEnvironment } from './spark-environment.ts'
 
 let folder: string
@@ -49,19 +46,3 @@ it('no Java, no PySpark and what is no master are named', async () => {
   await expect(launcher({ python: process.execPath }).plan()).rejects.toThrow(/has no PySpark.*executor.options.python/)
   expect(() => launcher({}, { address: 'http://head:7077' })).toThrow(/is "http:\/\/head:7077"; give a master of Spark/)
 })
-
-describeExecutor(
-  'spark',
-  executorSubject(
-    () => folder,
-    () => ({ engineName: 'spark', address: 'local[4]', resources: { 'spark.ui.enabled': 'false' }, options: { python } }),
-    {
-      not: { drain: 'Spark cancels the task of a worker that is to leave; what it has begins anew elsewhere' },
-      async killLauncher() {
-        const children = await readFile(`/proc/self/task/${process.pid}/children`, 'utf8')
-        const drivers = await findProcesses((command) => command.includes('executor-spark/python/launch.py'))
-        for (const pid of drivers) if (children.split(' ').includes(String(pid))) process.kill(pid, 'SIGKILL')
-      },
-    },
-  ),
-)

@@ -1,16 +1,17 @@
+// @module-tag quick
 import { createHash } from 'node:crypto'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { RolloutRequest, RunReport } from '@aworld-train/protocol'
 import { createRolloutClient } from '@aworld-train/rollout'
 import { readRun } from '@aworld-train/store'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
-import { runCli } from './support/run-cli.ts'
-import { type StartedCommand, startCommand } from './support/start-command.ts'
-import { makeTinyModel } from './support/tiny-model.ts'
-import { makeProject, type ProjectChanges } from './support/tiny-project.ts'
+import { freePort } from '../support/process-group.ts'
+import { runCli } from '../support/run-cli.ts'
+import { type StartedCommand, startCommand } from '../support/start-command.ts'
+import { makeTinyModel } from '../support/tiny-model.ts'
+import { makeProject, type ProjectChanges } from '../support/tiny-project.ts'
 
 let folder: string
 let model: string
@@ -192,15 +193,6 @@ it('a training whose agents run in child processes, one of which is killed, has 
   expect(workers.output).toMatch(/Worker "local-\d" ended by SIGKILL and is started again/)
   expect(workers.report?.ledger).toMatchObject({ unexplained: 0 })
 }, 240_000)
-
-/** A port that was free a moment ago. */
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}
 
 /** A launcher of a user: child processes, without another start. */
 const ownLauncher = `
