@@ -77,7 +77,8 @@ def read(configuration: Mapping[str, Any], model: str, output: str, tasks: Mappi
     from swift.arguments import RLHFArguments
     from swift.utils import parse_args
 
-    filled: dict[str, Any] = {"report_to": "none", "disable_tqdm": True, "dataloader_num_workers": 0}
+    # With `check_model` every start asks modelscope.cn for the latest model and tells it how the trainer is configured; without a network it waits 22 s.
+    filled: dict[str, Any] = {"report_to": "none", "disable_tqdm": True, "dataloader_num_workers": 0, "check_model": False}
     notes = []
     if "model_type" not in configuration and (kind := _model_type(model)):
         filled["model_type"] = kind
