@@ -85,6 +85,14 @@ describe('with the trainer’s own model', { timeout: 600_000 }, () => {
       expect(await all.train('all')).toMatchObject({ code: 'TRAINER_EMPTY_BATCH', message: expect.stringContaining('the agent threw') })
     },
   )
+
+  test('a fused loss shows no logprobs, and those of the weights that sampled are compared', async () => {
+    await using training = await open()
+    expect(await training.train('fused', {}, 'loss-fused')).toBeNull()
+    const trained = await training.ledger<TrainedLine>('fused', 'trained')
+    expect(trained).toHaveLength(2)
+    for (const { maxLogprobDifference } of trained) expect(maxLogprobDifference).toBeLessThan(1e-4)
+  })
 })
 
 describe('what is broken is found', { timeout: 600_000 }, () => {

@@ -51,7 +51,7 @@ class TrainsRollouts:
         computed, step = self.recomputed, trainer.state.global_step
         logprobs = None if computed is None else cut(computed.detach())
         self.accounts.compare(prompts, responses, masks, logprobs, step, carried)
-        if records_batches() and computed is not None:
+        if records_batches() and computed is not None and computed.requires_grad:
             gradients = cut(torch.autograd.grad(loss, computed, retain_graph=True)[0])
             recorded = [each.detach() for each in advantages]
             record_batch(self.accounts.ledger, step + 1, float(loss.detach()), prompts, responses, masks, recorded, logprobs, gradients)

@@ -94,6 +94,8 @@ class RolloutTrainer(TrainsRollouts, GRPOTrainer):
         batch = inputs["grpo_batch"]
         if batch.rollout_per_token_logps is None:
             raise mismatch("it carries no logprobs of what was sampled, whose number differs from that of the tokens that are trained")
+        if self.recomputed is None:  # the fused loss of use_liger_kernel shows none; these are of the weights that sampled
+            self.recomputed = batch.old_per_token_logps
         ids, lengths = inputs["model_inputs"]["input_ids"], inputs["model_inputs"]["attention_mask"].sum(1).tolist()
         masks = _widened(batch.completion_mask.long(), ids)
         starts = [int(mask.argmax()) or 1 for mask in masks]
