@@ -21,7 +21,8 @@ const packages = {
 test.each([
   ['3.11.7', packages, []],
   ['3.10.1', packages, ['error python']],
-  ['3.13.1', packages, ['warning python']],
+  ['3.13.0', packages, []],
+  ['3.14.0', packages, ['warning python']],
   ['3.12.0', { ...packages, 'ms-swift': null }, ['error ms-swift']],
   ['3.12.0', { ...packages, 'ms-swift': '4.5.1' }, ['error ms-swift']],
   ['3.12.0', { ...packages, 'ms-swift': '4.6.1' }, ['warning ms-swift']],

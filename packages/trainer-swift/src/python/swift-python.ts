@@ -6,7 +6,7 @@ export const swiftPython = pinnedPython({
   distribution: 'ms-swift',
   tested: '4.6.0',
   oldest: { release: [4, 6], because: 'whose rollouts carry no token ids' },
-  python: { from: [3, 11], below: [3, 13] },
+  python: { from: [3, 11], below: [3, 14] },
   // `msgspec` is missing from ms-swift's own requirements.
   needed: ['torch', 'transformers', 'datasets', 'accelerate', 'trl', 'peft', 'msgspec', 'aiohttp'],
   inspected: ['flash-attn'],
