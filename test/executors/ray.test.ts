@@ -33,6 +33,7 @@ it('a cluster that does not let us in, or is not there, is named', async () => {
       ...{ address, workerNum: 1, slots: 1, resources: {}, env: {}, options: {}, directory: folder },
       worker: () => expect.unreachable(),
       onWarning() {},
+      onExit() {},
       onFailed() {},
     })
   expect(await launcher(cluster.address).plan()).toEqual([expect.stringMatching(/^1 worker as actors of Ray 2.60.0 at http/)])

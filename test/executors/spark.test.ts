@@ -20,6 +20,7 @@ const launcher = (options: Record<string, string>, changes: { readonly address?:
     ...{ address: null, workerNum: 4, slots: 16, resources: {}, env: {}, options, directory: folder, ...changes },
     worker: () => expect.unreachable(),
     onWarning() {},
+    onExit() {},
     onFailed() {},
   })
 

@@ -46,6 +46,7 @@ async function launch({ script = 'sleep 600 & wait', options = {}, url = 'https:
     options: { image, command: ['sh', '-c', script, 'worker'], ...options },
     worker: () => ({ command: [], env: {}, url, token: 'the-secret', agent: join(directory, 'agents/agent.ts#agent') }),
     onWarning: (message) => warnings.push(message),
+    onExit() {},
     onFailed: ({ message }) => failures.push(message),
   })
   launchers.push(launcher)

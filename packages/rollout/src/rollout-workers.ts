@@ -37,6 +37,8 @@ export interface RolloutWorkers {
   drain(name: string): void
   /** It is gone: what it has begins again at once, and does not count as lost. */
   leave(name: string): void
+  /** Its process has ended, as whoever started it says: what it has begins again at once, and counts as lost. */
+  exit(name: string): void
   /** No worker can be had: rollouts that wait, and those that come, fail with `error`; those that run are cancelled. */
   fail(error: Error): void
   /** Those outside this process; one that was lost stays until it greets again. */

@@ -46,6 +46,7 @@ export function createWorkerLinks({ state, tell, fail }: WorkerLinksOptions): Wo
     result: (worker, { key, attempt }) => tell({ type: 'result', worker, key, attempt }),
     disconnect: (worker) => tell({ type: 'disconnect', worker }),
     drain: (worker) => tell({ type: 'drain', worker }),
+    exit: (worker) => tell({ type: 'exit', worker }),
     leave(worker) {
       tell({ type: 'leave', worker })
       rows.left(worker)

@@ -150,6 +150,15 @@ test('a worker that left, or takes nothing more, gets nothing, also when it come
   expect(tell(hello('w', 1, [], '2'))).toEqual(['begin a'])
 })
 
+test('what a worker had whose process has ended begins again at once, and is a loss', () => {
+  const { tell, state } = running()
+  tell(hello('other', 1))
+  expect(tell({ type: 'exit', worker: 'w' })).toEqual(['dismiss w', 'fence w a 0', 'revoke w a 0', 'begin a'])
+  expect(state.jobs.get('a')!.losses).toBe(1)
+  expect(tell({ type: 'exit', worker: 'w' })).toEqual([])
+  expect(tell({ type: 'disconnect', worker: 'w' })).toEqual([])
+})
+
 test('no more run at once than the concurrency, however many slots there are', () => {
   const { tell } = running({ concurrency: 1 })
   tell(hello('other', 4))

@@ -81,6 +81,9 @@ function react(state: SchedulerState, event: SchedulerEvent, now: number, comman
     case 'leave':
       if (worker) part(state, event.worker, worker, { isLoss: false }, commands)
       break
+    case 'exit':
+      if (worker) part(state, event.worker, worker, { isLoss: true }, commands)
+      break
     case 'tick':
       for (const [name, each] of workers) {
         if (event.isLate) each.deadline = Math.max(each.deadline, now + each.terms.graceMs)

@@ -91,6 +91,8 @@ export type SchedulerEvent =
   | { readonly type: 'drain'; readonly worker: string }
   /** It is gone, and says so. */
   | { readonly type: 'leave'; readonly worker: string }
+  /** Its process has ended, as whoever started it says. */
+  | { readonly type: 'exit'; readonly worker: string }
   /** The time that `wakeAt` named has come. `isLate`: long ago; this process stood still, and has not read yet what workers said meanwhile. */
   | { readonly type: 'tick'; readonly isLate: boolean }
 

@@ -16,6 +16,8 @@ export function drawRates(random: () => number) {
     fails: often(0.5, 0.4),
     cancels: often(0.5, 0.5),
     drains: often(0.4, 0.02),
+    /** The coordinator has started its workers, and hears when their processes end. */
+    launches: random() < 0.4,
     /** The first task ends every worker that runs it. */
     killer: random() < 0.3,
   }

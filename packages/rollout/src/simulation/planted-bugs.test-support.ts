@@ -101,6 +101,7 @@ const schedulerBugs = {
   'a worker that drains gets work': (state, event, now) => (event.type === 'drain' ? [] : schedule(state, event, now)),
   'a worker that comes again drains no more': (state, event, now) =>
     schedule(state, event.type === 'hello' ? { ...event, isDraining: false } : event, now),
+  'an exit is no loss': (state, event, now) => schedule(state, event.type === 'exit' ? { ...event, type: 'leave' } : event, now),
   'a cancel waits for its worker': (state, event, now) =>
     schedule(state, event.type === 'hello' ? { ...event, stopMs: Number.POSITIVE_INFINITY } : event, now),
 } satisfies Record<string, Schedule>
@@ -140,6 +141,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   inScheduler('leases end while the coordinator stands still', 'an attempt is taken from its worker for a reason'),
   inScheduler('a worker that drains gets work', 'only a connected worker that takes work gets some'),
   inScheduler('a worker that comes again drains no more', 'only a connected worker that takes work gets some'),
+  inScheduler('an exit is no loss', 'every rollout is answered'),
   inScheduler('a cancel waits for its worker', 'what is cancelled ends soon'),
   inWorld('same attempt again', 'an attempt has a number of its own'),
   inWorld('turns of any attempt', 'turns are those of the current attempt'),

@@ -426,7 +426,23 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
     worker.start++
     worker.jobs = new Map()
     disconnect(worker)
+    if (rates.launches) hearExit(worker, Math.min(1, restartSeconds))
     if (!worker.isGone) after(restartSeconds, () => startProcess(worker))
+  }
+
+  /** Before it starts the worker again. */
+  function hearExit({ name }: Worker, withinSeconds: number): void {
+    const own = epoch
+    after(random() * withinSeconds, () => {
+      whenAwake(() => {
+        if (own !== epoch) return
+        if (state.workers.get(name)?.jobs.size) reach('exit of a worker with work')
+        greeted.delete(name)
+        greeting = { name, holding: new Set() }
+        tell({ type: 'exit', worker: name })
+        greeting = null
+      })
+    })
   }
 
   function startProcess(worker: Worker): void {

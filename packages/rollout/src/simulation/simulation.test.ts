@@ -21,6 +21,7 @@ const namedStates = [
   'connection lost',
   'coordinator killed',
   'coordinator stands still',
+  'exit of a worker with work',
   'failed and tried again',
   'half-open connection',
   'hello while a rollout begins',

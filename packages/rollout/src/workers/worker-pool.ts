@@ -63,6 +63,8 @@ export interface WorkerPool extends WorkerSource {
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
   /** Answers a request below `filesPath` whose token has been checked, with the file of a task. */
   sendFile(request: IncomingMessage, response: ServerResponse): Promise<void>
+  /** The process of a worker has ended, as whoever started it says: what it had begins again at once. */
+  exit(name: string): void
   /** No worker can be had: rollouts that wait fail with `error`, and so do those that come. */
   fail(error: Error): void
   /** Asks all workers to finish what they hold and to leave. */
@@ -75,6 +77,7 @@ export interface WorkerPool extends WorkerSource {
 /** A worker from its first hello until the runner knows it no more. */
 interface Session extends WorkerLink {
   readonly incarnation: string
+  hasExited: boolean
   /** `null` while its connection is lost. */
   connection: Connection | null
   /** What waits for the result of each attempt. */
@@ -119,6 +122,7 @@ export function createWorkerPool(poolOptions: WorkerPoolOptions): WorkerPool {
     const send = (message: CoordinatorMessage) => session.connection?.send(message)
     const session: Session = {
       incarnation,
+      hasExited: false,
       connection: null,
       results,
       execute(assignment, { signal }) {
@@ -145,10 +149,11 @@ export function createWorkerPool(poolOptions: WorkerPoolOptions): WorkerPool {
       },
       kept: ({ key, attempt }) => send({ type: 'kept', key, attempt }),
       dismiss() {
-        const why = session.connection ? `it said nothing for ${leaseMs} ms` : `it did not come back in ${graceMs} ms`
-        warnOfLoss(name, session, why)
+        const { connection, hasExited } = session
+        const silence = connection ? `it said nothing for ${leaseMs} ms` : `it did not come back in ${graceMs} ms`
+        warnOfLoss(name, session, hasExited ? 'its process has ended' : silence)
         sessions.delete(name)
-        session.connection?.close(closeCodes.silent, `Nothing was heard of the worker for ${leaseMs} ms.`)
+        connection?.close(closeCodes.silent, `Nothing was heard of the worker for ${leaseMs} ms.`)
       },
     }
     return session
@@ -268,6 +273,11 @@ export function createWorkerPool(poolOptions: WorkerPoolOptions): WorkerPool {
       webSockets.handleUpgrade(request, socket, head, accept)
     },
     sendFile: announced.answer,
+    exit(name) {
+      const session = sessions.get(name)
+      if (session) session.hasExited = true
+      workers?.exit(name)
+    },
     fail(error) {
       failure ??= error
       workers?.fail(failure)

@@ -161,6 +161,24 @@ test('an assignment that was lost with its connection begins again and is no los
   again.socket.terminate()
 })
 
+test('a worker whose process has ended, as its launcher says, frees its attempts at once, also where its connection seems open', async () => {
+  await using coordinator = await startCoordinator({ limits: { deadMs: 60_000, graceMs: 60_000 } })
+  const first = await plainWorker(coordinator.server.url)
+  const running = coordinator.run(rolloutRequest('a'))
+  await expect.poll(() => first.of('assign')).toHaveLength(1)
+  first.socket.pause()
+  const other = coordinator.work({ name: 'other' })
+  coordinator.pool.exit('plain')
+  coordinator.pool.exit('nobody')
+  expect(await running).toMatchObject({ status: 'done', episode: { attempt: 1 } })
+  expect(coordinator.warnings).toEqual([
+    { code: 'WORKER_LOST', message: 'Worker "plain" is gone with 1 of its attempts, which begin again: its process has ended.' },
+  ])
+  other.drain()
+  await other.ended
+  first.socket.terminate()
+})
+
 test('a worker that connects again before its old connection is known to be gone keeps its attempts for good', async () => {
   await using coordinator = await startCoordinator({ limits: { graceMs: 30 } })
   const first = await plainWorker(coordinator.server.url)

@@ -49,6 +49,7 @@ export async function checkExecutor({ settings, agent, engines, directory, liste
       throw new Error('A launcher asks for its workers when it starts them, not when it plans.')
     },
     onWarning() {},
+    onExit() {},
     onFailed() {},
   })
   return await launcher.plan()

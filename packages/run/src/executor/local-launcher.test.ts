@@ -13,6 +13,7 @@ function launch(program: string, changes: Partial<WorkerLaunch> = {}) {
       env: { NODE_OPTIONS: '' },
     }),
     onWarning: (message) => warnings.push(message),
+    onExit() {},
     onFailed: () => expect.unreachable(),
     ...changes,
   })

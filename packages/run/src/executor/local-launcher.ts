@@ -28,7 +28,7 @@ interface Child {
 }
 
 /** Runs workers as child processes of this one, which end with it, however it ends. */
-export function createLocalLauncher({ workerNum, worker, onWarning, onFailed, ...settings }: WorkerLaunch): Launcher {
+export function createLocalLauncher({ workerNum, worker, onWarning, onExit, onFailed, ...settings }: WorkerLaunch): Launcher {
   const children: Child[] = []
   /** Those that were told to leave and have not finished. */
   const draining = new Set<Child>()
@@ -50,7 +50,10 @@ export function createLocalLauncher({ workerNum, worker, onWarning, onFailed, ..
       tail += error.message
     })
     // What it started may outlive it and hold its standard error open.
-    started.once('exit', () => setTimeout(() => started.stderr?.destroy(), lastWordsMs).unref())
+    started.once('exit', () => {
+      onExit(child.name)
+      setTimeout(() => started.stderr?.destroy(), lastWordsMs).unref()
+    })
     started.once('close', (code, signal) => {
       child.process = null
       if (child.leaving) return

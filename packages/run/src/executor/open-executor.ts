@@ -41,7 +41,7 @@ export async function startWorkers(
   stack: AsyncDisposableStack,
   { settings, agent, engines, directory, entry, onWarning }: StartWorkersOptions,
   { url, token }: CoordinatorAddress,
-  pool: Pick<WorkerPool, 'fail'>,
+  pool: Pick<WorkerPool, 'exit' | 'fail'>,
 ): Promise<void> {
   const engine = await findLauncherEngine(settings, engines, directory)
   const path = pathOf(agent)
@@ -63,6 +63,7 @@ export async function startWorkers(
       }
     },
     onWarning: (message) => onWarning({ code: 'WORKER_LOST', message }),
+    onExit: pool.exit,
     onFailed: pool.fail,
   })
   stack.defer(() => launcher.stop())
