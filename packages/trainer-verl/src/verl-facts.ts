@@ -18,7 +18,5 @@ export const verlFacts: TrainerFacts = {
     resume: 'yes',
     export: 'yes; FSDP shards are merged',
   },
-  withoutExam:
-    'its own tests look at masks and logprobs of what verl trains, count every token, kill and resume it; advantages, loss and direction are compared with nothing',
-  notShown: {},
+  notShown: { gradients: 'derivatives by token stay with the workers of verl; the direction of its update has them' },
 }

@@ -37,8 +37,6 @@ export interface TrainerFacts {
   readonly command: string
   /** `yes`, or a sentence that says how far, or why not. */
   readonly features: Readonly<Record<TrainerFeature, string>>
-  /** Where it does not sit the exam yet: what its own tests look at. */
-  readonly withoutExam?: string | undefined
   /** What the exam cannot see of it, with the reason. */
   readonly notShown: Readonly<Partial<Record<TrainerCheck, string>>>
 }

@@ -31,9 +31,9 @@ def install_batch_ledger() -> None:
     @functools.wraps(update)
     def update_and_record(self: Any, batch: Any, metrics: dict[str, Any]) -> Any:
         line = _line(batch, self.global_steps, _actor_is_computed(self.config))
-        if records_batches():
-            _record(ledger, batch, self.global_steps)
         updated = update(self, batch, metrics)
+        if records_batches():
+            _record(ledger, batch, self.global_steps, metrics.get("actor/pg_loss"))
         ledger.write("trained", line)
         return updated
 
@@ -68,7 +68,8 @@ def _record(ledger: Ledger, batch: Any, step: int) -> None:
     rows = {name: list(data[name].unbind()) for name in fields}
     responses = [row.tolist() for row in rows["responses"]]
     prompts = [ids.tolist()[: len(ids) - len(response)] for ids, response in zip(rows["input_ids"], responses, strict=True)]
-    record_batch(ledger, int(step), None, prompts, responses, rows["response_mask"], rows["advantages"], rows["old_log_probs"], None)
+    masks, advantages, logprobs = (rows[name] for name in ("response_mask", "advantages", "old_log_probs"))
+    record_batch(ledger, int(step), None if loss is None else float(loss), prompts, responses, masks, advantages, logprobs, None)
 
 
 def count_rows(
