@@ -17,7 +17,14 @@ export { compareVersions, isBelow } from './environment/versions.ts'
 export { type AskConfigurationOptions, askConfiguration, type ConfigurationAnswer } from './process/ask-configuration.ts'
 export { type BridgeEnvironmentOptions, bridgeEnvironment } from './process/bridge-environment.ts'
 export { exportFolder } from './process/export-folder.ts'
-export { commonFailures, createFailureReader, type FailureReader, type FailureRow, torchFailures } from './process/failure-reader.ts'
+export {
+  commonFailures,
+  createFailureReader,
+  type FailureReader,
+  type FailureRow,
+  modelFailures,
+  torchFailures,
+} from './process/failure-reader.ts'
 export { type FolderCheckpointsOptions, folderCheckpoints } from './process/folder-checkpoints.ts'
 export {
   consoleFileOf,

@@ -77,6 +77,7 @@ test.each([
   ['aworld_train_bridge.errors.RunError: POLICY_LOGPROB_MISMATCH: they differ', 'POLICY_LOGPROB_MISMATCH'],
   ['aworld_train_bridge.errors.ChannelError: CONFIG_INVALID: no address', 'CONFIG_INVALID'],
   ['RuntimeError: [LOGPROBS_NOT_FINITE] diverged', 'TRAINER_NOT_FINITE'],
+  ["OSError: We couldn't connect to 'https://huggingface.co' to load the files", 'CONFIG_INVALID'],
   ['ValueError: GRPO requires at least 2 generations', 'TRAINER_FAILED'],
 ])('%s ends as %s', (line, code) => {
   const reader = trlTrainer.output.createConsoleReader()

@@ -46,9 +46,28 @@ export function commonFailures(trainer: string): FailureRow[] {
   ]
 }
 
+/** Models that transformers cannot read; `key` is that of the configuration which names one. */
+export function modelFailures(key: string): FailureRow[] {
+  return [
+    {
+      pattern:
+        /is not a local folder and is not a valid model identifier|does not appear to have a file named (\S+)|Repo id must be in the form/,
+      code: 'CONFIG_INVALID',
+      describe: () => `The model cannot be read; correct ${key}.`,
+    },
+    {
+      pattern: /couldn't connect to '(\S+)' to load/i,
+      code: 'CONFIG_INVALID',
+      describe: ([, hub]) =>
+        `The model is neither a folder nor in the cache of Hugging Face, and ${hub} is not reached; download it first (hf download NAME), or set ${key} to a folder.`,
+    },
+  ]
+}
+
 /** Failures of a framework that trains a model of Hugging Face with torch; keys are the framework's, as a user writes them. */
 export function torchFailures({ memory, rate }: { readonly memory: string; readonly rate: string }): FailureRow[] {
   return [
+    ...modelFailures('model.path'),
     {
       pattern: /OutOfMemoryError: (.+)|CUDA out of memory[^\n]*/,
       code: 'TRAINER_OUT_OF_MEMORY',
@@ -58,12 +77,6 @@ export function torchFailures({ memory, rate }: { readonly memory: string; reado
       pattern: /\[LOGPROBS_NOT_FINITE\]/,
       code: 'TRAINER_NOT_FINITE',
       describe: () => `The logprob of a sampled token is no finite number any more: an update diverged. Resume with a lower ${rate}.`,
-    },
-    {
-      pattern:
-        /is not a local folder and is not a valid model identifier|does not appear to have a file named (\S+)|Repo id must be in the form/,
-      code: 'CONFIG_INVALID',
-      describe: () => 'The model cannot be read; correct model.path.',
     },
   ]
 }

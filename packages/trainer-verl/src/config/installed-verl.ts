@@ -80,10 +80,16 @@ export async function readWithVerl(written: WrittenKeys, { signal, ...options }:
       const { tree, errors } = await composer.ask({ groups, overrides, environment, validate }, Composed, signal)
       // torch is imported by now, and nothing is asked after a validation.
       if (validate) composer.close()
-      return { tree, errors: errors.map(toSentence) }
+      return { tree, errors: errors.map((error) => toSentence({ ...error, key: refusedKey(error, keys) ?? error.key })) }
     },
   }
   return { verl, parsed, values, errors: errors.map(toSentence) }
+}
+
+/** The key that a dataclass of verl has no field for, where the user named it. */
+function refusedKey({ key, message }: z.infer<typeof Errors>[number], keys: readonly VerlKey[]): string | undefined {
+  const field = /unexpected keyword argument '(\w+)'/.exec(message)?.[1]
+  return keys.find(({ path }) => key !== undefined && path.startsWith(`${key}.`) && path.endsWith(`.${field}`))?.path
 }
 
 const toSentence = ({ key, message }: z.infer<typeof Errors>[number]) => (key ? `${key}: ${message}` : message)

@@ -46,6 +46,11 @@ it.each([
   ['ValueError: Total available GPUs 1 is less than total desired GPUs 8', 'CONFIG_INVALID', 'asks for 8 GPUs and Ray has 1'],
   ['RuntimeError: No CUDA GPUs are available', 'TRAINER_ENVIRONMENT', 'doctor --engine verl'],
   ['OSError: models/qwen is not a local folder and is not a valid model identifier', 'CONFIG_INVALID', 'actor_rollout_ref.model.path'],
+  [
+    "OSError: We couldn't connect to 'https://huggingface.co' to load the files, and couldn't find them in the cached files.",
+    'CONFIG_INVALID',
+    'actor_rollout_ref.model.path to a folder',
+  ],
   ['ValueError: Cannot use chat template functions because tokenizer.chat_template is not set', 'TEMPLATE_UNSUPPORTED', 'chat template'],
   ['ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.', 'TRAINER_PROCESS_DIED', 'resumes'],
   ['KeyError: no one knows', 'TRAINER_FAILED', 'KeyError: no one knows'],

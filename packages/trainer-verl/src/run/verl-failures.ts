@@ -1,5 +1,5 @@
 import type { ConsoleReader } from '@aworld-train/core'
-import { commonFailures, createFailureReader, type FailureRow } from '@aworld-train/python-bridge'
+import { commonFailures, createFailureReader, type FailureRow, modelFailures } from '@aworld-train/python-bridge'
 import { withoutActor } from './worker-line.ts'
 import { createWorkerStart } from './worker-start.ts'
 
@@ -78,12 +78,7 @@ const rows: readonly FailureRow[] = [
     describe: ([detail]) =>
       `torch cannot use a GPU (${detail}); run "aworld-train doctor --engine verl", or set aworldTrain.smoke for a run on CPU.`,
   },
-  {
-    pattern:
-      /is not a local folder and is not a valid model identifier|does not appear to have a file named (\S+)|Repo id must be in the form/,
-    code: 'CONFIG_INVALID',
-    describe: () => 'The model cannot be read; correct actor_rollout_ref.model.path.',
-  },
+  ...modelFailures('actor_rollout_ref.model.path'),
   {
     pattern: /tokenizer\.chat_template is not set/,
     code: 'TEMPLATE_UNSUPPORTED',
