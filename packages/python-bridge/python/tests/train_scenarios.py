@@ -7,6 +7,7 @@ message}}. The end of stdin ends it. A fault is what a broken trainer or engine 
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from contextlib import contextmanager, nullcontext
@@ -50,11 +51,28 @@ def stale_engine() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def logprobs_nan() -> Iterator[None]:
+    """A GRPOTrainer computes no number any more, as after an update that diverged."""
+    from aworld_train_bridge.hugging_face.trainer import TrainsRollouts
+
+    compute = TrainsRollouts._get_per_token_logps_and_entropies
+
+    def diverged(self: Any, *args: Any, **options: Any) -> Any:
+        logprobs, *others = compute(self, *args, **options)
+        if self.recomputed is not None:
+            self.recomputed = self.recomputed * math.nan
+        return logprobs * math.nan, *others
+
+    with mock.patch.object(TrainsRollouts, "_get_per_token_logps_and_entropies", diverged):
+        yield
+
+
 def serve(train: Train, faults: Faults) -> None:
     """Answers scenarios until there are none; what the framework prints goes to stderr, so that answers stand alone on stdout."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    every = {"temperature-wrong": temperature_wrong, "stale-engine": stale_engine, **faults}
+    every = {"temperature-wrong": temperature_wrong, "stale-engine": stale_engine, "logprobs-nan": logprobs_nan, **faults}
     for line in sys.stdin:
         print(json.dumps(_play(train, every, json.loads(line))), file=answers, flush=True)
 
