@@ -229,6 +229,12 @@ describe('weights that change in the middle of turns, and a worker that dies wit
     for (const { mixedVersions } of mixed) expect(mixedVersions!.highest).toBeGreaterThan(mixedVersions!.lowest)
   })
 
+  it('compares logprobs of the rows that the newest weights sampled, and of no others', () => {
+    const differences = outcome.trained.map(({ maxLogprobDifference }) => maxLogprobDifference)
+    expect(differences[0]).toBeGreaterThan(0)
+    for (const difference of differences) expect(difference ?? 0).toBeLessThanOrEqual(1e-4)
+  })
+
   it('ends with an error that names the process, soon after it died', () => {
     expect(outcome.error).toMatchObject({ code: 'TRAINER_PROCESS_DIED', message: expect.stringMatching(/run the same command again/) })
     expect(outcome.endedAfterMs).toBeLessThan(90_000)

@@ -147,7 +147,7 @@ export interface DrivenPlan {
   readonly limits: { readonly maxPromptTokens: number; readonly maxResponseTokens: number }
   /** How it samples when it evaluates: rollouts of each task, and 0 as `topK` for all tokens. */
   readonly evaluation: { readonly samples: number; readonly temperature: number; readonly topP: number; readonly topK: number }
-  /** How far logprobs of sampler and trainer may differ at the first update; `null` where they compute in different ways. */
+  /** How far logprobs of sampler and trainer may differ where they have the same weights; `null` where they compute in different ways. */
   readonly logprobTolerance: number | null
   readonly notes: readonly string[]
   /** Sentences about traps that do not keep it from training. */

@@ -72,16 +72,16 @@ function warnOfLedger(
   { plan, planned, path, warn }: DrivenReportRequest,
 ): void {
   const { logprobTolerance } = planned
-  const { first } = logprobDifference
+  const { largest } = logprobDifference
   const file = join(path, 'ledger.json')
   if (ledger.unexplained !== 0)
     warn('LEDGER_UNEXPLAINED', `${ledger.unexplained} sampled tokens are neither trained nor accounted for; read ${file}.`)
   if (trainedTwice.length > 0)
     warn('LEDGER_TRAINED_TWICE', `${trainedTwice.length} rollouts stand in two batches of ${plan.trainer.name}; read ${file}.`)
-  if (logprobTolerance !== null && first !== null && !(first <= logprobTolerance))
+  if (logprobTolerance !== null && largest !== null && !(largest <= logprobTolerance))
     warn(
       'POLICY_LOGPROB_MISMATCH',
-      `At the first update logprobs of sampled tokens differ by ${first} between rollout and actor, above ${logprobTolerance}: other tokens or weights were trained than sampled.`,
+      `Logprobs of sampled tokens differ by ${largest} between rollout and actor, above ${logprobTolerance}: other tokens or weights were trained than sampled.`,
     )
 }
 

@@ -1,8 +1,8 @@
 """What verl 0.9 trained on, counted on verl's own batch; for CPU and GPUs alike. No file of verl is changed.
 
 Around `PPOTrainer._update_actor` one line a batch is written: `{step, keys: [{key, rows, maskTokens}], rowsPadded,
-maxLogprobDifference}`, the last being the largest |rollout - actor| logprob of a token with mask 1, or null where verl did not
-compute the actor's (`rollout_correction.bypass_mode`).
+maxLogprobDifference}`, the last being the largest |rollout - actor| logprob of a token with mask 1 in rows that the newest
+weights sampled, or null where there are none, or verl did not compute the actor's (`rollout_correction.bypass_mode`).
 """
 
 import functools
@@ -53,14 +53,17 @@ def _line(batch: Any, step: int, actor_is_computed: bool) -> dict[str, Any]:
     masks = list(data["response_mask"].unbind())
     difference = None
     if "old_log_probs" in data and "rollout_log_probs" in data:
-        difference = largest_difference(masks, list(data["rollout_log_probs"].unbind()), list(data["old_log_probs"].unbind()))
+        columns = [masks, list(data["rollout_log_probs"].unbind()), list(data["old_log_probs"].unbind())]
+        largest_difference(*columns)  # whatever sampled a row, its logprobs must be finite
+        newest = [tag.get("min_global_steps") == tag.get("max_global_steps") == step - 1 for tag in batch.tags]
+        difference = largest_difference(*([row for row, chosen in zip(column, newest, strict=True) if chosen] for column in columns))
     extra = [getattr(fields, "data", fields) for fields in data["extra_fields"]]
     counted, padded = count_rows(batch.keys, batch.tags, [int(mask.sum()) for mask in masks], extra)
     return {"step": int(step), "keys": counted, "rowsPadded": padded, "maxLogprobDifference": difference}
 
 
-def _record(ledger: Ledger, batch: Any, step: int) -> None:
-    """Writes the batch as verl is about to train it: the loss and its derivatives are computed by workers, which keep them."""
+def _record(ledger: Ledger, batch: Any, step: int, loss: float | None) -> None:
+    """Writes the batch as verl has trained it; `loss` is the mean over its updates. The derivatives stay with the workers that computed them."""
     import transfer_queue
 
     fields = ["input_ids", "responses", "response_mask", "advantages", "old_log_probs"]
