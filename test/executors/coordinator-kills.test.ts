@@ -97,9 +97,26 @@ it(`a server that is killed ${kills} times while workers run loses no rollout an
   const url = `http://127.0.0.1:${port}`
   const workers = await Promise.all(
     ['first', 'second'].map(async (name) =>
-      start(['worker', '--coordinator', url, '--agent', './agent.ts#agent', '--token-env', 'SERVE_TOKEN', '--name', name, '--slots', '4'], {
-        ...{ cwd: await makeMachine(name), env },
-      }),
+      start(
+        [
+          'worker',
+          '--coordinator',
+          url,
+          '--agent',
+          './agent.ts#agent',
+          '--token-env',
+          'SERVE_TOKEN',
+          '--name',
+          name,
+          '--slots',
+          '4',
+          '--away',
+          '120',
+        ],
+        {
+          ...{ cwd: await makeMachine(name), env },
+        },
+      ),
     ),
   )
   await Promise.all(workers.map((worker) => worker.says('connected')))

@@ -36,11 +36,6 @@ export {
   type RolloutServiceOptions,
 } from './service/rollout-service.ts'
 export { runWorker, type WorkerOptions } from './workers/run-worker.ts'
-export {
-  createWorkerPool,
-  defaultWorkerPoolLimits,
-  type WorkerPool,
-  type WorkerPoolLimits,
-  type WorkerPoolOptions,
-} from './workers/worker-pool.ts'
+export { createWorkerPool, type WorkerPool, type WorkerPoolOptions } from './workers/worker-pool.ts'
+export { defaultWorkerPoolLimits, type WorkerPoolLimits } from './workers/worker-pool-limits.ts'
 export { createWorkerServer, type WorkerServer, type WorkerServerOptions } from './workers/worker-server.ts'

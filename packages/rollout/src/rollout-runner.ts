@@ -1,19 +1,18 @@
 import { createSharedAborts, preciseNow, runAll } from '@aworld-train/core'
-import { type Episode, type ErrorRecord, type RolloutRequest, TrainError, type Trajectory, toTrainError } from '@aworld-train/protocol'
+import { type Episode, type ErrorRecord, type RolloutRequest, TrainError, type Trajectory } from '@aworld-train/protocol'
 import { createAttemptExecutor } from './attempt-executor.ts'
-import { endAttemptSpan, endRolloutSpan, startAttemptSpan, startRolloutSpan } from './observe/rollout-spans.ts'
+import { endRolloutSpan, startRolloutSpan } from './observe/rollout-spans.ts'
 import { createRolloutTally, endEvent } from './rollout-counts.ts'
 import { attemptLost, cancelled, workerLost } from './rollout-errors.ts'
 import type { InProcessRolloutRunner, RolloutRunnerOptions } from './rollout-options.ts'
 import { type CurrentAttempt, createEntry, type RolloutEntry } from './rollout-table.ts'
-import { type AttemptResult, runAttempt } from './run-attempt.ts'
+import { runRecordedAttempt } from './run-recorded-attempt.ts'
 import { createScheduler } from './scheduler/scheduler.ts'
 import { createSchedulerState, type SchedulerCommand } from './scheduler/scheduler-state.ts'
 import { scoreEpisode } from './score-episode.ts'
 import { toEpisode } from './to-episode.ts'
 import { createWorkerLinks, thisProcess } from './worker-links.ts'
 
-const defaultTimeoutMs = 120_000
 const maxLosses = 3
 /** As the store names workers. */
 const nameOutside = (worker: string) => (worker === thisProcess ? null : worker)
@@ -94,50 +93,19 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
     if (!entry.isAnnounced) onEvent?.({ type: 'rollout-start', at: Date.now(), rollout: key, attempt: number, split })
     entry.isAnnounced = true
     try {
-      const result = await attemptOnce(entry, attempt, worker)
+      const result = await runRecordedAttempt({
+        ...{ request: entry.request, attempt, rolloutSpan: entry.span!, limits, agents: program.agents, gateway, store },
+        executor: links.of(worker),
+        onOutcome: () => scheduler.tell({ type: 'result', worker, key, attempt: number }),
+        onResult: tally.attempt,
+        onWarning: ({ message, code }) => warn(message, code),
+      })
       if (entry.attempt !== attempt) return await keepTurns(entry, number, result.trajectories)
       attempt.result = result
       scheduler.tell({ type: 'ended', key, attempt: number, stopReason: result.stopReason, error: result.error })
     } catch (error) {
       await fail(entry, error)
     }
-  }
-
-  async function attemptOnce(entry: RolloutEntry, attempt: CurrentAttempt, worker: string): Promise<AttemptResult> {
-    const { request } = entry
-    const { key } = request
-    const { number, stop, lost } = attempt
-    const span = startAttemptSpan({ rollout: entry.span!, key, attempt: number, agents: program.agents })
-    const merged = { ...limits, ...definedOnly(request.limits) }
-    let storeFailure: TrainError | null = null
-    const result = await runAttempt({
-      request,
-      attempt: number,
-      limits: { ...merged, timeoutMs: merged.timeoutMs ?? defaultTimeoutMs },
-      agents: program.agents,
-      gateway,
-      executor: links.of(worker),
-      span,
-      signal: stop.signal,
-      lost: lost.signal,
-      onOutcome: () => scheduler.tell({ type: 'result', worker, key, attempt: number }),
-      async onTurn(agent, turn) {
-        try {
-          await store.appendTurn(key, number, agent, turn)
-        } catch (error) {
-          storeFailure ??= toTrainError(error, 'STORE_FAILED')
-          throw storeFailure
-        }
-      },
-      onWarning: ({ message, code }) => warn(message, code),
-    }).catch((error: unknown) => {
-      span.end()
-      throw error
-    })
-    endAttemptSpan(span, result)
-    tally.attempt(result)
-    if (storeFailure) throw storeFailure
-    return result
   }
 
   async function finish(entry: RolloutEntry, { number, worker, result }: CurrentAttempt): Promise<void> {
@@ -259,9 +227,4 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
       unwatchPauses()
     },
   }
-}
-
-/** Without undefined members, so that an undefined limit of a request leaves the runner's own in force. */
-function definedOnly<T extends object>(value: T): Partial<T> {
-  return Object.fromEntries(Object.entries(value).filter(([, entry]) => entry !== undefined)) as Partial<T>
 }

@@ -1,5 +1,7 @@
+import { once } from 'node:events'
 import type { AgentProgram, AttemptExecutor } from '@aworld-train/core'
-import type { RolloutRequest, RunEvent, WorkerEnvironment } from '@aworld-train/protocol'
+import { type RolloutRequest, type RunEvent, type WorkerEnvironment, workerProtocol, workersPath } from '@aworld-train/protocol'
+import { WebSocket } from 'ws'
 import { createAttemptExecutor } from '../attempt-executor.ts'
 import type { InProcessRolloutRunner } from '../rollout-options.ts'
 import { createRolloutRunner } from '../rollout-runner.ts'
@@ -10,7 +12,8 @@ import { memoryGateway } from '../testing/memory-gateway.ts'
 import { memoryStore } from '../testing/memory-store.ts'
 import { exactReward, program } from '../testing/rollout-fixtures.ts'
 import { runWorker, type WorkerOptions } from './run-worker.ts'
-import { createWorkerPool, type WorkerPoolLimits } from './worker-pool.ts'
+import { createWorkerPool } from './worker-pool.ts'
+import type { WorkerPoolLimits } from './worker-pool-limits.ts'
 
 export const token = 'secret'
 
@@ -114,4 +117,25 @@ export async function startCoordinator(setup: CoordinatorSetup = {}) {
       await service.close()
     },
   }
+}
+
+/** A worker that says what it is told to say, over a plain socket. */
+export async function plainWorker(url: string, hello: object = {}) {
+  const socket = new WebSocket(url.replace('http', 'ws') + workersPath, { headers: { authorization: `Bearer ${token}` } })
+  await once(socket, 'open')
+  const received: Record<string, unknown>[] = []
+  socket.on('message', (data) => received.push(JSON.parse(String(data))))
+  const say = (message: object) => socket.send(JSON.stringify(message))
+  const base = {
+    type: 'hello',
+    protocol: workerProtocol,
+    name: 'plain',
+    incarnation: '1',
+    slots: 1,
+    agentHash: 'agent-1',
+    holding: [],
+    draining: false,
+  }
+  say({ ...base, ...hello })
+  return { socket, received, say, of: (type: string) => received.filter((message) => message['type'] === type) }
 }

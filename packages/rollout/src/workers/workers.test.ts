@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AttemptState } from '@aworld-train/core'
-import { type Message, workerProtocol, workersPath } from '@aworld-train/protocol'
+import { workerProtocol } from '@aworld-train/protocol'
 import { expect, test } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
 import { createAttemptExecutor } from '../attempt-executor.ts'
@@ -10,30 +10,9 @@ import { createRolloutServer } from '../service/rollout-server.ts'
 import { memoryEnvironment } from '../testing/memory-environment.ts'
 import { program, rolloutRequest } from '../testing/rollout-fixtures.ts'
 import { runWorker } from './run-worker.ts'
-import { startCoordinator, token } from './start-workers.test-support.ts'
+import { plainWorker, startCoordinator, token } from './start-workers.test-support.ts'
 
 const keys = (count: number) => Array.from({ length: count }, (_, index) => `r${index}`)
-
-/** A worker that says what it is told to say, over a plain socket. */
-async function plainWorker(url: string, hello: object = {}) {
-  const socket = new WebSocket(url.replace('http', 'ws') + workersPath, { headers: { authorization: `Bearer ${token}` } })
-  await once(socket, 'open')
-  const received: Record<string, unknown>[] = []
-  socket.on('message', (data) => received.push(JSON.parse(String(data))))
-  const say = (message: object) => socket.send(JSON.stringify(message))
-  const base = {
-    type: 'hello',
-    protocol: workerProtocol,
-    name: 'plain',
-    incarnation: '1',
-    slots: 1,
-    agentHash: 'agent-1',
-    holding: [],
-    draining: false,
-  }
-  say({ ...base, ...hello })
-  return { socket, received, say, of: (type: string) => received.filter((message) => message['type'] === type) }
-}
 
 const outcome = {
   ...{ end: { kind: 'answered', answer: 'yes', messages: [] }, aborted: null, environmentFailure: null, edges: [], toolCalls: [] },
@@ -494,92 +473,4 @@ test('a worker that is drained while it connects leaves, and is no worker any mo
   await expect.poll(() => heard).not.toEqual([])
   expect(heard).toEqual(['close'])
   webSockets.close()
-})
-
-test.each([
-  ['a wrong token', { token: 'wrong' }, 'SERVICE_UNAUTHORIZED', /--token-env/],
-  ['another agent', { agentHash: 'agent-2' }, 'WORKER_AGENT', /has agent agent-2, its coordinator agent-1/],
-  ['a name that another has', { name: 'taken' }, 'WORKER_NAME', /another --name/],
-  [
-    'no coordinator',
-    { url: 'http://127.0.0.1:9', waitMs: 300 },
-    'COORDINATOR_UNREACHABLE',
-    /127.0.0.1:9 does not answer: .*waited for 0 s.*--coordinator/,
-  ],
-] as const)('%s ends a worker with what to do', async (_, options, code, message) => {
-  await using coordinator = await startCoordinator()
-  const taken = await plainWorker(coordinator.server.url, { name: 'taken' })
-  await expect(coordinator.work(options).ended).rejects.toMatchObject({ code, message: expect.stringMatching(message) })
-  expect(coordinator.counts().workers).toBe(1)
-  taken.socket.terminate()
-})
-
-test('another protocol, no hello, a strange message and an unknown path are refused with the reason', async () => {
-  await using coordinator = await startCoordinator()
-  const { url } = coordinator.server
-  const older = await plainWorker(url, { protocol: 0 })
-  await expect
-    .poll(() => older.received)
-    .toMatchObject([{ type: 'rejected', error: { code: 'WORKER_PROTOCOL', message: /speaks protocol 0/ } }])
-  const strange = await plainWorker(url)
-  strange.say({ type: 'leave' })
-  await expect.poll(() => strange.of('error')).toMatchObject([{ message: expect.stringContaining('"leave" of the worker') }])
-  const elsewhere = new WebSocket(`${url.replace('http', 'ws')}/v1/channel`, { headers: { authorization: `Bearer ${token}` } })
-  const [error] = await once(elsewhere, 'error')
-  expect(error.message).toContain('404')
-  expect(coordinator.warnings.map(({ code }) => code)).toEqual(['WORKER_PROTOCOL', 'WORKER_INVALID'])
-})
-
-test('a page in a browser is no worker: there a service on loopback needs no token', async () => {
-  await using coordinator = await startCoordinator()
-  const server = await createRolloutServer({ service: coordinator.service, workers: coordinator.pool })
-  const page = new WebSocket(server.url.replace('http', 'ws') + workersPath, { origin: 'https://page.example' })
-  const [error] = await once(page, 'error')
-  expect(error.message).toContain('403')
-  const program = await plainWorker(server.url)
-  await expect.poll(() => program.of('welcome')).toHaveLength(1)
-  program.socket.terminate()
-  await server.close()
-})
-
-test('a result above the limit fails its rollout with the reason, and nothing else of its worker', async () => {
-  await using coordinator = await startCoordinator({
-    limits: { maxFrameBytes: 20_000 },
-    agent: async (ask, _, task) => (task === 'task-large' ? 'x'.repeat(50_000) : ask()),
-  })
-  const worker = coordinator.work({ slots: 2 })
-  const [large, small] = await Promise.all(['large', 'small'].map((key) => coordinator.run(rolloutRequest(key))))
-  expect(large).toMatchObject({
-    status: 'done',
-    episode: { stopReason: 'failed', reward: null, error: { code: 'WORKER_RESULT_TOO_LARGE' } },
-  })
-  expect(small).toMatchObject({ status: 'done', episode: { reward: 1 } })
-  expect(worker.states).toEqual(['connected'])
-  worker.drain()
-  await worker.ended
-})
-
-test('a result that its coordinator could not read fails its rollout with the reason, and nothing else of its worker', async () => {
-  await using coordinator = await startCoordinator()
-  const message = { role: 'assistant', content: 'yes', refusal: null }
-  const worker = coordinator.work({
-    wrap: (executor) => ({
-      ...executor,
-      async execute(assignment, control) {
-        const result = await executor.execute(assignment, control)
-        return assignment.key === 'strange'
-          ? { ...result, end: { kind: 'answered', answer: 'yes', messages: [message as Message] } }
-          : result
-      },
-    }),
-  })
-  const [strange, other] = await Promise.all(['strange', 'other'].map((key) => coordinator.run(rolloutRequest(key))))
-  expect(strange).toMatchObject({
-    status: 'done',
-    episode: { attempt: 0, stopReason: 'failed', error: { code: 'AGENT_FAILED', message: expect.stringContaining('refusal') } },
-  })
-  expect(other).toMatchObject({ status: 'done', episode: { reward: 1 } })
-  expect(worker.states).toEqual(['connected'])
-  worker.drain()
-  await worker.ended
 })

@@ -1,0 +1,55 @@
+import type { AttemptExecutor, PolicyGateway, RolloutWriter } from '@aworld-train/core'
+import { type RolloutLimits, type TrainError, toTrainError } from '@aworld-train/protocol'
+import type { Span } from '@opentelemetry/api'
+import { endAttemptSpan, startAttemptSpan } from './observe/rollout-spans.ts'
+import type { CurrentAttempt } from './rollout-table.ts'
+import { type AttemptOptions, type AttemptResult, runAttempt } from './run-attempt.ts'
+
+export interface RecordedAttemptOptions extends Pick<AttemptOptions, 'request' | 'agents' | 'onOutcome' | 'onWarning'> {
+  readonly attempt: CurrentAttempt
+  readonly rolloutSpan: Span
+  /** Where the request has none of its own. */
+  readonly limits: RolloutLimits
+  readonly gateway: PolicyGateway
+  readonly store: RolloutWriter
+  readonly executor: AttemptExecutor
+  /** Called before a failure of the store is thrown. */
+  readonly onResult: (result: AttemptResult) => void
+}
+
+const defaultTimeoutMs = 120_000
+
+/** Runs an attempt within its span, with each of its turns on disk before the agent has it. Rejects with the store's error, and as `runAttempt` does. */
+export async function runRecordedAttempt(options: RecordedAttemptOptions): Promise<AttemptResult> {
+  const { request, attempt, rolloutSpan, agents, gateway, store, executor, onOutcome, onResult, onWarning } = options
+  const { number, stop, lost } = attempt
+  const span = startAttemptSpan({ rollout: rolloutSpan, key: request.key, attempt: number, agents })
+  const limits = { ...options.limits, ...definedOnly(request.limits) }
+  let storeFailure: TrainError | null = null
+  const result = await runAttempt({
+    ...{ request, attempt: number, agents, gateway, executor, span, onOutcome, onWarning },
+    limits: { ...limits, timeoutMs: limits.timeoutMs ?? defaultTimeoutMs },
+    signal: stop.signal,
+    lost: lost.signal,
+    async onTurn(agent, turn) {
+      try {
+        await store.appendTurn(request.key, number, agent, turn)
+      } catch (error) {
+        storeFailure ??= toTrainError(error, 'STORE_FAILED')
+        throw storeFailure
+      }
+    },
+  }).catch((error: unknown) => {
+    span.end()
+    throw error
+  })
+  endAttemptSpan(span, result)
+  onResult(result)
+  if (storeFailure) throw storeFailure
+  return result
+}
+
+/** Without undefined members, so that an undefined limit of a request leaves the runner's own in force. */
+function definedOnly<T extends object>(value: T): Partial<T> {
+  return Object.fromEntries(Object.entries(value).filter(([, entry]) => entry !== undefined)) as Partial<T>
+}
