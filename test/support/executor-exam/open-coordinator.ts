@@ -16,7 +16,7 @@ const agentText = `import { appendFileSync, existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 const file = (name) => fileURLToPath(new URL('./' + name, import.meta.url))
 export async function agent(task, context) {
-  const secret = Object.keys(process.env).find((name) => /^AWORLD_TRAIN_(LAUNCH|WORKER|COORDINATOR)/.test(name))
+  const secret = Object.keys(process.env).find((name) => /^AWORLD_TRAIN_(LAUNCH|.*TOKEN)$/.test(name))
   if (secret) throw new Error('an agent and its tools can read the token of the coordinator: ' + secret)
   appendFileSync(file(task.id + '.begun'), process.pid + '\\n')
   while (task.input === 'Wait.' && !existsSync(file(task.id + '.open'))) {
