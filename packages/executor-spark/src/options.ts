@@ -9,10 +9,11 @@ export const SparkOptions = z.strictObject({
 })
 
 /** `executor.resources` of Spark: its properties, such as `spark.executor.memory`. */
-export const SparkProperties = z.record(
-  z.string().startsWith('spark.', 'must be a property of Spark, such as spark.executor.memory'),
-  z.string(),
-)
+export const SparkProperties = z.record(z.string(), z.string()).superRefine((properties, context) => {
+  for (const key of Object.keys(properties))
+    if (!key.startsWith('spark.'))
+      context.addIssue({ code: 'custom', path: [key], message: 'is no property of Spark, such as spark.executor.memory' })
+})
 
 export interface SparkSettings {
   readonly master: string

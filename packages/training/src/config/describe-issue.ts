@@ -49,6 +49,8 @@ function wantedOf(issue: z.core.$ZodIssue): string {
       const alternatives = issue.errors.flatMap(([first]) => (first && first.path.length === 0 ? [wantedOf(first)] : []))
       return alternatives.length > 0 ? [...new Set(alternatives)].join(', or ') : 'has no form that is known'
     }
+    case 'invalid_key':
+      return `its name ${issue.issues[0]?.message ?? 'is none that is known'}`
     default:
       return issue.message
   }

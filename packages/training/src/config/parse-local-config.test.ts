@@ -43,6 +43,7 @@ describe('our own keys', () => {
     ],
     [{ training: { steps: 0 } }, '"training.steps" is 0: '],
     [{ training: { learningRate: '1e-3' } }, '"training.learningRate" is "1e-3": '],
+    [{ executor: { env: { 'A=B': 'c' } } }, '"executor.env.A=B" is "c": its name must be the name of a variable.'],
     [{ sampling: { topP: 2 } }, '"sampling.topP" is 2: '],
   ])('%j is refused', (config, message) => {
     expect(() => parseLocalConfig(config)).toThrow(
