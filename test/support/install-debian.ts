@@ -1,0 +1,16 @@
+import { spawnSync } from 'node:child_process'
+
+/** Installs the Debian packages of programs that are missing, where this process may; else throws what to install. */
+export function installDebian(packages: Readonly<Record<string, string>>): void {
+  const missing = () =>
+    Object.entries(packages)
+      .filter(([program]) => spawnSync('sh', ['-c', `command -v ${program}`]).status !== 0)
+      .map(([, name]) => name)
+  if (missing().length === 0) return
+  if (process.getuid?.() === 0) {
+    const run = (...args: string[]) => spawnSync('apt-get', args, { stdio: ['ignore', 'ignore', 'inherit'] })
+    run('update', '-qq')
+    run('install', '-y', '-qq', '--no-install-recommends', ...missing())
+  }
+  if (missing().length > 0) throw new Error(`These tests need programs that are not there; as root: apt-get install ${missing().join(' ')}`)
+}
