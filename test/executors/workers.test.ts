@@ -149,7 +149,10 @@ it('agents of serve run in worker processes; one that is killed loses nothing, a
 /** What a training came to, and what it printed. */
 async function train(changes: ProjectChanges) {
   const made = await makeProject(folder, model, changes)
-  const { code, stdout, stderr } = await runCli(['train', made.folder, '--dashboard', 'off'], { deadlineMs: 120_000 })
+  const { code, stdout, stderr } = await runCli(['train', made.folder, '--dashboard', 'off'], {
+    deadlineMs: 120_000,
+    env: { JAVA_HOME: folder },
+  })
   const [path] = await made.runs()
   if (code !== 0 || path === undefined) return { code, stderr, runs: (await made.runs()).length }
   const report = JSON.parse(await readFile(join(path, 'report.json'), 'utf8')) as RunReport
@@ -251,6 +254,24 @@ it.each([
     { executor: { engineName: 'externla' } },
     {},
     'executor.engineName is "externla": must be one of local, ray, spark, k8s, external. Did you mean "external"?',
+  ],
+  [
+    'Ray that is not there',
+    { executor: { engineName: 'ray', address: 'http://127.0.0.1:9' } },
+    {},
+    'Ray does not answer at http://127.0.0.1:9 (connect ECONNREFUSED 127.0.0.1:9); start a cluster with "ray start --head"',
+  ],
+  [
+    'Ray elsewhere, and a gateway on loopback',
+    { executor: { engineName: 'ray', address: 'http://head:8265' } },
+    {},
+    'executor.engineName "ray" starts workers on other machines, and gateway.host is 127.0.0.1, which they do not reach; set gateway.host',
+  ],
+  [
+    'Spark without Java',
+    { executor: { engineName: 'spark' } },
+    {},
+    /There is no Java at \S+\/bin\/java, where JAVA_HOME leads, and Spark runs on it; install Java 17/,
   ],
   ['no workers', { executor: { workerNum: 0 } }, {}, 'executor.workerNum'],
   [
