@@ -104,6 +104,7 @@ describe('what is broken is found', { timeout: 600_000 }, () => {
     ['logprobs-missing', 'BATCH_MISMATCH', {}],
     ['temperature-wrong', 'POLICY_LOGPROB_MISMATCH', {}],
     ['stale-engine', 'POLICY_LOGPROB_MISMATCH', {}],
+    ['logprobs-nan', 'RuntimeError', {}],
     [undefined, 'CONFIG_INVALID', { top_p: 0.9 }],
     [undefined, 'CONFIG_INVALID', { learning_rat: 1e-3 }],
     [undefined, 'CONFIG_INVALID', { output_dir: 'elsewhere' }],
