@@ -39,7 +39,9 @@ const call = (turn = 0): GenerateRequest => ({
   affinity: 'task.0',
 })
 const never = new AbortController().signal
-const impatient = { patienceMs: 500, resultMs: 5_000 }
+const impatient = { patienceMs: 2_000, resultMs: 60_000 }
+/** Long enough for a busy machine to make a model in, since a wait of this length is tested. */
+const hurried = { resultMs: 10_000 }
 
 async function open(server: Partial<TinkerServerOptions> = {}, options: Partial<TinkerEngineOptions> = {}) {
   const service = await openTinkerService(folder.directory, { holdMs: 50, ...server })
@@ -143,7 +145,7 @@ describe('sampling', () => {
   })
 
   test('a service without capacity for a sample is POLICY_RATE_LIMITED at the deadline', async () => {
-    const { service, connect } = await open()
+    const { service, connect } = await open({}, hurried)
     const { engine } = await connect()
     service.intercept((each) =>
       isResultOf('asample')(each) ? { status: 408, body: '{"type":"try_again","queue_state":"paused_capacity"}' } : null,
@@ -152,7 +154,7 @@ describe('sampling', () => {
   })
 
   test('a service that never answers is POLICY_UNAVAILABLE at the deadline', async () => {
-    const { service, connect } = await open()
+    const { service, connect } = await open({}, hurried)
     const { engine } = await connect()
     service.intercept((each) => (isResultOf('asample')(each) ? 'hang' : null))
     await expect(engine.generate(call(), never)).rejects.toMatchObject({ code: 'POLICY_UNAVAILABLE' })
@@ -177,6 +179,7 @@ describe('sampling', () => {
   test.each([
     ['torn protocol buffers', Buffer.from([0x0a, 0x20, 0x12, 0x04])],
     ['no sequence', Buffer.alloc(0)],
+    ['a sequence without a token', Buffer.from([0x0a, 0x00])],
     ['logprobs that are not finite', Buffer.from([0x0a, 0x0c, 0x12, 0x04, 5, 0, 0, 0, 0x1a, 0x04, 0, 0, 0xc0, 0x7f])],
     ['an id outside of the vocabulary', Buffer.from([0x0a, 0x0c, 0x12, 0x04, 0, 0, 9, 0, 0x1a, 0x04, 0, 0, 0, 0xbf])],
   ])('%s are POLICY_RESPONSE_INVALID', async (_, body) => {
