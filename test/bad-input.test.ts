@@ -409,6 +409,20 @@ export async function agent(task, context) {
     expect(counts.rollouts).toBe(18)
   })
 
+  it('an answer without a word is one, and is trained as the token that ends it', async () => {
+    const says = await makeTinyModel(join(folder, 'silent'), { says: ['', 'yes'] })
+    const project = await makeProject(folder, says, { config: { training: { steps: 1 } } })
+    const { ledger } = await (await openTrainer(project)).train()
+    const empty = (await episodesOf(project)).filter(({ answer }) => answer === '')
+    expect(empty.length).toBeGreaterThan(0)
+    for (const { stopReason, reward, trajectories } of empty) {
+      expect({ stopReason, reward }).toEqual({ stopReason: 'completed', reward: 0 })
+      expect(trajectories[0]!.turns[0]!.completionTokenIds).toHaveLength(1)
+    }
+    expect(ledger?.unexplained).toBe(0)
+    expect(ledger?.trained).toBe(ledger?.sampled)
+  })
+
   it('malformed tool-call text stays content, and is trained as what it is', async () => {
     const malformed = '<tool_call>\n{"name": "lookup", "arguments": {oops}\n</tool_call>'
     const says = await makeTinyModel(join(folder, 'malformed'), { says: [malformed, 'yes'], contextLength: 2048 })

@@ -6,7 +6,7 @@ import { trainSft } from '@aworld-train/training'
 export interface TinyModelOptions {
   /** Tokens of a conversation. */
   readonly contextLength?: number
-  /** What the model says, each as often as the others. */
+  /** What the model says, each as often as the others; an empty text is the token alone that ends an answer. */
   readonly says?: readonly string[]
 }
 
@@ -17,7 +17,7 @@ export async function makeTinyModel(
 ): Promise<string> {
   const tokenizer = createVocabularyTokenizer({
     specialTokens: ['<|im_start|>', '<|im_end|>'],
-    pieces: ['system\n', 'user\n', 'assistant\n', 'tool\n', 'Is ', ' even?', ...says],
+    pieces: ['system\n', 'user\n', 'assistant\n', 'tool\n', 'Is ', ' even?', ...says.filter(Boolean)],
   })
   await initModel(directory, {
     config: {
