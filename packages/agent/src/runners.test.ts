@@ -98,12 +98,15 @@ test('a timeout and a cancellation end the call', async () => {
 test('runs tasks at the same time, at most workerNum, and one failure does not touch the others', async () => {
   let running = 0
   let most = 0
+  const two = Promise.withResolvers<void>()
   const count = tool({
     name: 'count',
     parameters: z.object({}),
     execute: async () => {
       running += 1
       most = Math.max(most, running)
+      if (running === 2) two.resolve()
+      await two.promise
       await delay(10)
       running -= 1
     },

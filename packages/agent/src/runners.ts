@@ -16,6 +16,8 @@ export interface RunnersOptions {
   /** The model of agents without an endpoint of their own. */
   readonly policy?: PolicyEndpoint | undefined
   readonly limits?: BudgetLimits | undefined
+  /** Runs `work` once for each of `keys`, in their order and as many at a time as there are slots; by default in a loop for each slot. */
+  readonly runInSlots?: typeof runSeveral | undefined
 }
 
 /** What a call of Runners takes beside its tasks. */
@@ -51,6 +53,7 @@ export interface Runners {
 
 /** Runners over an environment; without one, agents with an `mcpConfig` are refused. */
 export function createRunners(options: RunnersOptions = {}): Runners {
+  const { runInSlots = runSeveral } = options
   const run = async (first: unknown, second?: unknown, third?: TaskRunOptions): Promise<TaskResponse> => {
     const [input, { runConf, signal } = {}] =
       second instanceof Agent || second instanceof Swarm ? [named(first, second), third] : [first, second as TaskRunOptions]
@@ -66,11 +69,10 @@ export function createRunners(options: RunnersOptions = {}): Runners {
     const concurrency = toRunConfig(runConf).concurrency()
     return withTransport(async (transport) => {
       const responses = new Map<string, TaskResponse>()
-      const queue = tasks.values()
-      const work = async () => {
-        for (const next of queue) responses.set(next.task.id, await runOne(next, options, transport, signal))
-      }
-      await Promise.all(Array.from({ length: Math.min(concurrency, tasks.length) }, work))
+      const byId = new Map(tasks.map((task) => [task.task.id, task]))
+      await runInSlots([...byId.keys()], concurrency, async (id) => {
+        responses.set(id, await runOne(byId.get(id)!, options, transport, signal))
+      })
       return Object.fromEntries(tasks.map(({ task }) => [task.id, responses.get(task.id)!]))
     })
   }
@@ -102,6 +104,14 @@ export function createRunners(options: RunnersOptions = {}): Runners {
 
 /** Runners for agents without MCP servers that have endpoints of their own. */
 export const Runners: Runners = createRunners()
+
+async function runSeveral(keys: readonly string[], slots: number, work: (key: string) => Promise<void>): Promise<void> {
+  const queue = keys.values()
+  const slot = async () => {
+    for (const key of queue) await work(key)
+  }
+  await Promise.all(Array.from({ length: Math.min(slots, keys.length) }, slot))
+}
 
 async function withTransport<Value>(use: (transport: ModelTransport) => Promise<Value>): Promise<Value> {
   const transport = createModelTransport()

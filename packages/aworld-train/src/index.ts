@@ -6,7 +6,6 @@ export {
   type AgentFunctionContext,
   type AgentHooks,
   type AgentOptions,
-  createRunners,
   defineState,
   RunConfig,
   type RunConfigOptions,
@@ -70,6 +69,6 @@ export type { OpenPolicy, PolicyResult } from './local/open-policy.ts'
 export { describeTinker } from './policies/tinker-policy.ts'
 export { trainerSections } from './policies/trainer-sections.ts'
 export type { RunDashboardOptions } from './run-dashboard.ts'
-export { execTasks, Runners, serialExecTasks } from './runners.ts'
+export { createRunners, execTasks, Runners, serialExecTasks } from './runners.ts'
 export { defineTraining, type TrainingDefinition } from './training-definition.ts'
 export { type AgentWorkerOptions, runAgentWorker } from './worker/run-agent-worker.ts'

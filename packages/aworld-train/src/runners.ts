@@ -1,5 +1,11 @@
-import { createRunners, type Runners as RunnersShape } from '@aworld-train/agent'
+import { createRunners as createAgentRunners, type RunnersOptions, type Runners as RunnersShape } from '@aworld-train/agent'
+import { runInSlots } from '@aworld-train/rollout'
 import { createEnvironment } from './environment.ts'
+
+/** Runners over an environment, whose tasks the scheduler of rollouts runs; without one, agents with an `mcpConfig` are refused. */
+export function createRunners(options: RunnersOptions = {}): RunnersShape {
+  return createAgentRunners({ runInSlots, ...options })
+}
 
 /** Runners whose agents may have MCP servers: each call opens an environment of its own and closes it. */
 export const Runners: RunnersShape = {

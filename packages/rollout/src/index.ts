@@ -23,6 +23,7 @@ export { decideReward, type RewardDecision, type ScoreUnfinished } from './rewar
 export type { InProcessRolloutRunner, RolloutCounts, RolloutRunnerOptions } from './rollout-options.ts'
 export { createRolloutRunner } from './rollout-runner.ts'
 export type { RolloutWorkers, WorkerGreeting, WorkerLink, WorkerSource } from './rollout-workers.ts'
+export { runInSlots } from './run-in-slots.ts'
 export type { EventEntry, EventQuery, FeedEvent } from './service/event-feed.ts'
 export { createRolloutClient, type RolloutClient, type RolloutClientOptions } from './service/rollout-client.ts'
 export { createRolloutServer, type RolloutServer, type RolloutServerOptions } from './service/rollout-server.ts'

@@ -11,7 +11,7 @@ import { createScheduler } from './scheduler/scheduler.ts'
 import { createSchedulerState, type SchedulerCommand } from './scheduler/scheduler-state.ts'
 import { scoreEpisode } from './score-episode.ts'
 import { toEpisode } from './to-episode.ts'
-import { createWorkerLinks, thisProcess } from './worker-links.ts'
+import { createWorkerLinks, termsOfThisProcess, thisProcess } from './worker-links.ts'
 
 const maxLosses = 3
 /** As the store names workers. */
@@ -201,10 +201,7 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
 
   const { workers } = links
   if (options.workers) options.workers.attach(workers)
-  else {
-    const terms = { slots: concurrency, leaseMs: Infinity, graceMs: 0, stopMs: Infinity, isDraining: false }
-    workers.hello({ ...terms, name: thisProcess, incarnation: thisProcess, holding: [], link: executor })
-  }
+  else workers.hello({ ...termsOfThisProcess(concurrency), name: thisProcess, link: executor })
 
   return {
     workers,

@@ -5,6 +5,12 @@ import { createWorkerRows } from './worker-rows.ts'
 /** The name of the worker that is this process. */
 export const thisProcess = 'this process'
 
+/** What a worker that is this process says of itself: it is never away, and never lost. */
+export const termsOfThisProcess = (slots: number) => ({
+  ...{ slots, leaseMs: Number.POSITIVE_INFINITY, graceMs: 0, stopMs: Number.POSITIVE_INFINITY },
+  ...{ incarnation: thisProcess, isDraining: false, holding: [] },
+})
+
 export interface WorkerLinksOptions {
   readonly state: SchedulerState
   readonly tell: (event: SchedulerEvent) => void
