@@ -104,6 +104,7 @@ function read(entry: Entry, load: () => Promise<unknown>): void {
     return
   }
   entry.isLoading = true
+  const startedAt = performance.now()
   Promise.resolve()
     .then(load)
     .then(
@@ -118,6 +119,7 @@ function read(entry: Entry, load: () => Promise<unknown>): void {
     )
     .finally(() => {
       entry.isLoading = false
+      longest = Math.max(longest, performance.now() - startedAt)
       // What changed meanwhile may not be in the answer.
       if (entry.isStale) read(entry, load)
       entry.isStale = false
@@ -177,19 +179,25 @@ shownRun.subscribe(() => {
 })
 let follower: AbortController | null = null
 let readAgain: ReturnType<typeof setTimeout> | null = null
+/** Milliseconds of the reading that took longest since the run was read again. */
+let longest = 0
 
 /** Reads what is on screen of live runs again. */
 export function readAgainNow(): void {
   if (!document.hidden) revision.value += 1
 }
 
-/** After an event the run is read again, at most once a second, and not while nobody sees it. */
+/** After an event the run is read again, at most once a second and for a tenth of the time, and not while nobody sees it. */
 function changed(): void {
   if (readAgain !== null || document.hidden) return
-  readAgain = setTimeout(() => {
-    readAgain = null
-    revision.value += 1
-  }, 1_000)
+  readAgain = setTimeout(
+    () => {
+      readAgain = null
+      longest = 0
+      revision.value += 1
+    },
+    Math.max(1_000, 10 * longest),
+  )
 }
 
 document.addEventListener('visibilitychange', () => {

@@ -7,7 +7,6 @@ import {
   type RolloutRow,
   type RunClient,
   type RunSummary,
-  type SampleSummary,
   type TaskSummary,
 } from '@aworld-train/core'
 import type { RunReport, TrainingTask } from '@aworld-train/protocol'
@@ -41,8 +40,6 @@ function readSettings(path: string): Record<string, unknown> {
 function questionOf({ input }: TrainingTask): string {
   return typeof input === 'string' ? input : (input.findLast(({ role }) => role === 'user')?.content ?? input.at(-1)?.content ?? '')
 }
-
-const withoutLogprobs = ({ trainerLogprobs: _, ...sample }: SampleSummary & { trainerLogprobs: unknown }): SampleSummary => sample
 
 /** Opens the run at `path` to read. Rejects with STORE_CORRUPT or STORE_VERSION. */
 export async function openFolder(path: string): Promise<FolderClient> {
@@ -149,11 +146,8 @@ export async function openFolder(path: string): Promise<FolderClient> {
     },
     async rollouts(query): Promise<RolloutList> {
       const { rows: list, next } = run.rolloutRows(query)
-      const keys = new Set(list.map(({ key }) => key))
-      const steps = new Set(list.flatMap(({ step, split }) => (split === 'train' ? (step ?? []) : [])))
-      const samples = [...steps].flatMap((step) => run.samples({ step }).filter(({ rollout }) => keys.has(rollout)))
       return {
-        ...{ rows: list, next, samples: samples.map(withoutLogprobs) },
+        ...{ rows: list, next, samples: run.samplesOf(list.map(({ key }) => key)) },
         tasks: Object.fromEntries(list.map((row) => [row.taskId, taskOf(row)])),
       }
     },

@@ -9,6 +9,7 @@ import type {
   RunHealth,
   RunProgress,
   RunRolloutStatus,
+  SampleSummary,
   StepRecord,
   StepSample,
   SubmissionStore,
@@ -68,6 +69,8 @@ export interface RunQueries
   attempts(key: string): AttemptRow[]
   /** What became of the rows of a step, of a rollout, or of a rollout in a step; in the order of the batch. */
   samples(filter: { readonly step?: number | undefined; readonly rollout?: string | undefined }): StepSample[]
+  /** What became of the rows of these rollouts, in the order of steps and batches. */
+  samplesOf(rollouts: readonly string[]): SampleSummary[]
   /** Sampled tokens of a trained step by what became of them; `reason` is `null` for those that were trained. */
   sampleTokens(step: number): Pick<StepSample, 'reason' | 'tokens'>[]
   /** The steps without the keys of their rollouts, which are many in a long run. */
@@ -246,7 +249,7 @@ export function createRunQueries(path: string, database: DatabaseSync, isOwned =
     rolloutRow: named(rows.rolloutRow),
     turnsOf: named(turnsOf),
     attempts: named(createAttemptReads(database)),
-    ...{ samples: named(samples.rows), sampleTokens: named(samples.tokens) },
+    ...{ samples: named(samples.rows), samplesOf: named(samples.of), sampleTokens: named(samples.tokens) },
     finishedTotals: named(createFinishedTotals(database, rows)),
     statuses: named(() => {
       const owned = isOwned()

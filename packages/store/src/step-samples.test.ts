@@ -32,6 +32,9 @@ test.each([false, true])('rows of a step are kept with it, or not at all (writte
   expect(run.samples({ step: 1 })).toEqual(first)
   expect(run.samples({ rollout: 'a' })).toEqual([first[1], second[0]])
   expect(run.samples({ rollout: 'a', step: 2 })).toEqual(second)
+  const summaries = [...first, ...second].map(({ trainerLogprobs: _, ...each }) => each)
+  expect(run.samplesOf(['a', 'b', 'nothing', 'waiting'])).toEqual(summaries)
+  expect(run.samplesOf(['b'])).toEqual(summaries.slice(0, 1))
   expect([run.samples({ step: 3 }), run.sampleTokens(3)]).toEqual([[], []])
   const tokens = [
     { reason: null, tokens: 6 },

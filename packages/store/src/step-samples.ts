@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { StepSample } from '@aworld-train/core'
+import type { SampleSummary, StepSample } from '@aworld-train/core'
 import { fromLittleEndian, toLittleEndian } from './little-endian.ts'
 
 /** Adds what became of the rows of a step; each with the id of its rollout. */
@@ -26,36 +26,46 @@ export function createSampleWrites(
 export interface SampleReads {
   /** The rows of a step, of a rollout, or of a rollout in a step. */
   rows(filter: { step?: number | undefined; rollout?: string | undefined }): StepSample[]
+  /** The rows of these rollouts, without the logprobs, which are most of their bytes. */
+  of(rollouts: readonly string[]): SampleSummary[]
   /** Tokens of the rows of a step for each reason. */
   tokens(step: number): Pick<StepSample, 'reason' | 'tokens'>[]
 }
 
 export function createSampleReads(database: DatabaseSync): SampleReads {
-  const columns = 's.step, r.key, s.agent, s.turns, s.tokens, s.advantage, s.reason, s.trainer_logprobs AS logprobs'
+  const summary = 's.step, r.key, s.agent, s.turns, s.tokens, s.advantage, s.reason'
+  const columns = `${summary}, s.trainer_logprobs AS logprobs`
   const from = 'FROM samples s JOIN rollouts r ON r.id = s.rollout'
   const ofStep = database.prepare(`SELECT ${columns} ${from} WHERE s.step = ? ORDER BY s.position`)
   const ofRollout = database.prepare(`SELECT ${columns} ${from} WHERE r.key = ? ORDER BY s.step, s.position`)
+  // CROSS JOIN keeps the order: the rollouts that are named first, then their rows alone.
+  const ofRollouts = database.prepare(
+    `SELECT ${summary} FROM json_each(?) AS named CROSS JOIN rollouts r ON r.key = named.value CROSS JOIN samples s ON s.rollout = r.id ORDER BY s.step, s.position`,
+  )
   const tokensOfStep = database.prepare('SELECT reason, sum(tokens) AS tokens FROM samples WHERE step = ? GROUP BY reason')
   return {
     rows({ step, rollout }) {
       const rows = (rollout === undefined ? ofStep.all(step ?? null) : ofRollout.all(rollout)) as unknown as SampleRow[]
       return rows.filter((row) => step === undefined || row.step === step).map(fromRow)
     },
+    of: (rollouts) => (ofRollouts.all(JSON.stringify(rollouts)) as unknown as SummaryRow[]).map(toSummary),
     tokens: (step) => tokensOfStep.all(step) as unknown as Pick<StepSample, 'reason' | 'tokens'>[],
   }
 }
 
-interface SampleRow extends Pick<StepSample, 'step' | 'agent' | 'tokens' | 'advantage' | 'reason'> {
+interface SummaryRow extends Pick<StepSample, 'step' | 'agent' | 'tokens' | 'advantage' | 'reason'> {
   readonly key: string
   readonly turns: string
+}
+interface SampleRow extends SummaryRow {
   readonly logprobs: Uint8Array | null
 }
 
-function fromRow({ key, turns, logprobs, ...row }: SampleRow): StepSample {
+const toSummary = ({ key, turns, ...row }: SummaryRow): SampleSummary => ({ rollout: key, ...row, turns: JSON.parse(turns) as number[] })
+
+function fromRow({ logprobs, ...row }: SampleRow): StepSample {
   return {
-    rollout: key,
-    ...row,
-    turns: JSON.parse(turns) as number[],
+    ...toSummary(row),
     trainerLogprobs: logprobs && fromLittleEndian(logprobs, new Float32Array(logprobs.length / 4)),
   }
 }
