@@ -26,7 +26,6 @@ export function startTrainWorker(framework: 'areal' | 'swift' | 'trl', python: s
     env: {
       ...process.env,
       PYTHONPATH: [bridgeDirectory, tests].join(delimiter),
-      PYTHONDONTWRITEBYTECODE: '1',
       HF_HUB_OFFLINE: '1',
       OMP_NUM_THREADS: '1',
     },

@@ -43,7 +43,7 @@ export async function askConfiguration(
     const file = join(folder, 'question.json')
     await writeFile(file, JSON.stringify(question))
     const { code, stdout, stderr } = await runProcess(python, ['-W', 'ignore', '-m', module, file, '--check'], {
-      env: { ...withBridge(process.env), ...variables, PYTHONDONTWRITEBYTECODE: '1' },
+      env: { ...withBridge(process.env), ...variables },
       signal,
       timeoutMs: 300_000,
     }).catch((error: unknown) => {
