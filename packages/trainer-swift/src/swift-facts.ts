@@ -16,7 +16,7 @@ export const swiftFacts: TrainerFacts = {
     severalRows: 'no: ms-swift takes one row a request, `last` or `longest`',
     evaluation: 'yes',
     resume: 'yes',
-    export: 'yes, as that of TRL; never run here',
+    export: 'yes; an adapter is merged',
   },
   notShown: {},
 }
