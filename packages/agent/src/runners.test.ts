@@ -82,16 +82,18 @@ test('a failure is in the response, not thrown, with the messages so far', async
 })
 
 test('a timeout and a cancellation end the call', async () => {
-  await using server = await createScriptedServer(() => 'hang')
+  const controller = new AbortController()
+  await using server = await createScriptedServer((request) => {
+    if (question(request) === 'cancelled') controller.abort()
+    return 'hang'
+  })
   const agent = agentAt(server.baseUrl)
   expect(await Runners.run({ id: 't', input: 'x', agent, timeout: 0.05 })).toMatchObject({
     status: 'timeout',
     success: false,
     msg: 'Task "t" ran longer than its timeout of 0.05 s; raise "timeout".',
   })
-  const controller = new AbortController()
-  setTimeout(() => controller.abort(), 30)
-  expect(await Runners.run('x', agent, { signal: controller.signal })).toMatchObject({ status: 'cancelled', success: false })
+  expect(await Runners.run('cancelled', agent, { signal: controller.signal })).toMatchObject({ status: 'cancelled', success: false })
   await server.hungUp
 })
 
