@@ -15,7 +15,7 @@ def rollout():
     url = f"http://127.0.0.1:{OPTIONS['upstreamPort']}/v1/chat/completions"
     request = urllib.request.Request(url, json.dumps(body).encode(), {"content-type": "application/json"})
     with urllib.request.urlopen(request) as response:
-        return "tool_calls" not in json.load(response)["choices"][0]["message"]
+        return not json.load(response)["choices"][0]["message"].get("tool_calls")
 
 
 ray.init(address=OPTIONS["address"], log_to_driver=False)
