@@ -299,6 +299,7 @@ const plain = (value: unknown) => (typeof value === 'string' || typeof value ===
 export function Overview({ summary }: { summary: RunSummary }) {
   const steps = summary.steps.filter(({ rollouts }) => rollouts > 0)
   const { details, rollouts } = summary
+  const findings = findingsOf(summary)
   const path = shellWord(summary.path)
   // A recording of serve has no settings of a trainer.
   const isTraining = Object.keys(summary.settings).length > 0
@@ -326,8 +327,9 @@ export function Overview({ summary }: { summary: RunSummary }) {
       <Phases summary={summary} steps={steps} />
       <aside aria-label="Findings and next commands">
         <Section title="Worth a look">
+          {findings.length === 0 && <p class="quiet">Nothing so far.</p>}
           <ul class="notices">
-            {findingsOf(summary).map(({ level, title, text, href, link }) => (
+            {findings.map(({ level, title, text, href, link }) => (
               <li key={title} class={level}>
                 <i aria-hidden="true">{level === 'warn' ? '▲' : '✓'}</i>
                 <p>
