@@ -4,7 +4,8 @@ import { usePlace } from './data.ts'
 import { fixed, integer, percent, points, seconds, signed, spread, stepName, visible } from './format.ts'
 import { comparedEvaluations, type Group, groupsOf, isEvaluation, partnerOf, sampleName, sampleNumber, verdictOf } from './groups-of.ts'
 import { filter, go, hrefs, route } from './route.ts'
-import { Advantage, Chips, Columns, Dot, Dots, Empty, Facts, Middle, Section, useKeys } from './ui.tsx'
+import { Columns } from './shares.tsx'
+import { Advantage, Chips, Dot, Dots, Empty, Facts, Middle, Section, useKeys } from './ui.tsx'
 
 /** Samples of a large group that are listed. */
 const mostSamples = 100

@@ -4,7 +4,8 @@ import { always, client, useLoaded } from './data.ts'
 import { fixed, integer, seconds, visible } from './format.ts'
 import { Process, useHealth } from './process.tsx'
 import { hrefs, route } from './route.ts'
-import { Columns, Facts, type Part, Section, Share } from './ui.tsx'
+import { Columns, type Part, Share } from './shares.tsx'
+import { Facts, Section } from './ui.tsx'
 
 const waits = [
   ['agent', 'the rest: agent, requests, waiting for both', 't-grey'],

@@ -14,8 +14,9 @@ import { Overview } from './overview.tsx'
 import { Rollout } from './rollout.tsx'
 import { go, hrefs, route } from './route.ts'
 import { Runs } from './runs.tsx'
+import { theme, turnTheme } from './theme.ts'
 import { Tokens } from './tokens.tsx'
-import { Empty, theme, turnTheme, useKeys } from './ui.tsx'
+import { Empty, useKeys } from './ui.tsx'
 
 const help = signal(false)
 const keys: readonly (readonly [string, readonly (readonly [string, string])[]])[] = [

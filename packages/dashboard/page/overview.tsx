@@ -1,13 +1,15 @@
 // Did it work, what did it cost, what wants looking at, what to type next.
 import type { EvaluationSummary, RewardMeasure, RunSummary, StepSummary } from '@aworld-train/core'
 import { useState } from 'preact/hooks'
+import { Chart, hoverStep, SmallChart } from './chart.tsx'
 import { isExport } from './data.ts'
 import { findingsOf } from './findings.ts'
 import { fixed, integer, seconds, shellWord, signed, visible } from './format.ts'
 import { comparedEvaluations } from './groups-of.ts'
 import { multiplesOf } from './multiples.ts'
 import { go, hrefs } from './route.ts'
-import { Chart, Columns, Command, Facts, hoverStep, type Part, Section, Share, SmallChart } from './ui.tsx'
+import { Columns, type Part, Share } from './shares.tsx'
+import { Command, Facts, Section } from './ui.tsx'
 
 function Rise({ name, before, after, main }: { name: string; before: RewardMeasure; after: RewardMeasure | null; main?: boolean }) {
   const at = (value: number) => `${100 * Math.max(0, Math.min(1, value))}%`

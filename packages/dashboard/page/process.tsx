@@ -2,11 +2,12 @@
 import type { HealthSample, RunHealth, RunSummary } from '@aworld-train/core'
 import { signal } from '@preact/signals'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { SmallChart } from './chart.tsx'
 import { clientOf } from './data.ts'
 import { integer, seconds, visible } from './format.ts'
 import type { Multiple } from './multiples.ts'
 import { route } from './route.ts'
-import { Facts, Section, SmallChart } from './ui.tsx'
+import { Facts, Section } from './ui.tsx'
 import { Workers } from './workers.tsx'
 
 /** A process that has said nothing for so many samples is blocked or gone. */

@@ -1,11 +1,12 @@
 // All runs, and those that are chosen laid over each other.
 import type { RunListing, RunSummary, StepSummary } from '@aworld-train/core'
 import { useEffect } from 'preact/hooks'
+import { Chart, hoverStep } from './chart.tsx'
 import { always, clientOf, isExport, type Loaded, readAgainNow, runs, useLoaded } from './data.ts'
 import { fixed, integer, seconds, when } from './format.ts'
 import { comparedEvaluations } from './groups-of.ts'
 import { filter, hrefs, route } from './route.ts'
-import { Chart, Chips, Empty, hoverStep, Section } from './ui.tsx'
+import { Chips, Empty, Section } from './ui.tsx'
 
 /** Colours and dashes of the lines, in the order in which runs were chosen; the dash tells them apart without colour. */
 const inks = ['--data', '--bad', '--tool', '--user']

@@ -3,8 +3,8 @@ import type { Signal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { drawLines, readColors, tokenAt, widthOf } from './draw-lines.ts'
 import { firstLine, toLines } from './lines.ts'
+import { theme } from './theme.ts'
 import type { Colouring, Token } from './token-stream.ts'
-import { theme } from './ui.tsx'
 
 const gutterWidth = 88
 /** Right of the last token of a line. */
