@@ -176,7 +176,7 @@ const childrenOf = async (pid: number): Promise<number[]> =>
 it(`a training that is killed ${kills} times with its workers goes on to the same rewards and weights, and leaves no worker (COORDINATOR_KILLS_SEED=${seed})`, async () => {
   const config = { training: { steps: 6 } }
   const undisturbed = await makeProject(folder, model, { config })
-  const whole = await runCli(['train', undisturbed.folder, '--dashboard', 'off'], { deadlineMs: 120_000 })
+  const whole = await runCli(['train', undisturbed.folder, '--dashboard', 'off'], { deadlineMs: 400_000 })
   expect(whole.code, whole.stderr).toBe(0)
   const project = await makeProject(folder, model, { config: { ...config, executor: { workerNum: 2, slots: 3 } } })
   const children: number[] = []
@@ -184,7 +184,7 @@ it(`a training that is killed ${kills} times with its workers goes on to the sam
     let left = 1 + Math.floor(16 * drawn(10 + kill))
     let found = Promise.resolve()
     const { signal, stderr } = await runCli(['train', project.folder, '--dashboard', 'off', '--json'], {
-      deadlineMs: 120_000,
+      deadlineMs: 400_000,
       onLine(line, child) {
         if (!line.includes('"rollout-end"') || --left !== 0) return
         found = childrenOf(child.pid!).then((pids) => {
@@ -198,7 +198,7 @@ it(`a training that is killed ${kills} times with its workers goes on to the sam
     await expect.poll(() => children.filter(isRunning)).toEqual([])
   }
   expect(children.length).toBeGreaterThanOrEqual(2 * kills)
-  const last = await runCli(['train', project.folder, '--dashboard', 'off'], { deadlineMs: 120_000 })
+  const last = await runCli(['train', project.folder, '--dashboard', 'off'], { deadlineMs: 400_000 })
   expect(last.code, last.stderr).toBe(0)
   const { result, report } = await resultOf(project)
   expect(result).toEqual((await resultOf(undisturbed)).result)
