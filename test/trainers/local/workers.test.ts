@@ -12,10 +12,10 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
 it('ten kills of workers change no reward, no loss and no weight of a training', async () => {
-  const inProcess = await trainWithKills(await makeProject(join(folder, 'in-process'), {}, 4))
-  const killed = await trainWithKills(await makeProject(join(folder, 'workers'), { workerNum: 4, slots: 16 }, 4), {
+  const inProcess = await trainWithKills(await makeProject(join(folder, 'in-process'), {}, 14))
+  const killed = await trainWithKills(await makeProject(join(folder, 'workers'), { workerNum: 4, slots: 16 }, 14), {
     kills: 10,
-    stepsBetween: 0,
+    stepsBetween: 1,
   })
   expect(killed.killed).toBe(10)
   expect(killed.attempts).toBeGreaterThan(0)

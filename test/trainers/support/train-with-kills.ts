@@ -34,12 +34,12 @@ async function workersOf(pid: number): Promise<number[]> {
 
 export interface WorkerKills {
   readonly kills: number
-  /** Steps from one kill to the next; with 0 they come as fast as workers take the places of those that are dead. */
+  /** Steps that end before the first kill, and from one kill to the next. With at least one no rollout is lost three times, which would end it with `WORKER_LOST`. */
   readonly stepsBetween: number
 }
 
 /** Trains; meanwhile kills workers. */
-export async function trainWithKills(project: string, { kills, stepsBetween }: WorkerKills = { kills: 0, stepsBetween: 0 }) {
+export async function trainWithKills(project: string, { kills, stepsBetween }: WorkerKills = { kills: 0, stepsBetween: 1 }) {
   const child = spawn(
     process.execPath,
     [join(repository, 'packages/cli/src/main.ts'), 'train', project, '--seed', '11', '--dashboard', 'off', '--json'],
@@ -52,16 +52,17 @@ export async function trainWithKills(project: string, { kills, stepsBetween }: W
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => (output += text))
   const ended = new Promise<number | null>((resolve) => child.on('close', resolve))
   let killed = 0
+  let nextStep = stepsBetween
   const seen = new Set<number>()
   while (killed < kills && child.exitCode === null) {
-    await sleep(300)
-    // Those of the first step have work; of those that take their places some have not even connected.
+    await sleep(50)
     const steps = output.split('"step-end"').length - 1
-    const victim = steps > killed * stepsBetween ? (await workersOf(child.pid!)).find((pid) => !seen.has(pid)) : undefined
+    const victim = steps >= nextStep ? (await workersOf(child.pid!)).find((pid) => !seen.has(pid)) : undefined
     if (victim === undefined) continue
     seen.add(victim)
     process.kill(victim, 'SIGKILL')
     killed++
+    nextStep = steps + stepsBetween
   }
   expect(await ended, output).toBe(0)
   const [name] = await readdir(join(project, 'runs'))
