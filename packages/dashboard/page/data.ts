@@ -3,6 +3,7 @@
 import type { RolloutList, RolloutQuery, RunClient, RunListing, RunSummary } from '@aworld-train/core'
 import { computed, type Signal, signal } from '@preact/signals'
 import { useLayoutEffect } from 'preact/hooks'
+import { addressOfRuns } from '../src/address-of-runs.ts'
 import { createEmbeddedClient } from '../src/embedded-client.ts'
 import type { ExportedRun } from '../src/export-data.ts'
 import { createHttpRuns } from '../src/http-client.ts'
@@ -32,6 +33,8 @@ function openRuns(): Runs {
       isConnected.value = isThere
     })
   const { runs } = JSON.parse(text) as { runs: readonly ExportedRun[] }
+  // The file opens at its run; an address with a place in it is kept.
+  if (location.hash === '') location.replace(addressOfRuns(runs.map(({ listing }) => listing.id)))
   const clients = new Map(
     runs.map((run) => [run.listing.id, createEmbeddedClient(run, (part) => document.getElementById(`part-${part}`)!.textContent!)]),
   )

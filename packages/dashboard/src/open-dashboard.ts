@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createBearerCheck, discardBody, openHttpServer } from '@aworld-train/http'
 import { toTrainError } from '@aworld-train/protocol'
 import type { EventPage } from '@aworld-train/store'
+import { addressOfRuns } from './address-of-runs.ts'
 import { type FolderClient, openFolder } from './folder-client.ts'
 import { listRun, runsBelow } from './list-runs.ts'
 import { readPageFiles } from './page-files.ts'
@@ -148,10 +149,9 @@ export async function openDashboard({ runs = [], below, port = 0 }: DashboardOpt
     },
   })
   findRuns()
-  const named = [...paths].filter(([, path]) => runs.some((run) => resolve(run) === path)).map(([id]) => encodeURIComponent(id))
-  const place = named.length === 0 ? '' : `#/${named.length === 1 ? named[0] : `?with=${named.join('/')}`}`
+  const named = [...paths].filter(([, path]) => runs.some((run) => resolve(run) === path)).map(([id]) => id)
   return {
-    url: `${server.url}/?token=${token}${place}`,
+    url: `${server.url}/?token=${token}${named.length === 0 ? '' : addressOfRuns(named)}`,
     async close() {
       const reading = [...followed].flatMap(([response, path]) => (runStatus(path).status === 'running' ? [] : [once(response, 'close')]))
       await Promise.race([Promise.allSettled(reading), sleep(lastReadMs, undefined, { ref: false })])
