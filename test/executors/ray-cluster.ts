@@ -29,62 +29,84 @@ export async function startRayCluster(folder: string, nodes: number): Promise<Ra
   const python = await pythonEnvironment({ name: 'ray-2.60.0', requirements })
   const token = join(folder, 'ray.token')
   await writeFile(token, randomBytes(24).toString('base64url'))
-  const env = { RAY_AUTH_MODE: 'token', RAY_AUTH_TOKEN_PATH: token }
+  const env = {
+    ...{ RAY_AUTH_MODE: 'token', RAY_AUTH_TOKEN_PATH: token },
+    // A node that is not registered in time, 30 s by default, ends itself.
+    ...{ RAY_raylet_start_wait_time_s: `${startMs / 1000}`, RAY_agent_register_timeout_ms: `${startMs}` },
+  }
   const [port, dashboard] = [await freePort(), await freePort()]
   const stops: (() => Promise<void>)[] = []
-  let output = ''
 
-  function start(...args: string[]): void {
-    // A group of their own: Ray leaves processes behind when only the first is ended, and "ray stop" ends those of everybody.
-    const child = spawn(
-      join(dirname(python), 'ray'),
-      ['start', '--block', '--disable-usage-stats', '--object-store-memory', '80000000', ...args],
-      {
-        env: { ...process.env, ...env, NODE_OPTIONS: '' },
-        stdio: ['ignore', 'pipe', 'pipe'],
-        detached: true,
-      },
-    )
-    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => (output += text))
-    const ended = new Promise((resolve) => child.once('exit', resolve))
-    stops.push(async () => {
-      process.kill(-child.pid!, 'SIGKILL')
-      await ended
-    })
+  /** A node that runs. On a busy machine one may end itself while it starts, for parts of it wait 15 s for others at most: it is started again. */
+  async function start(...args: string[]): Promise<void> {
+    for (let tries = 3; ; tries--) {
+      // A group of their own: Ray leaves processes behind when only the first is ended, and "ray stop" ends those of everybody.
+      const child = spawn(
+        join(dirname(python), 'ray'),
+        ['start', '--block', '--disable-usage-stats', '--object-store-memory', '80000000', ...args],
+        {
+          env: { ...process.env, ...env, NODE_OPTIONS: '' },
+          stdio: ['ignore', 'pipe', 'pipe'],
+          detached: true,
+        },
+      )
+      let output = ''
+      const ended = new Promise<'ended'>((resolve) => child.once('exit', () => resolve('ended')))
+      const started = new Promise<'started'>((resolve) => {
+        for (const stream of [child.stdout, child.stderr])
+          stream.setEncoding('utf8').on('data', (text: string) => {
+            output += text
+            if (output.includes('Ray runtime started')) resolve('started')
+          })
+      })
+      const stop = async () => {
+        try {
+          process.kill(-child.pid!, 'SIGKILL')
+        } catch {
+          // All of it has ended.
+        }
+        await ended
+      }
+      if ((await Promise.race([started, ended])) === 'started') {
+        stops.push(stop)
+        return
+      }
+      await stop()
+      if (tries === 1) throw new Error(`A node of Ray ended by itself: ${output}`)
+    }
   }
 
   async function close(): Promise<void> {
-    for (const stop of stops.splice(0)) await stop().catch(() => {})
+    for (const stop of stops.splice(0)) await stop()
   }
 
   const address = `http://127.0.0.1:${dashboard}`
   const gcsAddress = `127.0.0.1:${port}`
-  // The path of a socket below it must stay short.
-  start(
-    '--head',
-    '--port',
-    `${port}`,
-    '--dashboard-host',
-    '127.0.0.1',
-    '--dashboard-port',
-    `${dashboard}`,
-    '--num-cpus',
-    '0',
-    '--temp-dir',
-    join(folder, 'r'),
-  )
   for (const [name, value] of Object.entries(env)) process.env[name] = value
   try {
+    // The path of a socket below it must stay short.
+    const place = [
+      '--port',
+      `${port}`,
+      '--dashboard-host',
+      '127.0.0.1',
+      '--dashboard-port',
+      `${dashboard}`,
+      '--temp-dir',
+      join(folder, 'r'),
+    ]
+    await start('--head', '--num-cpus', '0', ...place)
     const api = createJobsApi(address)
     for (const deadline = performance.now() + startMs; ; await sleep(500)) {
       const version = await api.version().catch((error: Error) => error)
       if (typeof version === 'string') break
       if (performance.now() > deadline) throw version
     }
-    for (let node = 0; node < nodes; node++) start('--address', gcsAddress, '--num-cpus', String(nodeCpus))
+    // Two that start at once take the same names of sockets.
+    for (let node = 0; node < nodes; node++) await start('--address', gcsAddress, '--num-cpus', String(nodeCpus))
   } catch (error) {
     await close()
-    throw new Error(`No cluster of Ray: ${output}`, { cause: error })
+    throw error
   }
   return { address, gcsAddress, python, close }
 }
