@@ -1,6 +1,6 @@
 import type { RunSummary } from '@aworld-train/core'
+import { comparedEvaluations } from '../src/compared-evaluations.ts'
 import { brief, fixed, integer, percent, points, visible } from './format.ts'
-import { comparedEvaluations } from './groups-of.ts'
 import { hrefs } from './route.ts'
 
 /** Something of a run that is worth a look, with the way to its evidence. */

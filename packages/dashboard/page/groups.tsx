@@ -1,8 +1,9 @@
 // One step as its groups: who earned what, and which groups taught nothing.
 import type { RunSummary } from '@aworld-train/core'
+import { comparedEvaluations } from '../src/compared-evaluations.ts'
 import { usePlace } from './data.ts'
 import { fixed, integer, percent, points, seconds, signed, spread, stepName, visible } from './format.ts'
-import { comparedEvaluations, type Group, groupsOf, isEvaluation, partnerOf, sampleName, sampleNumber, verdictOf } from './groups-of.ts'
+import { type Group, groupsOf, isEvaluation, partnerOf, sampleName, sampleNumber, verdictOf } from './groups-of.ts'
 import { filter, go, hrefs, route } from './route.ts'
 import { Columns } from './shares.tsx'
 import { Advantage, Chips, Dot, Dots, Empty, Facts, Middle, Section, useKeys } from './ui.tsx'

@@ -1,11 +1,11 @@
 // Did it work, what did it cost, what wants looking at, what to type next.
 import type { EvaluationSummary, RewardMeasure, RunSummary, StepSummary } from '@aworld-train/core'
 import { useState } from 'preact/hooks'
+import { comparedEvaluations } from '../src/compared-evaluations.ts'
 import { Chart, hoverStep, SmallChart } from './chart.tsx'
 import { isExport } from './data.ts'
 import { findingsOf } from './findings.ts'
 import { fixed, integer, seconds, shellWord, signed, visible } from './format.ts'
-import { comparedEvaluations } from './groups-of.ts'
 import { multiplesOf } from './multiples.ts'
 import { go, hrefs } from './route.ts'
 import { Columns, type Part, Share } from './shares.tsx'

@@ -1,10 +1,10 @@
 // All runs, and those that are chosen laid over each other.
 import type { RunListing, RunSummary, StepSummary } from '@aworld-train/core'
 import { useEffect } from 'preact/hooks'
+import { comparedEvaluations } from '../src/compared-evaluations.ts'
 import { Chart, hoverStep } from './chart.tsx'
 import { always, clientOf, isExport, type Loaded, readAgainNow, runs, useLoaded } from './data.ts'
 import { fixed, integer, seconds, when } from './format.ts'
-import { comparedEvaluations } from './groups-of.ts'
 import { filter, hrefs, route } from './route.ts'
 import { Chips, Empty, Section } from './ui.tsx'
 

@@ -3,7 +3,9 @@ import { basename, join } from 'node:path'
 import { displayPath, type RunListing } from '@aworld-train/core'
 import { type RunReport, toTrainError } from '@aworld-train/protocol'
 import { type RunManifest, readRun } from '@aworld-train/store'
+import { comparedEvaluations } from './compared-evaluations.ts'
 import { readJson, runStatus } from './run-status.ts'
+import { createTally } from './tally.ts'
 
 /** The folders below `folder` that hold a run, in any order. */
 export function runsBelow(folder: string): string[] {
@@ -16,7 +18,7 @@ export function runsBelow(folder: string): string[] {
   }
 }
 
-/** A run in few words: from its report where it has one, else from its steps. A run that cannot be read says why. */
+/** A run in few words: from its report where it has one, else from its steps and evaluations. A run that cannot be read says why. */
 export function listRun(id: string, path: string): RunListing {
   const manifest = readJson<RunManifest>(path, 'manifest.json')
   const empty = {
@@ -40,7 +42,13 @@ export function listRun(id: string, path: string): RunListing {
       const steps = run.stepMetrics()
       const rewards = steps.flatMap(({ metrics }) => metrics['rewardMean'] ?? [])
       const rollouts = Object.values(run.statuses()).reduce((sum, count) => sum + count, 0)
-      return { ...empty, problem: null, steps: steps.length, rewards, rollouts, before: null, after: null }
+      const tally = createTally()
+      tally.add(run.finishedTotals(0))
+      const { before, after } = comparedEvaluations(tally.evaluations())
+      return {
+        ...{ ...empty, problem: null, steps: steps.length, rewards, rollouts },
+        ...{ before: before?.reward ?? null, after: after?.reward ?? null },
+      }
     } finally {
       run.close()
     }

@@ -118,7 +118,7 @@ it('shows a rollout that runs with the turns so far, and a rollout that comes wh
       times: null,
       unparsed: { byKind: {}, rollouts: [] },
     })
-    expect(listRun('run', run.path)).toMatchObject({ problem: null, status: 'running', steps: 2, rollouts: 12 })
+    expect(listRun('run', run.path)).toMatchObject({ problem: null, status: 'running', steps: 2, rollouts: 12, before: 1 / 3, after: null })
     const trace = await folder.rollout('train/3/0/0')
     expect(trace?.row.status).toBe('running')
     expect(trace?.agents.map(({ agent, turns }) => [agent, turns.length])).toEqual([['solver', 1]])
