@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { exportRun, openDashboard } from '@aworld-train/dashboard'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { hostile, type WrittenRun, writeRun } from '../../packages/dashboard/src/testing/write-run.ts'
+import { hostile, nameWith, type WrittenRun, writeRun } from '../../packages/dashboard/src/testing/write-run.ts'
 import { load, looks, openBrowser, visit, watch } from './browser.ts'
 import { check, pictures } from './check-page.ts'
 
@@ -32,7 +32,7 @@ const pages = (run: string, hasAfter: boolean): Readonly<Record<string, string>>
   'held-out': `#/${run}/step/test`,
   rollout: `#/${run}/rollout/train/1/0/0`,
   compare: `#/${run}/compare/train/1/0/0?with=train%2F1%2F0%2F1`,
-  helper: `#/${run}/tokens/train/1/0/0?agent=helper`,
+  helper: `#/${run}/tokens/train/1/0/0?agent=${encodeURIComponent(nameWith('helper', hostile))}`,
   failed: `#/${run}/rollout/train/2/0/1`,
   attempts: `#/${run}/rollout/train/2/1/1`,
   ...(hasAfter ? {} : { running: `#/${run}/rollout/train/3/0/0` }),
@@ -40,7 +40,7 @@ const pages = (run: string, hasAfter: boolean): Readonly<Record<string, string>>
   advantage: `#/${run}/tokens/train/1/0/1?by=advantage`,
   gap: `#/${run}/tokens/train/1/0/0?by=gap`,
   origin: `#/${run}/tokens/train/1/0/0?by=origin`,
-  'compare-helper': `#/${run}/compare/train/1/0/0?with=train%2F1%2F0%2F1&agent=helper`,
+  'compare-helper': `#/${run}/compare/train/1/0/0?with=train%2F1%2F0%2F1&agent=${encodeURIComponent(nameWith('helper', hostile))}`,
   health: `#/${run}/health`,
   'no-step': `#/${run}/step/99`,
   'no-rollout': `#/${run}/rollout/train/99/0/0`,
@@ -102,6 +102,9 @@ describe.each(['saved', 'live', 'exported'] as const)('a run that is %s', (kind)
     const links = new Set<string>()
     for (const hash of [`#/${run}`, `#/${run}/health`]) {
       await visit(watched, hash)
+      expect(await page.locator('.notices li.warn:not(:has(a))').allInnerTexts()).toEqual([])
+      const gap = page.locator('.notices li', { hasText: 'Sampler and trainer disagree' })
+      if (hash === `#/${run}`) expect(await gap.locator('a').getAttribute('href')).toBe(`#/${run}/step/2`)
       for (const link of await page.locator('main a').all()) links.add((await link.getAttribute('href'))!)
     }
     const deadEnds: string[] = []

@@ -18,8 +18,9 @@ const plural = (count: number, noun: string) => `${count === 1 ? 'One' : integer
 /** What to look at first: warnings, then what was checked and holds. */
 export function findingsOf(summary: RunSummary): Finding[] {
   const findings: Finding[] = []
-  const warn = (title: string, text: string, href?: string, link = 'Read one') =>
-    findings.push({ level: 'warn', title: visible(title), text: visible(text), ...(href !== undefined && { href, link }) })
+  /** What has no evidence of its own leads to what is known of the whole run. */
+  const warn = (title: string, text: string, href = hrefs.health(), link = href === hrefs.health() ? 'Health' : 'Read one') =>
+    findings.push({ level: 'warn', title: visible(title), text: visible(text), href, link })
   const trained = summary.steps.filter(({ metrics }) => metrics !== null)
   if (summary.status === 'interrupted')
     warn('The run was interrupted', 'No process works on it, and it has not ended; the command that began it goes on.')
@@ -89,7 +90,9 @@ export function findingsOf(summary: RunSummary): Finding[] {
     const tolerance = training?.logprobCheck?.tolerance
     const greatest = Math.max(...gaps)
     const text = `Greatest logprob difference ${brief(greatest)}${tolerance === undefined ? '' : `, ${brief(tolerance)} allowed`}.`
-    if (tolerance !== undefined && greatest > tolerance) warn('Sampler and trainer disagree', text)
+    const { step } = trained.find(({ metrics }) => metrics!['maxLogprobDifference'] === greatest)!
+    if (tolerance !== undefined && greatest > tolerance)
+      warn('Sampler and trainer disagree', text, hrefs.step(String(step)), `Step ${step}`)
     else findings.push({ level: 'ok', title: 'Sampler and trainer agree', text })
   }
   const { ledger } = summary

@@ -11,7 +11,7 @@ import { openFolder } from './folder-client.ts'
 import { createHttpRuns } from './http-client.ts'
 import { listRun } from './list-runs.ts'
 import { openDashboard } from './open-dashboard.ts'
-import { hostile, writeRun } from './testing/write-run.ts'
+import { hostile, nameWith, writeRun } from './testing/write-run.ts'
 
 /** The client of an exported file, read as a browser reads it. */
 async function readExport(file: string): Promise<RunClient> {
@@ -36,7 +36,7 @@ it('answers alike from a folder, over HTTP and from an exported file', async () 
         {},
         { split: 'train', step: 2 },
         { group: 'train/1/0' },
-        { minReward: 1, kind: 'hard' },
+        { minReward: 1, kind: nameWith('hard', hostile) },
         { stopReason: 'failed' as const },
         { finishedAfter: 3, limit: 2 },
         { taskId: 'held-out-1' },

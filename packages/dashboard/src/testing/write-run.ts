@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { HealthSample, StepSample, WorkerHealth } from '@aworld-train/core'
@@ -15,6 +15,8 @@ const start = 1_800_000_000_000
 /** The rollout whose first attempt failed. */
 const again = 'train/2/1/1'
 const bytes = (text: string) => [...Buffer.from(text)]
+/** Names that people and servers choose: with the text behind them where it would do harm. */
+export const nameWith = (name: string, text: string) => (text === hostile ? `${name} ${hostile}` : name)
 
 export interface WrittenRun extends AsyncDisposable {
   /** Folder that holds the run alone. */
@@ -50,6 +52,8 @@ export async function writeRun({
   const path = join(below, id)
   const store = await openRunStore({ path, manifest: { name } })
   await writeTinyModel({ directory: join(path, 'tokenizer'), template: 'unused' })
+  await writeFile(join(path, 'final_trainer.yaml'), 'training: { logprobCheck: { tolerance: 1.0e-7 } }\n')
+  await store.setState('warnings', [{ code: 'CONFIG_NOTE', count: 2, messages: [`Mind the gap: ${text}`] }])
   const emit = (event: Record<string, unknown>) => store.appendEvent({ at: start, ...event } as RunEvent)
   emit({
     type: 'run-start',
@@ -137,7 +141,8 @@ export async function writeRun({
       stepMs: 1200,
       updateMs: 300,
       rolloutMs: 700,
-      maxLogprobDifference: 1e-6,
+      maxLogprobDifference: step * 1e-6,
+      [nameWith('patience', text)]: 3,
     }
     const trained = [...new Set(samples.filter(({ reason }) => reason === null).map(({ rollout }) => rollout))]
     await store.commitStep({ step, weightVersion: step + 1, rollouts: trained, metrics, checkpoint: null }, samples)
@@ -212,7 +217,7 @@ function toRequest(key: string, group: string, taskId: string, split: string, st
     sample: Number(key.split('/').at(-1)),
     split,
     step,
-    kind: taskId.endsWith('0') ? 'easy' : 'hard',
+    kind: nameWith(taskId.endsWith('0') ? 'easy' : 'hard', text),
     policy: 'policy',
     sampling,
     limits: {},
@@ -223,7 +228,7 @@ function toRequest(key: string, group: string, taskId: string, split: string, st
 function turnsOf({ task }: RolloutRequest, logprob: number, completion: string, text: string): Turn[] {
   const question = task.input as string
   const prompt = [256, ...bytes(`user\n${question}`), 257]
-  const call = { id: 'call-0', name: 'lookup', arguments: JSON.stringify({ name: text }) }
+  const call = { id: 'call-0', name: nameWith('lookup', text), arguments: JSON.stringify({ name: text }) }
   const opening = bytes('<tool_call>')
   const next = [...prompt, ...opening, 257, ...bytes(`tool\n${text}`), 257]
   const common = {
@@ -258,11 +263,11 @@ function turnsOf({ task }: RolloutRequest, logprob: number, completion: string, 
       ...{ toolCalls: [call], timing: { startedAt: start + 1, endedAt: start + 21.5 } },
     }),
     turn('solver', 1, 0, next, bytes(completion), {
-      messagesDelta: [{ role: 'tool', content: text, toolCallId: 'call-0', name: 'lookup' }],
+      messagesDelta: [{ role: 'tool', content: text, toolCallId: 'call-0', name: nameWith('lookup', text) }],
       ...(completion === `${text} 0` && { unparsed: ['call-invalid'] }),
       ...{ message: { role: 'assistant', content: completion }, toolCalls: [], timing: { startedAt: start + 31, endedAt: start + 51 } },
     }),
-    turn('helper', 0, null, bytes(text), bytes('help'), {
+    turn(nameWith('helper', text), 0, null, bytes(text), bytes('help'), {
       messagesDelta: [{ role: 'user', content: text }],
       ...{ message: { role: 'assistant', content: 'help' }, toolCalls: [], timing: { startedAt: start + 52, endedAt: start + 55 } },
     }),
@@ -281,17 +286,17 @@ function toEpisode(request: RolloutRequest, turns: readonly Turn[], reward: numb
       sample: request.sample,
       split: request.split,
     },
-    trajectories: ['solver', 'helper'].map((agent) => ({
+    trajectories: ['solver', nameWith('helper', text)].map((agent) => ({
       ...{ version: 1, agent, policy: 'policy', trainable: agent === 'solver' },
       turns: turns.filter((turn) => turn.agent === agent),
     })),
-    edges: [{ from: 'solver', to: 'helper', kind: 'agent-as-tool' }],
+    edges: [{ from: 'solver', to: nameWith('helper', text), kind: 'agent-as-tool' }],
     toolCalls: [
       {
         agent: 'solver',
         turn: 0,
         id: 'call-0',
-        name: 'lookup',
+        name: nameWith('lookup', text),
         arguments: '{}',
         content: text,
         isError: true,
@@ -301,7 +306,7 @@ function toEpisode(request: RolloutRequest, turns: readonly Turn[], reward: numb
     ...{
       answer,
       messages: [],
-      scores: {},
+      scores: { [nameWith('exact', text)]: 1 },
       reward,
       stopReason: reward === null ? 'failed' : 'completed',
       ...(reward === null && { error }),
