@@ -85,11 +85,17 @@ it('does by keys what the list of keys says', async () => {
     return page.keyboard.press(key).then(() => expect.poll(at, { message: key, interval: 20 }).not.toBe(before))
   }
   await visit(watched, `#/${saved.id}/step/1`)
+  await press('ArrowRight', '/step/2')
+  await press('ArrowLeft', '/step/1')
+  await press('c', '/compare/train/1/0/0?with=train/1/0/1')
+  await press('2', '/step/1')
   await press('j', '/step/1?group=train/1/1')
   await press('k', '/step/1?group=train/1/0')
   await press('Enter', '/rollout/train/1/0/0')
   await press('ArrowRight', '/rollout/train/1/0/1')
   await press('ArrowLeft', '/rollout/train/1/0/0')
+  await press('c', '/compare/train/1/0/0?with=train/1/0/1')
+  await press('3', '/rollout/train/1/0/0')
   const call = () => page.locator('.timeline ol .chosen .who').textContent()
   await page.keyboard.press('j')
   await expect.poll(call).toContain('lookup')
@@ -137,6 +143,7 @@ it('compares the tokens of the agent that the address names', async () => {
     'solver',
     expect.stringMatching(/^They part at/),
   ])
+  expect(await page.locator('.fork p b').allTextContents()).toEqual(['0.905', '0.135'])
   await page.getByRole('button', { name: 'helper' }).click()
   expect([at(), await chosen.textContent()]).toEqual([helper, expect.stringMatching(/^helper/)])
   expect(await page.locator('.empty p').textContent()).toMatch(/^Both have the same \d+ tokens of helper/)
@@ -211,6 +218,16 @@ it('shows what happens in a live run without being loaded again', async () => {
   await dashboard.close()
 })
 
+/** Runs in the page: notes what is written on canvases, such as the numbers of an axis. */
+const noteDrawnText = `
+  window.drawnText = []
+  const { fillText } = CanvasRenderingContext2D.prototype
+  CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
+    window.drawnText.push(text)
+    fillText.call(this, text, ...place)
+  }
+`
+
 it('lays runs over each other whose folders have the same name', async () => {
   await using first = await writeRun({ name: 'first' })
   await using second = await writeRun({ name: 'second' })
@@ -223,7 +240,16 @@ it('lays runs over each other whose folders have the same name', async () => {
   ] as const) {
     const dashboard = await openDashboard({ runs })
     const watched = await watch(browser, dashboard.url, looks.light)
-    await expect.poll(() => watched.page.innerText('main')).toMatch(text)
+    const { page } = watched
+    await expect.poll(() => page.innerText('main')).toMatch(text)
+    if (runs.length > 1) {
+      await page.evaluate(noteDrawnText)
+      await page.getByRole('button', { name: 'By time' }).click()
+      await expect.poll(() => page.innerText('main')).toMatch(/by seconds of training/)
+      expect(page.url()).toMatch(/&by=time$/)
+      // The second step ended after 2.4 seconds.
+      await expect.poll(() => page.evaluate('window.drawnText')).toContain('2.2')
+    }
     expect(watched.problems).toEqual([])
     await watched.context.close()
     await dashboard.close()
@@ -256,7 +282,15 @@ it('shows a stretch of a conversation of 600 turns, and every sample of a group 
   await expect.poll(() => page.locator('.trail').innerText()).toContain('sample 2050')
   expect(await page.locator('.samples').innerText()).toContain('101 of 2\u2009100 samples')
   await visit(watched, `#/${run.id}/compare/train/4/0/2050?with=train%2F4%2F0%2F2051`)
-  await expect.poll(() => page.locator('.sides').innerText()).toContain('sample 2050')
+  const sides = page.locator('.sides')
+  await expect.poll(() => sides.innerText()).toMatch(/sample 2050.*sample 2051/s)
+  await page.keyboard.press('ArrowRight')
+  await expect.poll(() => sides.innerText()).toMatch(/sample 2050.*sample 2052/s)
+  // The left of the two is passed over.
+  for (const other of [2051, 2049]) {
+    await page.keyboard.press('ArrowLeft')
+    await expect.poll(() => sides.innerText()).toMatch(new RegExp(`sample 2050.*sample ${other}`, 's'))
+  }
   expect(watched.problems).toEqual([])
   await watched.context.close()
   await dashboard.close()
@@ -316,6 +350,7 @@ it('shows how the process of a live run is doing, and that it has fallen silent'
   await run.store.keepHealth({ ...last, at: Date.now(), calls: 23, channel: null })
   await calls.filter({ hasText: /^23$/ }).waitFor()
   await page.getByText('No trainer connects to this process.').waitFor()
+  expect(await page.locator('tr', { hasText: 'gpu-2:8000' }).innerText()).toMatch(/^gpu-2:8000 six\s+out: unhealthy\s+0\s+0$/)
   await check('health', watched)
   await watched.context.close()
   await dashboard.close()
