@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
-import { connect } from 'node:net'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { createHttpRuns } from './http-client.ts'
@@ -102,5 +102,43 @@ it('keeps little in memory for browsers that never read, while another reads eve
   // All of the log for each of them would be five times a hundred megabytes.
   expect(greatest).toBeLessThan(250_000_000)
   for (const socket of silent) socket.destroy()
+  await dashboard.close()
+})
+
+it('a follower whose connection is lost goes on where it was', async () => {
+  await using run = await writeRun({ isLive: true })
+  const dashboard = await openDashboard({ runs: [run.path] })
+  const url = new URL(dashboard.url)
+  const sockets = new Set<Socket>()
+  const proxy = createServer((client) => {
+    const server = connect(Number(url.port), url.hostname)
+    for (const [from, to] of [
+      [client, server],
+      [server, client],
+    ] as const) {
+      sockets.add(from)
+      from.pipe(to)
+      from.on('error', () => {}).on('close', () => to.destroy())
+    }
+  }).listen(0, url.hostname)
+  await once(proxy, 'listening')
+  const isThere: boolean[] = []
+  const { port } = proxy.address() as AddressInfo
+  const runs = createHttpRuns(`http://${url.hostname}:${port}`, url.searchParams.get('token')!, (each) => isThere.push(each))
+  const ending = new AbortController()
+  const { eventsEnd } = await runs.run(run.id).summary()
+  const begin = (step: number) => run.store.appendEvent({ type: 'step-start', at: 1, step, steps: 30 })
+  const seen: number[] = []
+  begin(10)
+  for await (const { event } of runs.run(run.id).follow(eventsEnd, ending.signal)) {
+    if (event.type !== 'step-start') continue
+    seen.push(event.step)
+    if (event.step === 13 || event.step === 16) for (const socket of sockets) socket.destroy()
+    if (event.step === 19) ending.abort()
+    else begin(event.step + 1)
+  }
+  expect(seen).toEqual([10, 11, 12, 13, 14, 15, 16, 17, 18, 19])
+  expect(isThere).toEqual([true, false, true, false, true])
+  proxy.close()
   await dashboard.close()
 })
