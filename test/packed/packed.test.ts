@@ -153,6 +153,8 @@ describe('the packages, packed and installed in an empty folder', () => {
     expect(readFileSync(join(project, 'samples.parquet')).subarray(0, 4).toString()).toBe('PAR1')
     const samples = readFileSync(join(project, 'samples.jsonl'), 'utf8').trim().split('\n')
     expect(JSON.parse(samples[0] as string)).toMatchObject({ tokenIds: expect.anything(), lossMask: expect.anything() })
+    await runWell([cli(project), 'view', runOf(), '--export', 'run.html'], project)
+    expect(readFileSync(join(project, 'run.html'), 'utf8')).toContain('id="data"')
   }, 120_000)
 
   it('refuse what is misused, with exit code 2', async () => {
