@@ -190,7 +190,7 @@ export function readAgainNow(): void {
   if (!document.hidden) revision.value += 1
 }
 
-/** After an event the run is read again, at most once a second and for a tenth of the time, and not while nobody sees it. */
+/** After an event the run is read again within five seconds, at most once a second, for a tenth of the time where that is sooner, and not while nobody sees it. */
 function changed(): void {
   if (readAgain !== null || document.hidden) return
   readAgain = setTimeout(
@@ -199,7 +199,7 @@ function changed(): void {
       longest = 0
       revision.value += 1
     },
-    Math.max(1_000, 10 * longest),
+    Math.min(5_000, Math.max(1_000, 10 * longest)),
   )
 }
 
