@@ -4,12 +4,13 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { exportRun, openDashboard } from '@aworld-train/dashboard'
-import type { Episode, RunReport } from '@aworld-train/protocol'
+import type { Episode, RunEvent, RunReport } from '@aworld-train/protocol'
 import { readRun } from '@aworld-train/store'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { repository, runCli } from '../support/run-cli.ts'
 import { looks, openBrowser, visit, type Watched, watch } from './browser.ts'
+import { check } from './check-page.ts'
 
 const steps = 4
 const heldOut = 48
@@ -19,14 +20,37 @@ let run: string
 let output: string
 let browser: Browser
 let report: RunReport
-/** Every page that was open while the job trained, as it showed the run at the end. */
+/** Every page of the run that was open while the job trained, as it showed the run at the end. */
 let live: Record<string, Watched>
+/** What the overview showed meanwhile, and since when. */
+let seen: readonly Seen[]
+
+interface Seen {
+  /** Unix milliseconds. */
+  readonly at: number
+  readonly progress: string
+  readonly curve: string
+}
+
+/** Runs in the page: notes what it says of the run's progress and of the last step on the curve, as often as that changes. */
+const noteChanges = `
+  window.seen = []
+  const note = () => {
+    const text = (selector) => document.querySelector(selector)?.textContent ?? ''
+    const [progress, curve] = [text('.progress'), text('.curve .readout b')]
+    const last = window.seen.at(-1)
+    if (last?.progress !== progress || last.curve !== curve) window.seen.push({ at: Date.now(), progress, curve })
+  }
+  new MutationObserver(note).observe(document, { subtree: true, childList: true, characterData: true })
+`
 
 const hashes = (id: string) => ({
   overview: `#/${id}`,
   groups: `#/${id}/step/2`,
+  'held-out': `#/${id}/step/test`,
   rollout: `#/${id}/rollout/train/2/0/0`,
   tokens: `#/${id}/tokens/train/2/0/0`,
+  compare: `#/${id}/compare/train/2/0/0?with=train%2F2%2F0%2F1`,
   health: `#/${id}/health`,
 })
 
@@ -64,23 +88,40 @@ beforeAll(async () => {
   let opening: Promise<typeof live> | undefined
   const open = async (url: string) => {
     const id = url.split('#/')[1]!
-    const opened = Object.entries(hashes(id)).map(async ([name, hash]) => {
+    const openAt = async (hash: string, script = '') => {
       const watched = await watch(browser, url, looks.light)
+      await watched.page.evaluate(script)
       await visit(watched, hash)
-      return [name, watched] as const
-    })
-    return Object.fromEntries(await Promise.all(opened))
+      return watched
+    }
+    const { overview, ...others } = hashes(id)
+    // The first is there before a step is.
+    const first = await openAt(overview, noteChanges)
+    const opened = Object.entries({ ...others, runs: '#/' }).map(async ([name, hash]) => [name, await openAt(hash)] as const)
+    return { overview: first, ...Object.fromEntries(await Promise.all(opened)) }
+  }
+  /** Of the list no server waits for a last reading, so that it is looked at while the job trains. */
+  const checkList = async () => {
+    const { runs, ...others } = await opening!
+    await runs!.page.locator('main tbody tr', { hasText: 'running' }).waitFor()
+    await check('live runs', runs!)
+    await runs!.context.close()
+    return others
   }
   const { code, stdout, stderr } = await runCli(['train', await writeProject(), '--seed', '11', '--run-path', join(folder, 'runs')], {
     deadlineMs: 500_000,
     onLine(line) {
       const address = /^watch {4}(\S+)$/.exec(line)?.[1]
       if (address) opening = open(address)
+      if (line.startsWith(`train: ${steps - 1}/`)) opening = checkList()
+      // Whoever awaits it hears what failed.
+      opening?.catch(() => {})
     },
   })
   expect(code, stdout + stderr).toBe(0)
   output = stdout
   live = await opening!
+  seen = (await live['overview']!.page.evaluate('window.seen')) as readonly Seen[]
   run = join(folder, 'runs', (await readdir(join(folder, 'runs')))[0]!)
   report = JSON.parse(await readFile(join(run, 'report.json'), 'utf8')) as RunReport
 }, 600_000)
@@ -103,7 +144,8 @@ it('pages that were open while the job trained show its end as the saved run doe
   const saved = await openDashboard({ runs: [run] })
   const watched = await watch(browser, saved.url, looks.light)
   for (const [name, hash] of Object.entries(hashes(basename(run)))) {
-    const { page, problems } = live[name]!
+    const { page } = live[name]!
+    await check(`live ${name}`, live[name]!)
     await visit(watched, hash)
     if (name === 'health')
       for (const shown of [page, watched.page]) {
@@ -111,11 +153,20 @@ it('pages that were open while the job trained show its end as the saved run doe
         // The process says once more how it is when it ends, behind the end of the run.
         await shown.evaluate("for (const each of document.querySelectorAll('.process, .process + *')) each.style.display = 'none'")
       }
-    expect([name, problems, await textOf(page)]).toEqual([name, [], await textOf(watched.page)])
+    expect([name, await textOf(page)]).toEqual([name, await textOf(watched.page)])
     expect(await page.locator('.status').innerText()).toBe('finished')
   }
   await watched.context.close()
   await saved.close()
+})
+
+it('the overview shows steps while the job trains', async () => {
+  const events = (await readFile(join(run, 'events.jsonl'), 'utf8')).trim().split('\n')
+  const { at: end } = events.map((line) => JSON.parse(line) as RunEvent).find(({ type }) => type === 'run-end')!
+  const before = seen.filter(({ at }) => at < end)
+  const stepsOf = (texts: readonly string[]) => new Set(texts.flatMap((text) => /^step (\d+)/.exec(text)?.[1] ?? []))
+  expect(stepsOf(before.map(({ progress }) => progress)).size, JSON.stringify(seen)).toBeGreaterThan(1)
+  expect(new Set(before.map(({ curve }) => curve)).size, JSON.stringify(seen)).toBeGreaterThan(1)
 })
 
 /** Cells of the table of held-out rewards, by the first of each row: `before` and `after`. */

@@ -26,8 +26,14 @@ export function Absent({
     )
   if (!row)
     return (
-      <Empty title="No such rollout" main={!group}>
+      <Empty key="none" title="No such rollout" main={!group}>
         The run has no rollout “{rollout}”. Keys look like train/20/3/5: split, step, group, sample.
+      </Empty>
+    )
+  if (row.status === 'queued' || row.status === 'running')
+    return (
+      <Empty key="soon" title="This rollout has no tokens yet">
+        They come with its first model call.
       </Empty>
     )
   return (

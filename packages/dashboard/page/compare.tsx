@@ -214,6 +214,7 @@ export function Compare({ summary, a, b }: { summary: RunSummary; a: string; b: 
   const gone = siblings.length - ways.reduce((sum, way) => sum + way.keys.length, 0)
   const { lines, equal } = aligned
   const same = equal.size / 2
+  const isGoing = [left.trace, right.trace].some(({ row: { status } }) => status === 'queued' || status === 'running')
   const isOtherWeights = p?.version !== q?.version && p?.version != null && q?.version != null
   const toneOf = (token: Token) => {
     if (equal.has(token)) return 'equal'
@@ -242,7 +243,7 @@ export function Compare({ summary, a, b }: { summary: RunSummary; a: string; b: 
         </div>
       )}
       {!p && !q ? (
-        <div class="empty">
+        <div class="empty" key="equal">
           <h2>{x.length === 0 ? 'No tokens to compare' : 'Equal to the last token'}</h2>
           <p>
             {x.length === 0
@@ -252,7 +253,7 @@ export function Compare({ summary, a, b }: { summary: RunSummary; a: string; b: 
           </p>
         </div>
       ) : (
-        <div class="parting">
+        <div class="parting" key="parting">
           <Section
             title={
               p?.origin === 'sampled' || q?.origin === 'sampled'
@@ -270,38 +271,40 @@ export function Compare({ summary, a, b }: { summary: RunSummary; a: string; b: 
             title={isEvaluation(place) ? `All ${siblings.length} evaluations, here` : `All ${siblings.length} samples, here`}
             note="next token, mean reward"
           >
-            <table class="rows ways">
-              <thead class="unseen">
-                <tr>
-                  <th scope="col">next token</th>
-                  <th scope="col">samples</th>
-                  <th scope="col">which</th>
-                  <th scope="col">mean reward</th>
-                  <th scope="col">probability</th>
-                </tr>
-              </thead>
-              <tbody>
-                {ways.map((way) => (
-                  <tr key={way.token.id} class={way.token.id === p?.id || way.token.id === q?.id ? 'on' : ''}>
-                    <th scope="row">
-                      <span class="token">{piece(way.token)}</span>
-                    </th>
-                    <td>{way.keys.length}×</td>
-                    <td>
-                      <span class="dots">
-                        {way.keys.map((key, index) => (
-                          <a key={key} href={beside(a, key)} aria-label={`${key}, reward ${points(way.rewards[index]!)}`}>
-                            <Dot reward={way.rewards[index]!} />
-                          </a>
-                        ))}
-                      </span>
-                    </td>
-                    <td>{fixed(way.rewards.reduce((sum, reward) => sum + reward, 0) / way.rewards.length, 2)}</td>
-                    <td>{way.token.logprob === null ? '' : <small>p {probability(way.token.logprob)}</small>}</td>
+            <div class="scroll">
+              <table class="rows ways">
+                <thead class="unseen">
+                  <tr>
+                    <th scope="col">next token</th>
+                    <th scope="col">samples</th>
+                    <th scope="col">which</th>
+                    <th scope="col">mean reward</th>
+                    <th scope="col">probability</th>
                   </tr>
-                ))}
-              </tbody>
-            </table>
+                </thead>
+                <tbody>
+                  {ways.map((way) => (
+                    <tr key={way.token.id} class={way.token.id === p?.id || way.token.id === q?.id ? 'on' : ''}>
+                      <th scope="row">
+                        <span class="token">{piece(way.token)}</span>
+                      </th>
+                      <td>{way.keys.length}×</td>
+                      <td>
+                        <span class="dots">
+                          {way.keys.map((key, index) => (
+                            <a key={key} href={beside(a, key)} aria-label={`${key}, reward ${points(way.rewards[index]!)}`}>
+                              <Dot reward={way.rewards[index]!} />
+                            </a>
+                          ))}
+                        </span>
+                      </td>
+                      <td>{fixed(way.rewards.reduce((sum, reward) => sum + reward, 0) / way.rewards.length, 2)}</td>
+                      <td>{way.token.logprob === null ? '' : <small>p {probability(way.token.logprob)}</small>}</td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            </div>
             <p class="quiet">
               {traces.value && gone > 0 && `${gone} had left this prefix before, or ended. `}
               {!isEvaluation(place) && 'What each would have earned by the other token is not recorded.'}
@@ -309,41 +312,45 @@ export function Compare({ summary, a, b }: { summary: RunSummary; a: string; b: 
           </Section>
         </div>
       )}
-      <Section
-        class="aligned"
-        title="Aligned by tokens"
-        note={
-          <>
-            <b>{integer(same)}</b> equal, <span class="m-a">{integer(x.length - same)} only in A</span>,{' '}
-            <span class="m-b">{integer(y.length - same)} only in B</span>{' '}
-            <button type="button" class="link" aria-pressed={isWhole} onClick={() => showWhole(!isWhole)}>
-              {isWhole ? 'Fold equal' : 'Show equal'}
-            </button>
-          </>
-        }
-      >
-        <div>
-          {lines.map((line, index) => {
-            const cell = {
-              isSame: line.isSame,
-              isWhole,
-              isEqual: (token: Token) => equal.has(token),
-              toneOf,
-              unfold: () => showWhole(true),
-            }
-            return (
-              <div class="line" key={`${agent} ${line.turn} ${line.isSampled}`}>
-                <span class="gutter">
-                  {lines[index - 1]?.turn === line.turn ? '' : `turn ${line.turn + 1} `}
-                  {line.isSampled && <small>sampled</small>}
-                </span>
-                <Cell {...cell} tokens={line.left} side="A" />
-                <Cell {...cell} tokens={line.right} side="B" />
-              </div>
-            )
-          })}
-        </div>
-      </Section>
+      {isGoing ? (
+        <p class="quiet">They are aligned when both have ended.</p>
+      ) : (
+        <Section
+          class="aligned"
+          title="Aligned by tokens"
+          note={
+            <>
+              <b>{integer(same)}</b> equal, <span class="m-a">{integer(x.length - same)} only in A</span>,{' '}
+              <span class="m-b">{integer(y.length - same)} only in B</span>{' '}
+              <button type="button" class="link" aria-pressed={isWhole} onClick={() => showWhole(!isWhole)}>
+                {isWhole ? 'Fold equal' : 'Show equal'}
+              </button>
+            </>
+          }
+        >
+          <div>
+            {lines.map((line, index) => {
+              const cell = {
+                isSame: line.isSame,
+                isWhole,
+                isEqual: (token: Token) => equal.has(token),
+                toneOf,
+                unfold: () => showWhole(true),
+              }
+              return (
+                <div class="line" key={`${agent} ${line.turn} ${line.isSampled}`}>
+                  <span class="gutter">
+                    {lines[index - 1]?.turn === line.turn ? '' : `turn ${line.turn + 1} `}
+                    {line.isSampled && <small>sampled</small>}
+                  </span>
+                  <Cell {...cell} tokens={line.left} side="A" />
+                  <Cell {...cell} tokens={line.right} side="B" />
+                </div>
+              )
+            })}
+          </div>
+        </Section>
+      )}
     </>
   )
 }

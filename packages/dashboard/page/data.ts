@@ -190,7 +190,7 @@ export function readAgainNow(): void {
   if (!document.hidden) revision.value += 1
 }
 
-/** After an event the run is read again within five seconds, at most once a second, for a tenth of the time where that is sooner, and not while nobody sees it. */
+/** After an event the run is read again: at most once a second and for a tenth of the time, yet within five seconds, and not while nobody sees it. */
 function changed(): void {
   if (readAgain !== null || document.hidden) return
   readAgain = setTimeout(

@@ -190,6 +190,7 @@ export function Groups({ summary, place }: { summary: RunSummary; place: string 
     Enter: () => first !== undefined && go(hrefs.rollout(first)),
     c: () => first !== undefined && partner !== null && go(hrefs.compare(first, partner)),
   })
+  const training = summary.settings['training'] as { steps?: number } | undefined
   const scrubber = (
     <div class="scrubber">
       {split !== null && (
@@ -205,6 +206,7 @@ export function Groups({ summary, place }: { summary: RunSummary; place: string 
         height={36}
         current={places.indexOf(place)}
         href={(index) => hrefs.step(places[index]!)}
+        {...(summary.status === 'running' && { planned: training?.steps ?? 0 })}
       />
       <p class="key">
         <span>

@@ -150,11 +150,14 @@ function Progress({ summary }: { summary: RunSummary | null }) {
       </span>
     ) : null
   return (
+    // One text: of several those behind a number would move with it.
     <span class="progress" aria-live="off">
-      {now.steps > 0 && `step ${now.step} of ${now.steps}`}
-      {now.phase !== '' && `${now.steps > 0 ? ', ' : ''}${now.phase} `}
-      {now.done > 0 && integer(now.done)}
-      {now.total > 0 && ` of ${integer(now.total)}`}
+      {[
+        now.steps > 0 ? `step ${now.step} of ${now.steps}` : '',
+        now.phase !== '' ? `${now.steps > 0 ? ', ' : ''}${now.phase} ` : '',
+        now.done > 0 ? integer(now.done) : '',
+        now.total > 0 ? ` of ${integer(now.total)}` : '',
+      ].join('')}
     </span>
   )
 }

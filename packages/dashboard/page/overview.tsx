@@ -166,6 +166,7 @@ function Curve({ summary, steps }: { summary: RunSummary; steps: readonly StepSu
 
 function Multiples({ steps }: { steps: readonly StepSummary[] }) {
   const [all, showAll] = useState(false)
+  if (steps.length === 0) return <Section class="multiples" title="Each step" note="no step is trained yet" />
   const { main, others } = multiplesOf(steps)
   const at = hoverStep.value
   const shown = all ? [...main, ...others] : main
@@ -317,18 +318,19 @@ export function Overview({ summary }: { summary: RunSummary }) {
     ['cost', summary.cost > 0 ? `$ ${summary.cost.toFixed(2)}` : 'none recorded'],
     ['seed', summary.seed === null ? null : String(summary.seed)],
   ] as const
+  const isGoing = isTraining && summary.status === 'running'
   return (
-    <div class="overview">
+    <div class={`overview${isGoing ? ' going' : ''}`}>
       <h1 class="unseen">
         {summary.name}, {summary.status}
       </h1>
       <HeldOut summary={summary} />
       <Curve summary={summary} steps={steps} />
-      {steps.length > 0 && <Multiples steps={steps} />}
+      {(steps.length > 0 || isGoing) && <Multiples steps={isGoing && steps.every(({ metrics }) => metrics === null) ? [] : steps} />}
       <Ledger summary={summary} steps={steps} />
       <Phases summary={summary} steps={steps} />
       <aside aria-label="Findings and next commands">
-        <Section title="Worth a look">
+        <Section title="Worth a look" class="findings">
           {findings.length === 0 && <p class="quiet">Nothing so far.</p>}
           <ul class="notices">
             {findings.map(({ level, title, text, href, link }) => (

@@ -104,7 +104,8 @@ export function Rollout({ summary, rollout }: { summary: RunSummary; rollout: st
         <Section class={`timeline${agents.length > 1 ? ' agents' : ''}`} title="Time" note={<TimeParts waitMs={row.waitMs} end={end} />}>
           <Timeline agents={agents} calls={calls} current={current} shown={shown?.agent} end={end} pick={pick} />
           <Attempts trace={trace} />
-          {group && <Samples group={group} current={rollout} />}
+          {/* Calls that come would move it. */}
+          {group && row.status !== 'running' && <Samples group={group} current={rollout} />}
         </Section>
         <Section class="talk" title="Conversation" note={agents.length > 1 && shown ? visible(shown.agent) : undefined}>
           {shown && <Talk trace={trace} agent={shown} chosen={current} choose={pick} />}

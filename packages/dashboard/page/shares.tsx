@@ -15,6 +15,8 @@ export function Share({ parts, total, label }: { parts: readonly Part[]; total: 
   return (
     <div class="share">
       <div
+        // Other values are drawn anew, as a chart is: nothing moves over the page.
+        key={parts.map(({ value }) => value).join()}
         class="share-bar"
         role="img"
         aria-label={`${label}: ${parts.map(({ name, value }) => `${name} ${percent(value / all)}`).join(', ')}`}
@@ -49,16 +51,19 @@ interface ColumnsProps {
   readonly current?: number
   readonly names?: readonly string[]
   readonly href?: (index: number) => string
+  /** How many there will be: those that are there keep their places. */
+  readonly planned?: number
 }
 /** One column a step, stacked to scale, in step with the charts. */
-export function Columns({ rows, tones, label, height = 44, current, names = [], href }: ColumnsProps) {
+export function Columns({ rows, tones, label, height = 44, current, names = [], href, planned = 0 }: ColumnsProps) {
   const most = Math.max(...rows.map((row) => row.reduce((a, b) => a + b, 0)), 1e-9)
   const style = { height: `${height}px` }
   const bar = (row: readonly number[]) =>
     row.map((value, index) => value > 0 && <i key={tones[index]} class={tones[index]} style={{ height: `${(100 * value) / most}%` }} />)
   if (!href)
+    // A step more is drawn anew, as a chart is.
     return (
-      <div class="columns" style={style} role="img" aria-label={label}>
+      <div class="columns" key={rows.length} style={style} role="img" aria-label={label}>
         {rows.map((row, index) => (
           <span key={names[index] ?? index} class={hoverStep.value === index ? 'on' : ''}>
             {bar(row)}
@@ -79,6 +84,7 @@ export function Columns({ rows, tones, label, height = 44, current, names = [], 
           {bar(row)}
         </a>
       ))}
+      {planned > rows.length && <span style={{ flexGrow: planned - rows.length }} />}
     </nav>
   )
 }

@@ -115,7 +115,7 @@ export function Timeline({ agents, calls, current, shown, end, pick }: TimelineP
         })}
       </ol>
       {calls.length > 0 ? (
-        <p class="axis">
+        <p class="axis" key={calls.length}>
           <span>0</span>
           <span>{seconds(end / 2)}</span>
           <span>{seconds(end)}</span>
