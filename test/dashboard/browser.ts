@@ -16,16 +16,12 @@ export const looks: Readonly<Record<'light' | 'dark' | 'narrow' | 'darkNarrow', 
   darkNarrow: { width: 390, theme: 'dark' },
 }
 
-/** Runs in the page: adds up how far things moved by themselves, and what moved. */
-const countShifts = `
-  window.shift = 0
-  window.shifted = []
+/** Runs in the page: notes when and how far things moved by themselves, and what moved. */
+const noteShifts = `
+  window.shifts = []
   new PerformanceObserver((list) => {
-    for (const entry of list.getEntries()) {
-      if (entry.hadRecentInput) continue
-      window.shift += entry.value
-      window.shifted.push(...entry.sources.map(({ node }) => node?.className ?? ''))
-    }
+    for (const { hadRecentInput, startTime, value, sources } of list.getEntries())
+      if (!hadRecentInput) window.shifts.push({ at: startTime, value, moved: sources.map(({ node }) => node?.className ?? '') })
   }).observe({ type: 'layout-shift', buffered: true })
 `
 
@@ -62,7 +58,7 @@ export async function watch(browser: Browser, home: string, look: Look): Promise
     if (!url.startsWith('data:') && !url.startsWith('blob:') && !(origin === 'null' ? url.startsWith('file:') : url.startsWith(origin)))
       problems.push(`request: ${url}`)
   })
-  await page.addInitScript({ content: countShifts })
+  await page.addInitScript({ content: noteShifts })
   await page.goto(home)
   return { context, page, problems }
 }
@@ -83,8 +79,7 @@ export async function load({ page }: Pick<Watched, 'page'>, home: string, hash: 
 /** Goes to the page at `hash` as a link does. */
 export async function visit({ page }: Pick<Watched, 'page'>, hash: string): Promise<void> {
   await page.evaluate(`new Promise((shown) => {
-    window.shift = 0
-    window.shifted = []
+    window.shifts = []
     const hash = ${JSON.stringify(hash)}
     if (location.hash === hash) return shown()
     addEventListener('hashchange', () => setTimeout(shown), { once: true })
