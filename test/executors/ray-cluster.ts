@@ -30,20 +30,27 @@ export async function startRayCluster(folder: string, nodes: number): Promise<Ra
   const token = join(folder, 'ray.token')
   await writeFile(token, randomBytes(24).toString('base64url'))
   const env = {
-    ...{ RAY_AUTH_MODE: 'token', RAY_AUTH_TOKEN_PATH: token },
+    RAY_AUTH_MODE: 'token',
+    RAY_AUTH_TOKEN_PATH: token,
     // A node that is not registered in time, 30 s by default, ends itself.
-    ...{ RAY_raylet_start_wait_time_s: `${startMs / 1000}`, RAY_agent_register_timeout_ms: `${startMs}` },
+    RAY_raylet_start_wait_time_s: '60',
   }
   const [port, dashboard] = [await freePort(), await freePort()]
   const stops: (() => Promise<void>)[] = []
 
-  /** A node that runs. On a busy machine one may end itself while it starts, for parts of it wait 15 s for others at most: it is started again. */
+  /** A node that runs. One may end itself while it starts on a busy machine: it is started again. */
   async function start(...args: string[]): Promise<void> {
     for (let tries = 3; ; tries--) {
+      // Ports that its agents choose by themselves are waited for 15 s at most, which is not enough on a busy machine.
+      const agents = await Promise.all(
+        ['dashboard-agent-grpc', 'dashboard-agent-listen', 'runtime-env-agent', 'metrics-export'].map(
+          async (name) => `--${name}-port=${await freePort()}`,
+        ),
+      )
       // A group of their own: Ray leaves processes behind when only the first is ended, and "ray stop" ends those of everybody.
       const child = spawn(
         join(dirname(python), 'ray'),
-        ['start', '--block', '--disable-usage-stats', '--object-store-memory', '80000000', ...args],
+        ['start', '--block', '--disable-usage-stats', '--object-store-memory', '80000000', ...agents, ...args],
         {
           env: { ...process.env, ...env, NODE_OPTIONS: '' },
           stdio: ['ignore', 'pipe', 'pipe'],
