@@ -253,7 +253,7 @@ export function Compare({ summary, a, b }: { summary: RunSummary; a: string; b: 
           </p>
         </div>
       ) : (
-        <div class="parting" key="parting">
+        <div class={`parting${summary.status === 'running' ? ' going' : ''}`} key="parting">
           <Section
             title={
               p?.origin === 'sampled' || q?.origin === 'sampled'
