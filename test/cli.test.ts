@@ -34,6 +34,16 @@ afterAll(() => rm(folder, { recursive: true, force: true }))
 const reportOf = async (path: string) => JSON.parse(await readFile(join(path, 'report.json'), 'utf8')) as RunReport
 const rewardsOf = async (path: string) => (await reportOf(path)).curve.map(({ metrics }) => metrics['rewardMean'])
 
+describe('setup', () => {
+  it('says what an environment takes before it makes one', async () => {
+    const { code, stdout, stderr } = await runCli(['setup', 'trl', '--torch', 'cpu', '--directory', folder])
+    expect([code, stderr]).toEqual([1, expect.stringContaining('was not made by setup')])
+    expect(stdout.split('\n')[1]).toMatch(
+      /^ {2}about \d\.\d GB and \d+ s for a processor, with downloads cached; hard links into uv's cache$/,
+    )
+  })
+})
+
 describe('train', () => {
   it('--json prints nothing but events, from run-start to run-end', async () => {
     expect(trained.code, trained.stdout + trained.stderr).toBe(0)
