@@ -9,6 +9,7 @@ import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { writeScriptedPython } from '../packages/aworld-train/src/testing/scripted-python.ts'
 import { parseEvents, repository, runCli } from './support/run-cli.ts'
 import { makeTinyModel } from './support/tiny-model.ts'
 import { makeProject, type TinyProject, taskLines } from './support/tiny-project.ts'
@@ -74,6 +75,18 @@ describe('train', () => {
     ])
       expect(stdout).toContain(part)
     expect(await rewardsOf((await other.runs())[0] as string)).toEqual(await rewardsOf(run))
+  })
+
+  it('--dry-run ends with 1 where this machine cannot train what the trainer takes', async () => {
+    const directory = await mkdtemp(join(folder, 'python-'))
+    const { python } = await writeScriptedPython(directory)
+    const config = { trainer: { n_gpus_per_node: 1000 }, data: { max_prompt_length: 128, max_response_length: 64 } }
+    const { folder: place } = await makeProject(folder, model, { config })
+    const env = { AWORLD_TRAIN_PYTHON: python }
+    const { code, stdout, stderr } = await runCli(['train', place, '--engine', 'verl', '--dry-run'], { env })
+    expect(code, stdout + stderr).toBe(1)
+    expect(stdout).toContain('takes this configuration; nothing was started.')
+    expect(stdout).toMatch(/^This machine cannot train it: .+/m)
   })
 
   it('another seed gives another curve; --new starts over and --resume goes on with the run named', async () => {
