@@ -294,6 +294,22 @@ describe('what stands against a training with verl', () => {
     expect((made.trainProcessor as DrivenProcessor).plan?.findings.join('\n')).toMatch(/1 of \d+ prompts .* verl leaves them out\./)
   })
 
+  it('is no lack of verl, which a check says and a training does not begin without', async () => {
+    vi.stubEnv('AWORLD_TRAIN_PYTHON', join(directory, 'nowhere'))
+    const { made, events } = trainer()
+    await made.validate()
+    const message = expect.stringMatching(/^Not checked, because no verl was found: .*nowhere cannot be used as Python/)
+    expect(events).toContainEqual(expect.objectContaining({ type: 'warning-raised', code: 'CONFIG_NOTE', message }))
+    await expect(made.train()).rejects.toMatchObject({ code: 'TRAINER_ENVIRONMENT' })
+    expect(existsSync(join(directory, 'runs'))).toBe(false)
+  })
+
+  it('is all rows of a rollout where one is trained, with the trainers that take them', async () => {
+    const config = { model: { path: './model' }, aworldTrain: { rows: 'all' } }
+    const { made } = trainer({ trainEngineName: 'trl', config })
+    await expect(made.validate()).rejects.toThrow('set it to last or longest, or trainEngineName to local or tinker or verl.')
+  })
+
   it('includes what verl would refuse later', async () => {
     const { made } = trainer({}, { actor_rollout_ref: { model: { path: './model' }, rolout: { n: 2 } } })
     await expect(made.validate()).rejects.toThrow(/rolout/)

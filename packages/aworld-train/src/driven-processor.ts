@@ -11,6 +11,7 @@ import {
 } from '@aworld-train/run'
 import type { DrivenSettings, RewardSource } from '@aworld-train/training'
 import { PlanningTrainer } from './checks/planning-trainer.ts'
+import { takersOfAllRows } from './driven-trainers.ts'
 import { createEnvironment } from './environment.ts'
 import { trainerSections } from './policies/trainer-sections.ts'
 
@@ -31,6 +32,7 @@ export abstract class DrivenProcessor extends PlanningTrainer<DrivenTrainingPlan
       baseDirectory: this.baseDirectory,
       runPath: this.runPath,
       sections: trainerSections,
+      takersOfAllRows,
       createEnvironment: (baseDirectory) => createEnvironment({ baseDirectory }),
     })
     this.planned = plan

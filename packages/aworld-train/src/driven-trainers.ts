@@ -10,6 +10,13 @@ import { tinkerFacts } from './local/tinker-facts.ts'
 /** The frameworks of Python that train: `trainEngineName` is the name of one, and so is the trainer of `setup` and `doctor`. */
 export const drivenTrainers: readonly Driver[] = [verlTrainer, trlTrainer, arealTrainer, swiftTrainer]
 
+/** Trainers that train every row of a rollout. */
+export const takersOfAllRows: readonly string[] = [
+  'local',
+  'tinker',
+  ...drivenTrainers.filter(({ rows }) => rows.includes('all')).map(({ name }) => name),
+]
+
 /** What each value of `trainEngineName` stands for: the page docs/4.reference/trainers.md. */
 export const trainerFacts: Readonly<Record<string, TrainerFacts>> = {
   local: localFacts,

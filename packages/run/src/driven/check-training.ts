@@ -30,6 +30,8 @@ export interface DrivenInputs {
   readonly runPath: string
   /** Keys at the top of a configuration that belong to one trainer each. */
   readonly sections: readonly string[]
+  /** Trainers that train every row of a rollout. */
+  readonly takersOfAllRows: readonly string[]
   /** An environment for an agent of this folder. */
   readonly createEnvironment: (agentDirectory: string) => Environment
 }
@@ -62,7 +64,7 @@ export async function checkDrivenTraining(trainer: Driver, source: unknown, inpu
   const { config, python, missing } = await readConfig(trainer, source, inputs)
   for (const message of config.problems) problems.add(new TrainError('CONFIG_INVALID', message))
   const { settings } = config
-  if (!trainer.rows.includes(settings.rows)) problems.add(unknownRows(trainer, settings.rows))
+  if (!trainer.rows.includes(settings.rows)) problems.add(unknownRows(trainer, settings.rows, inputs.takersOfAllRows))
   const findings: string[] = []
   const train = await attempt(() => loadSplit(config, inputs, 'train'))
   const test = await attempt(() => loadSplit(config, inputs, 'test'))
@@ -135,11 +137,11 @@ export async function checkDrivenTraining(trainer: Driver, source: unknown, inpu
   return { config, plan, missing }
 }
 
-const unknownRows = ({ name, rows }: Driver, chosen: string) =>
-  new TrainError(
-    'CONFIG_INVALID',
-    `rows is "${chosen}", and a batch of ${name} holds other rows of a rollout: set it to ${rows.join(' or ')}.`,
-  )
+function unknownRows({ name, rows }: Driver, chosen: string, takersOfAll: readonly string[]): TrainError {
+  const others = chosen === 'all' ? `, or trainEngineName to ${takersOfAll.join(' or ')}` : ''
+  const message = `rows is "${chosen}", and a batch of ${name} holds other rows of a rollout: set it to ${rows.join(' or ')}${others}.`
+  return new TrainError('CONFIG_INVALID', message)
+}
 
 /** The configuration, and the Python whose framework has read it; `missing` says why there is none. */
 async function readConfig(
