@@ -8,7 +8,7 @@ export const trlFacts: TrainerFacts = {
   command: 'npx aworld-train setup trl && npx aworld-train train --engine trl',
   features: {
     processor: 'yes',
-    gpu: 'one, the first of `CUDA_VISIBLE_DEVICES`',
+    gpu: 'one, the first of `CUDA_VISIBLE_DEVICES`; never run here',
     severalRanks: 'no: one process, whose model samples',
     vllm: '`use_vllm`, server or colocate; never run here, for TRL pushes weights from a GPU',
     lora: 'yes, the fields of peft under `lora`',
