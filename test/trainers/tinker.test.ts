@@ -145,6 +145,15 @@ test.each([
   expect(await files.runs()).toEqual([])
 })
 
+test('doctor says where the service is, what it is, and whose wire is spoken', async () => {
+  const env = { TINKER_BASE_URL: service.url, TINKER_API_KEY: 'tml-test' }
+  const { code, stdout, stderr } = await runCli(['doctor', '--engine', 'tinker'], { env })
+  expect(code, stdout + stderr).toBe(0)
+  expect(stdout).toMatch(
+    new RegExp(`Tinker double 1 at ${service.url}, which trains tiny; the wire is that of the tinker SDK \\d+\\.\\d+\\.\\d+`),
+  )
+})
+
 test('a service that is not there leaves no run', async () => {
   const files = await project(2, { url: 'http://127.0.0.1:9', patienceMs: 200 })
   const trainer = await openTrainer(files, { trainEngineName: 'tinker' })
