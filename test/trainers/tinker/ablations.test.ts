@@ -4,13 +4,15 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createLocalEngine } from '@aworld-train/engine-local'
+import { createTinkerEngine } from '@aworld-train/engine-tinker'
 import { createTrainerExam, examineRun, type TinkerServerPolicy } from '@aworld-train/testing'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { openTinkerService } from '../../support/tinker-service.ts'
 import { makeTinyModel } from '../../support/tiny-model.ts'
 import { makeProject, openTrainer, taskLines } from '../../support/tiny-project.ts'
 import { tinkerSubject } from '../../support/trainer-exam/tinker-subject.ts'
 import { examModel } from '../../support/trainer-exam/train-exam.ts'
+import { probeDraw } from './probe-draw.ts'
 
 let folder: string
 let model: string
@@ -83,6 +85,48 @@ test.each([
       await expect(trainer.train()).rejects.toMatchObject({ code: 'POLICY_LOGPROB_MISMATCH' })
       expect(steps.at(-1)).toBe(failsInStep)
     }
+  },
+  120_000,
+)
+
+/** A draw is from the path before the newest, whose weights are loaded into those that are trained, as SkyRL does it. */
+const drawsOlder: Fault = ({ learner, engine, ...policy }) => {
+  const published: string[] = []
+  return {
+    ...policy,
+    learner: {
+      ...learner,
+      async publish() {
+        published.push(join(folder, `published-${published.length}`))
+        await learner.save(published.at(-1)!)
+        return await learner.publish()
+      },
+    },
+    engine: {
+      ...engine,
+      async generate(request, signal) {
+        await learner.load(published.at(-2) ?? published.at(-1)!)
+        await learner.publish()
+        return await engine.generate(request, signal)
+      },
+    },
+  }
+}
+
+test.each([
+  ['a service whose draw loads older weights into the learner moves it', drawsOlder, true],
+  ['a sound service draws beside the learner', (policy: TinkerServerPolicy) => policy, false],
+])(
+  '%s',
+  async (_, fault, moves) => {
+    const createPolicy = async () => fault(await createLocalEngine({ model, threads: 1, simd: 'plain' }))
+    await using service = await openTinkerService(model, { createPolicy })
+    const tinker = await createTinkerEngine({ url: service.url, model, name: 'tiny' })
+    onTestFinished(() => tinker.close())
+    const { byUpdate, byDraw } = await probeDraw(tinker)
+    expect(byUpdate).toBeGreaterThan(1e-3)
+    if (moves) expect(byDraw).toBeGreaterThan(1e-3)
+    else expect(byDraw).toBeLessThan(1e-6)
   },
   120_000,
 )

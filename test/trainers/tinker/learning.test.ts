@@ -2,10 +2,12 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createTinkerEngine } from '@aworld-train/engine-tinker'
 import { AgentTrainer } from 'aworld-train'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
 import definition from '../../../examples/periodic-table/aworld-train.config.ts'
 import { repository } from '../../support/run-cli.ts'
+import { probeDraw } from './probe-draw.ts'
 import { type SkyrlServer, startSkyrl } from './start-skyrl.ts'
 
 const example = join(repository, 'examples/periodic-table')
@@ -49,3 +51,11 @@ it('the agent of the main example learns over a Tinker service, from at most 0.3
   expect(Math.max(...gaps)).toBeLessThanOrEqual(1e-4)
   expect(ledger).toMatchObject({ unexplained: 0 })
 }, 1_800_000)
+
+it('a draw leaves the weights that are trained as they are', async () => {
+  const tinker = await createTinkerEngine({ url: server.url, model: join(example, 'model'), name: 'model' })
+  onTestFinished(() => tinker.close())
+  const { byUpdate, byDraw } = await probeDraw(tinker)
+  expect(byUpdate).toBeGreaterThan(1e-3)
+  expect(byDraw).toBeLessThan(1e-6)
+}, 600_000)
