@@ -148,6 +148,13 @@ describe('with an inference server of its own', { timeout: 600_000 }, () => {
     expect(third?.maxLogprobDifference).toBeLessThan(1e-4)
   })
 
+  test('a server that an earlier run has left samples with the weights of this one', async () => {
+    await using training = await openTraining()
+    expect(await training.train('reused', { total_train_steps: 1 }, 'server-reused')).toBeNull()
+    const [first] = await training.ledger<TrainedLine>('reused', 'trained')
+    expect(first?.maxLogprobDifference).toBeLessThan(1e-4)
+  })
+
   test('several updates and passes a step, over weights of earlier steps, count each row once', async () => {
     await using training = await openTraining({ passes: 2 })
     const actor = { ppo_n_minibatches: 2, use_decoupled_loss: true, optimizer: { lr: 1e-3 } }
@@ -177,6 +184,7 @@ describe('what is broken is found', { timeout: 600_000 }, () => {
     ['env-mask-ignored', 'BATCH_MISMATCH', {}, 0],
     ['temperature-wrong', 'POLICY_LOGPROB_MISMATCH', {}, 0],
     ['packing-on', 'POLICY_LOGPROB_MISMATCH', {}, 0],
+    ['not-pushed', 'POLICY_LOGPROB_MISMATCH', {}, 0],
     ['stale-engine', 'POLICY_LOGPROB_MISMATCH', {}, 1],
     ['logprobs-nan', 'RuntimeError', {}, 0],
     ['server-killed', 'POLICY_UNAVAILABLE', {}, 1],

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Iterator, Mapping
 from unittest import mock
 
@@ -14,10 +16,11 @@ os.environ["TORCHDYNAMO_DISABLE"] = "1"
 import torch
 from areal.api.io_struct import WeightUpdateRequests
 from areal.engine.vllm_remote import VLLMBackend
+from safetensors.torch import load_file, save_file
 from train_scenarios import serve
 
+from aworld_train_bridge.areal import __main__ as start
 from aworld_train_bridge.areal import trainer, workflow
-from aworld_train_bridge.areal.__main__ import train
 from aworld_train_bridge.areal.engine import ArealEngine, Sampling
 
 
@@ -46,6 +49,29 @@ def temperature_wrong() -> Iterator[None]:
 def stale_engine() -> Iterator[None]:
     """The server never gets new weights."""
     with mock.patch.object(VLLMBackend, "build_disk_weight_update_requests", lambda self, meta: WeightUpdateRequests(requests=[])):
+        yield
+
+
+@contextmanager
+def server_reused() -> Iterator[None]:
+    """The server begins with other weights than the training, as one that an earlier run has left."""
+    serving = start.inference_server
+    with TemporaryDirectory() as folder:
+
+        def reused(model: str, config: Any) -> Any:
+            shutil.copytree(model, folder, dirs_exist_ok=True)
+            weights = load_file(Path(model, "model.safetensors"))
+            save_file({name: 0.9 * tensor for name, tensor in weights.items()}, Path(folder, "model.safetensors"), {"format": "pt"})
+            return serving(folder, config)
+
+        with mock.patch.object(start, "inference_server", reused):
+            yield
+
+
+@contextmanager
+def not_pushed() -> Iterator[None]:
+    """Such a server samples the first step with those weights, as AReaL alone would have it."""
+    with server_reused(), mock.patch.object(trainer.RolloutTrainer, "_push_weights", lambda self: None):
         yield
 
 
@@ -90,7 +116,7 @@ def server_killed() -> Iterator[None]:
 
 def train_once(plan: Mapping[str, Any], metrics: Path) -> None:
     try:
-        train(plan, metrics)
+        start.train(plan, metrics)
     finally:
         if torch.distributed.is_initialized():
             torch.distributed.destroy_process_group()
@@ -103,6 +129,8 @@ if __name__ == "__main__":
             "env-mask-ignored": env_mask_ignored,
             "temperature-wrong": temperature_wrong,
             "stale-engine": stale_engine,
+            "server-reused": server_reused,
+            "not-pushed": not_pushed,
             "packing-on": packing_on,
             "logprobs-nan": logprobs_nan,
             "server-killed": server_killed,
