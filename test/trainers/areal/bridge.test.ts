@@ -192,6 +192,7 @@ describe('what is broken is found', { timeout: 600_000 }, () => {
     [undefined, 'CONFIG_INVALID', { total_train_step: 3 }, 0],
     [undefined, 'CONFIG_INVALID', { recover: { fileroot: 'elsewhere' } }, 0],
     [undefined, 'CONFIG_INVALID', { gconfig: { n_samples: 1 } }, 0],
+    [undefined, 'CONFIG_INVALID', { actor: { ppo_n_minibatches: 9 } }, 0],
     [undefined, 'CONFIG_INVALID', { actor: { ppo_n_minibatches: 1, attn_impl: 'sdpa', mb_spec: { max_tokens_per_mb: 4096 } } }, 0],
   ])('%s: %s %j', async (fault, code, configuration, steps) => {
     await using training = await openTraining()
