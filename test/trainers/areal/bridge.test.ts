@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { arealEnvironment } from '../../support/python-environment.ts'
+import { everySecondFails } from '../support/open-training.ts'
 import { startBridgeService } from '../support/start-bridge-service.ts'
 import { startTrainWorker, type TrainWorker } from '../support/train-worker.ts'
 
@@ -42,11 +43,13 @@ async function openTraining({
   content = (index: number) => `task ${index}`,
   order = null,
   passes = 1,
+  maxResponseTokens = 160,
   ...setting
 }: Readonly<Record<string, unknown>> & {
   readonly content?: (index: number) => string
   readonly order?: readonly string[] | null
   readonly passes?: number
+  readonly maxResponseTokens?: number
 } = {}): Promise<Training> {
   const path = await mkdtemp(join(folder, `training-${trainings++}-`))
   const serviceOptions = { path: join(path, 'run'), port: 0, token: 't', directory: model, turns: 2, rows: 'last', reward: 'length' }
@@ -76,7 +79,7 @@ async function openTraining({
           configuration: {
             total_train_steps: 2,
             train_dataset: { batch_size: 2, shuffle: order === null },
-            gconfig: { n_samples: 4, max_new_tokens: 160 },
+            gconfig: { n_samples: 4, max_new_tokens: maxResponseTokens },
             actor: { ppo_n_minibatches: 1, optimizer: { lr: 1e-3 } },
             rollout: { request_retries: 1 },
             ...configuration,
@@ -84,7 +87,7 @@ async function openTraining({
           tasks,
           order,
           evaluation: { samples: 2, temperature: 1, before: false },
-          limits: { maxPromptTokens: 200, maxResponseTokens: 160 },
+          limits: { maxPromptTokens: 200, maxResponseTokens },
           logprobTolerance: 1e-4,
           passes,
           checkpoints: join(path, 'checkpoints'),
@@ -166,16 +169,23 @@ describe('with an inference server of its own', { timeout: 600_000 }, () => {
   })
 
   test('a failed rollout has no part in its group, and a batch of them ends the run', async () => {
-    const order = ['t0', 't1', 't2', 't3']
-    await using some = await openTraining({ content: (index: number) => (index % 2 ? 'This throws.' : `task ${index}`), order })
-    expect(await some.train('some')).toBeNull()
-    expect((await some.ledger<TrainedLine>('some', 'trained')).map(({ keys }) => keys.length)).toEqual([4, 4])
-    const [first] = await some.metrics()
-    expect(first?.data).toMatchObject({ 'rollouts/replaced': 8, 'ppo_actor/n_seqs': 8 })
+    const order = ['t0', 't1', 't2', 't3', 't4', 't5']
+    await using some = await openTraining({ content: everySecondFails, order })
+    expect(await some.train('some', { total_train_steps: 3 })).toBeNull()
+    expect((await some.ledger<TrainedLine>('some', 'trained')).map(({ keys }) => keys.length)).toEqual([4, 4, 4])
+    for (const { data } of await some.metrics()) expect(data).toMatchObject({ 'rollouts/replaced': 8, 'ppo_actor/n_seqs': 8 })
     await using all = await openTraining({ content: () => 'This throws.' })
     expect(await all.train('all')).toMatchObject({ code: 'TRAINER_EMPTY_BATCH', message: expect.stringContaining('the agent threw') })
     await using late = await openTraining({ content: () => 'This hangs.', rolloutTimeoutMs: 300 })
     expect(await late.train('late')).toMatchObject({ code: 'TRAINER_EMPTY_BATCH' })
+  })
+
+  test('no response is longer than gconfig.max_new_tokens', async () => {
+    await using training = await openTraining({ maxResponseTokens: 8 })
+    expect(await training.train('short', { total_train_steps: 1 })).toBeNull()
+    const [first] = await training.ledger<TrainedLine>('short', 'trained')
+    expect(first?.keys).toHaveLength(8)
+    for (const { maskTokens } of first!.keys) expect(maskTokens).toBeLessThanOrEqual(8)
   })
 })
 

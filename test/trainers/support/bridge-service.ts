@@ -67,6 +67,7 @@ const service = createRolloutService({
           }
           const input = typeof task.input === 'string' ? task.input : String(task.input.at(-1)?.content)
           if (input.includes('throws')) throw new Error('the agent threw')
+          if (input.includes('asks nothing')) return { answer: 'nothing', messages: [] }
           if (input.includes('hangs'))
             await new Promise((_, reject) => context.signal.addEventListener('abort', () => reject(context.signal.reason)))
           const messages: WireMessage[] = [{ role: 'user', content: input }]

@@ -102,5 +102,9 @@ export async function openTraining(options: TrainingOptions): Promise<Training> 
   }
 }
 
+/** By a task's place: every second one throws, makes no call of a model, or has a prompt that no row holds. */
+export const everySecondFails = (index: number): string =>
+  index % 2 ? ['This throws.', 'This asks nothing.', 'long '.repeat(200)][((index - 1) / 2) % 3]! : `task ${index}`
+
 /** Tokens of lines of the ledger. */
 export const total = (lines: readonly { readonly tokens: number }[]) => lines.reduce((sum, { tokens }) => sum + tokens, 0)

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { trlEnvironment } from '../../support/python-environment.ts'
-import { openTraining, type TrainedLine, type TrainingOptions, total } from '../support/open-training.ts'
+import { everySecondFails, openTraining, type TrainedLine, type TrainingOptions, total } from '../support/open-training.ts'
 import { startTrainWorker, type TrainWorker } from '../support/train-worker.ts'
 
 let folder: string
@@ -71,16 +71,25 @@ describe('with the trainer’s own model', { timeout: 600_000 }, () => {
   })
 
   test('a failed rollout has no part in its group, and a batch of them ends the run', async () => {
-    await using some = await open({ content: (index: number) => (index % 2 ? 'This throws.' : `task ${index}`) })
-    expect(await some.train('some', { shuffle_dataset: false })).toBeNull()
+    await using some = await open({ content: everySecondFails })
+    expect(await some.train('some', { shuffle_dataset: false, max_steps: 3 })).toBeNull()
     const trained = await some.ledger<TrainedLine>('some', 'trained')
     expect(trained.map(({ keys, rowsPadded }) => [keys.length, rowsPadded])).toEqual([
       [4, 4],
       [4, 4],
+      [4, 4],
     ])
-    expect((await some.metrics())[0]?.data['rollouts/replaced']).toBe(8)
+    expect((await some.metrics()).map(({ data }) => data['rollouts/replaced'])).toEqual([8, 8, 8])
     await using all = await open({ content: () => 'This throws.' })
     expect(await all.train('all')).toMatchObject({ code: 'TRAINER_EMPTY_BATCH', message: expect.stringContaining('the agent threw') })
+  })
+
+  test('no response is longer than max_completion_length', async () => {
+    await using training = await open()
+    expect(await training.train('short', { max_completion_length: 8, max_steps: 1 })).toBeNull()
+    const [first] = await training.ledger<TrainedLine>('short', 'trained')
+    expect(first?.keys).toHaveLength(8)
+    for (const { maskTokens } of first!.keys) expect(maskTokens).toBeLessThanOrEqual(8)
   })
 })
 
