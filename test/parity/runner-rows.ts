@@ -181,10 +181,10 @@ export const runnerRows: readonly ParityRow[] = [
   },
   {
     theirs: '`reuse_process=False`: a pool of processes',
-    ours: 'accepted; tasks run in this process',
+    ours: '`executor.reuseProcess` of a training and of `serve`; Runners refuse it: their tasks have live agents',
     status: 'differs',
     note: 'Agents wait for models and tools, which one process does for hundreds; tools run in processes of their own.',
-    check: () => assert.equal(new RunConfig({ reuse_process: false }).concurrency(), 16),
+    check: () => assert.throws(() => new RunConfig({ reuse_process: false }).concurrency(), /reuseProcess false: .* live agents/),
   },
   {
     theirs: '`resp_carry_context`',

@@ -66,17 +66,31 @@ export class RunConfig {
     this.env = options['env'] as RunConfig['env']
   }
 
-  /** How many tasks run at a time in this process; throws CONFIG_INVALID where the engine is another one. */
+  /** How many tasks run at a time in this process; throws CONFIG_INVALID where the engine is another one, or has workers. */
   concurrency(): number {
     if (this.engineName !== 'local' || this.cls !== undefined) {
       const what = this.cls === undefined ? `engineName ${describeValue(this.engineName)}` : 'a "cls" of your own'
-      const remedy = distributedEngines.includes(this.engineName)
-        ? 'tasks of Runners have live agents, which no other process can have; use engineName "local", or run rollouts of an agent in a module with "executor" of a training or of "aworld-train serve"'
-        : 'Runners start no workers; use engineName "local"'
-      throw new TrainError('CONFIG_INVALID', `RunConfig: ${what}: ${remedy}.`)
+      throw distributedEngines.includes(this.engineName)
+        ? liveAgents(what, 'use engineName "local"')
+        : new TrainError('CONFIG_INVALID', `RunConfig: ${what}: Runners start no workers; use engineName "local".`)
+    }
+    if (!this.reuseProcess) throw liveAgents('reuseProcess false', 'leave it out')
+    const { slots, resources, env, address } = this
+    for (const [name, value] of Object.entries({ slots, resources, env, address })) {
+      if (value === undefined) continue
+      const remedy = name === 'slots' ? 'leave it out, and set workerNum to the tasks that run at a time' : 'leave it out'
+      throw new TrainError('CONFIG_INVALID', `RunConfig: "${name}" is for workers, and Runners start none; ${remedy}.`)
     }
     return this.sequenceDependent ? 1 : (this.workerNum ?? defaultConcurrency)
   }
+}
+
+function liveAgents(what: string, remedy: string): TrainError {
+  const elsewhere = 'run rollouts of an agent in a module with "executor" of a training or of "aworld-train serve"'
+  return new TrainError(
+    'CONFIG_INVALID',
+    `RunConfig: ${what}: tasks of Runners have live agents, which no other process can have; ${remedy}, or ${elsewhere}.`,
+  )
 }
 
 function readCount(name: string, value: unknown): number | undefined {

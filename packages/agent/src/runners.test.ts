@@ -178,6 +178,26 @@ test.each([
     'CONFIG_INVALID',
     /"cls" of your own: Runners start/,
   ],
+  [
+    'a live object with processes',
+    () => Runners.execTasks([{ input: 'x', agent: new Agent() }], { reuse_process: false }),
+    'CONFIG_INVALID',
+    /reuseProcess false: tasks of Runners have live agents, which no other process can have; leave it out, or run rollouts/,
+  ],
+  [
+    'slots of workers',
+    () => Runners.execTasks([], { slots: 4 }),
+    'CONFIG_INVALID',
+    /"slots" is for workers, and Runners start none; leave it out, and set workerNum/,
+  ],
+  ['resources of workers', () => Runners.execTasks([], { resources: { num_cpus: 1 } }), 'CONFIG_INVALID', /"resources" is for workers/],
+  ['variables of workers', () => Runners.serialExecTasks([], { env: { A: '1' } }), 'CONFIG_INVALID', /"env" is for workers/],
+  [
+    'an address of workers',
+    () => Runners.run('x', new Agent(), { runConf: { address: 'http://head:8265' } }),
+    'CONFIG_INVALID',
+    /"address" is for workers, and Runners start none; leave it out\./,
+  ],
   ['no slots', () => Runners.execTasks([], { slots: 0 }), 'CONFIG_INVALID', /"slots" is number 0/],
   ['no workers', () => Runners.execTasks([], { workerNum: 0 }), 'CONFIG_INVALID', /"workerNum" is number 0/],
 ])('misuse with %s rejects', async (_, run, code, message) => {
