@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import type { AgentProgram, AttemptExecutor } from '@aworld-train/core'
+import type { AgentDeclaration, AgentProgram, AttemptExecutor } from '@aworld-train/core'
 import { type RolloutRequest, type RunEvent, type WorkerEnvironment, workerProtocol, workersPath } from '@aworld-train/protocol'
 import { WebSocket } from 'ws'
 import { createAttemptExecutor } from '../attempt-executor.ts'
@@ -20,10 +20,12 @@ export const token = 'secret'
 export interface CoordinatorSetup {
   /** What the agent does; asks its policy once where absent. */
   readonly agent?: (
-    ask: () => Promise<string | null>,
+    ask: (agent?: string) => Promise<string | null>,
     context: Parameters<AgentProgram['run']>[1],
     request: string,
   ) => Promise<string | null>
+  /** The members of a swarm; one agent where absent. */
+  readonly agents?: readonly AgentDeclaration[]
   readonly limits?: Partial<WorkerPoolLimits>
   readonly concurrency?: number
   readonly environment?: WorkerEnvironment
@@ -32,15 +34,16 @@ export interface CoordinatorSetup {
 
 /** A coordinator behind a real port, whose agents run at workers only. */
 export async function startCoordinator(setup: CoordinatorSetup = {}) {
-  const { agent = (ask) => ask(), limits, concurrency = 64, environment, baseDirectory } = setup
+  const { agent = (ask) => ask(), agents: members, limits, concurrency = 64, environment, baseDirectory } = setup
   const warnings: { readonly code: string; readonly message: string }[] = []
   const events: RunEvent[] = []
   const gateway = memoryGateway(() => ({ content: 'yes' }))
   const store = memoryStore()
   const agents = program(async (task, context) => {
-    const ask = async () => (await gateway.call(context.policy(), [{ role: 'user', content: 'Go on.' }], context.signal)).content
+    const ask = async (name?: string) =>
+      (await gateway.call(context.policy(name), [{ role: 'user', content: 'Go on.' }], context.signal)).content
     return { answer: await agent(ask, context, task.id), messages: [] }
-  })
+  }, members)
   const pool = createWorkerPool({
     ...{ agentHash: 'agent-1', environment, baseDirectory, limits, onWarning: (warning) => warnings.push(warning) },
   })

@@ -8,7 +8,7 @@ import { WebSocket, WebSocketServer } from 'ws'
 import { createAttemptExecutor } from '../attempt-executor.ts'
 import { createRolloutServer } from '../service/rollout-server.ts'
 import { memoryEnvironment } from '../testing/memory-environment.ts'
-import { program, rolloutRequest } from '../testing/rollout-fixtures.ts'
+import { agentWithTools, program, rolloutRequest } from '../testing/rollout-fixtures.ts'
 import { runWorker } from './run-worker.ts'
 import { plainWorker, startCoordinator, token } from './start-workers.test-support.ts'
 
@@ -20,7 +20,7 @@ const outcome = {
 }
 
 test('agents run at workers, on all of them, and never beside the coordinator; without a worker attempts wait', async () => {
-  await using coordinator = await startCoordinator({ agent: async (ask) => sleep(5).then(ask) })
+  await using coordinator = await startCoordinator({ agent: async (ask) => sleep(5).then(() => ask()) })
   const running = keys(12).map((key) => coordinator.run(rolloutRequest(key)))
   await expect.poll(() => coordinator.counts().waiting).toBe(12)
   const workers = [coordinator.work({ name: 'a' }), coordinator.work({ name: 'b' })]
@@ -33,9 +33,30 @@ test('agents run at workers, on all of them, and never beside the coordinator; w
   await expect.poll(() => coordinator.counts().workers).toBe(0)
 })
 
+test('each agent of a swarm at a worker has the turns that it made, and the result says who handed to whom', async () => {
+  await using coordinator = await startCoordinator({
+    agents: [agentWithTools('planner'), agentWithTools('solver')],
+    async agent(ask, { recordEdge }) {
+      await ask('planner')
+      recordEdge({ from: 'planner', to: 'solver', kind: 'handoff' })
+      await ask('solver')
+      return ask('solver')
+    },
+  })
+  const worker = coordinator.work()
+  const { episode } = await coordinator.run(rolloutRequest('a'))
+  expect(episode!.trajectories.map(({ agent, turns }) => [agent, turns.map((turn) => turn.agent)])).toEqual([
+    ['planner', ['planner']],
+    ['solver', ['solver', 'solver']],
+  ])
+  expect(episode).toMatchObject({ reward: 1, edges: [{ from: 'planner', to: 'solver', kind: 'handoff' }] })
+  worker.drain()
+  await worker.ended
+})
+
 test('a worker that drains finishes what it has, takes nothing more and leaves; the rest goes elsewhere', async () => {
   const open = Promise.withResolvers<void>()
-  await using coordinator = await startCoordinator({ agent: async (ask) => open.promise.then(ask) })
+  await using coordinator = await startCoordinator({ agent: async (ask) => open.promise.then(() => ask()) })
   const first = coordinator.work({ name: 'first', slots: 1 })
   const running = keys(2).map((key) => coordinator.run(rolloutRequest(key)))
   await expect.poll(() => coordinator.counts()).toMatchObject({ assigned: 1, waiting: 1 })
@@ -52,7 +73,7 @@ test('a worker that drains finishes what it has, takes nothing more and leaves; 
 
 test('a lost connection keeps its attempts for the grace period: the worker comes again and their results count', async () => {
   const open = Promise.withResolvers<void>()
-  await using coordinator = await startCoordinator({ agent: async (ask) => open.promise.then(ask) })
+  await using coordinator = await startCoordinator({ agent: async (ask) => open.promise.then(() => ask()) })
   const worker = coordinator.work()
   const running = coordinator.run(rolloutRequest('a'))
   await expect.poll(() => coordinator.counts().assigned).toBe(1)
