@@ -27,6 +27,7 @@ export type WorldBug =
   | 'turns of any attempt'
   | 'results of any attempt'
   | 'answer before commit'
+  | '202 before commit'
   | 'URLs stay open'
   | 'a lost worker scores 0'
   | 'queue is forgotten'
@@ -147,6 +148,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   inWorld('turns of any attempt', 'turns are those of the current attempt'),
   inWorld('results of any attempt', 'a rollout has one result, of its current attempt'),
   inWorld('answer before commit', 'what was answered is durable'),
+  inWorld('202 before commit', 'what was answered is durable'),
   inWorld('URLs stay open', 'an attempt that is over has no URLs'),
   inWorld('a lost worker scores 0', 'a lost worker is no reward'),
   inWorld('queue is forgotten', 'every rollout is answered'),

@@ -32,6 +32,9 @@ export interface Simulated {
   readonly events: number
 }
 
+/** What is written at once. */
+type Commit = 'submission' | 'release' | 'begin' | 'turn' | 'result' | 'superseded attempt'
+
 const terms = { slots, leaseMs: leaseSeconds * 1000, graceMs: graceSeconds * 1000, stopMs: stopSeconds * 1000 }
 const idOf = ({ key, attempt }: AttemptName) => `${key}#${attempt}`
 const passing: ErrorRecord = { code: 'TOOL_SERVER_DIED', boundary: 'environment', retryable: true, message: 'The server ended.' }
@@ -55,11 +58,15 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
 
   // What is on disk, and what was said about it.
   const rows = new Map<string, Row>()
+  const queued = new Set<string>()
+  const receipts = new Set<string>()
   const turns = new Set<string>()
   const answeredTurns: string[] = []
   const answers = new Map<string, 'done' | 'cancelled'>()
   const numbers = new Set<string>()
   const keys = Array.from({ length: rolloutCount }, (_, index) => `r${index}`)
+  /** Rollouts that their client wants no more. */
+  const unwanted = new Set<string>()
 
   // The coordinator's memory.
   let epoch = 0
@@ -76,6 +83,11 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
   /** When a worker that is not heard of by then may lose what it has. */
   let leases = new Map<string, number>()
   let cancelledAt = new Map<string, number>()
+  /** Cancelled rollouts of which nothing runs any more, and those that are not queued on disk any more. */
+  let stopped = new Set<string>()
+  let released = new Set<string>()
+  /** Rollouts whose last attempt is being put on record, and how the next one begins after that. */
+  let superseding = new Map<string, (() => void) | null>()
   /** A worker that speaks just now, and what it says that it has. */
   let greeting: { readonly name: string; readonly holding: ReadonlySet<string> } | null = null
   let stillUntil = 0
@@ -107,7 +119,7 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
   }
 
   /** A write: it may be cut off by a kill before it, between it and what follows from it, or come late from a process that is dead. */
-  function commit<Result>(write: () => Result, then: (result: Result) => void): void {
+  function commit<Result>(what: Commit, write: () => Result, then: (result: Result) => void): void {
     const own = epoch
     after(0.002 + random() * (isFaulty() ? rates.disk : 0.02), () => {
       if (own !== epoch) {
@@ -124,6 +136,7 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
           after(random() * 20, write)
         }
         reach(isWritten ? 'killed between commit and answer' : 'killed before a commit')
+        reach(`killed at the commit of a ${what}`)
         killCoordinator()
         return
       }
@@ -143,7 +156,7 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
   function carryOut(command: SchedulerCommand): void {
     if (command.type === 'dismiss') disconnect(workerOf(command.worker))
     if (command.type === 'begin') begin(command.key)
-    if (command.type === 'drop') answer(command.key, 'cancelled')
+    if (command.type === 'drop') stop(command.key)
     if ('attempt' in command) carryOutFor(command)
   }
 
@@ -164,6 +177,7 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
     if (type === 'supersede') {
       reach('failed and tried again')
       dealtWith.add(id)
+      supersede({ key, attempt })
       if (random() < rates.cancels / 10) after(0.05, () => cancel(key))
     }
     if (type === 'revoke') {
@@ -180,12 +194,46 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
     }
   }
 
+  /** Whoever cancels asks again until there is an answer. */
   function cancel(key: string): void {
+    unwanted.add(key)
+    if (!isCoordinatorUp) return
     const status = state.jobs.get(key)?.status
-    if (!isCoordinatorUp || !status) return
-    reach(`cancelled: ${status}`)
-    cancelledAt.set(key, now())
-    tell({ type: 'cancel', key })
+    if (!status) stop(key)
+    else if (!cancelledAt.has(key)) {
+      reach(`cancelled: ${status}`)
+      cancelledAt.set(key, now())
+      tell({ type: 'cancel', key })
+    }
+    commit(
+      'release',
+      () => queued.delete(key),
+      () => {
+        released.add(key)
+        if (stopped.has(key)) answer(key, 'cancelled')
+      },
+    )
+  }
+
+  function stop(key: string): void {
+    stopped.add(key)
+    if (released.has(key)) answer(key, 'cancelled')
+  }
+
+  /** The next attempt begins when this one is on record. */
+  function supersede({ key, attempt }: AttemptName): void {
+    superseding.set(key, null)
+    commit(
+      'superseded attempt',
+      () => rows.get(key)!.attempt === attempt,
+      (isKept) => {
+        const beginNext = superseding.get(key)
+        superseding.delete(key)
+        if (isKept) return beginNext?.()
+        tell({ type: 'closed', key })
+        submit(key)
+      },
+    )
   }
 
   function begin(key: string): void {
@@ -199,7 +247,13 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
       )
       submitted = submitted.filter((other) => other !== key)
     }
+    if (superseding.has(key)) superseding.set(key, () => beginOnDisk(key))
+    else beginOnDisk(key)
+  }
+
+  function beginOnDisk(key: string): void {
     commit(
+      'begin',
       () => {
         const row = rows.get(key) ?? { attempt: -1, result: null }
         rows.set(key, row)
@@ -247,7 +301,7 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
     close(name)
     if (stopReason === 'cancelled') {
       dealtWith.add(idOf(name))
-      answer(key, 'cancelled')
+      stop(key)
       tell({ type: 'closed', key })
       return
     }
@@ -255,6 +309,7 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
     const reward = stopReason === 'completed' ? 1 : zero ? 0 : null
     must(!lostKeys.has(key) || reward === null, 'a lost worker is no reward')
     commit(
+      'result',
       () => {
         const row = rows.get(key)!
         const isCurrent = row.attempt === attempt && row.result === null
@@ -285,6 +340,9 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
     greeted = new Map()
     leases = new Map()
     cancelledAt = new Map()
+    stopped = new Set()
+    released = new Set()
+    superseding = new Map()
     drained.clear()
     stillUntil = 0
     lostKeys = new Set()
@@ -293,8 +351,33 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
     for (const worker of workers) disconnect(worker)
     after(1 + random() * 5, () => {
       isCoordinatorUp = true
-      for (const key of keys) if (!answers.has(key) && (bug?.world !== 'queue is forgotten' || !rows.has(key))) submit(key)
+      must(
+        [...receipts].every((key) => queued.has(key) || rows.get(key)?.result || unwanted.has(key)),
+        'what was answered is durable',
+      )
+      if (bug?.world !== 'queue is forgotten') for (const key of queued) if (!rows.get(key)?.result) submit(key)
     })
+  }
+
+  /** A client asks for its rollout until it has an answer, and submits it until that is accepted. */
+  function ask(key: string): void {
+    if (answers.has(key)) return
+    if (isCoordinatorUp) {
+      if (rows.get(key)?.result) answer(key, 'done')
+      else if (unwanted.has(key)) cancel(key)
+      else if (!receipts.has(key)) accept(key)
+    }
+    after(15, () => whenAwake(() => ask(key)))
+  }
+
+  function accept(key: string): void {
+    submit(key)
+    commit(
+      'submission',
+      () => queued.add(key),
+      () => receipts.add(key),
+    )
+    if (bug?.world === '202 before commit') receipts.add(key)
   }
 
   function submit(key: string): void {
@@ -515,6 +598,7 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
     must(current?.attempt === attempt && current.status === 'running', 'an attempt that is over has no URLs')
     const turn = `${id} ${events} ${now()}`
     commit(
+      'turn',
       () => {
         const isCurrent = rows.get(key)!.attempt === attempt
         if (!isCurrent) reach('store refused a turn')
@@ -568,8 +652,8 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
   }
 
   for (const key of keys) {
-    after(random() * 60, () => submit(key))
-    if (random() < rates.cancels) after(random() * 60, () => cancel(key))
+    after(random() * 60, () => whenAwake(() => ask(key)))
+    if (random() < rates.cancels) after(random() * 60, () => whenAwake(() => cancel(key)))
   }
   for (const worker of workers) after(random() * 3, () => startProcess(worker))
   const tick = () => {
@@ -580,7 +664,6 @@ export function simulate(seed: number, bug: PlantedBug | null = null): Simulated
         'what is cancelled ends soon',
       )
     }
-    if (now() > healSeconds) for (const key of keys) if (!answers.has(key) && bug?.world !== 'queue is forgotten') submit(key)
     after(1, tick)
   }
   tick()
