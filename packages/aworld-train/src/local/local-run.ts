@@ -133,8 +133,8 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
   for (const message of notes) emit({ type: 'warning-raised', at: Date.now(), code: 'CONFIG_NOTE', message })
 
   async function leaveReport(result: SelfDrivenResult): Promise<RunReport> {
-    const { calls, tokenReport, wallMs, cpuMs } = await accounts.finish()
-    const { before, after, greedyBefore, greedyAfter, curve, ledger } = result
+    const { calls, tokenReport, repeatedAttempts, wallMs, cpuMs } = await accounts.finish()
+    const { before, after, greedyBefore, greedyAfter, curve, ledger, rollouts, episodesByStopReason } = result
     const report: RunReport = {
       version: 1,
       run: plan.name,
@@ -150,7 +150,7 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
       curve,
       ledger,
       tokenReport,
-      counts: { rollouts: result.rollouts, episodesByStopReason: { ...result.episodesByStopReason }, ...calls },
+      counts: { rollouts, attempts: rollouts + repeatedAttempts, episodesByStopReason: { ...episodesByStopReason }, ...calls },
       times: {
         wallMs,
         cpuMs,

@@ -68,6 +68,15 @@ it('says what each number counts', () => {
   `)
 })
 
+it('shows attempts where there are more than rollouts', () => {
+  const countsLine = (attempts: number) =>
+    linesAt(undefined, { counts: { ...report.counts, rollouts: 320, attempts } }).find((line) => line.startsWith('counts'))
+  expect([countsLine(320), countsLine(331)]).toEqual([
+    expect.stringMatching(/^counts {3}320 rollouts, 21394 model/),
+    expect.stringMatching(/^counts {3}320 rollouts in 331 attempts, 21394 model/),
+  ])
+})
+
 it.each([40, 70, 80])('keeps curve and table within %i columns', (columns) => {
   const lines = linesAt(columns)
   const table = lines.slice(

@@ -109,9 +109,11 @@ function toolCallText({ asked: requested, environment, functions }: RunReport['c
 /** Time over all processes of the run. */
 function timeLines({ times, counts }: RunReport): string[] {
   const seconds = (milliseconds: number) => (milliseconds / 1000).toFixed(1)
+  const { rollouts, attempts = rollouts } = counts
+  const ofRollouts = `${counted(rollouts, 'rollout')}${attempts > rollouts ? ` in ${attempts} attempts` : ''}`
   const phases = Object.entries(times.phasesMs).map(([name, milliseconds]) => `${name} ${seconds(milliseconds)}`)
   return [
     `time     ${seconds(times.wallMs)} s wall, ${seconds(times.cpuMs)} s CPU without the tool servers${phases.length > 0 ? ` (${phases.join(', ')})` : ''}`,
-    `counts   ${counted(counts.rollouts, 'rollout')}, ${counted(counts.modelCalls.gateway, 'model call')}, ${toolCallText(counts.toolCalls)}`,
+    `counts   ${ofRollouts}, ${counted(counts.modelCalls.gateway, 'model call')}, ${toolCallText(counts.toolCalls)}`,
   ]
 }

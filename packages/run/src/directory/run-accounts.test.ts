@@ -85,10 +85,12 @@ it('reports the calls in the episodes of every process', async () => {
   await run.process(counted(3, 0, 0), 'close', async (results) => await play(results, 'train/1/0/0', 3))
   let episodes: Episode[] = []
   const summary = await run.process(counted(2, 0, 0), 'finish', async (results, store) => {
+    await store.begin(runRequest('train/2/0/0'))
     await play(results, 'train/2/0/0', 2)
     episodes = [...store.episodes()]
   })
   expect(summary?.tokenReport).toMatchObject({ turns: 5, continuations: 3, roots: 2 })
+  expect(summary?.repeatedAttempts).toBe(1)
   const { turns, continuations, roots, branches, repeated } = tokenReport(episodes.flatMap(({ trajectories }) => trajectories))
   expect(summary?.tokenReport).toMatchObject({ turns, continuations, roots, branches, repeated })
 })

@@ -29,6 +29,8 @@ export interface CallCounts {
 export interface CallSummary {
   readonly calls: Pick<RunReport['counts'], 'modelCalls' | 'toolCalls'>
   readonly tokenReport: TokenReport
+  /** Attempts of these episodes' rollouts after their first. */
+  readonly repeatedAttempts: number
 }
 
 /** Counts of calls by each side of a wire, and the token report over the calls in the episodes. */
@@ -40,7 +42,9 @@ export function summarizeCalls(counts: CallCounts, episodes: Iterable<Episode>):
 function createCallSummary(episodes: Iterable<Episode>) {
   const report = createTokenReport()
   let agent = 0
-  function add({ messages, trajectories }: Episode): void {
+  let repeatedAttempts = 0
+  function add({ attempt, messages, trajectories }: Episode): void {
+    repeatedAttempts += attempt
     for (const { role } of messages) if (role === 'assistant') agent += 1
     report.add(trajectories)
   }
@@ -49,7 +53,7 @@ function createCallSummary(episodes: Iterable<Episode>) {
     add,
     finish(counts: CallCounts): CallSummary {
       const { gatewayCalls: gateway, engineCalls: engine, toolCalls } = counts
-      return { calls: { modelCalls: { agent, gateway, engine }, toolCalls }, tokenReport: report.finish(counts) }
+      return { calls: { modelCalls: { agent, gateway, engine }, toolCalls }, tokenReport: report.finish(counts), repeatedAttempts }
     },
   }
 }
