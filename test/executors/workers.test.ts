@@ -193,6 +193,12 @@ it('a training whose agents run in child processes, one of which is killed, has 
   const workers = await train({ files, config: { executor: { workerNum: 2, slots: 3 } } })
   expect(workers.result).toEqual(inProcess.result)
   expect([inProcess.attempts, workers.attempts]).toEqual([0, 1])
+  const rollouts = inProcess.result!.rewards.length
+  const { rollouts: lastly, attempts } = workers.report!.counts
+  expect([inProcess.report!.counts.attempts, lastly]).toEqual([rollouts, rollouts])
+  expect(attempts).toBeGreaterThan(rollouts)
+  expect(inProcess.output).toContain(`counts   ${rollouts} rollouts, `)
+  expect(workers.output).toContain(`counts   ${rollouts} rollouts in ${attempts} attempts, `)
   expect(workers.output).toMatch(/Worker "local-\d" ended by SIGKILL and is started again/)
   expect(workers.report?.ledger).toMatchObject({ unexplained: 0 })
 }, 240_000)
