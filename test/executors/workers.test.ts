@@ -9,6 +9,7 @@ import { readRun } from '@aworld-train/store'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import { freePort } from '../support/process-group.ts'
 import { runCli } from '../support/run-cli.ts'
+import { selfSigned } from '../support/self-signed.ts'
 import { type StartedCommand, startCommand } from '../support/start-command.ts'
 import { makeTinyModel } from '../support/tiny-model.ts'
 import { makeProject, type ProjectChanges } from '../support/tiny-project.ts'
@@ -147,11 +148,11 @@ it('agents of serve run in worker processes; one that is killed loses nothing, a
 }, 600_000)
 
 /** What a training came to, and what it printed. */
-async function train(changes: ProjectChanges) {
+async function train(changes: ProjectChanges, env: Readonly<Record<string, string>> = {}) {
   const made = await makeProject(folder, model, changes)
   const { code, stdout, stderr } = await runCli(['train', made.folder, '--dashboard', 'off'], {
     deadlineMs: 120_000,
-    env: { JAVA_HOME: folder },
+    env: { JAVA_HOME: folder, ...env },
   })
   const [path] = await made.runs()
   if (code !== 0 || path === undefined) return { code, stderr, runs: (await made.runs()).length }
@@ -163,6 +164,7 @@ async function train(changes: ProjectChanges) {
   run.close()
   return {
     code,
+    folder: made.folder,
     report,
     attempts,
     output: stdout + stderr,
@@ -224,18 +226,28 @@ export function createLauncher({ workerNum, worker, options }) {
   }
 }
 `
-/** Answers in a worker only where that has a variable. */
-const readingAgent = `
+/** Answers in a worker only where that has a variable; writes down when it begins and when it ends. */
+const readingAgent = `import { appendFileSync } from 'node:fs'
+const note = (what, id) => appendFileSync(new URL('./order', import.meta.url), what + ' ' + id + '\\n')
 export async function agent(task, context) {
   if (process.argv[1].includes('worker-process') && process.env.GREETING !== 'Hi.') throw new Error('no greeting')
+  const id = crypto.randomUUID()
+  note('begin', id)
   const { baseUrl, apiKey, model } = context.policy()
   const body = JSON.stringify({ model, messages: [{ role: 'user', content: task.input }] })
   const headers = { authorization: 'Bearer ' + apiKey, 'content-type': 'application/json' }
   const response = await fetch(baseUrl + '/chat/completions', { method: 'POST', headers, body, signal: context.signal })
   const { choices } = await response.json()
+  note('end', id)
   return { answer: choices[0].message.content, messages: [] }
 }
 `
+
+/** Whether each rollout of `readingAgent` ended before the next began. */
+async function ranInTurn(project: string): Promise<boolean> {
+  const lines = (await readFile(join(project, 'order'), 'utf8')).trimEnd().split('\n')
+  return lines.every((line, index) => (index % 2 === 0 ? line.startsWith('begin ') : line === lines[index - 1]!.replace('begin', 'end')))
+}
 
 it('a training takes a launcher of its own, an address for its workers and one rollout at a time', async () => {
   const inProcess = await train({ files: { 'agent.ts': readingAgent } })
@@ -252,6 +264,24 @@ it('a training takes a launcher of its own, an address for its workers and one r
   })
   expect(workers.result, workers.stderr).toEqual(inProcess.result)
   expect(workers.output).toContain(`http://127.0.0.2:${port}`)
+  expect([await ranInTurn(inProcess.folder!), await ranInTurn(workers.folder!)]).toEqual([false, true])
+}, 240_000)
+
+it('a training takes its workers, and the calls of their agents, over TLS', async () => {
+  const { cert, key } = selfSigned('localhost')
+  const port = await freePort()
+  const inProcess = await train({ files: { 'agent.ts': readingAgent } })
+  const gateway = { host: '0.0.0.0', tls: { cert: './cert.pem', key: './key.pem' }, port, publicUrl: `https://localhost:${port}` }
+  const authority = join(folder, 'authority.pem')
+  await writeFile(authority, cert)
+  const workers = await train(
+    {
+      files: { 'agent.ts': readingAgent, 'cert.pem': cert, 'key.pem': key },
+      config: { executor: { workerNum: 2, slots: 3, env: { GREETING: 'Hi.' } }, gateway },
+    },
+    { NODE_EXTRA_CA_CERTS: authority },
+  )
+  expect(workers.result, workers.stderr).toEqual(inProcess.result)
 }, 240_000)
 
 it.each([
