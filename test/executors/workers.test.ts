@@ -6,17 +6,19 @@ import { join } from 'node:path'
 import type { RolloutRequest, RunReport } from '@aworld-train/protocol'
 import { createRolloutClient } from '@aworld-train/rollout'
 import { readRun } from '@aworld-train/store'
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest'
 import { freePort } from '../support/process-group.ts'
 import { runCli } from '../support/run-cli.ts'
 import { selfSigned } from '../support/self-signed.ts'
 import { type StartedCommand, startCommand } from '../support/start-command.ts'
 import { makeTinyModel } from '../support/tiny-model.ts'
-import { makeProject, type ProjectChanges } from '../support/tiny-project.ts'
+import { makeProject, openTrainer, type ProjectChanges } from '../support/tiny-project.ts'
 
 let folder: string
 let model: string
 let project: string
+/** A training of `readingAgent` in one process. */
+let inProcess: Awaited<ReturnType<typeof train>>
 const started: StartedCommand[] = []
 
 beforeAll(async () => {
@@ -46,8 +48,10 @@ export async function agent(task, { policy, signal }) {
 }
 `,
   )
+  inProcess = await train({ files: { 'agent.ts': readingAgent } })
 })
 afterEach(() => {
+  vi.unstubAllEnvs()
   for (const command of started.splice(0)) command.process.kill('SIGKILL')
 })
 afterAll(() => rm(folder, { recursive: true, force: true }))
@@ -152,7 +156,7 @@ async function train(changes: ProjectChanges, env: Readonly<Record<string, strin
   const made = await makeProject(folder, model, changes)
   const { code, stdout, stderr } = await runCli(['train', made.folder, '--dashboard', 'off'], {
     deadlineMs: 120_000,
-    env: { JAVA_HOME: folder, ...env },
+    env,
   })
   const [path] = await made.runs()
   if (code !== 0 || path === undefined) return { code, stderr, runs: (await made.runs()).length }
@@ -190,9 +194,7 @@ export async function agent(task, context) {
 `
 
 it('a training whose agents run in child processes, one of which is killed, has the same rewards and the same weights', async () => {
-  const files = { 'agent.ts': killingAgent }
-  const inProcess = await train({ files })
-  const workers = await train({ files, config: { executor: { workerNum: 2, slots: 3 } } })
+  const workers = await train({ files: { 'agent.ts': killingAgent }, config: { executor: { workerNum: 2, slots: 3 } } })
   expect(workers.result).toEqual(inProcess.result)
   expect([inProcess.attempts, workers.attempts]).toEqual([0, 1])
   const rollouts = inProcess.result!.rewards.length
@@ -250,7 +252,6 @@ async function ranInTurn(project: string): Promise<boolean> {
 }
 
 it('a training takes a launcher of its own, an address for its workers and one rollout at a time', async () => {
-  const inProcess = await train({ files: { 'agent.ts': readingAgent } })
   const port = await freePort()
   const workers = await train({
     files: { 'agent.ts': readingAgent, 'launcher.ts': ownLauncher },
@@ -270,7 +271,6 @@ it('a training takes a launcher of its own, an address for its workers and one r
 it('a training takes its workers, and the calls of their agents, over TLS', async () => {
   const { cert, key } = selfSigned('localhost')
   const port = await freePort()
-  const inProcess = await train({ files: { 'agent.ts': readingAgent } })
   const gateway = { host: '0.0.0.0', tls: { cert: './cert.pem', key: './key.pem' }, port, publicUrl: `https://localhost:${port}` }
   const authority = join(folder, 'authority.pem')
   await writeFile(authority, cert)
@@ -330,20 +330,24 @@ it.each([
     'executor.resources: engine "local" starts',
   ],
   ['a gateway that anybody could listen to', { gateway: { host: '0.0.0.0' } }, {}, 'without encryption'],
-  [
-    'a module that workers cannot load',
-    { executor: { workerNum: 1 } },
-    {
-      'agent.ts':
-        "if (process.argv[1].includes('worker-process')) throw new Error('no GPU here')\nexport const agent = async () => ({ answer: 'a', messages: [] })\n",
-    },
-    /Worker "local-0" cannot run: it ended with code 2, and printed: .*no GPU here/,
-  ],
-] as const)(
-  '%s: the training ends with the reason',
-  async (_, config, files, message) => {
-    const { code, stderr } = await train({ config, files })
-    expect([code, stderr]).toEqual([2, typeof message === 'string' ? expect.stringContaining(message) : expect.stringMatching(message)])
-  },
-  120_000,
-)
+] as const)('%s: the training ends with the reason, and leaves no run', async (_, config, files, message) => {
+  vi.stubEnv('JAVA_HOME', folder)
+  const made = await makeProject(folder, model, { config, files })
+  const ended = openTrainer(made).then((trainer) => trainer.train())
+  await expect(ended).rejects.toMatchObject({
+    boundary: 'config',
+    message: typeof message === 'string' ? expect.stringContaining(message) : expect.stringMatching(message),
+  })
+  expect(await made.runs()).toEqual([])
+})
+
+it('a module that workers cannot load: the training ends with the reason', async () => {
+  const agent = `if (process.argv[1].includes('worker-process')) throw new Error('no GPU here')
+export const agent = async () => ({ answer: 'a', messages: [] })
+`
+  const { code, stderr } = await train({ config: { executor: { workerNum: 1 } }, files: { 'agent.ts': agent } })
+  expect([code, stderr]).toEqual([
+    2,
+    expect.stringMatching(/Worker "local-0" cannot run: it ended with code 2, and printed: .*no GPU here/),
+  ])
+}, 120_000)
