@@ -3,7 +3,8 @@ import { request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { TrainError } from '@aworld-train/protocol'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { errorMessage, TrainError } from '@aworld-train/protocol'
 import { z } from 'zod'
 
 const Version = z.object({ ray_version: z.string() })
@@ -26,13 +27,18 @@ export interface JobSubmission {
 export interface JobsApi {
   /** Version of Ray. Rejects where its jobs may not be read. */
   version(): Promise<string>
-  submit(job: JobSubmission): Promise<void>
+  /** Waits for the agent of a head node that has just started, up to two minutes. */
+  submit(job: JobSubmission, signal: AbortSignal): Promise<void>
   job(id: string): Promise<RayJob>
   logs(id: string): Promise<string>
   stop(id: string): Promise<void>
 }
 
 const timeoutMs = 60_000
+const agentMs = 120_000
+const agentPollMs = 1_000
+/** What Ray answers while no node has an agent that would start the job; a head node answers other requests before it has one. */
+const noAgent = /No available agent to submit job/
 
 /** The token of a cluster, where Ray's own tools look for it; `null` where there is none. */
 function readToken(): string | null {
@@ -71,7 +77,15 @@ export function createJobsApi(address: string): JobsApi {
       await call('GET', '/api/jobs/', z.array(z.unknown()))
       return (await call('GET', '/api/version', Version)).ray_version
     },
-    submit: async (job) => void (await call('POST', '/api/jobs/', Submitted, job)),
+    async submit(job, signal) {
+      for (const deadline = performance.now() + agentMs; ; await sleep(agentPollMs, undefined, { signal })) {
+        try {
+          return void (await call('POST', '/api/jobs/', Submitted, job))
+        } catch (error) {
+          if (performance.now() > deadline || !noAgent.test(errorMessage(error))) throw error
+        }
+      }
+    },
     job: (id) => call('GET', `/api/jobs/${id}`, Job),
     logs: async (id) => (await call('GET', `/api/jobs/${id}/logs`, Logs)).logs,
     stop: async (id) => void (await call('POST', `/api/jobs/${id}/stop`, z.unknown())),

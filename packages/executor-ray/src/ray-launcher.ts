@@ -58,11 +58,9 @@ export function createRayLauncher(launch: WorkerLaunch): Launcher {
     const id = `${group}-${submissions++}`
     const drained = drain.map((name) => ({ name, namespace: jobOf.get(name) }))
     const plan = JSON.stringify({ namespace: id, start: start.map(entry), drain: drained, resources })
-    await api.submit({
-      submission_id: id,
-      entrypoint: `${options.python} -c "import os; exec(os.environ['AWORLD_TRAIN_PROGRAM'])"`,
-      runtime_env: { env_vars: { AWORLD_TRAIN_PROGRAM: program(), AWORLD_TRAIN_LAUNCH: plan } },
-    })
+    const entrypoint = `${options.python} -c "import os; exec(os.environ['AWORLD_TRAIN_PROGRAM'])"`
+    const variables = { AWORLD_TRAIN_PROGRAM: program(), AWORLD_TRAIN_LAUNCH: plan }
+    await api.submit({ submission_id: id, entrypoint, runtime_env: { env_vars: variables } }, stopping.signal)
     jobs.add(id)
     for (const name of start) jobOf.set(name, id)
     return id
@@ -138,7 +136,7 @@ export function createRayLauncher(launch: WorkerLaunch): Launcher {
       try {
         current = await submit(staying)
       } catch (error) {
-        onFailed(error as Error)
+        if (!stopping.signal.aborted) onFailed(error as Error)
         return
       }
       for (const name of staying) update(name, ({ restarts }) => ({ state: 'starting', restarts: restarts + 1 }))
