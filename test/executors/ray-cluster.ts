@@ -92,17 +92,10 @@ export async function startRayCluster(folder: string, nodes: number): Promise<Ra
   for (const [name, value] of Object.entries(env)) process.env[name] = value
   try {
     // The path of a socket below it must stay short.
-    const place = [
-      '--port',
-      `${port}`,
-      '--dashboard-host',
-      '127.0.0.1',
-      '--dashboard-port',
-      `${dashboard}`,
-      '--temp-dir',
-      join(folder, 'r'),
-    ]
-    await start('--head', '--num-cpus', '0', ...place)
+    const place = ['--dashboard-host', '127.0.0.1', '--temp-dir', join(folder, 'r')]
+    // Ray's own port for clients is that of every other cluster on this machine, and a head node that does not get it ends.
+    const ports = [`--port=${port}`, `--dashboard-port=${dashboard}`, `--ray-client-server-port=${await freePort()}`]
+    await start('--head', '--num-cpus', '0', ...place, ...ports)
     const api = createJobsApi(address)
     for (const deadline = performance.now() + startMs; ; await sleep(500)) {
       const version = await api.version().catch((error: Error) => error)
