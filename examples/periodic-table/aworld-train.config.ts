@@ -38,8 +38,9 @@ export default defineTraining({
     trl: { gradient_checkpointing: false },
     // The same of ms-swift, and its KL term, which the others do not have by default and which takes a pass of a second model.
     swift: { gradient_checkpointing: false, beta: 0 },
-    // What sampled is what is trained, so that AReaL need not compute its logprobs a second time; its rate rises by batches, from 0 in the first.
-    areal: { training: { warmupSteps: 3 }, actor: { use_decoupled_loss: false } },
+    // What sampled is what is trained, so that AReaL need not compute its logprobs a second time; its rate rises by batches, from 0 in the first,
+    // and at twice this rate a policy that had learned to look up forgot how to calculate.
+    areal: { training: { learningRate: 5e-4, warmupSteps: 3 }, actor: { use_decoupled_loss: false } },
     // verl draws no mixture, so that it takes the file's, whose rows of 16 each have it. Without `smoke` it trains on GPUs.
     verl: {
       training: { stratify: null, warmupSteps: 0 },
