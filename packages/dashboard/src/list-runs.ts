@@ -5,7 +5,10 @@ import { type RunReport, toTrainError } from '@aworld-train/protocol'
 import { type RunManifest, readRun } from '@aworld-train/store'
 import { comparedEvaluations } from './compared-evaluations.ts'
 import { readJson, runStatus } from './run-status.ts'
-import { createTally } from './tally.ts'
+import { createEvaluationTallies } from './tally.ts'
+
+/** Rollouts of a split that the list reads: those of training, which are many more, are left out. */
+const mostEvaluated = 100_000
 
 /** The folders below `folder` that hold a run, in any order. */
 export function runsBelow(folder: string): string[] {
@@ -42,9 +45,11 @@ export function listRun(id: string, path: string): RunListing {
       const steps = run.stepMetrics()
       const rewards = steps.flatMap(({ metrics }) => metrics['rewardMean'] ?? [])
       const rollouts = Object.values(run.statuses()).reduce((sum, count) => sum + count, 0)
-      const tally = createTally()
-      tally.add(run.finishedTotals(0))
-      const { before, after } = comparedEvaluations(tally.evaluations())
+      const evaluations = createEvaluationTallies()
+      for (const split of Object.keys(run.splits()).filter((each) => each !== 'train'))
+        for (const row of run.rolloutRows({ split, status: 'done', limit: mostEvaluated }).rows)
+          evaluations.add({ ...row, reward: row.reward ?? 0 })
+      const { before, after } = comparedEvaluations(evaluations.summaries())
       return {
         ...{ ...empty, problem: null, steps: steps.length, rewards, rollouts },
         ...{ before: before?.reward ?? null, after: after?.reward ?? null },

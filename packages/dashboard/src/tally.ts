@@ -56,10 +56,28 @@ function push(lists: Map<string, number[]>, name: string, value: number): void {
 }
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0)
 
+/** What the evaluations of a run come to, from their rollouts in the order of finishing. */
+export function createEvaluationTallies() {
+  const evaluations = new Map<string, EvaluationTally>()
+  return {
+    add(row: EvaluatedRollout): void {
+      const name = evaluationName(row)
+      const incarnation = parseChannelKey(row.key)?.incarnation
+      const tally = evaluations.get(name) ?? { name, split: row.split, step: 0, incarnation, tasks: new Map(), kinds: new Map() }
+      evaluations.set(name, tally)
+      tally.step = Math.max(tally.step, row.step ?? 0)
+      if (tally.incarnation !== incarnation) Object.assign(tally, { incarnation, tasks: new Map(), kinds: new Map() })
+      push(tally.tasks, row.taskId, row.reward)
+      push(tally.kinds, row.kind, row.reward)
+    },
+    summaries: () => [...evaluations.values()].map(toEvaluation),
+  }
+}
+
 export function createTally(): RunTally {
   const steps = new Map<number, StepTotals>()
   const tokens = new Map<number, StepTokens>()
-  const evaluations = new Map<string, EvaluationTally>()
+  const evaluations = createEvaluationTallies()
   const stopReasons: Record<string, number> = {}
   const errors: Record<string, { count: number; rollout: string; message: string }> = {}
   const incomplete: RolloutRow[] = []
@@ -85,17 +103,6 @@ export function createTally(): RunTally {
     repeated.count += repeatedRollouts
   }
 
-  function addEvaluation(row: EvaluatedRollout): void {
-    const name = evaluationName(row)
-    const incarnation = parseChannelKey(row.key)?.incarnation
-    const tally = evaluations.get(name) ?? { name, split: row.split, step: 0, incarnation, tasks: new Map(), kinds: new Map() }
-    evaluations.set(name, tally)
-    tally.step = Math.max(tally.step, row.step ?? 0)
-    if (tally.incarnation !== incarnation) Object.assign(tally, { incarnation, tasks: new Map(), kinds: new Map() })
-    push(tally.tasks, row.taskId, row.reward)
-    push(tally.kinds, row.kind, row.reward)
-  }
-
   return {
     stopReasons,
     errors,
@@ -116,7 +123,7 @@ export function createTally(): RunTally {
     add(finished) {
       for (const sum of finished.sums) addSum(sum)
       for (const step of finished.steps) steps.set(step.step, step)
-      for (const row of finished.evaluated) addEvaluation(row)
+      for (const row of finished.evaluated) evaluations.add(row)
       repeated.first.push(...finished.repeated.slice(0, mostNamed.repeated - repeated.first.length))
       incomplete.push(...finished.incomplete.slice(0, mostNamed.incomplete - incomplete.length))
       for (const { code, count, rollout, message } of finished.errors) {
@@ -135,7 +142,7 @@ export function createTally(): RunTally {
       const all = [...new Set([...steps.keys(), ...trained.keys()])].sort((a, b) => a - b)
       return all.map((step) => toStep(steps.get(step) ?? { ...noTotals, step }, tokens.get(step), trained.get(step)))
     },
-    evaluations: () => [...evaluations.values()].map(toEvaluation),
+    evaluations: evaluations.summaries,
     ledger(superseded) {
       const untrained: Partial<Record<UntrainedReason, number>> = {}
       const add = (reason: UntrainedReason, tokens: number) => {
