@@ -113,7 +113,7 @@ beforeAll(async () => {
     onLine(line) {
       const address = /^watch {4}(\S+)$/.exec(line)?.[1]
       if (address) opening = open(address)
-      if (line.startsWith(`train: ${steps - 1}/`)) opening = checkList()
+      if (line.startsWith('train: 1/')) opening = checkList()
       // Whoever awaits it hears what failed.
       opening?.catch(() => {})
     },
