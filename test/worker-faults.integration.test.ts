@@ -98,9 +98,9 @@ test('five workers that are killed and five that stand still lose no rollout: ea
     }
   }
   const episodes = (await states).map(({ episode }) => episode!)
-  // A rollout may meet three of the faults.
+  // A rollout may meet three of the faults; an assignment that never reached its worker is an attempt more, and no loss.
   const lost = episodes.filter(({ error }) => error?.code === 'WORKER_LOST')
-  for (const { attempt, reward } of lost) expect([attempt, reward]).toEqual([2, null])
+  for (const { attempt, reward } of lost) expect([attempt >= 2, reward]).toEqual([true, null])
   const completed = episodes.filter((episode) => !lost.includes(episode))
   for (const { stopReason, reward, trajectories } of completed)
     expect([stopReason, reward, trajectories.map(({ turns }) => turns.length)]).toEqual(['completed', 1, [2]])
