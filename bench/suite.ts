@@ -1,5 +1,3 @@
-import { basename } from 'node:path'
-
 /** Median and spread of one measure. */
 export interface Spread {
   readonly median: number
@@ -31,9 +29,9 @@ export interface BenchSuite {
   run(args: readonly string[]): Promise<{ readonly rows: readonly BenchRow[]; readonly notes: readonly string[] }>
 }
 
-/** Name of the files of a result: a part of a suite does not replace what the whole of it found. */
+/** Name of the files of a result: a part of a suite does not replace what the whole of it found. Numbers and folders of runs are not in it. */
 export const resultName = (suite: string, args: readonly string[]): string =>
-  [suite, ...args.filter((arg) => !/^\d+$/.test(arg)).map((arg) => basename(arg))].join('-')
+  [suite, ...args.filter((arg) => !/^\d+$|[\\/]/.test(arg))].join('-')
 
 export function spreadOf(values: readonly number[]): Spread {
   const sorted = [...values].sort((a, b) => a - b)
