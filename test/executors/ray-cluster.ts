@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { writeFile } from 'node:fs/promises'
+import { symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -20,13 +20,16 @@ export interface RayCluster {
 
 /** Processors that each node offers. */
 export const nodeCpus = 2
-/** How long a head node may take to answer. */
+/** How long a node may take to start, and a head node to answer. */
 const startMs = 180_000
 
 /** A cluster that asks for the token which this process then has in its environment: one head node without processors for workers and `nodes` others, as processes of this machine. */
 export async function startRayCluster(folder: string, nodes: number): Promise<RayCluster> {
   const requirements = fileURLToPath(new URL('../../packages/executor-ray/requirements/ray-2.60.0.txt', import.meta.url))
-  const python = await pythonEnvironment({ name: 'ray-2.60.0', requirements })
+  // Ray's processes end where the path of their Python has a blank, as that of this repository may have.
+  const environment = join(folder, 'python')
+  await symlink(dirname(dirname(await pythonEnvironment({ name: 'ray-2.60.0', requirements }))), environment)
+  const python = join(environment, 'bin/python')
   const token = join(folder, 'ray.token')
   await writeFile(token, randomBytes(24).toString('base64url'))
   const env = {
@@ -49,8 +52,17 @@ export async function startRayCluster(folder: string, nodes: number): Promise<Ra
       )
       // A group of their own: Ray leaves processes behind when only the first is ended, and "ray stop" ends those of everybody.
       const child = spawn(
-        join(dirname(python), 'ray'),
-        ['start', '--block', '--disable-usage-stats', '--object-store-memory', '80000000', ...agents, ...args],
+        python,
+        [
+          join(environment, 'bin/ray'),
+          'start',
+          '--block',
+          '--disable-usage-stats',
+          '--object-store-memory',
+          '80000000',
+          ...agents,
+          ...args,
+        ],
         {
           env: { ...process.env, ...env, NODE_OPTIONS: '' },
           stdio: ['ignore', 'pipe', 'pipe'],
@@ -74,12 +86,12 @@ export async function startRayCluster(folder: string, nodes: number): Promise<Ra
         }
         await ended
       }
-      if ((await Promise.race([started, ended])) === 'started') {
+      if ((await Promise.race([started, ended, sleep(startMs, 'late', { ref: false })])) === 'started') {
         stops.push(stop)
         return
       }
       await stop()
-      if (tries === 1) throw new Error(`A node of Ray ended by itself: ${output}`)
+      if (tries === 1) throw new Error(`A node of Ray does not start: ${output}`)
     }
   }
 
