@@ -3,7 +3,7 @@
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { inspect, parseArgs } from 'node:util'
-import type { TestCase, TestModule } from 'vitest/node'
+import type { TestCase, TestModule, TestSuite } from 'vitest/node'
 import { startVitest } from 'vitest/node'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -42,6 +42,10 @@ const vitest = await startVitest('test', filters, {
         else if (state === 'failed') fail(`${test.module.relativeModuleId} > ${test.fullName}`, test.result().errors ?? [])
         else if (quick && !test.tags.includes('quick')) leftOut += 1
         else skipped.push(`${test.module.relativeModuleId} > ${test.fullName}: ${skipReason(test)}`)
+      },
+      // A hook that fails is an error of what it stands in, and leaves the tests there skipped.
+      onTestSuiteResult(suite: TestSuite) {
+        for (const error of suite.errors()) fail(`${suite.module.relativeModuleId} > ${suite.fullName}`, [error])
       },
       onTestModuleEnd(module: TestModule) {
         for (const error of module.errors()) fail(module.relativeModuleId, [error])
