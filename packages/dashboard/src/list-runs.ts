@@ -47,7 +47,7 @@ export function listRun(id: string, path: string): RunListing {
       const rollouts = Object.values(run.statuses()).reduce((sum, count) => sum + count, 0)
       const evaluations = createEvaluationTallies()
       for (const split of Object.keys(run.splits()).filter((each) => each !== 'train'))
-        for (const row of run.rolloutRows({ split, status: 'done', limit: mostEvaluated }).rows)
+        for (const row of run.rolloutRows({ split, finishedAfter: 0, limit: mostEvaluated }).rows)
           evaluations.add({ ...row, reward: row.reward ?? 0 })
       const { before, after } = comparedEvaluations(evaluations.summaries())
       return {
