@@ -18,9 +18,12 @@ export function descendantsOf(pid: number, skip: ReadonlySet<number> = new Set()
   return childrenOf(pid).flatMap((child) => (skip.has(child) ? [] : [child, ...descendantsOf(child, skip)]))
 }
 
+/** How long a process may take to stop. One that makes namespaces takes some milliseconds; more is a kernel that is stuck. */
+const stopDeadlineMs = 500
+
 /**
  * Ends a child process and all below it. Those of bubblewrap that are ended one by one while they start leave a child that waits for ever, so
- * every one is stopped first: a stopped process starts no other.
+ * every one is stopped first: a stopped process starts no other. One that is just starting another stops once that stands.
  */
 export function endTree(child: ChildProcess): void {
   const { pid, exitCode, signalCode } = child
@@ -32,8 +35,22 @@ export function endTree(child: ChildProcess): void {
       signalTo(each, 'SIGSTOP')
       stopped.add(each)
     }
+    const deadline = performance.now() + stopDeadlineMs
+    while (!running.every(hasStopped) && performance.now() < deadline);
   }
   for (const each of stopped) signalTo(each, 'SIGKILL')
+}
+
+/** Whether no thread of a process runs any more. */
+function hasStopped(pid: number): boolean {
+  try {
+    // The state stands behind the name, which may hold any character (proc_pid_stat(5)).
+    return readdirSync(`/proc/${pid}/task`).every((thread) =>
+      /^ [tTZX] /.test(readFileSync(`/proc/${pid}/task/${thread}/stat`, 'utf8').split(')').at(-1)!),
+    )
+  } catch {
+    return true
+  }
 }
 
 /** Sends a signal; a process that has ended is none to miss. */
