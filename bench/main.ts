@@ -37,7 +37,7 @@ const suites: Readonly<Record<string, { description: string; load: () => Promise
   },
   executor: {
     description:
-      'speed-up over one rollout after another (a), with a worker killed (b), rollouts a second of each engine (c), steps with groups carried over beside the barrier (d), time to a reward with a slow tool (e)',
+      'speed-up over one rollout after another (a), with a worker killed (b), rollouts a second of each engine (c), steps with groups carried over beside the barrier (d), time to a reward with a slow tool (e), 100,000 short rollouts (rollouts), a pod for each of them (pods; builds Kubernetes once)',
     load: async () => (await import('./suites/executor.ts')).executor,
   },
   gateway: {

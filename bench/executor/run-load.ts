@@ -20,6 +20,8 @@ export interface RunLoadOptions {
   readonly workers: number
   /** Further settings of what starts them, such as its engine. */
   readonly executor: object
+  /** Where packages of the engine are found; by default here. */
+  readonly directory?: string
   /** When one of them is killed, in seconds from the first start of a rollout; `null` for never. */
   readonly killAfterSeconds: number | null
 }
@@ -34,7 +36,15 @@ export interface RunLoadResult extends Measured {
   readonly lost: readonly string[]
 }
 
-const { upstreamPort, load, slots, workers, killAfterSeconds, ...rest } = JSON.parse(process.argv[2] ?? '{}') as RunLoadOptions
+const {
+  upstreamPort,
+  load,
+  slots,
+  workers,
+  killAfterSeconds,
+  executor: settings,
+  directory,
+} = JSON.parse(process.argv[2] ?? '{}') as RunLoadOptions
 const here = fileURLToPath(new URL('.', import.meta.url))
 await using stack = new AsyncDisposableStack()
 const parts = await openParts(stack, upstreamPort, slots)
@@ -44,10 +54,10 @@ const executor =
   workers === 0
     ? null
     : await openExecutor(stack, {
-        settings: ExecutorSettings.parse({ ...rest.executor, workerNum: workers, slots: slots / workers }),
+        settings: ExecutorSettings.parse({ ...settings, workerNum: workers, slots: slots / workers }),
         agent,
         engines: launcherEngines,
-        directory: here,
+        directory: directory ?? here,
         entry: workerEntry,
         onWarning: ({ message }) => process.stderr.write(`${message}\n`),
       })

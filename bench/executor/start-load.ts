@@ -3,7 +3,7 @@ import type { RunLoadOptions, RunLoadResult } from './run-load.ts'
 
 export interface StartLoadOptions
   extends Pick<RunLoadOptions, 'load' | 'slots'>,
-    Partial<Pick<RunLoadOptions, 'workers' | 'executor' | 'killAfterSeconds'>> {
+    Partial<Pick<RunLoadOptions, 'workers' | 'executor' | 'directory' | 'killAfterSeconds'>> {
   /** `plain`: without us. */
   readonly plain?: boolean
 }

@@ -8,6 +8,7 @@ const parts: Readonly<Record<string, () => Promise<BenchSuite>>> = {
   d: async () => (await import('../executor/carry-over.ts')).carryOver,
   e: async () => (await import('../executor/time-to-reward.ts')).timeToReward,
   rollouts: async () => (await import('../executor/many-rollouts.ts')).manyRollouts,
+  pods: async () => (await import('../executor/pods.ts')).podRates,
 }
 
 /** How rollouts are placed, carried over and trained: all parts, or those whose letters are named. */

@@ -3,9 +3,11 @@ import { mkdtemp, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describeExecutor } from '@aworld-train/testing'
-import { afterAll, beforeAll } from 'vitest'
+import { afterAll, beforeAll, inject } from 'vitest'
 import { executorSubject } from '../support/executor-exam/executor-subject.ts'
-import { clientPackages, createNamespace, kubectl, pushProject, type TestNamespace } from './cluster.ts'
+import { accessTo, clientPackages, type TestNamespace } from './cluster.ts'
+
+const { createNamespace, kubectl, pushProject } = accessTo(inject('cluster'))
 
 let folder: string
 let namespace: TestNamespace

@@ -4,8 +4,10 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Launcher, WorkerLaunch } from '@aworld-train/core'
 import { kubernetesEngine } from '@aworld-train/executor-kubernetes'
-import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { createNamespace, kubectl, manifests, pushImage, type TestNamespace } from './cluster.ts'
+import { afterEach, beforeEach, expect, inject, it, vi } from 'vitest'
+import { accessTo, manifests, type TestNamespace } from './cluster.ts'
+
+const { createNamespace, kubectl, pushImage } = accessTo(inject('cluster'))
 
 /** The client is installed here. */
 const directory = fileURLToPath(new URL('.', import.meta.url))

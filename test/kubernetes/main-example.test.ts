@@ -6,10 +6,12 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { RunReport } from '@aworld-train/protocol'
 import { readRun } from '@aworld-train/store'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { repository } from '../support/run-cli.ts'
-import { clientPackages, createNamespace, kubectl, pushProject, sources, type TestNamespace } from './cluster.ts'
+import { accessTo, clientPackages, sources, type TestNamespace } from './cluster.ts'
 import { freePorts } from './control-plane.ts'
+
+const { createNamespace, kubectl, pushProject } = accessTo(inject('cluster'))
 
 const example = join(repository, 'examples/periodic-table')
 
@@ -37,9 +39,7 @@ async function makeProject(name: string, config: object): Promise<string> {
     join(project, 'aworld-train.config.ts'),
     `import definition from ${JSON.stringify(`${example}/aworld-train.config.ts`)}
 const { config, ...rest } = definition
-const training = { ...config.training, steps: 4 }
-const evaluation = { ...config.evaluation, before: false, greedy: false }
-export default { ...rest, baseDirectory: ${JSON.stringify(example)}, runPath: ${JSON.stringify(join(project, 'runs'))}, config: { ...config, training, evaluation, ...${JSON.stringify(config)} } }
+export default { ...rest, baseDirectory: ${JSON.stringify(example)}, runPath: ${JSON.stringify(join(project, 'runs'))}, config: { ...config, ...${JSON.stringify(config)} } }
 `,
   )
   return project
@@ -101,4 +101,4 @@ it('the workers of the main example run as a Job; one pod killed and one evicted
   expect(pods.result).toEqual(inProcess.result)
   expect(pods.report.ledger).toMatchObject({ unexplained: 0 })
   expect(await Promise.all(['jobs', 'pods', 'secrets'].map((kind) => namespace.get(kind)))).toEqual([[], [], []])
-}, 600_000)
+}, 1_200_000)
