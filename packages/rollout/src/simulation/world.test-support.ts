@@ -1,0 +1,44 @@
+import { drawRates } from './draw-rates.test-support.ts'
+import type { Invariant, PlantedBug } from './planted-bugs.test-support.ts'
+import { createRandom, createVirtualTime } from './virtual-time.test-support.ts'
+
+/** When nothing fails any more, in seconds. */
+export const healSeconds = 300
+/** How long a worker may be silent, in seconds, and how long it may be without a connection. */
+export const leaseSeconds = 30
+export const graceSeconds = 15
+/** How long an agent that is cancelled may go on, in seconds. */
+export const stopSeconds = 5
+/** Rollouts that a worker may have at once. */
+export const slots = 3
+
+/** What all parts of a simulated life share: its time in seconds, its chance, its faults, and what was seen of it. */
+export type World = ReturnType<typeof createWorld>
+
+export function createWorld(seed: number, bug: PlantedBug | null) {
+  const random = createRandom(seed)
+  const time = createVirtualTime()
+  const states: Record<string, number> = {}
+  let broken: Invariant | null = null
+  const rates = drawRates(random)
+  const isFaulty = () => time.now() < healSeconds
+  return {
+    ...time,
+    bug,
+    random,
+    rates,
+    isFaulty,
+    /** Seconds that a message takes at most. */
+    latency: () => (isFaulty() ? rates.delay : 0.1),
+    /** How often each named state was reached. */
+    states,
+    reach(state: string) {
+      states[state] = (states[state] ?? 0) + 1
+    },
+    must(holds: boolean, invariant: Invariant) {
+      if (!holds) broken ??= invariant
+    },
+    /** The first invariant that was broken. */
+    broken: () => broken,
+  }
+}
