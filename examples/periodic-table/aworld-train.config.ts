@@ -25,7 +25,6 @@ export default defineTraining({
       finalLearningRateFraction: 0.2,
       clipLow: 0.2,
       clipHigh: 0.28,
-      logprobCheck: { tolerance: 1e-5 },
     },
     sampling: { temperature: 1, maxTokens: 40 },
     limits: { maxTurns: 6 },
@@ -33,7 +32,7 @@ export default defineTraining({
     concurrency: 128,
     // A LoRA adapter of rank 32, which takes a higher rate than all weights do. Groups without variance stay in the mean of an update:
     // without them the gradient grows as groups are solved, and at this rate the policy collapses.
-    tinker: { training: { passes: 1, learningRate: 2.5e-3, warmupSteps: 3, dropZeroVariance: false, logprobCheck: { tolerance: 1e-4 } } },
+    tinker: { training: { passes: 1, learningRate: 2.5e-3, warmupSteps: 3, dropZeroVariance: false } },
     // TRL's default computes every forward pass twice, for models that need the memory.
     trl: { gradient_checkpointing: false },
     // The same of ms-swift, and its KL term, which the others do not have by default and which takes a pass of a second model.

@@ -93,7 +93,7 @@ it('workers run as pods that know their coordinator; one that is killed and one 
     (index) => pods.find(({ metadata }) => metadata.annotations['batch.kubernetes.io/job-completion-index'] === String(index))!,
   )
   expect((await namespace.log(first!.metadata.name)).split('\n')).toEqual([
-    `--coordinator https://coordinator.test:8090 --agent ./agents/agent.ts#agent --slots 3 --name ${first!.metadata.name} --signal-exit-code 143 --token-env AWORLD_TRAIN_COORDINATOR_TOKEN`,
+    `--coordinator https://coordinator.test:8090 --agent ./agents/agent.ts#agent --slots 3 --name ${first!.metadata.name} --away 3600 --signal-exit-code 143 --token-env AWORLD_TRAIN_COORDINATOR_TOKEN`,
     'costs $(HOME) the-secret',
     '',
   ])
