@@ -1,3 +1,4 @@
+// @module-tag quick
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
@@ -8,7 +9,7 @@ import type { RunReport } from '@aworld-train/protocol'
 import { readRun } from '@aworld-train/store'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
-const root = fileURLToPath(new URL('..', import.meta.url))
+const root = fileURLToPath(new URL('../../..', import.meta.url))
 const seed = 11
 
 /** Plain SIMD gives the same bits on every machine, so these bounds are met or missed for good. */

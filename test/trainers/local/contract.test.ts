@@ -1,3 +1,4 @@
+// @module-tag quick
 // The exam of trainers, sat by the one in the box: its own loop, gateway, store and report; and by trainers that are broken.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -12,10 +13,10 @@ import {
   type TrainOptions,
 } from '@aworld-train/testing'
 import { afterAll, describe, expect, test } from 'vitest'
-import { localFacts } from '../packages/aworld-train/src/local/local-facts.ts'
-import { examModel, readBatches, readTrainedRun, trainExam } from './support/trainer-exam/train-exam.ts'
-import { trainKilled } from './support/trainer-exam/train-killed.ts'
-import { registerWitnessedTrainers, type WitnessOptions } from './support/trainer-exam/witnessed-trainers.ts'
+import { localFacts } from '../../../packages/aworld-train/src/local/local-facts.ts'
+import { examModel, readBatches, readTrainedRun, trainExam } from '../../support/trainer-exam/train-exam.ts'
+import { trainKilled } from '../../support/trainer-exam/train-killed.ts'
+import { registerWitnessedTrainers, type WitnessOptions } from '../../support/trainer-exam/witnessed-trainers.ts'
 
 const folder = await mkdtemp(join(tmpdir(), 'aworld-train-exam-'))
 afterAll(() => rm(folder, { recursive: true, force: true }))
