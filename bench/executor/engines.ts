@@ -11,9 +11,8 @@ import { type BenchRow, type BenchSuite, compare, spreadOf } from '../suite.ts'
 import type { RunLoadResult } from './run-load.ts'
 import { startLoad } from './start-load.ts'
 
-const count = 2_000
-const slots = 64
-const workers = 4
+/** Of each engine, so that they stand beside each other. */
+export const [count, slots, workers] = [2_000, 64, 4] as const
 const rounds = 3
 const plainRay = fileURLToPath(new URL('plain-ray.py', import.meta.url))
 
@@ -75,9 +74,9 @@ export async function compareEngines(
       return [{ measure: `${name}: ${measure}`, unit, better, ours, peers: compared }]
     }
     return [
-      ...row('short rollouts', 'rollouts/s', 'higher', (run) => (run.count ?? count) / run.seconds),
+      ...row('short rollouts', 'rollouts/s', 'higher', ({ count: own = count, seconds }) => own / seconds),
       ...row('start to the end of the first', 's', 'lower', ({ startSeconds }) => startSeconds),
-      ...row('CPU of a rollout', 'ms', 'lower', ({ cpuSeconds }) => cpuSeconds && (cpuSeconds / count) * 1000),
+      ...row('CPU of a rollout', 'ms', 'lower', ({ count: own = count, cpuSeconds }) => cpuSeconds && (cpuSeconds / own) * 1000),
     ]
   })
 }

@@ -6,12 +6,9 @@ import { fileURLToPath } from 'node:url'
 import { accessTo, clientPackages, startCluster } from '../../test/kubernetes/cluster.ts'
 import { startScript } from '../gateway/peers.ts'
 import type { BenchSuite } from '../suite.ts'
-import { compareEngines, type Rates } from './engines.ts'
+import { compareEngines, count, type Rates, slots, workers } from './engines.ts'
 import { startLoad } from './start-load.ts'
 
-const count = 2_000
-const slots = 64
-const workers = 4
 /** Of a pod each; a node has room for 110. */
 const podCount = 100
 const here = fileURLToPath(new URL('.', import.meta.url))

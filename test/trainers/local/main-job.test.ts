@@ -4,12 +4,11 @@ import { existsSync } from 'node:fs'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { RunReport } from '@aworld-train/protocol'
 import { readRun } from '@aworld-train/store'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { repository } from '../../support/run-cli.ts'
 
-const root = fileURLToPath(new URL('../../..', import.meta.url))
 const seed = 11
 
 /** Plain SIMD gives the same bits on every machine, so these bounds are met or missed for good. */
@@ -26,7 +25,7 @@ beforeAll(async () => {
   const child = spawn(
     process.execPath,
     ['packages/cli/src/main.ts', 'train', 'examples/periodic-table', '--seed', String(seed), '--run-path', join(folder, 'runs')],
-    { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] },
+    { cwd: repository, env, stdio: ['ignore', 'pipe', 'pipe'] },
   )
   const chunks: Buffer[] = []
   child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk))

@@ -404,11 +404,10 @@ export function createCoordinator(world: World, workers: () => Workers) {
         }
         const current = memory.state.jobs.get(key)
         must(current?.attempt === attempt && current.status === 'running', 'an attempt that is over has no URLs')
-        const place = `${events} ${now()}`
-        const turn = `${id} ${place}`
+        const turn = `${id} ${events} ${now()}`
         commit(
           'turn',
-          () => store.keepTurn({ key, attempt }, place),
+          () => store.keepTurn({ key, attempt }, turn),
           (isKept) => isKept && answeredTurns.push(turn),
         )
         if (bug?.world === 'answer before commit') answeredTurns.push(turn)

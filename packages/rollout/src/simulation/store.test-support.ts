@@ -1,5 +1,4 @@
 import type { AttemptName, StopReason } from '@aworld-train/protocol'
-import { idOf } from './coordinator.test-support.ts'
 import type { World } from './world.test-support.ts'
 
 interface Result {
@@ -40,12 +39,12 @@ export function createStore({ bug, must, reach }: World) {
     },
 
     /** Whether it was kept. */
-    keepTurn({ key, attempt }: AttemptName, at: string): boolean {
+    keepTurn({ key, attempt }: AttemptName, turn: string): boolean {
       const isCurrent = rows.get(key)!.attempt === attempt
       if (!isCurrent) reach('store refused a turn')
       if (!isCurrent && bug?.world !== 'turns of any attempt') return false
       must(isCurrent, 'turns are those of the current attempt')
-      turns.add(`${idOf({ key, attempt })} ${at}`)
+      turns.add(turn)
       return true
     },
   }
