@@ -131,6 +131,31 @@ it('does by keys what the list of keys says', async () => {
   await dashboard.close()
 })
 
+it('does by a key that is pressed while a page is being read what it says, once it is read', async () => {
+  const dashboard = await openDashboard({ runs: [saved.path] })
+  const watched = await watch(browser, dashboard.url, looks.light)
+  const { page } = watched
+  await visit(watched, `#/${saved.id}/rollout/train/1/0/0`)
+  let answer = () => {}
+  const answered = new Promise<void>((resolve) => {
+    answer = resolve
+  })
+  await page.route(/\/rollout\?/, async (route) => {
+    await answered
+    await route.continue()
+  })
+  await page.keyboard.press('ArrowRight')
+  await page.keyboard.press('k')
+  await page.keyboard.press('ArrowLeft')
+  expect(page.url()).toMatch(/rollout\/train\/1\/0\/1$/)
+  expect(await page.locator('main > *').count()).toBe(0)
+  answer()
+  await page.waitForURL(/rollout\/train\/1\/0\/0$/)
+  expect(watched.problems).toEqual([])
+  await watched.context.close()
+  await dashboard.close()
+})
+
 it('compares the tokens of the agent that the address names', async () => {
   const dashboard = await openDashboard({ runs: [saved.path] })
   const watched = await watch(browser, dashboard.url, looks.light)

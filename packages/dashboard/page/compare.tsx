@@ -181,11 +181,12 @@ export function Compare({ summary, a, b }: { summary: RunSummary; a: string; b: 
       if (next.key !== a) return go(beside(a, next.key))
     }
   }
-  useKeys({ ArrowRight: () => turn(1), ArrowLeft: () => turn(-1), s: () => go(beside(b, a)), a: () => showWhole(!isWhole) })
+  const isRead = left.isRead && right.isRead && (traces.value !== null || traces.error !== null)
+  useKeys({ ArrowRight: () => turn(1), ArrowLeft: () => turn(-1), s: () => go(beside(b, a)), a: () => showWhole(!isWhole) }, isRead)
   const [x, y] = [left.trace ? streamOf(left.trace, agent) : [], right.trace ? streamOf(right.trace, agent) : []]
   const aligned = useMemo(() => align(x, y), [x, y])
   // Everything is read before anything is shown, so that nothing moves.
-  if (!left.isRead || !right.isRead || (traces.value === null && traces.error === null)) return null
+  if (!isRead) return null
   const problem = left.error ?? right.error ?? traces.error
   if (problem !== null || !group) return <Absent rollout={a} group={group} summary={summary} error={problem} />
   const place = placeOf(siblings.find(({ key }) => key === a) ?? siblings[0]!)

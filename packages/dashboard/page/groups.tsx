@@ -182,14 +182,15 @@ export function Groups({ summary, place }: { summary: RunSummary; place: string 
   }
   const first = chosen?.rows[0]?.key
   const partner = chosen && first !== undefined ? partnerOf(chosen, first) : null
-  useKeys({
+  const keys = {
     j: () => move(1),
     k: () => move(-1),
     ArrowRight: () => turn(1),
     ArrowLeft: () => turn(-1),
     Enter: () => first !== undefined && go(hrefs.rollout(first)),
     c: () => first !== undefined && partner !== null && go(hrefs.compare(first, partner)),
-  })
+  }
+  useKeys(keys, list.value !== null || list.error !== null)
   const training = summary.settings['training'] as { steps?: number } | undefined
   const scrubber = (
     <div class="scrubber">

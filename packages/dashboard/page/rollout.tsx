@@ -36,14 +36,15 @@ export function Rollout({ summary, rollout }: { summary: RunSummary; rollout: st
   useEffect(() => {
     if (chosen !== null && isThere) document.querySelector(`[data-call="${CSS.escape(chosen)}"]`)?.scrollIntoView({ block: 'nearest' })
   }, [chosen, isThere])
-  useKeys({
+  const keys = {
     j: () => move(1),
     k: () => move(-1),
     ArrowRight: () => turn(1),
     ArrowLeft: () => turn(-1),
     c: () => partner && go(hrefs.compare(rollout, partner)),
     Enter: () => go(hrefs.tokens(rollout)),
-  })
+  }
+  useKeys(keys, isRead)
   if (!trace || !row) {
     if (!isRead) return null
     return (

@@ -21,8 +21,10 @@ export const route = computed(() => {
   return { run, page: page || (run === '' ? 'runs' : 'overview'), key: key.join('/'), query: new URLSearchParams(search) }
 })
 
+/** At once: the browser tells of a new address later, and a key pressed until then would be the old page's. */
 export const go = (address: string) => {
   location.hash = address
+  hash.value = location.hash
 }
 
 const address = (run: string, page: string, key: string, query: Record<string, string | undefined>) => {

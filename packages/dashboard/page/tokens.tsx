@@ -111,7 +111,7 @@ export function Tokens({ summary, rollout }: { summary: RunSummary; rollout: str
   const here = tokens[chosen]
   const partner = group && partnerOf(group, rollout)
   const comparison = partner && hrefs.compare(rollout, partner, agent && agent.agent === query.get('agent') ? { agent: agent.agent } : {})
-  useKeys({
+  const keys = {
     ArrowRight: () => to(chosen + 1),
     ArrowLeft: () => to(chosen - 1),
     b: () => {
@@ -122,7 +122,8 @@ export function Tokens({ summary, rollout }: { summary: RunSummary; rollout: str
     j: () => jump((each) => each.origin === 'sampled' && each.turn > (here?.turn ?? 0)),
     k: () => jump((each) => each.origin === 'sampled' && each.turn === Math.max(0, (here?.turn ?? 0) - 1), 0),
     c: () => comparison && go(comparison),
-  })
+  }
+  useKeys(keys, isRead)
   const { sampled, bins, trained, least, logprob, advantages } = useMemo(() => count(tokens), [tokens])
   if (!trace || !agent) {
     if (!isRead) return null

@@ -1,7 +1,7 @@
 // What the pages share: reward dots, sections, chips, commands, keys, empty states.
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import { integer, points, signed, stepName } from './format.ts'
 import { type Group, isEvaluation, placeOf, sampleName } from './groups-of.ts'
 import { hrefs } from './route.ts'
@@ -198,20 +198,33 @@ export const Advantage = ({ value, none = 'not trained' }: { value: number | nul
   <span class={value === null || value === 0 ? 'quiet' : value > 0 ? 'up' : 'down'}>{value === null ? none : signed(value)}</span>
 )
 
-/** Keys of the page on screen; the shell adds its own. */
-export function useKeys(keys: Readonly<Record<string, () => void>>): void {
-  const latest = useRef(keys)
-  latest.current = keys
-  useEffect(() => {
+/**
+ * Keys of the page on screen; the shell adds its own. While the page is being read, the last key pressed waits: people press faster than
+ * a busy machine answers.
+ */
+export function useKeys(keys: Readonly<Record<string, () => void>>, isRead = true): void {
+  const latest = useRef({ keys, isRead })
+  latest.current = { keys, isRead }
+  const waiting = useRef<string | null>(null)
+  // With what is drawn, and not a frame later, so that no key is lost between two pages.
+  useLayoutEffect(() => {
+    if (!isRead || waiting.current === null) return
+    const action = keys[waiting.current]
+    waiting.current = null
+    action?.()
+  })
+  useLayoutEffect(() => {
     const press = (event: KeyboardEvent) => {
       if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return
       if (event.target instanceof Element && event.target.closest('input, select, textarea, dialog')) return
       // On a link or a button, Enter is that element's.
       if (event.key === 'Enter' && event.target instanceof Element && event.target.closest('a, button')) return
-      const action = latest.current[event.key]
+      const { keys, isRead } = latest.current
+      const action = keys[event.key]
       if (!action) return
       event.preventDefault()
-      action()
+      if (isRead) action()
+      else waiting.current = event.key
     }
     addEventListener('keydown', press)
     return () => removeEventListener('keydown', press)
