@@ -9,6 +9,20 @@ import { makeProject, type TinyProject, taskLines } from '../../support/tiny-pro
 
 const steps = 4
 
+/** Waits in its second step for as long as there is a file `hold`, so that the trainer is killed there and nowhere else. */
+const agentText = `import { existsSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+export async function agent(task, { rollout, baseUrl, apiKey, model, signal }) {
+  const [split, step] = rollout.split('/')
+  while (split === 'train' && Number(step) > 1 && existsSync(new URL('./hold', import.meta.url))) await sleep(50, undefined, { signal })
+  const body = JSON.stringify({ model, messages: [{ role: 'user', content: task.input }] })
+  const headers = { authorization: 'Bearer ' + apiKey, 'content-type': 'application/json' }
+  const response = await fetch(baseUrl + '/chat/completions', { method: 'POST', headers, body, signal })
+  return (await response.json()).choices[0].message.content
+}
+`
+
 interface Event {
   readonly type: string
   readonly step?: number
@@ -34,7 +48,7 @@ export function describeResume(trainer: string, { python, updatesPerStep }: Resu
     project = await makeProject(folder, join(repository, 'examples/periodic-table/model'), {
       definition: { testDataset: './test.jsonl' },
       config: { training: { steps, promptsPerStep: 2, samplesPerPrompt: 4, passes: 2, checkpointEvery: 1, learningRate: 1e-3 } },
-      files: { 'test.jsonl': `${taskLines(4, 40)}\n` },
+      files: { 'agent.ts': agentText, hold: '', 'test.jsonl': `${taskLines(4, 40)}\n` },
     })
   }, 900_000)
 
@@ -71,6 +85,7 @@ export function describeResume(trainer: string, { python, updatesPerStep }: Resu
       expect([code, killed], stdout + stderr).toEqual([1, 1])
       expect(stdout + stderr).toContain('TRAINER_PROCESS_DIED')
       await expect.poll(() => processes(), { timeout: 60_000 }).toEqual([])
+      await rm(join(project.folder, 'hold'))
     }, 600_000)
 
     it('goes on from its checkpoint: all steps, none twice, and the first agrees about its logprobs', async () => {

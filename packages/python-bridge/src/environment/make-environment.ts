@@ -49,7 +49,7 @@ export async function makeEnvironment(options: MakeEnvironmentOptions): Promise<
     )
   await mkdir(dirname(directory), { recursive: true })
   await removeRemains(directory)
-  const draft = `${directory}.${process.pid}-${randomUUID().slice(0, 8)}.draft`
+  const draft = draftOf(directory)
   try {
     const uv = await findUv({ beside: dirname(directory), env, signal, onProgress })
     const run = (args: readonly string[]) => runStep(uv, args, { signal, onProgress })
@@ -89,15 +89,25 @@ async function findUv(options: {
   const installedUv = { command: join(target, 'bin', 'uv'), env: { ...env, PYTHONPATH: target } }
   if (await works(installedUv)) return installedUv
   onProgress?.('uv is not on PATH; pip installs it beside the environments')
-  const args = ['-m', 'pip', 'install', '--quiet', '--target', target, 'uv']
-  const { code, stderr } = await runProcess('python3', args, { env, signal }).catch((cause: unknown) => {
+  await removeRemains(target)
+  const draft = draftOf(target)
+  let reason: string
+  try {
+    const args = ['-m', 'pip', 'install', '--quiet', '--target', draft, 'uv']
+    const { code, stderr } = await runProcess('python3', args, { env, signal })
+    // Where another setup has put one there meanwhile, that one is used.
+    if (code === 0) await rename(draft, target).catch(() => undefined)
+    if (code === 0 && (await works(installedUv))) return installedUv
+    reason = stderr
+  } catch (cause) {
     signal?.throwIfAborted()
-    return { code: 1, stderr: String(cause) }
-  })
-  if (code === 0 && (await works(installedUv))) return installedUv
+    reason = String(cause)
+  } finally {
+    await rm(draft, { recursive: true, force: true })
+  }
   throw new TrainError(
     'TRAINER_ENVIRONMENT',
-    `There is no uv, and "python3 -m pip install uv" did not work: ${lastLines(stderr)}. Install uv (https://docs.astral.sh/uv) and run setup again.`,
+    `There is no uv, and "python3 -m pip install uv" did not work: ${lastLines(reason)}. Install uv (https://docs.astral.sh/uv) and run setup again.`,
   )
 }
 
@@ -120,6 +130,9 @@ async function runStep(
 const quietLines = /^(?:[+~-] |Creating virtual environment|Activate with|Using Python .* environment)/
 
 const lastLines = (text: string) => text.trim().split('\n').slice(-12).join('\n') || 'it said nothing'
+
+/** The folder beside `directory` in which it is made. */
+const draftOf = (directory: string) => `${directory}.${process.pid}-${randomUUID().slice(0, 8)}.draft`
 
 async function isMade(directory: string, stamp: string): Promise<boolean> {
   return existsSync(interpreterOf(directory)) && (await readFile(join(directory, stampFile), 'utf8').catch(() => undefined)) === stamp
