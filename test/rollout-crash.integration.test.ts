@@ -23,6 +23,8 @@ test(`the same command resumes after ${kills} kills: every rollout is trained on
     for (let kill = 0; kill < kills; kill++) {
       await using child = childProcess([worker, runPath, String(rollouts)])
       path = (await child.line((line) => line.startsWith('path '))).slice('path '.length)
+      // Every other kill comes where there are turns to lose, the others also before.
+      if (kill % 2 === 1) await child.line((line) => line.startsWith('turn '))
       await sleep(((seed * 9301 + kill * 49_297) % 59) + 1)
       child.process.kill('SIGKILL')
       expect(await child.exited).toMatchObject({ signal: 'SIGKILL', stderr: '' })

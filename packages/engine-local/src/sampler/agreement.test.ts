@@ -88,11 +88,12 @@ describe('the published weights', () => {
         )
       })
     }
-    expect(Math.max(...(await agree(requests, results)))).toBeLessThan(1e-5)
+    // Rounding alone makes up to 1.2e-5 in rows this long; the weights before are off by 2 and more.
+    expect(Math.max(...(await agree(requests, results)))).toBeLessThan(1e-4)
     const prompt = [...request().promptTokenIds, ...results[straddling]!.tokenIds.slice(0, 20)]
     const next = request({ task: `t${straddling}`, turn: 1, prompt })
     const answer = await engine.generate(next, never)
     expect(answer.cachedTokens).toBe(prompt.length - 1)
-    expect(Math.max(...(await agree([next], [answer])))).toBeLessThan(1e-5)
+    expect(Math.max(...(await agree([next], [answer])))).toBeLessThan(1e-4)
   })
 })
