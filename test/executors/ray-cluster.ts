@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { createJobsApi } from '@aworld-train/executor-ray'
 import { freePort } from '../support/process-group.ts'
 import { pythonEnvironment } from '../support/python-environment.ts'
+import { rayAgentPorts } from '../support/ray-ports.ts'
 
 export interface RayCluster {
   /** Of its Jobs API. */
@@ -44,12 +45,6 @@ export async function startRayCluster(folder: string, nodes: number): Promise<Ra
   /** A node that runs. One may end itself while it starts on a busy machine: it is started again. */
   async function start(...args: string[]): Promise<void> {
     for (let tries = 3; ; tries--) {
-      // Ports that its agents choose by themselves are waited for 15 s at most, which is not enough on a busy machine.
-      const agents = await Promise.all(
-        ['dashboard-agent-grpc', 'dashboard-agent-listen', 'runtime-env-agent', 'metrics-export'].map(
-          async (name) => `--${name}-port=${await freePort()}`,
-        ),
-      )
       // A group of their own: Ray leaves processes behind when only the first is ended, and "ray stop" ends those of everybody.
       const child = spawn(
         python,
@@ -60,7 +55,7 @@ export async function startRayCluster(folder: string, nodes: number): Promise<Ra
           '--disable-usage-stats',
           '--object-store-memory',
           '80000000',
-          ...agents,
+          ...(await rayAgentPorts()),
           ...args,
         ],
         {

@@ -4,6 +4,7 @@ import { chmod, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { bridgeDirectory } from '@aworld-train/python-bridge'
+import { rayAgentPorts } from '../../support/ray-ports.ts'
 import { freePort } from './serve-run.ts'
 
 export interface RayCluster {
@@ -49,6 +50,8 @@ export async function startRayCluster(python: string): Promise<RayCluster> {
       ...['-I', join(bridgeDirectory, 'aworld_train_bridge/launch.py'), '--marker', `TEST_CLUSTER=${marker}`, '--remove', folder],
       ...['--', interpreter, ...ray, 'start', '--head', '--block', '--disable-usage-stats', '--temp-dir', join(folder, 'ray')],
       ...['--port', String(port), '--dashboard-host', '127.0.0.1', '--dashboard-port', String(dashboard)],
+      ...(await rayAgentPorts()),
+      ...['--ray-client-server-port', String(await freePort())],
       ...['--num-cpus', '16', '--num-gpus', '1', '--object-store-memory', '200000000'],
     ],
     { env: { ...environment, TEST_CLUSTER: marker }, stdio: ['pipe', 'pipe', 'pipe', 'ignore'] },
@@ -60,23 +63,31 @@ export async function startRayCluster(python: string): Promise<RayCluster> {
     if (!answer.ok) throw new Error(`${path} answers ${answer.status}`)
     return await answer.text()
   }
+  const run = (args: readonly string[]) =>
+    new Promise<{ code: number; output: string }>((resolve) => {
+      const options = { env: environment, timeout: 240_000, maxBuffer: 64 * 1024 * 1024 }
+      execFile(interpreter, [...ray, ...args], options, (error, stdout, stderr) =>
+        resolve({ code: error ? Number(error.code ?? -1) : 0, output: stdout + stderr }),
+      )
+    })
+  const deadline = Date.now() + 90_000
   const cluster: RayCluster = {
     address,
     read,
-    submit: (args) =>
-      new Promise((resolve) => {
-        const options = { env: environment, timeout: 240_000, maxBuffer: 64 * 1024 * 1024 }
-        execFile(interpreter, [...ray, 'job', 'submit', '--address', address, ...args], options, (error, stdout, stderr) =>
-          resolve({ code: error ? Number(error.code ?? -1) : 0, output: stdout + stderr }),
-        )
-      }),
+    async submit(args) {
+      for (;;) {
+        const result = await run(['job', 'submit', '--address', address, ...args])
+        // The job server answers before there is an agent that starts what it is given.
+        if (!result.output.includes('No available agent to submit job') || Date.now() > deadline) return result
+        await sleep(1_000)
+      }
+    },
     async close() {
       guard.stdin?.end('stop\n')
       await ended
       await rm(folder, { recursive: true, force: true })
     },
   }
-  const deadline = Date.now() + 90_000
   for (;;) {
     const up = await read('/api/jobs/').catch((error: unknown) => error as Error)
     if (typeof up === 'string') return cluster
