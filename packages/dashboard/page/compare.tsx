@@ -4,7 +4,7 @@ import type { ComponentChildren } from 'preact'
 import { useMemo, useState } from 'preact/hooks'
 import { Absent } from './absent.tsx'
 import { align, sharedPrefix } from './align.ts'
-import { client, useLoaded } from './data.ts'
+import { client, isAnswered, useLoaded } from './data.ts'
 import { clip, fixed, integer, points, probability, stepName, visible } from './format.ts'
 import { type Group, isEvaluation, placeOf, sampleName } from './groups-of.ts'
 import { filter, go, hrefs, route } from './route.ts'
@@ -181,7 +181,7 @@ export function Compare({ summary, a, b }: { summary: RunSummary; a: string; b: 
       if (next.key !== a) return go(beside(a, next.key))
     }
   }
-  const isRead = left.isRead && right.isRead && (traces.value !== null || traces.error !== null)
+  const isRead = left.isRead && right.isRead && isAnswered(traces)
   useKeys({ ArrowRight: () => turn(1), ArrowLeft: () => turn(-1), s: () => go(beside(b, a)), a: () => showWhole(!isWhole) }, isRead)
   const [x, y] = [left.trace ? streamOf(left.trace, agent) : [], right.trace ? streamOf(right.trace, agent) : []]
   const aligned = useMemo(() => align(x, y), [x, y])

@@ -64,6 +64,8 @@ export interface Loaded<T> {
   readonly value: T | null
   readonly error: string | null
 }
+/** False while it is being read for the first time. */
+export const isAnswered = ({ value, error }: Loaded<unknown>) => value !== null || error !== null
 interface Entry {
   readonly loaded: Signal<Loaded<unknown>>
   /** Change of the run that it was read at. */

@@ -1,7 +1,7 @@
 // One step as its groups: who earned what, and which groups taught nothing.
 import type { RunSummary } from '@aworld-train/core'
 import { comparedEvaluations } from '../src/compared-evaluations.ts'
-import { usePlace } from './data.ts'
+import { isAnswered, usePlace } from './data.ts'
 import { fixed, integer, percent, points, seconds, signed, spread, stepName, visible } from './format.ts'
 import { type Group, groupsOf, isEvaluation, partnerOf, sampleName, sampleNumber, verdictOf } from './groups-of.ts'
 import { filter, go, hrefs, route } from './route.ts'
@@ -190,7 +190,7 @@ export function Groups({ summary, place }: { summary: RunSummary; place: string 
     Enter: () => first !== undefined && go(hrefs.rollout(first)),
     c: () => first !== undefined && partner !== null && go(hrefs.compare(first, partner)),
   }
-  useKeys(keys, list.value !== null || list.error !== null)
+  useKeys(keys, isAnswered(list))
   const training = summary.settings['training'] as { steps?: number } | undefined
   const scrubber = (
     <div class="scrubber">

@@ -2,10 +2,14 @@
 import { computed, signal } from '@preact/signals'
 
 const hash = signal(location.hash)
-addEventListener('hashchange', () => {
+addEventListener('hashchange', arrive)
+
+/** Shows the page of the browser's address from its top, unless it is on screen. */
+function arrive(): void {
+  if (hash.value === location.hash) return
   hash.value = location.hash
   scrollTo(0, 0)
-})
+}
 
 function decode(part: string): string {
   try {
@@ -24,7 +28,7 @@ export const route = computed(() => {
 /** At once: the browser tells of a new address later, and a key pressed until then would be the old page's. */
 export const go = (address: string) => {
   location.hash = address
-  hash.value = location.hash
+  arrive()
 }
 
 const address = (run: string, page: string, key: string, query: Record<string, string | undefined>) => {

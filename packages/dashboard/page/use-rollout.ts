@@ -1,5 +1,5 @@
 import type { RolloutList, RolloutRow, RolloutTrace, RunSummary } from '@aworld-train/core'
-import { client, isTrained, readAll, useLoaded } from './data.ts'
+import { client, isAnswered, isTrained, readAll, useLoaded } from './data.ts'
 import { type Group, groupsOf } from './groups-of.ts'
 import { route } from './route.ts'
 
@@ -15,7 +15,7 @@ interface RolloutView {
 
 /** Reads both before anything is shown, so that nothing moves when the second comes. */
 export function useRollout(key: string, { evaluations }: RunSummary): RolloutView {
-  const { value, error } = useLoaded(
+  const loaded = useLoaded(
     `${route.value.run} rollout ${key}`,
     () => readRollout(key),
     (read) => {
@@ -23,8 +23,9 @@ export function useRollout(key: string, { evaluations }: RunSummary): RolloutVie
       return trace?.row.split !== 'train' || !isTrained(list)
     },
   )
+  const { value, error } = loaded
   const group = value && groupsOf(value.list, evaluations).find(({ rows }) => rows.some((row) => row.key === key))
-  return { trace: value?.trace ?? null, group: group ?? null, error, isRead: value !== null || error !== null }
+  return { trace: value?.trace ?? null, group: group ?? null, error, isRead: isAnswered(loaded) }
 }
 
 async function readRollout(key: string): Promise<{ trace: RolloutTrace | null; list: RolloutList }> {

@@ -4,8 +4,8 @@ import { chmod, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { bridgeDirectory } from '@aworld-train/python-bridge'
+import { freePort } from '../../support/process-group.ts'
 import { rayAgentPorts } from '../../support/ray-ports.ts'
-import { freePort } from './serve-run.ts'
 
 export interface RayCluster {
   /** Where jobs are submitted. */
