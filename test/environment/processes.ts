@@ -17,6 +17,13 @@ export function statusesOf(program: string): string[] {
     .map((name) => read(`/proc/${name}/status`))
 }
 
+/** Processes below this one that have ended and that nobody has waited for. */
+export function unreapedBelowUs(): string[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && /^State:\s*Z/m.test(read(`/proc/${name}/status`)) && isOurs(Number(name)))
+    .map((name) => read(`/proc/${name}/comm`).trim())
+}
+
 function isOurs(pid: number): boolean {
   try {
     return childOfOurs(pid) > 0

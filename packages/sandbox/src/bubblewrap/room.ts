@@ -32,7 +32,10 @@ export interface RoomOptions {
 const startDeadlineMs = 30_000
 const endDeadlineMs = 5000
 
-/** Runs in the room as its root and process 1, makes its mounts, and waits: the room lives until its standard input ends. */
+/**
+ * Runs in the room as its root and process 1, makes its mounts, and waits: the room lives until its standard input ends. Bash waits for
+ * processes that lost their parent, too, as every process 1 has to: each jail leaves one, and those count until they are waited for.
+ */
 const keeper = `set -e
 echo "tmpfs /workspace tmpfs size=$1,nr_inodes=$2,mode=755
 tmpfs /tmp tmpfs size=$1,nr_inodes=$2,mode=1777" > /etc/fstab
@@ -97,7 +100,7 @@ function startKeeper({ userId, limits, nodeBinary }: RoomOptions): ChildProcess 
     [
       ...[...ownNamespaces(0), '--cap-add', 'CAP_SYS_ADMIN', ...systemFolders(nodeBinary)],
       ...['--proc', '/proc', '--dev', '/dev', '--dir', '/workspace', '--dir', '/tmp', '--chdir', '/', '--'],
-      ...['/bin/sh', '-c', keeper, 'sh', String(limits.diskBytes), String(inodes)],
+      ...['/bin/bash', '-c', keeper, 'bash', String(limits.diskBytes), String(inodes)],
     ],
     {
       ...(userId === undefined ? {} : { uid: userId, gid: userId }),
