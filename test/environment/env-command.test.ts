@@ -136,16 +136,16 @@ describe('aworld-train env', () => {
   })
 
   it('grants a lease what --max-quota says, and no more', async () => {
-    expect((await start(['--max-quota', '{"processes": 3}'])).code).toBe(0)
+    expect((await start(['--max-quota', '{"processes": 30}'])).code).toBe(0)
     const { url, token } = connection()
     const lease = async (quota: object) => {
       const body = JSON.stringify({ version: 1, rollout: 'r', attempt: 0, task: 't', sample: 0, quota })
       const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
       return await (await fetch(new URL('/v1/leases', url), { method: 'POST', headers, body })).json()
     }
-    expect(await lease({ processes: 4 })).toMatchObject({ error: { message: expect.stringContaining('at most 3') } })
+    expect(await lease({ processes: 31 })).toMatchObject({ error: { message: expect.stringContaining('at most 30') } })
     expect(await lease({ memoryBytes: 1e15 })).toMatchObject({ error: { message: expect.stringContaining('at most 17179869184') } })
-    expect(await lease({ processes: 3 })).toMatchObject({ tier: 'simulated' })
+    expect(await lease({ processes: 30 })).toMatchObject({ tier: 'simulated' })
   })
 
   it('says why it did not start', async () => {

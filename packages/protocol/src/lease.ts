@@ -1,12 +1,21 @@
 import { z } from 'zod'
 
-/** Bounds of a lease's workspace; the server's own where absent, and never more than the server grants. */
+/**
+ * Bounds of a lease's workspace; the server's own where absent, and never more than the server grants. With the least of each, a command of
+ * a pipeline still runs, and what it prints can be read.
+ */
 export const LeaseQuota = z.strictObject({
-  memoryBytes: z.int().min(1).optional(),
-  diskBytes: z.int().min(1).optional(),
-  processes: z.int().min(1).optional(),
+  memoryBytes: z
+    .int()
+    .min(64 * 2 ** 20)
+    .optional(),
+  diskBytes: z
+    .int()
+    .min(2 ** 20)
+    .optional(),
+  processes: z.int().min(16).optional(),
   cpuSeconds: z.int().min(1).optional(),
-  outputBytes: z.int().min(1).optional(),
+  outputBytes: z.int().min(1_024).optional(),
 })
 export type LeaseQuota = z.infer<typeof LeaseQuota>
 

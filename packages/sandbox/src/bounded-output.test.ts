@@ -18,6 +18,11 @@ test('of more the first half and the last are kept, and the number of bytes betw
   expect(taken(6, 'ab', 'x'.repeat(1000), 'yz')).toEqual({ output: 'abx\n[998 bytes left out]\nxyz', omittedBytes: 998 })
 })
 
+test('a limit that keeps nothing still says how much there was', () => {
+  expect(taken(1, 'hello', '\n')).toEqual({ output: '\n[6 bytes left out]\n', omittedBytes: 6 })
+  expect(taken(0, 'hello')).toEqual({ output: '\n[5 bytes left out]\n', omittedBytes: 5 })
+})
+
 test('characters are left out whole, and count as left out', () => {
   // Seven bytes each: two characters of three bytes and one.
   expect(taken(8, 'a€€', 'middle', '€€b')).toEqual({ output: 'a€\n[12 bytes left out]\n€b', omittedBytes: 12 })

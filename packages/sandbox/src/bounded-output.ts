@@ -26,7 +26,7 @@ export class BoundedOutput {
     const toTail = chunk.subarray(toHead.length)
     this.#tail.push(toTail)
     this.#tailBytes += toTail.length
-    while (this.#tailBytes - this.#tail[0]!.length >= this.#half) {
+    while (this.#tail.length > 1 && this.#tailBytes - this.#tail[0]!.length >= this.#half) {
       const first = this.#tail.shift()!
       this.#tailBytes -= first.length
       this.#dropped += first.length

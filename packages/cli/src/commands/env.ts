@@ -120,7 +120,9 @@ function readQuota(text: string): LeaseQuota {
     return LeaseQuota.parse(JSON.parse(text))
   } catch (cause) {
     const names = Object.keys(LeaseQuota.shape).join(', ')
-    throw new TrainError('CONFIG_INVALID', `--max-quota is ${text}; write a JSON object with whole numbers above 0 for any of ${names}.`, {
+    const [problem] = cause instanceof z.ZodError ? cause.issues : []
+    const reason = problem ? ` (${problem.path.join('.') || 'it'}: ${problem.message})` : ''
+    throw new TrainError('CONFIG_INVALID', `--max-quota is ${text}${reason}; write a JSON object with whole numbers for any of ${names}.`, {
       cause,
     })
   }

@@ -66,6 +66,9 @@ export async function serveEnvironment(options: ServeEnvironmentOptions): Promis
     await openEnvironmentServer({ ...listening, servers, sandbox, parsers, outward, models, keyFile: files.key, notices, onError }),
     (each) => each.close(),
   )
+  const { contain } = server
+  process.on('uncaughtException', contain).on('unhandledRejection', contain)
+  stack.defer(() => void process.off('uncaughtException', contain).off('unhandledRejection', contain))
   const connection = { version: 1, url: server.url, token: server.connectionToken, pid: process.pid } as const
   writeConnection(files, connection)
   stack.defer(() => removeConnection(files))

@@ -31,6 +31,8 @@ export interface BashShellOptions {
   start(): Promise<Jail>
   /** The error to reject with when a jail was ended from outside. */
   died(): Promise<Error>
+  /** The callback, whose error ends the workspace and nothing else. */
+  contained(callback: (chunk: Buffer) => void): (chunk: Buffer) => void
 }
 
 /** Opens a persistent bash. */
@@ -98,7 +100,7 @@ interface Bash {
   end(): ReturnType<typeof untilEmpty>
 }
 
-async function startBash({ start, outputBytes, processes }: BashShellOptions): Promise<Bash> {
+async function startBash({ start, contained, outputBytes, processes }: BashShellOptions): Promise<Bash> {
   const jail = await start()
   const output = new BoundedOutput(outputBytes)
   let killed = false
@@ -109,7 +111,10 @@ async function startBash({ start, outputBytes, processes }: BashShellOptions): P
     onEnd({ exitCode: lastExitCode, text: output.take() })
   })
   const end = untilEmpty(jail)
-  jail.output.on('data', (chunk: Buffer) => marked.add(chunk))
+  jail.output.on(
+    'data',
+    contained((chunk) => marked.add(chunk)),
+  )
   jail.ended.then(
     // What it wrote last is still to be read, also where nobody waits for a command.
     () => jail.output.resume(),

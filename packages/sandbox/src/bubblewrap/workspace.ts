@@ -67,13 +67,26 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
   let programs = 0
   let closing: Promise<void> | undefined
   let dead = false
+  let fault: unknown
 
   const hasDied = () => dead || room.hasDied()
   function check(): void {
     if (closing) throw new ToolError('The workspace is closed.')
     if (hasDied()) throw death()
   }
-  const death = () => new TrainError('TOOL_SERVER_DIED', 'The jail of the workspace died; its files and shells are gone.')
+  const death = () => new TrainError('TOOL_SERVER_DIED', 'The jail of the workspace died; its files and shells are gone.', { cause: fault })
+
+  /** A callback of a stream. What it throws would be an error of this whole process, and ends the workspace instead. */
+  function contained<Input>(callback: (input: Input) => void): (input: Input) => void {
+    return (input) => {
+      try {
+        callback(input)
+      } catch (cause) {
+        fault = cause
+        void died()
+      }
+    }
+  }
 
   async function begin(starting = startJail({ ...room, room }, parts)): Promise<Jail> {
     const jail = await starting
@@ -138,7 +151,7 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
       signal.addEventListener('abort', onAbort, { once: true })
       if (signal.aborted) onAbort()
       try {
-        jail.output.on('data', onOutput)
+        jail.output.on('data', contained(onOutput))
         // Bash reads its script one character at a time, and none beyond it.
         jail.stdin.write(`${script}\n`)
         let feeding: Promise<unknown> | undefined
@@ -197,12 +210,14 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
     },
     async shell(signal) {
       check()
-      const shell = await openBashShell({ start, died, outputBytes: limits.outputBytes, processes: limits.processes }, signal)
+      const shell = await openBashShell({ start, died, contained, outputBytes: limits.outputBytes, processes: limits.processes }, signal)
       shells.add(shell)
       return {
         execute: async (command, timeoutMs, signal) => {
           check()
-          return watched(shell.execute(command, timeoutMs, signal))
+          const result = await watched(shell.execute(command, timeoutMs, signal))
+          if (dead) throw death()
+          return result
         },
         async close() {
           shells.delete(shell)

@@ -63,6 +63,16 @@ test('a workspace that takes too much memory dies for good, and no other with it
     const died = { code: 'TOOL_SERVER_DIED', message: expect.stringContaining('memory limit') }
     await expect((await small.shell(never)).execute(doubled, 60_000, never)).rejects.toMatchObject(died)
     await expect(small.put('file', Buffer.from('x'), never)).rejects.toMatchObject(died)
+    // One step beyond the memory is no end of this process.
+    const tiny = await sandbox.workspace({ limits: { memoryBytes: 1 } }, never)
+    const steep = await sandbox.workspace({ limits: { memoryBytes: 128 * 2 ** 20 } }, never)
+    for (const workspace of [tiny, steep]) {
+      const execution = (await workspace.shell(never)).execute('x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; y="$y $x"; done', 60_000, never)
+      await execution.then(
+        ({ output }) => expect(output).toContain('limit exceeded'),
+        (error) => expect(error).toMatchObject(died),
+      )
+    }
     expect(await (await other.shell(never)).execute('echo there', 60_000, never)).toMatchObject({ output: 'there\n' })
   } finally {
     await sandbox.close()

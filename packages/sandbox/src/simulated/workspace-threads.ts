@@ -12,6 +12,12 @@ export interface WorkspaceThreads {
 /** Threads that wait: more would be memory that a later workspace may never ask for. */
 const maxWaiting = 32
 
+/**
+ * A thread that outgrows its memory ends alone, where it comes to the bound in small steps: one text of 64 MB, the longest of the simulation,
+ * in a bound of 128 MB ended this process.
+ */
+const leastMemoryMb = 256
+
 export function createWorkspaceThreads(): WorkspaceThreads {
   let waiting: { readonly thread: Worker; readonly memoryBytes: number }[] = []
   let closed = false
@@ -44,6 +50,6 @@ function startThread(memoryBytes: number): Worker {
     // Without an environment there is no NODE_OPTIONS to say how sources that are not built import each other. Options of this process
     // are not passed on: a thread refuses some, such as those that `node --test` gives its children.
     execArgv: [...(isSource ? ['--conditions=@aworld-train/source'] : []), '--disable-warning=ExperimentalWarning'],
-    resourceLimits: { maxOldGenerationSizeMb: Math.ceil(memoryBytes / 2 ** 20) },
+    resourceLimits: { maxOldGenerationSizeMb: Math.max(leastMemoryMb, Math.ceil(memoryBytes / 2 ** 20)) },
   })
 }

@@ -51,7 +51,8 @@ export function createMcpEndpoint({ world, maxBodyBytes }: McpEndpointOptions): 
       calls.total++
       try {
         const signal = AbortSignal.any([mcpReq.signal, cancel.signal])
-        const result = await runTool({ offered, input: params.arguments, lease, session: caller.session, signal }, world)
+        const run = { offered, input: params.arguments, lease, session: caller.session, signal }
+        const result = await lease.work(() => runTool(run, world))
         if (result.isError) calls.errors++
         return result
       } catch (error) {

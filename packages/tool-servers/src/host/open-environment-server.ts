@@ -14,7 +14,7 @@ import {
 import { connectionClaims } from '../access/connection-token.ts'
 import { readSigningKey } from '../access/signing-key.ts'
 import { createTokens, invalidToken, leasesScope, longestLeaseMs } from '../access/tokens.ts'
-import type { Lease } from '../leases/lease.ts'
+import { type Lease, leaseOfWork } from '../leases/lease.ts'
 import { createLeaseRoutes, sendError, sendJson } from '../leases/lease-routes.ts'
 import { createLeaseTable } from '../leases/lease-table.ts'
 import type { ModelSettings } from '../settings/models.ts'
@@ -62,7 +62,7 @@ export interface EnvironmentServerOptions {
   readonly maxFileBytes?: number | undefined
   /** What a person should know beside the notices of the sandbox, for the status. */
   readonly notices?: readonly string[] | undefined
-  /** Called with errors that no tool should throw, and with workspaces that could not be removed. */
+  /** Called with errors that no tool should throw, with what made a workspace fail, and with workspaces that could not be removed. */
   readonly onError?: ((error: Error) => void) | undefined
 }
 
@@ -72,6 +72,11 @@ export interface EnvironmentServer {
   /** May open leases, and call tools without one. */
   readonly connectionToken: string
   status(): EnvironmentStatus
+  /**
+   * Takes an error that nobody caught, such as one that a callback of a stream or of a timer threw: it is reported, and ends the lease in
+   * whose work it was thrown. For `uncaughtException` and `unhandledRejection` of a process that serves nothing else.
+   */
+  contain(error: unknown): void
   /** Frees the port, then ends every lease; resolves when their processes and files are gone. */
   close(): Promise<void>
 }
@@ -216,6 +221,13 @@ export async function openEnvironmentServer(options: EnvironmentServerOptions): 
     url,
     connectionToken,
     status,
+    contain(thrown) {
+      const cause = thrown instanceof Error ? thrown : new Error(String(thrown))
+      const lease = leaseOfWork()
+      if (!lease || lease.ended) return onError(cause)
+      const message = `A callback of its work failed (${cause.message}), so the workspace was removed; begin another attempt.`
+      void lease.end(new TrainError('TOOL_SERVER_DIED', message, { cause }))
+    },
     async close() {
       clearInterval(reaper)
       const closed = listening.close()

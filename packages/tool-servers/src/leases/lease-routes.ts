@@ -89,7 +89,7 @@ export function createLeaseRoutes({ leases, maxFileBytes, checkServers, toAnswer
   async function inWorkspace(lease: Lease, work: (workspace: Workspace) => Promise<void>): Promise<void> {
     const release = lease.use()
     try {
-      await work(await lease.workspace())
+      await lease.work(async () => work(await lease.workspace()))
     } catch (cause) {
       if (cause instanceof ToolError) throw invalid(cause.message)
       if (cause instanceof TrainError && cause.code === 'TOOL_SERVER_DIED') void lease.end(cause)

@@ -1,8 +1,14 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { type Sandbox, type Shell, ToolError, type Workspace, type WorkspaceLimits } from '@aworld-train/core'
 import { type TrainError, toTrainError } from '@aworld-train/protocol'
 
 /** Shells of one lease; each is a process, or a part of one. */
 const maxShells = 64
+
+const working = new AsyncLocalStorage<Lease>()
+
+/** The lease in whose work this runs, also in callbacks of streams and timers that the work began. */
+export const leaseOfWork = (): Lease | undefined => working.getStore()
 
 export interface LeaseOptions {
   readonly id: string
@@ -15,6 +21,7 @@ export interface LeaseOptions {
   readonly limits: Partial<WorkspaceLimits>
   readonly sandbox: Sandbox
   readonly ttlMs: number
+  /** Called with what made the workspace fail, and with one that could not be removed. */
   readonly onError: (error: Error) => void
 }
 
@@ -32,6 +39,8 @@ export interface Lease extends Pick<LeaseOptions, 'id' | 'rollout' | 'attempt' |
   shell(session: string): Promise<Shell>
   /** Begins a call and returns the function that ends it. The time of the lease begins again at both moments. */
   use(): () => void
+  /** Runs work of the lease, which what it begins belongs to. */
+  work<Value>(work: () => Value): Value
   /** Ends calls and processes, and removes files; resolves when they are gone. The first reason is kept. */
   end(reason: TrainError): Promise<void>
 }
@@ -49,7 +58,7 @@ export function createLease({ id, rollout, attempt, task, servers, limits, sandb
   function workspace(): Promise<Workspace> {
     if (ended) return Promise.reject(ended)
     if (!opened) {
-      opened = sandbox.workspace({ limits }, ending.signal).catch((cause: unknown) => {
+      opened = lease.work(() => sandbox.workspace({ limits }, ending.signal)).catch((cause: unknown) => {
         // A workspace that could not be opened is tried again at the next call.
         opened = null
         throw toTrainError(cause, 'ENVIRONMENT_START_FAILED')
@@ -58,7 +67,7 @@ export function createLease({ id, rollout, attempt, task, servers, limits, sandb
     return opened
   }
 
-  return {
+  const lease: Lease = {
     id,
     rollout,
     attempt,
@@ -92,9 +101,11 @@ export function createLease({ id, rollout, attempt, task, servers, limits, sandb
         expiresAt = Date.now() + ttlMs
       }
     },
+    work: (work) => working.run(lease, work),
     end(reason) {
       gone ??= (async () => {
         ended = reason
+        if (reason.cause instanceof Error) onError(reason.cause)
         ending.abort(reason)
         const files = await opened?.catch(() => null)
         opened = null
@@ -104,4 +115,5 @@ export function createLease({ id, rollout, attempt, task, servers, limits, sandb
       return gone
     },
   }
+  return lease
 }

@@ -101,13 +101,28 @@ describe('opening a lease', () => {
   })
 
   it('a quota is what is asked for, up to what the server grants', async () => {
-    const server = await start({ quota: { memoryBytes: 1_000, processes: 64 }, maxQuota: { memoryBytes: 2_000 } })
-    await open(server, { quota: { processes: 128, diskBytes: 5_000 } })
-    expect(server.sandbox.open[0]!.options.limits).toEqual({ memoryBytes: 1_000, processes: 128, diskBytes: 5_000 })
-    expect((await post(server, { rollout: 'r2', quota: { memoryBytes: 2_000 } }))[0]).toBe(200)
-    expect(await post(server, { rollout: 'r3', quota: { memoryBytes: 2_001 } })).toEqual([
+    const server = await start({ quota: { memoryBytes: 1e8, processes: 64 }, maxQuota: { memoryBytes: 2e8 } })
+    await open(server, { quota: { processes: 128, diskBytes: 5e6 } })
+    expect(server.sandbox.open[0]!.options.limits).toEqual({ memoryBytes: 1e8, processes: 128, diskBytes: 5e6 })
+    expect((await post(server, { rollout: 'r2', quota: { memoryBytes: 2e8 } }))[0]).toBe(200)
+    expect(await post(server, { rollout: 'r3', quota: { memoryBytes: 2e8 + 1 } })).toEqual([
       400,
-      { error: expect.objectContaining({ code: 'LEASE_INVALID', message: expect.stringContaining('at most 2000') }) },
+      { error: expect.objectContaining({ code: 'LEASE_INVALID', message: expect.stringContaining('at most 200000000') }) },
+    ])
+  })
+
+  it.each([
+    ['memoryBytes', 67_108_864],
+    ['diskBytes', 1_048_576],
+    ['processes', 16],
+    ['cpuSeconds', 1],
+    ['outputBytes', 1_024],
+  ])('a quota of less %s than a command needs is refused', async (name, least) => {
+    const server = await start()
+    expect((await post(server, { quota: { [name]: least } }))[0]).toBe(200)
+    expect(await post(server, { rollout: 'r2', quota: { [name]: least - 1 } })).toEqual([
+      400,
+      { error: expect.objectContaining({ code: 'LEASE_INVALID', message: expect.stringMatching(`quota.${name}: .*>=${least}`) }) },
     ])
   })
 

@@ -44,6 +44,16 @@ export function describeLeasedShells(tier: string, open: () => Promise<Sandbox>)
       expect(await other('ls -A')).toBe('')
     })
 
+    it('the least quota is enough for a pipeline, and its output says what was left out', async () => {
+      const quota = { memoryBytes: 64 * 2 ** 20, diskBytes: 2 ** 20, processes: 16, cpuSeconds: 1, outputBytes: 1_024 }
+      const opening = await request(server, 'POST', '/v1/leases', { ...leaseOpen, rollout: 'least', quota })
+      const { id, token } = LeaseAnswer.parse(await opening.json())
+      expect((await request(server, 'PUT', `/v1/leases/${id}/files/task.txt`, Buffer.from('fig\n'))).status).toBe(204)
+      const run = await connect({ token })
+      expect(await run('cat task.txt | tr f p | sort')).toBe('pig\n')
+      expect(await run('seq 1000')).toMatch(/^1\n[^]*\n\[2869 bytes left out\]\n[^]*\n1000\n$/)
+    })
+
     it('a command that is cancelled is over, and the shell goes on', async () => {
       const run = await connect({ token: server.connectionToken, headers: { SESSION_ID: 'cancelled' } })
       await run('word=fig')
