@@ -76,7 +76,7 @@ async function parseWorkbook(bytes: Buffer, options: CsvOptions): Promise<CsvDoc
   // Loaded here, as its code is large and most tables are text.
   const { read } = await import('@e965/xlsx')
   const workbook = await readWith(options.file, 'XLSX', () =>
-    read(toStoredArchive(parts), {
+    read(toStoredArchive(new Map([...parts].map(([name, part]) => [name, withoutLongReferences(part)]))), {
       type: 'buffer',
       dense: true,
       nodim: true,
@@ -106,6 +106,17 @@ async function parseWorkbook(bytes: Buffer, options: CsvOptions): Promise<CsvDoc
     sheets: workbook.SheetNames,
     notices: worksheet === undefined ? [`Sheet "${sheet}" is a chart or is damaged; it has no cells.`] : [],
   }
+}
+
+/** A part of a workbook whose references to characters above U+FFFF are those characters in UTF-8: the library cuts their numbers to 16 bits. */
+function withoutLongReferences(part: Buffer): Buffer {
+  if (!part.includes('&#')) return part
+  const text = part.toString('latin1').replace(/&#(?:x([\da-f]+)|(\d+));/gi, (reference, hexadecimal?: string, decimal?: string) => {
+    const code = hexadecimal === undefined ? Number(decimal) : Number.parseInt(hexadecimal, 16)
+    if (code <= 0xffff) return reference
+    return Buffer.from(code > 0x10ffff ? '\ufffd' : String.fromCodePoint(code)).toString('latin1')
+  })
+  return Buffer.from(text, 'latin1')
 }
 
 /** Rows that have a value. A sheet may claim a million rows and have cells in two. */

@@ -137,6 +137,13 @@ test('cells without a value, times of day and shares are read', async () => {
   expect((await read(bytes, plain)).output).toMatchObject({ rows: [['12:30:00']] })
 })
 
+test('characters beyond 16 bits are read, however a workbook writes them', async () => {
+  const cell = (name: string, text: string) => `<c r="${name}" t="inlineStr"><is><t>${text}</t></is></c>`
+  const written = ['ok &#128512; &#x1F600; 😀', '&#134071;野家 &amp; &#60;', '&#55357;&#56832; &#xFFFFFFF;']
+  const bytes = workbook(`<sheetData><row r="1">${written.map((text, index) => cell(`${'ABC'[index]}1`, text)).join('')}</row></sheetData>`)
+  expect((await read(bytes, plain)).output).toMatchObject({ columns: ['ok 😀 😀 😀', '𠮷野家 & <', '😀 \ufffd'] })
+})
+
 test('a sheet that claims all cells of Excel costs only the cells that it has', async () => {
   const bytes = workbook(
     '<dimension ref="A1:XFD1048576"/><sheetData><row r="1"><c r="A1"><v>1</v></c></row><row r="1048576"><c r="XFD1048576"><v>2</v></c></row></sheetData>',
