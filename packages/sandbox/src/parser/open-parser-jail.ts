@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os'
-import { orAborted, type ParserJail } from '@aworld-train/core'
+import { createSlots, orAborted, type ParserJail } from '@aworld-train/core'
 import { seccompFilter } from '../bubblewrap/seccomp-filter.ts'
 import { bubblewrapCommand, nodeCommand, type ParserCommand, readableFor } from './parser-command.ts'
 import { type ParserLimits, runParser } from './parser-process.ts'
@@ -24,22 +24,28 @@ export async function openParserJail({ isolation = 'auto', limits: overrides }: 
   const filter = probe === null ? seccompFilter(process.arch) : undefined
   const closing = new AbortController()
   const running = new Set<Promise<unknown>>()
-  const places = Math.max(2, availableParallelism())
+  const places = createSlots(Math.max(2, availableParallelism()))
   const readable = new Map<string, readonly string[]>()
+
+  async function start(module: URL, bytes: Uint8Array, options: unknown, signal: AbortSignal): Promise<unknown> {
+    const paths = readable.get(module.href) ?? readableFor(module)
+    readable.set(module.href, paths)
+    return runParser(command({ readable: paths, heapMb, module: module.href }), { options, bytes, filter }, limits, signal)
+  }
 
   async function parse(module: URL, bytes: Uint8Array, options: unknown, signal: AbortSignal): Promise<unknown> {
     const either = AbortSignal.any([signal, closing.signal])
-    while (running.size >= places) await orAborted(Promise.race(running), either)
-    either.throwIfAborted()
-    const paths = readable.get(module.href) ?? readableFor(module)
-    readable.set(module.href, paths)
-    const result = runParser(command({ readable: paths, heapMb, module: module.href }), { options, bytes, filter }, limits, either)
+    await places.take(either)
+    const result = start(module, bytes, options, either)
     const settled = result.then(
       () => {},
       () => {},
     )
     running.add(settled)
-    void settled.then(() => running.delete(settled))
+    void settled.then(() => {
+      running.delete(settled)
+      places.give()
+    })
     // A caller that goes away does not wait for the end of the process; others wait for its place.
     return orAborted(result, either)
   }

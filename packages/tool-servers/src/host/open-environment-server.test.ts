@@ -1,6 +1,9 @@
+import { availableParallelism } from 'node:os'
+import type { ParserJail } from '@aworld-train/core'
 import { aworldToolServers } from '@aworld-train/environment'
 import { LeaseAnswer } from '@aworld-train/protocol'
 import { afterEach, describe, expect, it } from 'vitest'
+import { z } from 'zod'
 import { toolServers } from '../table.ts'
 import {
   callTool,
@@ -12,6 +15,7 @@ import {
   type TestServer,
   testServers,
 } from '../testing/open-test-server.ts'
+import { defineTool, type ToolServer } from '../tool-server.ts'
 
 const open: (() => Promise<void>)[] = []
 afterEach(async () => {
@@ -168,4 +172,45 @@ describe('state', () => {
     expect(await callTool(b, 'notes-server__append', { text: '2' })).toBe('1,2')
     expect(server.sandbox.open.map(({ shells }) => shells)).toEqual([2])
   })
+})
+
+it('parsers take turns between leases, however many documents one of them has', async () => {
+  const begun: string[] = []
+  const { promise: gate, resolve: openGate } = Promise.withResolvers<void>()
+  const parsers: ParserJail = {
+    notices: [],
+    async parse(_module, _bytes, options) {
+      begun.push(String(options))
+      if (options === 'slow') await gate
+      return {}
+    },
+    close: async () => {},
+  }
+  const reader: ToolServer = {
+    name: 'reader-server',
+    scope: 'files',
+    description: 'Reads.',
+    needs: [],
+    tools: [
+      defineTool({
+        name: 'read',
+        description: 'Reads.',
+        input: z.object({ name: z.string() }),
+        output: z.object({}),
+        async call({ name }, { parsers, signal }) {
+          await parsers.parse(new URL(import.meta.url), Buffer.alloc(0), name, signal)
+          return {}
+        },
+        toText: () => 'read',
+      }),
+    ],
+  }
+  const server = await start({ parsers, servers: [reader] })
+  const [many, one] = [await connect(server, { headers: { SESSION_ID: 'many' } }), await connect(server, { headers: { SESSION_ID: 'one' } })]
+  const slow = Array.from({ length: 40 }, () => callTool(many, 'reader-server__read', { name: 'slow' }))
+  await expect.poll(() => server.status().leases.find(({ rollout }) => rollout === 'many')?.running).toBe(40)
+  expect(await callTool(one, 'reader-server__read', { name: 'quick' })).toBe('read')
+  expect(begun.filter((name) => name === 'slow')).toHaveLength(Math.max(1, Math.floor(availableParallelism() / 2)))
+  openGate()
+  expect(await Promise.all(slow)).toEqual(slow.map(() => 'read'))
 })

@@ -55,7 +55,7 @@ export async function runTool({ offered, input, lease, session, signal }: ToolRu
       workspace,
       shell: () => lease.shell(session),
       outward: world.outward,
-      parsers: world.parsers,
+      parsers: parsersOf(lease, world.parsers),
       model: (role) => openToolModel(role, world.models[role] ?? null, world.outward, either),
       signal: either,
     }
@@ -76,6 +76,21 @@ export async function runTool({ offered, input, lease, session, signal }: ToolRu
     throw new ProtocolError(ProtocolErrorCode.InternalError, `The tool "${offered.listing.name}" failed; the log of the server says why.`)
   } finally {
     release()
+  }
+}
+
+/** The parsers, of which a lease takes a few at a time, so that many documents of one do not hold up those of another. */
+function parsersOf({ parserPlaces }: Lease, parsers: ParserJail): ParserJail {
+  return {
+    ...parsers,
+    async parse(module, bytes, options, signal) {
+      await parserPlaces.take(signal)
+      try {
+        return await parsers.parse(module, bytes, options, signal)
+      } finally {
+        parserPlaces.give()
+      }
+    },
   }
 }
 

@@ -1,9 +1,13 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { type Sandbox, type Shell, ToolError, type Workspace, type WorkspaceLimits } from '@aworld-train/core'
+import { availableParallelism } from 'node:os'
+import { createSlots, type Sandbox, type Shell, type Slots, ToolError, type Workspace, type WorkspaceLimits } from '@aworld-train/core'
 import { type TrainError, toTrainError } from '@aworld-train/protocol'
 
 /** Shells of one lease; each is a process, or a part of one. */
 const maxShells = 64
+
+/** Parsers that run at one time for one lease: those of another find a place beside them. */
+const maxParsers = Math.max(1, Math.floor(availableParallelism() / 2))
 
 const working = new AsyncLocalStorage<Lease>()
 
@@ -34,6 +38,8 @@ export interface Lease extends Pick<LeaseOptions, 'id' | 'rollout' | 'attempt' |
   /** Why it has ended; aborts its signal. */
   readonly ended: TrainError | null
   readonly signal: AbortSignal
+  /** Its places among the parsers of the server. */
+  readonly parserPlaces: Slots
   workspace(): Promise<Workspace>
   /** The shell of one agent's run. */
   shell(session: string): Promise<Shell>
@@ -84,6 +90,7 @@ export function createLease({ id, rollout, attempt, task, servers, limits, sandb
       return ended
     },
     signal: ending.signal,
+    parserPlaces: createSlots(maxParsers),
     workspace,
     shell(session) {
       if (!shells.has(session) && shells.size >= maxShells)
