@@ -65,6 +65,8 @@ it.each(['bubblewrap', 'simulated'])('an error that nobody catches ends its leas
     expect(await run(other, 'echo $word')).toContain('fig')
     await client.close()
   }
-  expect(readFileSync(join(folder, environmentFolder, 'server.log'), 'utf8').match(/^Error: nobody caught this \w+\n {4}at /gm)).toHaveLength(3)
+  expect(
+    readFileSync(join(folder, environmentFolder, 'server.log'), 'utf8').match(/^Error: nobody caught this \w+\n {4}at /gm),
+  ).toHaveLength(3)
   await other.close()
 })

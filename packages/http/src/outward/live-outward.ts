@@ -1,11 +1,12 @@
-import { isIP } from 'node:net'
-import type { OutwardRequest } from '@aworld-train/core'
+import { lookup as systemLookup } from 'node:dns'
+import { isIP, type LookupFunction } from 'node:net'
+import { type OutwardRequest, orAborted } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { Agent, type Dispatcher } from 'undici'
 import { createByteBudget } from './byte-budget.ts'
 import { type ExchangeAnswer, exchange, isRedirect } from './exchange.ts'
-import { guardedConnector } from './guarded-connector.ts'
-import { isUnsent, OutwardError, type RequestWords, refusedAddress, toOutwardError } from './outward-error.ts'
+import { guardedConnector, type LookupAll } from './guarded-connector.ts'
+import { hostNotFound, isNotFound, isUnsent, OutwardError, type RequestWords, refusedAddress, toOutwardError } from './outward-error.ts'
 import type { OutwardService, WebOptions } from './outward-options.ts'
 import { isPublicAddress } from './public-address.ts'
 import { createRate, type Rate, type RateLimits } from './rate.ts'
@@ -58,17 +59,23 @@ function httpUrl(text: string, what: string): URL {
   throw new TrainError('CONFIG_INVALID', `The ${what} is "${text}", which is no http address; write it with http:// or https://.`)
 }
 
+/** Names that are looked up to see whether this machine finds any. */
+const triedNames = 3
+
 /** Throws CONFIG_INVALID for an address that is none. */
-export function openLiveOutward(services: readonly OutwardService[], web: WebOptions): LiveOutward {
+export function openLiveOutward(services: readonly OutwardService[], web: WebOptions, lookup: LookupAll = systemLookup): LiveOutward {
   const { ports = [80, 443], userAgent = 'aworld-train', rate: webRate = hostRate } = web
   const mirrors = new Map(
     Object.entries(web.mirrors ?? {}).map(([origin, mirror]) => [httpUrl(origin, 'origin').origin, httpUrl(mirror, `mirror of ${origin}`)]),
   )
   for (const { name, baseUrl } of services) httpUrl(baseUrl.replace('*', 'part'), `base URL of the service "${name}"`)
   const redact = createRedact(services.flatMap(({ secrets = [] }) => secrets))
-  const guarded = new Agent({ connect: guardedConnector(), allowH2: false })
+  const serviceNames = services
+    .map(({ baseUrl }) => new URL(baseUrl.replace('*', 'part')).hostname)
+    .filter((host) => host !== 'localhost' && !isIP(host.replace(/^\[|\]$/g, '')))
+  const guarded = new Agent({ connect: guardedConnector(lookup), allowH2: false })
   /** Connections to services and mirrors, which the operator names. */
-  const trusted = new Agent({ allowH2: false })
+  const trusted = new Agent({ connect: { lookup: lookup as LookupFunction }, allowH2: false })
   const memory = createByteBudget(maxBytesUnderWay)
   const rates = new Map<string, Rate>()
 
@@ -119,6 +126,18 @@ export function openLiveOutward(services: readonly OutwardService[], web: WebOpt
     }
   }
 
+  /** Whether this machine finds a name of a service, other than one that it just did not find. Without a network it finds none. */
+  async function findsNames(except: string, signal: AbortSignal): Promise<boolean> {
+    const names = [...new Set(serviceNames)].filter((name) => name !== except).slice(0, triedNames)
+    const found = names.map(
+      (name) => new Promise<void>((resolve, reject) => lookup(name, { all: true }, (e) => (e ? reject(e) : resolve()))),
+    )
+    return await orAborted(Promise.any(found), signal).then(
+      () => true,
+      () => false,
+    )
+  }
+
   /** Follows redirects; each of them is checked like the first address. */
   async function follow(request: LiveRequest, signal: AbortSignal): Promise<ExchangeAnswer & { readonly url: URL }> {
     const { method, body, maxBytes, label } = request
@@ -126,8 +145,12 @@ export function openLiveOutward(services: readonly OutwardService[], web: WebOpt
     let { url } = request
     for (let hops = 0; ; hops++) {
       const { hostname } = url
-      const answer = await exchange({ ...route(url, request), method, body, maxBytes }, limit).catch((cause: unknown) => {
+      const answer = await exchange({ ...route(url, request), method, body, maxBytes }, limit).catch(async (cause: unknown) => {
         signal.throwIfAborted()
+        if (isNotFound(cause)) {
+          const isService = request.service !== null && url.origin === request.url.origin
+          throw hostNotFound(hostname, { isService, othersAreFound: await findsNames(hostname, limit) })
+        }
         throw isUnsent(cause) ? cause : toOutwardError(limit.aborted ? limit.reason : cause, hostname, request)
       })
       const location = answer.header('location')

@@ -27,6 +27,17 @@ export interface RequestWords {
   readonly timeoutMs: number
 }
 
+/** Whether the name of a host was not found: it may be wrong, or this machine may have no network. */
+export const isNotFound = (error: unknown) => (error as NodeJS.ErrnoException).code === 'ENOTFOUND'
+
+/** The error for a host that was not found. It lasts where the name is somebody's, and others are found. */
+export function hostNotFound(host: string, { isService, othersAreFound }: { isService: boolean; othersAreFound: boolean }): OutwardError {
+  if (!othersAreFound)
+    return new OutwardError(`"${host}" was not found, and no other name either: this machine has no network now; go on without it.`, false)
+  if (isService) return new OutwardError(`"${host}" was not found; try again, or use another source.`, false)
+  return new OutwardError(`There is no host "${host}"; check the address, or search for the page.`, true)
+}
+
 /** The error for a failed request to `host`. It leaves out the system's own words, which differ from time to time. */
 export function toOutwardError(cause: unknown, host: string, { label, maxBytes, timeoutMs }: RequestWords): OutwardError {
   const error = (message: string, lasting: boolean) => new OutwardError(message, lasting, { cause })
@@ -36,7 +47,6 @@ export function toOutwardError(cause: unknown, host: string, { label, maxBytes, 
   if (cause instanceof UnknownPacking)
     return error(`The answer of ${label} is packed as "${cause.message}", which cannot be unpacked; use another source.`, true)
   const { code = '', name } = cause as NodeJS.ErrnoException
-  if (code === 'ENOTFOUND') return error(`There is no host "${host}"; check the address, or search for the page.`, true)
   if (name === 'TimeoutError' || code === 'UND_ERR_CONNECT_TIMEOUT')
     return error(`${label} did not answer in full within ${timeoutMs / 1000} s; try again, or use another source.`, false)
   if (code.startsWith('Z_') || code.startsWith('ERR_BROTLI') || code.startsWith('ERR__ERROR'))

@@ -206,7 +206,10 @@ it('parsers take turns between leases, however many documents one of them has', 
     ],
   }
   const server = await start({ parsers, servers: [reader] })
-  const [many, one] = [await connect(server, { headers: { SESSION_ID: 'many' } }), await connect(server, { headers: { SESSION_ID: 'one' } })]
+  const [many, one] = [
+    await connect(server, { headers: { SESSION_ID: 'many' } }),
+    await connect(server, { headers: { SESSION_ID: 'one' } }),
+  ]
   const slow = Array.from({ length: 40 }, () => callTool(many, 'reader-server__read', { name: 'slow' }))
   await expect.poll(() => server.status().leases.find(({ rollout }) => rollout === 'many')?.running).toBe(40)
   expect(await callTool(one, 'reader-server__read', { name: 'quick' })).toBe('read')

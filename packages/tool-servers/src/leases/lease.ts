@@ -64,11 +64,13 @@ export function createLease({ id, rollout, attempt, task, servers, limits, sandb
   function workspace(): Promise<Workspace> {
     if (ended) return Promise.reject(ended)
     if (!opened) {
-      opened = lease.work(() => sandbox.workspace({ limits }, ending.signal)).catch((cause: unknown) => {
-        // A workspace that could not be opened is tried again at the next call.
-        opened = null
-        throw toTrainError(cause, 'ENVIRONMENT_START_FAILED')
-      })
+      opened = lease
+        .work(() => sandbox.workspace({ limits }, ending.signal))
+        .catch((cause: unknown) => {
+          // A workspace that could not be opened is tried again at the next call.
+          opened = null
+          throw toTrainError(cause, 'ENVIRONMENT_START_FAILED')
+        })
     }
     return opened
   }

@@ -1,0 +1,29 @@
+import type { LookupAddress } from 'node:dns'
+import { expect, it } from 'vitest'
+import type { LookupAll } from './guarded-connector.ts'
+import { openLiveOutward } from './live-outward.ts'
+import type { OutwardService } from './outward-options.ts'
+
+/** A name server that knows these names. */
+const knowing =
+  (...names: readonly string[]): LookupAll =>
+  (host, _options, callback) => {
+    const addresses: LookupAddress[] = names.includes(host) ? [{ address: '192.0.2.1', family: 4 }] : []
+    callback(addresses.length > 0 ? null : Object.assign(new Error(`no ${host}`), { code: 'ENOTFOUND' }), addresses)
+  }
+const services: readonly OutwardService[] = ['wiki', 'archive'].map((name) => ({ name, baseUrl: `https://${name}.example/api` }))
+const words = { label: 'the page', maxBytes: 1_000, timeoutMs: 10_000, method: 'GET', headers: {}, body: undefined } as const
+
+it.each([
+  ['a page, and others are found', null, ['wiki.example'], true, 'There is no host "gone.example"'],
+  ['a page, without a network', null, [], false, 'this machine has no network now'],
+  ['a service, and others are found', 'archive', ['wiki.example'], false, '"gone.example" was not found; try again'],
+  ['a service, without a network', 'archive', [], false, 'this machine has no network now'],
+] as const)('a name that is not found is for good only where it is wrong: %s', async (_, name, names, lasting, message) => {
+  const gone = { name: 'archive', baseUrl: 'https://gone.example/' }
+  const outward = openLiveOutward(name ? [services[0]!, gone] : services, {}, knowing(...names))
+  const service = name ? gone : null
+  const error = outward.request({ ...words, url: new URL('https://gone.example/a'), service }, new AbortController().signal)
+  await expect(error).rejects.toMatchObject({ name: 'ToolError', lasting, message: expect.stringContaining(message) })
+  await outward.close()
+})
