@@ -144,6 +144,13 @@ describe('the packages, packed and installed in an empty folder', () => {
     expect(await runWell([cli(project), 'doctor', '.'], project)).toContain('no problems')
   }, 60_000)
 
+  it('pass the test of a new tool server', async () => {
+    await runWell([cli(project), 'env', 'new-server', 'weather'], project)
+    const guide = readFileSync(join(workspace, 'docs', '3.guides', 'tool-environment.md'), 'utf8')
+    const [, command] = /Run that with `node ([^`]*)`/.exec(guide)!
+    expect(await runWell(command!.split(' '), project)).toContain('pass 1')
+  }, 60_000)
+
   it('evaluate, replay and export a run', async () => {
     const evaluated = await runWell([cli(project), 'eval', '--checkpoint', runOf(), '--samples', '2'], project)
     expect(Number(/pass@2\s+(?<value>[\d.]+)/.exec(evaluated)?.groups?.['value'])).toBeGreaterThan(0.75)
