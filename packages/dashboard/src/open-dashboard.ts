@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { basename, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createBearerCheck, discardBody, openHttpServer } from '@aworld-train/http'
+import { createBearerCheck, discardBody, openHttpServer, requestUrl } from '@aworld-train/http'
 import { toTrainError } from '@aworld-train/protocol'
 import type { EventPage } from '@aworld-train/store'
 import { addressOfRuns } from './address-of-runs.ts'
@@ -78,7 +78,7 @@ export async function openDashboard({ runs = [], below, port = 0 }: DashboardOpt
   }
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://localhost')
+    const { pathname, searchParams } = requestUrl(request)
     if (request.method !== 'GET' && request.method !== 'HEAD')
       return send(response, 405, { error: { code: 'HTTP', message: 'The dashboard only reads.' } })
     const asset = page.assets.get(pathname)

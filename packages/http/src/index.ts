@@ -15,3 +15,4 @@ export {
 } from './serve/open-http-server.ts'
 export { createPolledMetrics, type PolledMetrics } from './serve/polled-metrics.ts'
 export { BodyError, discardBody, readBody, streamBody } from './serve/read-body.ts'
+export { requestUrl } from './serve/request-url.ts'

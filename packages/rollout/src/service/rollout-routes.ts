@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { didYouMean } from '@aworld-train/core'
-import { BodyError, readBody } from '@aworld-train/http'
+import { BodyError, readBody, requestUrl } from '@aworld-train/http'
 import { RolloutRequest, type RolloutState, TrainError } from '@aworld-train/protocol'
 import type { Registry } from 'prom-client'
 import { streamEvents } from './event-stream.ts'
@@ -111,7 +111,7 @@ export function createRoutes({ service, limits, metrics }: RoutesOptions): (requ
 
   return async (each) => {
     const { request, response } = each
-    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://service')
+    const { pathname, searchParams } = requestUrl(request)
     const [version, collection, encodedKey, rest, more] = pathname.slice(1).split('/')
     const { method } = request
     const state = states[pathname]

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { RunEvent } from '@aworld-train/protocol'
 import { expect, test } from 'vitest'
@@ -70,6 +71,20 @@ test('what is wrong with a request is said, with its status', async () => {
   }
   expect((await fetch(`${url}/health`)).status).toBe(200)
 })
+
+test.each(['GET // HTTP/1.1', 'GET // HTTP/1.1\r\nupgrade: websocket\r\nconnection: upgrade', 'GET //[/v1 HTTP/1.1'])(
+  'a path that names no place is not found, and the service goes on: %j',
+  async (head) => {
+    await using started = await serveService()
+    const { host, port } = new URL(started.server.url)
+    const socket = connect(Number(port), '127.0.0.1')
+    socket.write(`${head}\r\nhost: ${host}\r\n\r\n`)
+    const [answer] = await once(socket, 'data')
+    socket.destroy()
+    expect(String(answer)).toMatch(/^HTTP\/1\.1 404/)
+    expect((await fetch(`${started.server.url}/health`)).status).toBe(200)
+  },
+)
 
 test('a known path says which methods it has', async () => {
   await using started = await serveService({ run: forever })

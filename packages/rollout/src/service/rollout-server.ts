@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { createBearerCheck, isLoopback, openHttpServer, type SocketRefusal, type TlsIdentity } from '@aworld-train/http'
+import { createBearerCheck, isLoopback, openHttpServer, requestUrl, type SocketRefusal, type TlsIdentity } from '@aworld-train/http'
 import { channelPath, filesPath, TrainError, toTrainError, workersPath } from '@aworld-train/protocol'
 import type { ChannelServer } from '../channel/channel-types.ts'
 import type { WorkerPool } from '../workers/worker-pool.ts'
@@ -107,7 +107,7 @@ export async function createRolloutServer(options: RolloutServerOptions): Promis
   function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     // A socket that no handler has taken over yet may fail.
     socket.on('error', () => socket.destroy())
-    const { pathname } = new URL(request.url ?? '/', 'http://service')
+    const { pathname } = requestUrl(request)
     if (!authorized(request.headers.authorization)) {
       refuse('unauthorized')
       refuseUpgrade(socket, 401, 'The token of the service is missing or wrong; send it as "Authorization: Bearer …".')

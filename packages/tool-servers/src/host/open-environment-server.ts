@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Outward, ParserJail, Sandbox, WorkspaceLimits } from '@aworld-train/core'
-import { discardBody, type HttpLimits, openHttpServer, type TlsIdentity } from '@aworld-train/http'
+import { discardBody, type HttpLimits, openHttpServer, requestUrl, type TlsIdentity } from '@aworld-train/http'
 import { type EnvironmentStatus, type LeaseAnswer, TrainError, toTrainError } from '@aworld-train/protocol'
 import {
   type AuthInfo,
@@ -157,7 +157,7 @@ export async function openEnvironmentServer(options: EnvironmentServerOptions): 
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
-      const path = new URL(request.url ?? '/', 'http://environment').pathname.split('/').slice(1)
+      const path = requestUrl(request).pathname.split('/').slice(1)
       if (path[0] === 'health' && path.length === 1) return sendJson(response, 200, { status: 'ok' })
       const origin = validateOriginHeader(request.headers.origin, origins)
       if (!origin.ok) throw new TrainError('HOST_REFUSED', `${origin.message}; add its host to allowedHosts if that page may call tools.`)

@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { createConnection } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { EnvironmentStatus, LeaseAnswer, TrainError } from '@aworld-train/protocol'
@@ -150,6 +151,7 @@ describe('opening a lease', () => {
     ['[]', 'the body'],
     [{}, 'version'],
     [{ ...leaseOpen, rollout: '' }, 'rollout'],
+    [{ ...leaseOpen, rollout: ' ' }, 'rollout'],
     [{ ...leaseOpen, rollout: 'x'.repeat(513) }, 'rollout'],
     [{ ...leaseOpen, attempt: -1 }, 'attempt'],
     [{ ...leaseOpen, attempt: 1.5 }, 'attempt'],
@@ -327,6 +329,15 @@ it.each([
 ])('%s %s is answered with %i', async (method, path, status) => {
   const server = await start()
   expect((await request(server, method, path)).status).toBe(status)
+})
+
+it.each(['//', '//v1/leases', '//[/'])('the path %s is answered with 404', async (path) => {
+  const server = await start()
+  // `fetch` reads such a path as the name of a host.
+  const asking = httpRequest(new URL(server.url), { path, headers: { authorization: `Bearer ${server.connectionToken}` } }).end()
+  const [response] = (await once(asking, 'response')) as [IncomingMessage]
+  response.resume()
+  expect(response.statusCode).toBe(404)
 })
 
 it('what is missing is said by the server that needs it', async () => {
