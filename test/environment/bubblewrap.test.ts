@@ -62,6 +62,31 @@ test('output may be opened again as a file, and programs have a name, a home and
   await workspace.close()
 })
 
+test('as many shells are open as a lease may have, beside all processes of its commands', { timeout: 120_000 }, async () => {
+  const workspace = await open({ processes: 16 })
+  const shells: Shell[] = []
+  for (let index = 0; index < 64; index++) shells.push(await workspace.shell(signal))
+  expect((await inShell(shells[63]!, 'for i in $(seq 10); do sleep 1 & done; jobs -r | wc -l')).output).toBe('10\n')
+  const [first, ...others] = shells
+  await first!.close()
+  expect((await inShell(others[0]!, 'echo there')).output).toBe('there\n')
+  await workspace.close()
+})
+
+test('a process whose time of the processor is over says so, in the background too', async () => {
+  const workspace = await open({ cpuSeconds: 1 })
+  const burn = 'python3 -I -c "while True: pass"'
+  expect(await workspace.run({ command: ['bash', '-c', `exec ${burn}`], timeoutMs: 20_000 }, signal)).toMatchObject({ exitCode: 152 })
+  const shell = await workspace.shell(signal)
+  expect(await inShell(shell, burn)).toMatchObject({ exitCode: 152, output: expect.stringContaining('CPU time limit exceeded') })
+  const { output } = await inShell(shell, `${burn} & wait; true`)
+  expect(output).toMatch(/CPU time limit exceeded +python3/)
+  // One that takes the signal for its own is ended a second later.
+  const deaf = 'import signal; signal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass'
+  expect(await workspace.run({ command: ['python3', '-I', '-c', deaf], timeoutMs: 20_000 }, signal)).toMatchObject({ exitCode: 137 })
+  await workspace.close()
+})
+
 test('workspaces share nothing', async () => {
   const [one, other] = await Promise.all([open(), open()])
   await one.put('mine.txt', Buffer.from('one'), signal)

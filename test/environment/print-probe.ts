@@ -1,7 +1,9 @@
 // Prints what the probe says here, and which tier is taken.
-import { openSandbox, probeBubblewrap } from '@aworld-train/sandbox'
+import { openParserJail, openSandbox, probeBubblewrap } from '@aworld-train/sandbox'
 
 const probe = await probeBubblewrap()
 const sandbox = await openSandbox()
-console.log(JSON.stringify({ ...probe, tier: sandbox.tier, notices: sandbox.notices }))
+const parsers = await openParserJail()
+console.log(JSON.stringify({ ...probe, tier: sandbox.tier, notices: sandbox.notices, parsers: parsers.notices[0] }))
+await parsers.close()
 await sandbox.close()

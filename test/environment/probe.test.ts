@@ -7,7 +7,7 @@ import { expect, test } from 'vitest'
 const script = fileURLToPath(new URL('print-probe.ts', import.meta.url))
 
 /** What the probe says in a process whose view of the machine was changed, by root and for that process alone. */
-async function probeWhere(change: string): Promise<{ ok: boolean; reason?: string; tier: string; notices: string[] }> {
+async function probeWhere(change: string): Promise<{ ok: boolean; reason?: string; tier: string; notices: string[]; parsers?: string }> {
   const command = ['sh', '-c', `${change} && exec "$@"`, 'sh', process.execPath, script]
   const { stdout } = await promisify(execFile)('unshare', ['--mount', '--propagation', 'private', ...command])
   return JSON.parse(stdout)
@@ -32,9 +32,13 @@ const cases = {
 test.runIf(process.getuid?.() === 0).each(Object.entries(cases))(
   'where %s the probe says what to do, and the simulation is taken',
   async (_, [change, reason]) => {
-    const { ok, reason: answer, tier, notices } = await probeWhere(change)
+    const { ok, reason: answer, tier, notices, parsers } = await probeWhere(change)
     expect({ ok, answer, tier }).toEqual({ ok: false, answer: expect.stringMatching(reason), tier: 'simulated' })
     expect(notices[0]).toContain(answer)
+    // Parsers need no nsenter.
+    if (change.includes('nsenter')) return
+    const [, why = ''] = parsers!.split('Parsers run in a Node without permissions, not in bubblewrap: ')
+    expect(why).toMatch(reason)
   },
 )
 

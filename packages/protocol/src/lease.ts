@@ -22,7 +22,7 @@ export type LeaseQuota = z.infer<typeof LeaseQuota>
 /** Asks an environment server for the workspace of one attempt. The same rollout and attempt get the same lease. */
 export const LeaseOpen = z.strictObject({
   version: z.literal(1),
-  rollout: z.string().min(1).max(512),
+  rollout: z.string().min(1).max(512).regex(/\S/),
   attempt: z.int().min(0),
   /** Id of the task. */
   task: z.string().min(1).max(512),

@@ -15,6 +15,8 @@ export interface GroupLimits {
 export interface Cgroup {
   /** Processes that it starts from then on belong to the group too. */
   add(pid: number): void
+  /** Raises the number of processes, or lowers it by a negative number. */
+  allow(more: number): void
   /** Every process of the group must have ended. */
   remove(): Promise<void>
 }
@@ -52,7 +54,13 @@ export function findCgroups(membership: string = read('/proc/self/cgroup'), moun
         folders.add(folder)
         bound(controller, place.version, folder, limits)
       }
+      const pids = places.get('pids')
+      let { processes } = limits
       return {
+        allow(more) {
+          processes += more
+          if (pids) bound('pids', pids.version, join(pids.folder, name), { ...limits, processes })
+        },
         add(pid) {
           for (const folder of folders) writeFileSync(join(folder, 'cgroup.procs'), String(pid))
         },

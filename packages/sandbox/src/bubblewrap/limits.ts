@@ -24,7 +24,8 @@ export function processLimits(
   { memoryBytes, cpuSeconds }: Pick<WorkspaceLimits, 'memoryBytes'> & { readonly cpuSeconds?: number | undefined },
   memoryIsCounted: boolean,
 ): string {
-  const cpu = cpuSeconds === undefined ? '' : `ulimit -t ${Math.ceil(cpuSeconds)}; `
+  // A second before the kernel ends a process without a word, it sends SIGXCPU, whose reason bash prints.
+  const cpu = cpuSeconds === undefined ? '' : `ulimit -St ${Math.ceil(cpuSeconds)}; ulimit -Ht ${Math.ceil(cpuSeconds) + 1}; `
   const data = memoryIsCounted ? '' : `ulimit -d ${Math.ceil((memoryBytes + nodeCodeBytes) / 1024)}; `
   return `ulimit -c 0; ulimit -n ${openFiles}; ${cpu}${data}`
 }

@@ -20,14 +20,14 @@ export async function probeBubblewrap(): Promise<TierProbe> {
       await sandbox.close()
     }
   } catch (error) {
-    return { ok: false, reason: reasonOf(error) }
+    return { ok: false, reason: bubblewrapFailure(error) }
   }
 }
 
 /** What is known to keep bubblewrap from working, by what it says then. */
 const remedies: readonly (readonly [symptom: RegExp, remedy: string])[] = [
   [/nsenter/, 'nsenter of util-linux is missing; run: apt-get install util-linux'],
-  [/ENOENT|EACCES|not found/, 'bubblewrap is not installed; run: apt-get install bubblewrap'],
+  [/ENOENT|EACCES|bwrap: (?:not found|Permission denied)/, 'bubblewrap is not installed; run: apt-get install bubblewrap'],
   [/Unknown option/, 'This bubblewrap is older than 0.8; install a newer one.'],
   [
     /mount proc/i,
@@ -39,7 +39,8 @@ const remedies: readonly (readonly [symptom: RegExp, remedy: string])[] = [
   ],
 ]
 
-function reasonOf(error: unknown): string {
+/** Why bubblewrap does not work here, with what a person can do about it where that is known. */
+export function bubblewrapFailure(error: unknown): string {
   const message = errorMessage(error)
   const remedy = remedies.find(([symptom]) => symptom.test(message))?.[1]
   return remedy ? `${remedy} (${message})` : message

@@ -17,8 +17,10 @@ import { descendantsOf } from './processes.ts'
 import type { Room } from './room.ts'
 import { fileError, getScript, putScript, toJailPath } from './workspace-files.ts'
 
-/** Programs that run at one time, shells apart; others wait. Each takes four processes of the workspace's number. */
+/** Programs that run at one time, shells apart; others wait. */
 const programsAtOnce = 8
+/** Processes that hold the jail of a shell, and its bash: they come on top of the workspace's number. */
+const processesOfShell = 4
 const fileTimeoutMs = 60_000
 /** What comes from a client comes as fast as that sends it; who serves it bounds the time of a request by 300 s. */
 const streamTimeoutMs = 330_000
@@ -199,6 +201,11 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
     return Buffer.concat(chunks)
   }
 
+  /** A shell is gone. The group of a workspace that closes is gone with it. */
+  function leave(): void {
+    if (!closing) room.cgroup.allow(-processesOfShell)
+  }
+
   return {
     hasDied,
     async run({ command, stdin, timeoutMs }: Program, signal): Promise<CommandResult> {
@@ -210,7 +217,12 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
     },
     async shell(signal) {
       check()
-      const shell = await openBashShell({ start, died, contained, outputBytes: limits.outputBytes, processes: limits.processes }, signal)
+      room.cgroup.allow(processesOfShell)
+      const opening = openBashShell({ start, died, contained, outputBytes: limits.outputBytes, processes: limits.processes }, signal)
+      const shell = await opening.catch((error: unknown) => {
+        leave()
+        throw error
+      })
       shells.add(shell)
       return {
         execute: async (command, timeoutMs, signal) => {
@@ -220,8 +232,8 @@ export function createWorkspace(room: Room, firstJail: Promise<Jail>, parts: Jai
           return result
         },
         async close() {
-          shells.delete(shell)
           await shell.close()
+          if (shells.delete(shell)) leave()
         },
       }
     },

@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { createSlots, orAborted, type ParserJail } from '@aworld-train/core'
+import { bubblewrapFailure } from '../bubblewrap/probe.ts'
 import { seccompFilter } from '../bubblewrap/seccomp-filter.ts'
 import { bubblewrapCommand, nodeCommand, type ParserCommand, readableFor } from './parser-command.ts'
 import { type ParserLimits, runParser } from './parser-process.ts'
@@ -80,7 +81,6 @@ async function probeBubblewrap(): Promise<string | null> {
     await runParser(command, input, defaultLimits, AbortSignal.timeout(30_000))
     return null
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
-    return code === 'ENOENT' ? 'it is not installed ("apt-get install bubblewrap").' : message
+    return bubblewrapFailure(error)
   }
 }

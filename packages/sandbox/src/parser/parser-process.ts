@@ -107,7 +107,7 @@ async function answerOf(
   if (answer && 'value' in answer) return answer.value
   if (saysOutOfMemory(answer?.error ?? errors)) throw tooMuch()
   if (answer) throw new ToolError(answer.error)
-  throw new Error(`A parser ended with ${end} and without an answer. ${errors}`)
+  throw new Error(`A parser ended with ${end} and without an answer. ${errors}`.trim())
 }
 
 /** Memory of a process and those below it, where the system says it. */

@@ -9,8 +9,9 @@ export interface WorkspaceThreads {
   close(): Promise<void>
 }
 
-/** Threads that wait: more would be memory that a later workspace may never ask for. */
+/** Threads that wait, and how long: each is memory that a later workspace may never ask for. */
 const maxWaiting = 32
+const waitMs = 30_000
 
 /**
  * A thread that outgrows its memory ends alone, where it comes to the bound in small steps: one text of 64 MB, the longest of the simulation,
@@ -19,25 +20,33 @@ const maxWaiting = 32
 const leastMemoryMb = 256
 
 export function createWorkspaceThreads(): WorkspaceThreads {
-  let waiting: { readonly thread: Worker; readonly memoryBytes: number }[] = []
+  let waiting: { readonly thread: Worker; readonly memoryBytes: number; readonly timer: NodeJS.Timeout }[] = []
   let closed = false
+
+  /** No longer waits; false where it did not. */
+  function remove(thread: Worker): boolean {
+    const found = waiting.find((each) => each.thread === thread)
+    clearTimeout(found?.timer)
+    waiting = waiting.filter((each) => each !== found)
+    return found !== undefined
+  }
+
   return {
     take(memoryBytes) {
-      const index = waiting.findIndex((each) => each.memoryBytes === memoryBytes)
-      if (index >= 0) return waiting.splice(index, 1)[0]!.thread
+      // The last that came back, so that others are ended where few are needed.
+      const found = waiting.findLast((each) => each.memoryBytes === memoryBytes)?.thread
+      if (found && remove(found)) return found
       const thread = startThread(memoryBytes)
-      thread.once('exit', () => {
-        waiting = waiting.filter((each) => each.thread !== thread)
-      })
+      thread.once('exit', () => remove(thread))
       return thread
     },
     giveBack(thread, memoryBytes) {
       if (closed || waiting.length >= maxWaiting) void thread.terminate()
-      else waiting.push({ thread, memoryBytes })
+      else waiting.push({ thread, memoryBytes, timer: setTimeout(() => remove(thread) && thread.terminate(), waitMs).unref() })
     },
     async close() {
       closed = true
-      await Promise.all(waiting.splice(0).map(({ thread }) => thread.terminate()))
+      await Promise.all(waiting.map(({ thread }) => remove(thread) && thread.terminate()))
     },
   }
 }

@@ -98,6 +98,7 @@ const badTokens: readonly (readonly [string, () => string])[] = [
   ],
   ['a part too many', () => `${token()}.x`],
   ['expired', () => token({ payload: claims({ iat: now() - 120, exp: now() - 60 }) })],
+  ['expired a moment ago', () => token({ payload: claims({ iat: now() - 120, exp: now() - 1 }) })],
   ['no end', () => token({ payload: claims({ exp: undefined }) })],
   ['an end that is a string', () => token({ payload: claims({ exp: String(now() + 60) }) })],
   ['an end without end', () => token({ payload: JSON.stringify(claims()).replace(/"exp":\d+/, '"exp":1e999') })],

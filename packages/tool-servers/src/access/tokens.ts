@@ -41,7 +41,7 @@ export function createTokens(key: KeyObject, audience: string): Tokens {
       exp: z.int(),
       nbf: z.int().optional(),
     })
-    .refine(({ iat }) => iat <= Date.now() / 1_000 + skewSeconds)
+    .refine(({ iat, exp }) => iat <= Date.now() / 1_000 + skewSeconds && exp > Date.now() / 1_000)
     .refine(({ scope, iat, exp }) => scope.split(' ').includes(leasesScope) || (exp - iat) * 1_000 <= longestLeaseMs)
 
   async function verify(token: string): Promise<AuthInfo> {
@@ -51,7 +51,9 @@ export function createTokens(key: KeyObject, audience: string): Tokens {
     const text = Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()
     if (JSON.stringify(payload) !== text) throw new Error('not the JSON of what it says')
     const { sub, jti, scope, exp } = Claims.parse(payload)
-    return { token, clientId: sub, scopes: scope.split(' '), expiresAt: exp, resource: new URL(audience), extra: { lease: jti } }
+    // Who reads this has an answer of its own for a token that has ended, which was refused above.
+    const expiresAt = exp + skewSeconds
+    return { token, clientId: sub, scopes: scope.split(' '), expiresAt, resource: new URL(audience), extra: { lease: jti } }
   }
 
   return {

@@ -5,6 +5,9 @@ import { answerFormat } from '../../tool-server.ts'
 
 export const timeoutSeconds = z.number().min(1).max(600).default(30).describe('Seconds after which it is ended.')
 
+/** What bash answers for a program that SIGXCPU ended. */
+const endedByCpuTime = 152
+
 /** How a command ended, as tools answer it. */
 export const commandAnswer = z.object({
   format: answerFormat,
@@ -29,6 +32,7 @@ export function commandText(answer: CommandAnswer): string {
   const { output, exit_code, omitted_bytes, timed_out, timeout } = facts
   const remarks = [`Exit code ${exit_code}.`]
   if (timed_out) remarks.push(`It was ended after ${timeout} s; a larger timeout lets it run longer.`)
+  if (exit_code === endedByCpuTime) remarks.push('It was ended: it had used the CPU time that one process may use here.')
   if (omitted_bytes > 0)
     remarks.push(`${omitted_bytes} bytes in the middle of its output are left out; write it to a file and read that in parts.`)
   const shown = output === '' ? [] : [format === 'markdown' ? fenced(output) : output.replace(/\n$/, '')]
