@@ -12,6 +12,7 @@ export { lossWeights, maskedTokens, trainedLength } from './loss/loss-weights.ts
 export { aggregateLoss, type ClipRange, isClipped, k3Divergence, ppoClipGradient, ppoClipLoss } from './loss/policy-loss.ts'
 export { type DescribeModelOptions, describeModel } from './model/describe-model.ts'
 export { displayPath } from './process/display-path.ts'
+export { fileBelow } from './process/file-below.ts'
 export { isRunning } from './process/is-running.ts'
 export { makeOwnFolder, namesOfDeadProcesses, ownName } from './process/own-folder.ts'
 export { readBytes } from './process/read-bytes.ts'
