@@ -84,10 +84,16 @@ it(`a server that is killed ${kills} times while workers run loses no rollout an
     models: { policy: { kind: 'local', path: '../model', simd: 'plain', threads: 1 } },
     sampling: { maxTokens: 6 },
     ...{ clients: null, recording: 'recorded' },
-    rollouts: { port, agent: './agent.ts#agent', token: { env: 'SERVE_TOKEN' }, executor: { engineName: 'external' } },
+    rollouts: {
+      port,
+      agent: './agent.ts#agent',
+      token: 'the-token',
+      workerToken: { env: 'WORKER_TOKEN' },
+      executor: { engineName: 'external' },
+    },
   }
   await writeFile(join(project, 'serve.yaml'), JSON.stringify(config))
-  const env = { SERVE_TOKEN: 'the-token' }
+  const env = { WORKER_TOKEN: 'the-token-of-workers' }
   const serve = async () => {
     const command = start(['serve', '--config', join(project, 'serve.yaml')], { env })
     await command.says('Ctrl-C ends\n')
@@ -105,7 +111,7 @@ it(`a server that is killed ${kills} times while workers run loses no rollout an
           '--agent',
           './agent.ts#agent',
           '--token-env',
-          'SERVE_TOKEN',
+          'WORKER_TOKEN',
           '--name',
           name,
           '--slots',

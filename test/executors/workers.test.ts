@@ -30,7 +30,7 @@ beforeAll(async () => {
     join(project, 'gated-agent.ts'),
     `import { existsSync } from 'node:fs'
 export async function agent(task, { policy, signal }) {
-  if (process.env.SERVE_TOKEN) throw new Error('an agent and its tools can read the token of the coordinator')
+  if (process.env.WORKER_TOKEN) throw new Error('an agent and its tools can read the token of the coordinator')
   while (!existsSync(new URL('./open', import.meta.url))) {
     await new Promise((resolve) => setTimeout(resolve, 20))
     signal.throwIfAborted()
@@ -84,17 +84,18 @@ it('agents of serve run in worker processes; one that is killed loses nothing, a
     rollouts: {
       port: 0,
       agent: './gated-agent.ts#agent',
-      token: { env: 'SERVE_TOKEN' },
+      token: 'the-token',
+      workerToken: { env: 'WORKER_TOKEN' },
       executor: { engineName: 'external', graceMs: 200 },
     },
   }
   await writeFile(join(project, 'serve.yaml'), JSON.stringify(config))
-  const env = { SERVE_TOKEN: 'the-token' }
+  const env = { WORKER_TOKEN: 'the-token-of-workers' }
   const serve = start(['serve', '--config', join(project, 'serve.yaml')], { env })
   await serve.says('Ctrl-C ends\n')
   const url = /^rollouts +(\S+)\/v1/m.exec(serve.shown())![1]!
-  expect(serve.shown()).toContain(`aworld-train worker --coordinator ${url} --agent ./gated-agent.ts#agent`)
-  const options = ['worker', '--coordinator', url, '--agent', './gated-agent.ts#agent', '--token-env', 'SERVE_TOKEN']
+  expect(serve.shown()).toContain(`aworld-train worker --coordinator ${url} --agent ./gated-agent.ts#agent --token-env WORKER_TOKEN\n`)
+  const options = ['worker', '--coordinator', url, '--agent', './gated-agent.ts#agent', '--token-env', 'WORKER_TOKEN']
   const work = (...more: string[]) => start([...options, ...more], { cwd: project, env })
 
   const [first, second] = [work('--slots', '2', '--name', 'first'), work('--slots', '2')]

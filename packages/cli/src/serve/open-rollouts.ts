@@ -1,5 +1,5 @@
 import { join, resolve } from 'node:path'
-import { displayPath } from '@aworld-train/core'
+import { displayPath, fileBelow } from '@aworld-train/core'
 import type { Gateway } from '@aworld-train/gateway'
 import { isLoopback } from '@aworld-train/http'
 import { createWorkerPool } from '@aworld-train/rollout'
@@ -43,6 +43,7 @@ export interface OpenedRollouts extends Pick<ServedAgentSide, 'service' | 'serve
   readonly agents: readonly string[]
   /** Whether workers are waited for or were started; `null` where agents run in this process. */
   readonly workers: 'external' | 'started' | null
+  readonly workerToken: string
   /** The run that keeps what is finished. */
   readonly path: string
 }
@@ -81,6 +82,10 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
   if (store.damage !== null) process.stderr.write(`${store.damage}\n`)
   const token =
     settings.token === null ? (isLoopback(settings.host) ? null : randomToken()) : readSecret(settings.token, 'rollouts.token', directory)
+  // Workers that are started here get it in their environment.
+  const workerToken = settings.workerToken === null ? randomToken() : readSecret(settings.workerToken, 'rollouts.workerToken', directory)
+  const folders = settings.taskFiles.map((folder) => resolve(directory, folder))
+  const fileOf = (path: string) => fileBelow(resolve(toolDirectory, path), folders)
   const warnOf = ({ message }: { readonly message: string }) => void process.stderr.write(`${message}\n`)
   const pool = inProcess
     ? null
@@ -88,7 +93,7 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
         createWorkerPool({
           agentHash: agentHash(agent),
           environment: environmentLimits,
-          baseDirectory: toolDirectory,
+          fileOf,
           limits: { graceMs: executor.graceMs },
           onWarning: warnOf,
         }),
@@ -107,6 +112,7 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
     limits: settings.budget,
     onEvent: (event) => store.appendEvent(event),
     serviceLimits: { maxQueuedBytes },
+    taskFiles: { source: 'rollouts.taskFiles', fileOf },
     channel: channel && {
       engine: channel.engine,
       toTask: toChannelTask,
@@ -125,7 +131,7 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
       insecure: settings.insecure,
       allowedHosts: [...settings.allowedHosts, ...(settings.publicUrl === null ? [] : [new URL(settings.publicUrl).hostname])],
       ...(token !== null && { token }),
-      ...(pool && { workers: pool }),
+      ...(pool && { workers: { pool, token: workerToken } }),
       limits,
     },
   })
@@ -134,9 +140,9 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
     await startWorkers(
       stack,
       { ...executorParts, entry: workerEntry, onWarning: warnOf },
-      { url: settings.publicUrl ?? server.url, token },
+      { url: settings.publicUrl ?? server.url, token: workerToken },
       pool,
     )
   const workers = inProcess ? null : isExternal ? 'external' : 'started'
-  return { service, server, token, agents, path, workers }
+  return { service, server, token, workerToken, agents, path, workers }
 }

@@ -3,7 +3,7 @@ import type { FixedAddress, PolicySession } from '@aworld-train/core'
 import { openDashboard } from '@aworld-train/dashboard'
 import { createGateway, type Gateway } from '@aworld-train/gateway'
 import { channelPath, errorMessage, TrainError } from '@aworld-train/protocol'
-import { readTls } from '@aworld-train/run'
+import { readTls, workerVariables } from '@aworld-train/run'
 import { openTurnLog, type TurnLog } from '../commands/turn-log.ts'
 import { openModels, type ServedModel } from './open-models.ts'
 import { type OpenedRollouts, openRollouts } from './open-rollouts.ts'
@@ -122,12 +122,15 @@ function describe({ config, models, gateway, adminToken, clients, rollouts, watc
     rows.push(['', 'agents on other machines need a URL with a name: set gateway.publicUrl'])
   rows.push(['admin', config.gateway.adminToken === null ? adminToken : 'the configured token'])
   if (rollouts) {
-    const { server, token, agents } = rollouts
+    const { server, token, workerToken, agents } = rollouts
     rows.push(['rollouts', `${server.url}/v1/rollouts  agents: ${agents.join(', ')}`])
     if (models.some(({ channel }) => channel)) rows.push(['channel', `${server.url.replace(/^http/, 'ws')}${channelPath}`])
-    const { publicUrl, agent, executor } = config.rollouts!
-    if (rollouts.workers === 'external')
-      rows.push(['workers', `aworld-train worker --coordinator ${publicUrl ?? server.url} --agent ${agent}`])
+    const { publicUrl, agent, executor, workerToken: configured } = config.rollouts!
+    if (rollouts.workers === 'external') {
+      const variable = configured !== null && typeof configured === 'object' && 'env' in configured ? configured.env : workerVariables.token
+      const command = `aworld-train worker --coordinator ${publicUrl ?? server.url} --agent ${agent} --token-env ${variable}`
+      rows.push(['workers', command], ['', `${variable} is ${configured === null ? workerToken : 'the configured token of workers'}`])
+    }
     if (rollouts.workers === 'started')
       rows.push(['workers', `${executor.workerNum ?? 1} x ${executor.slots} slots, started by ${executor.cls ?? executor.engineName}`])
     rows.push([

@@ -166,8 +166,10 @@ export const RolloutSettings = z.strictObject({
   port: port.default(8090),
   /** The address that workers get, where it differs from the one that the server listens on. */
   publicUrl: PublicUrl.nullable().default(null),
-  /** Every request must carry this token. With `null` none is needed on loopback; elsewhere a random one is made and printed. */
+  /** Every request of a client or a driver must carry this token. With `null` none is needed on loopback; elsewhere a random one is made and printed. */
   token: Secret.nullable().default(null),
+  /** The token of workers that somebody else starts, which opens nothing else; another than `token`. `null` takes a random one and prints it. */
+  workerToken: Secret.nullable().default(null),
   /** The agent: `./agent.ts#name` or `./agent.yaml`. */
   agent: z.string().min(1),
   /** Scores episodes: `./reward.ts#name`; with `null` the client or the driver scores them. */
@@ -182,6 +184,8 @@ export const RolloutSettings = z.strictObject({
     .prefault({}),
   /** Dataset with the answers that the reward compares with; a rollout of a task that is not there is refused. Without it every answer is `null`. */
   answers: z.string().min(1).nullable().default(null),
+  /** Folders whose files tasks may name in `files`, links resolved; a rollout whose task names another file is refused. */
+  taskFiles: z.array(z.string().min(1)).default([]),
   /** Rollouts at once; the rest queue. */
   concurrency: count.default(32),
   /** Where agents run. */

@@ -32,6 +32,9 @@ function readParts(include: string | null): Parts {
 const shownProblems = 5
 
 async function readRequest(request: IncomingMessage, response: ServerResponse, maxBytes: number): Promise<RolloutRequest> {
+  // A page in a browser may send text anywhere without leave; it may not so send JSON.
+  if (!/^application\/json\s*(;|$)/i.test(request.headers['content-type'] ?? ''))
+    throw invalidRequest('The body is not declared as JSON; send it with "Content-Type: application/json".', 415)
   let body: Buffer
   try {
     body = await readBody(request, response, maxBytes)

@@ -12,6 +12,7 @@ interface Body {
   readonly error?: { readonly code: string; readonly message: string }
 }
 
+const json = { 'content-type': 'application/json' }
 const answerOf = async (response: Response) => ({ status: response.status, body: (await response.json()) as Body })
 
 test('a rollout over HTTP is the rollout in process', async () => {
@@ -30,7 +31,7 @@ test('a rollout over HTTP is the rollout in process', async () => {
 test('submitting answers 202, then 200, then 409 for other content; Location leads to the rollout', async () => {
   await using started = await serveService({ run: forever })
   const url = `${started.server.url}/v1/rollouts`
-  const post = (request: object) => fetch(url, { method: 'POST', body: JSON.stringify(request) })
+  const post = (request: object) => fetch(url, { method: 'POST', headers: json, body: JSON.stringify(request) })
   const first = await post(rolloutRequest('a/b'))
   expect([first.status, first.headers.get('location')]).toEqual([202, '/v1/rollouts/a%2Fb'])
   await expect.poll(() => started.service.get('a/b').status).toBe('running')
@@ -48,7 +49,7 @@ test('submitting answers 202, then 200, then 409 for other content; Location lea
 test('what is wrong with a request is said, with its status', async () => {
   await using started = await serveService({}, { limits: { maxBodyBytes: 2_000 } })
   const { url } = started.server
-  const post = (body: string) => fetch(`${url}/v1/rollouts`, { method: 'POST', body })
+  const post = (body: string) => fetch(`${url}/v1/rollouts`, { method: 'POST', headers: json, body })
   const cases: readonly (readonly [Promise<Response>, number, string, RegExp])[] = [
     [post(''), 400, 'ROLLOUT_INVALID', /not JSON/],
     [post('{"key": 1}'), 400, 'ROLLOUT_INVALID', /version: .*; key: /],
@@ -112,7 +113,11 @@ test('a full queue answers 503 and makes up no time, and a client that retries g
   const bytes = Buffer.byteLength(JSON.stringify(rolloutRequest('a')))
   await using started = await serveService({ run: forever, limits: { maxQueuedBytes: bytes } })
   await started.client.submit(rolloutRequest('a'))
-  const refused = await fetch(`${started.server.url}/v1/rollouts`, { method: 'POST', body: JSON.stringify(rolloutRequest('b')) })
+  const refused = await fetch(`${started.server.url}/v1/rollouts`, {
+    method: 'POST',
+    headers: json,
+    body: JSON.stringify(rolloutRequest('b')),
+  })
   expect([refused.status, refused.headers.get('retry-after'), (await answerOf(refused)).body.error?.code]).toEqual([
     503,
     null,
@@ -138,6 +143,36 @@ test('without the token nothing is answered but probes, whatever is asked', asyn
   for (const path of ['/health', '/ready']) expect((await fetch(url + path)).status).toBe(200)
   expect(answers[0]).toMatchObject({ status: 401, body: { error: { code: 'SERVICE_UNAUTHORIZED' } } })
   expect((await started.client.submit(rolloutRequest('a'))).id).toBe('a')
+})
+
+test('a page in a browser gets nothing of a service on loopback that asks for no token, by any method', async () => {
+  await using started = await serveService({ run: forever })
+  const { url } = started.server
+  const body = JSON.stringify(rolloutRequest('a'))
+  const page = { origin: 'https://page.example' }
+  for (const [path, init] of [
+    ['/v1/rollouts', { method: 'POST', body, headers: { 'content-type': 'text/plain' } }],
+    ['/v1/rollouts', { method: 'POST', body, headers: json }],
+    ['/v1/rollouts/a', { method: 'DELETE' }],
+    ['/v1/rollouts/a', {}],
+    ['/v1/events', {}],
+    ['/metrics', {}],
+  ] as const) {
+    const refused = await fetch(url + path, { ...init, headers: { ...('headers' in init && init.headers), ...page } })
+    expect([path, await answerOf(refused)]).toMatchObject([path, { status: 403, body: { error: { code: 'HOST_REFUSED' } } }])
+  }
+  // A form sends no JSON, whatever its browser says of the page.
+  for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'text/plain; application/json']) {
+    const refused = await fetch(`${url}/v1/rollouts`, { method: 'POST', body, headers: { 'content-type': type } })
+    expect([type, await answerOf(refused)]).toMatchObject([
+      type,
+      { status: 415, body: { error: { message: expect.stringContaining('application/json') } } },
+    ])
+  }
+  expect(started.service.counts()).toMatchObject({ queued: 0, running: 0 })
+  await using guarded = await serveService({ run: forever }, { token: 'secret' })
+  const allowed = { ...json, ...page, authorization: 'Bearer secret' }
+  expect((await fetch(`${guarded.server.url}/v1/rollouts`, { method: 'POST', body, headers: allowed })).status).toBe(202)
 })
 
 test('beyond loopback a token and encryption are asked for', async () => {

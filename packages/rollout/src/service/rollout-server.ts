@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { createBearerCheck, isLoopback, openHttpServer, requestUrl, type SocketRefusal, type TlsIdentity } from '@aworld-train/http'
 import { channelPath, filesPath, TrainError, toTrainError, workersPath } from '@aworld-train/protocol'
@@ -14,6 +14,15 @@ import { createServiceMetrics } from './service-metrics.ts'
 /** Paths for probes, which carry no token; their answers say no more than yes or no. */
 const openPaths: ReadonlySet<string> = new Set(['/health', '/ready'])
 
+/** What a request or a socket was refused for before the service was asked. */
+export type ServiceRefusal = SocketRefusal | 'unauthorized' | 'foreign-page'
+
+export interface ServedWorkers {
+  readonly pool: Pick<WorkerPool, 'upgrade' | 'sendFile' | 'disconnect'>
+  /** Required of workers as `Authorization: Bearer …`, on loopback too. It opens their paths alone, and the token of clients opens none of them. */
+  readonly token: string
+}
+
 export interface RolloutServerOptions {
   /** The caller closes it. */
   readonly service: RolloutService
@@ -25,15 +34,17 @@ export interface RolloutServerOptions {
   readonly insecure?: boolean | undefined
   /** Names beside those of loopback that requests may have in `Host`, where it listens on loopback without TLS. */
   readonly allowedHosts?: readonly string[] | undefined
-  /** Required as `Authorization: Bearer …` by all paths but `/health` and `/ready`. It may be left out on loopback only. */
+  /** Required of clients and drivers as `Authorization: Bearer …` by all paths but `/health` and `/ready`. It may be left out on loopback only. */
   readonly token?: string | undefined
   readonly limits?: Partial<RolloutServerLimits> | undefined
   /** Serves drivers at `/v1/channel`; its connections end with the server. */
   readonly channel?: Pick<ChannelServer, 'upgrade' | 'disconnect' | 'counts'> | undefined
   /** Takes workers at `/v1/workers`, whose connections end with the server, and gives them files of tasks at `/v1/files`. */
-  readonly workers?: Pick<WorkerPool, 'upgrade' | 'sendFile' | 'disconnect'> | undefined
-  readonly onRefusal?: ((refusal: SocketRefusal | 'unauthorized') => void) | undefined
+  readonly workers?: ServedWorkers | undefined
+  readonly onRefusal?: ((refusal: ServiceRefusal) => void) | undefined
 }
+
+/** The path of a request, by which its token and what answers it are chosen; what is no URL is a path that nobody serves. */
 
 export interface RolloutServer {
   readonly url: string
@@ -58,25 +69,46 @@ export async function createRolloutServer(options: RolloutServerOptions): Promis
     )
   }
   if (token === '') throw new TrainError('CONFIG_INVALID', 'The token of the rollout service is empty; give it at least one character.')
-  const authorized = token === undefined ? () => true : createBearerCheck(token)
+  if (workers && workers.token === token)
+    throw new TrainError(
+      'CONFIG_INVALID',
+      'Clients and workers of the rollout service have the same token; take another for workers, which run tools that a model drives.',
+    )
+  const isClient = token === undefined ? () => true : createBearerCheck(token)
+  const isWorker = workers && createBearerCheck(workers.token)
   const closing = new AbortController()
   let waiting = 0
   let sockets = () => 0
   const refusals = new Map<string, number>()
-  const refuse = (reason: SocketRefusal | 'unauthorized') => {
+  const refuse = (reason: ServiceRefusal) => {
     refusals.set(reason, (refusals.get(reason) ?? 0) + 1)
     onRefusal?.(reason)
   }
   const metrics = createServiceMetrics({ service, waiting: () => waiting, sockets: () => sockets(), refusals, channel })
   const route = createRoutes({ service, limits, metrics })
 
+  /** Throws for a request without the token of its path, and for one of a page in a browser where there is none. */
+  function requireAllowed(path: string, headers: IncomingHttpHeaders): void {
+    if (openPaths.has(path)) return
+    const isOfWorkers = path === workersPath || path.startsWith(filesPath)
+    const isAuthorized = isWorker && isOfWorkers ? isWorker : isClient
+    if (!isAuthorized(headers.authorization)) {
+      refuse('unauthorized')
+      throw new TrainError('SERVICE_UNAUTHORIZED', 'The token of the service is missing or wrong; send it as "Authorization: Bearer …".')
+    }
+    // A browser names the page that sends a request, which may be anybody's, and reaches loopback without leave. Programs name none.
+    if (token === undefined && headers.origin !== undefined) {
+      refuse('foreign-page')
+      const message = 'A page in a browser is no client and no trainer; give the service a token for clients that name an Origin.'
+      throw new TrainError('HOST_REFUSED', message, { details: { status: 403 } })
+    }
+  }
+
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
-      if (!openPaths.has(request.url ?? '') && !authorized(request.headers.authorization)) {
-        refuse('unauthorized')
-        throw new TrainError('SERVICE_UNAUTHORIZED', 'The token of the service is missing or wrong; send it as "Authorization: Bearer …".')
-      }
-      if (workers && request.url?.startsWith(filesPath)) await workers.sendFile(request, response)
+      const path = requestUrl(request).pathname
+      requireAllowed(path, request.headers)
+      if (workers && path.startsWith(filesPath)) await workers.pool.sendFile(request, response)
       else await route(toServiceRequest(request, response))
     } catch (cause) {
       if (!response.destroyed) sendError(response, toTrainError(cause, 'GATEWAY_FAILED'))
@@ -108,21 +140,14 @@ export async function createRolloutServer(options: RolloutServerOptions): Promis
     // A socket that no handler has taken over yet may fail.
     socket.on('error', () => socket.destroy())
     const { pathname } = requestUrl(request)
-    if (!authorized(request.headers.authorization)) {
-      refuse('unauthorized')
-      refuseUpgrade(socket, 401, 'The token of the service is missing or wrong; send it as "Authorization: Bearer …".')
+    try {
+      requireAllowed(pathname, request.headers)
+    } catch (error) {
+      const { code, message } = error as TrainError
+      refuseUpgrade(socket, code === 'HOST_REFUSED' ? 403 : 401, message)
       return
     }
-    // A browser names the page that asks, which may be anybody's; it opens WebSockets to loopback without leave. Programs name none.
-    if (token === undefined && request.headers.origin !== undefined) {
-      refuseUpgrade(
-        socket,
-        403,
-        'A page in a browser is no worker and no trainer; give the service a token for clients that name an Origin.',
-      )
-      return
-    }
-    const server = pathname === channelPath ? channel : pathname === workersPath ? workers : undefined
+    const server = pathname === channelPath ? channel : pathname === workersPath ? workers?.pool : undefined
     if (server) server.upgrade(request, socket, head)
     else
       refuseUpgrade(
@@ -155,7 +180,7 @@ export async function createRolloutServer(options: RolloutServerOptions): Promis
       const closed = listening.close()
       closing.abort(new Error('The server was closed.'))
       channel?.disconnect()
-      workers?.disconnect()
+      workers?.pool.disconnect()
       server.closeIdleConnections()
       // Requests that waited are being answered; those that take longer than this are cut off.
       const late = setTimeout(() => listening.server.closeAllConnections(), 500)

@@ -1,6 +1,5 @@
 import { createReadStream } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { filesPath, TrainError, type WorkerFile } from '@aworld-train/protocol'
 import { checkMethod, sendError } from '../service/http-answer.ts'
@@ -17,8 +16,10 @@ export interface AnnouncedFiles {
 /** Files that may be asked for; those that were announced longest ago are forgotten first. */
 const mostFiles = 10_000
 
-/** Paths are relative to `baseDirectory`. */
-export function createAnnouncedFiles(baseDirectory: string): AnnouncedFiles {
+/** The file of this machine that a path of a task leads to; `null` where workers may not have it. */
+export type FileOf = (path: string) => string | null
+
+export function createAnnouncedFiles(fileOf: FileOf): AnnouncedFiles {
   const facts = createFileFactsReader()
   const announced = new Map<string, string>()
 
@@ -34,9 +35,9 @@ export function createAnnouncedFiles(baseDirectory: string): AnnouncedFiles {
   async function announce(paths: readonly string[]): Promise<WorkerFile[]> {
     const files: WorkerFile[] = []
     for (const path of paths) {
-      const source = resolve(baseDirectory, path)
-      const found = await facts.read(source)
-      if (!found) continue
+      const source = fileOf(path)
+      const found = source === null ? null : await facts.read(source)
+      if (source === null || !found) continue
       remember(found.sha256, source)
       files.push({ path, ...found })
     }

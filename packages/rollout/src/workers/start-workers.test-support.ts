@@ -12,10 +12,13 @@ import { memoryGateway } from '../testing/memory-gateway.ts'
 import { memoryStore } from '../testing/memory-store.ts'
 import { exactReward, program } from '../testing/rollout-fixtures.ts'
 import { runWorker, type WorkerOptions } from './run-worker.ts'
-import { createWorkerPool } from './worker-pool.ts'
+import { createWorkerPool, type WorkerPoolOptions } from './worker-pool.ts'
 import type { WorkerPoolLimits } from './worker-pool-limits.ts'
 
+/** What workers need. */
 export const token = 'secret'
+/** What clients need. */
+export const clientToken = 'of clients'
 
 export interface CoordinatorSetup {
   /** What the agent does; asks its policy once where absent. */
@@ -29,12 +32,12 @@ export interface CoordinatorSetup {
   readonly limits?: Partial<WorkerPoolLimits>
   readonly concurrency?: number
   readonly environment?: WorkerEnvironment
-  readonly baseDirectory?: string
+  readonly fileOf?: WorkerPoolOptions['fileOf']
 }
 
 /** A coordinator behind a real port, whose agents run at workers only. */
 export async function startCoordinator(setup: CoordinatorSetup = {}) {
-  const { agent = (ask) => ask(), agents: members, limits, concurrency = 64, environment, baseDirectory } = setup
+  const { agent = (ask) => ask(), agents: members, limits, concurrency = 64, environment, fileOf } = setup
   const warnings: { readonly code: string; readonly message: string }[] = []
   const events: RunEvent[] = []
   const gateway = memoryGateway(() => ({ content: 'yes' }))
@@ -45,7 +48,7 @@ export async function startCoordinator(setup: CoordinatorSetup = {}) {
     return { answer: await agent(ask, context, task.id), messages: [] }
   }, members)
   const pool = createWorkerPool({
-    ...{ agentHash: 'agent-1', environment, baseDirectory, limits, onWarning: (warning) => warnings.push(warning) },
+    ...{ agentHash: 'agent-1', environment, fileOf, limits, onWarning: (warning) => warnings.push(warning) },
   })
   const opened = Promise.withResolvers<InProcessRolloutRunner>()
   const service = createRolloutService({
@@ -70,7 +73,7 @@ export async function startCoordinator(setup: CoordinatorSetup = {}) {
     },
   })
   const runner = await opened.promise
-  const server = await createRolloutServer({ service, token, workers: pool })
+  const server = await createRolloutServer({ service, token: clientToken, workers: { pool, token } })
 
   /** A worker of its own life in this process. */
   function work(overrides: Partial<WorkerOptions> & { readonly wrap?: (executor: AttemptExecutor) => AttemptExecutor } = {}) {

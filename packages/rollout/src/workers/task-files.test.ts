@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
-import { chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
 import { request as httpRequest } from 'node:http'
 import { tmpdir } from 'node:os'
-import { basename, join } from 'node:path'
+import { basename, join, resolve } from 'node:path'
+import { fileBelow } from '@aworld-train/core'
 import { filesPath, type WorkerFile } from '@aworld-train/protocol'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { rolloutRequest } from '../testing/rollout-fixtures.ts'
@@ -23,11 +24,11 @@ beforeEach(async () => {
 afterEach(() => rm(folder, { recursive: true, force: true }))
 
 /** A coordinator whose agent answers with its task's files: the path of each and what it reads there. */
-async function startReading() {
+async function startReading(fileOf = (path: string): string | null => resolve(here, path)) {
   const seen: string[][] = []
   const requests: string[] = []
   const coordinator = await startCoordinator({
-    baseDirectory: here,
+    fileOf,
     async agent(ask, { task }) {
       for (const path of task.files ?? []) seen.push([path, await readFile(path, 'utf8').catch(({ code }) => code)])
       return ask()
@@ -140,6 +141,19 @@ test('a file that changes or goes while it is fetched: a new attempt has what th
   await worker.ended
 })
 
+test('a worker is given no file that its coordinator withholds', async () => {
+  const { coordinator, seen, requests, run } = await startReading((path) => fileBelow(resolve(here, path), [join(here, 'data')]))
+  await using _ = coordinator
+  await writeFile(join(here, 'secret'), 'secret')
+  await symlink(join(here, 'secret'), join(here, 'data/way-out'))
+  const worker = coordinator.work({ baseDirectory: there })
+  expect(await run('a', 'secret', 'data/../secret', 'data/way-out', 'data/table.csv')).toMatchObject(done)
+  expect(seen.map(([, text]) => text)).toEqual(['ENOENT', 'ENOENT', 'ENOENT', 'a,b\n1,2\n'])
+  expect(requests).toHaveLength(1)
+  worker.drain()
+  await worker.ended
+})
+
 test('an attempt that is cancelled while its files are fetched ends', async () => {
   const { coordinator, requests, replaceAnswer, run } = await startReading()
   await using _ = coordinator
@@ -163,8 +177,11 @@ test('files are served by hash alone, to whoever has the token, and by GET', asy
   const other = createHash('sha256').update('secret').digest('hex')
   for (const { url } of [coordinator.server, own]) {
     expect(await ask(url, announced)).toEqual([200, 'a,b\n1,2\n'])
-    for (const path of [other, '../secret', `${announced}/../../secret`, '%2e%2e%2fsecret', join(here, 'data/table.csv'), ''])
+    for (const path of [other, '%2e%2e%2fsecret', join(here, 'data/table.csv'), ''])
       expect([path, (await ask(url, path))[0]]).toEqual([path, 404])
+    // These are paths of clients.
+    for (const path of ['../secret', `${announced}/../../secret`])
+      expect([path, (await ask(url, path))[0]]).toEqual([path, url === own.url ? 404 : 401])
     expect((await ask(url, announced, { method: 'POST' }))[0]).toBe(405)
     for (const authorization of ['', 'Bearer wrong']) expect((await ask(url, announced, { headers: { authorization } }))[0]).toBe(401)
   }

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { resolve } from 'node:path'
 import type { Duplex } from 'node:stream'
 import {
   type AttemptName,
@@ -14,7 +15,7 @@ import {
 import { type WebSocket, WebSocketServer } from 'ws'
 import { createFramedSocket, type FramedSocket } from '../frames/framed-socket.ts'
 import type { RolloutWorkers, WorkerLink, WorkerSource } from '../rollout-workers.ts'
-import { createAnnouncedFiles } from './announced-files.ts'
+import { createAnnouncedFiles, type FileOf } from './announced-files.ts'
 import { defaultWorkerPoolLimits, type WorkerPoolLimits } from './worker-pool-limits.ts'
 
 export interface WorkerPoolOptions {
@@ -22,8 +23,8 @@ export interface WorkerPoolOptions {
   readonly agentHash: string
   /** How workers run tools; their defaults where absent. */
   readonly environment?: WorkerEnvironment | undefined
-  /** Folder that paths of tasks' files are relative to. Default: the working directory. */
-  readonly baseDirectory?: string | undefined
+  /** Where the files of tasks lie, and which of them workers may have. Default: every path, relative to the working directory. */
+  readonly fileOf?: FileOf | undefined
   readonly limits?: Partial<WorkerPoolLimits> | undefined
   readonly onWarning?: ((warning: { readonly code: string; readonly message: string }) => void) | undefined
 }
@@ -65,13 +66,13 @@ const idOf = ({ key, attempt }: AttemptName) => `${attempt} ${key}`
 const closeCodes = { normal: 1000, goingAway: 1001, rejected: 4000, replaced: 4002, silent: 4003 }
 
 export function createWorkerPool(poolOptions: WorkerPoolOptions): WorkerPool {
-  const { agentHash, environment = {}, baseDirectory = '.', onWarning, ...options } = poolOptions
+  const { agentHash, environment = {}, fileOf = (path) => resolve(path), onWarning, ...options } = poolOptions
   const limits = { ...defaultWorkerPoolLimits, ...options.limits }
   const { beatMs, deadMs, graceMs, stopMs, maxFrameBytes, maxBufferedBytes } = limits
   const leaseMs = deadMs + graceMs
   const sessions = new Map<string, Session>()
   const connections = new Set<Connection>()
-  const announced = createAnnouncedFiles(baseDirectory)
+  const announced = createAnnouncedFiles(fileOf)
   const webSockets = new WebSocketServer({ noServer: true, maxPayload: maxFrameBytes, perMessageDeflate: false, clientTracking: false })
   let workers: RolloutWorkers | null = null
   let failure: Error | null = null

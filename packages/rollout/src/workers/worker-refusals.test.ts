@@ -1,10 +1,11 @@
 import { once } from 'node:events'
+import { request as httpRequest } from 'node:http'
 import { type Message, workersPath } from '@aworld-train/protocol'
 import { expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { createRolloutServer } from '../service/rollout-server.ts'
 import { rolloutRequest } from '../testing/rollout-fixtures.ts'
-import { plainWorker, startCoordinator, token } from './start-workers.test-support.ts'
+import { clientToken, plainWorker, startCoordinator, token } from './start-workers.test-support.ts'
 
 test.each([
   ['a wrong token', { token: 'wrong' }, 'SERVICE_UNAUTHORIZED', /--token-env/],
@@ -34,21 +35,53 @@ test('another protocol, no hello, a strange message and an unknown path are refu
   const strange = await plainWorker(url)
   strange.say({ type: 'leave' })
   await expect.poll(() => strange.of('error')).toMatchObject([{ message: expect.stringContaining('"leave" of the worker') }])
-  const elsewhere = new WebSocket(`${url.replace('http', 'ws')}/v1/channel`, { headers: { authorization: `Bearer ${token}` } })
+  const elsewhere = new WebSocket(`${url.replace('http', 'ws')}/v1/channel`, { headers: { authorization: `Bearer ${clientToken}` } })
   const [error] = await once(elsewhere, 'error')
   expect(error.message).toContain('404')
   expect(coordinator.warnings.map(({ code }) => code)).toEqual(['WORKER_PROTOCOL', 'WORKER_INVALID'])
 })
 
-test('a page in a browser is no worker: there a service on loopback needs no token', async () => {
+test('the token of clients opens no path of workers, and that of workers none of clients', async () => {
   await using coordinator = await startCoordinator()
-  const server = await createRolloutServer({ service: coordinator.service, workers: coordinator.pool })
-  const page = new WebSocket(server.url.replace('http', 'ws') + workersPath, { origin: 'https://page.example' })
+  const { url } = coordinator.server
+  const socket = (path: string, bearer: string) => {
+    const { hostname, port } = new URL(url)
+    return new Promise<number>((resolve) => {
+      const headers = { authorization: `Bearer ${bearer}`, connection: 'Upgrade', upgrade: 'websocket' }
+      const asked = httpRequest({
+        hostname,
+        port,
+        path,
+        headers: { ...headers, 'sec-websocket-version': 13, 'sec-websocket-key': btoa('a'.repeat(16)) },
+      })
+      asked.once('response', ({ statusCode }) => resolve(statusCode!))
+      asked.once('upgrade', ({ statusCode }, opened) => {
+        opened.destroy()
+        resolve(statusCode!)
+      })
+      asked.end()
+    })
+  }
+  const plain = async (path: string, bearer: string) => (await fetch(url + path, { headers: { authorization: `Bearer ${bearer}` } })).status
+  const ofClients = ['/v1/rollouts/a', '/v1/events', '/metrics', '/v1/files/../rollouts/a']
+  for (const path of ofClients) expect([path, await plain(path, token)]).toEqual([path, 401])
+  expect(await plain(`/v1/files/${'0'.repeat(64)}`, clientToken)).toBe(401)
+  expect(await plain(`/v1/files/${'0'.repeat(64)}`, token)).toBe(404)
+  for (const path of [workersPath, '//service/v1/workers', '/v1/channel/../workers']) {
+    expect([path, await socket(path, clientToken)]).toEqual([path, 401])
+    expect([path, await socket(path, token)]).toEqual([path, 101])
+  }
+  for (const path of ['/v1/channel', '/v1/workers/../channel', '//']) expect([path, await socket(path, token)]).toEqual([path, 401])
+  const open = { service: coordinator.service, workers: { pool: coordinator.pool, token } }
+  await expect(createRolloutServer({ ...open, token })).rejects.toMatchObject({
+    code: 'CONFIG_INVALID',
+    message: expect.stringMatching(/have the same token/),
+  })
+  // A service on loopback that asks its clients for no token asks its workers for theirs.
+  const server = await createRolloutServer(open)
+  const page = new WebSocket(server.url.replace('http', 'ws') + workersPath)
   const [error] = await once(page, 'error')
-  expect(error.message).toContain('403')
-  const program = await plainWorker(server.url)
-  await expect.poll(() => program.of('welcome')).toHaveLength(1)
-  program.socket.terminate()
+  expect(error.message).toContain('401')
   await server.close()
 })
 

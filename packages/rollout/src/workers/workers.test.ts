@@ -258,7 +258,11 @@ test('a coordinator that was there is waited for longer than one that never was'
   await coordinator.server.close()
   const patience = sleep(1_000).then(() => 'waits')
   expect(await Promise.race([worker.ended, patience])).toBe('waits')
-  const again = await createRolloutServer({ service: coordinator.service, token, workers: coordinator.pool, port: Number(port) })
+  const again = await createRolloutServer({
+    service: coordinator.service,
+    workers: { pool: coordinator.pool, token },
+    port: Number(port),
+  })
   await expect.poll(() => worker.states).toEqual(['connected', 'lost', 'connected'])
   worker.drain()
   await worker.ended

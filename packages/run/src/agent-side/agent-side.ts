@@ -37,9 +37,19 @@ export function openAgentSide(stack: AsyncDisposableStack, options: AgentSideOpt
   return stack.adopt(createRunner(options, noAnswer), (each) => each.close())
 }
 
+/** The files that clients and drivers may name in a task. */
+export interface TaskFiles {
+  /** Where the files come from, for messages. */
+  readonly source: string
+  /** The file that a path leads to; `null` for every other. */
+  fileOf(path: string): string | null
+}
+
 export interface ServedAgentSideOptions extends AgentSideOptions {
   readonly store: RolloutWriter & SubmissionStore & EpisodeReader & Pick<RunProgress, 'getState' | 'setState'>
   readonly serviceLimits?: Partial<RolloutServiceLimits> | undefined
+  /** Which files tasks may name. Default: all. */
+  readonly taskFiles?: TaskFiles | undefined
   /** Options of the channel to a driver; `null` where there is none. A driver scores where there is no reward on this side. */
   readonly channel: Omit<ChannelServerOptions, 'service' | 'store' | 'answers' | 'reward'> | null
   readonly server: Omit<RolloutServerOptions, 'service' | 'channel'>
@@ -55,7 +65,7 @@ export interface ServedAgentSide {
 
 /** As `openAgentSide`, and serves the rollouts to clients, and to a driver. */
 export async function serveAgentSide(stack: AsyncDisposableStack, options: ServedAgentSideOptions): Promise<ServedAgentSide> {
-  const { program, store, reward, answers, onEvent } = options
+  const { program, store, reward, answers, taskFiles, onEvent } = options
   stack.defer(async () => await program.close?.())
   const rowAnswers = createChannelAnswers()
   const opened = Promise.withResolvers<InProcessRolloutRunner>()
@@ -64,6 +74,11 @@ export async function serveAgentSide(stack: AsyncDisposableStack, options: Serve
       store,
       limits: options.serviceLimits,
       check({ task }) {
+        const withheld = taskFiles && task.files?.find((path) => taskFiles.fileOf(path) === null)
+        if (withheld !== undefined) {
+          const message = `Task "${task.id}" names ${JSON.stringify(withheld)}, which is no file below the folders of ${taskFiles!.source}; add its folder there, or correct the path.`
+          throw new TrainError('ROLLOUT_INVALID', message)
+        }
         if (reward === null || answers === null || answers.byTask.has(task.id) || rowAnswers.has(task.id)) return
         const message = `Task "${task.id}" is not in ${answers.source}, so its reward would know no answer; add the task there, or submit one of its ${answers.byTask.size} tasks.`
         throw new TrainError('ROLLOUT_INVALID', message)

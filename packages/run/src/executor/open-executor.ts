@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { resolve } from 'node:path'
 import type { LauncherEngine } from '@aworld-train/core'
 import { createWorkerPool, createWorkerServer, type WorkerPool } from '@aworld-train/rollout'
 import type { ExecutorSettings } from '@aworld-train/training'
@@ -81,7 +82,12 @@ export async function openExecutor(stack: AsyncDisposableStack, options: OpenExe
   if (isInProcess(settings)) return null
   const pool = stack.adopt(
     createWorkerPool({
-      ...{ agentHash: agentHash(agent), baseDirectory: agent.directory, limits: { graceMs: settings.graceMs }, onWarning },
+      ...{
+        agentHash: agentHash(agent),
+        fileOf: (path) => resolve(agent.directory, path),
+        limits: { graceMs: settings.graceMs },
+        onWarning,
+      },
     }),
     (each) => each.close(),
   )
