@@ -8,7 +8,7 @@ process.on('SIGTERM', () => drain.abort())
 process.stdin.on('end', () => process.exit(1)).resume()
 
 await runWorker({
-  ...{ url, name, slots: 2, agentHash: 'agent-1', token: 'secret', signal: drain.signal },
+  ...{ url, name, slots: 2, agent: { hash: 'agent-1', parts: {} }, token: 'secret', signal: drain.signal },
   openExecutor: () =>
     createAttemptExecutor({
       environment: memoryEnvironment(),

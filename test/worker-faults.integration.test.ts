@@ -29,7 +29,7 @@ async function startCoordinator(stack: AsyncDisposableStack) {
   const store = stack.adopt(await openRunStore({ path: join(directory, 'run') }), (each) => each.close())
   const { gateway } = stack.use(await startChatGateway(() => 'ja'))
   const opened = Promise.withResolvers<InProcessRolloutRunner>()
-  const pool = stack.adopt(createWorkerPool({ agentHash: 'agent-1', limits }), (each) => each.close())
+  const pool = stack.adopt(createWorkerPool({ agent: { hash: 'agent-1', parts: {} }, limits }), (each) => each.close())
   const service = stack.adopt(
     createRolloutService({
       store,

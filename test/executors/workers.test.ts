@@ -109,7 +109,11 @@ it('agents of serve run in worker processes; one that is killed loses nothing, a
     [start([...options.slice(0, -1), 'OTHER'], { cwd: project, env: { OTHER: 'wrong' } }), 1, 'does not take this token'],
     [start([...options.slice(0, -1), 'NONE'], { cwd: project, env }), 2, 'NONE, which --token-env names, is not set'],
     [start([...options, '--agent', './none.ts#agent'], { cwd: project, env }), 2, 'none.ts'],
-    [start([...options, '--agent', './agent.ts#agent'], { cwd: project, env }), 2, 'the file of the agent, or its settings, differ'],
+    [
+      start([...options, '--agent', './agent.ts#agent'], { cwd: project, env }),
+      2,
+      'has another agent than its coordinator: its worker has no gated-agent.ts',
+    ],
     [start([...options, '--coordinator', 'machine:8090'], { cwd: project, env }), 2, 'is no address'],
     [start([...options, '--coordinator', 'http://127.0.0.1:9', '--wait', '0'], { cwd: project, env }), 1, 'does not answer'],
   ] as const

@@ -72,8 +72,9 @@ function declare(agent: Agent, graph: AgentGraph, policyBaseUrls: readonly strin
   const { mcpConfig, mcpServers, blackToolActions: hiddenTools } = agent
   const { conf } = agent
   const trainable = conf.isTrainable(policyBaseUrls)
-  const functions = agent.tools.length === 0 ? undefined : agent.tools.map(({ definition }) => definition.name)
-  return { name: graph.nameOf(agent), trainable, model: conf.gatewayModel, mcpConfig, mcpServers, hiddenTools, functions }
+  const definitions = agent.tools.length === 0 ? undefined : agent.tools.map(({ definition }) => definition)
+  const functions = definitions?.map(({ name }) => name)
+  return { name: graph.nameOf(agent), trainable, model: conf.gatewayModel, mcpConfig, mcpServers, hiddenTools, functions, definitions }
 }
 
 /** What a plain function is called in a program. */

@@ -3,7 +3,7 @@ import { AttemptAssignment, AttemptOutcome } from './attempt.ts'
 import { ChannelFailure } from './channel.ts'
 
 /** Version of the worker protocol: a worker and a coordinator that name another one refuse each other. */
-export const workerProtocol = 1
+export const workerProtocol = 2
 
 /** Where a worker's WebSocket goes, on the port of the rollout service. */
 export const workersPath = '/v1/workers'
@@ -31,6 +31,8 @@ export const WorkerHello = z.strictObject({
   slots: z.int().min(1),
   /** Says which agent it runs: a coordinator takes only workers of its own agent. */
   agentHash: name,
+  /** What that hash is made of, by name, so that a refusal says what differs. */
+  agentParts: z.record(z.string(), z.string()).default({}),
   /** Attempts that it runs, and those whose result it still has. */
   holding: z.array(AttemptName),
   /** It takes nothing more, and leaves when it holds nothing. */

@@ -36,6 +36,7 @@ export {
   type RolloutServiceLimits,
   type RolloutServiceOptions,
 } from './service/rollout-service.ts'
+export type { AgentIdentity } from './workers/agent-identity.ts'
 export { runWorker, type WorkerOptions } from './workers/run-worker.ts'
 export { createWorkerPool, type WorkerPool, type WorkerPoolOptions } from './workers/worker-pool.ts'
 export { defaultWorkerPoolLimits, type WorkerPoolLimits } from './workers/worker-pool-limits.ts'

@@ -79,7 +79,7 @@ export type { GrpoFramework, GrpoQuestion } from './hugging-face/grpo-framework.
 export { createGrpoConsoleReader, grpoCheckpoints, readGrpoMetrics } from './hugging-face/grpo-output.ts'
 export { type GrpoPlan, planGrpo, writeGrpoFiles } from './hugging-face/plan-grpo.ts'
 export { type GrpoConfig, readGrpoConfig } from './hugging-face/read-grpo-config.ts'
-export { agentHash } from './inputs/agent-hash.ts'
+export { agentIdentity } from './inputs/agent-hash.ts'
 export { bytesHash, datasetHash, exportHash } from './inputs/input-hashes.ts'
 export { type ExportPath, loadExport, parseExportPath } from './inputs/load-export.ts'
 export type { LoadedAgent } from './inputs/loaded-agent.ts'

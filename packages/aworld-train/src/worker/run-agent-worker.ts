@@ -1,9 +1,9 @@
 import { createAttemptExecutor, runWorker, type WorkerOptions } from '@aworld-train/rollout'
-import { agentHash } from '@aworld-train/run'
+import { agentIdentity } from '@aworld-train/run'
 import { createEnvironment } from '../environment.ts'
 import { loadAgent } from '../load/load-agent.ts'
 
-export interface AgentWorkerOptions extends Omit<WorkerOptions, 'agentHash' | 'openExecutor' | 'baseDirectory'> {
+export interface AgentWorkerOptions extends Omit<WorkerOptions, 'agent' | 'openExecutor' | 'baseDirectory'> {
   /** `./agent.ts#agent` or `./agent.yaml`, as its coordinator has it. */
   readonly agent: string
   /** Folder that `agent` is relative to. */
@@ -18,7 +18,7 @@ export async function runAgentWorker({ agent, directory, ...options }: AgentWork
   stack.defer(async () => await program.close?.())
   await runWorker({
     ...options,
-    agentHash: agentHash(loaded),
+    agent: agentIdentity(loaded),
     baseDirectory: loaded.directory,
     openExecutor(settings) {
       const environment = stack.adopt(createEnvironment({ baseDirectory: loaded.directory, ...settings }), (each) => each.close())

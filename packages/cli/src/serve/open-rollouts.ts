@@ -4,7 +4,7 @@ import type { Gateway } from '@aworld-train/gateway'
 import { isLoopback } from '@aworld-train/http'
 import { createWorkerPool } from '@aworld-train/rollout'
 import {
-  agentHash,
+  agentIdentity,
   checkExecutor,
   concurrencyOf,
   isInProcess,
@@ -91,7 +91,7 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
     ? null
     : stack.adopt(
         createWorkerPool({
-          agentHash: agentHash(agent),
+          agent: agentIdentity(agent),
           environment: environmentLimits,
           fileOf,
           limits: { graceMs: executor.graceMs },

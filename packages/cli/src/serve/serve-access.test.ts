@@ -75,7 +75,7 @@ test('workers have a token of their own, which the printed command names', async
   expect(variable).toBe('AWORLD_TRAIN_WORKER_TOKEN')
   const worker = (bearer: string) =>
     runWorker({
-      ...{ url, token: bearer, name: 'worker', slots: 1, agentHash: 'another', signal: new AbortController().signal },
+      ...{ url, token: bearer, name: 'worker', slots: 1, agent: { hash: 'another', parts: {} }, signal: new AbortController().signal },
       openExecutor: () => expect.unreachable(),
     })
   await expect(worker('wrong')).rejects.toMatchObject({ code: 'SERVICE_UNAUTHORIZED' })

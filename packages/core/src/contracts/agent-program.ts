@@ -1,4 +1,4 @@
-import type { AgentEdge, AgentEndpoint, AgentTask, McpConfig, Message, ToolResult } from '@aworld-train/protocol'
+import type { AgentEdge, AgentEndpoint, AgentTask, McpConfig, Message, ToolDefinition, ToolResult } from '@aworld-train/protocol'
 import type { Tools } from './environment.ts'
 
 /** Where an agent's model is: what any OpenAI client needs. */
@@ -17,6 +17,8 @@ export interface AgentDeclaration {
   readonly hiddenTools?: Readonly<Record<string, readonly string[]>> | undefined
   /** Names of its tools that are functions of the program. */
   readonly functions?: readonly string[] | undefined
+  /** Those functions as a model reads them. */
+  readonly definitions?: readonly ToolDefinition[] | undefined
 }
 
 export interface BudgetLimits {

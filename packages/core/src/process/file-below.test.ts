@@ -20,7 +20,18 @@ test('a file is found below one of the folders alone, whatever its path looks li
     expect(found.map((path) => fileBelow(path, [data]))).toEqual(found.map(() => inside))
     expect(fileBelow('deep/a.txt', [join(parent, 'alias')])).toBe(inside)
     expect(fileBelow('b.txt', [data, more])).toBe(join(more, 'b.txt'))
-    const refused = ['../secret', join(parent, 'secret'), '../data2/secret', 'way-out', 'folder-out/secret', 'gone', 'deep', '.', '', 'a\0b']
+    const refused = [
+      '../secret',
+      join(parent, 'secret'),
+      '../data2/secret',
+      'way-out',
+      'folder-out/secret',
+      'gone',
+      'deep',
+      '.',
+      '',
+      'a\0b',
+    ]
     expect(refused.map((path) => fileBelow(path, [data, more, join(parent, 'gone')]))).toEqual(refused.map(() => null))
     expect(fileBelow(inside, [])).toBeNull()
     expect(fileBelow(inside, ['/'])).toBe(inside)

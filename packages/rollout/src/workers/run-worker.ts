@@ -18,6 +18,7 @@ import {
   workerProtocol,
 } from '@aworld-train/protocol'
 import { createFramedSocket, type FramedSocket } from '../frames/framed-socket.ts'
+import type { AgentIdentity } from './agent-identity.ts'
 import { type CoordinatorConnection, connectWorker, createFileFetch, refusal } from './connect-worker.ts'
 import { createFetchedFiles } from './fetched-files.ts'
 import { failedOutcome, sendable } from './worker-results.ts'
@@ -28,7 +29,7 @@ export interface WorkerOptions extends CoordinatorConnection {
   /** Attempts at once. */
   readonly slots: number
   /** As the coordinator computes it. */
-  readonly agentHash: string
+  readonly agent: AgentIdentity
   /** Opens what runs the agents, with what its coordinator says of their tools; called once. */
   readonly openExecutor: (environment: WorkerEnvironment) => AttemptExecutor
   /** Folder that paths of tasks' files are relative to; a file that is not there is fetched from the coordinator. Default: the working directory. */
@@ -202,8 +203,9 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
       },
       onClose: () => resolve(),
     })
-    const { name, slots, agentHash } = options
-    send({ ...{ type: 'hello', protocol: workerProtocol, name, incarnation, slots, agentHash, draining }, holding: holding() })
+    const { name, slots, agent } = options
+    const identity = { agentHash: agent.hash, agentParts: agent.parts }
+    send({ ...{ type: 'hello', protocol: workerProtocol, name, incarnation, slots, ...identity, draining }, holding: holding() })
     try {
       await promise
     } finally {

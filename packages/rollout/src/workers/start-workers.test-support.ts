@@ -11,6 +11,7 @@ import { memoryEnvironment } from '../testing/memory-environment.ts'
 import { memoryGateway } from '../testing/memory-gateway.ts'
 import { memoryStore } from '../testing/memory-store.ts'
 import { exactReward, program } from '../testing/rollout-fixtures.ts'
+import type { AgentIdentity } from './agent-identity.ts'
 import { runWorker, type WorkerOptions } from './run-worker.ts'
 import { createWorkerPool, type WorkerPoolOptions } from './worker-pool.ts'
 import type { WorkerPoolLimits } from './worker-pool-limits.ts'
@@ -19,6 +20,9 @@ import type { WorkerPoolLimits } from './worker-pool-limits.ts'
 export const token = 'secret'
 /** What clients need. */
 export const clientToken = 'of clients'
+
+/** What all of them run. */
+export const testAgent: AgentIdentity = { hash: 'agent-1', parts: { 'agent.ts': 'a', 'package zod': '4.1.0' } }
 
 export interface CoordinatorSetup {
   /** What the agent does; asks its policy once where absent. */
@@ -48,7 +52,7 @@ export async function startCoordinator(setup: CoordinatorSetup = {}) {
     return { answer: await agent(ask, context, task.id), messages: [] }
   }, members)
   const pool = createWorkerPool({
-    ...{ agentHash: 'agent-1', environment, fileOf, limits, onWarning: (warning) => warnings.push(warning) },
+    ...{ agent: testAgent, environment, fileOf, limits, onWarning: (warning) => warnings.push(warning) },
   })
   const opened = Promise.withResolvers<InProcessRolloutRunner>()
   const service = createRolloutService({
@@ -87,7 +91,7 @@ export async function startCoordinator(setup: CoordinatorSetup = {}) {
         token,
         name: 'worker',
         slots: 2,
-        agentHash: 'agent-1',
+        agent: testAgent,
         openExecutor: () => executor,
         signal: drain.signal,
         waitMs: 500,
@@ -138,7 +142,8 @@ export async function plainWorker(url: string, hello: object = {}) {
     name: 'plain',
     incarnation: '1',
     slots: 1,
-    agentHash: 'agent-1',
+    agentHash: testAgent.hash,
+    agentParts: testAgent.parts,
     holding: [],
     draining: false,
   }

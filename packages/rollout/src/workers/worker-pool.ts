@@ -15,12 +15,13 @@ import {
 import { type WebSocket, WebSocketServer } from 'ws'
 import { createFramedSocket, type FramedSocket } from '../frames/framed-socket.ts'
 import type { RolloutWorkers, WorkerLink, WorkerSource } from '../rollout-workers.ts'
+import { type AgentIdentity, firstDifference } from './agent-identity.ts'
 import { createAnnouncedFiles, type FileOf } from './announced-files.ts'
 import { defaultWorkerPoolLimits, type WorkerPoolLimits } from './worker-pool-limits.ts'
 
 export interface WorkerPoolOptions {
   /** The agent that workers must have. */
-  readonly agentHash: string
+  readonly agent: AgentIdentity
   /** How workers run tools; their defaults where absent. */
   readonly environment?: WorkerEnvironment | undefined
   /** Where the files of tasks lie, and which of them workers may have. Default: every path, relative to the working directory. */
@@ -66,7 +67,7 @@ const idOf = ({ key, attempt }: AttemptName) => `${attempt} ${key}`
 const closeCodes = { normal: 1000, goingAway: 1001, rejected: 4000, replaced: 4002, silent: 4003 }
 
 export function createWorkerPool(poolOptions: WorkerPoolOptions): WorkerPool {
-  const { agentHash, environment = {}, fileOf = (path) => resolve(path), onWarning, ...options } = poolOptions
+  const { agent, environment = {}, fileOf = (path) => resolve(path), onWarning, ...options } = poolOptions
   const limits = { ...defaultWorkerPoolLimits, ...options.limits }
   const { beatMs, deadMs, graceMs, stopMs, maxFrameBytes, maxBufferedBytes } = limits
   const leaseMs = deadMs + graceMs
@@ -131,13 +132,13 @@ export function createWorkerPool(poolOptions: WorkerPoolOptions): WorkerPool {
     return session
   }
 
-  function requireTaken({ name, incarnation, protocol, agentHash: hash }: WorkerHello): void {
+  function requireTaken({ name, incarnation, protocol, agentHash: hash, agentParts: parts }: WorkerHello): void {
     if (protocol !== workerProtocol) {
       const message = `Worker "${name}" speaks protocol ${protocol}, its coordinator ${workerProtocol}; install the same version of aworld-train on both.`
       throw new TrainError('WORKER_PROTOCOL', message)
     }
-    if (hash !== agentHash) {
-      const message = `Worker "${name}" has agent ${hash}, its coordinator ${agentHash}: the file of the agent, or its settings, differ. Give the worker the same file.`
+    if (hash !== agent.hash) {
+      const message = `Worker "${name}" has another agent than its coordinator: ${firstDifference(agent, { hash, parts })}. Give the worker the same project and packages.`
       throw new TrainError('WORKER_AGENT', message)
     }
     const other = sessions.get(name)

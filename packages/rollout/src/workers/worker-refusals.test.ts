@@ -5,11 +5,22 @@ import { expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { createRolloutServer } from '../service/rollout-server.ts'
 import { rolloutRequest } from '../testing/rollout-fixtures.ts'
-import { clientToken, plainWorker, startCoordinator, token } from './start-workers.test-support.ts'
+import { clientToken, plainWorker, startCoordinator, testAgent, token } from './start-workers.test-support.ts'
+
+/** Another agent than that of the coordinator. */
+const otherAgent = (parts: Record<string, string>) => ({ agent: { hash: 'agent-2', parts: { ...testAgent.parts, ...parts } } })
 
 test.each([
   ['a wrong token', { token: 'wrong' }, 'SERVICE_UNAUTHORIZED', /--token-env/],
-  ['another agent', { agentHash: 'agent-2' }, 'WORKER_AGENT', /has agent agent-2, its coordinator agent-1/],
+  [
+    'another file',
+    otherAgent({ 'agent.ts': 'b' }),
+    'WORKER_AGENT',
+    /"worker" has another agent than its coordinator: agent.ts is another one\./,
+  ],
+  ['another version of a package', otherAgent({ 'package zod': '4.2.0' }), 'WORKER_AGENT', /: package zod is 4.2.0 there and 4.1.0 here\./],
+  ['a file too many', otherAgent({ 'a.ts': 'a' }), 'WORKER_AGENT', /: its coordinator has no a.ts\./],
+  ['a file too few', { agent: { hash: 'agent-2', parts: { 'package zod': '4.1.0' } } }, 'WORKER_AGENT', /: its worker has no agent.ts\./],
   ['a name that another has', { name: 'taken' }, 'WORKER_NAME', /another --name/],
   [
     'no coordinator',

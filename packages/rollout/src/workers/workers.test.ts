@@ -10,7 +10,7 @@ import { createRolloutServer } from '../service/rollout-server.ts'
 import { memoryEnvironment } from '../testing/memory-environment.ts'
 import { agentWithTools, program, rolloutRequest } from '../testing/rollout-fixtures.ts'
 import { runWorker } from './run-worker.ts'
-import { plainWorker, startCoordinator, token } from './start-workers.test-support.ts'
+import { plainWorker, startCoordinator, testAgent, token } from './start-workers.test-support.ts'
 
 const keys = (count: number) => Array.from({ length: count }, (_, index) => `r${index}`)
 
@@ -447,7 +447,7 @@ test('a worker that gave up what it had comes as a new one: the same attempt is 
   const abort = Promise.withResolvers<void>()
   const drain = new AbortController()
   const ended = runWorker({
-    ...{ url: `http://127.0.0.1:${(webSockets.address() as AddressInfo).port}`, name: 'worker', slots: 1, agentHash: 'agent-1' },
+    ...{ url: `http://127.0.0.1:${(webSockets.address() as AddressInfo).port}`, name: 'worker', slots: 1, agent: testAgent },
     openExecutor: () => ({
       execute: (_, { signal }) =>
         new Promise((_resolve, reject) => {
@@ -483,7 +483,7 @@ test('a worker that is drained while it connects leaves, and is no worker any mo
   await once(webSockets, 'listening')
   const drain = new AbortController()
   const ended = runWorker({
-    ...{ url: `http://127.0.0.1:${(webSockets.address() as AddressInfo).port}`, name: 'worker', slots: 1, agentHash: 'agent-1' },
+    ...{ url: `http://127.0.0.1:${(webSockets.address() as AddressInfo).port}`, name: 'worker', slots: 1, agent: testAgent },
     ...{ openExecutor: () => expect.unreachable('No attempt is here.'), signal: drain.signal },
   })
   const decide = await handshake.promise

@@ -3,7 +3,7 @@ import type { LauncherEngine } from '@aworld-train/core'
 import { isLoopback } from '@aworld-train/http'
 import { TrainError } from '@aworld-train/protocol'
 import type { ExecutorSettings } from '@aworld-train/training'
-import { agentHash } from '../inputs/agent-hash.ts'
+import { requireNamed } from '../inputs/agent-hash.ts'
 import type { LoadedAgent } from '../inputs/loaded-agent.ts'
 import { findLauncherEngine, isInProcess, toLauncherSettings } from './find-launcher.ts'
 
@@ -23,7 +23,7 @@ const allAddresses: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
 
 /** The agent as another process finds it. Throws CONFIG_INVALID for a live object. */
 export function pathOf(agent: LoadedAgent): string {
-  agentHash(agent)
+  requireNamed(agent)
   const [first] = agent.files as [string, ...string[]]
   const name = agent.module?.includes('#') && agent.files.length === 1 ? agent.module.slice(agent.module.indexOf('#')) : ''
   return `${resolve(first)}${name}`

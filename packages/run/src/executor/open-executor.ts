@@ -4,7 +4,7 @@ import type { LauncherEngine } from '@aworld-train/core'
 import { createWorkerPool, createWorkerServer, type WorkerPool } from '@aworld-train/rollout'
 import type { ExecutorSettings } from '@aworld-train/training'
 import type { Listener } from '../agent-side/policy-gateway.ts'
-import { agentHash } from '../inputs/agent-hash.ts'
+import { agentIdentity } from '../inputs/agent-hash.ts'
 import type { LoadedAgent } from '../inputs/loaded-agent.ts'
 import { pathOf } from './check-executor.ts'
 import { findLauncherEngine, isInProcess, toLauncherSettings } from './find-launcher.ts'
@@ -83,7 +83,7 @@ export async function openExecutor(stack: AsyncDisposableStack, options: OpenExe
   const pool = stack.adopt(
     createWorkerPool({
       ...{
-        agentHash: agentHash(agent),
+        agent: agentIdentity(agent),
         fileOf: (path) => resolve(agent.directory, path),
         limits: { graceMs: settings.graceMs },
         onWarning,
