@@ -14,8 +14,8 @@ import { toEpisode } from './to-episode.ts'
 import { createWorkerLinks, termsOfThisProcess, thisProcess } from './worker-links.ts'
 
 const maxLosses = 3
-/** As the store names workers. */
-const nameOutside = (worker: string) => (worker === thisProcess ? null : worker)
+/** As the store keeps workers. */
+const workerOf = ({ worker, agent }: CurrentAttempt) => (worker === thisProcess ? null : { name: worker, agent })
 
 /** Runs rollouts on workers, of which this process is one: begin, run the agent, close its URLs and tools, score, keep the result. Throws AGENT_INVALID for two agents of one name. */
 export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRolloutRunner {
@@ -71,7 +71,7 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
 
   /** Another attempt follows the current one. */
   function giveUp(entry: RolloutEntry, error: ErrorRecord): void {
-    if (entry.attempt) entry.before = { worker: nameOutside(entry.attempt.worker), endedAt: preciseNow(), error }
+    if (entry.attempt) entry.before = { worker: workerOf(entry.attempt), endedAt: preciseNow(), error }
     entry.attempt = null
   }
 
@@ -88,7 +88,8 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
   /** Resolves when nothing of the attempt is on its way to the store any more. */
   async function run(entry: RolloutEntry, number: number, worker: string): Promise<void> {
     const { key, split } = entry.request
-    const attempt: CurrentAttempt = { number, worker, stop: new AbortController(), lost: new AbortController(), result: null }
+    const { agent = null } = links.of(worker)
+    const attempt: CurrentAttempt = { number, worker, agent, stop: new AbortController(), lost: new AbortController(), result: null }
     entry.attempt = attempt
     if (!entry.isAnnounced) onEvent?.({ type: 'rollout-start', at: Date.now(), rollout: key, attempt: number, split })
     entry.isAnnounced = true
@@ -108,7 +109,8 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
     }
   }
 
-  async function finish(entry: RolloutEntry, { number, worker, result }: CurrentAttempt): Promise<void> {
+  async function finish(entry: RolloutEntry, attempt: CurrentAttempt): Promise<void> {
+    const { number, result } = attempt
     const { request, span, cancelling } = entry
     const { signal } = cancelling
     const episode = await scoreEpisode(toEpisode(request, number, result!), request, scoring, { span: span!, signal })
@@ -116,7 +118,7 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
       await keepTurns(entry, number, result!.trajectories)
       throw stopped(entry)
     }
-    await store.finish(episode, nameOutside(worker))
+    await store.finish(episode, workerOf(attempt))
     tally.finished(episode)
     onEvent?.(endEvent(episode))
     resolve(entry, episode)

@@ -7,6 +7,8 @@ import type { AttemptResult } from './run-attempt.ts'
 export interface CurrentAttempt {
   readonly number: number
   readonly worker: string
+  /** The hash of the agent that this worker has; `null` for this process. */
+  readonly agent: string | null
   /** Aborts when the agent is to stop. */
   readonly stop: AbortController
   /** Aborts when its worker is lost: its result is not waited for. */

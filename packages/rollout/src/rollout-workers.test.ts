@@ -69,8 +69,8 @@ test('what a lost worker had runs again; its URLs are closed, and its tokens are
     { name: 'lives', status: 'connected', assignments: [], lostAttempts: 0 },
   ])
   expect(store.ends).toMatchObject([
-    { rollout: 'a', worker: 'dies', error: { code: 'WORKER_LOST', message: expect.stringContaining('"dies"') } },
-    { rollout: 'a', worker: 'lives', error: null },
+    { rollout: 'a', worker: { name: 'dies' }, error: { code: 'WORKER_LOST', message: expect.stringContaining('"dies"') } },
+    { rollout: 'a', worker: { name: 'lives' }, error: null },
   ])
   runner.workers.leave('lives')
   expect(runner.workers.rows().map(({ name }) => name)).toEqual(['dies'])

@@ -4,6 +4,8 @@ import type { WorkerTerms } from './scheduler/scheduler-state.ts'
 
 /** A place where agents run, as the coordinator reaches it. */
 export interface WorkerLink extends AttemptExecutor {
+  /** The hash of the agent that it has; absent for this process. */
+  readonly agent?: string | undefined
   /** The attempt is not the worker's any more: it is told so, and what `execute` returned for it is not waited for. */
   fence?(attempt: AttemptName): void
   /** The result of the attempt is dealt with; it need not be sent again. */

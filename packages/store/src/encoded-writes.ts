@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { EndedAttempt, RunRolloutStatus, RunStore, StepRecord, SubmissionStore } from '@aworld-train/core'
+import type { AttemptWorker, EndedAttempt, RunRolloutStatus, RunStore, StepRecord, SubmissionStore } from '@aworld-train/core'
 import type { RolloutRequest } from '@aworld-train/protocol'
 import { createAttemptWrites } from './attempt-rows.ts'
 import type { CommitQueue } from './commit-queue.ts'
@@ -38,7 +38,7 @@ export interface EncodedWrites extends Pick<RunStore & SubmissionStore, 'release
   /** Says that training goes on after `step`: what was rolled out for later steps and is not committed belongs to none. */
   discardStepsAfter(step: number): Promise<void>
   /** `missing` are those turns of the episode that may not be stored. */
-  finish(episode: EncodedEpisode, missing: readonly EncodedTurn[], worker: string | null): Promise<void>
+  finish(episode: EncodedEpisode, missing: readonly EncodedTurn[], worker: AttemptWorker | null): Promise<void>
 }
 
 interface StoredRollout {

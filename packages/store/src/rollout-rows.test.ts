@@ -265,21 +265,42 @@ test('every attempt of a rollout is there: which worker ran it, what it recorded
   await first.appendTurn('a', 0, 'agent', turn!)
   expect(first.attempts('a')).toMatchObject([{ attempt: 0, worker: null, endedAt: null, error: null, turns: 1, sampledTokens: 3 }])
   const endedAt = first.attempts('a')[0]!.startedAt + 5
-  await first.begin(request, { worker: 'w', endedAt, error })
-  const lost = { attempt: 0, worker: 'w', endedAt, error, turns: 1, sampledTokens: 3 }
+  await first.begin(request, { worker: { name: 'w', agent: 'agent-1' }, endedAt, error })
+  const lost = { attempt: 0, worker: 'w', agent: 'agent-1', endedAt, error, turns: 1, sampledTokens: 3 }
   expect(first.attempts('a')).toMatchObject([lost, { attempt: 1, worker: null, endedAt: null, turns: 0 }])
   await first.close()
   const store = await openRunStore({ path: folder.path })
   await store.begin(request)
   const turns = [turn!, next!].map((each) => ({ ...each, attempt: 2, delivered: 'delivered' as const }))
-  await store.finish(episodeOf(request, 2, turns), 'other')
-  const cancelled = { attempt: 1, worker: null, error: null, endedAt: expect.any(Number), turns: 0 }
-  const all = [lost, cancelled, { attempt: 2, worker: 'other', endedAt: expect.any(Number), error: null, turns: 2, sampledTokens: 6 }]
+  await store.finish(episodeOf(request, 2, turns), { name: 'other', agent: 'agent-2' })
+  const cancelled = { attempt: 1, worker: null, agent: null, error: null, endedAt: expect.any(Number), turns: 0 }
+  const last = { attempt: 2, worker: 'other', agent: 'agent-2', endedAt: expect.any(Number), error: null, turns: 2, sampledTokens: 6 }
+  const all = [lost, cancelled, last]
   expect(store.attempts('a')).toMatchObject(all)
   await store.close()
   const reader = readRun(folder.path)
   expect(reader.attempts('a')).toMatchObject(all)
   reader.close()
+})
+
+test('the next owner of a run from before agents were kept keeps them', async () => {
+  await using folder = await temporaryFolder()
+  const store = await openRunStore({ path: folder.path })
+  const request = runRequest('a')
+  const error = { code: 'WORKER_LOST', boundary: 'agent', retryable: true, message: 'Gone.' } as const
+  await store.begin(request)
+  await store.begin(request, { worker: { name: 'w', agent: 'agent-1' }, endedAt: Date.now(), error })
+  await store.close()
+  const database = new DatabaseSync(join(folder.path, 'run.db'))
+  database.exec('ALTER TABLE attempts DROP COLUMN agent')
+  database.close()
+  const reader = readRun(folder.path)
+  expect(reader.attempts('a')[0]).toMatchObject({ worker: 'w', agent: null })
+  reader.close()
+  const next = await openRunStore({ path: folder.path })
+  await next.begin(request, { worker: { name: 'w', agent: 'agent-2' }, endedAt: Date.now(), error })
+  expect(next.attempts('a')).toMatchObject([{ agent: null }, { worker: 'w', agent: 'agent-2' }, { agent: null }])
+  await next.close()
 })
 
 test('of a run from before attempts were kept, the last attempt is there', async () => {

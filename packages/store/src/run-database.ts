@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { TrainError } from '@aworld-train/protocol'
-import { addedTables, applicationId, schema, storeVersion } from './schema.ts'
+import { addedTables, agentColumn, applicationId, schema, storeVersion } from './schema.ts'
 import { corrupt, toStoreError } from './store-error.ts'
 
 /** Opens `run.db` to write, making it when missing. One that is refused is left as it is. */
@@ -17,6 +17,7 @@ export function openRunDatabase(path: string): DatabaseSync {
         checkFormat(path, database)
         checkPages(path, database)
         database.exec(addedTables)
+        if (!database.prepare(agentColumn).get()) database.exec('ALTER TABLE attempts ADD COLUMN agent TEXT')
       }
     })
   })

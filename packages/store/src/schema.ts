@@ -5,9 +5,12 @@ export const applicationId = 0x41575452
 /** Tables that came after the first runs of this format: the next owner of such a run adds them. */
 export const addedTables = `CREATE TABLE IF NOT EXISTS submitted(rollout INTEGER PRIMARY KEY REFERENCES rollouts(id)) STRICT;
 CREATE TABLE IF NOT EXISTS attempts(
-  rollout INTEGER NOT NULL REFERENCES rollouts(id), attempt INTEGER NOT NULL, worker TEXT, started_at REAL NOT NULL, ended_at REAL, error TEXT,
+  rollout INTEGER NOT NULL REFERENCES rollouts(id), attempt INTEGER NOT NULL, worker TEXT, started_at REAL NOT NULL, ended_at REAL, error TEXT, agent TEXT,
   PRIMARY KEY(rollout, attempt)
 ) STRICT, WITHOUT ROWID;`
+
+/** Finds the column of `attempts` that came after its table. */
+export const agentColumn = "SELECT 1 FROM pragma_table_info('attempts') WHERE name = 'agent'"
 
 /**
  * What makes an empty database one of a run. docs/4.reference/run-directory.md says what each column holds.

@@ -77,6 +77,8 @@ export interface AttemptRow {
   readonly attempt: number
   /** The worker that ran it; `null` where the process of the run did, and of an attempt that goes on: its worker says so itself. */
   readonly worker: string | null
+  /** The hash of the agent that this worker ran; `null` where there is no worker. */
+  readonly agent: string | null
   readonly startedAt: number
   /** `null` while it goes on, and where its process ended with it. */
   readonly endedAt: number | null

@@ -17,10 +17,17 @@ export interface SubmissionStore {
   submissions(): readonly RolloutRequest[]
 }
 
+/** The worker of an attempt. */
+export interface AttemptWorker {
+  readonly name: string
+  /** The hash of the agent that it ran. */
+  readonly agent: string | null
+}
+
 /** How an attempt ended that another one follows. */
 export interface EndedAttempt {
   /** `null` for this process. */
-  readonly worker: string | null
+  readonly worker: AttemptWorker | null
   /** Unix milliseconds. */
   readonly endedAt: number
   readonly error: ErrorRecord
@@ -34,7 +41,7 @@ export interface RolloutWriter {
   begin(request: RolloutRequest, before?: EndedAttempt | null): Promise<{ attempt: number; episode: Episode | null }>
   appendTurn(rollout: string, attempt: number, agent: string, turn: Turn): Promise<void>
   /** Ends the rollout, whose last attempt `worker` ran where it was not this process. A second result for the same key is refused. */
-  finish(episode: Episode, worker?: string | null): Promise<void>
+  finish(episode: Episode, worker?: AttemptWorker | null): Promise<void>
   /** Says that an attempt was given up without a result; `attempt` is `null` where the rollout still waited for a slot. An attempt that is no longer current is passed over. */
   cancel(rollout: string, attempt: number | null): Promise<void>
 }

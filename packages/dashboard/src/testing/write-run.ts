@@ -79,7 +79,7 @@ export async function writeRun({
     for (const turn of turns) await store.appendTurn(request.key, attempt, turn.agent, turn)
     const episode = toEpisode(request, turns, reward, completion, text)
     const toolCalls = episode.toolCalls.map((call) => ({ ...call, ...result }))
-    await store.finish({ ...episode, attempt, toolCalls }, isAgain ? 'gpu-1/0' : null)
+    await store.finish({ ...episode, attempt, toolCalls }, isAgain ? { name: 'gpu-1/0', agent: null } : null)
     const { key: rollout, split } = request
     const counts = { turns: turns.length, toolCalls: 1, sampledTokens: 8, durationMs: 60 }
     emit({

@@ -1,10 +1,10 @@
-import type { RunStore, StepRecord, SubmissionStore } from '@aworld-train/core'
+import type { AttemptWorker, RunStore, StepRecord, SubmissionStore } from '@aworld-train/core'
 import { type Episode, type ErrorRecord, type RolloutRequest, type RunEvent, TrainError, type Turn } from '@aworld-train/protocol'
 
 export interface MemoryStore extends RunStore, SubmissionStore {
   readonly turns: readonly { readonly rollout: string; readonly attempt: number; readonly agent: string; readonly turn: Turn }[]
   /** Attempts that another followed, and the last of each rollout, with the workers that ran them. */
-  readonly ends: readonly { readonly rollout: string; readonly worker: string | null; readonly error: ErrorRecord | null }[]
+  readonly ends: readonly { readonly rollout: string; readonly worker: AttemptWorker | null; readonly error: ErrorRecord | null }[]
   /** How often an episode was read. */
   readonly reads: number
   /** The write of this name rejects with `error` from now on. */

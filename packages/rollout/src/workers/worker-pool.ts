@@ -90,10 +90,11 @@ export function createWorkerPool(poolOptions: WorkerPoolOptions): WorkerPool {
     if (results.size > 0) warn('WORKER_LOST', `Worker "${name}" is gone with ${results.size} of its attempts, which begin again: ${why}.`)
   }
 
-  function createSession({ name, incarnation }: WorkerHello): Session {
+  function createSession({ name, incarnation, agentHash }: WorkerHello): Session {
     const results = new Map<string, (outcome: AttemptOutcome) => void>()
     const send = (message: CoordinatorMessage) => session.connection?.send(message)
     const session: Session = {
+      agent: agentHash,
       incarnation,
       hasExited: false,
       connection: null,

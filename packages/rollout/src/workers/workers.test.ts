@@ -28,6 +28,9 @@ test('agents run at workers, on all of them, and never beside the coordinator; w
     expect(state).toMatchObject({ status: 'done', episode: { reward: 1, attempt: 0, stopReason: 'completed' } })
   expect(coordinator.counts()).toMatchObject({ workers: 2, slots: 4, assigned: 0, waiting: 0, lostAttempts: 0 })
   expect(coordinator.runner.slots()).toBe(4)
+  // Each attempt has the worker that ran it, and the agent that this worker had.
+  const ran = coordinator.store.ends.map(({ worker }) => worker)
+  for (const name of ['a', 'b']) expect(ran).toContainEqual({ name, agent: testAgent.hash })
   for (const worker of workers) worker.drain()
   await Promise.all(workers.map(({ ended }) => ended))
   await expect.poll(() => coordinator.counts().workers).toBe(0)
