@@ -45,7 +45,7 @@ async function startCoordinator(stack: AsyncDisposableStack) {
     }),
     (each) => each.close(),
   )
-  const server = stack.adopt(await createRolloutServer({ service, token: 'secret', workers: pool }), (each) => each.close())
+  const server = stack.adopt(await createRolloutServer({ service, workers: { pool, token: 'secret' } }), (each) => each.close())
   const runner = await opened.promise
   return { gateway, store, service, runner, url: server.url, status: (name: string) => statusOf(runner, name) }
 }

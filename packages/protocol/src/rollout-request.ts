@@ -14,10 +14,13 @@ export const RolloutLimits = z.strictObject({
   maxCost: z.number().min(0).optional(),
   /** Prompt and completion tokens of frozen models. */
   maxFrozenTokens: z.int().min(0).optional(),
-  /** Wall time from the start of the rollout. */
+  /** Wall time of one attempt; 120,000 where nobody sets it. */
   timeoutMs: z.int().min(1).optional(),
 })
 export type RolloutLimits = z.infer<typeof RolloutLimits>
+
+/** How long an attempt may take where nobody says it. */
+export const defaultAttemptMs = 120_000
 
 /**
  * The job: run the agent once on a task. `key` is its name, unique within a run: the same key again is the same rollout. Records

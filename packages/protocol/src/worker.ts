@@ -40,8 +40,18 @@ export const WorkerHello = z.strictObject({
 })
 export type WorkerHello = z.infer<typeof WorkerHello>
 
+/** A tool call of an attempt that has no answer yet. */
+export const OpenToolCall = z.strictObject({ ...attempt, tool: z.string(), openMs: z.number().min(0) })
+export type OpenToolCall = z.infer<typeof OpenToolCall>
+
 /** Comes every `welcome.beatMs`. */
-export const WorkerBeat = z.strictObject({ type: z.literal('beat'), holding: z.array(AttemptName), draining: z.boolean() })
+export const WorkerBeat = z.strictObject({
+  type: z.literal('beat'),
+  holding: z.array(AttemptName),
+  draining: z.boolean(),
+  /** The oldest one of each attempt that has one. */
+  openCalls: z.array(OpenToolCall).default([]),
+})
 export type WorkerBeat = z.infer<typeof WorkerBeat>
 
 /** How the agent's side of an attempt ended. A worker repeats it until it is told that the result is kept. */

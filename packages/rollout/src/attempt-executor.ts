@@ -8,13 +8,20 @@ import {
   type Environment,
   preciseNow,
 } from '@aworld-train/core'
-import { type AgentEdge, type AgentEnd, type AttemptAssignment, type AttemptOutcome, TrainError } from '@aworld-train/protocol'
+import {
+  type AgentEdge,
+  type AgentEnd,
+  type AttemptAssignment,
+  type AttemptName,
+  type AttemptOutcome,
+  TrainError,
+} from '@aworld-train/protocol'
 import { createAttemptContext } from './attempt-context.ts'
 import { createAttemptTools } from './attempt-tools.ts'
 import { spanOfHeaders, withSpan } from './observe/rollout-spans.ts'
 import { agentFailure, cancelled, rolloutEnded, timeLimit } from './rollout-errors.ts'
 import { createTimeBudget, type TimeBudget } from './time-budget.ts'
-import { createToolJournal } from './tool-journal.ts'
+import { createToolJournal, type ToolJournal } from './tool-journal.ts'
 
 export interface AttemptExecutorOptions {
   readonly program: AgentProgram
@@ -30,6 +37,7 @@ export function createAttemptExecutor(options: AttemptExecutorOptions): AttemptE
   const { program, environment, abandonAfterMs = 1000, leaseTimeoutMs = 120_000 } = options
   /** The budgets of the attempts that run, each with what starts its clock again while clocks stand still. */
   const budgets = new Map<TimeBudget, (() => void) | null>()
+  const journals = new Map<ToolJournal, AttemptName>()
   let paused = false
 
   function startBudget(rollout: string, timeoutMs: number, stop: AbortController): TimeBudget {
@@ -57,6 +65,7 @@ export function createAttemptExecutor(options: AttemptExecutorOptions): AttemptE
     const { maxTurns, maxToolCalls } = limits
     const edges: AgentEdge[] = []
     const journal = createToolJournal({ rollout: key, maxToolCalls, span, signal: stop.signal, onLimit: (error) => stop.abort(error) })
+    journals.set(journal, { key, attempt })
     const tools = createAttemptTools({
       request: { rollout: key, attempt, sample, task: { id: task.id, files: task.files, setup } },
       environment,
@@ -99,6 +108,7 @@ export function createAttemptExecutor(options: AttemptExecutorOptions): AttemptE
     endBudget(budget)
     signal.removeEventListener('abort', cancel)
     stop.abort(rolloutEnded(key))
+    journals.delete(journal)
     const { errors: toolErrors, functions: functionCalls } = journal.counts()
     onEnd()
     const [leaseProblem, stateProblems] = await Promise.all([tools.close(), states.close()])
@@ -118,6 +128,11 @@ export function createAttemptExecutor(options: AttemptExecutorOptions): AttemptE
 
   return {
     execute,
+    openCalls: () =>
+      Array.from(journals, ([journal, name]) => {
+        const open = journal.open()
+        return open && { ...name, tool: open.name, openMs: Math.max(0, preciseNow() - open.startedAt) }
+      }).filter((call) => call !== null),
     hold() {
       paused = true
       for (const [budget, release] of budgets) budgets.set(budget, release ?? budget.hold())

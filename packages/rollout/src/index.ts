@@ -20,7 +20,7 @@ export type {
 } from './channel/channel-types.ts'
 export { decideRetry, type RetryInput } from './retry-decision.ts'
 export { decideReward, type RewardDecision, type ScoreUnfinished } from './reward-decision.ts'
-export type { InProcessRolloutRunner, RolloutCounts, RolloutRunnerOptions } from './rollout-options.ts'
+export type { InProcessRolloutRunner, RolloutCounts, RolloutRunnerOptions, RunningAttempt } from './rollout-options.ts'
 export { createRolloutRunner } from './rollout-runner.ts'
 export type { RolloutWorkers, WorkerGreeting, WorkerLink, WorkerSource } from './rollout-workers.ts'
 export { runInSlots } from './run-in-slots.ts'

@@ -1,5 +1,5 @@
 import type { AttemptExecutor, PolicyGateway, Reward, RolloutRunner, RolloutWriter } from '@aworld-train/core'
-import type { AnswerKey, RolloutLimits, RunEvent, StopReason } from '@aworld-train/protocol'
+import type { AnswerKey, AttemptName, OpenToolCall, RolloutLimits, RunEvent, StopReason } from '@aworld-train/protocol'
 import type { AttemptExecutorOptions } from './attempt-executor.ts'
 import type { ScoreUnfinished } from './reward-decision.ts'
 import type { RolloutWorkers, WorkerSource } from './rollout-workers.ts'
@@ -45,6 +45,15 @@ export interface RolloutCounts {
   readonly supersededTokens: number
 }
 
+/** An attempt without a result. */
+export interface RunningAttempt extends AttemptName {
+  /** `null` for this process. */
+  readonly worker: string | null
+  readonly runningMs: number
+  /** Its oldest tool call without an answer. */
+  readonly call: OpenToolCall | null
+}
+
 /**
  * Runs rollouts in this process. `run` rejects with ROLLOUT_CANCELLED when its signal aborts or the runner closes (the
  * rollout then has no result and runs again on resume), and with the store's error when nothing can be kept; else it resolves.
@@ -53,6 +62,8 @@ export interface InProcessRolloutRunner extends RolloutRunner {
   counts(): RolloutCounts
   slots(): number
   supersededTokens(): number
+  /** The attempt that has run longest; `null` where none runs. */
+  oldest(): RunningAttempt | null
   /** Where its agents run: this process, and those that greeted. */
   readonly workers: RolloutWorkers
   /** Cancels what is queued or running and resolves when nothing is. */

@@ -1,5 +1,5 @@
 import { createSharedAborts, preciseNow, runAll } from '@aworld-train/core'
-import { type Episode, type ErrorRecord, type RolloutRequest, TrainError, type Trajectory } from '@aworld-train/protocol'
+import { type AttemptName, type Episode, type ErrorRecord, type RolloutRequest, TrainError, type Trajectory } from '@aworld-train/protocol'
 import { createAttemptExecutor } from './attempt-executor.ts'
 import { endRolloutSpan, startRolloutSpan } from './observe/rollout-spans.ts'
 import { createRolloutTally, endEvent } from './rollout-counts.ts'
@@ -16,6 +16,14 @@ import { createWorkerLinks, termsOfThisProcess, thisProcess } from './worker-lin
 const maxLosses = 3
 /** As the store keeps workers. */
 const workerOf = ({ worker, agent }: CurrentAttempt) => (worker === thisProcess ? null : { name: worker, agent })
+
+interface RunningEntry {
+  readonly key: string
+  readonly attempt: CurrentAttempt
+}
+
+const older = (first: RunningEntry | null, next: RunningEntry): RunningEntry =>
+  first && first.attempt.startedAt <= next.attempt.startedAt ? first : next
 
 /** Runs rollouts on workers, of which this process is one: begin, run the agent, close its URLs and tools, score, keep the result. Throws AGENT_INVALID for two agents of one name. */
 export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRolloutRunner {
@@ -89,7 +97,10 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
   async function run(entry: RolloutEntry, number: number, worker: string): Promise<void> {
     const { key, split } = entry.request
     const { agent = null } = links.of(worker)
-    const attempt: CurrentAttempt = { number, worker, agent, stop: new AbortController(), lost: new AbortController(), result: null }
+    const attempt: CurrentAttempt = {
+      ...{ number, worker, agent, startedAt: performance.now() },
+      ...{ stop: new AbortController(), lost: new AbortController(), result: null },
+    }
     entry.attempt = attempt
     if (!entry.isAnnounced) onEvent?.({ type: 'rollout-start', at: Date.now(), rollout: key, attempt: number, split })
     entry.isAnnounced = true
@@ -218,6 +229,16 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
     counts() {
       const queued = state.queue.size + state.again.size + state.waiting.size
       return { ...tally.counts(), queued, running: state.jobs.size - queued }
+    },
+    oldest() {
+      const running = Array.from(entries.values(), ({ request, attempt }) => attempt && { key: request.key, attempt })
+      const first = running.filter((each) => each !== null).reduce<RunningEntry | null>(older, null)
+      if (!first) return null
+      const { key, attempt } = first
+      const isIts = (call: AttemptName) => call.key === key && call.attempt === attempt.number
+      const call = links.find(attempt.worker)?.openCalls?.().find(isIts) ?? null
+      const worker = attempt.worker === thisProcess ? null : attempt.worker
+      return { key, attempt: attempt.number, worker, runningMs: performance.now() - attempt.startedAt, call }
     },
     async close() {
       stop(new TrainError('ROLLOUT_CANCELLED', 'The runner was closed; run the same command again and its rollouts run again.'))

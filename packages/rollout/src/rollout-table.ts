@@ -9,6 +9,8 @@ export interface CurrentAttempt {
   readonly worker: string
   /** The hash of the agent that this worker has; `null` for this process. */
   readonly agent: string | null
+  /** Milliseconds of the process's clock. */
+  readonly startedAt: number
   /** Aborts when the agent is to stop. */
   readonly stop: AbortController
   /** Aborts when its worker is lost: its result is not waited for. */

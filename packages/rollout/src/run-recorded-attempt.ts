@@ -1,5 +1,5 @@
 import type { AttemptExecutor, PolicyGateway, RolloutWriter } from '@aworld-train/core'
-import { type RolloutLimits, type TrainError, toTrainError } from '@aworld-train/protocol'
+import { defaultAttemptMs, type RolloutLimits, type TrainError, toTrainError } from '@aworld-train/protocol'
 import type { Span } from '@opentelemetry/api'
 import { endAttemptSpan, startAttemptSpan } from './observe/rollout-spans.ts'
 import type { CurrentAttempt } from './rollout-table.ts'
@@ -17,8 +17,6 @@ export interface RecordedAttemptOptions extends Pick<AttemptOptions, 'request' |
   readonly onResult: (result: AttemptResult) => void
 }
 
-const defaultTimeoutMs = 120_000
-
 /** Runs an attempt within its span, with each of its turns on disk before the agent has it. Rejects with the store's error, and as `runAttempt` does. */
 export async function runRecordedAttempt(options: RecordedAttemptOptions): Promise<AttemptResult> {
   const { request, attempt, rolloutSpan, agents, gateway, store, executor, onOutcome, onResult, onWarning } = options
@@ -28,7 +26,7 @@ export async function runRecordedAttempt(options: RecordedAttemptOptions): Promi
   let storeFailure: TrainError | null = null
   const result = await runAttempt({
     ...{ request, attempt: number, agents, gateway, executor, span, onOutcome, onWarning },
-    limits: { ...limits, timeoutMs: limits.timeoutMs ?? defaultTimeoutMs },
+    limits: { ...limits, timeoutMs: limits.timeoutMs ?? defaultAttemptMs },
     signal: stop.signal,
     lost: lost.signal,
     async onTurn(agent, turn) {

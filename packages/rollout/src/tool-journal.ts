@@ -30,6 +30,8 @@ export interface ToolJournal {
   /** Runs a call. Rejects with AGENT_LIMIT past the budget, with the signal's reason when that aborts, else with what `run` rejects with. */
   run(call: JournalledCall, run: (signal: AbortSignal) => Promise<ToolResult>): Promise<ToolResult>
   counts(): { readonly calls: number; readonly errors: number; readonly functions: number }
+  /** The oldest call that has no answer yet. */
+  open(): { readonly name: string; readonly startedAt: number } | null
   /** All calls in the order they began; those that still run are ended. */
   calls(): ExecutedToolCall[]
 }
@@ -89,6 +91,10 @@ export function createToolJournal({
       errors: entries.filter(({ result }) => result.isError).length,
       functions: entries.filter(({ call }) => call.isFunction).length,
     }),
+    open() {
+      const entry = entries.find(({ endedAt }) => endedAt === 0)
+      return entry ? { name: entry.call.name, startedAt: entry.startedAt } : null
+    },
     calls: () =>
       entries.map((entry) => {
         end(entry, { content: 'The rollout ended before this call did.', isError: true })

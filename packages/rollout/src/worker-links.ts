@@ -23,6 +23,8 @@ export interface WorkerLinks {
   readonly workers: RolloutWorkers
   /** The link of a worker that was assigned something. */
   of(worker: string): WorkerLink
+  /** The link of a worker that may be gone. */
+  find(worker: string): WorkerLink | undefined
   /** Carries out what concerns workers alone. */
   carryOut(command: SchedulerCommand): void
   /** Stops the clocks of all workers, or has them go on. */
@@ -64,6 +66,7 @@ export function createWorkerLinks({ state, tell, fail }: WorkerLinksOptions): Wo
   return {
     workers,
     of: (worker) => links.get(worker)!,
+    find: (worker) => links.get(worker),
     carryOut(command) {
       if (command.type === 'fence') links.get(command.worker)?.fence?.(command)
       if (command.type === 'kept') links.get(command.worker)?.kept?.(command)

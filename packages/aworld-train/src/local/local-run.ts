@@ -113,7 +113,7 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
   )
   accounts.attach(stage)
   const { engine } = stage.policy
-  watchHealth(stack, store, { ...stage, engines: { [engine.model.name]: engine }, channel: null })
+  watchHealth(stack, { store, emit, sources: { ...stage, engines: { [engine.model.name]: engine }, channel: null } })
   const notes = [...plan.notes, ...longPromptNotes([plan.train, plan.validation, plan.test], stage)]
   run.started()
   const startMs = performance.now() - startedAt - madeModelMs

@@ -135,7 +135,14 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
       limits,
     },
   })
-  watchHealth(stack, store, { gateway, ...side, engines: Object.fromEntries(engines) })
+  watchHealth(stack, {
+    store,
+    sources: { gateway, ...side, engines: Object.fromEntries(engines) },
+    emit(event) {
+      store.appendEvent(event)
+      if (event.type === 'warning-raised') warnOf(event)
+    },
+  })
   if (pool && startsWorkers)
     await startWorkers(
       stack,

@@ -2,7 +2,7 @@ import { dirname, join, resolve } from 'node:path'
 import type { FixedAddress, PolicySession } from '@aworld-train/core'
 import { openDashboard } from '@aworld-train/dashboard'
 import { createGateway, type Gateway } from '@aworld-train/gateway'
-import { channelPath, errorMessage, TrainError } from '@aworld-train/protocol'
+import { channelPath, defaultAttemptMs, errorMessage, TrainError } from '@aworld-train/protocol'
 import { readTls, workerVariables } from '@aworld-train/run'
 import { openTurnLog, type TurnLog } from '../commands/turn-log.ts'
 import { openModels, type ServedModel } from './open-models.ts'
@@ -141,7 +141,8 @@ function describe({ config, models, gateway, adminToken, clients, rollouts, watc
   if (watch !== null) rows.push(['watch', watch])
   rows.push(['recording', config.recording ?? 'nothing is kept'])
   const limits = [toTable(limitRows(config.gateway.limits), '  ')]
-  const rolloutLimits = config.rollouts && { concurrency: config.rollouts.concurrency, ...config.rollouts.limits }
+  const timeoutMs = config.rollouts?.budget.timeoutMs ?? defaultAttemptMs
+  const rolloutLimits = config.rollouts && { concurrency: config.rollouts.concurrency, timeoutMs, ...config.rollouts.limits }
   const clientLimits = config.clients && { maxCallsInFlight: config.clients.maxCallsInFlight, maxKeptTurns: config.clients.maxKeptTurns }
   if (clientLimits) limits.push(`limits of clients\n${toTable(limitRows(clientLimits), '  ')}`)
   if (rolloutLimits) limits.push(`limits of rollouts\n${toTable(limitRows(rolloutLimits), '  ')}`)

@@ -1,4 +1,4 @@
-import type { AttemptAssignment, AttemptOutcome } from '@aworld-train/protocol'
+import type { AttemptAssignment, AttemptOutcome, OpenToolCall } from '@aworld-train/protocol'
 
 export interface AttemptControl {
   /** Aborts when the attempt is to stop; its reason is in the outcome. */
@@ -14,4 +14,6 @@ export interface AttemptExecutor {
   /** Stops the clocks of all time budgets, also of attempts that begin meanwhile, until `resume`: nothing is sampled for them. */
   hold(): void
   resume(): void
+  /** The oldest tool call without an answer of each attempt that has one. */
+  openCalls?(): readonly OpenToolCall[]
 }

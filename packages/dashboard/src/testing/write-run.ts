@@ -70,7 +70,10 @@ export async function writeRun({
     const lost = { code: 'WORKER_LOST', boundary: 'agent', retryable: true, message: `Its worker is gone: ${text}` } as const
     const isAgain = request.key === again
     if (isAgain) await store.begin(request)
-    const { attempt } = await store.begin(request, isAgain ? { worker: `gpu-2/0 ${text}`, endedAt: Date.now(), error: lost } : null)
+    const { attempt } = await store.begin(
+      request,
+      isAgain ? { worker: { name: `gpu-2/0 ${text}`, agent: null }, endedAt: Date.now(), error: lost } : null,
+    )
     const result = (request.key === 'train/1/0/0' && returned) || { content: text, isError: true }
     const turns = turnsOf(request, logprob, completion, text).map((turn) => ({
       ...{ ...turn, attempt },

@@ -78,7 +78,7 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
   const send = (message: WorkerMessage) => socket?.send(message)
   const holding = (): AttemptName[] => [...running.values(), ...results.values()].map(({ key, attempt }) => ({ key, attempt }))
   const beat = () => {
-    send({ type: 'beat', holding: holding(), draining })
+    send({ type: 'beat', holding: holding(), draining, openCalls: [...(executor?.openCalls?.() ?? [])] })
     for (const result of results.values()) send(result)
     socket?.beat(performance.now())
   }

@@ -5,6 +5,7 @@ import {
   type AttemptName,
   type AttemptOutcome,
   type CoordinatorMessage,
+  type OpenToolCall,
   TrainError,
   type WorkerEnvironment,
   type WorkerFile,
@@ -51,6 +52,8 @@ export interface WorkerPool extends WorkerSource {
 interface Session extends WorkerLink {
   readonly incarnation: string
   hasExited: boolean
+  /** Its tool calls without an answer, as it last said. */
+  lastCalls: readonly OpenToolCall[]
   /** `null` while its connection is lost. */
   connection: Connection | null
   /** What waits for the result of each attempt. */
@@ -95,6 +98,8 @@ export function createWorkerPool(poolOptions: WorkerPoolOptions): WorkerPool {
     const send = (message: CoordinatorMessage) => session.connection?.send(message)
     const session: Session = {
       agent: agentHash,
+      lastCalls: [],
+      openCalls: () => session.lastCalls,
       incarnation,
       hasExited: false,
       connection: null,
@@ -167,16 +172,18 @@ export function createWorkerPool(poolOptions: WorkerPoolOptions): WorkerPool {
     return session
   }
 
-  function serve({ results }: Session, name: string, connection: Connection, message: WorkerMessage): void {
+  function serve(session: Session, name: string, connection: Connection, message: WorkerMessage): void {
     if (message.type === 'hello') {
       connection.unreadable('A worker says hello once, before everything else.')
       return
     }
     if (message.type === 'beat') {
       if (message.draining) workers!.drain(name)
+      session.lastCalls = message.openCalls
       workers!.beat(name, message.holding)
       return
     }
+    const { results } = session
     const { key, attempt, outcome } = message
     const resolve = results.get(idOf(message))
     results.delete(idOf(message))

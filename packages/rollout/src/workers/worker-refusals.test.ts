@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { request as httpRequest } from 'node:http'
+import { request as httpRequest, type OutgoingHttpHeaders } from 'node:http'
 import { type Message, workersPath } from '@aworld-train/protocol'
 import { expect, test } from 'vitest'
 import { WebSocket } from 'ws'
@@ -58,19 +58,19 @@ test('the token of clients opens no path of workers, and that of workers none of
   const socket = (path: string, bearer: string) => {
     const { hostname, port } = new URL(url)
     return new Promise<number>((resolve) => {
-      const headers = { authorization: `Bearer ${bearer}`, connection: 'Upgrade', upgrade: 'websocket' }
-      const asked = httpRequest({
+      const headers: OutgoingHttpHeaders = { authorization: `Bearer ${bearer}`, connection: 'Upgrade', upgrade: 'websocket' }
+      const upgrade = httpRequest({
         hostname,
         port,
         path,
-        headers: { ...headers, 'sec-websocket-version': 13, 'sec-websocket-key': btoa('a'.repeat(16)) },
+        headers: { ...headers, 'sec-websocket-version': '13', 'sec-websocket-key': btoa('a'.repeat(16)) },
       })
-      asked.once('response', ({ statusCode }) => resolve(statusCode!))
-      asked.once('upgrade', ({ statusCode }, opened) => {
+      upgrade.once('response', ({ statusCode }) => resolve(statusCode!))
+      upgrade.once('upgrade', ({ statusCode }, opened) => {
         opened.destroy()
         resolve(statusCode!)
       })
-      asked.end()
+      upgrade.end()
     })
   }
   const plain = async (path: string, bearer: string) => (await fetch(url + path, { headers: { authorization: `Bearer ${bearer}` } })).status

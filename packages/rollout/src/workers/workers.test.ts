@@ -57,6 +57,30 @@ test('each agent of a swarm at a worker has the turns that it made, and the resu
   await worker.ended
 })
 
+test('the coordinator knows which attempt has run longest, where, and in which tool', async () => {
+  const open = Promise.withResolvers<void>()
+  await using coordinator = await startCoordinator({
+    limits: { beatMs: 20 },
+    async agent(ask, { runTool }) {
+      await runTool('agent', { id: 'call', name: 'slow', arguments: '{}' }, () =>
+        open.promise.then(() => ({ content: '', isError: false })),
+      )
+      return ask()
+    },
+  })
+  expect(coordinator.runner.oldest()).toBe(null)
+  const worker = coordinator.work({ name: 'first' })
+  const running = coordinator.run(rolloutRequest('a'))
+  await expect
+    .poll(() => coordinator.runner.oldest())
+    .toMatchObject({ key: 'a', attempt: 0, worker: 'first', call: { tool: 'slow', openMs: expect.any(Number) } })
+  open.resolve()
+  expect(await running).toMatchObject({ episode: { reward: 1 } })
+  expect(coordinator.runner.oldest()).toBe(null)
+  worker.drain()
+  await worker.ended
+})
+
 test('a worker that drains finishes what it has, takes nothing more and leaves; the rest goes elsewhere', async () => {
   const open = Promise.withResolvers<void>()
   await using coordinator = await startCoordinator({ agent: async (ask) => open.promise.then(() => ask()) })

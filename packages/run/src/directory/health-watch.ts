@@ -1,12 +1,14 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { ChannelHealth, Engine, HealthSample } from '@aworld-train/core'
+import type { RunEvent } from '@aworld-train/protocol'
 import type { ChannelServer, InProcessRolloutRunner } from '@aworld-train/rollout'
 import { healthEveryMs, type OwnedRunStore } from '@aworld-train/store'
 import type { CallCounters } from './run-accounts.ts'
+import { createSilenceWatch } from './silence-watch.ts'
 
 export interface HealthSources {
   readonly gateway: CallCounters['gateway']
-  readonly runner: Pick<InProcessRolloutRunner, 'counts' | 'workers'>
+  readonly runner: Pick<InProcessRolloutRunner, 'counts' | 'workers' | 'slots' | 'oldest'>
   /** Engines of the policies, by the name of the model. */
   readonly engines: Readonly<Record<string, Pick<Engine, 'health' | 'weightVersion'>>>
   /** `null` where no trainer connects. */
@@ -16,8 +18,17 @@ export interface HealthSources {
 /** The event loop is looked at this often, in milliseconds; what a timer of an idle loop takes is no delay. */
 const resolutionMs = 20
 
-/** Keeps every two seconds how this process is doing, until `stack` ends, and once more then. */
-export function watchHealth(stack: AsyncDisposableStack, store: Pick<OwnedRunStore, 'keepHealth'>, sources: HealthSources): void {
+export interface HealthWatchOptions {
+  readonly store: Pick<OwnedRunStore, 'keepHealth'>
+  readonly sources: HealthSources
+  readonly emit: (event: RunEvent) => void
+}
+
+/** Keeps every two seconds how this process is doing, until `stack` ends, and once more then; says where nothing comes to an end. */
+export function watchHealth(stack: AsyncDisposableStack, { store, sources, emit }: HealthWatchOptions): void {
+  const lookForSilence = createSilenceWatch(sources.runner, (message) =>
+    emit({ type: 'warning-raised', at: Date.now(), code: 'ROLLOUTS_SILENT', message }),
+  )
   const eventLoop = monitorEventLoopDelay({ resolution: resolutionMs })
   eventLoop.enable()
   let timerAt = performance.now() + healthEveryMs
@@ -49,7 +60,10 @@ export function watchHealth(stack: AsyncDisposableStack, store: Pick<OwnedRunSto
   }
 
   keep()
-  const timer = setInterval(keep, healthEveryMs)
+  const timer = setInterval(() => {
+    keep()
+    lookForSilence()
+  }, healthEveryMs)
   stack.defer(() => {
     clearInterval(timer)
     keep()

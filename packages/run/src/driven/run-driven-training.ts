@@ -132,7 +132,7 @@ async function trainDriven(plan: DrivenTrainingPlan, parts: RolloutParts, run: R
     (each) => each.close(),
   )
   accounts.attach(stage)
-  watchHealth(stack, store, { ...stage, engines: { [stage.engine.name]: stage.engine } })
+  watchHealth(stack, { store, emit, sources: { ...stage, engines: { [stage.engine.name]: stage.engine } } })
   run.started()
   await history.commit(resumedFromStep).catch(warn)
   const state: DrivenRunState = { checkpoints: planned.checkpoints, model, python: plan.python.path }

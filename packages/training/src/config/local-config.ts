@@ -1,3 +1,4 @@
+import { defaultAttemptMs } from '@aworld-train/protocol'
 import { z } from 'zod'
 import { ExecutorSettings } from './executor-settings.ts'
 import { FrozenModelSettings } from './frozen-model.ts'
@@ -73,6 +74,7 @@ export const LimitSettings = z.strictObject({
   maxTurns: z.int().min(1).nullable().default(null),
   maxTokens: z.int().min(1).nullable().default(null),
   maxToolCalls: z.int().min(0).nullable().default(null),
+  /** Wall time of one attempt, in milliseconds; `null` for that of `rolloutTimeoutMs`. */
   timeoutMs: z.int().min(1).nullable().default(null),
   /** US dollars that calls to `models` may cost in one rollout. */
   maxCost: z.number().min(0).nullable().default(null),
@@ -137,7 +139,10 @@ export const LocalConfig = z.strictObject({
     .prefault({}),
   training: TrainingSettings.prefault({}),
   sampling: SamplingSettings.prefault({}),
-  limits: LimitSettings.prefault({}),
+  limits: LimitSettings.extend({
+    /** Wall time of one attempt of a rollout, in milliseconds. */
+    timeoutMs: z.int().min(1).nullable().default(defaultAttemptMs),
+  }).prefault({}),
   evaluation: EvaluationSettings.prefault({}),
   /** Where the numbers of steps and evaluations go as they come, beside the run's own files: `tensorboard` writes event files. */
   logging: z.array(z.enum(['tensorboard'])).default([]),

@@ -1,0 +1,42 @@
+import type { InProcessRolloutRunner } from '@aworld-train/rollout'
+
+/** After how long without a result a line says so for the first time; each further one comes after twice the time. */
+const patienceMs = 60_000
+
+const seconds = (ms: number) => `${Math.round(ms / 1_000)} s`
+
+/** Says, at a call of the function that it returns, that rollouts wait or run and none has ended for a minute, and which has run longest. */
+export function createSilenceWatch(
+  runner: Pick<InProcessRolloutRunner, 'counts' | 'slots' | 'oldest'>,
+  say: (message: string) => void,
+  now: () => number = () => performance.now(),
+): () => void {
+  let ended = -1
+  let since = now()
+  let dueMs = patienceMs
+  return () => {
+    const { queued, running, finished } = runner.counts()
+    if (finished !== ended || queued + running === 0) {
+      ended = finished
+      since = now()
+      dueMs = patienceMs
+      return
+    }
+    const silentMs = now() - since
+    if (silentMs < dueMs) return
+    dueMs = 2 * silentMs
+    const oldest = runner.oldest()
+    if (oldest) {
+      const { key, attempt, worker, runningMs, call } = oldest
+      const where = worker === null ? '' : ` on worker "${worker}"`
+      const doing = call ? `in its tool "${call.tool}" for ${seconds(call.openMs)}` : 'in no tool: its model or its own code is waited for'
+      const remedy = 'limits.timeoutMs says how long an attempt may take.'
+      say(
+        `No rollout has ended for ${seconds(silentMs)}: ${running} run, ${queued} wait. "${key}", attempt ${attempt}, has run longest, ${seconds(runningMs)}${where}, ${doing}. ${remedy}`,
+      )
+    } else if (runner.slots() === 0)
+      say(
+        `No worker is connected, and ${queued} rollouts have waited for ${seconds(silentMs)}: look at what its launcher printed, and at what a worker prints, which says why it cannot connect.`,
+      )
+  }
+}
