@@ -1,6 +1,6 @@
 // @module-tag quick
 import { createHash } from 'node:crypto'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { RolloutRequest, RunReport } from '@aworld-train/protocol'
@@ -8,7 +8,7 @@ import { createRolloutClient } from '@aworld-train/rollout'
 import { readRun } from '@aworld-train/store'
 import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest'
 import { freePort } from '../support/process-group.ts'
-import { runCli } from '../support/run-cli.ts'
+import { repository, runCli } from '../support/run-cli.ts'
 import { selfSigned } from '../support/self-signed.ts'
 import { type StartedCommand, startCommand } from '../support/start-command.ts'
 import { makeTinyModel } from '../support/tiny-model.ts'
@@ -106,7 +106,7 @@ it('agents of serve run in worker processes; one that is killed loses nothing, a
 
   const refused = [
     [work('--name', 'first', '--wait', '0'), 2, 'Another worker named "first" is connected'],
-    [start([...options.slice(0, -1), 'OTHER'], { cwd: project, env: { OTHER: 'wrong' } }), 1, 'does not take this token'],
+    [start([...options.slice(0, -1), 'OTHER'], { cwd: project, env: { OTHER: 'wrong' } }), 2, 'does not take this token'],
     [start([...options.slice(0, -1), 'NONE'], { cwd: project, env }), 2, 'NONE, which --token-env names, is not set'],
     [start([...options, '--agent', './none.ts#agent'], { cwd: project, env }), 2, 'none.ts'],
     [
@@ -115,7 +115,7 @@ it('agents of serve run in worker processes; one that is killed loses nothing, a
       'has another agent than its coordinator: its worker has no gated-agent.ts',
     ],
     [start([...options, '--coordinator', 'machine:8090'], { cwd: project, env }), 2, 'is no address'],
-    [start([...options, '--coordinator', 'http://127.0.0.1:9', '--wait', '0'], { cwd: project, env }), 1, 'does not answer'],
+    [start([...options, '--coordinator', 'http://127.0.0.1:9', '--wait', '0'], { cwd: project, env }), 3, 'does not answer'],
   ] as const
   for (const [command, code, message] of refused) {
     expect([await command.ended, command.shown()]).toEqual([code, expect.stringContaining(message)])
@@ -287,6 +287,33 @@ it('a training takes its workers, and the calls of their agents, over TLS', asyn
     { NODE_EXTRA_CA_CERTS: authority },
   )
   expect(workers.result, workers.stderr).toEqual(inProcess.result)
+}, 240_000)
+
+it('a certificate that workers do not trust ends the training with what to do', async () => {
+  const { cert, key } = selfSigned('localhost')
+  const port = await freePort()
+  const gateway = { host: '0.0.0.0', tls: { cert: './cert.pem', key: './key.pem' }, port, publicUrl: `https://localhost:${port}` }
+  const files = { 'agent.ts': readingAgent, 'cert.pem': cert, 'key.pem': key }
+  const { code, stderr } = await train({ files, config: { executor: { workerNum: 1 }, gateway } })
+  expect([code, stderr]).toEqual([2, expect.stringMatching(/has no certificate that this worker trusts: .*Name the file of its authority/)])
+}, 120_000)
+
+it('the launcher of the guide starts steps of srun under sbatch, which closes standard input, and starts one again that dies', async () => {
+  const guide = await readFile(join(repository, 'docs/3.guides/clusters.md'), 'utf8')
+  const [, launcher] = /`launcher\.ts`:\n\n```ts\n(.*?)```/s.exec(guide)!
+  const bin = join(folder, 'slurm')
+  await mkdir(bin)
+  const mark = join(bin, 'died')
+  // Standard input of a step is that of its srun, as with SLURM's own.
+  const srun = `#!/bin/sh\nshift 2\nif [ ! -e '${mark}' ]; then : > '${mark}'; exit 1; fi\nexec "$@"\n`
+  await writeFile(join(bin, 'srun'), srun, { mode: 0o755 })
+  const executor = { cls: './launcher.ts#createLauncher', workerNum: 2, slots: 3, env: { GREETING: 'Hi.' } }
+  const workers = await train(
+    { files: { 'agent.ts': readingAgent, 'launcher.ts': launcher! }, config: { executor } },
+    { PATH: `${bin}:${process.env['PATH']}` },
+  )
+  expect(workers.result, workers.stderr).toEqual(inProcess.result)
+  expect(workers.output).toMatch(/srun of worker "slurm-\d" ended with 1 and is started again/)
 }, 240_000)
 
 it.each([

@@ -1,4 +1,5 @@
 /** Exit codes of the process, documented in `--help` and in the reference. 141 is what a shell shows of a program that SIGPIPE ended. */
-export const exitCodes = { done: 0, failed: 1, misuse: 2, stopped: 130, outputClosed: 141 } as const
+export const exitCodes = { done: 0, failed: 1, misuse: 2, unreachable: 3, stopped: 130, outputClosed: 141 } as const
 
-export const exitCodesText = 'Exit codes: 0 done, 1 failed, 2 misuse, 130 stopped by a signal, 141 stopped because nobody reads the output.'
+export const exitCodesText =
+  'Exit codes: 0 done, 1 failed, 2 misuse, 3 the coordinator of a worker is gone, 130 stopped by a signal, 141 stopped because nobody reads the output.'

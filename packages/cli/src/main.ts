@@ -60,10 +60,10 @@ async function report(error: unknown): Promise<number> {
     process.stderr.write(`${(error as Error).message}\n`)
     return exitCodes.failed
   }
-  const { TrainError } = await import('@aworld-train/protocol')
+  const { exitCodeOf, TrainError } = await import('@aworld-train/protocol')
   if (error instanceof TrainError) {
     process.stderr.write(`${error.message}\n`)
-    return error.boundary === 'config' || error.code === 'AGENT_INVALID' ? exitCodes.misuse : exitCodes.failed
+    return exitCodeOf(error)
   }
   process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`)
   return exitCodes.failed

@@ -162,3 +162,10 @@ export function toTrainError(error: unknown, code: ErrorCode): TrainError {
   if (error instanceof TrainError) return error
   return new TrainError(code, errorMessage(error) || errorCatalogue[code].remedy, { cause: error })
 }
+
+/** The exit code of a command that ends with `error`: 2 where only another configuration would help, 3 where the coordinator of a worker is gone. */
+export function exitCodeOf(error: unknown): 1 | 2 | 3 {
+  if (!(error instanceof TrainError)) return 1
+  if (error.code === 'COORDINATOR_UNREACHABLE') return 3
+  return error.boundary === 'config' || error.code === 'AGENT_INVALID' || error.code === 'SERVICE_UNAUTHORIZED' ? 2 : 1
+}

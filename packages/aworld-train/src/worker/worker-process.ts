@@ -1,5 +1,5 @@
 import { dirname } from 'node:path'
-import { errorMessage, TrainError } from '@aworld-train/protocol'
+import { errorMessage, exitCodeOf } from '@aworld-train/protocol'
 import { type StartedWorkerOptions, workerVariables } from '@aworld-train/run'
 import { runAgentWorker } from './run-agent-worker.ts'
 
@@ -14,7 +14,14 @@ process.on('SIGTERM', () => drain.abort())
 // A terminal sends this to its whole group; the coordinator says what becomes of its workers.
 process.on('SIGINT', () => {})
 // The process that started this one is gone, however it ended.
-process.stdin.on('end', () => process.exit(1)).resume()
+process.stdin
+  .on('end', () => {
+    process.stderr.write(
+      `Worker "${options.name}" ends with its standard input; a launcher keeps that open as long as its coordinator lives.\n`,
+    )
+    process.exit(1)
+  })
+  .resume()
 
 try {
   await runAgentWorker({ ...options, ...(token !== undefined && { token }), directory: dirname(options.agent), signal: drain.signal })
@@ -23,9 +30,3 @@ try {
   process.exitCode = exitCodeOf(error)
 }
 process.stdin.destroy()
-
-function exitCodeOf(error: unknown): number {
-  if (!(error instanceof TrainError)) return 1
-  if (error.code === 'COORDINATOR_UNREACHABLE') return 3
-  return error.boundary === 'config' || error.code === 'AGENT_INVALID' ? 2 : 1
-}

@@ -19,7 +19,11 @@ const silenceMs = 30_000
 
 const authorizationOf = (token: string | undefined) => (token === undefined ? {} : { authorization: `Bearer ${token}` })
 
-/** Rejects with COORDINATOR_UNREACHABLE, SERVICE_UNAUTHORIZED, and CONFIG_INVALID where the address takes no workers. */
+/** Codes of Node and OpenSSL for a certificate that time does not mend, and for a port without TLS. */
+const certificateProblems = /^(CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_|ERR_SSL_)/
+const certificateRemedy = 'Name the file of its authority in NODE_EXTRA_CA_CERTS, or correct the certificate or the address.'
+
+/** Rejects with COORDINATOR_UNREACHABLE, SERVICE_UNAUTHORIZED, and CONFIG_INVALID where the address takes no workers or its certificate is not trusted. */
 export function connectWorker({ url, token, ca }: CoordinatorConnection): Promise<WebSocket> {
   const target = new URL(workersPath, url.replace(/^http/, 'ws'))
   const socket = new WebSocket(target, {
@@ -34,14 +38,12 @@ export function connectWorker({ url, token, ca }: CoordinatorConnection): Promis
       socket.terminate()
       reject(refusedWith(response.statusCode ?? 0, url))
     })
-    socket.once('error', (cause) => {
-      reject(
-        new TrainError(
-          'COORDINATOR_UNREACHABLE',
-          `The coordinator ${url} does not answer: ${cause.message || (cause as NodeJS.ErrnoException).code}.`,
-          { cause },
-        ),
-      )
+    socket.once('error', (cause: NodeJS.ErrnoException) => {
+      const reason = cause.message || cause.code
+      const error = certificateProblems.test(cause.code ?? '')
+        ? new TrainError('CONFIG_INVALID', `${url} has no certificate that this worker trusts: ${reason}. ${certificateRemedy}`, { cause })
+        : new TrainError('COORDINATOR_UNREACHABLE', `The coordinator ${url} does not answer: ${reason}.`, { cause })
+      reject(error)
     })
   })
 }
