@@ -59,10 +59,10 @@ export function createEncodedWrites(database: DatabaseSync, commits: CommitQueue
   const upsertRequest = database.prepare(
     'INSERT INTO requests(rollout, body) VALUES (?, ?) ON CONFLICT(rollout) DO UPDATE SET body = excluded.body',
   )
-  const queueAgain = database.prepare("UPDATE rollouts SET status = 'queued', queued_at = ?, ended_at = NULL WHERE id = ?")
+  const queueAgain = database.prepare("UPDATE rollouts SET status = 'queued', queued_at = ?, ended_at = NULL, error = NULL WHERE id = ?")
   // A rollout that is begun again has not waited for a slot meanwhile.
   const beginAttempt = database.prepare(
-    "UPDATE rollouts SET queue_ms = CASE status WHEN 'queued' THEN ?1 - queued_at ELSE queue_ms END, status = 'running', started_at = ?1, ended_at = NULL, attempt = ?2 WHERE id = ?3",
+    "UPDATE rollouts SET queue_ms = CASE status WHEN 'queued' THEN ?1 - queued_at ELSE queue_ms END, status = 'running', started_at = ?1, ended_at = NULL, error = NULL, attempt = ?2 WHERE id = ?3",
   )
   const cancelRollout = database.prepare(
     "UPDATE rollouts SET status = 'cancelled', ended_at = ?1 WHERE key = ?2 AND CASE WHEN ?3 IS NULL THEN status = 'queued' ELSE status = 'running' AND attempt = ?3 END",
@@ -72,6 +72,7 @@ export function createEncodedWrites(database: DatabaseSync, commits: CommitQueue
     WHERE id = ?`)
   const markSubmitted = database.prepare('INSERT INTO submitted VALUES (?) ON CONFLICT DO NOTHING')
   const unmarkSubmitted = database.prepare('DELETE FROM submitted WHERE rollout = (SELECT id FROM rollouts WHERE key = ?)')
+  const keepReason = database.prepare("UPDATE rollouts SET error = ? WHERE key = ? AND status <> 'done'")
   const findTurn = database.prepare(
     'SELECT crc32, completion_length FROM turns WHERE rollout = ? AND attempt = ? AND agent = ? AND turn = ?',
   )
@@ -149,7 +150,14 @@ export function createEncodedWrites(database: DatabaseSync, commits: CommitQueue
       })
     },
 
-    releaseSubmission: (rollout) => commits.commit({ synced: true, apply: () => void unmarkSubmitted.run(rollout) }),
+    releaseSubmission: (rollout, error) =>
+      commits.commit({
+        synced: true,
+        apply() {
+          unmarkSubmitted.run(rollout)
+          keepReason.run(JSON.stringify(error), rollout)
+        },
+      }),
 
     begin(request, at, before) {
       const body = JSON.stringify(request)

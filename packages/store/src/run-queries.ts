@@ -14,7 +14,7 @@ import type {
   StepSample,
   SubmissionStore,
 } from '@aworld-train/core'
-import type { Episode, RolloutRequest, Trajectory, Turn } from '@aworld-train/protocol'
+import type { Episode, ErrorRecord, RolloutRequest, Trajectory, Turn } from '@aworld-train/protocol'
 import { createAttemptReads } from './attempt-rows.ts'
 import { createFinishedTotals, type FinishedTotals } from './finished-totals.ts'
 import { createHealthReads } from './health-samples.ts'
@@ -130,7 +130,9 @@ export function createRunQueries(path: string, database: DatabaseSync, isOwned =
   const byStopReason = countBy('stop_reason')
   const rows = createRolloutRowReads(database, isOwned)
   const samples = createSampleReads(database)
-  const request = database.prepare('SELECT q.body, r.status, r.attempt FROM rollouts r JOIN requests q ON q.rollout = r.id WHERE r.key = ?')
+  const request = database.prepare(
+    'SELECT q.body, r.status, r.attempt, r.error FROM rollouts r JOIN requests q ON q.rollout = r.id WHERE r.key = ?',
+  )
   const current = database.prepare(
     'SELECT r.id, r.attempt, e.body FROM rollouts r LEFT JOIN episodes e ON e.rollout = r.id WHERE r.key = ?',
   )
@@ -269,10 +271,12 @@ export function createRunQueries(path: string, database: DatabaseSync, isOwned =
       stepMetrics().map((record) => ({ ...record, rollouts: trainedIn.all(record.step).map(({ key }) => key as string) })),
     ),
     rollout: named((key) => {
-      const row = request.get(key) as { body: string; status: RolloutRecord['status']; attempt: number } | undefined
-      return row
-        ? { request: JSON.parse(row.body) as RolloutRecord['request'], status: shownStatus(row.status, isOwned()), attempt: row.attempt }
-        : null
+      const row = request.get(key) as (Pick<RolloutRecord, 'status' | 'attempt'> & { body: string; error: string | null }) | undefined
+      if (!row) return null
+      const { body, status, attempt } = row
+      // The error of a result is in its episode.
+      const error = status === 'done' || row.error === null ? null : (JSON.parse(row.error) as ErrorRecord)
+      return { request: JSON.parse(body) as RolloutRecord['request'], status: shownStatus(status, isOwned()), attempt, error }
     }),
     episode: named((rollout) => {
       const row = byKey.get(rollout)

@@ -66,7 +66,7 @@ export async function startThreadWriter(options: ThreadOptions): Promise<RunWrit
     writes: {
       queue: (request, at) => call('queue', [request, at]),
       keepSubmission: (request, at) => call('keepSubmission', [request, at]),
-      releaseSubmission: (rollout) => call('releaseSubmission', [rollout]),
+      releaseSubmission: (rollout, error) => call('releaseSubmission', [rollout, error]),
       begin: (request, at, before) => call('begin', [request, at, before]),
       appendTurn: (rollout, attempt, turn) => call('appendTurn', [rollout, attempt, turn], [turn]),
       finish: (episode, missing, worker) => call('finish', [episode, missing, worker], missing),

@@ -5,14 +5,16 @@ export interface RolloutRecord {
   readonly request: RolloutRequest
   readonly status: RunRolloutStatus
   readonly attempt: number
+  /** Why a submission was released without a result; `null` for every other. */
+  readonly error: ErrorRecord | null
 }
 
 /** Rollouts that a client was told will run: a process that starts again runs them without being asked. */
 export interface SubmissionStore {
   /** Queues a rollout until it has its result or is released. Once this resolves, a power cut does not lose it. */
   keepSubmission(request: RolloutRequest): Promise<void>
-  /** Somebody gave the rollout up. */
-  releaseSubmission(rollout: string): Promise<void>
+  /** The rollout was given up because of `error`, which is kept until it is queued or begun again. */
+  releaseSubmission(rollout: string, error: ErrorRecord): Promise<void>
   /** Those without a result, in the order in which they were queued first. */
   submissions(): readonly RolloutRequest[]
 }

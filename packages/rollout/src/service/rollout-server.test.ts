@@ -312,6 +312,28 @@ test('a rollout whose service restarts begins again', async () => {
   await second.service.close()
 })
 
+test('a rollout that was cancelled stays so over a restart, and a client that waits for it does not submit it again', async () => {
+  const store = memoryStore()
+  const first = startService({ run: forever, store })
+  const server = await createRolloutServer({ service: first.service })
+  const port = Number(new URL(server.url).port)
+  await using other = await serveService({}, {}, { url: server.url })
+  const running = other.client.run(rolloutRequest('a'), AbortSignal.timeout(20_000))
+  running.catch(() => {})
+  await expect.poll(() => first.service.counts().running).toBe(1)
+  // The answer to those who wait is lost with the server.
+  await server.close()
+  expect(await first.service.cancel('a')).toMatchObject({ status: 'cancelled' })
+  await first.service.close()
+  const second = startService({ run: forever, store })
+  const again = await createRolloutServer({ service: second.service, port })
+  await expect(running).rejects.toMatchObject({ code: 'ROLLOUT_CANCELLED' })
+  expect(await other.client.get('a')).toMatchObject({ status: 'cancelled', error: { code: 'ROLLOUT_CANCELLED' } })
+  expect(second.service.counts()).toMatchObject({ queued: 0, running: 0 })
+  await again.close()
+  await second.service.close()
+})
+
 test('health, readiness and metrics are served, with the queue and without anything of a request', async () => {
   await using started = await serveService({ run: forever, concurrency: 1 }, { token: 'a-long-token' })
   const { server, service } = started

@@ -161,7 +161,10 @@ test('what was accepted and has no result runs again by itself in the next servi
 
   const { service: next } = start({ store })
   for (const key of ['runs', 'waits']) expect(await next.wait(key, minute)).toMatchObject({ status: 'done', episode: { answer: 'Right.' } })
-  expect(next.get('cancelled').status).toBe('interrupted')
+  expect(next.get('cancelled')).toMatchObject({
+    status: 'cancelled',
+    error: { code: 'ROLLOUT_CANCELLED', message: expect.stringContaining('"cancelled"') },
+  })
   expect(next.get('of-a-trainer').status).toBe('interrupted')
   await next.close()
   expect(start({ store }).service.counts()).toMatchObject({ queued: 0, running: 0 })
@@ -178,7 +181,7 @@ test('what was accepted and failed has its answer: the next service does not run
   store.finish = finish
   const { service: next } = start({ store })
   expect(next.counts()).toMatchObject({ queued: 0, running: 0 })
-  expect(next.get('a').status).toBe('interrupted')
+  expect(next.get('a')).toMatchObject({ status: 'failed', error: { code: 'STORE_FAILED' } })
   next.submit(rolloutRequest('a'))
   expect(await next.wait('a', minute)).toMatchObject({ status: 'done' })
   await next.close()

@@ -1,7 +1,8 @@
-import type { EpisodeReader, RolloutRunner, SubmissionStore } from '@aworld-train/core'
+import type { EpisodeReader, RolloutRecord, RolloutRunner, SubmissionStore } from '@aworld-train/core'
 import { stableHash, stableStringify, toTrainingSamples } from '@aworld-train/core'
 import {
   type Episode,
+  type ErrorRecord,
   type RolloutRequest,
   type RolloutState,
   type RunEvent,
@@ -103,6 +104,12 @@ function receipt(key: string, status: RolloutState['status']): RolloutState {
   return { version: 1, id: key, status, episode: null, samples: [], error: null }
 }
 
+/** Where a rollout without a result stands that an earlier service had. */
+function endOf(error: ErrorRecord | null): RolloutState['status'] {
+  if (error === null) return 'interrupted'
+  return error.code === 'ROLLOUT_CANCELLED' ? 'cancelled' : 'failed'
+}
+
 type Samples = Pick<RolloutState, 'samples' | 'error'>
 
 /** The samples of an episode. One that cannot be trained, such as one that was sampled with top-p, has none but the reason. */
@@ -166,7 +173,7 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
     entry.error = error
     entry.ended = null
     // Whoever asks is told why; where even this cannot be written, it runs again.
-    if (status === 'failed' && entry.accepted) store.releaseSubmission(key).catch(() => {})
+    if (error !== null && status === 'failed' && entry.accepted) store.releaseSubmission(key, error.toRecord()).catch(() => {})
     ended.push(key)
     const oldest = ended.length > limits.maxRemembered && ended.shift()
     if (oldest && entries.get(oldest)?.ended === null) entries.delete(oldest)
@@ -209,8 +216,9 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
     if (!record) throw new TrainError('ROLLOUT_UNKNOWN', `There is no rollout "${key}"; submit it, or correct the key.`)
     const episode = record.status === 'done' ? store.episode(key) : null
     if (episode) return done(key, episode, samples)
-    const status = entry || record.status === 'done' ? record.status : 'interrupted'
-    return { ...receipt(key, status), error: entry?.error?.toRecord() ?? null }
+    if (entry) return { ...receipt(key, entry.status), error: entry.error?.toRecord() ?? null }
+    const { status, error } = record as RolloutRecord
+    return { ...receipt(key, status === 'done' ? status : endOf(error)), error }
   }
 
   function submit(request: RolloutRequest, accept = false): RolloutState {
@@ -273,8 +281,11 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
     },
     async cancel(key) {
       const entry = entries.get(key)
-      entry?.controller.abort(new TrainError('ROLLOUT_CANCELLED', `Rollout "${key}" was cancelled; submit it again to run it.`))
-      await Promise.all([entry?.ended, entry?.accepted && store.releaseSubmission(key)])
+      if (entry?.ended) {
+        const error = new TrainError('ROLLOUT_CANCELLED', `Rollout "${key}" was cancelled; submit it again to run it.`)
+        entry.controller.abort(error)
+        await Promise.all([entry.ended, entry.accepted && store.releaseSubmission(key, error.toRecord())])
+      }
       return get(key)
     },
     events: (query, signal) => feed.read(query, signal),

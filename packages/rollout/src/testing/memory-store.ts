@@ -20,6 +20,7 @@ export function memoryStore(): MemoryStore {
   const episodes = new Map<string, Episode>()
   const cancelled = new Set<string>()
   const submitted = new Set<string>()
+  const reasons = new Map<string, ErrorRecord>()
   const turns = new Map<string, { rollout: string; attempt: number; agent: string; turn: Turn }>()
   const steps: StepRecord[] = []
   const events: RunEvent[] = []
@@ -49,13 +50,15 @@ export function memoryStore(): MemoryStore {
       requests.set(request.key, request)
     },
     async keepSubmission(request) {
+      reasons.delete(request.key)
       const failure = failures.get('keepSubmission')
       if (failure) throw failure
       requests.set(request.key, request)
       submitted.add(request.key)
     },
-    async releaseSubmission(rollout) {
+    async releaseSubmission(rollout, error) {
       submitted.delete(rollout)
+      reasons.set(rollout, error)
     },
     async begin(request, before) {
       const { key } = request
@@ -66,6 +69,7 @@ export function memoryStore(): MemoryStore {
       const attempt = episode ? episode.attempt : last === undefined ? 0 : last + 1
       attempts.set(key, attempt)
       cancelled.delete(key)
+      reasons.delete(key)
       return { attempt, episode }
     },
     async appendTurn(rollout, attempt, agent, turn) {
@@ -88,7 +92,7 @@ export function memoryStore(): MemoryStore {
       if (!request) return null
       const attempt = attempts.get(key)
       const open = cancelled.has(key) ? 'cancelled' : attempt === undefined ? 'queued' : 'running'
-      return { request, status: episodes.has(key) ? 'done' : open, attempt: attempt ?? 0 }
+      return { request, status: episodes.has(key) ? 'done' : open, attempt: attempt ?? 0, error: reasons.get(key) ?? null }
     },
     episode(rollout) {
       reads++
