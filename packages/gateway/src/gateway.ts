@@ -155,6 +155,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     pause: pauses.pause,
     resume: pauses.resume,
     onPause: pauses.onPause,
+    registry: metrics,
     metrics: () => metrics.metrics(),
     notReady: () => notReady(http.state),
     async drain(signal) {

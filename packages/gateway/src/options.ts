@@ -111,6 +111,8 @@ export interface Gateway extends PolicyGateway {
   readonly url: string
   /** Why no new work should come here; empty where it may. `/ready` says the same. */
   notReady(): readonly string[]
+  /** What `/metrics` shows: a caller adds its own there. */
+  readonly registry: Registry
   /** The text of `/metrics`. */
   metrics(): Promise<string>
   /** Reports from now on that it is not ready, but goes on serving. Resolves when no call is in flight, or when the signal aborts. */

@@ -38,6 +38,7 @@ export {
 } from './service/rollout-service.ts'
 export type { AgentIdentity } from './workers/agent-identity.ts'
 export { runWorker, type WorkerOptions } from './workers/run-worker.ts'
+export { registerWorkerMetrics } from './workers/worker-metrics.ts'
 export { createWorkerPool, type WorkerPool, type WorkerPoolOptions } from './workers/worker-pool.ts'
 export { defaultWorkerPoolLimits, type WorkerPoolLimits } from './workers/worker-pool-limits.ts'
 export { createWorkerServer, type WorkerServer, type WorkerServerOptions } from './workers/worker-server.ts'

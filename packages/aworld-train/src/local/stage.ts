@@ -2,7 +2,7 @@ import { type ChatModel, loadChatModel } from '@aworld-train/chat'
 import type { Environment, RolloutWriter } from '@aworld-train/core'
 import type { Gateway } from '@aworld-train/gateway'
 import type { AnswerKey, RunEvent } from '@aworld-train/protocol'
-import type { InProcessRolloutRunner } from '@aworld-train/rollout'
+import { type InProcessRolloutRunner, registerWorkerMetrics } from '@aworld-train/rollout'
 import type { Listener, RolloutParts } from '@aworld-train/run'
 import {
   concurrencyOf,
@@ -96,6 +96,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     limits: toLimits(config.limits),
     onEvent,
   })
+  if (workers) registerWorkerMetrics(gateway.registry, () => runner.workers.rows())
   const owned = stack.move()
   return {
     policy,

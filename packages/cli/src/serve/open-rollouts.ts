@@ -2,7 +2,7 @@ import { join, resolve } from 'node:path'
 import { displayPath, fileBelow } from '@aworld-train/core'
 import type { Gateway } from '@aworld-train/gateway'
 import { isLoopback } from '@aworld-train/http'
-import { createWorkerPool } from '@aworld-train/rollout'
+import { createWorkerPool, registerWorkerMetrics } from '@aworld-train/rollout'
 import {
   agentIdentity,
   checkExecutor,
@@ -135,6 +135,7 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
       limits,
     },
   })
+  if (pool) registerWorkerMetrics(gateway.registry, () => side.runner.workers.rows())
   watchHealth(stack, {
     store,
     sources: { gateway, ...side, engines: Object.fromEntries(engines) },

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
+import type { WorkerHealth } from '@aworld-train/core'
 import { createBearerCheck, isLoopback, openHttpServer, requestUrl, type SocketRefusal, type TlsIdentity } from '@aworld-train/http'
 import { channelPath, filesPath, TrainError, toTrainError, workersPath } from '@aworld-train/protocol'
 import type { ChannelServer } from '../channel/channel-types.ts'
@@ -19,6 +20,8 @@ export type ServiceRefusal = SocketRefusal | 'unauthorized' | 'foreign-page'
 
 export interface ServedWorkers {
   readonly pool: Pick<WorkerPool, 'upgrade' | 'sendFile' | 'disconnect'>
+  /** As they stand, for metrics. */
+  readonly rows?: (() => readonly WorkerHealth[]) | undefined
   /** Required of workers as `Authorization: Bearer …`, on loopback too. It opens their paths alone, and the token of clients opens none of them. */
   readonly token: string
 }
@@ -43,8 +46,6 @@ export interface RolloutServerOptions {
   readonly workers?: ServedWorkers | undefined
   readonly onRefusal?: ((refusal: ServiceRefusal) => void) | undefined
 }
-
-/** The path of a request, by which its token and what answers it are chosen; what is no URL is a path that nobody serves. */
 
 export interface RolloutServer {
   readonly url: string
@@ -84,7 +85,14 @@ export async function createRolloutServer(options: RolloutServerOptions): Promis
     refusals.set(reason, (refusals.get(reason) ?? 0) + 1)
     onRefusal?.(reason)
   }
-  const metrics = createServiceMetrics({ service, waiting: () => waiting, sockets: () => sockets(), refusals, channel })
+  const metrics = createServiceMetrics({
+    service,
+    waiting: () => waiting,
+    sockets: () => sockets(),
+    refusals,
+    channel,
+    workers: workers?.rows,
+  })
   const route = createRoutes({ service, limits, metrics })
 
   /** Throws for a request without the token of its path, and for one of a page in a browser where there is none. */

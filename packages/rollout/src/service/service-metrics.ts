@@ -1,7 +1,9 @@
+import type { WorkerHealth } from '@aworld-train/core'
 import { createPolledMetrics } from '@aworld-train/http'
 import { Registry } from 'prom-client'
 import { registerChannelMetrics } from '../channel/channel-metrics.ts'
 import type { ChannelServer } from '../channel/channel-types.ts'
+import { registerWorkerMetrics } from '../workers/worker-metrics.ts'
 import type { RolloutService } from './rollout-service.ts'
 
 export interface ServiceMetricsSources {
@@ -12,10 +14,12 @@ export interface ServiceMetricsSources {
   readonly refusals: ReadonlyMap<string, number>
   /** Absent where no trainer is served. */
   readonly channel?: Pick<ChannelServer, 'counts'> | undefined
+  /** Absent where agents run in this process. */
+  readonly workers?: (() => readonly WorkerHealth[]) | undefined
 }
 
 /** The metrics of a rollout service; nothing of a request becomes a label. */
-export function createServiceMetrics({ service, waiting, sockets, refusals, channel }: ServiceMetricsSources): Registry {
+export function createServiceMetrics({ service, waiting, sockets, refusals, channel, workers }: ServiceMetricsSources): Registry {
   const registry = new Registry()
   const { gauge } = createPolledMetrics(registry, 'aworld_train_rollout_service_')
   const rollouts = () => {
@@ -32,5 +36,6 @@ export function createServiceMetrics({ service, waiting, sockets, refusals, chan
   gauge('sockets', 'Open connections.', sockets)
   gauge('refused', 'Requests and sockets that were not served, by reason.', () => Object.fromEntries(refusals), 'reason')
   if (channel) registerChannelMetrics(registry, channel.counts)
+  if (workers) registerWorkerMetrics(registry, workers)
   return registry
 }

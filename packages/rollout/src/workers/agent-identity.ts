@@ -7,7 +7,7 @@ export interface AgentIdentity {
 
 /** The first difference between the agents of a coordinator and of a worker, in words. */
 export function firstDifference(coordinator: AgentIdentity, worker: AgentIdentity): string {
-  const names = [...new Set([...Object.keys(coordinator.parts), ...Object.keys(worker.parts)])].sort()
+  const names = new Set([...Object.keys(coordinator.parts), ...Object.keys(worker.parts)])
   for (const name of names) {
     const [here, there] = [coordinator.parts[name], worker.parts[name]]
     if (here === there) continue

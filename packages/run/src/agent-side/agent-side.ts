@@ -107,8 +107,13 @@ export async function serveAgentSide(stack: AsyncDisposableStack, options: Serve
       }),
       (each) => each.close(),
     )
-  const server = stack.adopt(await createRolloutServer({ ...options.server, service, ...(channel && { channel }) }), (each) => each.close())
-  return { runner: await opened.promise, service, server, channel }
+  const runner = await opened.promise
+  const workers = options.server.workers && { ...options.server.workers, rows: () => runner.workers.rows() }
+  const server = stack.adopt(
+    await createRolloutServer({ ...options.server, service, ...(channel && { channel }), ...(workers && { workers }) }),
+    (each) => each.close(),
+  )
+  return { runner, service, server, channel }
 }
 
 const noAnswer = (taskId: string): AnswerKey => ({ version: 1, taskId, groundTruth: null })
