@@ -88,8 +88,7 @@ it(`a server that is killed ${kills} times while workers run loses no rollout an
       port,
       agent: './agent.ts#agent',
       token: 'the-token',
-      workerToken: { env: 'WORKER_TOKEN' },
-      executor: { engineName: 'external' },
+      executor: { engineName: 'external', token: { env: 'WORKER_TOKEN' } },
     },
   }
   await writeFile(join(project, 'serve.yaml'), JSON.stringify(config))

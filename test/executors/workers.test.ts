@@ -85,8 +85,7 @@ it('agents of serve run in worker processes; one that is killed loses nothing, a
       port: 0,
       agent: './gated-agent.ts#agent',
       token: 'the-token',
-      workerToken: { env: 'WORKER_TOKEN' },
-      executor: { engineName: 'external', graceMs: 200 },
+      executor: { engineName: 'external', token: { env: 'WORKER_TOKEN' }, graceMs: 200 },
     },
   }
   await writeFile(join(project, 'serve.yaml'), JSON.stringify(config))
@@ -130,6 +129,15 @@ it('agents of serve run in worker processes; one that is killed loses nothing, a
     .toContainEqual(['first', 'lost', 2, 2])
     .then(() => rows().find(([name]) => name !== 'first')![0])
   expect(rows()).toContainEqual([other, 'connected', 2, 0])
+  const gatewayUrl = /^gateway +(\S+)/m.exec(serve.shown())![1]!
+  for (const [port, headers] of [
+    [gatewayUrl, {}],
+    [url, { authorization: 'Bearer the-token' }],
+  ] as const) {
+    const metrics = await (await fetch(`${port}/metrics`, { headers })).text()
+    for (const line of ['processes{status="connected"} 1', 'processes{status="lost"} 1', 'slots 2', 'lost_attempts 2'])
+      expect(metrics).toContain(`aworld_train_worker_${line}\n`)
+  }
   second.process.kill('SIGTERM')
   await second.says('finishing what it has')
   const third = work('--slots', '8', '--signal-exit-code', '143')
@@ -289,6 +297,21 @@ it('a training takes its workers, and the calls of their agents, over TLS', asyn
   expect(workers.result, workers.stderr).toEqual(inProcess.result)
 }, 240_000)
 
+it('a training takes workers that somebody else starts, as a server does', async () => {
+  const port = await freePort()
+  const files = { 'agent.ts': readingAgent }
+  const there = await makeProject(folder, model, { files })
+  const env = { WORKER_TOKEN: 'the-token-of-workers' }
+  const options = ['--coordinator', `http://127.0.0.1:${port}`, '--agent', './agent.ts#agent', '--token-env', 'WORKER_TOKEN']
+  const worker = start(['worker', ...options, '--slots', '3'], { cwd: there.folder, env })
+  const executor = { engineName: 'external', token: { env: 'WORKER_TOKEN' }, port }
+  const workers = await train({ files, config: { executor } }, env)
+  expect(workers.result, workers.stderr).toEqual(inProcess.result)
+  expect(workers.output).toContain(`Start workers where you like: aworld-train worker ${options.join(' ')}`)
+  worker.process.kill('SIGTERM')
+  expect(await worker.ended).toBe(0)
+}, 240_000)
+
 it('a certificate that workers do not trust ends the training with what to do', async () => {
   const { cert, key } = selfSigned('localhost')
   const port = await freePort()
@@ -343,10 +366,10 @@ it.each([
   ],
   ['no workers', { executor: { workerNum: 0 } }, {}, 'executor.workerNum'],
   [
-    'workers of others, which cannot reach a training',
-    { executor: { engineName: 'external' } },
+    'workers of others without a token',
+    { executor: { engineName: 'external', token: { env: 'WORKER_TOKEN' } } },
     {},
-    '"external" is for "aworld-train serve"',
+    'executor.engineName "external" needs executor.token, such as { env: WORKER_TOKEN }',
   ],
   ['a launcher that is not there', { executor: { cls: './none.ts#create' } }, {}, 'There is no module'],
   [

@@ -181,7 +181,7 @@ export const runnerRows: readonly ParityRow[] = [
   },
   {
     theirs: '`reuse_process=False`: a pool of processes',
-    ours: '`executor.reuseProcess` of a training and of `serve`; Runners refuse it: their tasks have live agents',
+    ours: '`executor.workerNum` of a training and of `serve`; Runners refuse it: their tasks have live agents',
     status: 'differs',
     note: 'Agents wait for models and tools, which one process does for hundreds; tools run in processes of their own.',
     check: () => assert.throws(() => new RunConfig({ reuse_process: false }).concurrency(), /reuseProcess false: .* live agents/),

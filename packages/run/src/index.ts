@@ -65,7 +65,7 @@ export { createFailureTally, type FailureTally } from './events/failure-tally.ts
 export { createIdleClock, type IdleClock } from './events/idle-clock.ts'
 export { watchTruncation } from './events/truncation-watch.ts'
 export { checkExecutor, type ExecutorCheck } from './executor/check-executor.ts'
-export { concurrencyOf, isInProcess, localEngine } from './executor/find-launcher.ts'
+export { concurrencyOf, isExternal, isInProcess, localEngine } from './executor/find-launcher.ts'
 export {
   type CoordinatorAddress,
   type OpenExecutorOptions,
@@ -73,6 +73,7 @@ export {
   type StartedWorkerOptions,
   type StartWorkersOptions,
   startWorkers,
+  workerCommand,
   workerVariables,
 } from './executor/open-executor.ts'
 export type { GrpoFramework, GrpoQuestion } from './hugging-face/grpo-framework.ts'

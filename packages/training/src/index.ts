@@ -17,6 +17,7 @@ export {
   type TranslatedKeys,
 } from './config/parse-local-config.ts'
 export { readConfigFile } from './config/read-config-file.ts'
+export { readSecret, Secret } from './config/secret.ts'
 export type * from './dataset/dataset-types.ts'
 export { datasetOverlap, loadDataset, requireDataset } from './dataset/load-dataset.ts'
 export { type RunData, readRunData } from './dataset/read-run-data.ts'

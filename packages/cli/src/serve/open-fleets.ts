@@ -8,7 +8,7 @@ import {
   type WeightUpdater,
 } from '@aworld-train/engine-remote'
 import { TrainError, toTrainError, type WeightPublication, type WeightReport } from '@aworld-train/protocol'
-import { readSecret } from './read-serve-config.ts'
+import { readSecret } from '@aworld-train/training'
 import { RemoteLimits, type RemoteModel } from './serve-config.ts'
 
 /** A fleet with the one updater of its weights. */

@@ -7,6 +7,7 @@ import {
   agentIdentity,
   checkExecutor,
   concurrencyOf,
+  isExternal,
   isInProcess,
   openRolloutParts,
   readTls,
@@ -16,11 +17,10 @@ import {
   watchHealth,
 } from '@aworld-train/run'
 import { openRunStore } from '@aworld-train/store'
-import { createReward, requireDataset, solutionText, toChannelTask } from '@aworld-train/training'
+import { createReward, readSecret, requireDataset, solutionText, toChannelTask } from '@aworld-train/training'
 import { createEnvironment, launcherEngines, loadAgent, workerEntry } from 'aworld-train'
 import type { ServedModel } from './open-models.ts'
 import { randomToken } from './random-token.ts'
-import { readSecret } from './read-serve-config.ts'
 
 import type { ServeConfig } from './serve-config.ts'
 
@@ -59,9 +59,8 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
   const { input: rewardInput, ...rewardLimits } = settings.rewardSettings
   const { executor } = settings
   const inProcess = isInProcess(executor)
-  const isExternal = executor.engineName === 'external' && executor.cls === null
   const executorParts = { settings: executor, agent, engines: launcherEngines, directory }
-  const startsWorkers = !inProcess && !isExternal
+  const startsWorkers = !inProcess && !isExternal(executor)
   if (startsWorkers) await checkExecutor({ ...executorParts, listeners: { gateway: config.gateway, rollouts: settings } })
   const toolDirectory = baseDirectory === null ? agentDirectory : resolve(directory, baseDirectory)
   const parts = await openRolloutParts(stack, {
@@ -83,7 +82,7 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
   const token =
     settings.token === null ? (isLoopback(settings.host) ? null : randomToken()) : readSecret(settings.token, 'rollouts.token', directory)
   // Workers that are started here get it in their environment.
-  const workerToken = settings.workerToken === null ? randomToken() : readSecret(settings.workerToken, 'rollouts.workerToken', directory)
+  const workerToken = executor.token === null ? randomToken() : readSecret(executor.token, 'rollouts.executor.token', directory)
   const folders = settings.taskFiles.map((folder) => resolve(directory, folder))
   const fileOf = (path: string) => fileBelow(resolve(toolDirectory, path), folders)
   const warnOf = ({ message }: { readonly message: string }) => void process.stderr.write(`${message}\n`)
@@ -151,6 +150,6 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
       { url: settings.publicUrl ?? server.url, token: workerToken },
       pool,
     )
-  const workers = inProcess ? null : isExternal ? 'external' : 'started'
+  const workers = inProcess ? null : isExternal(executor) ? 'external' : 'started'
   return { service, server, token, workerToken, agents, path, workers }
 }

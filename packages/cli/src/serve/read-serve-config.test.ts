@@ -1,9 +1,10 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { readSecret } from '@aworld-train/training'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { limitRows } from './print-table.ts'
-import { parseServeConfig, readClientKey, readSecret, readServeConfig } from './read-serve-config.ts'
+import { parseServeConfig, readClientKey, readServeConfig } from './read-serve-config.ts'
 
 const local = { kind: 'local', path: './model' }
 const frozen = { kind: 'frozen', baseUrl: 'https://api.example.com/v1', model: 'large' }

@@ -1,12 +1,11 @@
 import { readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
 import { didYouMean } from '@aworld-train/core'
 import { keyProblem } from '@aworld-train/gateway'
 import { errorMessage, TrainError } from '@aworld-train/protocol'
-import { describeIssue } from '@aworld-train/training'
+import { describeIssue, readSecret, type Secret } from '@aworld-train/training'
 import { parseDocument } from 'yaml'
 import type { z } from 'zod'
-import { type Secret, ServeConfig } from './serve-config.ts'
+import { ServeConfig } from './serve-config.ts'
 
 type Path = readonly PropertyKey[]
 
@@ -98,26 +97,6 @@ export function readServeConfig(file: string): ServeConfig {
   const [error] = document.errors
   if (error) throw new TrainError('CONFIG_INVALID', `${file} is neither YAML nor JSON: ${error.message}`, { cause: error })
   return parseServeConfig(document.toJS() ?? {}, file)
-}
-
-/** A secret of the configuration. Throws CONFIG_INVALID where its environment variable is not set, or its file is empty. */
-export function readSecret(secret: Secret, what: string, directory: string): string {
-  if (typeof secret === 'string') return secret
-  if ('file' in secret) return readSecretFile(resolve(directory, secret.file), what)
-  const value = process.env[secret.env]
-  if (value) return value
-  throw new TrainError('CONFIG_INVALID', `${what} is to be read from ${secret.env}, which is not set; set it, or name another variable.`)
-}
-
-function readSecretFile(file: string, what: string): string {
-  try {
-    const value = readFileSync(file, 'utf8').trim()
-    if (value !== '') return value
-  } catch (cause) {
-    const reason = errorMessage(cause)
-    throw new TrainError('CONFIG_INVALID', `${what} cannot be read: ${reason}; correct its path.`, { cause })
-  }
-  throw new TrainError('CONFIG_INVALID', `${what} is to be read from ${file}, which is empty; write the secret into it.`)
 }
 
 /** The key of plain clients. Throws CONFIG_INVALID as `readSecret`, and for a key that is too short or that a header cannot carry. */

@@ -3,14 +3,15 @@ import type { FixedAddress, PolicySession } from '@aworld-train/core'
 import { openDashboard } from '@aworld-train/dashboard'
 import { createGateway, type Gateway } from '@aworld-train/gateway'
 import { channelPath, defaultAttemptMs, errorMessage, TrainError } from '@aworld-train/protocol'
-import { readTls, workerVariables } from '@aworld-train/run'
+import { readTls, workerCommand } from '@aworld-train/run'
+import { readSecret } from '@aworld-train/training'
 import { openTurnLog, type TurnLog } from '../commands/turn-log.ts'
 import { openModels, type ServedModel } from './open-models.ts'
 import { type OpenedRollouts, openRollouts } from './open-rollouts.ts'
 import { ownRecording } from './own-recording.ts'
 import { limitRows, toTable } from './print-table.ts'
 import { randomToken } from './random-token.ts'
-import { readClientKey, readSecret, readServeConfig } from './read-serve-config.ts'
+import { readClientKey, readServeConfig } from './read-serve-config.ts'
 
 import type { ServeConfig } from './serve-config.ts'
 
@@ -125,11 +126,10 @@ function describe({ config, models, gateway, adminToken, clients, rollouts, watc
     const { server, token, workerToken, agents } = rollouts
     rows.push(['rollouts', `${server.url}/v1/rollouts  agents: ${agents.join(', ')}`])
     if (models.some(({ channel }) => channel)) rows.push(['channel', `${server.url.replace(/^http/, 'ws')}${channelPath}`])
-    const { publicUrl, agent, executor, workerToken: configured } = config.rollouts!
+    const { publicUrl, agent, executor } = config.rollouts!
     if (rollouts.workers === 'external') {
-      const variable = configured !== null && typeof configured === 'object' && 'env' in configured ? configured.env : workerVariables.token
-      const command = `aworld-train worker --coordinator ${publicUrl ?? server.url} --agent ${agent} --token-env ${variable}`
-      rows.push(['workers', command], ['', `${variable} is ${configured === null ? workerToken : 'the configured token of workers'}`])
+      const { command, variable } = workerCommand(executor, { url: publicUrl ?? server.url, agent })
+      rows.push(['workers', command], ['', `${variable} is ${executor.token === null ? workerToken : 'the configured token of workers'}`])
     }
     if (rollouts.workers === 'started')
       rows.push(['workers', `${executor.workerNum ?? 1} x ${executor.slots} slots, started by ${executor.cls ?? executor.engineName}`])

@@ -84,7 +84,5 @@ test('workers have a token of their own, which the printed command names', async
 })
 
 test('one token for clients and workers is refused', async () => {
-  await expect(startServe({ token: 'same', workerToken: 'same', executor: { engineName: 'external' } })).rejects.toThrow(
-    /have the same token/,
-  )
+  await expect(startServe({ token: 'same', executor: { engineName: 'external', token: 'same' } })).rejects.toThrow(/have the same token/)
 })

@@ -1,6 +1,6 @@
 import { pathProblem } from '@aworld-train/gateway'
 import { RolloutLimits, RowSelection, Sampling } from '@aworld-train/protocol'
-import { ExecutorSettings, FrozenModelSettings, PublicUrl, TlsFiles } from '@aworld-train/training'
+import { ExecutorSettings, FrozenModelSettings, PublicUrl, Secret, TlsFiles } from '@aworld-train/training'
 import { z } from 'zod'
 
 const port = z.int().min(0).max(65_535)
@@ -8,10 +8,6 @@ const port = z.int().min(0).max(65_535)
 const longestMs = 2 ** 31 - 1
 const ms = z.int().min(1).max(longestMs)
 const count = z.int().min(1)
-
-/** A secret: in the configuration, or better in an environment variable or a file of its own. */
-const Secret = z.union([z.string().min(1), z.strictObject({ env: z.string().min(1) }), z.strictObject({ file: z.string().min(1) })])
-export type Secret = z.infer<typeof Secret>
 
 /** Where a server listens. Beyond loopback it needs `tls`, or `insecure: true` where the network is trusted. */
 const listener = {
@@ -168,8 +164,6 @@ export const RolloutSettings = z.strictObject({
   publicUrl: PublicUrl.nullable().default(null),
   /** Every request of a client or a driver must carry this token. With `null` none is needed on loopback; elsewhere a random one is made and printed. */
   token: Secret.nullable().default(null),
-  /** The token of workers that somebody else starts, which opens nothing else; another than `token`. `null` takes a random one and prints it. */
-  workerToken: Secret.nullable().default(null),
   /** The agent: `./agent.ts#name` or `./agent.yaml`. */
   agent: z.string().min(1),
   /** Scores episodes: `./reward.ts#name`; with `null` the client or the driver scores them. */

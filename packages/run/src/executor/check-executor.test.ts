@@ -64,7 +64,6 @@ it.each(['gateway', 'rollouts'])('workers on other machines need a %s that they 
 
 it.each([
   ['child processes', { workerNum: 2 }],
-  ['processes of their own', { reuseProcess: false }],
   ['an engine', { engineName: 'far' }],
   ['a launcher of the user', { cls: './launcher.ts#createLauncher' }],
 ])('an agent that is a live object cannot have %s', async (_, executor) => {

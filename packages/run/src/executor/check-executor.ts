@@ -2,10 +2,10 @@ import { resolve } from 'node:path'
 import type { LauncherEngine } from '@aworld-train/core'
 import { isLoopback } from '@aworld-train/http'
 import { TrainError } from '@aworld-train/protocol'
-import type { ExecutorSettings } from '@aworld-train/training'
+import { type ExecutorSettings, readSecret } from '@aworld-train/training'
 import { requireNamed } from '../inputs/agent-hash.ts'
 import type { LoadedAgent } from '../inputs/loaded-agent.ts'
-import { findLauncherEngine, isInProcess, toLauncherSettings } from './find-launcher.ts'
+import { findLauncherEngine, isExternal, isInProcess, toLauncherSettings } from './find-launcher.ts'
 
 export interface ExecutorCheck {
   readonly settings: ExecutorSettings
@@ -32,11 +32,15 @@ export function pathOf(agent: LoadedAgent): string {
 /** What will be started, in sentences. Rejects with CONFIG_INVALID where workers cannot be started for this agent, or could not reach the coordinator. */
 export async function checkExecutor({ settings, agent, engines, directory, listeners }: ExecutorCheck): Promise<readonly string[]> {
   if (isInProcess(settings)) return []
-  if (settings.engineName === 'external' && settings.cls === null) {
-    throw new TrainError(
-      'CONFIG_INVALID',
-      'executor.engineName "external" is for "aworld-train serve", which workers of other machines reach; name an engine that starts workers, such as "local", or a launcher of your own with executor.cls.',
-    )
+  if (isExternal(settings)) {
+    if (settings.token === null)
+      throw new TrainError(
+        'CONFIG_INVALID',
+        'executor.engineName "external" needs executor.token, such as { env: WORKER_TOKEN }: workers that somebody else starts connect with it.',
+      )
+    readSecret(settings.token, 'executor.token', directory)
+    pathOf(agent)
+    return ['workers that somebody else starts, with "aworld-train worker"']
   }
   pathOf(agent)
   const engine = await findLauncherEngine(settings, engines, directory)

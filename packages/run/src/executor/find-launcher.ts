@@ -7,8 +7,11 @@ import { createLocalLauncher } from './local-launcher.ts'
 export const localEngine: LauncherEngine = { name: 'local', isElsewhere: () => false, create: createLocalLauncher }
 
 /** Whether agents run in the process of their coordinator. */
-export const isInProcess = ({ engineName, cls, workerNum, reuseProcess }: ExecutorSettings): boolean =>
-  engineName === 'local' && cls === null && workerNum === null && reuseProcess
+export const isInProcess = ({ engineName, cls, workerNum }: ExecutorSettings): boolean =>
+  engineName === 'local' && cls === null && workerNum === null
+
+/** Whether somebody else starts the workers. */
+export const isExternal = ({ engineName, cls }: ExecutorSettings): boolean => engineName === 'external' && cls === null
 
 /** Rollouts at once under these settings, of those that are otherwise allowed. */
 export const concurrencyOf = ({ sequenceDependent }: ExecutorSettings, concurrency: number): number => (sequenceDependent ? 1 : concurrency)

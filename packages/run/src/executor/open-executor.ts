@@ -2,12 +2,12 @@ import { randomBytes } from 'node:crypto'
 import { resolve } from 'node:path'
 import type { LauncherEngine } from '@aworld-train/core'
 import { createWorkerPool, createWorkerServer, type WorkerPool } from '@aworld-train/rollout'
-import type { ExecutorSettings } from '@aworld-train/training'
+import { type ExecutorSettings, readSecret } from '@aworld-train/training'
 import type { Listener } from '../agent-side/policy-gateway.ts'
 import { agentIdentity } from '../inputs/agent-hash.ts'
 import type { LoadedAgent } from '../inputs/loaded-agent.ts'
 import { pathOf } from './check-executor.ts'
-import { findLauncherEngine, isInProcess, toLauncherSettings } from './find-launcher.ts'
+import { findLauncherEngine, isExternal, isInProcess, toLauncherSettings } from './find-launcher.ts'
 
 /** Variables by which a worker that is started here knows what it is. */
 export const workerVariables = { options: 'AWORLD_TRAIN_WORKER', token: 'AWORLD_TRAIN_WORKER_TOKEN' } as const
@@ -71,6 +71,12 @@ export async function startWorkers(
   await launcher.start()
 }
 
+/** The command of a worker that somebody else starts, and the variable that has its token. */
+export function workerCommand({ token }: ExecutorSettings, { url, agent }: { readonly url: string; readonly agent: string }) {
+  const variable = typeof token === 'object' && token !== null && 'env' in token ? token.env : workerVariables.token
+  return { command: `aworld-train worker --coordinator ${url} --agent ${agent} --token-env ${variable}`, variable }
+}
+
 export interface OpenExecutorOptions extends StartWorkersOptions {
   /** Where the gateway listens, and so does what workers connect to. */
   readonly listener?: Listener | undefined
@@ -91,8 +97,12 @@ export async function openExecutor(stack: AsyncDisposableStack, options: OpenExe
     }),
     (each) => each.close(),
   )
-  const token = randomBytes(32).toString('base64url')
+  const token =
+    settings.token === null ? randomBytes(32).toString('base64url') : readSecret(settings.token, 'executor.token', options.directory)
   const server = stack.adopt(await createWorkerServer(pool, { token, port: settings.port, ...listener }), (each) => each.close())
-  await startWorkers(stack, options, { url: server.url, token }, pool)
+  if (isExternal(settings)) {
+    const { command } = workerCommand(settings, { url: server.url, agent: agent.module ?? pathOf(agent) })
+    onWarning({ code: 'CONFIG_NOTE', message: `Start workers where you like: ${command}` })
+  } else await startWorkers(stack, options, { url: server.url, token }, pool)
   return pool
 }
