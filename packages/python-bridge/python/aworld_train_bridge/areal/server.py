@@ -37,7 +37,7 @@ def to_answer(request: Any) -> dict[str, Any]:
 
 
 def application(server: Any, vocabulary: int) -> Any:
-    """The routes over a `SamplingServer`. Bad requests are answered with HTTP 400 and the reason."""
+    """The routes over a `SamplingServer`. Bad requests are answered with HTTP 400 and the reason, those of a page in a browser with 403."""
     from aiohttp import web
     from safetensors.torch import load_file
 
@@ -71,7 +71,14 @@ def application(server: Any, vocabulary: int) -> Any:
     async def health(_: Any) -> Any:
         return web.json_response({})
 
-    app = web.Application(client_max_size=1 << 28)
+    @web.middleware
+    async def refuse_pages(request: Any, handler: Any) -> Any:
+        # A browser names the page that sends a request, which may be anybody's, and reaches loopback without leave. Programs name none.
+        if "Origin" in request.headers:
+            return web.json_response({"error": {"message": "A page in a browser is no trainer."}}, status=403)
+        return await handler(request)
+
+    app = web.Application(client_max_size=1 << 28, middlewares=[refuse_pages])
     app.router.add_get("/health", health)
     app.router.add_post("/v1/completions", complete)
     app.router.add_post("/areal_update_weights", update_weights)

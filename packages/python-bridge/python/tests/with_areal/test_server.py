@@ -66,6 +66,15 @@ class Serving(unittest.IsolatedAsyncioTestCase):
             first = other(torch.tensor([[1, 2]])).logits[0, -1].log_softmax(-1)[ids[0]]
         self.assertAlmostEqual(logprobs[0], float(first), places=5)
 
+    async def test_a_page_in_a_browser_gets_nothing(self) -> None:
+        page = {"Origin": "https://page.example", "Content-Type": "text/plain"}
+        for path in ("/v1/completions", "/areal_update_weights", "/areal_pause_generation", "/areal_continue_generation"):
+            refused = await self.client.post(path, data='{"prompt": [1], "model_path": "/"}', headers=page)
+            self.assertEqual((path, refused.status), (path, 403))
+        self.assertEqual((await self.client.get("/health", headers=page)).status, 403)
+        ids, _, _ = await self.complete(request([1], 3))
+        self.assertGreater(len(ids), 0)
+
     async def test_what_it_cannot_do_is_answered_with_a_reason(self) -> None:
         for body, reason in (
             (request([1], 5, top_p=0.5), "top_p"),
