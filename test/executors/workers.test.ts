@@ -367,7 +367,7 @@ it.each([
   ['no workers', { executor: { workerNum: 0 } }, {}, 'executor.workerNum'],
   [
     'workers of others without a token',
-    { executor: { engineName: 'external', token: { env: 'WORKER_TOKEN' } } },
+    { executor: { engineName: 'external' } },
     {},
     'executor.engineName "external" needs executor.token, such as { env: WORKER_TOKEN }',
   ],
