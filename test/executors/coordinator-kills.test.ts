@@ -87,6 +87,7 @@ it(`a server that is killed ${kills} times while workers run loses no rollout an
     rollouts: {
       port,
       agent: './agent.ts#agent',
+      taskFiles: ['./pages'],
       token: 'the-token',
       executor: { engineName: 'external', token: { env: 'WORKER_TOKEN' } },
     },

@@ -42,7 +42,7 @@ export const errorCatalogue = {
   HOST_REFUSED: row(
     'gateway',
     false,
-    'Ask for the server by a name of loopback, or add the name to allowedHosts: a page in a browser may not reach it under one of its own.',
+    'Ask for the server by a name of loopback, or add the name to allowedHosts: a page in a browser may not reach it under one of its own. A service without a token answers no page.',
   ),
   GATEWAY_PORT_IN_USE: row('gateway', false, 'Choose another port, or 0 for any free one.'),
   GATEWAY_MODEL_UNKNOWN: row('gateway', false, 'Ask for one of the models that are named, or add an alias to the configuration.'),
@@ -84,7 +84,7 @@ export const errorCatalogue = {
   CHANNEL_LOST: row('policy', true, 'Check that the trainer runs and reaches the rollout service; it may connect again.'),
   WORKER_LOST: row('environment', true, 'Look why the worker ended: memory, a signal, its machine; the rollout runs again on another one.'),
   WORKER_PROTOCOL: row('config', false, 'Install the same version of aworld-train on the worker and its coordinator.'),
-  WORKER_AGENT: row('config', false, 'Give the worker the same agent as its coordinator, with the same file.'),
+  WORKER_AGENT: row('config', false, 'Give the worker the same project and packages as its coordinator; the message names the first difference.'),
   WORKER_NAME: row('config', false, 'Give each worker a name of its own with --name.'),
   WORKER_INVALID: row('environment', false, 'Install the same version on both sides; the message says what could not be read.'),
   WORKER_RESULT_TOO_LARGE: row('agent', false, 'Make tools answer less, or raise maxFrameBytes of the coordinator.'),
