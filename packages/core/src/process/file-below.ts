@@ -2,18 +2,24 @@ import { realpathSync, statSync } from 'node:fs'
 import { resolve, sep } from 'node:path'
 
 /**
- * The real path of a file that lies below one of the folders, links resolved; `null` for every other path and for what is no
- * regular file. A relative path is looked for in each folder, in their order.
+ * The absolute path of a file that lies below one of the folders when all links are resolved; `null` for every other path and for
+ * what is no regular file. A relative path is looked for in each folder, in their order. A link keeps its name.
  */
 export function fileBelow(path: string, folders: readonly string[]): string | null {
+  const roots = folders.flatMap((folder) => attempt(() => realpathSync(folder)) ?? [])
   for (const folder of folders) {
-    try {
-      const root = realpathSync(folder)
-      const file = realpathSync(resolve(root, path))
-      if (file.startsWith(root.endsWith(sep) ? root : root + sep) && statSync(file).isFile()) return file
-    } catch {
-      // The next folder may have it.
-    }
+    const file = resolve(folder, path)
+    const real = attempt(() => realpathSync(file))
+    if (real === null || !roots.some((root) => real.startsWith(root.endsWith(sep) ? root : root + sep))) continue
+    if (attempt(() => statSync(real).isFile())) return file
   }
   return null
+}
+
+function attempt<Value>(read: () => Value): Value | null {
+  try {
+    return read()
+  } catch {
+    return null
+  }
 }
