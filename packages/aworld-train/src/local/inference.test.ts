@@ -86,7 +86,9 @@ it("shows a GAIA-shaped row's question, file and declared data to the agent, all
     data: { hint: 'yellow' },
   }
   const scored: unknown[] = []
+  writeFileSync(join(folder, 'gold.png'), 'image')
   const trainer = await AgentTrainer.create({
+    baseDirectory: folder,
     async agent(task, context) {
       const body = JSON.stringify({ model: 'any', messages: [{ role: 'user', content: task.input }] })
       const headers = { authorization: `Bearer ${context.apiKey}` }
@@ -101,7 +103,9 @@ it("shows a GAIA-shaped row's question, file and declared data to the agent, all
   })
   const { results } = await trainer.inference([row])
   expect(results[0]?.answer).not.toMatch(/secret|Annotator|Level/)
-  expect(JSON.parse(results[0]?.answer ?? '')).toMatchObject({ task: { id: 'g', data: { hint: 'yellow' }, files: ['gold.png'] } })
+  expect(JSON.parse(results[0]?.answer ?? '')).toMatchObject({
+    task: { id: 'g', data: { hint: 'yellow' }, files: [join(folder, 'gold.png')] },
+  })
   expect(scored).toEqual(['secret-1', { Level: 3, 'Annotator Metadata': { Steps: 'secret-2' }, answer: 'secret-3', split: 'validation' }])
 })
 

@@ -183,7 +183,12 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
 
   async #inferenceDataset(source: DatasetSource, { data }: LocalConfig): Promise<LoadedDataset> {
     const from = typeof source === 'string' ? resolve(this.baseDirectory, source) : source
-    const loaded = await loadDataset(from, { split: 'test', answers: 'optional', promptKey: chosenColumn(data.promptKey) })
+    const loaded = await loadDataset(from, {
+      split: 'test',
+      answers: 'optional',
+      promptKey: chosenColumn(data.promptKey),
+      filesDirectory: this.baseDirectory,
+    })
     refuseProblems(loaded)
     return loaded
   }

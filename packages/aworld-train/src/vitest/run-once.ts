@@ -45,7 +45,12 @@ export async function runOnce(training: OnceTraining, options: RunOnceOptions): 
   const config = forOnce(parseLocalConfig(source, { translator: verlKeys, others: trainerSections }).config, options, configDirectory)
   const { program, directory: agentDirectory } = await loadTrainableAgent(training.agent, baseDirectory)
   const row = typeof options.task === 'string' ? { prompt: options.task } : options.task
-  const loaded = await loadDataset([row], { split: 'train', answers: 'optional', promptKey: chosenColumn(config.data.promptKey) })
+  const loaded = await loadDataset([row], {
+    split: 'train',
+    answers: 'optional',
+    promptKey: chosenColumn(config.data.promptKey),
+    filesDirectory: baseDirectory,
+  })
   refuseProblems(loaded)
   const task = loaded.tasks[0]!
   const { path, name, timeoutMs, memoryMb, input: rewardInput } = config.reward

@@ -21,7 +21,8 @@ export function stableHash(value: unknown): string {
 export function taskHash(task: {
   readonly input: unknown
   readonly data: unknown
-  readonly files?: readonly string[] | undefined
+  /** By their names in the workspace, with the hashes of their bytes. */
+  readonly files?: readonly { readonly name: string; readonly sha256: string | null }[] | undefined
   readonly setup?: unknown
 }): string {
   const input = typeof task.input === 'string' ? [{ role: 'user', content: task.input }] : task.input

@@ -6,7 +6,7 @@ export interface NamedDataset {
   /** Name of the option, for messages. */
   readonly option: string
   readonly dataset: DatasetSource | undefined
-  /** Folder that a given path is relative to. */
+  /** Folder that a given path is relative to, and that holds the files of rows in memory. */
   readonly baseDirectory: string
   /** Files that the configuration names. */
   readonly files: readonly string[]
@@ -30,7 +30,7 @@ export async function loadNamedDataset(named: NamedDataset): Promise<LoadedDatas
   }
   const parts: LoadedDataset[] = []
   for (const each of source === undefined ? paths : [source]) {
-    const loaded = await loadDataset(each, { split, promptKey: chosenColumn(promptKey) })
+    const loaded = await loadDataset(each, { split, promptKey: chosenColumn(promptKey), filesDirectory: baseDirectory })
     refuseProblems(loaded)
     parts.push(loaded)
   }

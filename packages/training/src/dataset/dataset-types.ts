@@ -12,6 +12,11 @@ export interface LoadDatasetOptions {
   readonly promptKey?: string | undefined
   /** A row without an answer is a problem (default), or allowed. */
   readonly answers?: 'required' | 'optional' | undefined
+  /**
+   * Folder that holds the files of rows in memory; the working directory by default. Those of a dataset on disk lie in its folder.
+   * `null` takes the paths of all files as they stand, wherever they lead.
+   */
+  readonly filesDirectory?: string | null | undefined
   /** How many problems are collected; 20 by default. The last one says how many more there are. */
   readonly maxProblems?: number | undefined
   readonly signal?: AbortSignal | undefined

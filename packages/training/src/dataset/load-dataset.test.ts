@@ -1,6 +1,6 @@
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { TrainingTask } from '@aworld-train/protocol'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -110,22 +110,34 @@ describe('loadDataset reads', () => {
 
   it('a chosen prompt column, files, and what is declared for the agent', async () => {
     const row = { question: 'no', text: 'yes', answer: 1, level: 2, file_name: 'a.pdf', data: { unit: 'kg', note: null } }
-    const { tasks } = await requireDataset([row], { promptKey: 'text' })
-    expect(tasks[0]).toMatchObject({ input: 'yes', data: { unit: 'kg' }, files: ['a.pdf'], extraInfo: { level: 2 } })
+    const files = [file('a.pdf', 'pdf')]
+    const { tasks } = await requireDataset([row], { promptKey: 'text', filesDirectory: directory })
+    expect(tasks[0]).toMatchObject({ input: 'yes', data: { unit: 'kg' }, files, extraInfo: { level: 2 } })
     const csv = file('data.csv', 'prompt,answer,data\na,1,"{""unit"": ""kg""}"\nb,2,\n')
     expect((await requireDataset(csv)).tasks.map(({ data }) => data)).toEqual([{ unit: 'kg' }, {}])
   })
 
-  it('files that lie beside the dataset, wherever it is read from, with the hash of what the row says', async () => {
-    const path = file(
-      'gaia.jsonl',
-      '{"prompt": "a", "answer": 1, "file_name": "sign.png"}\n{"prompt": "b", "answer": 1, "file_name": "gone.png"}\n',
-    )
-    file('sign.png', 'image')
+  it('files that lie in the folder of the dataset, wherever it is read from, and hashes their bytes', async () => {
+    const path = file('gaia.jsonl', '{"prompt": "a", "answer": 1, "file_name": "sign.png"}\n')
+    const row = { prompt: 'a', answer: 1, file_name: 'sign.png' }
+    const sign = file('sign.png', 'image')
     const { tasks } = await requireDataset(path)
-    expect(tasks.map(({ files }) => files)).toEqual([[join(dirname(path), 'sign.png')], ['gone.png']])
-    const { tasks: inMemory } = await requireDataset([{ prompt: 'a', answer: 1, file_name: 'sign.png' }])
-    expect(tasks[0]?.hash).toBe(inMemory[0]?.hash)
+    expect(tasks[0]?.files).toEqual([sign])
+    expect((await requireDataset([row], { filesDirectory: directory })).tasks[0]).toEqual(tasks[0])
+    expect((await requireDataset([{ ...row, file_name: sign }], { filesDirectory: directory })).tasks[0]?.hash).toBe(tasks[0]?.hash)
+    file('sign.png', 'other')
+    const [changed] = (await requireDataset(path)).tasks
+    expect([changed?.files, changed?.hash === tasks[0]?.hash]).toEqual([[sign], false])
+  })
+
+  it('files beside what the dataset is a link to, as in the cache of a hub', async () => {
+    const [blobs, snapshot] = [join(directory, 'blobs'), join(directory, 'snapshots', 'main')]
+    for (const folder of [blobs, snapshot]) mkdirSync(folder, { recursive: true })
+    writeFileSync(join(blobs, '1f'), '{"prompt": "a", "answer": 1, "file_name": "sign.png"}')
+    writeFileSync(join(blobs, '2e'), 'image')
+    symlinkSync(join(blobs, '1f'), join(snapshot, 'metadata.jsonl'))
+    symlinkSync(join(blobs, '2e'), join(snapshot, 'sign.png'))
+    expect((await requireDataset(join(snapshot, 'metadata.jsonl'))).tasks[0]?.files).toEqual([join(snapshot, 'sign.png')])
   })
 
   it('the set-up of a workspace, which makes another task', async () => {
@@ -153,18 +165,22 @@ describe('loadDataset reads', () => {
       },
       { task_id: '32f386b9', Question: 'And this one?', Level: 1, 'Final answer': '?', file_name: '', 'Annotator Metadata': null },
     ]
-    const { tasks, answers, problems, notes } = await loadDataset(rows, { split: 'test', answers: 'optional' })
+    const files = [file('sign.png', 'image')]
+    const options = { answers: 'optional', filesDirectory: directory } as const
+    const { tasks, answers, problems, notes } = await loadDataset(rows, { ...options, split: 'test' })
     expect(problems).toEqual([])
     const [{ extraInfo, ...declared }, unanswered] = tasks as [TrainingTask, TrainingTask]
     expect(JSON.stringify(declared)).not.toMatch(/egalitarian|Steps/)
-    expect(declared).toMatchObject({ id: 'c61d22de', input: 'Which word is on the sign?', data: {}, files: ['sign.png'] })
+    expect(declared).toMatchObject({ id: 'c61d22de', input: 'Which word is on the sign?', data: {}, files })
     expect(extraInfo).toEqual({ Level: 2, 'Annotator Metadata': rows[0]?.['Annotator Metadata'] })
     expect(unanswered.extraInfo).toEqual({ Level: 1 })
     expect([...answers.keys()]).toEqual(['c61d22de'])
     expect(notes).toEqual([
       'the test rows: "Level", "Annotator Metadata" go to the reward as extra information, and not to the agent; what the agent may see stands in the column "data".',
     ])
-    expect(await messagesOf(rows)).toEqual([expect.stringMatching(/^the train rows, row 2: the row has no answer.*"\?" is none/)])
+    expect(await messagesOf(rows, { filesDirectory: directory })).toEqual([
+      expect.stringMatching(/^the train rows, row 2: the row has no answer.*"\?" is none/),
+    ])
   })
 
   it('columns of a row beside extra_info, which counts where both have one', async () => {
@@ -237,6 +253,31 @@ describe('loadDataset names', () => {
   ])('%s', async (name, content, expected) => {
     const messages = await messagesOf(file(name, content))
     for (const [i, message] of expected.entries()) expect(messages[i]).toMatch(message)
+  })
+
+  it('files of rows that do not lie in the folder of the dataset, links resolved', async () => {
+    const folder = join(directory, 'data')
+    mkdirSync(join(folder, 'deep'), { recursive: true })
+    const secret = file('secret', 'x')
+    symlinkSync(secret, join(folder, 'link.pdf'))
+    symlinkSync(directory, join(folder, 'out'))
+    writeFileSync(join(folder, 'in.pdf'), 'x')
+    const names = ['../secret', '/etc/hostname', secret, 'link.pdf', 'out/secret', 'gone.pdf', 'deep', 'https://x.test/a.pdf', 'in.pdf']
+    const rows = names.map((name) => ({ prompt: 'a', answer: 1, file_name: name }))
+    const expected = names
+      .slice(0, -1)
+      .map(
+        (name, index) =>
+          `row ${index + 1}, column "file_name": "${name}" is no file in ${folder}, links resolved; put the file there, or take it out of the row.`,
+      )
+    writeFileSync(join(folder, 'rows.json'), JSON.stringify(rows))
+    const messages = async (...input: Parameters<typeof loadDataset>) =>
+      (await loadDataset(...input)).problems.map(({ message }) => message)
+    expect(await messages(join(folder, 'rows.json'))).toEqual(expected.map((message) => `${join(folder, 'rows.json')}, ${message}`))
+    expect(await messages(rows, { filesDirectory: folder })).toEqual(expected.map((message) => `the train rows, ${message}`))
+    expect((await loadDataset(rows)).problems).toHaveLength(rows.length)
+    const [list] = await messages([{ prompt: 'a', answer: 1, files: ['in.pdf', '../secret'] }], { filesDirectory: folder })
+    expect(list).toContain('column "files": "../secret" is no file in')
   })
 
   it('a missing file', async () => {

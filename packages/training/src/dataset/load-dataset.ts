@@ -1,22 +1,35 @@
-import { statSync } from 'node:fs'
-import { dirname } from 'node:path'
 import { didYouMean, isRecord, stableHash, suggest } from '@aworld-train/core'
 import { type AnswerKey, TrainError, type TrainingTask } from '@aworld-train/protocol'
 import type { DatasetSource, LoadDatasetOptions, LoadedDataset } from './dataset-types.ts'
 import { createProblemList } from './problem-list.ts'
 import { readRows } from './read-rows.ts'
+import { createFileFinder } from './task-file.ts'
 import { namedColumns, toTask } from './to-task.ts'
 
-const optionNames = ['split', 'promptKey', 'answers', 'maxProblems', 'signal'] as const satisfies readonly (keyof LoadDatasetOptions)[]
+const optionNames = [
+  'split',
+  'promptKey',
+  'answers',
+  'filesDirectory',
+  'maxProblems',
+  'signal',
+] as const satisfies readonly (keyof LoadDatasetOptions)[]
 
 /** Reads tasks and answers; problems of the data are collected (at most `maxProblems`), never thrown. CONFIG_INVALID for an unknown option. */
 export async function loadDataset(source: DatasetSource, options: LoadDatasetOptions = {}): Promise<LoadedDataset> {
-  const { split = 'train', answers: answersNeeded = 'required', maxProblems = 20, promptKey, signal } = options
+  const {
+    split = 'train',
+    answers: answersNeeded = 'required',
+    filesDirectory = process.cwd(),
+    maxProblems = 20,
+    promptKey,
+    signal,
+  } = options
   for (const name of Object.keys(options))
     if (!optionNames.includes(name as keyof LoadDatasetOptions))
       throw new TrainError('CONFIG_INVALID', `loadDataset has no option "${name}".${didYouMean(name, optionNames)}`)
   const problems = createProblemList(typeof source === 'string' ? source : `the ${split} rows`, maxProblems)
-  const folder = typeof source === 'string' ? folderOf(source) : null
+  const files = filesDirectory === null ? null : createFileFinder(typeof source === 'string' ? source : filesDirectory)
   const tasks: TrainingTask[] = []
   const answers = new Map<string, AnswerKey>()
   const rowOfId = new Map<string, number>()
@@ -26,7 +39,7 @@ export async function loadDataset(source: DatasetSource, options: LoadDatasetOpt
     signal?.throwIfAborted()
     rows++
     if (isRecord(row)) for (const column of Object.keys(row)) if (!namedColumns.has(column) && column !== promptKey) unnamed.add(column)
-    const read = toTask(row, { number, split, folder, promptKey, answers: answersNeeded, problems })
+    const read = toTask(row, { number, split, files, promptKey, answers: answersNeeded, problems })
     if (!read) continue
     const { task, answer } = read
     const earlier = rowOfId.get(task.id)
@@ -50,8 +63,6 @@ export async function requireDataset(source: DatasetSource, options: LoadDataset
     details: { problems: loaded.problems },
   })
 }
-
-const folderOf = (path: string) => (statSync(path, { throwIfNoEntry: false })?.isDirectory() ? path : dirname(path))
 
 function unnamedNote(file: string, columns: readonly string[]): string {
   const meant = columns.flatMap((column) => {

@@ -15,7 +15,7 @@ export async function readRunData(path: string): Promise<RunData> {
   const files = ['train_data.parquet', 'validation_data.parquet', 'test_data.parquet']
     .map((name) => join(path, name))
     .filter((file) => existsSync(file))
-  const parts = await Promise.all(files.map((file) => loadDataset(file, { answers: 'optional' })))
+  const parts = await Promise.all(files.map((file) => loadDataset(file, { answers: 'optional', filesDirectory: null })))
   return {
     tasks: new Map(parts.flatMap(({ tasks }) => tasks.map((task) => [task.id, task] as const))),
     answers: new Map(parts.flatMap(({ answers }) => [...answers])),

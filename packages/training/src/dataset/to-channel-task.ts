@@ -22,7 +22,7 @@ export function toChannelTask(
     {
       number: typeof index === 'number' ? index : 0,
       split: partition === 'val' ? 'test' : 'train',
-      folder: null,
+      files: null,
       promptKey: undefined,
       answers: 'optional',
       problems,

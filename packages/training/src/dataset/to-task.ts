@@ -1,9 +1,9 @@
-import { existsSync } from 'node:fs'
-import { isAbsolute, join } from 'node:path'
+import { basename } from 'node:path'
 import { didYouMean, isRecord, taskHash } from '@aworld-train/core'
 import { type AnswerKey, type Message, TaskSetup, type TrainingTask } from '@aworld-train/protocol'
 import type { LoadDatasetOptions } from './dataset-types.ts'
 import type { ProblemList } from './problem-list.ts'
+import type { FileFinder, TaskFile } from './task-file.ts'
 import { parseMaybeJson, toMessages } from './to-messages.ts'
 
 /** Names that a column may have; the first one with a value is used, and the others have no meaning. */
@@ -25,8 +25,8 @@ export const namedColumns: ReadonlySet<string> = new Set([
 export interface ToTaskOptions {
   readonly number: number
   readonly split: string
-  /** Folder of the dataset, where its files may lie; `null` for rows in memory. */
-  readonly folder: string | null
+  /** `null` leaves the paths of files as they stand. */
+  readonly files: FileFinder | null
   readonly promptKey: string | undefined
   readonly answers: NonNullable<LoadDatasetOptions['answers']>
   readonly problems: ProblemList
@@ -56,19 +56,20 @@ export function toTask(row: unknown, options: ToTaskOptions): { task: TrainingTa
   }
   const dataSource = row['data_source'] ?? row['dataSource'] ?? 'unknown'
   if (typeof dataSource !== 'string') problem(`it is ${nameOf(dataSource)}, not text.`, 'data_source' in row ? 'data_source' : 'dataSource')
-  const files = readFiles(row, problem)
+  const files = readFiles(row, options.files, problem)
   const id = readId(row, problem)
   const data = readData(row, problem)
   const setup = readSetup(row, problem)
   if (failed || input === null) return null
-  const content = { input, data, ...(files.length > 0 && { files }), ...(setup && { setup }) }
-  const hash = taskHash(content)
+  const content = { input, data, ...(setup && { setup }) }
+  // An agent sees a file's last name and its bytes.
+  const hash = taskHash({ ...content, files: files.map(({ path, sha256 }) => ({ name: basename(path), sha256 })) })
   const task: TrainingTask = {
     version: 1,
     id: id ?? `${split}-${number}-${hash.slice(0, 6)}`,
     hash,
     ...content,
-    ...(files.length > 0 && { files: files.map((file) => findFile(file, options.folder)) }),
+    ...(files.length > 0 && { files: files.map(({ path }) => path) }),
     dataSource: dataSource as string,
     extraInfo,
   }
@@ -127,20 +128,22 @@ function readId(row: Readonly<Record<string, unknown>>, problem: AddProblem): st
   return null
 }
 
-function readFiles(row: Readonly<Record<string, unknown>>, problem: AddProblem): string[] {
+function readFiles(row: Readonly<Record<string, unknown>>, finder: FileFinder | null, problem: AddProblem): TaskFile[] {
   const column = firstPresent(row, fileColumns)
   if (column === undefined || row[column] === '') return []
   const value = parseMaybeJson(row[column])
-  if (typeof value === 'string') return [value]
-  if (Array.isArray(value) && value.every((file) => typeof file === 'string')) return value
-  problem(`it is ${nameOf(value)}, not a path or a list of paths.`, column)
-  return []
-}
-
-/** A path that is relative to the dataset leads to the file from anywhere; every other stays as it is. */
-function findFile(file: string, folder: string | null): string {
-  const beside = folder === null || isAbsolute(file) ? null : join(folder, file)
-  return beside !== null && existsSync(beside) ? beside : file
+  const paths = typeof value === 'string' ? [value] : value
+  if (!Array.isArray(paths) || !paths.every((path) => typeof path === 'string')) {
+    problem(`it is ${nameOf(value)}, not a path or a list of paths.`, column)
+    return []
+  }
+  if (finder === null) return paths.map((path) => ({ path, sha256: null }))
+  return paths.flatMap((path) => {
+    const file = finder.find(path)
+    if (file === null)
+      problem(`"${path}" is no file in ${finder.folder}, links resolved; put the file there, or take it out of the row.`, column)
+    return file ?? []
+  })
 }
 
 function readSetup(row: Readonly<Record<string, unknown>>, problem: AddProblem): TaskSetup | null {

@@ -74,20 +74,23 @@ describe('writeParquet', () => {
 
   it('has the nested columns of training frameworks', async () => {
     const path = join(directory, 'deep', 'train_data.parquet')
-    const { tasks, answers } = await loadDataset([
-      { prompt: 'hi', answer: 'a', data_source: 's', extra_info: { split: 'train', index: 0 } },
-      {
-        prompt: [
-          { role: 'system', content: 'x' },
-          { role: 'user', content: 'y' },
-        ],
-        answer: 'b',
-        files: ['f.pdf'],
-        setup: { commands: ['make'] },
-        level: 3,
-        data: { unit: 'kg' },
-      },
-    ])
+    const { tasks, answers } = await loadDataset(
+      [
+        { prompt: 'hi', answer: 'a', data_source: 's', extra_info: { split: 'train', index: 0 } },
+        {
+          prompt: [
+            { role: 'system', content: 'x' },
+            { role: 'user', content: 'y' },
+          ],
+          answer: 'b',
+          files: ['f.pdf'],
+          setup: { commands: ['make'] },
+          level: 3,
+          data: { unit: 'kg' },
+        },
+      ],
+      { filesDirectory: null },
+    )
     await writeParquet(tasks, answers, path)
     const file = await asyncBufferFromFile(path)
     const names = (await parquetMetadataAsync(file)).schema.map(({ name }) => name)
