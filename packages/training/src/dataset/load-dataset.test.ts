@@ -236,6 +236,12 @@ describe('loadDataset names', () => {
       '{"prompt": [{"role": "robot", "content": "a"}], "answer": 1}',
       [/message 1 of the prompt has the role "robot"; use system/],
     ],
+    [
+      'sft.jsonl',
+      '{"messages": [{"role": "user", "content": "1 + 1?"}, {"role": "assistant", "content": "2"}], "answer": "2"}',
+      [/row 1, column "messages": the prompt ends with a message of the assistant, which would tell the agent its answer; take it out/],
+    ],
+    ['blank.jsonl', '{"input": " ", "question": "", "answer": 1}', [/row 1, column "input": the prompt is empty/]],
     ['nouser.jsonl', '{"prompt": [{"role": "system", "content": "a"}], "answer": 1}', [/the prompt has no message of the user with text/]],
     [
       'data.jsonl',
@@ -379,6 +385,64 @@ it('names columns that may be meant otherwise, and options that there are not', 
     code: 'CONFIG_INVALID',
     message: 'loadDataset has no option "promptkey". Did you mean "promptKey"?',
   })
+})
+
+describe('columns of one thing', () => {
+  const inputOf = async (row: Record<string, unknown>) => (await requireDataset([{ answer: 1, ...row }])).tasks[0]?.input
+
+  it('are read by the first that has a value', async () => {
+    const row = {
+      input: '',
+      question: 'a',
+      id: null,
+      task_id: 't',
+      answer: '?',
+      target: 5,
+      files: [],
+      file_name: '',
+      extra_info: '',
+      extraInfo: { k: 1 },
+    }
+    const { tasks, answers, notes } = await loadDataset([row])
+    expect([tasks[0], answers.get('t')?.groundTruth, notes]).toMatchObject([{ id: 't', input: 'a', extraInfo: { k: 1 } }, 5, []])
+  })
+
+  it('are named where they differ and one of them is dropped, the chosen column of the prompt included', async () => {
+    const rows = [
+      { prompt: 'a', question: 'b', answer: 1, target: 2, id: 'x', task_id: 'x', reward_model: { ground_truth: 1 } },
+      { prompt: 'c', answer: 1, label: 1, uid: 'y', data_source: 's', dataSource: 't' },
+    ]
+    expect((await loadDataset(rows)).notes).toEqual([
+      'the train rows: "question" is not read, since "prompt" comes before it, and "target" is not read, since "reward_model" comes before it, and "dataSource" is not read, since "data_source" comes before it; leave out what is not meant, or give it a name of its own.',
+    ])
+    const chosen = await loadDataset([{ prompt: 'a', text: 'b', answer: 1 }], { promptKey: 'text' })
+    expect([chosen.tasks[0]?.input, chosen.notes]).toEqual(['b', [expect.stringContaining('"prompt" is not read, since "text" comes')]])
+    const { problems } = await loadDataset([{ prompt: 'a', text: null, answer: 1 }], { promptKey: 'text' })
+    expect(problems).toMatchObject([{ column: 'text', message: expect.stringContaining('the row has no prompt') }])
+  })
+
+  it("are joined where they are Alpaca's: what to do, and what to do it with", async () => {
+    const rows = [
+      { instruction: 'Translate to French.', input: 'Good day.', answer: 'Bonjour.' },
+      { instruction: 'Name a colour.', input: '', answer: 'red' },
+      { instruction: 'Name a colour.', prompt: 'Name a tree.', input: 'Good day.', answer: 'oak' },
+    ]
+    const { tasks, notes } = await loadDataset(rows.slice(0, 2))
+    expect([tasks.map(({ input }) => input), notes]).toEqual([['Translate to French.\n\nGood day.', 'Name a colour.'], []])
+    expect((await loadDataset(rows.slice(2))).notes).toEqual([expect.stringMatching(/"input" is not read.*"instruction" is not read/)])
+  })
+
+  it.each(['[1, 2, 3]', '{"a": 1}', '[]', '["user"]', '[{"a": 1}]', '{"role": "user", "content": "x"}'])(
+    'text that is JSON stays text: %s',
+    async (text) => {
+      expect([await inputOf({ prompt: text }), await inputOf({ messages: [{ role: 'user', content: text }] })]).toEqual([
+        text,
+        [{ role: 'user', content: text }],
+      ])
+      const csv = file('text.csv', `prompt,answer\n"${text.replaceAll('"', '""')}",1\n`)
+      expect((await requireDataset(csv)).tasks[0]?.input).toBe(text)
+    },
+  )
 })
 
 it('datasetOverlap finds tasks of equal prompt, answer and extra_info, whatever their ids and wherever they stood', async () => {

@@ -1,10 +1,11 @@
 import { didYouMean, isRecord, stableHash, suggest } from '@aworld-train/core'
 import { type AnswerKey, TrainError, type TrainingTask } from '@aworld-train/protocol'
 import type { DatasetSource, LoadDatasetOptions, LoadedDataset } from './dataset-types.ts'
+import { chooseColumns, namedColumns } from './named-columns.ts'
 import { createProblemList } from './problem-list.ts'
 import { readRows } from './read-rows.ts'
 import { createFileFinder } from './task-file.ts'
-import { namedColumns, toTask } from './to-task.ts'
+import { toTask } from './to-task.ts'
 
 const optionNames = [
   'split',
@@ -34,11 +35,15 @@ export async function loadDataset(source: DatasetSource, options: LoadDatasetOpt
   const answers = new Map<string, AnswerKey>()
   const rowOfId = new Map<string, number>()
   const unnamed = new Set<string>()
+  const unused = new Map<string, string>()
   let rows = 0
   for await (const { row, number } of readRows(source, problems)) {
     signal?.throwIfAborted()
     rows++
-    if (isRecord(row)) for (const column of Object.keys(row)) if (!namedColumns.has(column) && column !== promptKey) unnamed.add(column)
+    if (isRecord(row)) {
+      for (const column of Object.keys(row)) if (!namedColumns.has(column) && column !== promptKey) unnamed.add(column)
+      for (const [column, used] of chooseColumns(row, promptKey).unused) unused.set(column, used)
+    }
     const read = toTask(row, { number, split, files, promptKey, answers: answersNeeded, problems })
     if (!read) continue
     const { task, answer } = read
@@ -52,7 +57,11 @@ export async function loadDataset(source: DatasetSource, options: LoadDatasetOpt
     if (answer) answers.set(task.id, answer)
   }
   if (rows === 0 && problems.toArray().length === 0) problems.add('there are no rows; give at least one.')
-  return { tasks, answers, problems: problems.toArray(), notes: unnamed.size === 0 ? [] : [unnamedNote(problems.file, [...unnamed])] }
+  const notes = [
+    ...(unused.size === 0 ? [] : [unusedNote(problems.file, [...unused])]),
+    ...(unnamed.size === 0 ? [] : [unnamedNote(problems.file, [...unnamed])]),
+  ]
+  return { tasks, answers, problems: problems.toArray(), notes }
 }
 
 /** As `loadDataset`, but throws DATASET_INVALID naming every problem. */
@@ -62,6 +71,11 @@ export async function requireDataset(source: DatasetSource, options: LoadDataset
   throw new TrainError('DATASET_INVALID', loaded.problems.map(({ message }) => message).join('\n'), {
     details: { problems: loaded.problems },
   })
+}
+
+function unusedNote(file: string, pairs: readonly (readonly [string, string])[]): string {
+  const list = pairs.map(([column, used]) => `"${column}" is not read, since "${used}" comes before it`).join(', and ')
+  return `${file}: ${list}; leave out what is not meant, or give it a name of its own.`
 }
 
 function unnamedNote(file: string, columns: readonly string[]): string {

@@ -11,6 +11,13 @@ export function parseMaybeJson(value: unknown): unknown {
   }
 }
 
+/** A prompt of which text that is a JSON list of messages, as in CSV cells, is that list. All other text stays text, whatever it looks like. */
+export function parseMessages(prompt: unknown): unknown {
+  const value = parseMaybeJson(prompt)
+  const isList = Array.isArray(value) && value.length > 0 && value.every((message) => isRecord(message) && 'role' in message)
+  return typeof prompt === 'string' && !isList ? prompt : value
+}
+
 /** Chat messages in OpenAI's form or our own, or a sentence that says what is wrong. */
 export function toMessages(value: unknown): Message[] | string {
   if (!Array.isArray(value)) return 'the prompt is neither text nor a list of messages.'
@@ -22,6 +29,8 @@ export function toMessages(value: unknown): Message[] | string {
     messages.push(message)
   }
   if (!messages.some(({ role, content }) => role === 'user' && content?.trim())) return 'the prompt has no message of the user with text.'
+  if (messages.at(-1)?.role === 'assistant')
+    return 'the prompt ends with a message of the assistant, which would tell the agent its answer; take it out, and put what it says in the column "answer".'
   return messages
 }
 

@@ -2,25 +2,10 @@ import { basename } from 'node:path'
 import { didYouMean, isRecord, taskHash } from '@aworld-train/core'
 import { type AnswerKey, type Message, TaskSetup, type TrainingTask } from '@aworld-train/protocol'
 import type { LoadDatasetOptions } from './dataset-types.ts'
+import { type ChosenColumns, chooseColumns, groundTruthOf, isAnswer, namedColumns, type Row } from './named-columns.ts'
 import type { ProblemList } from './problem-list.ts'
 import type { FileFinder, TaskFile } from './task-file.ts'
-import { parseMaybeJson, toMessages } from './to-messages.ts'
-
-/** Names that a column may have; the first one with a value is used, and the others have no meaning. */
-const promptColumns = ['prompt', 'input', 'question', 'Question', 'query', 'problem', 'instruction', 'messages', 'raw_prompt'] as const
-const answerColumns = ['answer', 'ground_truth', 'groundTruth', 'Final answer', 'final_answer', 'target', 'label', 'solution'] as const
-const idColumns = ['id', 'task_id', 'taskId', 'uid'] as const
-const fileColumns = ['files', 'file_name', 'file_path'] as const
-/** Columns with a meaning of their own. What else a row has is extra information. */
-export const namedColumns: ReadonlySet<string> = new Set([
-  ...promptColumns,
-  ...answerColumns,
-  ...idColumns,
-  ...fileColumns,
-  ...['setup', 'data', 'data_source', 'dataSource', 'ability', 'reward_model', 'extra_info', 'extraInfo'],
-  // These are for the agent loops of a trainer in Python, and no part of the task.
-  ...['agent_name', 'tools_kwargs', 'interaction_kwargs'],
-])
+import { parseMaybeJson, parseMessages, toMessages } from './to-messages.ts'
 
 export interface ToTaskOptions {
   readonly number: number
@@ -47,17 +32,17 @@ export function toTask(row: unknown, options: ToTaskOptions): { task: TrainingTa
     failed = true
     problems.add(message, { row: number, column })
   }
-  const promptColumn = promptKey ?? firstPresent(row, promptColumns)
-  const input = readPrompt(row, promptColumn, problem)
-  const extraInfo = { ...readUnnamed(row, promptColumn), ...readExtraInfo(row, problem) }
-  const groundTruth = readAnswer(row, extraInfo)
+  const columns = chooseColumns(row, promptKey)
+  const input = readPrompt(row, columns, promptKey ?? 'prompt', problem)
+  const extraInfo = { ...readUnnamed(row, columns.prompt), ...readExtraInfo(row, columns.extraInfo, problem) }
+  const groundTruth = readAnswer(row, columns.answer, extraInfo)
   if (groundTruth === undefined && options.answers === 'required') {
     problem('the row has no answer; add a column "answer", or "reward_model" with "ground_truth". An answer "?" is none.', null)
   }
-  const dataSource = row['data_source'] ?? row['dataSource'] ?? 'unknown'
-  if (typeof dataSource !== 'string') problem(`it is ${nameOf(dataSource)}, not text.`, 'data_source' in row ? 'data_source' : 'dataSource')
-  const files = readFiles(row, options.files, problem)
-  const id = readId(row, problem)
+  const dataSource = (columns.dataSource === undefined ? undefined : row[columns.dataSource]) ?? 'unknown'
+  if (typeof dataSource !== 'string') problem(`it is ${nameOf(dataSource)}, not text.`, columns.dataSource ?? null)
+  const files = readFiles(row, columns.files, options.files, problem)
+  const id = readId(row, columns.id, problem)
   const data = readData(row, problem)
   const setup = readSetup(row, problem)
   if (failed || input === null) return null
@@ -78,49 +63,40 @@ export function toTask(row: unknown, options: ToTaskOptions): { task: TrainingTa
 
 type AddProblem = (message: string, column: string | null) => void
 
-function readPrompt(row: Readonly<Record<string, unknown>>, column: string | undefined, problem: AddProblem): string | Message[] | null {
-  if (column === undefined || row[column] === undefined) {
-    const columnName = column ?? 'prompt'
-    problem(`the row has no prompt; add a column "${columnName}".${didYouMean(columnName, Object.keys(row))}`, column ?? null)
+function readPrompt(row: Row, { prompt, instruction }: ChosenColumns, expected: string, problem: AddProblem): string | Message[] | null {
+  if (prompt === undefined || row[prompt] === undefined || row[prompt] === null) {
+    problem(`the row has no prompt; add a column "${expected}".${didYouMean(expected, Object.keys(row))}`, prompt ?? null)
     return null
   }
-  const value = parseMaybeJson(row[column])
+  const value = parseMessages(row[prompt])
   if (typeof value === 'string') {
-    if (value.trim() !== '') return value
-    problem('the prompt is empty.', column)
+    if (value.trim() !== '') return instruction === null ? value : `${row[instruction]}\n\n${value}`
+    problem('the prompt is empty.', prompt)
     return null
   }
   const messages = toMessages(value)
   if (typeof messages !== 'string') return messages
-  problem(messages, column)
+  problem(messages, prompt)
   return null
 }
 
-function readExtraInfo(row: Readonly<Record<string, unknown>>, problem: AddProblem): Record<string, unknown> {
-  const column = row['extra_info'] === undefined ? 'extraInfo' : 'extra_info'
-  const value = parseMaybeJson(row[column])
+function readExtraInfo(row: Row, column: string | undefined, problem: AddProblem): Record<string, unknown> {
+  const value = column === undefined ? null : parseMaybeJson(row[column])
   const { ability } = row
   const extraAbility = typeof ability === 'string' && ability !== row['data_source'] ? { ability } : {}
-  if (value === undefined || value === null || value === '') return extraAbility
+  if (value === null || value === '') return extraAbility
   if (isRecord(value)) return { ...extraAbility, ...withoutNulls(value) }
-  problem(`it is ${nameOf(value)}, not an object.`, column)
+  problem(`it is ${nameOf(value)}, not an object.`, column ?? null)
   return {}
 }
 
-/** The answer; `undefined` where the row has none, as in test splits, which have "?". A number stays a number. */
-function readAnswer(row: Readonly<Record<string, unknown>>, extraInfo: Readonly<Record<string, unknown>>): unknown {
-  const rewardModel = parseMaybeJson(row['reward_model'])
-  const candidates = [
-    isRecord(rewardModel) ? rewardModel['ground_truth'] : undefined,
-    ...answerColumns.map((column) => row[column]),
-    extraInfo['ground_truth'],
-    extraInfo['answer'],
-  ]
-  return candidates.find((value) => value !== undefined && value !== null && !(typeof value === 'string' && /^\s*\??\s*$/.test(value)))
+/** The answer; `undefined` where the row has none. A number stays a number. */
+function readAnswer(row: Row, column: string | undefined, extraInfo: Row): unknown {
+  const value = column === undefined ? undefined : column === 'reward_model' ? groundTruthOf(row[column]) : row[column]
+  return [value, extraInfo['ground_truth'], extraInfo['answer']].find(isAnswer)
 }
 
-function readId(row: Readonly<Record<string, unknown>>, problem: AddProblem): string | null {
-  const column = firstPresent(row, idColumns)
+function readId(row: Row, column: string | undefined, problem: AddProblem): string | null {
   if (column === undefined) return null
   const id = row[column]
   if (typeof id === 'number' || (typeof id === 'string' && id.trim() !== '')) return String(id)
@@ -128,12 +104,13 @@ function readId(row: Readonly<Record<string, unknown>>, problem: AddProblem): st
   return null
 }
 
-function readFiles(row: Readonly<Record<string, unknown>>, finder: FileFinder | null, problem: AddProblem): TaskFile[] {
-  const column = firstPresent(row, fileColumns)
-  if (column === undefined || row[column] === '') return []
-  const value = parseMaybeJson(row[column])
-  const paths = typeof value === 'string' ? [value] : value
-  if (!Array.isArray(paths) || !paths.every((path) => typeof path === 'string')) {
+function readFiles(row: Row, column: string | undefined, finder: FileFinder | null, problem: AddProblem): TaskFile[] {
+  const value = column === undefined ? [] : row[column]
+  if (column === undefined || value === '') return []
+  const paths = [parseMaybeJson(value), [value]].find((list) => Array.isArray(list) && list.every((path) => typeof path === 'string')) as
+    | string[]
+    | undefined
+  if (paths === undefined) {
     problem(`it is ${nameOf(value)}, not a path or a list of paths.`, column)
     return []
   }
@@ -146,7 +123,7 @@ function readFiles(row: Readonly<Record<string, unknown>>, finder: FileFinder | 
   })
 }
 
-function readSetup(row: Readonly<Record<string, unknown>>, problem: AddProblem): TaskSetup | null {
+function readSetup(row: Row, problem: AddProblem): TaskSetup | null {
   const value = parseMaybeJson(row['setup'])
   if (value === undefined || value === null || value === '') return null
   const parsed = TaskSetup.safeParse(isRecord(value) ? withoutNulls(value) : value)
@@ -159,7 +136,7 @@ function readSetup(row: Readonly<Record<string, unknown>>, problem: AddProblem):
 }
 
 /** What the row declares for the agent. */
-function readData(row: Readonly<Record<string, unknown>>, problem: AddProblem): Record<string, unknown> {
+function readData(row: Row, problem: AddProblem): Record<string, unknown> {
   const value = parseMaybeJson(row['data'])
   if (value === undefined || value === null || value === '') return {}
   if (isRecord(value)) return withoutNulls(value)
@@ -167,15 +144,12 @@ function readData(row: Readonly<Record<string, unknown>>, problem: AddProblem): 
   return {}
 }
 
-const readUnnamed = (row: Readonly<Record<string, unknown>>, promptColumn: string | undefined) =>
+const readUnnamed = (row: Row, promptColumn: string | undefined) =>
   withoutNulls(Object.fromEntries(Object.entries(row).filter(([column]) => !namedColumns.has(column) && column !== promptColumn)))
 
 /** Columnar files give every row the fields of all rows; `null` is a field that this row did not have. */
 const withoutNulls = (record: Readonly<Record<string, unknown>>) =>
   Object.fromEntries(Object.entries(record).filter(([, value]) => value !== null && value !== undefined))
-
-const firstPresent = (row: Readonly<Record<string, unknown>>, columns: readonly string[]) =>
-  columns.find((column) => row[column] !== undefined && row[column] !== null)
 
 function nameOf(value: unknown): string {
   if (value === null) return 'null'

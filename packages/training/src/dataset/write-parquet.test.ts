@@ -15,7 +15,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(directory, { recursive: true, force: true }))
 
-const text = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 }).filter((value) => value.trim() !== '' && !/^\s*[[{]/.test(value))
+const text = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 }).filter((value) => value.trim() !== '')
 const message: fc.Arbitrary<Message> = fc.record({ role: fc.constantFrom('system', 'user', 'assistant'), content: text })
 const input = fc.array(message, { maxLength: 3 }).chain((head) => text.map((content): Message[] => [...head, { role: 'user', content }]))
 const fields = (...names: [string, ...string[]]) =>
