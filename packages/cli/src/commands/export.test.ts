@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Episode, TrainingSample } from '@aworld-train/protocol'
 import { openRunStore } from '@aworld-train/store'
-import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet'
+import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects } from 'hyparquet'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { z } from 'zod'
 import { exportRun } from './export.ts'
@@ -69,28 +69,35 @@ function episodeOf(rollout: string, reward: number, split = 'train'): Episode {
   }
 }
 
-beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'aworld-train-export-'))
-  run = join(folder, 'run')
+/** Keeps finished episodes in the run. */
+async function keep(...episodes: readonly Episode[]): Promise<void> {
   const store = await openRunStore({ path: run })
-  for (const [key, reward, split] of [
-    ['a', 1, 'train'],
-    ['b', 0, 'train'],
-    ['held-out', 1, 'test'],
-  ] as const) {
+  for (const episode of episodes) {
+    const { rollout: key, split } = episode
     const task = { version: 1 as const, id: 'task-1', hash: 'h', input: 'Is 4 even?', data: {}, dataSource: 'parity', extraInfo: {} }
     await store.begin({ version: 1, key, task, group: 'group-1', sample: 0, split, policy: 'local', sampling, limits: {} })
-    const episode = episodeOf(key, reward, split)
     await store.appendTurn(key, 0, 'agent', episode.trajectories[0]!.turns[0]!)
     await store.finish(episode)
   }
   await store.close()
+}
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'aworld-train-export-'))
+  run = join(folder, 'run')
+  await keep(episodeOf('a', 1), episodeOf('b', 0), episodeOf('held-out', 1, 'test'))
 })
 
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 const exportTo = (to: string, options: Record<string, unknown> = {}) =>
   exportRun.run({ args: [run], options: exportRun.options.parse({ to, ...options }), signal: new AbortController().signal })
+
+/** Rows of a Parquet file, its 64-bit integers as numbers. */
+async function rowsOf(path: string): Promise<unknown[]> {
+  const rows = await parquetReadObjects({ file: await asyncBufferFromFile(path) })
+  return JSON.parse(JSON.stringify(rows, (_key, value) => (typeof value === 'bigint' ? Number(value) : value)))
+}
 
 it('writes the same samples as lines of JSON and as Parquet', async () => {
   const [lines, table] = [join(folder, 'samples.jsonl'), join(folder, 'samples.parquet')]
@@ -102,8 +109,7 @@ it('writes the same samples as lines of JSON and as Parquet', async () => {
     .map((line) => z.decode(TrainingSample, JSON.parse(line)))
   expect(fromLines).toHaveLength(2)
   expect(fromLines[0]).toMatchObject({ tokenIds: Int32Array.of(5, 6, 7, 8, 9), lossMask: Uint8Array.of(0, 0, 1, 1, 1), reward: 1 })
-  const rows = await parquetReadObjects({ file: await asyncBufferFromFile(table) })
-  expect(rows.map((row) => z.decode(TrainingSample, row as z.input<typeof TrainingSample>))).toEqual(fromLines)
+  expect((await rowsOf(table)).map((row) => z.decode(TrainingSample, row as z.input<typeof TrainingSample>))).toEqual(fromLines)
 })
 
 it('writes held-out episodes only where their split, or all, is asked for', async () => {
@@ -127,8 +133,36 @@ it('names the splits there are where none of the chosen one is', async () => {
 it('writes whole episodes as Parquet', async () => {
   const table = join(folder, 'episodes.parquet')
   await exportTo(table, { what: 'episodes', minReward: 1 })
-  expect(await parquetReadObjects({ file: await asyncBufferFromFile(table) })).toMatchObject([{ rollout: 'a', answer: 'yes', reward: 1 }])
+  expect(await rowsOf(table)).toMatchObject([{ rollout: 'a', answer: 'yes', reward: 1 }])
 })
+
+it.each(['samples', 'episodes'])(
+  'writes %s in columns of one type whatever they hold, so that files of several runs are one table',
+  async (what) => {
+    const [whole, half] = ['whole', 'half'].map((name) => join(folder, `${name}.parquet`)) as [string, string]
+    await exportTo(whole, { what })
+    run = join(folder, 'other')
+    const { turns, ...trajectory } = episodeOf('c', 0.5).trajectories[0]!
+    const turn = { ...turns[0]!, constraint: { kind: 'choice' as const, choices: ['yes'] }, unusedFields: { user: '"me"' }, cost: 1 }
+    const error = { code: 'AGENT_FAILED', boundary: 'agent' as const, retryable: false, message: 'no', details: { depth: { at: 1 } } }
+    const scores = { exact: 1, 'style.length': 0.5 }
+    await keep({ ...episodeOf('c', 0.5), trajectories: [{ ...trajectory, turns: [turn] }], scores, error, answer: null })
+    await exportTo(half, { what })
+    const columnsOf = async (path: string) => (await parquetMetadataAsync(await asyncBufferFromFile(path))).schema
+    const columns = await columnsOf(whole)
+    expect(await columnsOf(half)).toEqual(columns)
+    const typesOf = (name: string) => new Set(columns.filter((column) => column.name === name).map(({ type }) => type))
+    expect([typesOf('reward'), typesOf('attempt')]).toEqual([new Set(['DOUBLE']), new Set(['INT64'])])
+    if (what === 'samples') return
+    const constraint = JSON.stringify(turn.constraint)
+    expect(await rowsOf(half)).toMatchObject([
+      {
+        ...{ reward: 0.5, scores, error: { ...error, details: '{"depth":{"at":1}}' } },
+        trajectories: [{ turns: [{ ...{ constraint, unusedFields: { user: '"me"' }, cost: 1 }, promptTokenIds: [5, 6] }] }],
+      },
+    ])
+  },
+)
 
 it.each(['none.jsonl', 'none.parquet'])('leaves no file where nothing matches: %s', async (name) => {
   const target = join(folder, name)

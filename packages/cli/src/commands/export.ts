@@ -14,7 +14,7 @@ import { writeTarget } from './write-target.ts'
 export const exportRun = defineCommand({
   arguments: [{ name: 'run', description: 'run directory', required: true }],
   options: z.object({
-    to: z.string().describe('file to write, .jsonl or .parquet; for a model the folder'),
+    to: z.string().describe('file to write, .jsonl or .parquet, whose columns have the same types for every run; for a model the folder'),
     what: z
       .enum(['samples', 'episodes', 'model'])
       .default('samples')
@@ -38,7 +38,9 @@ export const exportRun = defineCommand({
     const run = readRun(args[0] as string)
     try {
       const rows = exportRows(run.episodes({ split, minReward }), what)
-      const count = await writeTarget(options.to, () => (format === '.jsonl' ? writeJsonLines(rows, target) : writeParquet(rows, target)))
+      const count = await writeTarget(options.to, () =>
+        format === '.jsonl' ? writeJsonLines(rows, target) : writeParquet(what, rows, target),
+      )
       if (count === 0) {
         const splits = Object.entries(run.splits()).map(([name, episodes]) => `${name} ${episodes}`)
         throw new TrainError(
@@ -61,9 +63,11 @@ function* exportRows(episodes: Iterable<Episode>, what: 'samples' | 'episodes'):
   }
 }
 
-async function writeParquet(rows: Iterable<Record<string, unknown>>, target: string): Promise<number> {
+async function writeParquet(what: 'samples' | 'episodes', rows: Iterable<object>, target: string): Promise<number> {
   const all = [...rows]
-  if (all.length > 0) await writeParquetRows(all, target)
+  if (all.length === 0) return 0
+  if (what === 'episodes') await writeParquetRows(Episode, all as z.input<typeof Episode>[], target)
+  else await writeParquetRows(TrainingSample, all as z.input<typeof TrainingSample>[], target)
   return all.length
 }
 

@@ -25,8 +25,8 @@ it('has the columns that verl reads, the split, and the whole task as one text',
   expect(rows[0]).toMatchObject({
     id: 'a',
     prompt: [{ role: 'user', content: 'How many?' }],
-    extra_info: { split: 'test', index: 0, hint: 'x', level: 1 },
+    extra_info: { split: 'test', index: 0n, hint: 'x', level: 1n },
   })
   expect(rows.map((row) => JSON.parse((row['extra_info'] as { task_json: string }).task_json))).toEqual(loaded.tasks)
-  expect(JSON.stringify(rows.map((row) => row['extra_info']))).not.toMatch(/groundTruth/)
+  expect(rows.flatMap((row) => Object.keys(row['extra_info'] as object))).not.toContain('groundTruth')
 })

@@ -1,4 +1,7 @@
-/** A value of a binary format as a value of JSON: safe 64-bit integers become numbers, larger ones decimal text, dates ISO text. */
+/**
+ * A value of a columnar format as a value of JSON: safe 64-bit integers become numbers, larger ones decimal text, dates ISO text. A
+ * member that is `null` is left out at every depth, because such formats give each struct the members of all.
+ */
 export function plainValue(value: unknown): unknown {
   if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : value.toString()
   if (value === null || typeof value !== 'object') return value
@@ -6,5 +9,11 @@ export function plainValue(value: unknown): unknown {
   if (value instanceof Uint8Array) return Buffer.from(value).toString('utf8')
   if (ArrayBuffer.isView(value)) return Array.from(value as Int32Array, plainValue)
   if (Array.isArray(value)) return value.map(plainValue)
-  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, plainValue(member)]))
+  return plainObject(value, plainValue)
+}
+
+/** An object with the members that have a value, each read by `read`. */
+export function plainObject(value: object, read: (member: unknown) => unknown): Record<string, unknown> {
+  const members = Object.entries(value).filter(([, member]) => member !== null && member !== undefined)
+  return Object.fromEntries(members.map(([key, member]) => [key, read(member)]))
 }

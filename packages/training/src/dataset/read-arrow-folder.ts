@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { NumberedRow } from './numbered-row.ts'
-import { plainValue } from './plain-value.ts'
+import { plainObject, plainValue } from './plain-value.ts'
 import type { ProblemList } from './problem-list.ts'
 
 /** Last bytes of a stream that was closed (https://arrow.apache.org/docs/format/Columnar.html#ipc-streaming-format). */
@@ -67,7 +67,5 @@ function fromArrow(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(fromArrow)
   if ('toArray' in value && Symbol.iterator in value) return Array.from(value as Iterable<unknown>, fromArrow)
   const plain = 'toJSON' in value && typeof value.toJSON === 'function' ? (value.toJSON() as object) : value
-  return Array.isArray(plain)
-    ? plain.map(fromArrow)
-    : Object.fromEntries(Object.entries(plain).map(([key, member]) => [key, fromArrow(member)]))
+  return Array.isArray(plain) ? plain.map(fromArrow) : plainObject(plain, fromArrow)
 }

@@ -19,7 +19,7 @@ const text = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 }).filter
 const message: fc.Arbitrary<Message> = fc.record({ role: fc.constantFrom('system', 'user', 'assistant'), content: text })
 const input = fc.array(message, { maxLength: 3 }).chain((head) => text.map((content): Message[] => [...head, { role: 'user', content }]))
 const fields = (...names: [string, ...string[]]) =>
-  fc.dictionary(fc.constantFrom(...names), fc.oneof(text, fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 }), fc.boolean()), {
+  fc.dictionary(fc.constantFrom(...names), fc.oneof(text, fc.maxSafeInteger(), fc.boolean()), {
     minKeys: 1,
     maxKeys: 2,
   })
@@ -103,7 +103,7 @@ describe('writeParquet', () => {
         prompt: [{ role: 'user', content: 'hi' }],
         ability: 's',
         reward_model: { style: 'rule', ground_truth: 'a' },
-        extra_info: { index: 0 },
+        extra_info: { index: 0n },
       },
       {
         prompt: [
@@ -113,10 +113,30 @@ describe('writeParquet', () => {
         files: ['f.pdf'],
         setup: '{"commands":["make"]}',
         data: { unit: 'kg' },
-        extra_info: { level: 3 },
+        extra_info: { level: 3n },
       },
     ])
     expect(readdirSync(join(directory, 'deep'))).toEqual(['train_data.parquet'])
+  })
+
+  it('gives no struct the members of others when it is read back, also inside of lists', async () => {
+    const path = join(directory, 'tasks.parquet')
+    const extraInfo = { steps: [{ a: 1 }, { b: { c: [{ d: 2 }, { e: 'x' }] } }], gaps: [1, null, 2] }
+    const call = { id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }
+    const prompt = [
+      { role: 'user', content: 'x' },
+      { role: 'assistant', content: null, tool_calls: [call] },
+      { role: 'tool', content: 'y', tool_call_id: 'c' },
+    ]
+    const { tasks, answers } = await requireDataset([
+      { id: 'a', prompt, answer: 1, extra_info: extraInfo },
+      { id: 'b', prompt: 'x', answer: 1, extra_info: { other: 1 }, data: { list: [{ a: 1 }, { b: 1 }] } },
+    ])
+    await writeParquet(tasks, answers, path)
+    const back = await requireDataset(path)
+    expect(back.tasks.map(({ extraInfo }) => extraInfo)).toEqual([extraInfo, { other: 1 }])
+    expect(back.tasks.map(({ data }) => data)).toEqual([{}, { list: [{ a: 1 }, { b: 1 }] }])
+    expect(back.tasks[0]?.input).toEqual(tasks[0]?.input)
   })
 
   it('is refused when truncated', async () => {

@@ -1,25 +1,43 @@
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { AnswerKey, Message, TrainingTask } from '@aworld-train/protocol'
-import { toNestedColumn } from './parquet-schema.ts'
+import type { z } from 'zod'
+import { type Shape, shapeOfValues, shapesOfSchema, toNestedColumn } from './parquet-schema.ts'
 
 /**
  * Writes tasks as Parquet in the columns that training frameworks read: data_source, prompt (list of messages), ability, reward_model
  * (style, ground_truth), extra_info, and id; then files, setup and data, where a task has any. The file appears whole or not at all.
  */
 export async function writeParquet(tasks: readonly TrainingTask[], answers: ReadonlyMap<string, AnswerKey>, path: string): Promise<void> {
-  await writeColumns(columnsOf(tasks, answers), path)
+  const columns = Object.entries(columnsOf(tasks, answers))
+  await writeColumns(
+    columns.map(([name, values]) => ({ name, values, shape: shapeOfValues(values) })),
+    path,
+  )
 }
 
-/** Writes plain JSON rows as Parquet, at least one, with a column for every key that a row has. The file appears whole or not at all. */
-export async function writeParquetRows(rows: readonly Readonly<Record<string, unknown>>[], path: string): Promise<void> {
-  const names = new Set(rows.flatMap((row) => Object.keys(row)))
-  await writeColumns(Object.fromEntries([...names].map((name) => [name, rows.map((row) => row[name])])), path)
+/** Writes rows as their schema has them on the wire, at least one, with columns of its types. The file appears whole or not at all. */
+export async function writeParquetRows<Schema extends z.ZodObject>(
+  schema: Schema,
+  rows: readonly z.input<Schema>[],
+  path: string,
+): Promise<void> {
+  const shapes = [...shapesOfSchema(schema)]
+  await writeColumns(
+    shapes.map(([name, shape]) => ({ name, values: rows.map((row) => row[name]), shape })),
+    path,
+  )
 }
 
-async function writeColumns(values: Readonly<Record<string, unknown[]>>, path: string): Promise<void> {
+interface Column {
+  readonly name: string
+  readonly values: readonly unknown[]
+  readonly shape: Shape
+}
+
+async function writeColumns(written: readonly Column[], path: string): Promise<void> {
   const { ByteWriter, parquetWrite } = await import('hyparquet-writer')
-  const columns = Object.entries(values).map(([name, column]) => ({ name, ...toNestedColumn(name, column) }))
+  const columns = written.map(({ name, values, shape }) => ({ name, ...toNestedColumn(name, values, shape) }))
   const writer = new ByteWriter()
   parquetWrite({
     writer,
