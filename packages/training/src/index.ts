@@ -7,7 +7,7 @@ export { FrozenModelSettings } from './config/frozen-model.ts'
 export * from './config/key-tree.ts'
 export { PublicUrl, TlsFiles } from './config/listener.ts'
 export * from './config/local-config.ts'
-export { isSet, type OwnConfig, ownBlock, ownKeysOf, readOwnConfig } from './config/own-config.ts'
+export { inertNotes, isSet, type OwnConfig, ownBlock, ownKeysOf, readOwnConfig } from './config/own-config.ts'
 export {
   type ConfigExtension,
   type KeyTranslator,
@@ -18,6 +18,7 @@ export {
 } from './config/parse-local-config.ts'
 export { readConfigFile } from './config/read-config-file.ts'
 export { readSecret, Secret } from './config/secret.ts'
+export type * from './config/setting-name.ts'
 export type * from './dataset/dataset-types.ts'
 export { datasetOverlap, loadDataset, requireDataset } from './dataset/load-dataset.ts'
 export { type RunData, readRunData } from './dataset/read-run-data.ts'

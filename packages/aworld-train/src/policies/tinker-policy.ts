@@ -37,6 +37,10 @@ export const tinkerPolicy: PolicyKind = {
     // What the protocol cannot do is off, and the rate is the SDK's.
     defaults: { training: { learningRate: 1e-4, betas: [0.9, 0.95], weightDecay: 0, maxGradNorm: 0 } },
     overrides: ['training', 'sampling', 'evaluation', 'limits'],
+    inert: {
+      'engine.threads': 'the service samples and trains',
+      'engine.simd': 'the service samples and trains',
+    },
   },
   choose(config, extension, model) {
     const parsed = TinkerSettings.safeParse(extension)

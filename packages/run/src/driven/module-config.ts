@@ -1,7 +1,16 @@
 import { join, resolve } from 'node:path'
 import type { DrivenConfig, DrivenPlan, DrivenRun } from '@aworld-train/core'
 import type { ConfigurationAnswer } from '@aworld-train/python-bridge'
-import { type DrivenSettings, type DrivenSource, isTree, type KeyTree, type OwnConfig, type Stratify } from '@aworld-train/training'
+import {
+  type DrivenSettings,
+  type DrivenSource,
+  type InertSettings,
+  inertNotes,
+  isTree,
+  type KeyTree,
+  type OwnConfig,
+  type Stratify,
+} from '@aworld-train/training'
 import { contextLengthOf } from './plan-start.ts'
 
 /** Our side of a run with a framework that is a module of the bridge. */
@@ -153,18 +162,14 @@ export function inertTermNotes(
   own: KeyTree,
   { title, responseLength }: { readonly title: string; readonly responseLength: string },
 ): string[] {
-  const inert: Readonly<Record<string, string>> = {
+  const inert: InertSettings = {
     'training.maxSampleTokens': `${responseLength} bounds a row`,
     'training.dropZeroVariance': 'a group whose rewards are all alike has advantage 0',
     'evaluation.topP': 'tokens are drawn from the whole distribution',
     'evaluation.topK': 'tokens are drawn from the whole distribution',
     'evaluation.greedy': 'test tasks are evaluated once, with evaluation.temperature',
   }
-  const notes = Object.entries(inert).flatMap(([term, why]) => {
-    const [section = '', key = ''] = term.split('.')
-    const written = own[section]
-    return isTree(written) && written[key] !== undefined ? [`${term} has no effect with ${title}: ${why}.`] : []
-  })
+  const notes = inertNotes(own, inert, title)
   if (isTree(own['training']) && isTree(own['training']['logprobCheck']))
     notes.unshift(`training.logprobCheck is that of the engine in the box; aworldTrain.logprobCheck is the one of ${title}.`)
   return notes

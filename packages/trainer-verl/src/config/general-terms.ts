@@ -1,4 +1,4 @@
-import { isTree, type KeyTree } from '@aworld-train/training'
+import { isTree, type KeyTree, type SettingName } from '@aworld-train/training'
 
 /** One of our settings in verl's keys. */
 export interface Rendered {
@@ -26,7 +26,7 @@ const frequency =
   (value) => ({ keys: value === null ? [] : [[path, value]] })
 
 /** By dotted path of our general configuration (`LocalConfig`); what is not here stays with us, in `VerlSettings`. */
-const terms: Readonly<Record<string, Render>> = {
+const terms: Readonly<Partial<Record<SettingName, Render>>> = {
   'training.steps': (value) => ({ keys: value === null ? [] : [['trainer.total_training_steps', value]] }),
   'training.epochs': to('trainer.total_epochs'),
   'training.promptsPerStep': to('data.train_batch_size'),
@@ -89,6 +89,7 @@ const terms: Readonly<Record<string, Render>> = {
   'training.maxGradNorm': to(`${actor}.optim.clip_grad`),
   'training.checkpointEvery': frequency('trainer.save_freq'),
   'training.evaluateEvery': frequency('trainer.test_freq'),
+  'training.logprobCheck.tokens': noEffect('it counts tokens of the engine in the box'),
   'sampling.temperature': to(`${rollout}.temperature`),
   'sampling.topP': to(`${rollout}.top_p`),
   'sampling.topK': (value) => ({ keys: [[`${rollout}.top_k`, value === 0 ? -1 : value]] }),
@@ -111,8 +112,6 @@ const terms: Readonly<Record<string, Render>> = {
       [`${actor}.data_loader_seed`, value],
     ],
   }),
-  'engine.threads': noEffect('it belongs to the engine in the box'),
-  'engine.simd': noEffect('it belongs to the engine in the box'),
 }
 
 /** The general settings of the user in verl's keys; each key with the setting that it comes from. */
@@ -124,8 +123,8 @@ export function renderGeneralTerms(ownKeys: KeyTree): {
   const keys: { path: string; value: unknown; term: string }[] = []
   const notes: string[] = []
   const problems: string[] = []
-  for (const [term, value] of entriesOf(ownKeys)) {
-    const rendered = terms[term]!(value, term)
+  for (const [term, value, render] of entriesOf(ownKeys)) {
+    const rendered = render(value, term)
     keys.push(...rendered.keys.map(([path, each]) => ({ path, value: each, term })))
     if (rendered.note) notes.push(rendered.note)
     if (rendered.problem) problems.push(rendered.problem)
@@ -133,9 +132,9 @@ export function renderGeneralTerms(ownKeys: KeyTree): {
   return { keys, notes, problems }
 }
 
-function* entriesOf(ownKeys: KeyTree): Generator<[string, unknown]> {
-  for (const term of Object.keys(terms)) {
+function* entriesOf(ownKeys: KeyTree): Generator<[string, unknown, Render]> {
+  for (const [term, render] of Object.entries(terms)) {
     const value = term.split('.').reduce<unknown>((at, key) => (isTree(at) ? at[key] : undefined), ownKeys)
-    if (value !== undefined) yield [term, value]
+    if (value !== undefined) yield [term, value, render]
   }
 }

@@ -27,7 +27,11 @@ export function takeSection(configuration: KeyTree, { name, sections = [] }: Tra
   for (const [key, value] of Object.entries(tree)) if (!sections.includes(key)) setAt(merged, [key], structuredClone(value))
   const section = sections.includes(name) ? (tree[name] ?? {}) : {}
   if (isTree(section)) for (const [key, value] of Object.entries(section)) setAt(merged, [key], structuredClone(value))
-  const left = Object.keys(tree).filter((key) => (sections.includes(key) ? key !== name : keysOfTheBox.includes(key)))
+  const block = tree[ownBlock]
+  const left = [
+    ...Object.keys(tree).filter((key) => (sections.includes(key) ? key !== name : keysOfTheBox.includes(key))),
+    ...(isTree(block) ? Object.keys(block).flatMap((key) => (keysOfTheBox.includes(key) ? `${ownBlock}.${key}` : [])) : []),
+  ]
   return {
     tree: merged,
     notes: left.length === 0 ? [] : [`${name} leaves aside what is for other trainers: ${left.join(', ')}.`],

@@ -3,6 +3,7 @@ import { describeIssues } from './describe-issues.ts'
 import type { DrivenSettings } from './driven-settings.ts'
 import { isTree, type KeyTree } from './key-tree.ts'
 import { LocalConfig } from './local-config.ts'
+import type { InertSettings } from './setting-name.ts'
 
 /** The key of a framework's configuration under which everything is ours. */
 export const ownBlock = 'aworldTrain'
@@ -48,11 +49,23 @@ export function readOwnConfig<Settings extends DrivenSettings>(
 }
 
 /** A sentence where groups ahead of their step are configured for a training that forms its groups otherwise; `why` says how. */
-export function stalenessProblems({ maxStaleness }: Pick<LocalConfig['training'], 'maxStaleness'>, why: string): string[] {
-  if (maxStaleness === 0) return []
-  return [
-    `training.maxStaleness is ${maxStaleness}, which is for trainers that run our own loop (local, tinker): here ${why}. Leave it out.`,
-  ]
+export function stalenessProblems(
+  { maxStaleness, hardStaleness }: Pick<LocalConfig['training'], 'maxStaleness' | 'hardStaleness'>,
+  why: string,
+): string[] {
+  const written = Object.entries({ maxStaleness, hardStaleness }).filter(([, value]) => Boolean(value))
+  return written.map(
+    ([key, value]) =>
+      `training.${key} is ${value}, which is for trainers that run our own loop (local, tinker): here ${why}. Leave it out.`,
+  )
+}
+
+/** Notes on settings that somebody wrote and that `title` does not read. */
+export function inertNotes(own: KeyTree, inert: InertSettings, title: string): string[] {
+  return Object.entries(inert).flatMap(([name, why]) => {
+    const value = name.split('.').reduce<unknown>((at, key) => (isTree(at) ? at[key] : undefined), own)
+    return value === undefined ? [] : [`${name} has no effect with ${title}: ${why}.`]
+  })
 }
 
 /** Whether a key of a section is written there, and not a default. */

@@ -3,7 +3,9 @@ import type { z } from 'zod'
 import { describeIssues, fieldsOf } from './describe-issues.ts'
 import { expandDots, isTree, type KeyTree, setAt } from './key-tree.ts'
 import { LocalConfig } from './local-config.ts'
+import { inertNotes } from './own-config.ts'
 import { readConfigFile } from './read-config-file.ts'
+import type { InertSettings } from './setting-name.ts'
 
 /** A framework's configuration translated to the keys of LocalConfig. */
 export interface TranslatedKeys {
@@ -28,6 +30,8 @@ export interface ConfigExtension {
   readonly defaults?: KeyTree | undefined
   /** Keys of the section that stand in place of ours; the rest of it is for its owner. */
   readonly overrides: readonly string[]
+  /** Settings that the owner of the section does not read. */
+  readonly inert?: InertSettings | undefined
 }
 
 export interface LocalConfigOptions {
@@ -71,8 +75,9 @@ export function parseLocalConfig(source: string | object | undefined, options: L
   if (problems.length > 0 || !parsed.success) {
     throw new TrainError('CONFIG_INVALID', problems.map((problem) => `${where}${problem}`).join('\n'), { details: { problems } })
   }
+  const inert = extension?.inert ? inertNotes(own, extension.inert, extension.section) : []
   const rest = Object.fromEntries(Object.entries(owned).filter(([key]) => !(key in overrides)))
-  return { config: parsed.data, extension: rest, ignored: translated.ignored, warnings: translated.warnings }
+  return { config: parsed.data, extension: rest, ignored: translated.ignored, warnings: [...translated.warnings, ...inert] }
 }
 
 /** The tree without the sections of trainers, and that of the extension. */

@@ -1,0 +1,134 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { createOpenLoop, LocalConfig, parseLocalConfig, type SettingName, setAt } from '@aworld-train/training'
+import { describe, expect, it, test } from 'vitest'
+import { z } from 'zod'
+import { drivenTrainers } from './driven-trainers.ts'
+import { tinkerPolicy } from './policies/tinker-policy.ts'
+import { trainerSections } from './policies/trainer-sections.ts'
+import { type SettingTerm, settingTerms, type TrainerColumn } from './setting-terms.ts'
+
+const names = Object.keys(settingTerms) as SettingName[]
+const defaults = parseLocalConfig({}).config
+
+/** Values for settings that none of the plain ones below fits. */
+const values: Partial<Record<SettingName, unknown>> = {
+  models: { critic: { baseUrl: 'http://127.0.0.1:1', model: 'm' } },
+  'training.stratify': { key: 'kind', counts: { easy: 16 } },
+  'gateway.tls': { cert: 'a.pem', key: 'b.pem' },
+}
+const plain = [true, false, 2, 64, 100_000, 0.5, 'x', 'http://127.0.0.1:1', ['tensorboard'], ['x'], [0.5, 0.6], { a: 'b' }]
+
+/** The schemas of all settings by their names: the leaves of the configuration. */
+function* leavesOf(schema: z.core.$ZodType, path: readonly string[] = []): Generator<readonly [string, z.ZodType]> {
+  const inner = innerOf(schema)
+  if (inner instanceof z.ZodObject && !isNullable(schema))
+    for (const [key, member] of Object.entries(inner.shape)) yield* leavesOf(member, [...path, key])
+  else yield [path.join('.'), schema as z.ZodType]
+}
+
+const innerOf = (schema: z.core.$ZodType): z.core.$ZodType =>
+  'innerType' in schema._zod.def ? innerOf(schema._zod.def.innerType as z.ZodType) : schema
+const isNullable = (schema: z.core.$ZodType) => z.safeParse(schema, null).success
+
+const schemas = new Map(leavesOf(LocalConfig))
+
+/** A configuration with this setting alone, at another value than its default. */
+function writing(name: SettingName): Record<string, unknown> {
+  const schema = schemas.get(name)!
+  const inner = innerOf(schema)
+  const before = JSON.stringify(name.split('.').reduce<unknown>((at, key) => (at as Record<string, unknown>)[key], defaults))
+  const candidates = name in values ? [values[name]] : [...(inner instanceof z.ZodEnum ? inner.options : []), ...plain]
+  const value = candidates.find((each) => schema.safeParse(each).success && JSON.stringify(each) !== before)
+  if (value === undefined) throw new Error(`There is no value for ${name} here; add one to \`values\`.`)
+  const tree: Record<string, unknown> = {}
+  setAt(tree, name.split('.'), value)
+  return tree
+}
+
+/** What a trainer did with a setting, by what it said of it. */
+function termOf(name: string, notes: readonly string[], problems: readonly string[]): SettingTerm {
+  const [section = ''] = name.split('.')
+  if (problems.some((problem) => problem.includes(name))) return 'refused'
+  const inert = /has no effect with|leaves aside|is that of the engine in the box/
+  return notes.some((note) => inert.test(note) && (note.includes(section) || note.includes(name))) ? 'note' : 'read'
+}
+
+const columnOf = (trainer: TrainerColumn) => Object.fromEntries(names.map((name) => [name, settingTerms[name][trainer]]))
+
+it('has every setting of the configuration, and no other', () => {
+  expect(names.toSorted()).toEqual([...schemas.keys()].toSorted())
+})
+
+describe.each(drivenTrainers)('$name', ({ name: trainer, readConfig }) => {
+  it('reads, refuses or notes every setting, as the table says', async () => {
+    const read = async (configuration: object) => {
+      const {
+        notes,
+        problems,
+        source: _,
+        ...config
+      } = { source: null, ...(await readConfig(configuration, { baseDirectory: '/', environment: {}, sections: trainerSections })) }
+      return { notes, problems, config: JSON.stringify(config, (_key, value) => (value instanceof Map ? [...value] : value)) }
+    }
+    const without = await read({})
+    const terms: Record<string, SettingTerm | 'dropped'> = {}
+    for (const name of names) {
+      const { notes, problems, config } = await read(writing(name))
+      const term = termOf(
+        name,
+        notes.filter((note) => !without.notes.includes(note)),
+        problems,
+      )
+      terms[name] = term === 'read' && config === without.config ? 'dropped' : term
+    }
+    expect(terms).toEqual(columnOf(trainer as TrainerColumn))
+  })
+
+  it('notes settings of the engine in the box in the block of ours too', async () => {
+    const { notes } = await readConfig(
+      { aworldTrain: { gateway: { port: 2 } } },
+      { baseDirectory: '/', environment: {}, sections: trainerSections },
+    )
+    expect(notes).toContain(`${trainer} leaves aside what is for other trainers: aworldTrain.gateway.`)
+  })
+})
+
+test('tinker reads, refuses or notes every setting, as the table says', () => {
+  const terms = names.map((name) => {
+    const { config, extension, warnings } = parseLocalConfig(writing(name), { extension: tinkerPolicy.extension, others: trainerSections })
+    const problems: string[] = []
+    try {
+      tinkerPolicy.choose(config, extension, 'model')
+    } catch (error) {
+      problems.push((error as Error).message)
+    }
+    return [name, termOf(name, warnings, problems)]
+  })
+  expect(Object.fromEntries(terms)).toEqual(columnOf('tinker'))
+})
+
+test('a loop of your own refuses the settings that the table says', () => {
+  const refused = names.filter((name) => {
+    const { config } = parseLocalConfig(writing(name))
+    try {
+      createOpenLoop({ config, store: null } as never)
+      return false
+    } catch (error) {
+      return (error as Error).message.includes(name)
+    }
+  })
+  expect(refused).toEqual(names.filter((name) => settingTerms[name].own === 'refused'))
+})
+
+test('the sources of the trainer in the box name every setting that it reads', () => {
+  const packages = fileURLToPath(new URL('../../', import.meta.url))
+  const sources = ['training/src/loop', 'training/src/reward', 'rollout/src', 'run/src', 'aworld-train/src'].flatMap((folder) =>
+    readdirSync(join(packages, folder), { recursive: true, encoding: 'utf8' })
+      .filter((file) => file.endsWith('.ts') && !/\.test\.|setting-terms|^driven|hugging-face|testing/.test(file))
+      .map((file) => readFileSync(join(packages, folder, file), 'utf8')),
+  )
+  const words = new Set(sources.flatMap((source) => source.match(/\w+/g) ?? []))
+  expect(names.filter((name) => settingTerms[name].local === 'read' && !words.has(name.split('.').at(-1)!))).toEqual([])
+})
