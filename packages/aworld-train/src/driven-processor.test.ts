@@ -310,6 +310,33 @@ describe('what stands against a training with verl', () => {
     await expect(made.validate()).rejects.toThrow('set it to last or longest, or trainEngineName to local or tinker or verl.')
   })
 
+  it('is one for each fault: a faulty section is missing nothing', async () => {
+    const faulty = { training: { learningRate: 'fast' }, model: { path: './model' }, data: {}, actor_rollout_ref: {} }
+    const messagesOf = async (options: object, config: object) =>
+      await trainer(options, config)
+        .made.validate()
+        .then(
+          () => [],
+          (error: TrainError) => error.message.split('\n'),
+        )
+    for (const trainEngineName of ['verl', 'local']) {
+      expect(await messagesOf({ trainEngineName }, faulty)).toEqual([expect.stringMatching('"training.learningRate" is "fast"')])
+      const nothing = { trainEngineName, trainDataset: undefined, testDataset: undefined }
+      const misspelt = {
+        model: { pathh: './model' },
+        data: { trainFile: './a.jsonl' },
+        reward: { file: 'b' },
+        actor_rollout_ref: {},
+        training: {},
+      }
+      expect(await messagesOf({ ...nothing, rewardFunc: undefined }, misspelt)).toEqual([
+        expect.stringMatching(/"model.pathh" is no key.*"path"/),
+        expect.stringMatching(/"data.trainFile" is no key.*"trainFiles"/),
+        expect.stringMatching('"reward.file" is no key'),
+      ])
+    }
+  })
+
   it('includes what verl would refuse later', async () => {
     const { made } = trainer({}, { actor_rollout_ref: { model: { path: './model' }, rolout: { n: 2 } } })
     await expect(made.validate()).rejects.toThrow(/rolout/)

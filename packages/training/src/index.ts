@@ -14,6 +14,8 @@ export {
   type LocalConfigOptions,
   type ParsedLocalConfig,
   parseLocalConfig,
+  type ReadLocalConfig,
+  readLocalConfig,
   type TranslatedKeys,
 } from './config/parse-local-config.ts'
 export { readConfigFile } from './config/read-config-file.ts'

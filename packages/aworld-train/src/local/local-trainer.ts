@@ -23,8 +23,8 @@ import {
   type LoadedDataset,
   type LocalConfig,
   loadDataset,
-  parseLocalConfig,
   type RewardSource,
+  readLocalConfig,
   requireTrainable,
 } from '@aworld-train/training'
 import { PlanningTrainer } from '../checks/planning-trainer.ts'
@@ -55,11 +55,15 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
     const problems = collectProblems()
     const { attempt } = problems
 
-    const parsed = await attempt(() =>
-      parseLocalConfig(source, { translator: verlKeys, extension: this.policyKind.extension, others: trainerSections }),
+    const read = await attempt(() =>
+      readLocalConfig(source, { translator: verlKeys, extension: this.policyKind.extension, others: trainerSections }),
     )
+    if (read && read.problems.length > 0)
+      problems.add(new TrainError('CONFIG_INVALID', read.problems.join('\n'), { details: { problems: read.problems } }))
+    const parsed = read && read.problems.length === 0 ? read : undefined
     // A configuration that cannot be read does not keep the options from being checked.
-    const settings = this.#withOverrides((parsed ?? parseLocalConfig({})).config)
+    const settings = this.#withOverrides((read ?? readLocalConfig({})).config)
+    const isRead = (section: keyof LocalConfig) => read !== undefined && !read.failed.includes(section)
     const notes = [...(parsed?.warnings ?? [])]
     if (parsed && parsed.ignored.length > 0)
       notes.push(`These keys of the configuration have no effect here: ${parsed.ignored.join(', ')}.`)
@@ -73,15 +77,15 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
     const validation = await attempt(() =>
       this.#dataset('validationDataset', validationSource, [], configDirectory, 'validation', settings),
     )
-    if (parsed && train === null)
+    if (isRead('data') && train === null)
       problems.add(new TrainError('DATASET_INVALID', 'There is no training data; pass trainDataset, or name files in data.trainFiles.'))
     notes.push(...datasetNotes(train, test, validation))
     await attempt(() => requireKinds(settings.evaluation.kindKey, test, validation))
 
-    if (parsed && train) await attempt(() => requireTrainable({ config: settings, tasks: train.tasks }))
-    const reward = parsed && (await attempt(() => this.#rewardSource(settings, configDirectory)))
-    const start = parsed && (await attempt(() => this.#startingModel(settings, configDirectory)))
-    const policy = start && (await attempt(() => this.policyKind.choose(settings, parsed.extension, start.model)))
+    if (isRead('training') && train) await attempt(() => requireTrainable({ config: settings, tasks: train.tasks }))
+    const reward = isRead('reward') ? await attempt(() => this.#rewardSource(settings, configDirectory)) : undefined
+    const start = isRead('model') ? await attempt(() => this.#startingModel(settings, configDirectory)) : undefined
+    const policy = parsed && start && (await attempt(() => this.policyKind.choose(settings, parsed.extension, start.model)))
     const agent = this.inputs.agent
     if (parsed && agent) {
       const folder = start ? start.model : (this.inputs.options.model ?? settings.model.path)

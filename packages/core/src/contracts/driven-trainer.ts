@@ -95,6 +95,8 @@ export interface DrivenConfig<Settings = unknown> {
   readonly notes: readonly string[]
   /** Whole sentences; empty when the configuration can be used. */
   readonly problems: readonly string[]
+  /** Sections of ours with a problem: what seems to be missing there is none of its own. */
+  readonly failed?: readonly string[] | undefined
 }
 
 /** The results of a run's checks for the parts around the configuration. */

@@ -65,17 +65,20 @@ export async function checkDrivenTraining(trainer: Driver, source: unknown, inpu
   for (const message of config.problems) problems.add(new TrainError('CONFIG_INVALID', message))
   const { settings } = config
   if (!trainer.rows.includes(settings.rows)) problems.add(unknownRows(trainer, settings.rows, inputs.takersOfAllRows))
+  const failed = new Set(config.failed)
   const findings: string[] = []
   const train = await attempt(() => loadSplit(config, inputs, 'train'))
   const test = await attempt(() => loadSplit(config, inputs, 'test'))
-  if (train === null) {
+  if (train === null && !failed.has('data')) {
     const message = `There is no training data; pass trainDataset, or name files in ${trainer.keys.trainFiles}.`
     problems.add(new TrainError('DATASET_INVALID', message))
   }
   findings.push(...datasetNotes(train, test))
   await attempt(() => requireKinds(settings.evaluation.kindKey, test))
-  const start = await attempt(() => findStartingModel(config, { keys: trainer.keys, fromScratch: options.fromScratch ?? false }))
-  if (agent && start)
+  const start = failed.has('model')
+    ? undefined
+    : await attempt(() => findStartingModel(config, { keys: trainer.keys, fromScratch: options.fromScratch ?? false }))
+  if (agent && start && !failed.has('models'))
     await attempt(() => checkModels(agent.program.agents, { frozen: Object.keys(settings.models), policy: policyName(start.model) }))
   if (agent) await attempt(() => checkRecordings(settings.models, agent.directory))
   const folder = start?.model && existsSync(start.model) ? start.model : null
@@ -86,7 +89,7 @@ export async function checkDrivenTraining(trainer: Driver, source: unknown, inpu
     const lengths = template && (await attempt(() => checkModelPrompts(config, trainer, folder, tasks)))
     findings.push(...(template ?? []), ...(lengths ?? []))
   }
-  const reward = await attempt(() => rewardOf(trainer, config, inputs, python?.path))
+  const reward = failed.has('reward') ? undefined : await attempt(() => rewardOf(trainer, config, inputs, python?.path))
   for (const { level, message } of python?.report.problems ?? []) if (level === 'warning') findings.push(message)
   let planned: DrivenPlan | undefined
   if (agent && train && start && config.version !== null) {

@@ -84,6 +84,7 @@ export function toModuleConfig<Settings extends ModuleSettings>(parts: ModuleCon
     usesModelTemplate: true,
     longestPrompt: tokens === null ? null : { tokens, leftOut: false },
     identity: [fields, ...identity, stratify],
+    failed: [...source.failed, ...own.failed],
     notes: [...source.notes, ...notes, ...(answer?.notes ?? [])],
     problems: [...source.problems, ...own.problems, ...problems, ...native, ...(answer?.problems ?? [])].map((problem) =>
       where === null ? problem : `${where}: ${problem}`,

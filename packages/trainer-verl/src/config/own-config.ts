@@ -1,4 +1,15 @@
-import { expandDots, fieldsOf, isSet, isTree, type KeyTree, ownBlock, ownKeysOf, readOwnConfig, setAt } from '@aworld-train/training'
+import {
+  expandDots,
+  fieldsOf,
+  isSet,
+  isTree,
+  type KeyTree,
+  type OwnConfig,
+  ownBlock,
+  ownKeysOf,
+  readOwnConfig,
+  setAt,
+} from '@aworld-train/training'
 import { VerlSettings } from './verl-settings.ts'
 
 /** Sections that both have: ours are spelt in camelCase. */
@@ -37,8 +48,8 @@ export function separateConfig(configuration: KeyTree): SeparatedConfig {
 }
 
 /** Our keys, checked: settings, and a sentence for every problem. */
-export function readOwn(own: KeyTree): { readonly settings: VerlSettings; readonly problems: readonly string[] } {
-  const { settings, training, problems } = readOwnConfig(VerlSettings, own)
-  if (training === null || !isSet(own, 'training', 'logprobCheck')) return { settings, problems }
-  return { settings: { ...settings, logprobCheck: { tolerance: training.logprobCheck.tolerance } }, problems }
+export function readOwn(own: KeyTree): Pick<OwnConfig<VerlSettings>, 'settings' | 'problems' | 'failed'> {
+  const { settings, training, problems, failed } = readOwnConfig(VerlSettings, own)
+  if (training === null || !isSet(own, 'training', 'logprobCheck')) return { settings, problems, failed }
+  return { settings: { ...settings, logprobCheck: { tolerance: training.logprobCheck.tolerance } }, problems, failed }
 }

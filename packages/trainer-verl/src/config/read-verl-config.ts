@@ -6,7 +6,7 @@ import { stringify } from 'yaml'
 import { renderGeneralTerms } from './general-terms.ts'
 import { formatOverride, parseOverride } from './hydra-override.ts'
 import type { InstalledVerl } from './installed-verl.ts'
-import { readOwn, separateConfig } from './own-config.ts'
+import { ownSections, readOwn, separateConfig } from './own-config.ts'
 import { recordScript } from './record-script.ts'
 import { resolveKey } from './resolve-key.ts'
 import { type ConfigKey, translateKeys } from './translate-keys.ts'
@@ -29,7 +29,7 @@ interface Gathered {
 export async function readVerlConfig(source: VerlConfigSource, options: ReadVerlConfigOptions = {}): Promise<VerlConfig> {
   const gathered = await gather(source, options)
   addOverrides(gathered, options.arguments ?? [], 'an argument')
-  const { settings: read, problems: ownProblems } = readOwn(gathered.own)
+  const { settings: read, problems: ownProblems, failed } = readOwn(gathered.own)
   const terms = renderGeneralTerms(gathered.own)
   const spelled = new Set(gathered.keys.map(({ path }) => path))
   const fromTerms = terms.keys
@@ -54,6 +54,7 @@ export async function readVerlConfig(source: VerlConfigSource, options: ReadVerl
     usesModelTemplate: textAt(translated.keys, templateKey) === null,
     longestPrompt: verl && longestPromptOf(translated.keys, verl),
     identity: [...translated.keys.values()].map(({ path, value }) => [path, value]),
+    failed: gathered.problems.length > 0 ? ownSections : failed,
     notes: [...gathered.notes, ...terms.notes, ...translated.notes, ...obeyed.notes],
     problems: [
       ...[...gathered.problems, ...ownProblems, ...terms.problems, ...problems, ...translated.problems].map((problem) =>

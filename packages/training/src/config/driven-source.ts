@@ -55,6 +55,8 @@ export interface DrivenSource {
   readonly where: string | null
   readonly notes: readonly string[]
   readonly problems: readonly string[]
+  /** Sections of ours that could not be read: all of them, or none. */
+  readonly failed: readonly string[]
 }
 
 /** Reads a configuration in a framework's keys, in ours, or both, from a YAML or JSON file or an object. The block of ours wins over the same key outside of it. */
@@ -67,7 +69,8 @@ export function readDrivenSource(source: unknown, { name, sections, ownKeys, bas
   for (const [key, value] of Object.entries(rest)) (ownKeys.includes(key) ? own : fields)[key] = value
   if (isTree(block)) for (const [key, value] of Object.entries(block)) setAt(own, [key], value)
   const { directory, where } = found
-  return { own, fields, directory, where, notes: taken.notes, problems: [...problems, ...taken.problems] }
+  const failed = problems.length > 0 ? ownKeys : []
+  return { own, fields, directory, where, notes: taken.notes, problems: [...problems, ...taken.problems], failed }
 }
 
 function findSource(source: unknown, base: string) {

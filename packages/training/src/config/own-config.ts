@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { describeIssues } from './describe-issues.ts'
+import { acceptedPart } from './accepted-part.ts'
 import type { DrivenSettings } from './driven-settings.ts'
 import { isTree, type KeyTree } from './key-tree.ts'
 import { LocalConfig } from './local-config.ts'
@@ -24,6 +24,8 @@ export interface OwnConfig<Settings> {
   /** Terms of any run's training; `null` where there are problems. */
   readonly training: LocalConfig['training'] | null
   readonly problems: readonly string[]
+  /** Sections of ours with a problem. */
+  readonly failed: readonly string[]
 }
 
 /** Our keys of a framework's configuration, checked: settings in terms of `schema`, and a sentence for every problem. */
@@ -32,14 +34,14 @@ export function readOwnConfig<Settings extends DrivenSettings>(
   own: KeyTree,
 ): OwnConfig<Settings> {
   const whole = schema.extend(general)
-  const parsed = whole.safeParse(own)
-  if (!parsed.success)
-    return { settings: schema.parse({}), training: null, problems: describeIssues(parsed.error, { schema: whole, value: own }) }
-  const { training, sampling, ...rest } = parsed.data as Settings & Pick<LocalConfig, keyof typeof general>
+  const { data, problems, failed } = acceptedPart(whole, own)
+  const { training, sampling, ...rest } = data as Settings & Pick<LocalConfig, keyof typeof general>
   const settings = Object.fromEntries(Object.entries(rest).filter(([key]) => !keysOfTheBox.includes(key)))
+  const why = 'the framework forms its groups itself, and its own settings say how far they may be ahead'
   return {
-    problems: stalenessProblems(training, 'the framework forms its groups itself, and its own settings say how far they may be ahead'),
-    training,
+    problems: [...problems, ...stalenessProblems(training, why)],
+    failed,
+    training: problems.length > 0 ? null : training,
     settings: {
       ...(settings as unknown as Settings),
       ...(isSet(own, 'sampling', 'maxTokens') ? { maxCompletionTokens: sampling.maxTokens } : {}),

@@ -1,6 +1,7 @@
 import { TrainError } from '@aworld-train/protocol'
 import type { z } from 'zod'
-import { describeIssues, fieldsOf } from './describe-issues.ts'
+import { acceptedPart } from './accepted-part.ts'
+import { fieldsOf } from './describe-issues.ts'
 import { expandDots, isTree, type KeyTree, setAt } from './key-tree.ts'
 import { LocalConfig } from './local-config.ts'
 import { inertNotes } from './own-config.ts'
@@ -57,6 +58,20 @@ export interface ParsedLocalConfig {
  * both (our own win, and those of the extension's section over them). Throws CONFIG_INVALID with every problem found; an unknown key of ours is one, with a suggestion.
  */
 export function parseLocalConfig(source: string | object | undefined, options: LocalConfigOptions = {}): ParsedLocalConfig {
+  const { problems, failed: _, ...parsed } = readLocalConfig(source, options)
+  if (problems.length > 0) throw new TrainError('CONFIG_INVALID', problems.join('\n'), { details: { problems } })
+  return parsed
+}
+
+export interface ReadLocalConfig extends ParsedLocalConfig {
+  /** A sentence for every problem, with its file; what has one is not in `config`. */
+  readonly problems: readonly string[]
+  /** Sections with a problem. */
+  readonly failed: readonly string[]
+}
+
+/** As `parseLocalConfig`, but throws only where nothing can be read. */
+export function readLocalConfig(source: string | object | undefined, options: LocalConfigOptions = {}): ReadLocalConfig {
   const { translator, extension, others = [] } = options
   const where = typeof source === 'string' ? `${source}: ` : ''
   const read = typeof source === 'string' ? readConfigFile(source) : (source ?? {})
@@ -70,14 +85,11 @@ export function parseLocalConfig(source: string | object | undefined, options: L
   const merged: Record<string, unknown> = {}
   for (const part of [extension?.defaults ?? {}, translated.config, own, overrides])
     for (const [key, value] of Object.entries(part)) setAt(merged, [key], structuredClone(value))
-  const parsed = LocalConfig.safeParse(merged)
-  const problems = [...translated.problems, ...describeIssues(parsed.error, { schema: LocalConfig, value: merged })]
-  if (problems.length > 0 || !parsed.success) {
-    throw new TrainError('CONFIG_INVALID', problems.map((problem) => `${where}${problem}`).join('\n'), { details: { problems } })
-  }
+  const { data, problems: found, failed } = acceptedPart(LocalConfig, merged)
+  const problems = [...translated.problems, ...found].map((problem) => `${where}${problem}`)
   const inert = extension?.inert ? inertNotes(own, extension.inert, extension.section) : []
   const rest = Object.fromEntries(Object.entries(owned).filter(([key]) => !(key in overrides)))
-  return { config: parsed.data, extension: rest, ignored: translated.ignored, warnings: [...translated.warnings, ...inert] }
+  return { config: data, extension: rest, ignored: translated.ignored, warnings: [...translated.warnings, ...inert], problems, failed }
 }
 
 /** The tree without the sections of trainers, and that of the extension. */
