@@ -86,7 +86,15 @@ export { type ExportPath, loadExport, parseExportPath } from './inputs/load-expo
 export type { LoadedAgent } from './inputs/loaded-agent.ts'
 export { findLongPrompts, type LongPrompts, longPromptNotes, type PromptModel } from './inputs/long-prompts.ts'
 export { type MakeModelContext, makeModel, type WarmUpPlan } from './inputs/make-model.ts'
-export { chosenColumn, datasetNotes, loadNamedDataset, type NamedDataset, refuseProblems, requireKinds } from './inputs/named-dataset.ts'
+export {
+  chosenColumn,
+  datasetNotes,
+  loadNamedDataset,
+  type NamedDataset,
+  refuseProblems,
+  requireKinds,
+  resolveSource,
+} from './inputs/named-dataset.ts'
 export { findReward, type NamedReward, type RewardNames, tryReward } from './inputs/named-reward.ts'
 export { runWarmUp, type WarmUp, type WarmUpRequest } from './inputs/warm-up.ts'
 export type * from './ledger/read-ledger.ts'

@@ -14,6 +14,7 @@ import {
   policyName,
   refuseProblems,
   requireKinds,
+  resolveSource,
   tryReward,
 } from '@aworld-train/run'
 import { verlKeys } from '@aworld-train/trainer-verl'
@@ -186,8 +187,7 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
   }
 
   async #inferenceDataset(source: DatasetSource, { data }: LocalConfig): Promise<LoadedDataset> {
-    const from = typeof source === 'string' ? resolve(this.baseDirectory, source) : source
-    const loaded = await loadDataset(from, {
+    const loaded = await loadDataset(resolveSource(source, this.baseDirectory), {
       split: 'test',
       answers: 'optional',
       promptKey: chosenColumn(data.promptKey),

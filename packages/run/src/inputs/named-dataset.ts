@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
+import { stableStringify } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
-import { type DatasetSource, datasetOverlap, type LoadedDataset, loadDataset, requireColumn } from '@aworld-train/training'
+import { type DatasetSource, datasetOverlap, type LoadedDataset, loadDataset, pathsOf, requireColumn } from '@aworld-train/training'
 
 export interface NamedDataset {
   /** Name of the option, for messages. */
@@ -21,20 +22,23 @@ export async function loadNamedDataset(named: NamedDataset): Promise<LoadedDatas
   const { option, dataset, baseDirectory, configDirectory, split, promptKey } = named
   const paths = named.files.map((file) => resolve(configDirectory, file))
   if (dataset === undefined && paths.length === 0) return null
-  const source = typeof dataset === 'string' ? resolve(baseDirectory, dataset) : dataset
-  if (source !== undefined && paths.length > 0 && !(paths.length === 1 && paths[0] === source)) {
+  const source = dataset && resolveSource(dataset, baseDirectory)
+  if (source !== undefined && paths.length > 0 && stableStringify([source].flat()) !== stableStringify(paths)) {
+    const named = pathsOf(source)?.join(', ') ?? 'an object'
     throw new TrainError(
       'CONFIG_INVALID',
-      `${option} and the configuration name different data (${typeof source === 'string' ? source : 'an object'} and ${paths.join(', ')}); keep one.`,
+      `${option} and the configuration name different data (${named} and ${paths.join(', ')}); keep one.`,
     )
   }
-  const parts: LoadedDataset[] = []
-  for (const each of source === undefined ? paths : [source]) {
-    const loaded = await loadDataset(each, { split, promptKey: chosenColumn(promptKey), filesDirectory: baseDirectory })
-    refuseProblems(loaded)
-    parts.push(loaded)
-  }
-  return mergeDatasets(parts)
+  const loaded = await loadDataset(source ?? paths, { split, promptKey: chosenColumn(promptKey), filesDirectory: baseDirectory })
+  refuseProblems(loaded)
+  return loaded
+}
+
+/** A dataset whose paths are absolute. */
+export function resolveSource(source: DatasetSource, directory: string): DatasetSource {
+  if (typeof source === 'string') return resolve(directory, source)
+  return pathsOf(source)?.map((path) => resolve(directory, path)) ?? source
 }
 
 /** A column that was chosen; `prompt` is looked for together with its other names. */
@@ -44,18 +48,6 @@ export const chosenColumn = (promptKey: string) => (promptKey === 'prompt' ? und
 export function refuseProblems({ problems }: LoadedDataset): void {
   if (problems.length === 0) return
   throw new TrainError('DATASET_INVALID', problems.map(({ message }) => message).join('\n'), { details: { problems } })
-}
-
-function mergeDatasets(parts: readonly LoadedDataset[]): LoadedDataset {
-  if (parts.length === 1) return parts[0] as LoadedDataset
-  const tasks = parts.flatMap((part) => part.tasks)
-  const seen = new Set<string>()
-  for (const { id } of tasks) {
-    if (seen.has(id))
-      throw new TrainError('DATASET_INVALID', `Task "${id}" stands in two files of the dataset; give each task an id of its own.`)
-    seen.add(id)
-  }
-  return { tasks, answers: new Map(parts.flatMap((part) => [...part.answers])), problems: [], notes: parts.flatMap(({ notes }) => notes) }
 }
 
 type MaybeDataset = LoadedDataset | null | undefined

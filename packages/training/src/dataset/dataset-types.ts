@@ -2,8 +2,11 @@ import type { AnswerKey, TrainingTask } from '@aworld-train/protocol'
 
 export type DatasetRow = Readonly<Record<string, unknown>>
 
-/** A path (.jsonl .json .csv .parquet, or a folder saved by Hugging Face datasets), rows, or an async iterable of rows. */
-export type DatasetSource = string | readonly DatasetRow[] | AsyncIterable<DatasetRow>
+/**
+ * A path (.jsonl .json .csv .parquet, the texts also as .gz; a folder saved by Hugging Face datasets, or one of shards), several paths,
+ * rows, or an async iterable of rows.
+ */
+export type DatasetSource = string | readonly string[] | readonly DatasetRow[] | AsyncIterable<DatasetRow>
 
 export interface LoadDatasetOptions {
   /** Prefix of generated task ids, and the split shown in messages. */

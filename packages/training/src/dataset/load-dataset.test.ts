@@ -2,6 +2,7 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, trun
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { gzipSync } from 'node:zlib'
 import { TrainingTask } from '@aworld-train/protocol'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { datasetOverlap, loadDataset, requireDataset } from './load-dataset.ts'
@@ -384,6 +385,64 @@ it('names columns that may be meant otherwise, and options that there are not', 
   await expect(loadDataset(rows, { promptkey: 'question' } as object)).rejects.toMatchObject({
     code: 'CONFIG_INVALID',
     message: 'loadDataset has no option "promptkey". Did you mean "promptKey"?',
+  })
+})
+
+describe('several files', () => {
+  const row = (question: string) => `${JSON.stringify({ question, answer: 1 })}\n`
+  const inputsOf = async (source: Parameters<typeof loadDataset>[0]) => (await requireDataset(source)).tasks.map(({ input }) => input)
+
+  function folderOf(files: Readonly<Record<string, string | Uint8Array>>): string {
+    const folder = mkdtempSync(join(directory, 'shards-'))
+    for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content)
+    return folder
+  }
+
+  it('are texts packed by gzip too, whatever their format', async () => {
+    expect(await inputsOf(file('a.jsonl.gz', gzipSync(row('a'))))).toEqual(['a'])
+    expect(await inputsOf(file('a.csv.gz', gzipSync('question,answer\na,1\n')))).toEqual(['a'])
+    expect(await inputsOf(file('a.json.gz', gzipSync(`[${row('a')}]`)))).toEqual(['a'])
+    const cut = file('cut.jsonl.gz', gzipSync(row('a')).subarray(0, -12))
+    expect(await messagesOf(cut)).toEqual([expect.stringMatching(/^cut.jsonl.gz: the file is not readable gzip/)])
+    expect(await messagesOf(file('a.parquet.gz', 'x'))).toEqual([expect.stringMatching(/"\.parquet\.gz" is no format/)])
+  })
+
+  it('are a folder of shards, in the order of their numbers, and a list of paths in its own', async () => {
+    const shards = folderOf({ 'part-10.jsonl': row('c'), 'part-9.jsonl': row('a') + row('b'), 'README.md': '# x' })
+    expect(await inputsOf(shards)).toEqual(['a', 'b', 'c'])
+    expect(await inputsOf([file('z.jsonl', row('z')), file('y.csv', 'question,answer\ny,1\n'), shards])).toEqual(['z', 'y', 'a', 'b', 'c'])
+  })
+
+  it('have ids of their own for equal rows, files in their own folders, and problems by their names', async () => {
+    const [first, second] = ['first', 'second'].map((name) => {
+      const folder = folderOf({ 'a.txt': name, 'rows.jsonl': '{"question": "a", "answer": 1, "file_name": "a.txt"}\n' })
+      return join(folder, 'rows.jsonl')
+    }) as [string, string]
+    const { tasks } = await requireDataset([first, second])
+    expect(tasks.map(({ files }) => files)).toEqual([first, second].map((path) => [join(path, '..', 'a.txt')]))
+    expect(tasks.map(({ id }) => id.slice(0, 8))).toEqual(['train-1-', 'train-2-'])
+    expect(new Set(tasks.map(({ hash }) => hash)).size).toBe(2)
+    const rows = '{"id": "x", "question": "a", "answer": 1}\n'
+    const twice = [file('one.jsonl', rows), file('two.jsonl', `\n${rows}{"question": "b"}`)]
+    expect(await messagesOf(twice)).toEqual([
+      expect.stringMatching(/^two.jsonl, row 2: the task id "x" stands in row 1 of one.jsonl already/),
+      expect.stringMatching(/^two.jsonl, row 3: the row has no answer/),
+    ])
+  })
+
+  it('are no shards of one dataset where their names differ in more than numbers, or where some are missing', async () => {
+    const splits = folderOf({ 'train.jsonl': row('a'), 'test.jsonl': row('b') })
+    expect(await messagesOf(splits)).toEqual([
+      expect.stringMatching(/no shards of one dataset \(test.jsonl, train.jsonl\); name one, or list/),
+    ])
+    const missing = folderOf({ 'train-00000-of-00003.jsonl': row('a'), 'train-00001-of-00003.jsonl': row('b') })
+    expect(await messagesOf(missing)).toEqual([expect.stringMatching(/holds 2 of 3 shards; add the others/)])
+  })
+
+  it('are not those of a hub, which is never asked', async () => {
+    expect(await messagesOf(join(directory, 'openai/gsm8k'))).toEqual([
+      'openai/gsm8k: there is no such file; correct the path. Hubs are never asked for a dataset: download it, and name its file or folder.',
+    ])
   })
 })
 

@@ -3,8 +3,8 @@ import { type AnswerKey, TrainError, type TrainingTask } from '@aworld-train/pro
 import type { DatasetSource, LoadDatasetOptions, LoadedDataset } from './dataset-types.ts'
 import { chooseColumns, namedColumns } from './named-columns.ts'
 import { createProblemList } from './problem-list.ts'
-import { readRows } from './read-rows.ts'
-import { createFileFinder } from './task-file.ts'
+import { pathsOf, readRows } from './read-rows.ts'
+import { createFileFinder, type FileFinder } from './task-file.ts'
 import { toTask } from './to-task.ts'
 
 const optionNames = [
@@ -29,39 +29,49 @@ export async function loadDataset(source: DatasetSource, options: LoadDatasetOpt
   for (const name of Object.keys(options))
     if (!optionNames.includes(name as keyof LoadDatasetOptions))
       throw new TrainError('CONFIG_INVALID', `loadDataset has no option "${name}".${didYouMean(name, optionNames)}`)
-  const problems = createProblemList(typeof source === 'string' ? source : `the ${split} rows`, maxProblems)
-  const files = filesDirectory === null ? null : createFileFinder(typeof source === 'string' ? source : filesDirectory)
+  const all = createProblemList(pathsOf(source)?.join(', ') ?? `the ${split} rows`, maxProblems)
   const tasks: TrainingTask[] = []
   const answers = new Map<string, AnswerKey>()
-  const rowOfId = new Map<string, number>()
+  const placeOfId = new Map<string, { readonly file: string | null; readonly number: number }>()
   const unnamed = new Set<string>()
   const unused = new Map<string, string>()
+  let current = { file: undefined as string | null | undefined, problems: all, files: null as FileFinder | null }
   let rows = 0
-  for await (const { row, number } of readRows(source, problems)) {
+  // Rows of several files are counted through, so that equal rows of two have ids of their own.
+  let [before, last] = [0, 0]
+  for await (const { row, number, file } of readRows(source, all)) {
     signal?.throwIfAborted()
     rows++
+    if (file !== current.file) {
+      const files = filesDirectory === null ? null : createFileFinder(file ?? filesDirectory)
+      current = { file, problems: file === null ? all : all.of(file), files }
+      before = last
+    }
+    last = before + number
+    const { problems, files } = current
     if (isRecord(row)) {
       for (const column of Object.keys(row)) if (!namedColumns.has(column) && column !== promptKey) unnamed.add(column)
       for (const [column, used] of chooseColumns(row, promptKey).unused) unused.set(column, used)
     }
-    const read = toTask(row, { number, split, files, promptKey, answers: answersNeeded, problems })
+    const read = toTask(row, { number, position: last, split, files, promptKey, answers: answersNeeded, problems })
     if (!read) continue
     const { task, answer } = read
-    const earlier = rowOfId.get(task.id)
+    const earlier = placeOfId.get(task.id)
     if (earlier !== undefined) {
-      problems.add(`the task id "${task.id}" stands in row ${earlier} already; give each task an id of its own.`, { row: number })
+      const where = earlier.file === file ? `row ${earlier.number}` : `row ${earlier.number} of ${earlier.file}`
+      problems.add(`the task id "${task.id}" stands in ${where} already; give each task an id of its own.`, { row: number })
       continue
     }
-    rowOfId.set(task.id, number)
+    placeOfId.set(task.id, { file, number })
     tasks.push(task)
     if (answer) answers.set(task.id, answer)
   }
-  if (rows === 0 && problems.toArray().length === 0) problems.add('there are no rows; give at least one.')
+  if (rows === 0 && all.toArray().length === 0) all.add('there are no rows; give at least one.')
   const notes = [
-    ...(unused.size === 0 ? [] : [unusedNote(problems.file, [...unused])]),
-    ...(unnamed.size === 0 ? [] : [unnamedNote(problems.file, [...unnamed])]),
+    ...(unused.size === 0 ? [] : [unusedNote(all.file, [...unused])]),
+    ...(unnamed.size === 0 ? [] : [unnamedNote(all.file, [...unnamed])]),
   ]
-  return { tasks, answers, problems: problems.toArray(), notes }
+  return { tasks, answers, problems: all.toArray(), notes }
 }
 
 /** As `loadDataset`, but throws DATASET_INVALID naming every problem. */

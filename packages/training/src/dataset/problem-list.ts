@@ -8,6 +8,8 @@ export interface ProblemPlace {
 /** Collects the problems of one source, at most `limit`, then counts. */
 export interface ProblemList {
   readonly file: string
+  /** The same list for another file of the source. */
+  of(file: string): ProblemList
   add(message: string, place?: ProblemPlace): void
   toArray(): DatasetProblem[]
 }
@@ -15,8 +17,9 @@ export interface ProblemList {
 export function createProblemList(file: string, limit: number): ProblemList {
   const problems: DatasetProblem[] = []
   let more = 0
-  return {
+  const listOf = (file: string): ProblemList => ({
     file,
+    of: listOf,
     add(message, { row = null, column = null } = {}) {
       if (problems.length >= limit) {
         more++
@@ -27,5 +30,6 @@ export function createProblemList(file: string, limit: number): ProblemList {
     },
     toArray: () =>
       more === 0 ? problems : [...problems, { file, row: null, column: null, message: `${file}: and ${more} more problems of this kind.` }],
-  }
+  })
+  return listOf(file)
 }

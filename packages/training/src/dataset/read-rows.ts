@@ -1,7 +1,10 @@
-import { readFile, stat } from 'node:fs/promises'
-import { extname } from 'node:path'
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { basename, extname } from 'node:path'
+import { promisify } from 'node:util'
+import { gunzip } from 'node:zlib'
 import { errorMessage } from '@aworld-train/protocol'
 import type { DatasetSource } from './dataset-types.ts'
+import { findShards } from './find-shards.ts'
 import type { NumberedRow } from './numbered-row.ts'
 import type { ProblemList } from './problem-list.ts'
 import { readArrowFolder } from './read-arrow-folder.ts'
@@ -9,25 +12,56 @@ import { readCsv } from './read-csv.ts'
 import { readJsonLines, readJsonRows } from './read-json.ts'
 import { readParquet } from './read-parquet.ts'
 
+const unzip = promisify(gunzip)
+
 type RowReader = (path: string, problems: ProblemList) => AsyncIterable<NumberedRow>
 
+const texts = { '.jsonl': readJsonLines, '.ndjson': readJsonLines, '.json': readJsonRows, '.csv': readCsv }
+const textReaders = Object.entries(texts).map(([format, read]) => [format, textReader(read)] as const)
+
 const readers: Readonly<Record<string, RowReader>> = {
-  '.jsonl': textReader(readJsonLines),
-  '.ndjson': textReader(readJsonLines),
-  '.json': textReader(readJsonRows),
-  '.csv': textReader(readCsv),
+  ...Object.fromEntries(textReaders),
   '.parquet': readParquet,
+  ...Object.fromEntries(textReaders.map(([format, reader]) => [`${format}.gz`, reader])),
+}
+
+/** The end of a name that says what a file holds, such as `.jsonl` and `.jsonl.gz`. */
+function formatOf(path: string): string {
+  const ending = extname(path).toLowerCase()
+  return ending === '.gz' ? formatOf(basename(path, extname(path))) + ending : ending
+}
+
+/** A row and the file that it stands in; `null` for one in memory. */
+export interface PlacedRow extends NumberedRow {
+  readonly file: string | null
 }
 
 /** Rows of any source, in order; what cannot be read becomes a problem. */
-export async function* readRows(source: DatasetSource, problems: ProblemList): AsyncIterable<NumberedRow> {
-  if (typeof source !== 'string') {
-    if (isIterable(source)) yield* numbered(source, problems)
+export async function* readRows(source: DatasetSource, problems: ProblemList): AsyncIterable<PlacedRow> {
+  const paths = pathsOf(source)
+  if (paths === null) {
+    if (isIterable(source)) for await (const row of numbered(source as AsyncIterable<unknown>, problems)) yield { ...row, file: null }
     else problems.add(`the dataset is ${describeSource(source)}; pass a path, a list of rows, or an async iterable of rows.`)
-    return
   }
-  const reader = await chooseReader(source, problems)
-  if (reader) yield* reader(source, problems)
+  for (const path of paths ?? [])
+    for (const file of await filesOf(path, problems.of(path))) {
+      const reader = await chooseReader(file, problems.of(file))
+      if (reader) for await (const row of reader(file, problems.of(file))) yield { ...row, file }
+    }
+}
+
+/** The paths that a dataset is named by; `null` for rows. */
+export function pathsOf(source: DatasetSource): readonly string[] | null {
+  if (typeof source === 'string') return [source]
+  return Array.isArray(source) && source.length > 0 && source.every((path) => typeof path === 'string') ? source : null
+}
+
+/** The files of a path: the shards of a folder, or what it names itself. */
+async function filesOf(path: string, problems: ProblemList): Promise<readonly string[]> {
+  const names = await readdir(path).catch(() => [])
+  const isSaved = names.some((name) => name.endsWith('.arrow') || name === 'state.json' || name === 'dataset_dict.json')
+  const hasFormat = (name: string) => Object.hasOwn(readers, formatOf(name))
+  return !isSaved && names.some(hasFormat) ? await findShards(path, hasFormat, problems) : [path]
 }
 
 const isIterable = (value: unknown) =>
@@ -41,7 +75,7 @@ function describeSource(value: unknown): string {
 }
 
 /** Rows of an iterable. Where the iterable throws, its error becomes a problem after the rows that it has yielded. */
-async function* numbered(source: Exclude<DatasetSource, string>, problems: ProblemList): AsyncIterable<NumberedRow> {
+async function* numbered(source: Iterable<unknown> | AsyncIterable<unknown>, problems: ProblemList): AsyncIterable<NumberedRow> {
   let number = 0
   const guarded = (async function* () {
     try {
@@ -62,14 +96,18 @@ async function chooseReader(path: string, problems: ProblemList): Promise<RowRea
     size = stats.size
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
-    problems.add(code === 'ENOENT' ? 'there is no such file; correct the path.' : `it cannot be opened (${message}).`)
+    const hub = Object.hasOwn(readers, formatOf(path))
+      ? ''
+      : ' Hubs are never asked for a dataset: download it, and name its file or folder.'
+    problems.add(code === 'ENOENT' ? `there is no such file; correct the path.${hub}` : `it cannot be opened (${message}).`)
     return null
   }
   if (isFolder) return readArrowFolder
-  const reader = readers[extname(path).toLowerCase()]
+  const format = formatOf(path)
+  const reader = readers[format]
   if (!reader) {
     problems.add(
-      `"${extname(path)}" is no format of a dataset; use ${Object.keys(readers).join(', ')} or a folder saved by Hugging Face datasets.`,
+      `"${format}" is no format of a dataset; use ${Object.keys(readers).join(', ')} or a folder saved by Hugging Face datasets.`,
     )
     return null
   }
@@ -82,10 +120,22 @@ async function chooseReader(path: string, problems: ProblemList): Promise<RowRea
 
 function textReader(read: (text: string, problems: ProblemList) => Iterable<NumberedRow>): RowReader {
   return async function* (path, problems) {
-    const text = decodeText(await readFile(path), problems)
+    const bytes = await readBytes(path, problems)
+    const text = bytes && decodeText(bytes, problems)
     if (text === null) return
     if (text.trim() === '') problems.add('the file is empty; it needs at least one row.')
     else yield* read(text, problems)
+  }
+}
+
+async function readBytes(path: string, problems: ProblemList): Promise<Buffer | null> {
+  const bytes = await readFile(path)
+  if (!/\.gz$/i.test(path)) return bytes
+  try {
+    return await unzip(bytes)
+  } catch (error) {
+    problems.add(`the file is not readable gzip (${(error as Error).message}); it may be truncated, write it again.`)
+    return null
   }
 }
 

@@ -17,10 +17,12 @@ export function toChannelTask(
   const { prompt, dataSource, rewardModel, extraInfo, index } = row
   const columns = Object.entries(row.columns ?? {}).filter(([name]) => !ofTrainers.has(name))
   const { task_json: written, ...info } = extraInfo ?? {}
+  const number = typeof index === 'number' ? index : 0
   const read = toTask(
     { ...Object.fromEntries(columns), prompt, data_source: dataSource ?? undefined, reward_model: rewardModel, extra_info: info },
     {
-      number: typeof index === 'number' ? index : 0,
+      number,
+      position: number,
       split: partition === 'val' ? 'test' : 'train',
       files: null,
       promptKey: undefined,

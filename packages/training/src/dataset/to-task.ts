@@ -8,7 +8,10 @@ import type { FileFinder, TaskFile } from './task-file.ts'
 import { parseMaybeJson, parseMessages, toMessages } from './to-messages.ts'
 
 export interface ToTaskOptions {
+  /** Of the row in its file, for messages. */
   readonly number: number
+  /** Of the row in the dataset, for the id of a task that has none. */
+  readonly position: number
   readonly split: string
   /** `null` leaves the paths of files as they stand. */
   readonly files: FileFinder | null
@@ -22,7 +25,7 @@ export interface ToTaskOptions {
  * what stands in `data`; whatever else a row has may give the answer away, and is extra information for the reward.
  */
 export function toTask(row: unknown, options: ToTaskOptions): { task: TrainingTask; answer: AnswerKey | null } | null {
-  const { number, split, problems, promptKey } = options
+  const { number, position, split, problems, promptKey } = options
   if (!isRecord(row)) {
     problems.add(`the row is ${nameOf(row)}, not an object with columns.`, { row: number })
     return null
@@ -51,7 +54,7 @@ export function toTask(row: unknown, options: ToTaskOptions): { task: TrainingTa
   const hash = taskHash({ ...content, files: files.map(({ path, sha256 }) => ({ name: basename(path), sha256 })) })
   const task: TrainingTask = {
     version: 1,
-    id: id ?? `${split}-${number}-${hash.slice(0, 6)}`,
+    id: id ?? `${split}-${position}-${hash.slice(0, 6)}`,
     hash,
     ...content,
     ...(files.length > 0 && { files: files.map(({ path }) => path) }),
