@@ -113,7 +113,6 @@ export const settingTerms: Readonly<Record<SettingName, Row>> = {
   'executor.resources': ofTheBox,
   'executor.env': ofTheBox,
   'executor.options': ofTheBox,
-  'executor.reuseProcess': ofTheBox,
   'executor.sequenceDependent': ofTheBox,
   'executor.port': ofTheBox,
   'executor.graceMs': ofTheBox,
