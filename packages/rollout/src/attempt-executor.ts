@@ -19,7 +19,8 @@ import {
 import { createAttemptContext } from './attempt-context.ts'
 import { createAttemptTools } from './attempt-tools.ts'
 import { spanOfHeaders, withSpan } from './observe/rollout-spans.ts'
-import { agentFailure, cancelled, rolloutEnded, timeLimit } from './rollout-errors.ts'
+import { agentFailure, cancelled, rolloutEnded, strayFailure, timeLimit } from './rollout-errors.ts'
+import { withErrorOwner } from './stray-errors.ts'
 import { createTimeBudget, type TimeBudget } from './time-budget.ts'
 import { createToolJournal, type ToolJournal } from './tool-journal.ts'
 
@@ -102,7 +103,18 @@ export function createAttemptExecutor(options: AttemptExecutorOptions): AttemptE
       maxToolCalls,
     })
 
-    const end = await endOf(() => withSpan(span, () => program.run(task, context)), stop.signal, abandonAfterMs)
+    const stray = Promise.withResolvers<never>()
+    let isOver = false
+    const owner = {
+      rollout: key,
+      charge(error: unknown) {
+        if (!isOver) stray.reject(strayFailure(error))
+        return !isOver
+      },
+    }
+    const run = () => Promise.race([stray.promise, withErrorOwner(owner, async () => program.run(task, context))])
+    const end = await endOf(() => withSpan(span, run), stop.signal, abandonAfterMs)
+    isOver = true
     const endedAt = preciseNow()
     const aborted = stop.signal.aborted ? (stop.signal.reason as TrainError) : null
     endBudget(budget)

@@ -48,3 +48,16 @@ export function agentFailure(thrown: unknown): TrainError {
     cause: thrown,
   })
 }
+
+/** What an agent or a tool left behind that nobody handled. */
+export function strayFailure(thrown: unknown): TrainError {
+  if (thrown instanceof TrainError) return thrown
+  const message = errorMessage(thrown).replace(/\.$/, '')
+  return new TrainError(
+    'AGENT_FAILED',
+    `The agent, or a tool of it, left an error that nobody handled: ${message}. Await what rejects, and catch what a timer throws.`,
+    {
+      cause: thrown,
+    },
+  )
+}

@@ -10,6 +10,7 @@ import { runRecordedAttempt } from './run-recorded-attempt.ts'
 import { createScheduler } from './scheduler/scheduler.ts'
 import { createSchedulerState, type SchedulerCommand } from './scheduler/scheduler-state.ts'
 import { scoreEpisode } from './score-episode.ts'
+import { watchStrayErrors } from './stray-errors.ts'
 import { toEpisode } from './to-episode.ts'
 import { createWorkerLinks, termsOfThisProcess, thisProcess } from './worker-links.ts'
 
@@ -45,6 +46,7 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
   let failure: Error | null = null
 
   const unwatchPauses = gateway.onPause(links.pause)
+  const unwatchErrors = watchStrayErrors((message) => warn(message, 'AGENT_FAILED'))
 
   function carryOut(command: SchedulerCommand): void {
     links.carryOut(command)
@@ -245,6 +247,7 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
       if (entries.size > 0) await new Promise<void>((wake) => idlers.push(wake))
       scheduler.close()
       unwatchPauses()
+      unwatchErrors()
     },
   }
 }

@@ -24,7 +24,10 @@ process.stdin
   .resume()
 
 try {
-  await runAgentWorker({ ...options, ...(token !== undefined && { token }), directory: dirname(options.agent), signal: drain.signal })
+  await runAgentWorker({
+    ...{ ...options, ...(token !== undefined && { token }), directory: dirname(options.agent), signal: drain.signal },
+    onWarning: ({ message }) => process.stderr.write(`${message}\n`),
+  })
 } catch (error) {
   process.stderr.write(`${errorMessage(error)}\n`)
   process.exitCode = exitCodeOf(error)

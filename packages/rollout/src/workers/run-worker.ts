@@ -18,6 +18,7 @@ import {
   workerProtocol,
 } from '@aworld-train/protocol'
 import { createFramedSocket, type FramedSocket } from '../frames/framed-socket.ts'
+import { watchStrayErrors } from '../stray-errors.ts'
 import type { AgentIdentity } from './agent-identity.ts'
 import { type CoordinatorConnection, connectWorker, createFileFetch, refusal } from './connect-worker.ts'
 import { createFetchedFiles } from './fetched-files.ts'
@@ -246,6 +247,7 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
     left = resolve
   })
   signal.addEventListener('abort', drain, { once: true })
+  const unwatchErrors = watchStrayErrors((message) => onWarning?.({ code: 'AGENT_FAILED', message }))
   leaveIfDone()
   try {
     await Promise.race([serve(stop.signal), done])
@@ -255,5 +257,6 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
     ;(socket as FramedSocket | null)?.close(1000, 'The worker leaves.')
     abandon('its worker has ended')
     await files.close()
+    unwatchErrors()
   }
 }
