@@ -17,8 +17,22 @@ beforeAll(async () => {
 
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
-/** Leaves behind what client libraries do: three tasks while they run, one after its end, and the module outside of any rollout. */
-const agentText = `import { createServer, get } from 'node:http'
+/** An agent that asks its model, then does what its task is for. */
+const agentText = (top: string, then: string) => `${top}
+export async function agent(task, context) {
+  const { baseUrl, apiKey, model } = context.policy()
+  const headers = { authorization: \`Bearer \${apiKey}\`, 'content-type': 'application/json' }
+  const body = JSON.stringify({ model, messages: [{ role: 'user', content: task.input }] })
+  const response = await fetch(\`\${baseUrl}/chat/completions\`, { method: 'POST', headers, body, signal: context.signal })
+  const { choices } = await response.json()
+  ${then}
+  return { answer: choices[0].message.content, messages: [] }
+}
+`
+
+/** Leaves behind what client libraries do: in three tasks while they run, in the fourth after its end and outside of any rollout. */
+const strays = agentText(
+  `import { createServer, get } from 'node:http'
 
 let isShared = false
 setInterval(() => {
@@ -35,25 +49,18 @@ const strays = {
   'task-11': () => setTimeout(() => { throw new Error('stray timer') }, 1),
   'task-12': () => get({ port: hangUp.address().port }),
 }
-
-export async function agent(task, context) {
-  const { baseUrl, apiKey, model } = context.policy()
-  const headers = { authorization: \`Bearer \${apiKey}\`, 'content-type': 'application/json' }
-  const body = JSON.stringify({ model, messages: [{ role: 'user', content: task.input }] })
-  const response = await fetch(\`\${baseUrl}/chat/completions\`, { method: 'POST', headers, body, signal: context.signal })
-  const { choices } = await response.json()
-  const stray = strays[task.id]
-  if (!stray) isShared = true
-  if (stray) {
-    stray()
+`,
+  `if (task.id === 'task-13') {
+    isShared = true
+    setTimeout(() => { throw new Error('stray of the past') }, 1)
+  } else {
+    strays[task.id]()
     await new Promise((resolve) => context.signal.addEventListener('abort', resolve))
-  } else setTimeout(() => { throw new Error('stray of the past') }, 1)
-  return { answer: choices[0].message.content, messages: [] }
-}
-`
+  }`,
+)
 
 const changes = {
-  files: { 'agent.ts': agentText },
+  files: { 'agent.ts': strays },
   definition: { agent: './agent.ts#agent' },
   config: { training: { steps: 1, promptsPerStep: 4, samplesPerPrompt: 2 }, limits: { timeoutMs: 20_000 } },
 }
@@ -87,3 +94,20 @@ test('an agent that ends the process of its training is told how to resume', asy
   const { code, stderr } = await runCli(['train', project.folder])
   expect([code, stderr]).toEqual([7, expect.stringMatching(/to resume .*\n.*aworld-train.* train /)])
 }, 60_000)
+
+test.each(['process.exit(3)', "process.kill(process.pid, 'SIGSEGV')"])(
+  'a rollout that ends its worker by %s costs itself alone, and is found',
+  async (end) => {
+    const agent = agentText('', `if (task.id === 'task-11') ${end}`)
+    const config = { ...changes.config, executor: { workerNum: 2, slots: 4, graceMs: 300, maxLosses: 2 } }
+    const project = await makeProject(folder, model, { ...changes, config, files: { 'agent.ts': agent } })
+    const { code, stdout, stderr } = await runCli(['train', project.folder, '--json'])
+    expect(code, stdout + stderr).toBe(0)
+    const ends = (await episodesOf(project)).map(({ taskId, stopReason, error }) => `${taskId} ${error?.code ?? stopReason}`)
+    expect([...new Set(ends)].sort()).toEqual(['task-10 completed', 'task-11 WORKER_LOST', 'task-12 completed', 'task-13 completed'])
+    const [run] = await project.runs()
+    const { counts } = JSON.parse(await readFile(join(run!, 'report.json'), 'utf8')) as RunReport
+    expect(counts.losses).toBeGreaterThanOrEqual(4)
+  },
+  120_000,
+)

@@ -29,7 +29,7 @@ const launch = {
   ...{ slots: 16, resources: {}, env: {} },
   worker: () => expect.unreachable(),
   onWarning() {},
-  onExit() {},
+  onExit: () => undefined,
   onFailed() {},
 }
 

@@ -13,7 +13,10 @@ it('gives up a worker that a signal ends at each of its starts', async () => {
       env: { NODE_OPTIONS: '' },
     }),
     onWarning() {},
-    onExit: (name) => exits.push(name),
+    onExit(name) {
+      exits.push(name)
+      return false
+    },
     onFailed: (error) => failures.push(error.message),
   })
   await launcher.start()

@@ -48,7 +48,7 @@ async function launch({ script = 'sleep 600 & wait', options = {}, url = 'https:
     options: { image, command: ['sh', '-c', script, 'worker'], ...options },
     worker: () => ({ command: [], env: {}, url, token: 'the-secret', agent: join(directory, 'agents/agent.ts#agent') }),
     onWarning: (message) => warnings.push(message),
-    onExit() {},
+    onExit: () => undefined,
     onFailed: ({ message }) => failures.push(message),
   })
   launchers.push(launcher)

@@ -115,6 +115,8 @@ export const settingTerms: Readonly<Record<SettingName, Row>> = {
   'executor.options': ofTheBox,
   'executor.sequenceDependent': ofTheBox,
   'executor.port': ofTheBox,
+  'executor.token': ofTheBox,
+  'executor.maxLosses': ofTheBox,
   'executor.graceMs': ofTheBox,
   concurrency: read,
   seed: read,

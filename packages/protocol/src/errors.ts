@@ -84,7 +84,11 @@ export const errorCatalogue = {
   CHANNEL_LOST: row('policy', true, 'Check that the trainer runs and reaches the rollout service; it may connect again.'),
   WORKER_LOST: row('environment', true, 'Look why the worker ended: memory, a signal, its machine; the rollout runs again on another one.'),
   WORKER_PROTOCOL: row('config', false, 'Install the same version of aworld-train on the worker and its coordinator.'),
-  WORKER_AGENT: row('config', false, 'Give the worker the same project and packages as its coordinator; the message names the first difference.'),
+  WORKER_AGENT: row(
+    'config',
+    false,
+    'Give the worker the same project and packages as its coordinator; the message names the first difference.',
+  ),
   WORKER_NAME: row('config', false, 'Give each worker a name of its own with --name.'),
   WORKER_INVALID: row('environment', false, 'Install the same version on both sides; the message says what could not be read.'),
   WORKER_RESULT_TOO_LARGE: row('agent', false, 'Make tools answer less, or raise maxFrameBytes of the coordinator.'),

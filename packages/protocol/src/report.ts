@@ -44,6 +44,8 @@ export const RunReport = z.strictObject({
     rollouts: z.int(),
     /** Of rollouts with a result: more than these where some began again. Reports from before it was counted lack it. */
     attempts: z.int().optional(),
+    /** Attempts that were lost with their workers, and begun again. Reports from before it was counted lack it. */
+    losses: z.int().optional(),
     episodesByStopReason: z.record(z.string(), z.int()),
     modelCalls: z.strictObject({ agent: z.int(), gateway: z.int(), engine: z.int() }),
     /**

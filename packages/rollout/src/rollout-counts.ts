@@ -7,13 +7,23 @@ export interface RolloutTally {
   attempt(result: AttemptResult): void
   superseded(trajectories: readonly Trajectory[]): void
   retry(): void
+  loss(): void
   finished(episode: Episode): void
   counts(): Omit<RolloutCounts, 'queued' | 'running'>
 }
 
 export function createRolloutTally(): RolloutTally {
   const ends: Partial<Record<StopReason, number>> = {}
-  const count = { finished: 0, toolCalls: 0, askedToolCalls: 0, toolErrors: 0, functionCalls: 0, retries: 0, supersededTokens: 0 }
+  const count = {
+    finished: 0,
+    toolCalls: 0,
+    askedToolCalls: 0,
+    toolErrors: 0,
+    functionCalls: 0,
+    retries: 0,
+    lostAttempts: 0,
+    supersededTokens: 0,
+  }
   return {
     attempt({ toolCalls, toolErrors, functionCalls, trajectories }) {
       count.toolCalls += toolCalls.length
@@ -26,6 +36,9 @@ export function createRolloutTally(): RolloutTally {
     },
     retry() {
       count.retries++
+    },
+    loss() {
+      count.lostAttempts++
     },
     finished({ stopReason }) {
       count.finished++

@@ -34,9 +34,9 @@ export function attemptLost({ key, attempt }: AttemptName, worker: string): Trai
   return new TrainError('WORKER_LOST', `Attempt ${attempt} of rollout "${key}" was at worker "${worker}", which is gone.`)
 }
 
-/** The places where the rollout ran are gone, one after the other. */
+/** The places are gone that the rollout had for itself, one after the other. */
 export function workerLost(rollout: string, { losses, worker }: { readonly losses: number; readonly worker: string }): TrainError {
-  const message = `Rollout "${rollout}" lost ${losses} workers while it ran, the last of them worker "${worker}"; look for what ends them, such as too little memory for its task, then run it again.`
+  const message = `Rollout "${rollout}" was alone on ${losses} workers that ended while no other one did, the last of them worker "${worker}"; look in its agent and tools for what ends their process, such as an exit or too little memory, then run it again.`
   return new TrainError('WORKER_LOST', message)
 }
 

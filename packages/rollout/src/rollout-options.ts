@@ -21,6 +21,8 @@ export interface RolloutRunnerOptions extends AttemptExecutorOptions {
   readonly limits?: RolloutLimits | undefined
   /** New attempts after a retryable failure of environment or policy. Default 2. */
   readonly retries?: number | undefined
+  /** Workers that a rollout may lose while it has them for itself and no other is lost; with the last of them it fails. Default 3. */
+  readonly maxLosses?: number | undefined
   /** Whether an episode that the policy kept from an answer gets a reward of 0, so that it learns not to, or none. Default `zero`. */
   readonly scoreUnfinished?: ScoreUnfinished | undefined
   readonly onEvent?: ((event: RunEvent) => void) | undefined
@@ -41,6 +43,8 @@ export interface RolloutCounts {
   readonly functionCalls: number
   /** New attempts after a retryable failure. */
   readonly retries: number
+  /** Attempts that were lost with their workers. */
+  readonly lostAttempts: number
   /** Tokens of attempts without a result, which were tried again or cancelled. */
   readonly supersededTokens: number
 }

@@ -14,7 +14,6 @@ import { watchStrayErrors } from './stray-errors.ts'
 import { toEpisode } from './to-episode.ts'
 import { createWorkerLinks, termsOfThisProcess, thisProcess } from './worker-links.ts'
 
-const maxLosses = 3
 /** As the store keeps workers. */
 const workerOf = ({ worker, agent }: CurrentAttempt) => (worker === thisProcess ? null : { name: worker, agent })
 
@@ -29,7 +28,7 @@ const older = (first: RunningEntry | null, next: RunningEntry): RunningEntry =>
 /** Runs rollouts on workers, of which this process is one: begin, run the agent, close its URLs and tools, score, keep the result. Throws AGENT_INVALID for two agents of one name. */
 export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRolloutRunner {
   const { program, gateway, store, onEvent } = options
-  const { concurrency = 32, limits = {}, retries = 2, executor = createAttemptExecutor(options) } = options
+  const { concurrency = 32, limits = {}, retries = 2, maxLosses = 3, executor = createAttemptExecutor(options) } = options
   const scoring = { reward: options.reward, answerKey: options.answerKey, scoreUnfinished: options.scoreUnfinished ?? 'zero' }
   const names = program.agents.map(({ name }) => name)
   const repeated = names.find((name, index) => names.indexOf(name) !== index)
@@ -64,7 +63,10 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
       const error = command.isLast
         ? workerLost(command.key, { losses: maxLosses, worker: attempt.worker })
         : attemptLost(command, attempt.worker)
-      if (!entry.cancelling.signal.aborted) links.lostAttempt(attempt.worker)
+      if (!entry.cancelling.signal.aborted) {
+        links.lostAttempt(attempt.worker)
+        tally.loss()
+      }
       if (!command.isLast) giveUp(entry, error.toRecord())
       attempt.lost.abort(error)
     }

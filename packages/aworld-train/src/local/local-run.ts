@@ -133,7 +133,7 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
   for (const message of notes) emit({ type: 'warning-raised', at: Date.now(), code: 'CONFIG_NOTE', message })
 
   async function leaveReport(result: SelfDrivenResult): Promise<RunReport> {
-    const { calls, tokenReport, repeatedAttempts, wallMs, cpuMs } = await accounts.finish()
+    const { calls, tokenReport, repeatedAttempts, losses, wallMs, cpuMs } = await accounts.finish()
     const { before, after, greedyBefore, greedyAfter, curve, ledger, rollouts, episodesByStopReason } = result
     const report: RunReport = {
       version: 1,
@@ -150,7 +150,7 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
       curve,
       ledger,
       tokenReport,
-      counts: { rollouts, attempts: rollouts + repeatedAttempts, episodesByStopReason: { ...episodesByStopReason }, ...calls },
+      counts: { rollouts, attempts: rollouts + repeatedAttempts, losses, episodesByStopReason: { ...episodesByStopReason }, ...calls },
       times: {
         wallMs,
         cpuMs,

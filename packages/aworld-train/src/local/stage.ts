@@ -93,6 +93,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     store,
     answers: { source: 'the dataset', byTask: answers },
     concurrency: concurrencyOf(config.executor, config.concurrency),
+    maxLosses: config.executor.maxLosses,
     limits: toLimits(config.limits),
     onEvent,
   })

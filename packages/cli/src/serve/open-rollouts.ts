@@ -106,6 +106,7 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
     store,
     answers: dataset && { source: settings.answers as string, byTask: dataset.answers },
     concurrency: concurrencyOf(executor, settings.concurrency),
+    maxLosses: executor.maxLosses,
     ...(pool && { workers: pool }),
     retries: settings.retries,
     limits: settings.budget,

@@ -32,8 +32,8 @@ export interface WorkerLaunch extends LauncherSettings {
   /** How the worker of this name is started; only after `plan`, which is called before the coordinator listens. */
   worker(name: string): LaunchCommand
   readonly onWarning: (message: string) => void
-  /** Called when the process of a worker has ended, before it is started again: what it had need not wait for it. Who is never told finds out later. */
-  readonly onExit: (name: string) => void
+  /** Called when the process of a worker has ended, before it is started again: what it had need not wait for it. Who is never told finds out later. Returns whether the worker had connected: it can run, and may have been ended by what it ran. */
+  readonly onExit: (name: string) => boolean | undefined
   /** Called when workers cannot be started: attempts would wait for ever. */
   readonly onFailed: (error: Error) => void
 }

@@ -4,8 +4,9 @@ import { schedule, wakeAt } from './schedule.ts'
 import { createSchedulerState, type SchedulerEvent } from './scheduler-state.ts'
 
 const lost: ErrorRecord = { code: 'TOOL_SERVER_DIED', boundary: 'environment', retryable: true, message: 'The server ended.' }
+const terms = { leaseMs: 30, graceMs: 15, stopMs: 5 }
 const hello = (worker: string, slots: number, holding: AttemptName[] = [], incarnation = '1', isDraining = false): SchedulerEvent => ({
-  ...{ type: 'hello', worker, incarnation, isDraining, holding, slots, leaseMs: 30, graceMs: 15, stopMs: 5 },
+  ...{ type: 'hello', worker, incarnation, isDraining, holding, slots, ...terms },
 })
 const beat = (worker: string, holding: AttemptName[] = []): SchedulerEvent => ({ type: 'beat', worker, holding })
 
@@ -16,7 +17,9 @@ function create({ retries = 2, maxLosses = 3, concurrency = 8 } = {}) {
   const words = ({ type, ...rest }: object & { type: string }) =>
     [
       type,
-      ...Object.values(rest).map((value) => (typeof value === 'object' ? (value as ErrorRecord).code : value === true ? 'last' : value)),
+      ...Object.values(rest).map((value) =>
+        value !== null && typeof value === 'object' ? (value as ErrorRecord).code : value === true ? 'last' : value,
+      ),
     ]
       .filter((word) => word !== false)
       .join(' ')
@@ -109,15 +112,115 @@ test('leases do not end while this process stood still: what workers said meanwh
   expect(wait(1)).toEqual(['dismiss w', 'fence w a 0', 'revoke w a 0'])
 })
 
-test('with its third lost worker a rollout fails, whatever else failed before', () => {
-  const { tell } = running()
-  for (const attempt of [0, 1]) {
-    expect(tell(hello('w', 1, [], `${attempt + 2}`))).toEqual([`fence w a ${attempt}`, `revoke w a ${attempt}`, 'begin a'])
-    tell({ type: 'begun', key: 'a', attempt: attempt + 1 })
+const error: ErrorRecord = { code: 'WORKER_LOST', boundary: 'environment', retryable: true, message: 'Lost.' }
+
+/** Workers that run rollouts. Those that `end` names end one after the other within milliseconds, and start again; then some seconds pass. */
+function workers(names: readonly string[], keys: readonly string[], options: Parameters<typeof create>[0] = {}) {
+  const scheduler = create(options)
+  const { tell, wait, state } = scheduler
+  const carryOut = (words: readonly string[]) => {
+    for (const word of words) {
+      const [type, key] = word.split(' ')
+      if (type === 'begin') carryOut(tell({ type: 'begun', key: key!, attempt: (state.jobs.get(key!)!.attempt ?? -1) + 1 }))
+    }
+    return words
   }
-  expect(tell(hello('w', 1, [], '4'))).toEqual(['fence w a 2', 'revoke w a 2 last'])
-  const error: ErrorRecord = { code: 'WORKER_LOST', boundary: 'environment', retryable: true, message: 'Lost.' }
-  expect(tell({ type: 'ended', key: 'a', attempt: 2, stopReason: 'failed', error })).toEqual(['finish a 2'])
+  const beats = () => {
+    for (const [name, { jobs }] of state.workers) {
+      const holding = [...jobs].map((key) => ({ key, attempt: state.jobs.get(key)!.attempt ?? 0 }))
+      carryOut(tell(beat(name, holding)))
+    }
+  }
+  let starts = 0
+  const greet = (name: string) => carryOut(tell({ ...hello(name, 4, [], `${++starts}`), leaseMs: 3_000, graceMs: 1_500 } as SchedulerEvent))
+  for (const name of names) greet(name)
+  for (const key of keys) carryOut(tell({ type: 'submit', key }))
+  return {
+    ...scheduler,
+    beats,
+    workerOf: (key: string) => state.jobs.get(key)!.worker!,
+    beside: (key: string) => [...state.workers.get(state.jobs.get(key)!.worker!)!.jobs],
+    end(...ends: readonly string[]) {
+      const words = ends.flatMap((worker) => carryOut(tell({ type: 'exit', worker })))
+      for (const name of ends) words.push(...greet(name))
+      for (let round = 0; round < 5; round++) {
+        beats()
+        words.push(...carryOut(wait(1_000)))
+      }
+      beats()
+      return words
+    },
+  }
+}
+
+test('a rollout that was lost with three workers has its next one for itself, and the others go on beside it', () => {
+  const { end, workerOf, beside } = workers(['v', 'w'], ['a', 'b'])
+  for (let loss = 0; loss < 3; loss++) end(workerOf('a'))
+  expect(beside('a')).toEqual(['a'])
+  expect(beside('b')).toEqual(['b'])
+})
+
+test('a rollout that ends three workers which it has for itself is given up, when no other was lost within the grace', () => {
+  const { end, workerOf, beside, tell, state } = workers(['v', 'w'], ['a', 'b'])
+  for (let loss = 0; loss < 5; loss++) expect(end(workerOf('a')).filter((word) => word.endsWith('last'))).toEqual([])
+  expect(beside('a')).toEqual(['a'])
+  const worker = workerOf('a')
+  expect(end(worker)).toContain(`revoke ${worker} a 5 last`)
+  expect(tell({ type: 'ended', key: 'a', attempt: 5, stopReason: 'failed', error })).toEqual(['finish a 5'])
+  expect(state.jobs.get('b')).toMatchObject({ lossesAt: [], status: 'running' })
+})
+
+test('with maxLosses 1 the first worker that it has for itself is the last', () => {
+  const { end, workerOf } = workers(['v', 'w'], ['a', 'b'], { maxLosses: 1 })
+  for (let loss = 0; loss < 3; loss++) end(workerOf('a'))
+  expect(end(workerOf('a')).some((word) => word.endsWith('a 3 last'))).toBe(true)
+})
+
+test.each([2, 3, 8])('thirty deaths of all of %i workers give no rollout up, whatever the order in which they are noticed', (count) => {
+  const names = Array.from({ length: count }, (_, index) => `w${index}`)
+  const keys = ['a', 'b', 'c']
+  const { end, state } = workers(names, keys)
+  for (let outage = 0; outage < 30; outage++) {
+    const from = outage % count
+    expect(end(...names.slice(from), ...names.slice(0, from)).filter((word) => word.endsWith('last'))).toEqual([])
+  }
+  expect(keys.filter((key) => state.jobs.get(key)!.status === 'running').length).toBeGreaterThan(0)
+  expect(Math.max(...keys.map((key) => state.jobs.get(key)!.deaths))).toBeGreaterThan(9)
+})
+
+test('one worker runs no suspect while there are others, and none waits for ever', () => {
+  const { end, state, beats, tell, wait } = workers(['v', 'w'], ['a', 'b', 'c'])
+  for (let outage = 0; outage < 9; outage++) end('v', 'w')
+  const running = ['a', 'b', 'c'].filter((key) => state.jobs.get(key)!.status === 'running')
+  expect(running).toHaveLength(1)
+  for (const key of ['a', 'b', 'c']) {
+    const { worker, attempt } = state.jobs.get(key)!
+    tell({ type: 'result', worker: worker!, key, attempt: attempt! })
+    for (const word of tell({ type: 'closed', key })) {
+      const [type, next] = word.split(' ')
+      if (type === 'begin') tell({ type: 'begun', key: next!, attempt: 9 })
+    }
+    beats()
+    wait(1)
+  }
+  expect(state.jobs.size).toBe(0)
+})
+
+test('a cancelled rollout leaves at once, also where it is about to be given up', () => {
+  const { end, workerOf, tell, state } = workers(['v', 'w'], ['a', 'b'])
+  for (let loss = 0; loss < 5; loss++) end(workerOf('a'))
+  tell({ type: 'exit', worker: workerOf('a') })
+  expect(state.jobs.get('a')!.status).toBe('doubted')
+  expect(tell({ type: 'cancel', key: 'a' }).at(-1)).toBe('drop a')
+})
+
+test('what a worker was assigned and does not name for its lease begins again', () => {
+  const { tell, wait } = running()
+  for (let round = 0; round < 3; round++) {
+    expect(tell(beat('w'))).toEqual([])
+    wait(9)
+  }
+  expect(tell(beat('w'))).toEqual(['fence w a 0', 'revoke w a 0', 'begin a'])
 })
 
 test('a worker that comes again keeps what it has; what was on its way to it begins again, and is no loss', () => {
@@ -129,7 +232,7 @@ test('a worker that comes again keeps what it has; what was on its way to it beg
   expect(tell(hello('w', 2, [current]))).toEqual([])
   expect(tell({ type: 'begun', key: 'b', attempt: 0 })).toEqual(['assign w b 0'])
   expect(tell(hello('w', 2, [current]))).toEqual(['fence w b 0', 'revoke w b 0', 'begin b'])
-  expect(state.jobs.get('b')!.losses).toBe(0)
+  expect(state.jobs.get('b')!.deaths).toBe(0)
 })
 
 test('what a worker has that is not its own is fenced with every beat', () => {
@@ -142,7 +245,7 @@ test('a worker that left, or takes nothing more, gets nothing, also when it come
   const { tell, state } = running()
   tell({ type: 'submit', key: 'b' })
   expect(tell({ type: 'leave', worker: 'w' })).toEqual(['dismiss w', 'fence w a 0', 'revoke w a 0'])
-  expect(state.jobs.get('a')!.losses).toBe(0)
+  expect(state.jobs.get('a')!.deaths).toBe(0)
   expect(tell(hello('w', 1))).toEqual(['begin a'])
   expect(tell({ type: 'drain', worker: 'w' })).toEqual([])
   expect(tell({ type: 'begun', key: 'a', attempt: 1 })).toEqual([])
@@ -154,7 +257,7 @@ test('what a worker had whose process has ended begins again at once, and is a l
   const { tell, state } = running()
   tell(hello('other', 1))
   expect(tell({ type: 'exit', worker: 'w' })).toEqual(['dismiss w', 'fence w a 0', 'revoke w a 0', 'begin a'])
-  expect(state.jobs.get('a')!.losses).toBe(1)
+  expect(state.jobs.get('a')!.deaths).toBe(1)
   expect(tell({ type: 'exit', worker: 'w' })).toEqual([])
   expect(tell({ type: 'disconnect', worker: 'w' })).toEqual([])
 })

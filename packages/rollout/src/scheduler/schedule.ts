@@ -3,6 +3,14 @@ import { decideRetry } from '../retry-decision.ts'
 import type { Job, SchedulerCommand, SchedulerEvent, SchedulerState, WorkerState } from './scheduler-state.ts'
 
 /**
+ * A rollout that was lost with so many workers is a suspect: it may be what ended them, and has its next worker for itself. `together`
+ * counts losses beside those of other workers, which something else may have ended all at once.
+ */
+const suspectAfter = { lone: 3, together: 9 }
+/** The part of the grace within which losses are one: a rollout may begin again on a worker that has ended too, and is not known to. */
+const oneLoss = 0.1
+
+/**
  * What happened at `now` (milliseconds of a clock that never goes back) changes `state`; what is to be done about it is returned. It waits
  * for nothing and has no timers: `wakeAt` says when it wants a tick.
  */
@@ -15,16 +23,20 @@ export function schedule(state: SchedulerState, event: SchedulerEvent, now: numb
   }
   for (const key of state.stopping) {
     const job = state.jobs.get(key)!
-    if (job.dueAt <= now) lose(state, job, { isLoss: false }, commands)
+    if (job.dueAt <= now) lose(state, job, noLoss, commands)
+  }
+  for (const key of state.doubted) {
+    const job = state.jobs.get(key)!
+    if (job.dueAt <= now) decide(state, job, commands)
   }
   fillSlots(state, now, commands)
   return commands
 }
 
 /** When the next tick is due; `null` where nothing waits for a time. */
-export function wakeAt({ jobs, waiting, stopping, workers }: SchedulerState): number | null {
+export function wakeAt({ jobs, waiting, stopping, doubted, workers }: SchedulerState): number | null {
   let at = Number.POSITIVE_INFINITY
-  for (const keys of [waiting, stopping]) for (const key of keys) at = Math.min(at, jobs.get(key)!.dueAt)
+  for (const keys of [waiting, stopping, doubted]) for (const key of keys) at = Math.min(at, jobs.get(key)!.dueAt)
   for (const { deadline } of workers.values()) at = Math.min(at, deadline)
   return at === Number.POSITIVE_INFINITY ? null : at
 }
@@ -41,7 +53,7 @@ function react(state: SchedulerState, event: SchedulerEvent, now: number, comman
       if (job && !job.cancelled) cancel(state, job, now, commands)
       break
     case 'begun':
-      if (job?.status === 'beginning') begun(state, job, event.attempt, commands)
+      if (job?.status === 'beginning') begun(state, job, event.attempt, now, commands)
       break
     case 'result':
       if (job?.status === 'running' && job.attempt === event.attempt && job.worker === event.worker) {
@@ -68,7 +80,7 @@ function react(state: SchedulerState, event: SchedulerEvent, now: number, comman
         break
       }
       worker.deadline = now + worker.terms.leaseMs
-      fenceOthers(state, event, commands)
+      beat(state, worker, fenceOthers(state, event, commands), now, commands)
       break
     case 'disconnect':
       if (!worker) break
@@ -79,15 +91,18 @@ function react(state: SchedulerState, event: SchedulerEvent, now: number, comman
       if (worker) worker.isDraining = true
       break
     case 'leave':
-      if (worker) part(state, event.worker, worker, { isLoss: false }, commands)
+      if (worker) part(state, event.worker, worker, { isLoss: false, now }, commands)
       break
     case 'exit':
-      if (worker) part(state, event.worker, worker, { isLoss: true }, commands)
+      if (worker) part(state, event.worker, worker, { isLoss: true, now }, commands)
       break
     case 'tick':
       for (const [name, each] of workers) {
-        if (event.isLate) each.deadline = Math.max(each.deadline, now + each.terms.graceMs)
-        if (each.deadline <= now) part(state, name, each, { isLoss: true }, commands)
+        if (event.isLate) {
+          each.deadline = Math.max(each.deadline, now + each.terms.graceMs)
+          for (const key of each.jobs) jobs.get(key)!.namedUntil = each.deadline
+        }
+        if (each.deadline <= now) part(state, name, each, { isLoss: true, now }, commands)
       }
   }
 }
@@ -98,9 +113,14 @@ function submit({ jobs, queue }: SchedulerState, key: string): void {
     status: 'queued',
     attempt: null,
     worker: null,
+    isAlone: false,
     failures: 0,
-    losses: 0,
+    deaths: 0,
+    lostAt: Number.NEGATIVE_INFINITY,
+    deathsAt: [],
+    lossesAt: [],
     dueAt: 0,
+    namedUntil: 0,
     cancelled: false,
   })
   queue.add(key)
@@ -115,10 +135,11 @@ function cancel(state: SchedulerState, job: Job, now: number, commands: Schedule
     job.dueAt = worker?.isConnected ? now + worker.terms.stopMs : now
     state.stopping.add(job.key)
   }
-  if (job.status === 'queued' || job.status === 'waiting') drop(state, job, commands)
+  if (job.status === 'doubted') revoke(state, job, { isLast: false }, commands)
+  if (job.status === 'queued' || job.status === 'waiting' || job.status === 'doubted') drop(state, job, commands)
 }
 
-function begun(state: SchedulerState, job: Job, attempt: number, commands: SchedulerCommand[]): void {
+function begun(state: SchedulerState, job: Job, attempt: number, now: number, commands: SchedulerCommand[]): void {
   job.attempt = attempt
   const name = job.worker!
   const worker = state.workers.get(name)
@@ -126,6 +147,7 @@ function begun(state: SchedulerState, job: Job, attempt: number, commands: Sched
   else if (!worker?.isConnected || worker.isDraining || !worker.jobs.has(job.key)) enqueue(state, job)
   else {
     job.status = 'running'
+    job.namedUntil = now + worker.terms.leaseMs
     commands.push({ type: 'assign', worker: name, key: job.key, attempt })
   }
 }
@@ -169,10 +191,24 @@ function hello(
   }
   workers.set(name, worker)
   const current = fenceOthers(state, { worker: name, holding }, commands)
-  for (const key of current) worker.jobs.add(key)
+  for (const key of current) {
+    worker.jobs.add(key)
+    jobs.get(key)!.namedUntil = worker.deadline
+  }
+  const loss = before && !isSame ? noteLoss(state, before, now) : noLoss
   for (const key of worker.jobs) {
     const job = jobs.get(key)!
-    if (job.status === 'running' && !current.has(key)) lose(state, job, { isLoss: !isSame }, commands)
+    if (job.status === 'running' && !current.has(key)) lose(state, job, loss, commands)
+  }
+}
+
+/** What a worker was assigned, and does not name for its lease, begins again: nobody runs it. */
+function beat(state: SchedulerState, worker: WorkerState, named: ReadonlySet<string>, now: number, commands: SchedulerCommand[]): void {
+  const { graceMs } = worker.terms
+  for (const key of worker.jobs) {
+    const job = state.jobs.get(key)!
+    if (named.has(key)) job.namedUntil = worker.deadline
+    else if (job.status === 'running' && job.namedUntil <= now) lose(state, job, { isLoss: true, isLone: true, graceMs, now }, commands)
   }
 }
 
@@ -191,27 +227,88 @@ function fenceOthers(
   return current
 }
 
+interface Loss {
+  /** Whether the worker ended while it had the job, instead of leaving as it said. */
+  readonly isLoss: boolean
+  /** Whether what the worker had may be what ended it, as no other worker was lost within the grace. */
+  readonly isLone: boolean
+  readonly graceMs: number
+  readonly now: number
+}
+
+const noLoss: Loss = { isLoss: false, isLone: false, graceMs: 0, now: 0 }
+
 /** The worker is no more; what it had begins again. What has its result already goes on. */
-function part(state: SchedulerState, name: string, worker: WorkerState, how: { isLoss: boolean }, commands: SchedulerCommand[]): void {
+function part(
+  state: SchedulerState,
+  name: string,
+  worker: WorkerState,
+  { isLoss, now }: Pick<Loss, 'isLoss' | 'now'>,
+  commands: SchedulerCommand[],
+): void {
   state.workers.delete(name)
   commands.push({ type: 'dismiss', worker: name })
+  const loss = isLoss ? noteLoss(state, worker, now) : noLoss
   for (const key of worker.jobs) {
     const job = state.jobs.get(key)!
-    if (job.status === 'running') lose(state, job, how, commands)
+    if (job.status === 'running') lose(state, job, loss, commands)
   }
 }
 
-function lose(state: SchedulerState, job: Job, { isLoss }: { isLoss: boolean }, commands: SchedulerCommand[]): void {
-  const { key } = job
+/**
+ * What the loss of a worker says. Workers that are lost together may have been ended by something else, which clears what they had,
+ * unless a rollout has just moved from one to the other. The loss of a worker without a suspect clears all suspects.
+ */
+function noteLoss(state: SchedulerState, worker: WorkerState, now: number): Loss {
+  const { graceMs } = worker.terms
+  const since = now - graceMs
+  const isFirst = state.othersLostAt < since
+  if (hasSuspect(state, worker)) return { isLoss: true, isLone: isFirst, graceMs, now }
+  const hasMoved = ({ lostAt }: Job) => lostAt > since && lostAt <= now - oneLoss * graceMs
+  const isLone = isFirst || [...worker.jobs].some((key) => hasMoved(state.jobs.get(key)!))
+  state.othersLostAt = now
+  for (const job of state.jobs.values()) {
+    if (job.lostAt <= since) continue
+    job.lossesAt = job.lossesAt.filter((at) => at <= since)
+    if (!isLone) job.deathsAt = job.deathsAt.filter((at) => at <= since)
+  }
+  return { isLoss: true, isLone, graceMs, now }
+}
+
+/** The attempt begins again: that of a suspect once the grace has passed, in which the loss of another worker would clear it. */
+function lose(state: SchedulerState, job: Job, { isLoss, isLone, graceMs, now }: Loss, commands: SchedulerCommand[]): void {
+  const { key, isAlone, cancelled } = job
   const worker = job.worker!
-  const attempt = job.attempt!
-  if (isLoss) job.losses++
-  const isLast = !job.cancelled && job.losses >= state.limits.maxLosses
-  commands.push({ type: 'fence', worker, key, attempt }, { type: 'revoke', worker, key, attempt, isLast })
-  leaveWorker(state, job)
-  if (job.cancelled) drop(state, job, commands)
-  else if (isLast) job.status = 'ending'
+  commands.push({ type: 'fence', worker, key, attempt: job.attempt! })
+  if (isLoss && job.lostAt <= now - oneLoss * graceMs) {
+    job.deaths++
+    if (isLone && isAlone) job.lossesAt = [...job.lossesAt, now]
+    if (isLone && !isAlone) job.deathsAt = [...job.deathsAt, now]
+  }
+  if (isLoss) job.lostAt = now
+  if (isLoss && isAlone && !cancelled) {
+    state.workers.get(worker)?.jobs.delete(key)
+    job.status = 'doubted'
+    job.dueAt = now + graceMs
+    state.doubted.add(key)
+    return
+  }
+  revoke(state, job, { isLast: false }, commands)
+  if (cancelled) drop(state, job, commands)
   else enqueue(state, job)
+}
+
+function decide(state: SchedulerState, job: Job, commands: SchedulerCommand[]): void {
+  const isLast = job.lossesAt.length >= state.limits.maxLosses
+  state.doubted.delete(job.key)
+  revoke(state, job, { isLast }, commands)
+  if (isLast) job.status = 'ending'
+  else enqueue(state, job)
+}
+
+function revoke(state: SchedulerState, job: Job, { isLast }: { isLast: boolean }, commands: SchedulerCommand[]): void {
+  commands.push({ type: 'revoke', worker: job.worker!, key: job.key, attempt: job.attempt!, isLast })
+  leaveWorker(state, job)
 }
 
 /** The job is first in line for a slot: it was begun before. */
@@ -230,7 +327,7 @@ function drop(state: SchedulerState, job: Job, commands: SchedulerCommand[]): vo
 function remove(state: SchedulerState, job: Job): void {
   leaveWorker(state, job)
   state.jobs.delete(job.key)
-  for (const line of [state.again, state.queue, state.waiting, state.stopping]) line.delete(job.key)
+  for (const line of [state.again, state.queue, state.waiting, state.stopping, state.doubted]) line.delete(job.key)
 }
 
 /** The worker may forget the result of the attempt, and its slot is free. */
@@ -243,32 +340,59 @@ function release(state: SchedulerState, job: Job, commands: SchedulerCommand[]):
 function leaveWorker({ workers }: SchedulerState, job: Job): void {
   if (job.worker !== null) workers.get(job.worker)?.jobs.delete(job.key)
   job.worker = null
+  job.isAlone = false
+}
+
+export const isSuspect = ({ deaths, deathsAt, lossesAt }: Job): boolean =>
+  deathsAt.length >= suspectAfter.lone || deaths >= suspectAfter.together || lossesAt.length > 0
+
+/** Whether a suspect has the worker for itself. */
+function hasSuspect({ jobs }: SchedulerState, worker: WorkerState): boolean {
+  for (const key of worker.jobs) return jobs.get(key)!.isAlone
+  return false
 }
 
 function fillSlots(state: SchedulerState, now: number, commands: SchedulerCommand[]): void {
-  const { jobs, workers, again, queue, waiting, limits } = state
-  for (const line of [again, queue]) {
+  const { jobs, workers, again, queue, waiting, doubted, limits } = state
+  const suspects = [...again].filter((key) => isSuspect(jobs.get(key)!))
+  const kept = keepForSuspects(state, suspects.length, now)
+  const emptied = [...kept].filter((name) => workers.get(name)!.jobs.size === 0)
+  for (const line of [suspects, again, queue]) {
     for (const key of line) {
-      const taken = jobs.size - again.size - queue.size - waiting.size
-      const name = taken < limits.concurrency ? freest(workers, now) : null
-      if (name === null) return
-      line.delete(key)
       const job = jobs.get(key)!
+      if (line === again && isSuspect(job)) continue
+      const taken = jobs.size - again.size - queue.size - waiting.size - doubted.size
+      const name = taken >= limits.concurrency ? null : line === suspects ? (emptied.shift() ?? null) : freest(state, kept, now)
+      if (name === null) break
+      again.delete(key)
+      queue.delete(key)
       job.status = 'beginning'
       job.worker = name
+      job.isAlone = line === suspects
       workers.get(name)!.jobs.add(key)
       commands.push({ type: 'begin', key })
     }
   }
 }
 
+/** Workers that take nothing more until suspects have them for themselves: those with the least to do. One worker, where there are more, goes on without suspects: it shows whether something else ends workers. */
+function keepForSuspects(state: SchedulerState, suspects: number, now: number): ReadonlySet<string> {
+  const able = suspects === 0 ? [] : [...state.workers].filter(([, worker]) => takesWork(worker, now))
+  const free = able.filter(([, worker]) => !hasSuspect(state, worker)).sort(([, a], [, b]) => a.jobs.size - b.jobs.size)
+  const most = Math.max(1, able.length - 1) - (able.length - free.length)
+  return new Set(free.slice(0, Math.max(0, Math.min(suspects, most))).map(([name]) => name))
+}
+
+const takesWork = ({ isConnected, isDraining, deadline, terms }: WorkerState, now: number) =>
+  isConnected && !isDraining && deadline - terms.graceMs > now
+
 /** The worker with the most free slots that takes work. */
-function freest(workers: SchedulerState['workers'], now: number): string | null {
+function freest(state: SchedulerState, kept: ReadonlySet<string>, now: number): string | null {
   let best: string | null = null
   let most = 0
-  for (const [name, { terms, jobs, isConnected, isDraining, deadline }] of workers) {
-    const free = terms.slots - jobs.size
-    if (free <= most || !isConnected || isDraining || deadline - terms.graceMs <= now) continue
+  for (const [name, worker] of state.workers) {
+    const free = worker.terms.slots - worker.jobs.size
+    if (free <= most || !takesWork(worker, now) || kept.has(name) || hasSuspect(state, worker)) continue
     best = name
     most = free
   }

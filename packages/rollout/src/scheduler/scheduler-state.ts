@@ -5,16 +5,27 @@ export interface Job {
   readonly key: string
   /**
    * `queued`: waits for a slot. `beginning`: the store makes an attempt. `running`: a worker has it. `ending`: its agent has ended, and the
-   * attempt is closed, decided, scored and kept. `waiting`: for its next attempt, until `dueAt`.
+   * attempt is closed, decided, scored and kept. `waiting`: for its next attempt, until `dueAt`. `doubted`: it has lost a worker
+   * that it had for itself, and at `dueAt` begins again or is given up.
    */
-  status: 'queued' | 'beginning' | 'running' | 'ending' | 'waiting'
+  status: 'queued' | 'beginning' | 'running' | 'ending' | 'waiting' | 'doubted'
   attempt: number | null
   worker: string | null
-  /** Attempts that failed by themselves and were tried again, and attempts whose worker was lost. */
+  /** Whether it has its worker for itself. */
+  isAlone: boolean
+  /** Attempts that failed by themselves and were tried again. */
   failures: number
-  losses: number
-  /** When it is tried again where it is `waiting`; when it is given up where it is `running` and cancelled. */
+  /** Attempts that were lost with their workers, and when the last one was. */
+  deaths: number
+  lostAt: number
+  /** When workers were lost that it had not for itself, and that what they had may have ended. */
+  deathsAt: readonly number[]
+  /** When workers were lost that it had for itself, while no other worker was lost. */
+  lossesAt: readonly number[]
+  /** When it is tried again where it is `waiting`; when that is decided where it is `doubted`; when it is given up where it is `running` and cancelled. */
   dueAt: number
+  /** By when its worker must say again that it has it; where it does not, it has been lost there. */
+  namedUntil: number
   cancelled: boolean
 }
 
@@ -45,7 +56,7 @@ export interface WorkerState {
 export interface SchedulerLimits {
   /** New attempts of a rollout after failures that may pass. */
   readonly retries: number
-  /** Workers that a rollout may lose; with the last of them it fails. */
+  /** Workers that a rollout may lose while it has them for itself and no other is lost; with the last of them it fails. */
   readonly maxLosses: number
   /** Rollouts that have a slot at once, however many slots there are. */
   readonly concurrency: number
@@ -60,6 +71,9 @@ export interface SchedulerState {
   readonly waiting: Set<string>
   /** What is cancelled and runs. */
   readonly stopping: Set<string>
+  readonly doubted: Set<string>
+  /** When the last worker was lost that no suspect had for itself. */
+  othersLostAt: number
   readonly workers: Map<string, WorkerState>
 }
 
@@ -119,5 +133,8 @@ export type SchedulerCommand =
   | { readonly type: 'dismiss'; readonly worker: string }
 
 export function createSchedulerState(limits: SchedulerLimits): SchedulerState {
-  return { limits, jobs: new Map(), again: new Set(), queue: new Set(), waiting: new Set(), stopping: new Set(), workers: new Map() }
+  return {
+    ...{ limits, jobs: new Map(), again: new Set(), queue: new Set(), waiting: new Set(), stopping: new Set(), doubted: new Set() },
+    ...{ othersLostAt: Number.NEGATIVE_INFINITY, workers: new Map() },
+  }
 }

@@ -1,5 +1,5 @@
 import type { AttemptName, ErrorRecord, StopReason } from '@aworld-train/protocol'
-import { schedule } from '../scheduler/schedule.ts'
+import { isSuspect, schedule } from '../scheduler/schedule.ts'
 import { createSchedulerState, type SchedulerCommand, type SchedulerEvent } from '../scheduler/scheduler-state.ts'
 import { createStore } from './store.test-support.ts'
 import type { Job, WorkerMessage, Workers } from './workers.test-support.ts'
@@ -29,6 +29,9 @@ const createMemory = () => ({
   assigned: new Map<string, string>(),
   dealtWith: new Set<string>(),
   submitted: [] as string[],
+  /** Until when a worker may not name what it was assigned, and attempts that may be given up. */
+  named: new Map<string, number>(),
+  doubted: new Set<string>(),
   /** Connections that a worker has greeted on, and that are not heard to have ended. */
   greeted: new Map<string, number>(),
   /** Starts of workers that take nothing more. */
@@ -112,7 +115,20 @@ export function createCoordinator(world: World, workers: () => Workers) {
   function tell(event: SchedulerEvent): void {
     if (!isUp) return
     events++
-    for (const command of run(memory.state, event, now() * 1000)) carryOut(command)
+    const commands = run(memory.state, event, now() * 1000)
+    for (const key of memory.state.doubted) {
+      const { attempt, worker } = memory.state.jobs.get(key)!
+      const id = idOf({ key, attempt: attempt! })
+      if (!memory.doubted.has(id)) requireReason({ key, attempt: attempt!, worker: worker! })
+      memory.doubted.add(id)
+    }
+    for (const command of commands) carryOut(command)
+  }
+
+  function requireReason({ key, attempt, worker }: AttemptName & { readonly worker: string }): void {
+    const id = idOf({ key, attempt })
+    const isGone = now() >= memory.leases.get(worker)! || (greeting?.name === worker && !greeting.holding.has(id))
+    must(memory.cancelledAt.has(key) || isGone || now() >= memory.named.get(id)!, 'an attempt is taken from its worker for a reason')
   }
 
   const answer = (key: string, how: 'done' | 'cancelled') => void (answers.has(key) || answers.set(key, how))
@@ -146,12 +162,9 @@ export function createCoordinator(world: World, workers: () => Workers) {
       if (random() < rates.cancels / 10) after(0.05, () => cancel(key))
     }
     if (type === 'revoke') {
-      const { worker } = command
-      must(
-        memory.cancelledAt.has(key) || now() >= memory.leases.get(worker)! || (greeting?.name === worker && !greeting.holding.has(id)),
-        'an attempt is taken from its worker for a reason',
-      )
-      reach(command.isLast ? 'three workers lost' : 'attempt lost')
+      if (!memory.doubted.has(id)) requireReason(command)
+      const isCleared = memory.doubted.has(id) && !memory.cancelledAt.has(key) && memory.state.jobs.get(key)!.lossesAt.length === 0
+      reach(command.isLast ? 'given up alone' : isCleared ? 'suspect cleared' : 'attempt lost')
       close(command)
       if (!command.isLast) return
       memory.lostKeys.add(key)
@@ -203,7 +216,8 @@ export function createCoordinator(world: World, workers: () => Workers) {
 
   function begin(key: string): void {
     const { state, submitted, superseding } = memory
-    must([...state.jobs.values()].filter(({ worker }) => worker !== null).length <= limits.concurrency, 'no more run than may')
+    const taken = [...state.jobs.values()].filter(({ worker, status }) => worker !== null && status !== 'doubted')
+    must(taken.length <= limits.concurrency, 'no more run than may')
     if (!submitted.includes(key)) reach('begun again')
     else {
       const waiting = submitted.filter((other) => state.queue.has(other))
@@ -236,6 +250,10 @@ export function createCoordinator(world: World, workers: () => Workers) {
   function assign(name: string, { key, attempt }: AttemptName): void {
     const { greeted, drained, state, urls, assigned } = memory
     must(greeted.has(name) && !drained.has(state.workers.get(name)!.incarnation), 'only a connected worker that takes work gets some')
+    const beside = [...state.workers.get(name)!.jobs].map((other) => state.jobs.get(other)!)
+    if (isSuspect(state.jobs.get(key)!)) reach('suspect runs alone')
+    must(beside.length === 1 || !beside.some((job) => job.status === 'running' && isSuspect(job)), 'a suspect has its worker for itself')
+    memory.named.set(idOf({ key, attempt }), now() + leaseSeconds)
     urls.add(idOf({ key, attempt }))
     assigned.set(key, `${name} ${attempt}`)
     send(name, { type: 'assign', key, attempt })
@@ -348,6 +366,7 @@ export function createCoordinator(world: World, workers: () => Workers) {
         reach('assignment lost with its connection')
       if (before && before.incarnation !== incarnation && before.jobs.size > 0) reach('another start of a worker with work')
       if (isDraining) drained.add(incarnation)
+      for (const each of holding) memory.named.set(idOf(each), now() + leaseSeconds)
       greeting = { name, holding: new Set(holding.map(idOf)) }
       tell({ ...terms, type: 'hello', worker: name, incarnation, isDraining, holding })
       greeting = null
@@ -364,6 +383,7 @@ export function createCoordinator(world: World, workers: () => Workers) {
 
     beat(name: string, holding: readonly AttemptName[]) {
       if (memory.state.workers.has(name)) memory.leases.set(name, now() + leaseSeconds)
+      for (const each of holding) memory.named.set(idOf(each), now() + leaseSeconds)
       tell({ type: 'beat', worker: name, holding })
     },
 
@@ -403,7 +423,10 @@ export function createCoordinator(world: World, workers: () => Workers) {
           return
         }
         const current = memory.state.jobs.get(key)
-        must(current?.attempt === attempt && current.status === 'running', 'an attempt that is over has no URLs')
+        must(
+          current?.attempt === attempt && (current.status === 'running' || current.status === 'doubted'),
+          'an attempt that is over has no URLs',
+        )
         const turn = `${id} ${events} ${now()}`
         commit(
           'turn',
@@ -420,7 +443,8 @@ export function createCoordinator(world: World, workers: () => Workers) {
       reach('coordinator stands still')
       memory.stillUntil = now() + seconds
       const goOn = unlessKilled(() => {
-        for (const [name, end] of memory.leases) memory.leases.set(name, Math.max(end, now() + graceSeconds))
+        for (const ends of [memory.leases, memory.named])
+          for (const [name, end] of ends) ends.set(name, Math.max(end, now() + graceSeconds))
         tell({ type: 'tick', isLate: true })
       })
       after(seconds, goOn)

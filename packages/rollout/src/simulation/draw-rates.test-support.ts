@@ -7,6 +7,8 @@ export function drawRates(random: () => number) {
     delay: random() < 0.5 ? random() * 10 : 0.1,
     /** Chances, those of processes and connections every two seconds. */
     workerKilled: often(0.7, 0.04),
+    allKilled: often(0.3, 0.03),
+    forgets: often(0.2, 0.02),
     workerStopped: often(0.5, 0.04),
     connectionLost: often(0.6, 0.05),
     coordinatorKilled: often(0.6, 0.01),

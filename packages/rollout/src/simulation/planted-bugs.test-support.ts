@@ -15,6 +15,7 @@ export type Invariant =
   | 'no more run than may'
   | 'an attempt is assigned once'
   | 'an attempt is taken from its worker for a reason'
+  | 'a suspect has its worker for itself'
   | 'what is cancelled ends soon'
   | 'rollouts begin in their order'
   | 'a lost worker is no reward'
@@ -53,10 +54,10 @@ const schedulerBugs = {
     if (event.type === 'tick') for (const { deadline, jobs } of state.workers.values()) if (deadline <= now) jobs.clear()
     return schedule(state, event, now)
   },
-  'a greeting worker has everything': (state, event, now) =>
+  'a worker has everything that it was assigned': (state, event, now) =>
     schedule(
       state,
-      event.type === 'hello'
+      event.type === 'hello' || event.type === 'beat'
         ? { ...event, holding: [...event.holding, ...jobsOf(state, event.worker).map(({ key, attempt }) => ({ key, attempt: attempt! }))] }
         : event,
       now,
@@ -72,7 +73,15 @@ const schedulerBugs = {
     schedule(state, event.type === 'hello' ? { ...event, leaseMs: Number.POSITIVE_INFINITY } : event, now),
   'lost connections are not seen': (state, event, now) => (event.type === 'disconnect' ? [] : schedule(state, event, now)),
   'losses are not counted': (state, event, now) => {
-    for (const job of state.jobs.values()) job.losses = 0
+    for (const job of state.jobs.values()) Object.assign(job, { deaths: 0, deathsAt: [], lossesAt: [] })
+    return schedule(state, event, now)
+  },
+  'a suspect has no worker for itself': (state, event, now) => {
+    for (const job of state.jobs.values()) job.isAlone = false
+    return schedule(state, event, now)
+  },
+  'what a worker forgot is waited for': (state, event, now) => {
+    if (event.type === 'beat') for (const job of jobsOf(state, event.worker)) job.namedUntil = Number.POSITIVE_INFINITY
     return schedule(state, event, now)
   },
   'the last is first': (state, event, now) => {
@@ -127,12 +136,14 @@ export const plantedBugs: readonly PlantedBug[] = [
   inScheduler('any result is taken', 'an attempt is ended by the worker that has it'),
   inScheduler('kept before it is', 'a worker forgets only what is dealt with'),
   inScheduler('what a lost worker had is forgotten', 'every rollout is answered'),
-  inScheduler('a greeting worker has everything', 'every rollout is answered'),
+  inScheduler('a worker has everything that it was assigned', 'every rollout is answered'),
   inScheduler('what a worker has from before is not fenced', 'a worker forgets what is not its own'),
   inScheduler('what is taken from a worker is not fenced', 'a worker has no more than its slots'),
   inScheduler('leases never end', 'every rollout is answered'),
   inScheduler('lost connections are not seen', 'only a connected worker that takes work gets some'),
   inScheduler('losses are not counted', 'every rollout is answered'),
+  inScheduler('a suspect has no worker for itself', 'a suspect has its worker for itself'),
+  inScheduler('what a worker forgot is waited for', 'every rollout is answered'),
   inScheduler('the last is first', 'rollouts begin in their order'),
   inScheduler('slots are not counted', 'a worker has no more than its slots'),
   inScheduler('concurrency is not counted', 'no more run than may'),

@@ -6,6 +6,7 @@ import { simulate } from './simulate.test-support.ts'
 const seeds = Number(process.env['AWORLD_SIMULATION_SEEDS'] ?? 15_000)
 
 const namedStates = [
+  'all workers killed',
   'another start of a worker with work',
   'assignment lost with its connection',
   'attempt lost',
@@ -13,6 +14,7 @@ const namedStates = [
   'call to a closed URL',
   'cancelled while it runs',
   'cancelled: beginning',
+  'cancelled: doubted',
   'cancelled: ending',
   'cancelled: queued',
   'cancelled: running',
@@ -23,6 +25,7 @@ const namedStates = [
   'coordinator stands still',
   'exit of a worker with work',
   'failed and tried again',
+  'given up alone',
   'half-open connection',
   'hello while a rollout begins',
   'holds what nobody assigned',
@@ -40,9 +43,11 @@ const namedStates = [
   'result while it is dealt with',
   'store refused a result',
   'store refused a turn',
+  'suspect cleared',
+  'suspect runs alone',
   'task kills its worker',
-  'three workers lost',
   'worker drains',
+  'worker forgets what it has',
   'worker gives up what it has',
   'worker gone for good',
   'worker killed',

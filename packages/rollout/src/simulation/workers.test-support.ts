@@ -217,6 +217,10 @@ export function createWorkers(count: number, world: World, coordinator: () => Co
     },
     /** What may happen to each of them once in a while. */
     suffer() {
+      if (random() < rates.allKilled) {
+        reach('all workers killed')
+        for (const worker of workers) if (worker.isUp) stopProcess(worker, random() * 10)
+      }
       for (const worker of workers) {
         if (worker.isUp && random() < rates.workerKilled) {
           reach('worker killed')
@@ -226,6 +230,9 @@ export function createWorkers(count: number, world: World, coordinator: () => Co
         } else if (worker.isUp && worker.stoppedUntil <= now() && random() < rates.workerStopped) {
           reach('worker stopped')
           worker.stoppedUntil = now() + random() * 90
+        } else if (worker.jobs.size > 0 && random() < rates.forgets) {
+          reach('worker forgets what it has')
+          worker.jobs.clear()
         } else if (random() < rates.connectionLost) {
           reach('connection lost')
           disconnect(worker)

@@ -37,8 +37,8 @@ export interface WorkerPool extends WorkerSource {
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
   /** Answers a request below `filesPath` whose token has been checked, with the file of a task. */
   sendFile(request: IncomingMessage, response: ServerResponse): Promise<void>
-  /** The process of a worker has ended, as whoever started it says: what it had begins again at once. */
-  exit(name: string): void
+  /** The process of a worker has ended, as whoever started it says: what it had begins again at once. Returns whether the worker had connected. */
+  exit(name: string): boolean
   /** No worker can be had: rollouts that wait fail with `error`, and so do those that come. */
   fail(error: Error): void
   /** Asks all workers to finish what they hold and to leave. */
@@ -258,6 +258,7 @@ export function createWorkerPool(poolOptions: WorkerPoolOptions): WorkerPool {
       const session = sessions.get(name)
       if (session) session.hasExited = true
       workers?.exit(name)
+      return session !== undefined
     },
     fail(error) {
       failure ??= error

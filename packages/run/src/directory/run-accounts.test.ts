@@ -19,7 +19,16 @@ function counted(calls: number, toolCalls: number, servers: number | null): Call
     ignored: { [`of ${calls}`]: 1 },
     inFlight: 0,
   }
-  const runner = { queued: 0, running: 0, finished: 0, episodesByStopReason: {}, toolErrors: 0, retries: 0, supersededTokens: 0 }
+  const runner = {
+    queued: 0,
+    running: 0,
+    finished: 0,
+    episodesByStopReason: {},
+    toolErrors: 0,
+    retries: 0,
+    lostAttempts: 0,
+    supersededTokens: 0,
+  }
   return {
     gateway: { counts: () => gateway },
     environment: {

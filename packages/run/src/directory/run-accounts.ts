@@ -18,6 +18,8 @@ type Tally = Readonly<Record<string, number>>
 export interface CallCounts {
   readonly gatewayCalls: number
   readonly engineCalls: number
+  /** Attempts that were lost with their workers. */
+  readonly lostAttempts: number
   readonly toolCalls: RunReport['counts']['toolCalls']
   /** What the gateway counted of its calls, for the token report. */
   readonly failures: number
@@ -31,6 +33,7 @@ export interface CallSummary {
   readonly tokenReport: TokenReport
   /** Attempts of these episodes' rollouts after their first. */
   readonly repeatedAttempts: number
+  readonly losses: number
 }
 
 /** Counts of calls by each side of a wire, and the token report over the calls in the episodes. */
@@ -52,8 +55,9 @@ function createCallSummary(episodes: Iterable<Episode>) {
   return {
     add,
     finish(counts: CallCounts): CallSummary {
-      const { gatewayCalls: gateway, engineCalls: engine, toolCalls } = counts
-      return { calls: { modelCalls: { agent, gateway, engine }, toolCalls }, tokenReport: report.finish(counts), repeatedAttempts }
+      const { gatewayCalls: gateway, engineCalls: engine, toolCalls, lostAttempts: losses } = counts
+      const calls = { modelCalls: { agent, gateway, engine }, toolCalls }
+      return { calls, tokenReport: report.finish(counts), repeatedAttempts, losses }
     },
   }
 }
@@ -69,11 +73,12 @@ export async function countCallsOf(counters: CallCounters): Promise<CallCounts> 
 /** The counts without asking the servers: the calls that agents sent them in attempts that have ended. */
 function countsSoFar({ gateway, runner, engineCalls }: CallCounters): CallCounts {
   const { calls, failures, tolerated, parseIssues = {}, ignored = {} } = gateway.counts()
-  const { askedToolCalls, toolCalls: agent, functionCalls: functions } = runner.counts()
+  const { askedToolCalls, toolCalls: agent, functionCalls: functions, lostAttempts } = runner.counts()
   const environment = agent - functions
   return {
     gatewayCalls: calls,
     engineCalls: engineCalls(),
+    lostAttempts,
     toolCalls: { asked: askedToolCalls, agent, environment, functions, servers: environment === 0 ? 0 : null },
     failures,
     tolerated,
@@ -93,6 +98,7 @@ const nothing: Accounts = {
   counts: {
     gatewayCalls: 0,
     engineCalls: 0,
+    lostAttempts: 0,
     toolCalls: { asked: 0, agent: 0, environment: 0, functions: 0, servers: 0 },
     failures: 0,
     tolerated: {},

@@ -36,7 +36,7 @@ export async function leaveDrivenReport(request: DrivenReportRequest): Promise<R
   const evaluations = plan.config.settings.reward.native || plan.test === null ? [] : evaluationsOf(request, plan.test)
   const before = evaluations.find(({ step }) => step === 0) ?? null
   const after = evaluations.findLast(({ step }) => step > 0) ?? null
-  const { calls, tokenReport, repeatedAttempts, wallMs, cpuMs } = await request.accounts.finish()
+  const { calls, tokenReport, repeatedAttempts, losses, wallMs, cpuMs } = await request.accounts.finish()
   const { finished: rollouts } = store.counts()
   const report: RunReport = {
     version: 1,
@@ -53,7 +53,7 @@ export async function leaveDrivenReport(request: DrivenReportRequest): Promise<R
     curve: curveOf(request),
     ledger: ledger.ledger,
     tokenReport,
-    counts: { rollouts, attempts: rollouts + repeatedAttempts, episodesByStopReason: { ...store.stopReasons() }, ...calls },
+    counts: { rollouts, attempts: rollouts + repeatedAttempts, losses, episodesByStopReason: { ...store.stopReasons() }, ...calls },
     times: {
       wallMs,
       cpuMs,

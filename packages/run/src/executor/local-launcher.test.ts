@@ -13,7 +13,7 @@ function launch(program: string, changes: Partial<WorkerLaunch> = {}) {
       env: { NODE_OPTIONS: '' },
     }),
     onWarning: (message) => warnings.push(message),
-    onExit() {},
+    onExit: () => false,
     onFailed: () => expect.unreachable(),
     ...changes,
   })
@@ -31,6 +31,17 @@ it('starts a worker again, and ends it, where a process that it started keeps it
   await launcher.stop()
   expect(await launcher.status()).toEqual([])
 })
+
+it('gives a worker up that ends at each of its starts, and never one that had connected', async () => {
+  const failures: string[] = []
+  const program = 'process.exit(1)'
+  const failing = launch(program, { onFailed: ({ message }) => failures.push(message) })
+  const ended = launch(program, { onExit: () => true })
+  await Promise.all([failing.launcher.start(), ended.launcher.start()])
+  await expect.poll(() => failures, { timeout: 20_000 }).toEqual([expect.stringMatching(/"local-0" cannot run: it ended with code 1/)])
+  await expect.poll(() => ended.warnings.length, { timeout: 20_000 }).toBeGreaterThan(6)
+  await ended.launcher.stop()
+}, 60_000)
 
 it('refuses what only a cluster reads', async () => {
   await expect(launch('', { address: 'http://head:8265', resources: { num_cpus: 1 } }).launcher.plan()).rejects.toThrow(

@@ -4,7 +4,7 @@ import { TrainError } from '@aworld-train/protocol'
 
 /** Exit code of a worker that nothing but another configuration helps. */
 const misuse = 2
-/** A worker that ends sooner than this has failed to start. */
+/** A worker that ends sooner than this, and has not connected, has failed to start. */
 const shortLifeMs = 5_000
 /** After so many short lives in a row a worker is not started again: fewer of those that it ended itself than of those that a signal ended. */
 const maxShortLives = { ended: 5, killed: 12 }
@@ -39,6 +39,7 @@ export function createLocalLauncher({ workerNum, worker, onWarning, onExit, onFa
     // The worker sees by its standard input that this process is gone.
     const started = spawn(file, args, { stdio: ['pipe', 'inherit', 'pipe'], env: { ...process.env, ...env } })
     const startedAt = performance.now()
+    let hasConnected = false
     let tail = ''
     child.process = started
     started.stdin?.on('error', () => {})
@@ -51,13 +52,13 @@ export function createLocalLauncher({ workerNum, worker, onWarning, onExit, onFa
     })
     // What it started may outlive it and hold its standard error open.
     started.once('exit', () => {
-      onExit(child.name)
+      hasConnected = onExit(child.name) === true
       setTimeout(() => started.stderr?.destroy(), lastWordsMs).unref()
     })
     started.once('close', (code, signal) => {
       child.process = null
       if (child.leaving) return
-      child.shortLives = performance.now() - startedAt < shortLifeMs ? child.shortLives + 1 : 0
+      child.shortLives = hasConnected || performance.now() - startedAt >= shortLifeMs ? 0 : child.shortLives + 1
       const how = signal === null ? `with code ${code}` : `by ${signal}`
       if (code === misuse || child.shortLives >= maxShortLives[signal === null ? 'ended' : 'killed']) {
         child.leaving = true

@@ -27,6 +27,8 @@ export const ExecutorSettings = z.strictObject({
   token: Secret.nullable().default(null),
   /** Port that the workers of a training connect to, on the host of its gateway; 0 takes any free one. A server has that of its rollouts. */
   port: port.default(0),
+  /** Workers that a rollout may lose while it has them for itself and no other worker is lost: with the last of them it fails. It has a worker for itself once it was lost with several. */
+  maxLosses: z.int().min(1).default(3),
   /** How long the attempts of a lost worker are kept for it before they begin anew elsewhere. */
   graceMs: z
     .int()
