@@ -98,19 +98,19 @@ test('says of each worker whether it is there, and which attempts it has', async
   expect(await episode).toMatchObject({ attempt: 1, reward: 1 })
 })
 
-test('a task that loses three workers fails without a reward, with what was sampled last', async () => {
+test('a task that loses three workers which it has for itself fails without a reward, with what was sampled last', async () => {
   const { runner, executed, greet } = setUp()
   const episode = runner.run(rolloutRequest('a'), never)
-  for (const attempt of [0, 1, 2]) {
+  for (const attempt of [0, 1, 2, 3, 4, 5]) {
     greet('dies', { isDead: true })
     await expect.poll(() => executed).toHaveLength(attempt + 1)
   }
   greet('dies', { isDead: true })
   expect(await episode).toMatchObject({
-    attempt: 2,
+    attempt: 5,
     stopReason: 'failed',
     reward: null,
-    error: { code: 'WORKER_LOST', message: expect.stringContaining('lost 3 workers') },
+    error: { code: 'WORKER_LOST', message: expect.stringContaining('alone on 3 workers') },
     trajectories: [{ turns: [{ index: 0 }] }],
   })
 })

@@ -361,7 +361,7 @@ test('a rollout that is cancelled ends at its worker, also one whose worker is a
   expect(await service.cancel('away')).toMatchObject({ status: 'cancelled' })
 })
 
-test('an agent that fails is a result; a task that kills three workers is a failure without a reward', async () => {
+test('an agent that fails is a result; a task that kills one worker after the other is a failure without a reward', async () => {
   await using coordinator = await startCoordinator({
     limits: { graceMs: 20 },
     agent: async (ask, _, task) => {
@@ -378,7 +378,7 @@ test('an agent that fails is a result; a task that kills three workers is a fail
   await worker.ended
 
   const running = coordinator.run(rolloutRequest('kills'))
-  for (const name of ['k1', 'k2', 'k3']) {
+  for (const name of ['k1', 'k2', 'k3', 'k4', 'k5', 'k6']) {
     const killed = await plainWorker(coordinator.server.url, { name })
     await expect.poll(() => killed.of('assign'), { timeout: 5_000 }).toHaveLength(1)
     killed.socket.terminate()
@@ -386,10 +386,10 @@ test('an agent that fails is a result; a task that kills three workers is a fail
   expect(await running).toMatchObject({
     status: 'done',
     episode: {
-      attempt: 2,
+      attempt: 5,
       stopReason: 'failed',
       reward: null,
-      error: { code: 'WORKER_LOST', message: expect.stringContaining('worker "k3"') },
+      error: { code: 'WORKER_LOST', message: expect.stringContaining('worker "k6"') },
     },
   })
 })
