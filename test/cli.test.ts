@@ -50,6 +50,7 @@ describe('train', () => {
     expect(trained.code, trained.stdout + trained.stderr).toBe(0)
     const events = parseEvents(trained.stdout)
     expect(events[0]).toMatchObject({ type: 'run-start', version: 1, seed: 3, resumedFromStep: null })
+    expect(events[0]).toMatchObject({ details: { agent: 'tiny trained' } })
     expect(events.at(-1)).toMatchObject({ type: 'run-end', status: 'finished' })
     expect(events.filter(({ type }) => type === 'step-end')).toHaveLength(2)
     const names = events.flatMap((event) => (event.type === 'evaluation-end' ? [event.name] : []))

@@ -118,6 +118,18 @@ it.each([
   }
 })
 
+it.each([
+  ['SwarmLoop', 'plan_agent'],
+  ['NamelessSwarmLoop', 'agent-2'],
+])('%s: an agent is not trained because the variables of its service are missing', async (loop, name) => {
+  await startServices()
+  for (const key of ['BASE_URL', 'MODEL_NAME', 'API_KEY']) vi.stubEnv(`PLAN_LLM_${key}`, undefined)
+  await expect(runSwarm(loop, 1)).rejects.toMatchObject({
+    code: 'CONFIG_INVALID',
+    message: expect.stringContaining(`Agent "${name}" has no address and would be trained, but its AgentConfig has an empty llmBaseUrl`),
+  })
+})
+
 it('a frozen agent whose service refuses is a failure with a reason, and the tokens so far are kept', async () => {
   await startServices('EXE')
   const { episodes, tokenIds } = await runSwarm('SwarmLoop', 1)

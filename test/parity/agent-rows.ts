@@ -185,12 +185,14 @@ export const agentRows: readonly ParityRow[] = [
     theirs: 'an agent with an address of its own is not trained',
     ours: 'the same: it is frozen',
     status: 'works',
-    note: "A program without any trained agent is an error. With `llmProvider: 'gateway'` it asks a [model of the gateway](frozen-models.md), is recorded and has a budget.",
+    note: "A program without any trained agent is an error, and so is an agent without an address that has an empty one, a provider `openai`, or a model or key. With `llmProvider: 'gateway'` it asks a [model of the gateway](frozen-models.md), is recorded and has a budget.",
     async check() {
       const judge = new Agent({ name: 'judge', conf: { llmProvider: 'gateway', llmModelName: 'large' } })
       assert.deepEqual(await programOf(new Swarm(new Agent({ name: 'mine' }), judge)), { mine: true, judge: false })
       assert.deepEqual(await programOf(new Swarm(new Agent({ name: 'mine' }), frozen('other'))), { mine: true, other: false })
       await assert.rejects(programOf(frozen('other')), /No agent uses the policy in training/)
+      for (const conf of [{ llmBaseUrl: '' }, { llmProvider: 'openai' }, { llmModelName: 'm' }, { llmApiKey: 'k' }])
+        await assert.rejects(programOf(new Agent({ name: 'other', conf })), /Agent "other" has no address and would be trained/)
     },
   },
   {

@@ -9,7 +9,7 @@ const Options = z.strictObject({
    */
   llmProvider: z.string().optional(),
   llmModelName: z.string().optional(),
-  /** Base URL ending in `/v1`. Absent or empty: the agent uses the policy in training. */
+  /** Base URL ending in `/v1`. Without one the agent uses the policy in training; empty, it is an error of the program. */
   llmBaseUrl: z.string().optional(),
   llmApiKey: z.string().optional(),
   llmTemperature: z.number().min(0).optional(),
@@ -73,23 +73,32 @@ const endpointProviders: readonly string[] = ['openai', 'openai-compatible', 'au
 
 const optionNames = Object.keys(Options.shape)
 
+/** The options that say where a model is. */
+const placeOptions = ['llmProvider', 'llmBaseUrl', 'llmModelName', 'llmApiKey'] as const
+
+/** What `AworldAgentLoop` calls the policy. */
+const policyModelName = 'policy'
+
 /** Where an agent's model is and how it is asked. Keys in camelCase or snake_case; an unknown key throws CONFIG_INVALID. */
 export class AgentConfig {
   readonly fields: AgentConfigFields
   /** The keys of AWorld among these options that have no effect here. */
   readonly ignored: readonly string[]
+  /** Options of the model that were written and left empty, as a variable that is not set leaves them. */
+  readonly #empty: readonly string[]
 
   constructor(input: AgentConfigOptions | AgentConfig = {}) {
     if (input instanceof AgentConfig) {
       this.fields = input.fields
       this.ignored = input.ignored
+      this.#empty = input.#empty
       return
     }
     const names = { owner: 'AgentConfig', optionNames: [...optionNames, 'llmConfig'], withoutEffect, refused }
     const outer = readNamedOptions(input, names)
     const { llmConfig, ...flat } = outer.options
     const inner =
-      llmConfig === undefined ? { options: {}, ignored: [] } : readNamedOptions(llmConfig, { ...names, owner: 'llmConfig', optionNames })
+      llmConfig === undefined ? { options: {}, ignored: [], blank: [] } : readNamedOptions(llmConfig, { ...names, owner: 'llmConfig', optionNames })
     const parsed = Options.safeParse({ ...inner.options, ...flat })
     if (!parsed.success) {
       const [issue] = parsed.error.issues
@@ -99,6 +108,10 @@ export class AgentConfig {
     }
     this.fields = parsed.data
     this.ignored = [...outer.ignored, ...inner.ignored]
+    this.#empty = placeOptions.filter((name) => {
+      const value = this.fields[name]
+      return value === undefined ? [...outer.blank, ...inner.blank].includes(name) : value.trim() === ''
+    })
     checkProvider(this.fields.llmProvider)
     checkBaseUrl(this.llmBaseUrl)
     checkGatewayModel(this)
@@ -135,6 +148,19 @@ export class AgentConfig {
     if (llmProvider === gatewayProvider) return false
     if (llmProvider !== undefined && policyProviders.includes(llmProvider)) return true
     return llmBaseUrl === undefined || policyBaseUrls.some((url) => url.replace(/\/+$/, '') === llmBaseUrl)
+  }
+
+  /** Why an agent that would be trained by default may be meant to be frozen, in words; `null` where nothing says so. */
+  frozenSigns(): string | null {
+    const { llmProvider, llmBaseUrl, llmModelName, llmApiKey } = this
+    if (llmBaseUrl !== undefined || llmProvider === gatewayProvider || policyProviders.includes(llmProvider ?? '')) return null
+    const signs = [
+      ...this.#empty.map((name) => `an empty ${name}`),
+      ...(llmProvider?.startsWith('openai') ? [`llmProvider "${llmProvider}"`] : []),
+      ...(llmModelName === undefined || llmModelName === policyModelName ? [] : [`llmModelName "${llmModelName}"`]),
+      ...(llmApiKey === undefined ? [] : ['an llmApiKey']),
+    ]
+    return signs.length === 0 ? null : signs.join(', ')
   }
 
   /** Name of the gateway's model that this agent uses; `undefined` for the policy in training and for endpoints of its own. */

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { Agent } from './agent.ts'
 import { AgentConfig } from './agent-config.ts'
 import { toAgentProgram } from './agent-program.ts'
+import { Swarm } from './swarm.ts'
 
 test('camelCase and snake_case name the same options', () => {
   const camel = new Agent({
@@ -26,14 +27,33 @@ test('camelCase and snake_case name the same options', () => {
 
 test.each([
   ['nothing', {}, true],
-  ['an empty address', { llm_base_url: '', llm_model_name: '' }, true],
-  ['null from Python', { llm_base_url: null as never }, true],
+  ["the policy's name", { llmModelName: 'policy' }, true],
+  ["AWorld's provider and nothing else", { llm_provider: 'verl', llm_base_url: '', llm_api_key: undefined }, true],
   ["AWorld's provider", { llm_provider: 'verl', llm_base_url: 'http://h/v1' }, true],
   ['the policy', { llmProvider: 'policy' }, true],
   ['an address', { llmBaseUrl: 'http://h/v1', llmModelName: 'm' }, false],
   ["one of the gateway's models", { llmProvider: 'gateway', llmModelName: 'judge' }, false],
 ])('with %s an agent is trainable or not', (_, conf, trainable) => {
   expect(new AgentConfig(conf).isTrainable()).toBe(trainable)
+})
+
+test.each([
+  ['provider, model and key', { llmProvider: 'openai', llmModelName: 'gpt-x', llmApiKey: 'k' }, 'llmProvider "openai", llmModelName "gpt-x"'],
+  ['empty texts', { llm_base_url: '', llm_model_name: '', llm_api_key: '' }, 'an empty llmBaseUrl, an empty llmModelName, an empty llmApiKey'],
+  ['a variable that is not set', { llmBaseUrl: process.env['NOT_SET_ANYWHERE'] }, 'an empty llmBaseUrl'],
+  ['None from Python', { llm_config: { llm_base_url: null as never } }, 'an empty llmBaseUrl'],
+  ['a blank address', { llmBaseUrl: ' ' }, 'an empty llmBaseUrl'],
+  ['an empty provider', { llmProvider: '' }, 'an empty llmProvider'],
+  ['a model alone', { llmModelName: 'gpt-x' }, 'llmModelName "gpt-x"'],
+  ['a key alone', { llmApiKey: 'k' }, 'an llmApiKey'],
+])('an agent without an address that has %s is refused by its name', (_, conf, signs) => {
+  const swarm = new Swarm(new Agent(), new Agent({ conf: new AgentConfig(new AgentConfig(conf)) }))
+  expect(() => toAgentProgram(swarm)).toThrow(
+    expect.objectContaining({
+      code: 'CONFIG_INVALID',
+      message: expect.stringMatching(`^Agent "agent-2" has no address and would be trained, but its AgentConfig has ${signs}`),
+    }),
+  )
 })
 
 test("an agent of one of the gateway's models is declared with its name", () => {

@@ -69,8 +69,14 @@ export async function runMembers(members: readonly Agent[], task: AgentTask, run
 }
 
 function declare(agent: Agent, graph: AgentGraph, policyBaseUrls: readonly string[]): AgentDeclaration {
-  const { mcpConfig, mcpServers, blackToolActions: hiddenTools } = agent
-  const { conf } = agent
+  const { conf, mcpConfig, mcpServers, blackToolActions: hiddenTools } = agent
+  const signs = conf.frozenSigns()
+  if (signs !== null) {
+    throw new TrainError(
+      'CONFIG_INVALID',
+      `Agent "${graph.nameOf(agent)}" has no address and would be trained, but its AgentConfig has ${signs}. Set llmBaseUrl, whose environment variable may be missing, or set llmProvider to "policy" for the model in training.`,
+    )
+  }
   const trainable = conf.isTrainable(policyBaseUrls)
   const definitions = agent.tools.length === 0 ? undefined : agent.tools.map(({ definition }) => definition)
   const functions = definitions?.map(({ name }) => name)

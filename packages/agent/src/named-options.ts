@@ -27,6 +27,8 @@ export interface NamedOptions {
   readonly options: Record<string, unknown>
   /** Keys of AWorld among the options that have no effect. */
   readonly ignored: readonly string[]
+  /** Options that were written as `undefined` or `null`, under their camelCase names. */
+  readonly blank: readonly string[]
 }
 
 const toCamelCase = (key: string) => key.replace(/(?<=.)_+([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())
@@ -39,10 +41,14 @@ export function readNamedOptions(
   if (!isRecord(input)) throw new TrainError('CONFIG_INVALID', `${owner}: expected an object of options, got ${describeValue(input)}.`)
   const options: Record<string, unknown> = {}
   const ignored: string[] = []
+  const blank: string[] = []
   for (const [key, value] of Object.entries(input)) {
     const name = toCamelCase(key)
     if (optionNames.includes(name)) {
-      if (value === undefined || value === null) continue
+      if (value === undefined || value === null) {
+        blank.push(name)
+        continue
+      }
       if (name in options && options[name] !== value) {
         throw new TrainError('CONFIG_INVALID', `${owner}: "${name}" is given twice with different values; keep one of its spellings.`)
       }
@@ -60,7 +66,7 @@ export function readNamedOptions(
       throw new TrainError('CONFIG_INVALID', `${owner}: unknown option "${key}"; ${remedy}`)
     }
   }
-  return { options, ignored }
+  return { options, ignored, blank }
 }
 
 /** A short name of any value for a message. */

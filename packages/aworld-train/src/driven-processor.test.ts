@@ -99,6 +99,7 @@ describe('a training with verl', () => {
     ])
     const types = events.map(({ type }) => type).filter((type) => !type.startsWith('rollout') && type !== 'phase-progress')
     expect(types.slice(0, 1)).toEqual(['run-start'])
+    expect(events.find(({ type }) => type === 'run-start')).toMatchObject({ details: { agent: 'answerer trained' } })
     expect(types.at(-1)).toBe('run-end')
     expect(types.filter((type) => type === 'step-end')).toHaveLength(3)
     const path = runOf()

@@ -7,6 +7,7 @@ export function progressLines(print: (line: string) => void): (event: RunEvent) 
     switch (event.type) {
       case 'run-start':
         print(`run ${event.path}${event.resumedFromStep === null ? '' : `, resumed after step ${event.resumedFromStep}`}`)
+        if (event.details['agent'] !== undefined) print(`agents: ${event.details['agent']}`)
         break
       case 'phase-progress': {
         const { done, total } = event

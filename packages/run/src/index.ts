@@ -8,6 +8,7 @@ export {
 } from './agent-side/agent-side.ts'
 export { checkModels, type GatewayModels, policyName } from './agent-side/check-models.ts'
 export { countCalls } from './agent-side/count-calls.ts'
+export { describeAgents } from './agent-side/describe-agents.ts'
 export { checkRecordings, toFrozenRoutes } from './agent-side/frozen-routes.ts'
 export { type Listener, openPolicyGateway, type PolicyGatewayOptions } from './agent-side/policy-gateway.ts'
 export { readTls } from './agent-side/read-tls.ts'

@@ -111,7 +111,10 @@ it('ends with an error that names what died and what to do', () => {
 
 it('goes on from the checkpoint of its last whole step, in the same run', () => {
   const start = events.find((event) => event.type === 'run-start')
-  expect(start).toMatchObject({ resumedFromStep: expect.any(Number) })
+  expect(start).toMatchObject({
+    resumedFromStep: expect.any(Number),
+    details: { agent: 'agent_to_be_train trained; plan_agent, exe_agent, sum_agent frozen' },
+  })
   expect((start as { resumedFromStep: number }).resumedFromStep).toBeGreaterThanOrEqual(1)
   expect(report.status).toBe('finished')
   expect(report.curve.map(({ step }) => step)).toEqual([1, 2, 3, 4])

@@ -4,6 +4,7 @@ import { basename, join, resolve } from 'node:path'
 import { type DrivenPlan, displayPath } from '@aworld-train/core'
 import { errorMessage, type RunEvent, type RunReport, TrainError } from '@aworld-train/protocol'
 import { bridgeDirectory, sweepTrainer } from '@aworld-train/python-bridge'
+import { describeAgents } from '../agent-side/describe-agents.ts'
 import { openTriedParts, type RolloutParts } from '../agent-side/rollout-parts.ts'
 import { watchHealth } from '../directory/health-watch.ts'
 import { openRunAccounts } from '../directory/run-accounts.ts'
@@ -190,7 +191,7 @@ function startEvent({ plan, planned, stage, model, path, resumedFromStep, resume
       policy: displayPath(model),
       trainer: `${frameworkOf(plan)}, ${plan.python.path}`,
       gateway: stage.gateway.url,
-      agent: plan.program.agents.flatMap(({ name, trainable }) => (trainable ? [name] : [])).join(', '),
+      agent: describeAgents(plan.program.agents, plan.config.settings.rows),
       tasks: `${plan.train.tasks.length} to train, ${plan.test?.tasks.length ?? 0} held out`,
       steps: planned.steps ?? `as many as ${plan.trainer.name} finds`,
       seed: plan.seed,
