@@ -46,6 +46,7 @@ export async function runAgent({ gateway }: Policy, framework: Framework, stream
     signal: AbortSignal.timeout(60_000),
     limits: {},
     policy: (name = 'agent') => session.endpoint(name),
+    file: async () => noTools(),
     tools: async () => noTools(),
     runTool: async () => noTools(),
     state: async () => noTools(),

@@ -103,6 +103,7 @@ function toFunctionContext(context: RolloutContext): AgentFunctionContext {
     rollout,
     attempt,
     task,
+    file: (name) => context.file(name),
     signal,
     limits,
     policy: (agent = functionName) => context.policy(agent),

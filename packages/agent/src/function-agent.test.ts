@@ -1,11 +1,16 @@
+import { readFile } from 'node:fs/promises'
+import { basename } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { TrainError } from '@aworld-train/protocol'
 import OpenAI from 'openai'
 import { expect, test } from 'vitest'
+import { z } from 'zod'
+import { Agent } from './agent.ts'
 import { toAgentProgram } from './agent-program.ts'
 import type { AgentFunction } from './program-types.ts'
 import { runOnce } from './run-once.test-support.ts'
 import { createScriptedServer } from './scripted-server.test-support.ts'
+import { tool } from './tool.ts'
 
 test('a function is one trainable agent that reaches the policy with any OpenAI client', async () => {
   await using server = await createScriptedServer([{ content: 'three' }])
@@ -20,6 +25,16 @@ test('a function is one trainable agent that reaches the policy with any OpenAI 
   const result = await runOnce(solve, { baseUrl: server.baseUrl })
   expect(result).toMatchObject({ answer: 'three', messages: [] })
   expect(server.requests[0]!.headers.authorization).toBe('Bearer policy-key')
+})
+
+test('a function and a tool read a file of the task by its name', async () => {
+  await using server = await createScriptedServer([{ toolCalls: [{ id: 'c', name: 'read', arguments: '{}' }] }, { content: 'done' }])
+  const files = [import.meta.filename]
+  const text = await readFile(import.meta.filename, 'utf8')
+  const read = tool({ name: 'read', parameters: z.object({}), execute: async (_, { file }) => String(await file(basename(files[0]!))) })
+  const { messages } = await runOnce(new Agent({ tools: [read] }), { baseUrl: server.baseUrl, files })
+  expect(messages).toContainEqual(expect.objectContaining({ role: 'tool', content: text }))
+  expect(await runOnce(async (_, { file }) => String(await file(basename(files[0]!))), { files })).toMatchObject({ answer: text })
 })
 
 test('declares the tools that were given for it', () => {

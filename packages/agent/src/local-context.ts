@@ -7,6 +7,7 @@ import {
   type PolicyEndpoint,
   preciseNow,
   type RolloutContext,
+  readTaskFile,
   type Tools,
 } from '@aworld-train/core'
 import { type AgentEdge, type AgentTask, errorMessage, type ToolCallRecord, type ToolResult, TrainError } from '@aworld-train/protocol'
@@ -43,7 +44,8 @@ export function createLocalContext({ task, graph, signal, limits, environment, p
   const toolCalls: ToolCallRecord[] = []
   let lease: EnvironmentLease | null = null
   const opened = new Map<string, Promise<Tools>>()
-  const attempt = { rollout: task.id, attempt: 0, task, signal }
+  const file = (name: string) => readTaskFile(task, '.', name)
+  const attempt = { rollout: task.id, attempt: 0, task, file, signal }
   const states = createAttemptStates({ attempt, timeoutMs: stateTimeoutMs, graceMs: stateGraceMs })
   let started = 0
 

@@ -15,6 +15,7 @@ export interface TestRunOptions extends AgentProgramOptions {
   /** Address of the policy; the model is `policy-model`, the key `policy-key`. */
   readonly baseUrl?: string
   readonly input?: TrainingTask['input']
+  readonly files?: TrainingTask['files']
   readonly limits?: BudgetLimits
   readonly signal?: AbortSignal
   readonly environment?: Environment
@@ -23,10 +24,10 @@ export interface TestRunOptions extends AgentProgramOptions {
 /** Runs a program once, in the context that agents get outside a training run, with a policy. */
 export async function runOnce(
   source: AgentSource,
-  { baseUrl = 'http://127.0.0.1:1/v1', input = 'What is 1 + 2?', limits = {}, signal, environment, ...options }: TestRunOptions,
+  { baseUrl = 'http://127.0.0.1:1/v1', input = 'What is 1 + 2?', files, limits = {}, signal, environment, ...options }: TestRunOptions,
 ): Promise<TestRun> {
   const program = toAgentProgram(source, options)
-  const task: TrainingTask = { version: 1, id: 'task-1', hash: '', input, data: {}, dataSource: '', extraInfo: {} }
+  const task: TrainingTask = { version: 1, id: 'task-1', hash: '', input, files, data: {}, dataSource: '', extraInfo: {} }
   const graph =
     typeof source === 'function'
       ? createAgentGraph([])

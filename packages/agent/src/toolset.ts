@@ -49,7 +49,8 @@ export async function createToolset(agent: Agent, run: ProgramRun, runAgent: Run
       if (entry.kind === 'agent') return askAgent(entry.agent, args, name, run, runAgent, both)
       const { rollout, attempt, task } = context
       const state = entry.tool.state && (await context.state(entry.tool.state))
-      return entry.tool.invoke(args, { rollout, attempt, task, signal: both, agent: name, callId: call.id, state })
+      const file = (file: string) => context.file(file)
+      return entry.tool.invoke(args, { rollout, attempt, task, file, signal: both, agent: name, callId: call.id, state })
     })
   }
 

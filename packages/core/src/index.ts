@@ -2,6 +2,7 @@ export { type AdvantageKind, type GroupAdvantages, groupAdvantages } from './adv
 export { type AttemptStates, type AttemptStatesOptions, createAttemptStates } from './attempt/attempt-states.ts'
 export { orAborted } from './attempt/or-aborted.ts'
 export { runAll } from './attempt/run-all.ts'
+export { filesByName, readTaskFile, toAgentTask } from './attempt/task-files.ts'
 export { ToolError } from './attempt/tool-error.ts'
 export { withDeadline } from './attempt/with-deadline.ts'
 export type * from './contracts/index.ts'

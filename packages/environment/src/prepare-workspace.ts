@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { copyFile, mkdir, writeFile } from 'node:fs/promises'
-import { basename, dirname, resolve, sep } from 'node:path'
-import type { LeaseTask } from '@aworld-train/core'
+import { dirname, resolve, sep } from 'node:path'
+import { filesByName, type LeaseTask } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { childEnvironment } from './child-environment.ts'
 import type { ResolvedOptions } from './environment-options.ts'
@@ -46,17 +46,6 @@ export async function prepareWorkspace(
         `the command ${JSON.stringify(command)} of its set-up ended with ${exitCode}; it printed:\n${output.slice(-shownOutput).trim()}\n`,
       )
   }
-}
-
-/** A task's files by the names that they have in the workspace: their last names, which must differ. */
-export function filesByName(files: readonly string[], fail: (what: string) => never): Map<string, string> {
-  const byName = new Map<string, string>()
-  for (const path of files) {
-    const name = basename(path)
-    if (byName.has(name)) fail(`its files ${byName.get(name)} and ${path} have one name; rename one of them`)
-    byName.set(name, path)
-  }
-  return byName
 }
 
 /** Runs a command by the shell of the platform, and ends it with all that it started when the signal or the start timeout comes first. */

@@ -1,9 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import type { LeasedSandbox, LeaseRequest } from '@aworld-train/core'
+import { filesByName, type LeasedSandbox, type LeaseRequest } from '@aworld-train/core'
 import { LeaseAnswer, type LeaseOpen, TrainError } from '@aworld-train/protocol'
 import { fetch, Response, request as undiciRequest } from 'undici'
-import { filesByName } from './prepare-workspace.ts'
 import { reasonOf } from './reason-of.ts'
 import type { HttpDefinition } from './server-definition.ts'
 

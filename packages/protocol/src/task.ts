@@ -29,7 +29,7 @@ export const TrainingTask = z.strictObject({
 })
 export type TrainingTask = z.infer<typeof TrainingTask>
 
-/** A task as its agent and its tools see it. */
+/** A task as its agent and its tools see it: `files` are names, which the end of the input tells. */
 export type AgentTask = Omit<TrainingTask, 'extraInfo' | 'setup'>
 
 /** The reference answer of a task; only the reward function reads it. */

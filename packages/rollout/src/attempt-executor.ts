@@ -7,6 +7,8 @@ import {
   createAttemptStates,
   type Environment,
   preciseNow,
+  readTaskFile,
+  toAgentTask,
 } from '@aworld-train/core'
 import {
   type AgentEdge,
@@ -27,6 +29,8 @@ import { createToolJournal, type ToolJournal } from './tool-journal.ts'
 export interface AttemptExecutorOptions {
   readonly program: AgentProgram
   readonly environment: Environment
+  /** Folder that paths of tasks' files are relative to. Default: the working directory. */
+  readonly baseDirectory?: string | undefined
   /** How long an agent may take to return after its signal aborted; then it is left to itself. Default 1,000. */
   readonly abandonAfterMs?: number | undefined
   /** How long opening or closing the tools of an agent may take. Opening costs no budget. Default 120,000. */
@@ -35,7 +39,7 @@ export interface AttemptExecutorOptions {
 
 /** Runs agents in this process. */
 export function createAttemptExecutor(options: AttemptExecutorOptions): AttemptExecutor {
-  const { program, environment, abandonAfterMs = 1000, leaseTimeoutMs = 120_000 } = options
+  const { program, environment, baseDirectory = '.', abandonAfterMs = 1000, leaseTimeoutMs = 120_000 } = options
   /** The budgets of the attempts that run, each with what starts its clock again while clocks stand still. */
   const budgets = new Map<TimeBudget, (() => void) | null>()
   const journals = new Map<ToolJournal, AttemptName>()
@@ -54,7 +58,8 @@ export function createAttemptExecutor(options: AttemptExecutorOptions): AttemptE
 
   async function execute(assignment: AttemptAssignment, { signal, onEnd }: AttemptControl): Promise<AttemptOutcome> {
     const { key, attempt, sample, endpoints, limits } = assignment
-    const { setup, ...task } = assignment.task
+    const { files, setup } = assignment.task
+    const task = toAgentTask(assignment.task)
     const span = spanOfHeaders(assignment.traceHeaders)
     const startedAt = preciseNow()
     const stop = new AbortController()
@@ -68,7 +73,7 @@ export function createAttemptExecutor(options: AttemptExecutorOptions): AttemptE
     const journal = createToolJournal({ rollout: key, maxToolCalls, span, signal: stop.signal, onLimit: (error) => stop.abort(error) })
     journals.set(journal, { key, attempt })
     const tools = createAttemptTools({
-      request: { rollout: key, attempt, sample, task: { id: task.id, files: task.files, setup } },
+      request: { rollout: key, attempt, sample, task: { id: task.id, files, setup } },
       environment,
       journal,
       budget,
@@ -77,7 +82,8 @@ export function createAttemptExecutor(options: AttemptExecutorOptions): AttemptE
       // Whatever the agent makes of it, an attempt that lost what a server kept has failed.
       onLost: (error) => stop.abort(error),
     })
-    const attemptContext = { rollout: key, attempt, task, signal: stop.signal }
+    const file = (name: string) => readTaskFile(assignment.task, baseDirectory, name)
+    const attemptContext = { rollout: key, attempt, task, file, signal: stop.signal }
     const states = createAttemptStates({ attempt: attemptContext, timeoutMs: leaseTimeoutMs, graceMs: abandonAfterMs })
     /** An attempt whose state cannot be set up has failed, even where its agent catches the error. */
     const state = async <State>(definition: AttemptState<State>): Promise<State> => {

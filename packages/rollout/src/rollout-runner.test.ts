@@ -1,3 +1,5 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AgentProgram, RolloutContext } from '@aworld-train/core'
 import { type Message, TrainError } from '@aworld-train/protocol'
@@ -102,7 +104,7 @@ test('an agent and its state see what the row declares for them, and nothing els
     hash: 'h',
     input: 'Which metal?',
     data: { hint: 'yellow' },
-    files: ['photo.png'],
+    files: ['/data/photos/photo.png'],
     dataSource: 'metals',
     extraInfo: { 'Annotator Metadata': { Steps: 'It is gold.' } },
   }
@@ -119,7 +121,26 @@ test('an agent and its state see what the row declares for them, and nothing els
   await runner.run(rolloutRequest('a', { task }), never)
   expect(scored).toEqual([task])
   const { extraInfo: _, ...declared } = task
-  expect(seen).toEqual([declared, declared, declared])
+  const own = { ...declared, input: 'Which metal?\n\nFiles in the working directory: photo.png', files: ['photo.png'] }
+  expect(seen).toEqual([own, own, own])
+})
+
+test('agent and states read a file of the task by its name; a name that it does not have is a failure of the attempt', async () => {
+  const read: string[] = []
+  const { runner } = setUpRunner({
+    baseDirectory: import.meta.dirname,
+    retries: 0,
+    async agent({ state, file, task }, ask) {
+      read.push(await state({ setup: async (attempt) => String(await attempt.file('rollout-runner.ts')) }))
+      read.push(String(await file('rollout-runner.ts')))
+      if (task.id === 'b') await file('rollout-options.ts')
+      return (await ask()).content
+    },
+  })
+  const run = (id: string) => runner.run(rolloutRequest(id, { task: { ...rolloutRequest(id).task, id, files: ['./rollout-runner.ts'] } }), never)
+  expect(await run('a')).toMatchObject({ reward: 1 })
+  expect(read).toEqual(Array(2).fill(await readFile(join(import.meta.dirname, 'rollout-runner.ts'), 'utf8')))
+  expect(await run('b')).toMatchObject({ reward: null, error: { code: 'ENVIRONMENT_START_FAILED' } })
 })
 
 test('once the agent has returned, what it left running is cancelled and late calls are refused', async () => {

@@ -89,6 +89,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     ...parts,
     ...(workers && { workers }),
     program,
+    baseDirectory: agentDirectory,
     gateway,
     store,
     answers: { source: 'the dataset', byTask: answers },

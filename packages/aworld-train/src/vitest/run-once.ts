@@ -79,7 +79,9 @@ export async function runOnce(training: OnceTraining, options: RunOnceOptions): 
     })
     const answers = { source: 'the task', byTask: loaded.answers }
     const { limits, concurrency } = config
-    const runner = openAgentSide(stack, { ...parts, ...common, program, gateway, answers, limits: toLimits(limits), concurrency })
+    const runner = openAgentSide(stack, {
+      ...{ ...parts, ...common, program, baseDirectory: agentDirectory, gateway, answers, limits: toLimits(limits), concurrency },
+    })
     return await runner.run(request(policy.engine.model.name, policy.engine.model.contextLength), signal)
   }
   const model = config.model.path

@@ -22,7 +22,7 @@ export async function runAgentWorker({ agent, directory, ...options }: AgentWork
     baseDirectory: loaded.directory,
     openExecutor(settings) {
       const environment = stack.adopt(createEnvironment({ baseDirectory: loaded.directory, ...settings }), (each) => each.close())
-      return createAttemptExecutor({ program, environment })
+      return createAttemptExecutor({ program, environment, baseDirectory: loaded.directory })
     },
   })
 }

@@ -102,6 +102,7 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
   const { service, server, ...side } = await serveAgentSide(stack, {
     ...parts,
     program,
+    baseDirectory: toolDirectory,
     gateway,
     store,
     answers: dataset && { source: settings.answers as string, byTask: dataset.answers },

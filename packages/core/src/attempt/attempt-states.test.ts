@@ -8,7 +8,7 @@ const task = { version: 1 as const, id: 't', hash: '', input: 'x', data: {}, dat
 
 function setUp({ timeoutMs = 1000, graceMs = 20 } = {}) {
   const ending = new AbortController()
-  const attempt = { rollout: 'r', attempt: 2, task, signal: ending.signal }
+  const attempt = { rollout: 'r', attempt: 2, task, file: async () => Buffer.of(), signal: ending.signal }
   return { ending, states: createAttemptStates({ attempt, timeoutMs, graceMs }) }
 }
 

@@ -32,6 +32,8 @@ export interface AttemptContext {
   /** From 0; an attempt that failed is made again with the next number. */
   readonly attempt: number
   readonly task: AgentTask
+  /** Reads one of `task.files`. Rejects with ENVIRONMENT_START_FAILED where the task has no such file, or it is gone. */
+  file(name: string): Promise<Buffer>
   /** For `setup`: aborts when the attempt ends or the deadline passes. For `teardown`: aborts when its deadline passes. */
   readonly signal: AbortSignal
 }
@@ -49,6 +51,8 @@ export interface RolloutContext {
   readonly rollout: string
   readonly attempt: number
   readonly task: AgentTask
+  /** Reads one of `task.files`, as tools find it in their working directory. */
+  file(name: string): Promise<Buffer>
   /** Aborts when a budget is spent, the rollout is cancelled or the run stops; its reason is a TrainError. */
   readonly signal: AbortSignal
   readonly limits: BudgetLimits

@@ -83,7 +83,8 @@ export async function startCoordinator(setup: CoordinatorSetup = {}) {
   function work(overrides: Partial<WorkerOptions> & { readonly wrap?: (executor: AttemptExecutor) => AttemptExecutor } = {}) {
     const drain = new AbortController()
     const { wrap = (executor) => executor, ...options } = overrides
-    const executor = wrap(createAttemptExecutor({ program: agents, environment: memoryEnvironment(), abandonAfterMs: 50 }))
+    const { baseDirectory } = options
+    const executor = wrap(createAttemptExecutor({ program: agents, environment: memoryEnvironment(), baseDirectory, abandonAfterMs: 50 }))
     const states: string[] = []
     const ended = runWorker({
       ...{

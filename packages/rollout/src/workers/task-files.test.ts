@@ -23,14 +23,19 @@ beforeEach(async () => {
 })
 afterEach(() => rm(folder, { recursive: true, force: true }))
 
-/** A coordinator whose agent answers with its task's files: the path of each and what it reads there. */
+/** A coordinator whose agent reads its task's files: what it reads, and the path where the worker has the file. */
 async function startReading(fileOf = (path: string): string | null => resolve(here, path)) {
   const seen: string[][] = []
+  const paths = new Map<string, readonly string[]>()
   const requests: string[] = []
   const coordinator = await startCoordinator({
     fileOf,
-    async agent(ask, { task }) {
-      for (const path of task.files ?? []) seen.push([path, await readFile(path, 'utf8').catch(({ code }) => code)])
+    async agent(ask, { rollout, task, file }) {
+      for (const [index, name] of (task.files ?? []).entries()) {
+        const path = paths.get(rollout)![index]!
+        expect(name).toBe(basename(path))
+        seen.push([path, await file(name).then(String, ({ cause }) => cause.code)])
+      }
       return ask()
     },
   })
@@ -43,6 +48,17 @@ async function startReading(fileOf = (path: string): string | null => resolve(he
   }
   return {
     ...{ coordinator, seen, requests, sendFile },
+    work: (options: Parameters<typeof coordinator.work>[0]) =>
+      coordinator.work({
+        ...options,
+        wrap: ({ execute, ...executor }) => ({
+          ...executor,
+          execute(assignment, control) {
+            paths.set(assignment.key, assignment.task.files ?? [])
+            return execute(assignment, control)
+          },
+        }),
+      }),
     replaceAnswer: (other: typeof sendFile) => {
       answer = other
     },
@@ -60,10 +76,10 @@ const failed = (message: RegExp) => ({
 const done = { status: 'done', episode: { reward: 1, attempt: 0 } }
 
 test('an agent on another machine reads the files of its task under their names, and each is fetched once', async () => {
-  const { coordinator, seen, requests, run } = await startReading()
+  const { coordinator, seen, requests, run, work } = await startReading()
   await using _ = coordinator
   await chmod(join(here, 'data/table.csv'), 0o755)
-  const worker = coordinator.work({ baseDirectory: there, slots: 3 })
+  const worker = work({ baseDirectory: there, slots: 3 })
   for (const state of await Promise.all(['a', 'b', 'c'].map((key) => run(key, 'data/table.csv')))) expect(state).toMatchObject(done)
   expect(await run('absolute', join(here, 'data/table.csv'))).toMatchObject(done)
   // One machine plays two, and there the absolute path leads to the file.
@@ -85,9 +101,9 @@ test('an agent on another machine reads the files of its task under their names,
 })
 
 test('a file that is there already is used where it lies, and one that the coordinator does not have is left to who needs it', async () => {
-  const { coordinator, seen, requests, run } = await startReading()
+  const { coordinator, seen, requests, run, work } = await startReading()
   await using _ = coordinator
-  const worker = coordinator.work({ baseDirectory: here })
+  const worker = work({ baseDirectory: here })
   expect(await run('a', 'data/table.csv', 'data/none.csv')).toMatchObject(done)
   expect(seen.map(([path]) => path)).toEqual(['data/table.csv', 'data/none.csv'])
   expect(requests).toEqual([])
@@ -108,10 +124,10 @@ test.each([
     /terminated|other side closed|aborted/,
   ],
 ])('%s: the rollout fails with the file and the reason, and a later one has it', async (_, answer, message) => {
-  const { coordinator, seen, requests, replaceAnswer, sendFile, run } = await startReading()
+  const { coordinator, seen, requests, replaceAnswer, sendFile, run, work } = await startReading()
   await using __ = coordinator
   replaceAnswer(answer)
-  const worker = coordinator.work({ baseDirectory: there })
+  const worker = work({ baseDirectory: there })
   expect(await run('a', 'data/table.csv')).toMatchObject(failed(message))
   expect([requests.length, seen]).toEqual([3, []])
   replaceAnswer(sendFile)
@@ -121,9 +137,9 @@ test.each([
 })
 
 test('a file that changes or goes while it is fetched: a new attempt has what there is now', async () => {
-  const { coordinator, seen, requests, replaceAnswer, sendFile, run } = await startReading()
+  const { coordinator, seen, requests, replaceAnswer, sendFile, run, work } = await startReading()
   await using _ = coordinator
-  const worker = coordinator.work({ baseDirectory: there })
+  const worker = work({ baseDirectory: there })
   replaceAnswer(async (request, response) => {
     if (requests.length === 1) await writeFile(join(here, 'data/table.csv'), 'new')
     await sendFile(request, response)
@@ -142,11 +158,11 @@ test('a file that changes or goes while it is fetched: a new attempt has what th
 })
 
 test('a worker is given no file that its coordinator withholds', async () => {
-  const { coordinator, seen, requests, run } = await startReading((path) => fileBelow(resolve(here, path), [join(here, 'data')]))
+  const { coordinator, seen, requests, run, work } = await startReading((path) => fileBelow(resolve(here, path), [join(here, 'data')]))
   await using _ = coordinator
   await writeFile(join(here, 'secret'), 'secret')
   await symlink(join(here, 'secret'), join(here, 'data/way-out'))
-  const worker = coordinator.work({ baseDirectory: there })
+  const worker = work({ baseDirectory: there })
   expect(await run('a', 'secret', 'data/../secret', 'data/way-out', 'data/table.csv')).toMatchObject(done)
   expect(seen.map(([, text]) => text)).toEqual(['ENOENT', 'ENOENT', 'ENOENT', 'a,b\n1,2\n'])
   expect(requests).toHaveLength(1)
@@ -155,10 +171,10 @@ test('a worker is given no file that its coordinator withholds', async () => {
 })
 
 test('an attempt that is cancelled while its files are fetched ends', async () => {
-  const { coordinator, requests, replaceAnswer, run } = await startReading()
+  const { coordinator, requests, replaceAnswer, run, work } = await startReading()
   await using _ = coordinator
   replaceAnswer(async () => {})
-  const worker = coordinator.work({ baseDirectory: there })
+  const worker = work({ baseDirectory: there })
   void run('a', 'data/table.csv')
   await expect.poll(() => requests).toHaveLength(1)
   expect(await coordinator.service.cancel('a')).toMatchObject({ status: 'cancelled' })
@@ -167,9 +183,9 @@ test('an attempt that is cancelled while its files are fetched ends', async () =
 })
 
 test('files are served by hash alone, to whoever has the token, and by GET', async () => {
-  const { coordinator, run } = await startReading()
+  const { coordinator, run, work } = await startReading()
   await using _ = coordinator
-  const worker = coordinator.work({ baseDirectory: there })
+  const worker = work({ baseDirectory: there })
   expect(await run('a', 'data/table.csv')).toMatchObject(done)
   const own = await createWorkerServer(coordinator.pool, { token })
   await writeFile(join(here, 'secret'), 'secret')

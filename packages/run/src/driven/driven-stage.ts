@@ -91,6 +91,7 @@ export async function openDrivenStage(options: DrivenStageOptions): Promise<Driv
   const { runner, server, channel } = await serveAgentSide(stack, {
     ...parts,
     program: plan.program,
+    baseDirectory: plan.agent.directory,
     gateway,
     store,
     answers: null,

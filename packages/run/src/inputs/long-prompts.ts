@@ -1,4 +1,5 @@
 import type { ChatModel } from '@aworld-train/chat'
+import { toAgentTask } from '@aworld-train/core'
 import { type Message, TrainError, type TrainingTask } from '@aworld-train/protocol'
 import type { LoadedDataset } from '@aworld-train/training'
 
@@ -27,7 +28,8 @@ export function findLongPrompts(tasks: readonly TrainingTask[], { chat, contextL
   const frame = tokensOf([{ role: 'user', content: 'x' }])
   const long = tasks
     .flatMap((task) => {
-      const messages: readonly Message[] = typeof task.input === 'string' ? [{ role: 'user', content: task.input }] : task.input
+      const { input } = toAgentTask(task)
+      const messages: readonly Message[] = typeof input === 'string' ? [{ role: 'user', content: input }] : input
       // A token has at least one byte, so most prompts fit by their length in bytes and need not be encoded.
       if (Buffer.byteLength(JSON.stringify(messages)) + frame < contextLength) return []
       const tokens = tokensOf(messages)

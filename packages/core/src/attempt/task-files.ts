@@ -1,0 +1,50 @@
+import { readFile } from 'node:fs/promises'
+import { basename, resolve } from 'node:path'
+import { type AgentTask, type Message, TrainError, type TrainingTask } from '@aworld-train/protocol'
+
+/** A task's files by the names that they have in the workspace: their last names, which must differ. */
+export function filesByName(files: readonly string[], fail: (what: string) => never): Map<string, string> {
+  const byName = new Map<string, string>()
+  for (const path of files) {
+    const name = basename(path)
+    if (byName.has(name)) fail(`its files ${byName.get(name)} and ${path} have one name; rename one of them`)
+    byName.set(name, path)
+  }
+  return byName
+}
+
+/** A task as its agent and its tools see it: its files by their names in the workspace, which the end of the prompt tells. */
+export function toAgentTask({ setup: _, ...task }: Omit<TrainingTask, 'extraInfo'>): AgentTask {
+  if (!task.files || task.files.length === 0) return task
+  const files = task.files.map((path) => basename(path))
+  const line = `Files in the working directory: ${files.map(written).join(', ')}`
+  return { ...task, files, input: withLine(task.input, line) }
+}
+
+/** Reads a file of a task by its name; `files` are paths below `baseDirectory`, or absolute ones. */
+export async function readTaskFile(
+  { id, files = [] }: Pick<TrainingTask, 'id' | 'files'>,
+  baseDirectory: string,
+  name: string,
+): Promise<Buffer> {
+  const fail = (what: string, cause?: unknown): never => {
+    const reason = cause instanceof Error ? `: ${cause.message}` : ''
+    throw new TrainError('ENVIRONMENT_START_FAILED', `The file "${name}" of task "${id}" cannot be read: ${what}${reason}.`, { cause })
+  }
+  const paths = filesByName(files, fail)
+  const path = paths.get(name)
+  if (path === undefined) return fail(paths.size === 0 ? 'the task has no files' : `its files are ${[...paths.keys()].join(', ')}`)
+  return await readFile(resolve(baseDirectory, path)).catch((cause: unknown) => fail('this machine does not have it', cause))
+}
+
+/** A name as a sentence has it: with quotes where it could be read as more than a name. */
+const written = (name: string): string => (/^[\p{L}\p{N}._()+-]+$/u.test(name) ? name : JSON.stringify(name))
+
+/** The input with a paragraph at the end of what the user said last. */
+function withLine(input: TrainingTask['input'], line: string): TrainingTask['input'] {
+  const add = (text: string | null) => `${text ?? ''}\n\n${line}`.trimStart()
+  if (typeof input === 'string') return add(input)
+  const at = input.findLastIndex(({ role }) => role === 'user')
+  if (at < 0) return [...input, { role: 'user', content: line }]
+  return input.map((message, index): Message => (index === at ? { ...message, content: add(message.content) } : message))
+}
