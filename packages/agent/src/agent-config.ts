@@ -98,7 +98,9 @@ export class AgentConfig {
     const outer = readNamedOptions(input, names)
     const { llmConfig, ...flat } = outer.options
     const inner =
-      llmConfig === undefined ? { options: {}, ignored: [], blank: [] } : readNamedOptions(llmConfig, { ...names, owner: 'llmConfig', optionNames })
+      llmConfig === undefined
+        ? { options: {}, ignored: [], blank: [] }
+        : readNamedOptions(llmConfig, { ...names, owner: 'llmConfig', optionNames })
     const parsed = Options.safeParse({ ...inner.options, ...flat })
     if (!parsed.success) {
       const [issue] = parsed.error.issues

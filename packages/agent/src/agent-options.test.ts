@@ -38,8 +38,16 @@ test.each([
 })
 
 test.each([
-  ['provider, model and key', { llmProvider: 'openai', llmModelName: 'gpt-x', llmApiKey: 'k' }, 'llmProvider "openai", llmModelName "gpt-x"'],
-  ['empty texts', { llm_base_url: '', llm_model_name: '', llm_api_key: '' }, 'an empty llmBaseUrl, an empty llmModelName, an empty llmApiKey'],
+  [
+    'provider, model and key',
+    { llmProvider: 'openai', llmModelName: 'gpt-x', llmApiKey: 'k' },
+    'llmProvider "openai", llmModelName "gpt-x"',
+  ],
+  [
+    'empty texts',
+    { llm_base_url: '', llm_model_name: '', llm_api_key: '' },
+    'an empty llmBaseUrl, an empty llmModelName, an empty llmApiKey',
+  ],
   ['a variable that is not set', { llmBaseUrl: process.env['NOT_SET_ANYWHERE'] }, 'an empty llmBaseUrl'],
   ['None from Python', { llm_config: { llm_base_url: null as never } }, 'an empty llmBaseUrl'],
   ['a blank address', { llmBaseUrl: ' ' }, 'an empty llmBaseUrl'],

@@ -26,7 +26,16 @@ test('a run is told of in lines: a few of a long phase, one of each step', () =>
   const evaluation = { reward: 0.25, low: 0.2, high: 0.3, rollouts: 40 }
   const events: RunEvent[] = [
     ...Array.from({ length: 300 }, (_, index) => phase('warm-up', index + 1, 300)),
-    { type: 'run-start', version: 1, at, run: 'a', path: 'runs/a-1', seed: 0, resumedFromStep: null, details: { policy: 'x', agent: 'a trained; b frozen' } },
+    {
+      type: 'run-start',
+      version: 1,
+      at,
+      run: 'a',
+      path: 'runs/a-1',
+      seed: 0,
+      resumedFromStep: null,
+      details: { policy: 'x', agent: 'a trained; b frozen' },
+    },
     { type: 'warning-raised', at, code: 'CONFIG_NOTE', message: 'Something is odd.' },
     { type: 'evaluation-start', at, name: 'before', rollouts: 40 },
     { type: 'evaluation-end', at, name: 'before', step: 0, metrics: evaluation },

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { createServer } from 'node:http'
+import { createServer, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, createServer as createTcpServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -64,6 +64,12 @@ describe.each(['modern', 'sessions'])('a server over HTTP, %s', (mode) => {
     await expect(call(lease, 'hang')).rejects.toMatchObject({ code: 'TOOL_TIMEOUT' })
     expect((await call(lease, 'echo', { text: 'on' })).content).toBe('on')
     await expect(call(lease, 'hang', {}, AbortSignal.timeout(50))).rejects.toThrow('timeout')
+  })
+
+  it('waits on for a slow call that tells of its progress', async () => {
+    const { url } = await startServer(['--http', mode])
+    const lease = await openLease(environment(), 'a', { url, timeout: 2 })
+    expect(await call(lease, 'slow', { steps: 13 })).toEqual({ content: 'done', isError: false })
   })
 
   it('refuses an answer that is too long, and goes on', async () => {
@@ -154,4 +160,141 @@ describe('a request to a remote server', () => {
     await expect(openLease(impatient, 'a', { url })).rejects.toMatchObject({ message: expect.stringContaining('within 0.3 s') })
     expect((await (await openLease(impatient, 'b', { url, timeout: 20 })).tools.list()).length).toBeGreaterThan(0)
   })
+})
+
+interface Asked {
+  readonly id: number
+  readonly method: string
+}
+
+/** A server of one tool, whose calls `answerCall` answers; every other request has its answer in JSON. */
+async function startStub(answerCall: (asked: Asked, response: ServerResponse, number: number) => void, tools: readonly unknown[] = []) {
+  const tool = { name: 'look', inputSchema: { type: 'object' } }
+  const results: Record<string, unknown> = {
+    initialize: { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo: { name: 'stub', version: '1' } },
+    'tools/list': { tools: [tool, ...tools] },
+  }
+  let calls = 0
+  const http = createServer(async (request, response) => {
+    if (request.method !== 'POST') return void response.writeHead(405).end()
+    const asked = JSON.parse(String(Buffer.concat(await request.toArray()))) as Asked
+    const { id, method } = asked
+    if (method === 'tools/call') return answerCall(asked, response, calls++)
+    if (id === undefined) return void response.writeHead(202).end()
+    const answer = method in results ? { result: results[method] } : { error: { code: -32601, message: 'no such method' } }
+    response.setHeader('content-type', 'application/json').end(JSON.stringify({ jsonrpc: '2.0', id, ...answer }))
+  }).listen(0, '127.0.0.1')
+  cleanups.push(() => {
+    http.closeAllConnections()
+    http.close()
+  })
+  await once(http, 'listening')
+  return { url: `http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`, calls: () => calls }
+}
+const seen = ({ id }: Asked) => JSON.stringify({ jsonrpc: '2.0', id, result: { content: [{ type: 'text', text: 'seen' }] } })
+const inJson = (asked: Asked, response: ServerResponse) => void response.setHeader('content-type', 'application/json').end(seen(asked))
+
+describe('a call of a server over HTTP', () => {
+  const stream = (response: ServerResponse) => response.writeHead(200, { 'content-type': 'text/event-stream' })
+  it.each([
+    ['ends', (response: ServerResponse) => void stream(response).end(': nothing yet\n\n')],
+    ['ends at once', (response: ServerResponse) => void stream(response).end()],
+    ['is cut', (response: ServerResponse) => void stream(response).write('data: {"jsonrpc"', () => response.destroy())],
+    ['ends, and cannot be resumed', (response: ServerResponse) => void stream(response).end('id: 1\ndata:\n\n')],
+  ])('whose stream %s before the answer has lost its server, long before the deadline', async (_, answer) => {
+    const { url } = await startStub((_asked, response) => answer(response))
+    const lease = await openLease(environment(), 'a', { url, timeout: 6000 })
+    await expect(call(lease, 'look')).rejects.toMatchObject({
+      code: 'TOOL_SERVER_DIED',
+      message: expect.stringContaining('the stream of its answer ended before the answer'),
+    })
+  })
+
+  it('has its answer where the stream ends behind it', async () => {
+    const { url } = await startStub((asked, response) => void stream(response).end(`data: ${seen(asked)}\n\n`))
+    expect(await call(await openLease(environment(), 'a', { url }), 'look')).toEqual({ content: 'seen', isError: false })
+  })
+
+  it.each([429, 503])('that is refused with %i is sent again when the server says so', async (status) => {
+    const { url, calls } = await startStub((asked, response, number) =>
+      number < 2 ? void response.writeHead(status, { 'retry-after': '0' }).end('busy') : inJson(asked, response),
+    )
+    expect(await call(await openLease(environment(), 'a', { url }), 'look')).toEqual({ content: 'seen', isError: false })
+    expect(calls()).toBe(3)
+  })
+
+  it('that is to wait longer than its deadline fails at once, with the reason', async () => {
+    const { url, calls } = await startStub((_asked, response) => void response.writeHead(503, { 'retry-after': '3600' }).end('busy'))
+    await expect(call(await openLease(environment(), 'a', { url, timeout: 600 }), 'look')).rejects.toMatchObject({
+      code: 'TOOL_SERVER_DIED',
+      message: expect.stringMatching(/busy \(HTTP 503\) and asks to wait 3600 s, which is past the limit of 600 s/),
+    })
+    expect(calls()).toBe(1)
+  })
+
+  it('that waits is given up with its signal', async () => {
+    const { url, calls } = await startStub((_asked, response) => void response.writeHead(429, { 'retry-after': '60' }).end())
+    const lease = await openLease(environment(), 'a', { url, timeout: 600 })
+    const controller = new AbortController()
+    const calling = call(lease, 'look', {}, controller.signal)
+    await expect.poll(calls).toBe(1)
+    controller.abort(new Error('enough'))
+    await expect(calling).rejects.toThrow('enough')
+  })
+})
+
+it('takes tools whose parameters are described as nothing as tools without any, and leaves out those that are for tasks', async () => {
+  const properties = { city: { type: 'string' } }
+  const { url } = await startStub(inJson, [
+    { name: 'empty', inputSchema: {} },
+    { name: 'none', inputSchema: null },
+    { name: 'untyped', inputSchema: { properties } },
+    { name: 'nullable', inputSchema: { type: ['object', 'null'], properties }, outputSchema: {} },
+    { name: 'text', inputSchema: { type: 'string' } },
+    { name: 'maybe', inputSchema: { type: 'object' }, execution: { taskSupport: 'optional' } },
+    { name: 'job', inputSchema: { type: 'object' }, execution: { taskSupport: 'required' } },
+  ])
+  const lease = await openLease(environment(), 'a', { url })
+  const none = { type: 'object' }
+  expect((await lease.tools.list()).map(({ name, parameters }) => [name, parameters])).toEqual([
+    ['look', none],
+    ['empty', none],
+    ['none', none],
+    ['untyped', { type: 'object', properties }],
+    ['nullable', { type: 'object', properties }],
+    ['text', none],
+    ['maybe', none],
+  ])
+  expect(await call(lease, 'empty')).toEqual({ content: 'seen', isError: false })
+})
+
+it('a call whose server answers on one stream has lost it when that stream is cut', async () => {
+  let stream: ServerResponse | undefined
+  const { promise: called, resolve } = Promise.withResolvers<void>()
+  const results: Record<string, unknown> = {
+    initialize: { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo: { name: 'stub', version: '1' } },
+    'tools/list': { tools: [{ name: 'look', inputSchema: {} }] },
+  }
+  const http = createServer(async (request, response) => {
+    if (request.method === 'GET') {
+      stream = response.writeHead(200, { 'content-type': 'text/event-stream' })
+      return void stream.write('event: endpoint\ndata: /messages\n\n')
+    }
+    const { id, method } = JSON.parse(String(Buffer.concat(await request.toArray()))) as Asked
+    response.writeHead(202).end()
+    if (method === 'tools/call') return resolve()
+    const answer = method in results ? { result: results[method] } : { error: { code: -32601, message: 'no such method' } }
+    if (id !== undefined) stream!.write(`data: ${JSON.stringify({ jsonrpc: '2.0', id, ...answer })}\n\n`)
+  }).listen(0, '127.0.0.1')
+  cleanups.push(() => {
+    http.closeAllConnections()
+    http.close()
+  })
+  await once(http, 'listening')
+  const url = `http://127.0.0.1:${(http.address() as AddressInfo).port}/sse`
+  const lease = await openLease(environment(), 'a', { url, type: 'sse', timeout: 6000 })
+  const calling = call(lease, 'look')
+  await called
+  stream!.destroy()
+  await expect(calling).rejects.toMatchObject({ code: 'TOOL_SERVER_DIED' })
 })

@@ -1,8 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { type FetchLike, SSEClientTransport, StreamableHTTPClientTransport, type Transport } from '@modelcontextprotocol/client'
+import {
+  type FetchLike,
+  type JSONRPCMessage,
+  SSEClientTransport,
+  StreamableHTTPClientTransport,
+  type Transport,
+  type TransportSendOptions,
+} from '@modelcontextprotocol/client'
 import { Agent, Headers, type RequestInit, fetch as undiciFetch } from 'undici'
+import { sendPatiently } from './send-patiently.ts'
 import type { HttpDefinition } from './server-definition.ts'
-import { invalidAnswerCode } from './tool-result.ts'
+import { invalidAnswerCode, streamEndCode } from './tool-result.ts'
 
 /** The error of a body that is not read to its end. */
 export class InvalidAnswerError extends Error {}
@@ -26,7 +34,7 @@ export interface RequestIdentity {
  * An answer in JSON that is longer than `maxMessageBytes` or not UTF-8 fails with InvalidAnswerError.
  */
 export function createHttpTransport(
-  { kind, url, headers }: HttpDefinition,
+  { kind, url, headers, callTimeoutMs }: HttpDefinition,
   { identity, authorization }: RequestIdentity,
   maxMessageBytes: number,
 ): HttpTransport {
@@ -34,7 +42,8 @@ export function createHttpTransport(
   const fetch = (async (address: string | URL, init?: RequestInit) => {
     const headers = new Headers(init?.headers)
     if (authorization) headers.set('authorization', authorization())
-    const response = await undiciFetch(address, { ...init, headers, dispatcher })
+    const send = () => undiciFetch(address, { ...init, headers, dispatcher })
+    const response = init?.method === 'POST' ? await sendPatiently(send, callTimeoutMs, init.signal) : await send()
     const body = response.body as ReadableStream<Uint8Array> | null
     if (!body || init?.method !== 'POST') return response
     const { status, statusText } = response
@@ -46,13 +55,26 @@ export function createHttpTransport(
   if (kind === 'sse') {
     return { transport: new SSEClientTransport(url, options), close: () => dispatcher.destroy() }
   }
-  const transport = new StreamableHTTPClientTransport(url, options)
+  const transport = new AnsweringTransport(url, options)
   return {
     transport,
     close: async () => {
       if (transport.sessionId) await endSession(transport)
       await dispatcher.destroy()
     },
+  }
+}
+
+/** The SDK's transport, and every request has an answer: an error where its stream ends before the answer came. */
+class AnsweringTransport extends StreamableHTTPClientTransport {
+  override async send(message: JSONRPCMessage | JSONRPCMessage[], options?: TransportSendOptions): Promise<void> {
+    const isRequest = !Array.isArray(message) && 'method' in message && 'id' in message
+    // Whoever listens to a stream of notifications deals with its end.
+    if (!isRequest || options?.onRequestStreamEnd) return await super.send(message, options)
+    const error = { code: streamEndCode, message: 'the stream of its answer ended before the answer' }
+    // An answer that came before has settled the request, and the error is of no request then.
+    const onRequestStreamEnd = () => this.onmessage?.({ jsonrpc: '2.0', id: message.id, error })
+    await super.send(message, { ...options, onRequestStreamEnd })
   }
 }
 

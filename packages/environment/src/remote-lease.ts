@@ -4,6 +4,7 @@ import { filesByName, type LeasedSandbox, type LeaseRequest } from '@aworld-trai
 import { LeaseAnswer, type LeaseOpen, TrainError } from '@aworld-train/protocol'
 import { fetch, Response, request as undiciRequest } from 'undici'
 import { reasonOf } from './reason-of.ts'
+import { sendPatiently } from './send-patiently.ts'
 import type { HttpDefinition } from './server-definition.ts'
 
 /** The lease of one attempt on an environment server. */
@@ -35,8 +36,8 @@ export async function openRemoteLease(
   const { name, url, headers, startTimeoutMs } = definition
   const root = new URL('/v1/leases', url)
   const within = () => AbortSignal.any([signal, AbortSignal.timeout(startTimeoutMs)])
-  const send = (path: string, method: string, body?: string, abort = within()) =>
-    fetch(`${root}${path}`, {
+  const send = (path: string, method: string, body?: string, abort = within()) => {
+    const init = {
       method,
       headers: {
         ...headers,
@@ -44,7 +45,9 @@ export async function openRemoteLease(
       },
       ...(body !== undefined && { body }),
       signal: abort,
-    })
+    }
+    return sendPatiently(() => fetch(`${root}${path}`, init), startTimeoutMs, abort)
+  }
   const fail = (what: string, cause?: unknown): never => {
     signal.throwIfAborted()
     const reason = cause === undefined ? '' : `: ${reasonOf(cause)}`
@@ -99,9 +102,17 @@ export async function openRemoteLease(
     // Not by `fetch`, which copies a body before it sends it: for 10 MB that takes longer than the file takes to be sent and written.
     const sendFile = async (file: string, bytes: Buffer) => {
       const url = `${root}${path}/files/${file.split('/').map(encodeURIComponent).join('/')}`
-      const { statusCode, body } = await undiciRequest(url, { method: 'PUT', headers, body: bytes, signal: within() })
-      const text = await body.text()
-      return new Response(text === '' ? null : text, { status: statusCode })
+      const abort = within()
+      const sendOnce = async () => {
+        const { statusCode, headers: answered, body } = await undiciRequest(url, { method: 'PUT', headers, body: bytes, signal: abort })
+        const text = await body.text()
+        const retryAfter = answered['retry-after']
+        return new Response(text === '' ? null : text, {
+          status: statusCode,
+          ...(typeof retryAfter === 'string' && { headers: { 'retry-after': retryAfter } }),
+        })
+      }
+      return await sendPatiently(sendOnce, startTimeoutMs, abort)
     }
     for (const [file, local] of filesByName(task.files ?? [], fail)) {
       const source = resolve(baseDirectory, local)

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { ProgramJail } from '@aworld-train/core'
 import { type ErrorCode, ErrorRecord, errorCatalogue, type ToolDefinition, type ToolResult, TrainError } from '@aworld-train/protocol'
-import { Client, type PriorDiscovery, ProtocolError, SdkError, SdkErrorCode, type Tool } from '@modelcontextprotocol/client'
+import { Client, type PriorDiscovery, ProtocolError, SdkError, SdkErrorCode, SseError, type Tool } from '@modelcontextprotocol/client'
 import { childEnvironment } from './child-environment.ts'
 import type { ResolvedOptions } from './environment-options.ts'
 import { createHttpTransport, InvalidAnswerError, type RequestIdentity } from './http-transport.ts'
@@ -9,7 +9,8 @@ import type { ProcessGuard } from './process-guard.ts'
 import { reasonOf } from './reason-of.ts'
 import type { ServerDefinition, StdioDefinition } from './server-definition.ts'
 import { StdioTransport } from './stdio-transport.ts'
-import { invalidAnswerCode, invalidResult, toToolResult } from './tool-result.ts'
+import { mendToolLists } from './tool-list.ts'
+import { invalidAnswerCode, invalidResult, streamEndCode, toToolResult } from './tool-result.ts'
 
 /** A started server and the one connection to it. */
 export interface ServerConnection {
@@ -99,14 +100,16 @@ function createLink(
   const maxMessageBytes = 6 * options.maxResultBytes + 65_536
   if (definition.kind !== 'stdio') {
     const http = createHttpTransport(definition, { identity, authorization }, maxMessageBytes)
-    return { transport: http.transport, process: null, kill: () => http.close(), close: () => http.close() }
+    return { transport: mendToolLists(http.transport), process: null, kill: () => http.close(), close: () => http.close() }
   }
-  const transport = new StdioTransport({
-    spawn: () => (jail ? spawnInJail(jail, definition, directory) : spawnServer(definition, directory, options)),
-    maxMessageBytes,
-    graceMs: options.graceMs,
-    guard,
-  })
+  const transport = mendToolLists(
+    new StdioTransport({
+      spawn: () => (jail ? spawnInJail(jail, definition, directory) : spawnServer(definition, directory, options)),
+      maxMessageBytes,
+      graceMs: options.graceMs,
+      guard,
+    }),
+  )
   return { transport, process: transport, kill: () => transport.kill(), close: () => transport.close() }
 }
 
@@ -162,6 +165,10 @@ async function connect(
   client.onclose = () => {
     alive = false
   }
+  // The stream on which a server of the older transport answers is gone, and with it every answer that was due.
+  client.onerror = (error) => {
+    if (error instanceof SseError) void client.close()
+  }
   let listed = ''
   const deadline = AbortSignal.any([signal, AbortSignal.timeout(startTimeoutMs)])
   const onDeadline = () => void link.kill()
@@ -200,7 +207,11 @@ async function connect(
     async call(tool, input, callSignal) {
       sent++
       try {
-        const result = await client.callTool({ name: tool, arguments: input }, { timeout: definition.callTimeoutMs, signal: callSignal })
+        const result = await client.callTool(
+          { name: tool, arguments: input },
+          // A server that tells of its progress is at work, so its time begins again; the budget of the rollout goes on.
+          { timeout: definition.callTimeoutMs, signal: callSignal, onprogress: () => {}, resetTimeoutOnProgress: true },
+        )
         return toToolResult(tool, result, options.maxResultBytes)
       } catch (error) {
         if (callSignal.aborted) throw callSignal.reason
@@ -237,7 +248,7 @@ function toAnswer(error: unknown, tool: string, definition: ServerDefinition, li
   // An environment server says which of its errors are faults of the environment, and no answers for the model.
   if (record?.boundary === 'environment' && record.code in errorCatalogue)
     throw new TrainError(record.code as ErrorCode, record.message, { cause: error, details: { server: definition.name, tool } })
-  if (error instanceof ProtocolError) {
+  if (error instanceof ProtocolError && error.code !== streamEndCode) {
     return error.code === invalidAnswerCode ? invalidResult(error.message) : { content: error.message, isError: true }
   }
   const invalid = [error, (error as Error | null)?.cause].find((candidate) => candidate instanceof InvalidAnswerError)

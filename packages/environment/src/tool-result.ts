@@ -4,6 +4,9 @@ import type { CallToolResult } from '@modelcontextprotocol/client'
 /** Code of the JSON-RPC error that stands for an answer which was not read. */
 export const invalidAnswerCode = -32_099
 
+/** Code of the JSON-RPC error that stands for an answer that does not come any more. */
+export const streamEndCode = -32_098
+
 /** An answer of a server as the policy reads it: its texts joined by newlines, everything else named. Over the limit it is an error; its images are left out where they are over the limit together. */
 export function toToolResult(tool: string, result: CallToolResult, maxBytes: number): ToolResult {
   const blocks = result.content ?? []

@@ -137,7 +137,8 @@ test('agent and states read a file of the task by its name; a name that it does 
       return (await ask()).content
     },
   })
-  const run = (id: string) => runner.run(rolloutRequest(id, { task: { ...rolloutRequest(id).task, id, files: ['./rollout-runner.ts'] } }), never)
+  const run = (id: string) =>
+    runner.run(rolloutRequest(id, { task: { ...rolloutRequest(id).task, id, files: ['./rollout-runner.ts'] } }), never)
   expect(await run('a')).toMatchObject({ reward: 1 })
   expect(read).toEqual(Array(2).fill(await readFile(join(import.meta.dirname, 'rollout-runner.ts'), 'utf8')))
   expect(await run('b')).toMatchObject({ reward: null, error: { code: 'ENVIRONMENT_START_FAILED' } })

@@ -5,7 +5,13 @@ import { appendFileSync, readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { parseArgs } from 'node:util'
-import { type CallToolResult, createMcpHandler, Server, WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server'
+import {
+  type CallToolResult,
+  createMcpHandler,
+  Server,
+  type ServerContext,
+  WebStandardStreamableHTTPServerTransport,
+} from '@modelcontextprotocol/server'
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio'
 
 const { values: flags } = parseArgs({
@@ -40,6 +46,7 @@ const names = [
   'child',
   'change',
   'image',
+  'slow',
 ]
 const tool = (name: string) => ({ name, description: `Does ${name}.`, inputSchema: { type: 'object' as const } })
 const extra = flags.extra && readFileSync(flags.extra, 'utf8').trim() ? ['extra'] : []
@@ -50,7 +57,7 @@ let memory = ''
 
 type Answer = (
   input: Record<string, unknown>,
-  request: { id: string | number; signal: AbortSignal },
+  request: Pick<ServerContext['mcpReq'], 'id' | 'signal' | '_meta' | 'notify'>,
   server: Server,
 ) => CallToolResult | Promise<CallToolResult>
 const answers: Record<string, Answer> = {
@@ -86,6 +93,14 @@ const answers: Record<string, Answer> = {
     offered.push('extra')
     await server.sendToolListChanged()
     return text('changed')
+  },
+  slow: async ({ steps }, request) => {
+    for (let step = 1; step <= Number(steps); step++) {
+      await new Promise((resolve) => setTimeout(resolve, 200))
+      const progressToken = request._meta?.progressToken
+      if (progressToken !== undefined) await request.notify({ method: 'notifications/progress', params: { progressToken, progress: step } })
+    }
+    return text('done')
   },
   image: () => ({ content: [{ type: 'image', data: 'AAAA', mimeType: 'image/png' }] }),
 }

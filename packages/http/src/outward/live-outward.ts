@@ -1,6 +1,6 @@
 import { lookup as systemLookup } from 'node:dns'
 import { isIP, type LookupFunction } from 'node:net'
-import { type OutwardRequest, orAborted } from '@aworld-train/core'
+import { type OutwardRequest, orAborted, retryAfterMs } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { Agent, type Dispatcher } from 'undici'
 import { createByteBudget } from './byte-budget.ts'
@@ -46,13 +46,6 @@ const busy: ReadonlySet<number> = new Set([429, 502, 503, 504])
 const keyRefused: ReadonlySet<number> = new Set([401, 402, 403])
 /** Headers that public pages may get; keys and cookies are never among them. */
 const publicHeaders: ReadonlySet<string> = new Set(['accept', 'accept-language', 'content-type', 'user-agent'])
-
-/** The pause that the server asks for; null where it names none. */
-function retryAfterMs(value: string): number | null {
-  if (value === '') return null
-  const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - Date.now()
-  return Number.isFinite(ms) ? Math.max(0, ms) : null
-}
 
 function httpUrl(text: string, what: string): URL {
   if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return new URL(text)

@@ -5,7 +5,12 @@ const agent = (name: string, trainable: boolean) => ({ name, trainable })
 
 it.each([
   ['one agent', [agent('solver', true)], 'last', 'solver trained'],
-  ['a trained one among others', [agent('plan', false), agent('solver', true), agent('sum', false)], 'all', 'solver trained; plan, sum frozen'],
+  [
+    'a trained one among others',
+    [agent('plan', false), agent('solver', true), agent('sum', false)],
+    'all',
+    'solver trained; plan, sum frozen',
+  ],
   ['several trained ones', [agent('a', true), agent('b', true)], null, 'a, b trained'],
   [
     'several trained ones under a framework',
