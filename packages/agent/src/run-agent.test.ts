@@ -132,6 +132,35 @@ test.each([
   expect(result.toolCalls).toMatchObject([{ isError: true }])
 })
 
+test('tells the model of a call that the gateway could not read, and goes on', async () => {
+  const text = '<tool_call>{"name": "add", "arguments": {a: 1}}</tool_call>'
+  await using server = await createScriptedServer([
+    { content: text, malformedCall: true },
+    { toolCalls: [call('c1', 'add', { a: 1, b: 2 })] },
+    { content: '3' },
+  ])
+  const result = await runOnce(new Agent({ tools: [add] }), { baseUrl: server.baseUrl })
+  expect(result.answer).toBe('3')
+  expect(server.requests[1]!.body.messages.slice(-2)).toEqual([
+    { role: 'assistant', content: text },
+    { role: 'user', content: 'Error: this tool call cannot be read; its arguments must be a JSON object. Write the call again.' },
+  ])
+})
+
+test('ends without an answer where the last turn is a call that the gateway could not read', async () => {
+  await using server = await createScriptedServer(() => ({ content: '<tool_call>', malformedCall: true }))
+  const result = await runOnce(new Agent({ tools: [add], maxTurns: 2 }), { baseUrl: server.baseUrl })
+  expect(result).toMatchObject({ answer: null, stopped: 'turn-limit' })
+  expect(server.requests).toHaveLength(2)
+})
+
+test.each(['null', '""', '', ' '])('takes %j as no arguments', async (text) => {
+  await using server = await createScriptedServer([{ toolCalls: [call('c1', 'now', text)] }, { content: 'ok' }])
+  const now = tool({ name: 'now', parameters: z.object({}), execute: () => 'noon' })
+  const result = await runOnce(new Agent({ tools: [now] }), { baseUrl: server.baseUrl })
+  expect(contents(result.messages, 'tool')).toEqual(['noon'])
+})
+
 test('gives the model the text of a tool that throws', async () => {
   await using server = await createScriptedServer([{ toolCalls: [call('c1', 'explode', '')] }, { content: 'ok' }])
   const explode = tool({

@@ -12,6 +12,12 @@ const defaultMaxTurns = 10
 /** Repetitions of a refused call towards an endpoint of the agent's own. */
 const defaultMaxRetries = 2
 
+/** What the model reads after a call that nobody could read: it has no id that a tool's message could answer. */
+const malformedCall: Message = {
+  role: 'user',
+  content: 'Error: this tool call cannot be read; its arguments must be a JSON object. Write the call again.',
+}
+
 /** Calls the model and carries out its tool calls until a message without tool calls, which is the answer, or a limit of turns. */
 export async function runAgent(agent: Agent, input: readonly Message[], run: ProgramRun, signal: AbortSignal): Promise<AgentAnswer> {
   signal.throwIfAborted()
@@ -31,15 +37,16 @@ export async function runAgent(agent: Agent, input: readonly Message[], run: Pro
     run.transcript.current = messages
     messages = await runBeforeModel(hooks, { agent: name, turn, messages, tools: toolset.definitions, signal })
     spent.modelCalls += 1
-    const reply = await client.complete({ messages, tools, fields, turn }, signal)
+    const { isMalformedCall, ...reply } = await client.complete({ messages, tools, fields, turn }, signal)
     addUsage(spent, reply.usage)
     const message = await runAfterModel(hooks, { agent: name, turn, ...reply, signal })
     const calls = message.toolCalls ?? []
     messages = [...messages, message]
     run.transcript.current = messages
-    if (calls.length === 0) return { answer: message.content ?? '', messages }
+    if (calls.length === 0 && !isMalformedCall) return { answer: message.content ?? '', messages }
     if (turn + 1 >= maxTurns || spent.modelCalls >= ofRollout) break
-    messages = [...messages, ...(await callTools(agent, name, turn, calls, toolset, signal))]
+    const results = calls.length === 0 ? [malformedCall] : await callTools(agent, name, turn, calls, toolset, signal)
+    messages = [...messages, ...results]
   }
   return { answer: null, messages, stopped: 'turn-limit' }
 }

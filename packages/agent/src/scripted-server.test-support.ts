@@ -9,7 +9,7 @@ interface ScriptedCall {
 
 /** What a scripted model answers to one call. */
 export type ScriptedReply =
-  | { readonly content: string; readonly finishReason?: string; readonly reasoning?: string }
+  | { readonly content: string; readonly finishReason?: string; readonly reasoning?: string; readonly malformedCall?: true }
   | { readonly content?: string; readonly reasoning?: string; readonly toolCalls: readonly ScriptedCall[] }
   | { readonly status: number; readonly error: { readonly message: string; readonly code?: string } }
   /** Answers nothing until the client hangs up. */
@@ -91,7 +91,7 @@ function answer(response: ServerResponse, reply: Exclude<ScriptedReply, 'hang'>,
     object: 'chat.completion',
     created: 0,
     model: 'scripted',
-    choices: [{ index: 0, message, finish_reason: finishReason }],
+    choices: [{ index: 0, message, finish_reason: finishReason, ...('malformedCall' in reply && { malformed_call: true }) }],
     usage: { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 },
   })
 }

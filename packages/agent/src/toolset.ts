@@ -75,12 +75,13 @@ export async function createToolset(agent: Agent, run: ProgramRun, runAgent: Run
   }
 }
 
-/** Parsed arguments, or what is wrong with them. No text at all is no arguments. */
+/** Parsed arguments, or what is wrong with them. No text, an empty one and `null` are no arguments. */
 function parseArguments({ name, arguments: text }: ToolCall): Arguments | string {
   if (text.trim() === '') return {}
   try {
     const value: unknown = JSON.parse(text)
     if (isRecord(value)) return value
+    if (value === null || value === '') return {}
     return `the arguments of "${name}" are ${Array.isArray(value) ? 'an array' : JSON.stringify(value)?.slice(0, 80)}; write a JSON object.`
   } catch (error) {
     return `the arguments of "${name}" are not valid JSON: ${(error as Error).message}`

@@ -26,6 +26,8 @@ export interface ModelReply {
   readonly message: Message
   readonly finishReason: FinishReason
   readonly usage: Usage | null
+  /** Whether the content is a tool call that the gateway could not read. */
+  readonly isMalformedCall: boolean
 }
 
 interface WireMessage {
@@ -36,10 +38,16 @@ interface WireMessage {
   readonly tool_calls?: unknown
 }
 
+interface Choice {
+  readonly message?: WireMessage
+  readonly finish_reason?: unknown
+  readonly malformed_call?: unknown
+}
+
 /** The first choice of a Chat Completions response; `null` when the body is not one. Missing call ids are minted from `turn`. */
 export function fromWireReply(body: unknown, turn: number): ModelReply | null {
   const { choices, usage } = (body ?? {}) as { choices?: unknown; usage?: unknown }
-  const choice = Array.isArray(choices) ? (choices[0] as { message?: WireMessage; finish_reason?: unknown } | undefined) : undefined
+  const choice = Array.isArray(choices) ? (choices[0] as Choice | undefined) : undefined
   const wire = choice?.message
   if (typeof wire !== 'object' || wire === null) return null
   const reasoning = wire.reasoning_content ?? wire.reasoning
@@ -51,7 +59,8 @@ export function fromWireReply(body: unknown, turn: number): ModelReply | null {
     ...(typeof reasoning === 'string' && reasoning !== '' ? { reasoning } : {}),
     ...(toolCalls.length > 0 ? { toolCalls } : {}),
   }
-  return { message, finishReason: readFinishReason(choice?.finish_reason), usage: readUsage(usage) }
+  const isMalformedCall = choice?.malformed_call === true
+  return { message, finishReason: readFinishReason(choice?.finish_reason), usage: readUsage(usage), isMalformedCall }
 }
 
 function readContent(content: unknown): string | null {

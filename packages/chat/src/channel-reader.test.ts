@@ -62,6 +62,10 @@ describe.each([
     expect({ issues: found.issues, finishReason: found.finishReason }).toEqual({ issues: [], finishReason: 'tool-calls' })
   })
 
+  test.each(['', ' \n', 'null'])('a call whose arguments are %j has none', async (text) => {
+    expect((await read(call(toF, text))).message.toolCalls).toMatchObject([{ name: 'f', arguments: '{}' }])
+  })
+
   test('a tool outside of the namespace keeps its name', async () => {
     const found = await read(call('<|channel|>commentary to=browser.search <|constrain|>json', '{}'))
     expect(found.message.toolCalls).toMatchObject([{ name: 'browser.search' }])
@@ -70,7 +74,6 @@ describe.each([
   test.each([
     ['arguments that are no JSON', call(toF, "{'a': 1}"), "{'a': 1}", 'call-invalid'],
     ['arguments that are a list', call(toF, '[1]'), '[1]', 'call-invalid'],
-    ['no arguments', call(toF, ''), '', 'call-invalid'],
     ['the wrong end', `${toF}<|message|>{"a": 1}<|end|>`, '{"a": 1}', 'call-invalid'],
   ])('stays text: %s', async (_name, text, content, issue) => {
     const found = await read(text)

@@ -67,6 +67,8 @@ describe('calls', () => {
     ['arguments as a JSON string', '{"name": "f", "arguments": "{\\"a\\": 1}"}', '{"a": 1}'],
     ['a function wrapper', '{"type": "function", "function": {"name": "f", "arguments": {"a": 1}}}', '{"a": 1}'],
     ['no arguments', '{"name": "f"}', '{}'],
+    ['arguments that are null', '{"name": "f", "arguments": null}', '{}'],
+    ['arguments that are empty text', '{"name": "f", "arguments": ""}', '{}'],
   ])('taken as it is: %s', async (_, body, args) => {
     const { message, issues } = parse(await chatMl(), `<tool_call>${body}</tool_call><|im_end|>`)
     expect(message.toolCalls).toEqual([{ id: 'id0', name: 'f', arguments: args }])
@@ -79,7 +81,7 @@ describe('calls', () => {
     ['a raw newline in a string', '{"name": "f", "arguments": {"a": "x\ny"}}'],
     ['two objects', '{"name": "f", "arguments": {}}{"name": "g", "arguments": {}}'],
     ['arguments that are a list', '{"name": "f", "arguments": [1]}'],
-    ['arguments that are null', '{"name": "f", "arguments": null}'],
+    ['a comma before a closing bracket', '{"name": "f", "arguments": {"a": 1,}}'],
     ['no name', '{"arguments": {}}'],
     ['an empty name', '{"name": "", "arguments": {}}'],
     ['NaN', '{"name": "f", "arguments": {"a": NaN}}'],

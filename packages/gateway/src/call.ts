@@ -99,6 +99,8 @@ export interface Completion {
   readonly logprobEntries?: readonly object[] | undefined
   /** The stop string of the agent that ended the completion. */
   readonly stopSequence?: string | undefined
+  /** Whether the completion is a call that could not be read, of which the agent is told. */
+  readonly isMalformedCall?: boolean | undefined
 }
 
 /** One piece of a stream: the text and calls that the parser released, and the tokens sampled since the last piece. */

@@ -28,7 +28,7 @@ export async function countTokens(options: CountTokensOptions, call: ModelCall):
   const conversation =
     agent.conversations.get(model.name) ?? chat.createConversation({ now: agent.now, maxPromptBytes: maxPromptBytes(model) })
   const { messages, tools, toolsJson } = call
-  const request = { messages, tools, toolsJson, forced: forcedCall(call) }
+  const request = { messages: model.cutToolAnswers(messages), tools, toolsJson, forced: forcedCall(call) }
   const prepared = await chat.prepareAsync(conversation, request, { encoder, owner: session, signal, run })
   return prepared.promptTokenIds.length
 }

@@ -1,6 +1,6 @@
 export { keyProblem, pathProblem } from './fixed-addresses.ts'
 export { createGateway } from './gateway.ts'
-export type { ChatRoute, FrozenPrice, FrozenRoute, ModelRoute, TokenRoute } from './models/routes.ts'
+export type { ChatRoute, FrozenPrice, FrozenRoute, ModelRoute, TokenRoute, ToolAnswerCut } from './models/routes.ts'
 export {
   defaultLimits,
   type Gateway,

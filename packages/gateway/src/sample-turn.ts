@@ -16,6 +16,9 @@ import { createTurnParser, type TurnParser } from './stages/parse.ts'
 import { prepare } from './stages/prepare.ts'
 import { record } from './stages/record.ts'
 
+/** Problems of calls that were delivered as the text of the answer. */
+const malformed: ReadonlySet<string> = new Set(['call-invalid', 'call-unclosed', 'open-missing'])
+
 /** A call whose turn is recorded and durable, and the way to answer it. */
 export interface SampledTurn {
   readonly completion: Completion
@@ -137,5 +140,16 @@ export async function sampleTurn(options: ServeCallOptions, admitted: AdmittedCa
   if (parsed.deltas.length > 0) answer.piece({ deltas: parsed.deltas, tokenIds: [], logprobs: [] })
   const { message, finishReason, completionTokenIds, rolloutLogprobs, usage } = turn
   const { stopSequence } = parsed
-  return { completion: { message, finishReason, tokenIds: completionTokenIds, logprobs: rolloutLogprobs, usage, stopSequence }, answer }
+  const isMalformedCall =
+    model.malformedCalls === 'tool-error' && unified === 'stop' && !message.toolCalls && parsed.issues.some((issue) => malformed.has(issue))
+  const completion = {
+    message,
+    finishReason,
+    tokenIds: completionTokenIds,
+    logprobs: rolloutLogprobs,
+    usage,
+    stopSequence,
+    isMalformedCall,
+  }
+  return { completion, answer }
 }

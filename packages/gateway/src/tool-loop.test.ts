@@ -9,7 +9,7 @@ const script = [`Let me look.\n${lookupCall('gold')}`, lookupCall('iron'), 'Gold
 const results: Readonly<Record<string, string>> = { gold: '79', iron: '26' }
 
 /** The loop every agent runs, with whole answers or streamed ones. */
-async function runLoop(client: OpenAI, stream: boolean): Promise<{ messages: ChatMessage[]; answer: string | null }> {
+async function runLoop(client: OpenAI, stream: boolean, answers = results): Promise<{ messages: ChatMessage[]; answer: string | null }> {
   const messages: ChatMessage[] = [
     { role: 'system', content: 'Answer with the tools.' },
     { role: 'user', content: 'Gold and iron?' },
@@ -26,7 +26,7 @@ async function runLoop(client: OpenAI, stream: boolean): Promise<{ messages: Cha
     for (const call of message.tool_calls ?? []) {
       if (call.type !== 'function') throw new Error(`unexpected ${call.type}`)
       const { name } = JSON.parse(call.function.arguments) as { name: string }
-      messages.push({ role: 'tool', tool_call_id: call.id, content: results[name]! })
+      messages.push({ role: 'tool', tool_call_id: call.id, content: answers[name]! })
     }
   }
   throw new Error('the loop did not end')
@@ -88,6 +88,47 @@ test('the record says which turn’s call was delivered as text, and when its fi
   for (const { timing, firstTokenAt } of trajectory!.turns) {
     expect(firstTokenAt).toBeGreaterThanOrEqual(timing.startedAt)
     expect(firstTokenAt).toBeLessThanOrEqual(timing.endedAt)
+  }
+})
+
+test.each([
+  ['tool-error', true],
+  ['answer', undefined],
+  [undefined, undefined],
+] as const)('an answer whose call cannot be read says so where the route has malformedCalls: %s', async (malformedCalls, malformed) => {
+  const said = [lookupCall('gold').replace('{', '{{'), { text: '<tool_call>\n{"name"', stop: false }, lookupCall('gold'), 'Gold is 79.']
+  await using started = await startGateway({ say: said, malformedCalls })
+  const client = openaiClient(started.gateway.open(sessionRequest()).endpoint('agent'))
+  const choices: unknown[] = []
+  for (let call = 0; call < said.length; call++) {
+    const { choices: answered } = await client.chat.completions.create({
+      model: 'any',
+      messages: [{ role: 'user', content: 'Gold?' }],
+      tools: [lookupTool],
+    })
+    choices.push((answered[0] as { malformed_call?: unknown }).malformed_call)
+  }
+  // One that was cut by its length is none that the policy got wrong.
+  expect(choices).toEqual([malformed, undefined, undefined, undefined])
+})
+
+test('the policy reads answers of tools that were cut, the same ones in every turn, and the record has what it read', async () => {
+  const results = { gold: 'g'.repeat(300), iron: `${'i'.repeat(200)}é${'j'.repeat(200)}` }
+  await using started = await startGateway({ say: script, toolAnswers: { maxTokens: 60, cut: 'middle' } })
+  const { gateway, engine, chat } = started
+  const session = gateway.open(sessionRequest())
+  await runLoop(openaiClient(session.endpoint('agent')), false, results)
+  const [trajectory] = await session.close()
+  expect(trajectory!.turns.map(({ parent }) => parent)).toEqual([null, 0, 1])
+  expectContinuation(trajectory!.turns)
+  const answers = trajectory!.turns.flatMap(({ messagesDelta }) => messagesDelta.filter(({ role }) => role === 'tool'))
+  expect(answers.map(({ content }) => content)).toEqual([
+    expect.stringMatching(/^g+\n\[\d+ characters left out\]\ng+$/),
+    expect.stringMatching(/^i+\n\[\d+ characters left out\]\nj+$/),
+  ])
+  for (const { content } of answers) {
+    expect(chat.encode(content!).length).toBeLessThanOrEqual(60)
+    expect(chat.decode(engine.requests.at(-1)!.promptTokenIds)).toContain(content)
   }
 })
 

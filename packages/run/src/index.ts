@@ -10,7 +10,7 @@ export { checkModels, type GatewayModels, policyName } from './agent-side/check-
 export { countCalls } from './agent-side/count-calls.ts'
 export { describeAgents } from './agent-side/describe-agents.ts'
 export { checkRecordings, toFrozenRoutes } from './agent-side/frozen-routes.ts'
-export { type Listener, openPolicyGateway, type PolicyGatewayOptions } from './agent-side/policy-gateway.ts'
+export { type Listener, openPolicyGateway, type PolicyGatewayOptions, routeSettings } from './agent-side/policy-gateway.ts'
 export { readTls } from './agent-side/read-tls.ts'
 export {
   openRolloutParts,

@@ -43,7 +43,7 @@ it('ends the connections of an agent that holds some', async () => {
 })
 
 /** What one call to a stage is answered, and how many reached the engine. */
-async function ask(settings: object, content = 'Gold?') {
+async function ask(settings: object, content = 'Gold?', answer?: string) {
   const program: AgentProgram = { agents: [{ name: 'agent', trainable: true }], run: async () => ({ answer: null, messages: [] }) }
   const stage = await openQuietly(program, settings)
   try {
@@ -58,7 +58,12 @@ async function ask(settings: object, content = 'Gold?') {
       agents: program.agents,
     })
     const { baseUrl } = session.endpoint('agent')
-    const body = JSON.stringify({ model: 'lagre', messages: [{ role: 'user', content }] })
+    const call = { id: 'c', type: 'function', function: { name: 'look', arguments: '{}' } }
+    const looked = [
+      { role: 'assistant', content: null, tool_calls: [call] },
+      { role: 'tool', tool_call_id: 'c', content: answer },
+    ]
+    const body = JSON.stringify({ model: 'lagre', messages: [{ role: 'user', content }, ...(answer === undefined ? [] : looked)] })
     const response = await fetch(`${baseUrl}/chat/completions`, { method: 'POST', body })
     return { status: response.status, text: await response.text(), calls: stage.engineCalls() }
   } finally {
@@ -76,6 +81,12 @@ it('answers any name with the policy, unless there are frozen models that a name
 it('refuses a prompt of more bytes than the configuration allows', async () => {
   const long = await ask({ model: { maxPromptBytes: 300 } }, 'Gold? '.repeat(50))
   expect(long).toMatchObject({ status: 400, calls: 0, text: expect.stringContaining('a prompt may have 300 (maxPromptBytes)') })
+})
+
+it('cuts answers of tools to the tokens that the configuration allows', async () => {
+  const promptTokens = async (settings: object) => JSON.parse((await ask(settings, 'Gold?', 'gold '.repeat(60))).text).usage.prompt_tokens
+  const [whole, cut] = [await promptTokens({}), await promptTokens({ toolAnswers: { maxTokens: 40, cut: 'tail' } })]
+  expect(whole - cut).toBeGreaterThanOrEqual(20)
 })
 
 it('refuses agents whose models nobody serves, and a frozen model under the name of the policy', async () => {

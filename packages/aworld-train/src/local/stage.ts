@@ -12,6 +12,7 @@ import {
   openPolicyGateway,
   type PolicyGatewayOptions,
   readTls,
+  routeSettings,
 } from '@aworld-train/run'
 import { type LocalConfig, toLimits } from '@aworld-train/training'
 import { launcherEngines, workerEntry } from '../launchers.ts'
@@ -67,7 +68,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   // One rollout of a test, without workers, needs nobody to reach it.
   const listener = agent ? readListener(config.gateway, configDirectory) : undefined
   const gateway = await openPolicyGateway(stack, {
-    policy: { kind: 'token', engine: counted.engine, chat, maxPromptBytes: config.model.maxPromptBytes },
+    policy: { kind: 'token', engine: counted.engine, chat, ...routeSettings(config) },
     name: policy.engine.model.name,
     models: config.models,
     directory: agentDirectory,

@@ -3,7 +3,15 @@ import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import type { RolloutWriter } from '@aworld-train/core'
 import { type Episode, TrainError } from '@aworld-train/protocol'
-import { chosenColumn, findReward, openAgentSide, openPolicyGateway, openRolloutParts, refuseProblems } from '@aworld-train/run'
+import {
+  chosenColumn,
+  findReward,
+  openAgentSide,
+  openPolicyGateway,
+  openRolloutParts,
+  refuseProblems,
+  routeSettings,
+} from '@aworld-train/run'
 import { verlKeys } from '@aworld-train/trainer-verl'
 import { createReward, type LocalConfig, loadDataset, parseLocalConfig, toLimits } from '@aworld-train/training'
 import { loadTrainableAgent } from '../checks/trainable-agent.ts'
@@ -69,7 +77,7 @@ export async function runOnce(training: OnceTraining, options: RunOnceOptions): 
     const directory = stack.adopt(await mkdtemp(join(tmpdir(), 'aworld-train-script-')), (each) => rm(each, { recursive: true }))
     const policy = await createScriptedPolicy({ model: config.model, script, directory })
     const gateway = await openPolicyGateway(stack, {
-      policy,
+      policy: { ...policy, ...routeSettings(config), maxPromptBytes: null },
       name: policy.engine.model.name,
       models: config.models,
       directory: agentDirectory,

@@ -3,7 +3,8 @@ import type { ParsedCall } from './syntax.ts'
 
 /**
  * One JSON object that is a call. Accepted variants: `parameters` for `arguments`, arguments as a JSON string, a `function`
- * wrapper, no arguments. Anything else that is not strict JSON is refused, so that malformed output is never rewarded.
+ * wrapper, no arguments, also as `null` or empty text. Anything else that is not strict JSON, such as a comma before a closing
+ * bracket, is refused, so that malformed output is never rewarded.
  */
 export function parseCallObject(text: string, rule: 'needs-arguments' | 'any' = 'any'): ParsedCall | null {
   const node = tryJson(text)
@@ -21,6 +22,11 @@ export function parseCallList(text: string): readonly ParsedCall[] | null {
 /** The text itself where it is a JSON object; `null` where it is not. */
 export function objectText(text: string): string | null {
   return tryJson(text)?.kind === 'object' ? text.trim() : null
+}
+
+/** The arguments that stand alone in `text`, none at all where it is blank or `null`; `null` where they are no JSON object. */
+export function argumentsText(text: string): string | null {
+  return ['', 'null'].includes(text.trim()) ? '{}' : objectText(text)
 }
 
 /** JSON text of an object with values that are JSON text. */
@@ -52,5 +58,5 @@ function callOf(node: JsonNode, rule: 'needs-arguments' | 'any'): ParsedCall | n
 
 function argumentsOf({ node, text }: JsonMember): string | null {
   if (node.kind === 'object') return text
-  return node.kind === 'string' ? objectText(node.value) : null
+  return argumentsText(node.kind === 'string' ? node.value : text)
 }

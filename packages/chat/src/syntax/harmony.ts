@@ -1,4 +1,4 @@
-import { objectText } from './call-object.ts'
+import { argumentsText } from './call-object.ts'
 import { scanJson } from './json-scan.ts'
 import type { ToolCallSyntax } from './syntax.ts'
 
@@ -13,7 +13,7 @@ export const harmony: ToolCallSyntax = {
   parse(text) {
     const at = text.indexOf('<|message|>')
     const recipient = recipientOf(text.slice(0, Math.max(at, 0)))
-    const json = at < 0 ? null : objectText(text.slice(at + '<|message|>'.length))
+    const json = at < 0 ? null : argumentsText(text.slice(at + '<|message|>'.length))
     return recipient === null || json === null ? null : [{ name: recipient, arguments: json }]
   },
   opening: (name) => `<|channel|>commentary to=functions.${name === null ? '' : `${name} <|constrain|>json<|message|>`}`,

@@ -174,6 +174,17 @@ describe('tagged calls', () => {
     })
   })
 
+  test.each([
+    ['kimi', kimi('functions.f:0<|tool_call_argument_begin|>')],
+    ['deepseek-plain', deepSeek('f<｜tool▁sep｜>\n')],
+    ['mistral-args', '[TOOL_CALLS]f[ARGS]'],
+  ])('a call whose arguments nobody wrote has none: %s', async (row, text) => {
+    for (const pieces of [[1], [10_000]]) {
+      const { message, issues } = (await rowParser(row, false)).parse(text, { pieces })
+      expect({ calls: message.toolCalls, issues }).toMatchObject({ calls: [{ name: 'f', arguments: '{}' }], issues: [] })
+    }
+  })
+
   test('ids that the model wrote are reported beside those that were minted', async () => {
     const calls = [
       { name: 'f', arguments: {} },

@@ -1,4 +1,4 @@
-import { objectText } from './call-object.ts'
+import { argumentsText } from './call-object.ts'
 import { scanJson } from './json-scan.ts'
 import type { BodyScan, BodyState, ToolCallSyntax } from './syntax.ts'
 
@@ -29,7 +29,7 @@ export function namedJson({ name: row, separator, head, tail = '', opening, ...m
       if (at < 0) return null
       const { name, id } = head.exec(body.slice(0, at))?.groups ?? {}
       const json = body.slice(at + separator.length).trim()
-      const text = json.endsWith(tail) ? objectText(json.slice(0, json.length - tail.length)) : null
+      const text = json.endsWith(tail) ? argumentsText(json.slice(0, json.length - tail.length)) : null
       if (!name || text === null) return null
       return [{ name, arguments: text, ...(id && { promptId: id }) }]
     },
@@ -42,22 +42,26 @@ const longestHead = 512
 class NamedJsonScan implements BodyScan {
   readonly #separator: string
   readonly #json: BodyScan
+  readonly #tail: string
   #head = ''
+  #isBlank = true
   #inHead = true
 
   constructor(separator: string, tail: string) {
     this.#separator = separator
+    this.#tail = tail
     this.#json = scanJson({ first: '{', tail })
   }
 
   get state(): BodyState {
-    if (!this.#inHead) return this.#json.state
+    // A call whose arguments nobody wrote has none.
+    if (!this.#inHead) return this.#isBlank && this.#tail === '' ? 'complete' : this.#json.state
     return this.#head.length > longestHead ? 'broken' : 'open'
   }
 
   read(text: string): void {
     if (this.#inHead) this.#readHead(text)
-    else this.#json.read(text)
+    else this.#readJson(text)
   }
 
   #readHead(text: string): void {
@@ -66,6 +70,11 @@ class NamedJsonScan implements BodyScan {
     const at = this.#head.indexOf(this.#separator)
     if (at < 0 || at > longestHead) return
     this.#inHead = false
-    this.#json.read(this.#head.slice(at + this.#separator.length))
+    this.#readJson(this.#head.slice(at + this.#separator.length))
+  }
+
+  #readJson(text: string): void {
+    this.#isBlank &&= text.trim() === ''
+    this.#json.read(text)
   }
 }

@@ -43,6 +43,24 @@ test('servers of others, third parties and their modes become routes of the gate
   await Promise.all([vllm.close(), sglang.close()])
 })
 
+test('what a model reads of tools and says of calls is that of its settings; a server that renders itself cuts nothing', async () => {
+  const directory = await modelFolder()
+  await using stack = new AsyncDisposableStack()
+  const { url } = stack.adopt(await createToyVllm(), (each) => each.close())
+  const vllm = { kind: 'vllm', urls: [url], folder: './model', toolAnswers: { maxTokens: 9 } }
+  const { opened } = await open(directory, {
+    cut: { ...vllm, malformedCalls: 'answer' },
+    whole: { ...vllm, toolAnswers: { cut: 'head' } },
+  })
+  expect(opened.map(({ route }) => route)).toMatchObject([
+    { toolAnswers: { maxTokens: 9, cut: 'middle' }, malformedCalls: 'answer' },
+    { toolAnswers: { maxTokens: null, cut: 'head' }, malformedCalls: 'tool-error' },
+  ])
+  await expect(open(directory, { passed: { ...vllm, mode: 'chat' } })).rejects.toMatchObject({
+    ...{ code: 'CONFIG_INVALID', message: expect.stringContaining('models.passed.toolAnswers cuts prompts that the gateway renders') },
+  })
+})
+
 test('the largest prompt of a model is the one of its settings, else that of its context', async () => {
   const directory = await modelFolder()
   const server = await createToyVllm()

@@ -37,6 +37,14 @@ export interface OpenModelsOptions {
   readonly stack: AsyncDisposableStack
 }
 
+const renderedBy = ({
+  maxPromptBytes,
+  toolAnswers,
+  malformedCalls,
+}: Pick<ChannelModel, 'maxPromptBytes' | 'toolAnswers' | 'malformedCalls'>) => ({
+  ...{ maxPromptBytes, toolAnswers, malformedCalls },
+})
+
 async function openRemote(
   name: string,
   model: RemoteModel,
@@ -51,6 +59,11 @@ async function openRemote(
   const description = `${kind}, ${adapter}${mode} engine, ${urls.length} ${urls.length === 1 ? 'server' : 'servers'}: ${urls.join(', ')}`
   const named = { fleet, ...(served !== null && { served }) }
   if (mode === 'chat') {
+    if (model.toolAnswers.maxTokens !== null)
+      throw new TrainError(
+        'CONFIG_INVALID',
+        `models.${name}.toolAnswers cuts prompts that the gateway renders, and in mode "chat" the server does; set mode: token, or leave it out.`,
+      )
     const contextLength =
       model.contextLength ?? (model.folder === null ? null : (await described(name, model.folder, null, directory)).contextLength)
     if (contextLength === null)
@@ -73,7 +86,7 @@ async function openRemote(
   })
   return {
     name,
-    route: { kind: 'token', engine, chat, maxPromptBytes: model.maxPromptBytes, ...(policy !== null && { policy }) },
+    route: { kind: 'token', engine, chat, ...renderedBy(model), ...(policy !== null && { policy }) },
     description,
     publish,
   }
@@ -98,7 +111,7 @@ function openChannel(name: string, settings: ChannelModel, { config, directory, 
   const tokenizer = path === null ? 'its tokenizer is sent by it' : `tokenizer of ${path}`
   return {
     name,
-    route: { kind: 'token', engine, chat: engine.chat, maxPromptBytes: settings.maxPromptBytes },
+    route: { kind: 'token', engine, chat: engine.chat, ...renderedBy(settings) },
     description: `sampled by the trainer that connects, ${tokenizer}`,
     publish: null,
     channel: { engine, settings },
@@ -127,7 +140,7 @@ async function openModel(name: string, model: ServeModel, options: OpenModelsOpt
     })
     return {
       name,
-      route: { kind: 'token', engine, chat, maxPromptBytes: model.maxPromptBytes },
+      route: { kind: 'token', engine, chat, ...renderedBy(model) },
       description: `${path}, ${tier.simd} SIMD, ${tier.threads} threads`,
       publish: null,
     }

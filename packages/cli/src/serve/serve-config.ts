@@ -1,6 +1,14 @@
 import { pathProblem } from '@aworld-train/gateway'
 import { RolloutLimits, RowSelection, Sampling } from '@aworld-train/protocol'
-import { ExecutorSettings, FrozenModelSettings, PublicUrl, Secret, TlsFiles } from '@aworld-train/training'
+import {
+  AgentSettings,
+  ExecutorSettings,
+  FrozenModelSettings,
+  PublicUrl,
+  Secret,
+  TlsFiles,
+  ToolAnswerSettings,
+} from '@aworld-train/training'
 import { z } from 'zod'
 
 const port = z.int().min(0).max(65_535)
@@ -55,6 +63,11 @@ const templateArguments = z.record(z.string().min(1), z.json()).default({})
 /** Prompts of more bytes are refused before they are encoded, as too long for the context; `null`: 16 for each token of context. */
 const maxPromptBytes = count.nullable().default(null)
 
+const toolAnswers = ToolAnswerSettings.prefault({})
+const { malformedCalls } = AgentSettings.shape
+/** What the gateway makes of prompts and answers of a model that it renders for. */
+const rendered = { maxPromptBytes, toolAnswers, malformedCalls }
+
 const LocalModel = z.strictObject({
   kind: z.literal('local'),
   /** Hugging Face folder of the model. */
@@ -65,7 +78,7 @@ const LocalModel = z.strictObject({
   /** Calls that sample at once; `null`: what fits into a gigabyte, at most 64. */
   maxRows: count.nullable().default(null),
   templateArguments,
-  maxPromptBytes,
+  ...rendered,
 })
 
 export const RemoteLimits = z.strictObject({
@@ -94,7 +107,7 @@ const remote = {
   templateArguments,
   /** Longest conversation in tokens; `null`: that of config.json in `folder`. */
   contextLength: count.nullable().default(null),
-  maxPromptBytes,
+  ...rendered,
   /** Name that the servers know the model or the adapter by; `null`: its name here. */
   served: z.string().min(1).nullable().default(null),
   /** Name of the LoRA adapter that the model is, beside another model of the same servers; `null`: the base weights. */
@@ -129,7 +142,7 @@ export const ChannelModel = z.strictObject({
   rolloutTimeoutMs: ms.nullable().default(null),
   /** Longest answer of one model call, in tokens; `null`: what is left of a row's response. */
   maxCompletionTokens: count.nullable().default(null),
-  maxPromptBytes,
+  ...rendered,
 })
 export type ChannelModel = z.infer<typeof ChannelModel>
 

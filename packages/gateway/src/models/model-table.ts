@@ -1,7 +1,8 @@
 import type { ChatModel } from '@aworld-train/chat'
 import { didYouMean, type SessionRequest } from '@aworld-train/core'
-import { TrainError } from '@aworld-train/protocol'
+import { type Message, TrainError } from '@aworld-train/protocol'
 import { shorten } from '../failure.ts'
+import { createToolAnswerCutter } from '../stages/cut-tool-answers.ts'
 import type { ChatRoute, FrozenRoute, ModelRoute, TokenRoute } from './routes.ts'
 
 /** A route under the name that agents ask for. */
@@ -11,6 +12,8 @@ export interface TokenModel extends Omit<TokenRoute, 'chat'> {
   readonly chat: ChatModel
   /** Warnings about its template, known at the start. */
   readonly historyNotes: readonly string[]
+  /** The messages with answers of tools as short as the route wants them. */
+  readonly cutToolAnswers: (messages: readonly Message[]) => readonly Message[]
 }
 export type ChatModelRoute = ChatRoute & { readonly name: string }
 export type FrozenModel = FrozenRoute & { readonly name: string }
@@ -44,10 +47,13 @@ export interface ModelTable {
 }
 
 function toTokenModel(name: string, { chat, ...route }: TokenRoute): TokenModel {
-  if (typeof chat !== 'function') return { ...route, name, chat, historyNotes: chat.historyNotes }
+  const { toolAnswers = { maxTokens: null, cut: 'middle' } } = route
+  const cutToolAnswers = createToolAnswerCutter(toolAnswers, () => (typeof chat === 'function' ? chat() : chat))
+  if (typeof chat !== 'function') return { ...route, name, chat, cutToolAnswers, historyNotes: chat.historyNotes }
   return {
     ...route,
     name,
+    cutToolAnswers,
     get chat() {
       return chat()
     },

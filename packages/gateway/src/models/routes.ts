@@ -1,6 +1,12 @@
 import type { ChatModel } from '@aworld-train/chat'
 import type { ChatEngine, TokenEngine } from '@aworld-train/core'
 
+/** How answers of tools are cut for a policy: the part that is left out of one with more tokens; `null` leaves them whole. */
+export interface ToolAnswerCut {
+  readonly maxTokens: number | null
+  readonly cut: 'head' | 'tail' | 'middle'
+}
+
 /** A policy that is given token ids: the gateway renders, parses and knows every token. */
 export interface TokenRoute {
   readonly kind: 'token'
@@ -11,6 +17,10 @@ export interface TokenRoute {
   readonly policy?: string | undefined
   /** Rendered prompts of more bytes of UTF-8 are refused before they are encoded, as too long for the context; 16 a token of context by default. */
   readonly maxPromptBytes?: number | null | undefined
+  /** Answers of tools that are too large for the context. */
+  readonly toolAnswers?: ToolAnswerCut | undefined
+  /** `tool-error`: an answer whose tool call cannot be read says so, and an agent of this project goes on. Default `answer`. */
+  readonly malformedCalls?: 'answer' | 'tool-error' | undefined
 }
 
 /** A policy that renders on its own side and reports ids and logprobs: bytes pass through. */

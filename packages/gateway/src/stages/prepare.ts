@@ -22,7 +22,7 @@ export interface PrepareOptions {
 export async function prepare({
   agentRecord,
   call,
-  model: { engine, chat },
+  model: { engine, chat, cutToolAnswers },
   parts,
   session,
   run,
@@ -30,7 +30,8 @@ export async function prepare({
 }: PrepareOptions): Promise<PreparedPrompt> {
   const { turns, conversation, agent } = agentRecord
   const { request: limits } = session
-  const { messages, tools, toolsJson } = call
+  const { tools, toolsJson } = call
+  const messages = cutToolAnswers(call.messages)
   const isAbandoned = (turn: number) => turns[turn]?.delivered === 'abandoned'
   const request = { messages, tools, toolsJson, forced: forcedCall(call), isAbandoned }
   const prepared = await chat.prepareAsync(conversation, request, { encoder: parts.encoder, owner: session, signal, run })

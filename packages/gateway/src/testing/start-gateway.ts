@@ -6,6 +6,7 @@ import type { EngineHealth, GenerateRequest, PolicyEndpoint, SessionRequest, Tok
 import { type ScriptedCompletion, type ScriptedEngine, scriptedEngine, writeTinyModel } from '@aworld-train/testing'
 import OpenAI from 'openai'
 import { createGateway } from '../gateway.ts'
+import type { TokenRoute } from '../models/routes.ts'
 import type { Gateway, GatewayOptions } from '../options.ts'
 
 /** What the policy says next: text that a stop token follows, or ids. */
@@ -22,6 +23,8 @@ export interface StartOptions
   readonly say: readonly Say[] | ((request: GenerateRequest, call: number) => Say | Promise<Say>)
   readonly contextLength?: number
   readonly maxPromptBytes?: number
+  readonly toolAnswers?: TokenRoute['toolAnswers']
+  readonly malformedCalls?: TokenRoute['malformedCalls']
   /** ChatML by default. */
   readonly template?: string
   readonly history?: HistoryMode
@@ -39,7 +42,8 @@ export interface Started extends AsyncDisposable {
 
 /** A gateway on a real port before a scripted engine, with a real tokenizer and template; disposes of all of it. */
 export async function startGateway(startOptions: StartOptions): Promise<Started> {
-  const { say, contextLength, maxPromptBytes, health, constraints, template = chatMlTemplate, history, seed = 1, ...options } = startOptions
+  const { say, contextLength, maxPromptBytes, toolAnswers, malformedCalls, ...more } = startOptions
+  const { health, constraints, template = chatMlTemplate, history, seed = 1, ...options } = more
   const directory = await mkdtemp(join(tmpdir(), 'gateway-test-'))
   const model = await writeTinyModel({ directory, template, ...(contextLength !== undefined && { contextLength }) })
   const chat = await loadChatModel({ directory, stopTokenIds: model.stopTokenIds, history })
@@ -52,7 +56,12 @@ export async function startGateway(startOptions: StartOptions): Promise<Started>
     script: typeof say === 'function' ? async (request, call) => toCompletion(await say(request, call)) : say.map(toCompletion),
   })
   const gateway = await createGateway({
-    models: { [model.name]: { kind: 'token', engine: { ...engine, constraints, ...(health && { health }) }, chat, maxPromptBytes } },
+    models: {
+      [model.name]: {
+        ...{ kind: 'token', engine: { ...engine, constraints, ...(health && { health }) }, chat },
+        ...{ maxPromptBytes, toolAnswers, malformedCalls },
+      },
+    },
     aliases: { '*': model.name },
     seed,
     ...options,

@@ -1,7 +1,7 @@
 import type { AgentProgram } from '@aworld-train/core'
 import { createGateway, type Gateway, type GatewayOptions, type TokenRoute } from '@aworld-train/gateway'
 import type { RunEvent } from '@aworld-train/protocol'
-import type { FrozenModelSettings } from '@aworld-train/training'
+import type { FrozenModelSettings, LocalConfig } from '@aworld-train/training'
 import type { Registry } from 'prom-client'
 import { checkModels } from './check-models.ts'
 import { toFrozenRoutes } from './frozen-routes.ts'
@@ -26,6 +26,17 @@ export interface PolicyGatewayOptions {
   /** Metrics that the gateway shows beside its own. */
   readonly registry?: Registry | undefined
 }
+
+/** What a configuration says of the prompts and answers of its policy. */
+export const routeSettings = ({
+  model: { maxPromptBytes },
+  toolAnswers,
+  agent: { malformedCalls },
+}: Pick<LocalConfig, 'model' | 'toolAnswers' | 'agent'>): Pick<TokenRoute, 'maxPromptBytes' | 'toolAnswers' | 'malformedCalls'> => ({
+  maxPromptBytes,
+  toolAnswers,
+  malformedCalls,
+})
 
 /** Opens the gateway of a policy that is trained, which `stack` closes. CONFIG_INVALID for models that nobody serves. */
 export async function openPolicyGateway(stack: AsyncDisposableStack, options: PolicyGatewayOptions): Promise<Gateway> {

@@ -16,7 +16,7 @@ import { solutionText, toLimits } from '@aworld-train/training'
 import { serveAgentSide } from '../agent-side/agent-side.ts'
 import { policyName } from '../agent-side/check-models.ts'
 import { countCalls } from '../agent-side/count-calls.ts'
-import { openPolicyGateway } from '../agent-side/policy-gateway.ts'
+import { openPolicyGateway, routeSettings } from '../agent-side/policy-gateway.ts'
 import type { RolloutParts } from '../agent-side/rollout-parts.ts'
 import type { DrivenTrainingPlan } from './training-plan.ts'
 
@@ -76,7 +76,7 @@ export async function openDrivenStage(options: DrivenStageOptions): Promise<Driv
   const counted = countCalls(engine, options.onCalls)
   const rolloutTimeoutMs = settings.limits.timeoutMs ?? settings.rolloutTimeoutMs
   const gateway = await openPolicyGateway(stack, {
-    policy: { kind: 'token', engine: counted.engine, chat: () => engine.chat(), maxPromptBytes: settings.model.maxPromptBytes },
+    policy: { kind: 'token', engine: counted.engine, chat: () => engine.chat(), ...routeSettings(settings) },
     name,
     models: settings.models,
     directory: plan.agent.directory,

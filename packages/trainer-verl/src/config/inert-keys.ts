@@ -35,6 +35,16 @@ const keys: Readonly<Record<string, InertKey>> = {
     neutral: [null, ''],
     keep: false,
   },
+  [`${rollout}.multi_turn.max_tool_response_length`]: {
+    why: `${ownLoop}; set aworldTrain.toolAnswers.maxTokens, which is in tokens`,
+    neutral: null,
+    keep: false,
+  },
+  [`${rollout}.multi_turn.tool_response_truncate_side`]: {
+    why: `${ownLoop}; set aworldTrain.toolAnswers.cut to head, tail or middle, the part that is left out`,
+    neutral: null,
+    keep: false,
+  },
   'data.tool_config_path': { why: ownLoop, neutral: null, keep: false },
   'data.function_tool_path': { why: ownLoop, neutral: null, keep: false },
   'data.return_raw_chat': { why: 'is always so since verl 0.7', neutral: [true, null], keep: true },

@@ -30,6 +30,8 @@ export function renderServeYaml(
         rolloutTimeoutMs: timeoutMs ?? settings.rolloutTimeoutMs,
         maxCompletionTokens: settings.maxCompletionTokens,
         maxPromptBytes: settings.model.maxPromptBytes,
+        toolAnswers: settings.toolAnswers,
+        malformedCalls: settings.agent.malformedCalls,
       },
       ...Object.fromEntries(Object.entries(settings.models).map(([key, frozen]) => [key, { kind: 'frozen', ...frozen }])),
     },

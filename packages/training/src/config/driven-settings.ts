@@ -29,6 +29,8 @@ export const DrivenSettings = z.strictObject({
   models: z.record(z.string().min(1), FrozenModelSettings).default({}),
   /** How earlier turns are rendered, and the variables of every rendering. */
   model: LocalConfig.shape.model,
+  agent: LocalConfig.shape.agent,
+  toolAnswers: LocalConfig.shape.toolAnswers,
   data: LocalConfig.shape.data,
   /** Tokens of one completion; `null`: what is left of the longest response. */
   maxCompletionTokens: count.nullable().default(null),

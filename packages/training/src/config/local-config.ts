@@ -96,6 +96,20 @@ export const EvaluationSettings = z.strictObject({
 })
 export type EvaluationSettings = z.infer<typeof EvaluationSettings>
 
+/** What an agent makes of its policy. */
+export const AgentSettings = z.strictObject({
+  /** What becomes of a tool call that cannot be read: `tool-error` tells an `Agent` so, which goes on; with `answer` its text is the answer. Other agents get the text. */
+  malformedCalls: z.enum(['answer', 'tool-error']).default('tool-error'),
+})
+
+/** What the policy reads of answers of tools that are too large for its context. */
+export const ToolAnswerSettings = z.strictObject({
+  /** Longest answer of a tool in tokens of the policy; `null`: whole. The episode keeps all of it. */
+  maxTokens: z.int().min(1).nullable().default(null),
+  /** The part that is left out of a longer one. */
+  cut: z.enum(['head', 'tail', 'middle']).default('middle'),
+})
+
 /** Configuration of a run of the engine in the box. Every field has a default. */
 export const LocalConfig = z.strictObject({
   model: z
@@ -137,6 +151,8 @@ export const LocalConfig = z.strictObject({
       input: z.enum(['answer', 'full-response']).default('answer'),
     })
     .prefault({}),
+  agent: AgentSettings.prefault({}),
+  toolAnswers: ToolAnswerSettings.prefault({}),
   training: TrainingSettings.prefault({}),
   sampling: SamplingSettings.prefault({}),
   limits: LimitSettings.extend({

@@ -44,7 +44,7 @@ function encodeMessage({ content, reasoning, toolCalls }: Message, customTools: 
 
 /** The body of an answer that is not streamed. */
 export function encodeResponse(head: AnswerHead, completion: Completion): string {
-  const { message, finishReason, tokenIds, usage } = completion
+  const { message, finishReason, tokenIds, usage, isMalformedCall } = completion
   const { logprobs: wantsLogprobs, tokenIds: wantsTokenIds } = head.call.wants
   return JSON.stringify({
     id: `chatcmpl-${head.id}`,
@@ -58,6 +58,7 @@ export function encodeResponse(head: AnswerHead, completion: Completion): string
         logprobs: wantsLogprobs ? encodeLogprobs(head, completion) : null,
         finish_reason: encodeFinishReason(finishReason),
         ...(wantsTokenIds && { token_ids: Array.from(tokenIds) }),
+        ...(isMalformedCall && { malformed_call: true }),
       },
     ],
     usage: encodeUsage(usage),
