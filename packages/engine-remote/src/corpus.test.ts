@@ -25,10 +25,12 @@ function serving(corpus: Corpus) {
   return { recordings, chosen, replicas: () => [(running.server as TestServer).url], seen: () => (running.server as TestServer).seen }
 }
 
-async function generate(engine: TokenEngine) {
+/** `promptTokens` is the number that the recorded answer counts. */
+async function generate(engine: TokenEngine, promptTokens: number) {
   const pieces: number[] = []
+  const promptTokenIds = Int32Array.from({ length: promptTokens }, (_, index) => index + 1)
   try {
-    const result = await engine.generate(toyCall({ onTokens: (ids) => void pieces.push(ids.length) }), signal)
+    const result = await engine.generate(toyCall({ promptTokenIds, onTokens: (ids) => void pieces.push(ids.length) }), signal)
     return { ...result, tokenIds: Array.from(result.tokenIds), logprobs: Array.from(result.logprobs), pieces }
   } finally {
     await engine.close()
@@ -71,7 +73,7 @@ describe('answers recorded from vLLM 0.32', () => {
     ['completions', 'completions, streaming'],
   ] as const)('are tokens, route %s', async (route, name) => {
     use(name)
-    const result = await generate(await createVllmTokenEngine({ replicas: replicas(), model, route }))
+    const result = await generate(await createVllmTokenEngine({ replicas: replicas(), model, route }), 22)
     expect(result).toMatchObject({ tokenIds, finishReason: { unified: 'stop', raw: 'stop' } })
     expect(result.weightVersions).toEqual([{ fromToken: 0, version: 0 }])
     expect(result.logprobs[0]).toBeCloseTo(JSON.parse(recordings.get('generate')!.body).choices[0].logprobs.content[0].logprob, 6)
@@ -81,9 +83,9 @@ describe('answers recorded from vLLM 0.32', () => {
 
   test('are asked for with what makes the server report, and with the version as salt', async () => {
     use('generate, streaming')
-    await generate(await createVllmTokenEngine({ replicas: replicas(), model, weightVersion: 4 }).then((engine) => engine))
+    await generate(await createVllmTokenEngine({ replicas: replicas(), model, weightVersion: 4 }), 22)
     expect(seen().at(-1)!.json).toMatchObject({
-      token_ids: [1, 2, 3],
+      token_ids: Array.from({ length: 22 }, (_, index) => index + 1),
       model: 'tiny',
       stream: true,
       cache_salt: '4',
@@ -182,9 +184,9 @@ describe("answers written from SGLang's source", () => {
     use(name)
     const tokens = await createSglangTokenEngine({ replicas: replicas(), model, weightVersion: 2 })
     // The recording says that version 3 came behind the second token: the fleet never published it.
-    await expect(generate(tokens)).rejects.toMatchObject({ code: 'POLICY_STALE_WEIGHTS' })
+    await expect(generate(tokens, 4)).rejects.toMatchObject({ code: 'POLICY_STALE_WEIGHTS' })
     expect(seen().at(-1)!.json).toMatchObject({
-      input_ids: [1, 2, 3],
+      input_ids: [1, 2, 3, 4],
       return_logprob: true,
       sampling_params: { top_k: -1, max_new_tokens: 16 },
     })
@@ -195,7 +197,7 @@ describe("answers written from SGLang's source", () => {
     async (name, expected) => {
       use(name)
       const tokens = await createSglangTokenEngine({ replicas: replicas(), model, weightVersion: 2 })
-      await expect(generate(tokens)).resolves.toMatchObject(expected)
+      await expect(generate(tokens, 4)).resolves.toMatchObject(expected)
     },
   )
 
@@ -204,7 +206,7 @@ describe("answers written from SGLang's source", () => {
     ['generate beyond the context, with completion', 'POLICY_CONTEXT_OVERFLOW'],
   ])('that refuse are typed: %s', async (name, code) => {
     use(name)
-    await expect(generate(await engine())).rejects.toMatchObject({ code })
+    await expect(generate(await engine(), 4)).rejects.toMatchObject({ code })
   })
 
   test.each([false, true])('are a completion, the client wants a stream: %s', async (stream) => {

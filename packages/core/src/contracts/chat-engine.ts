@@ -38,6 +38,7 @@ export interface ReportedCompletion {
   readonly rolloutLogprobs: Float32Array
   readonly message: Message
   readonly finishReason: FinishReason
+  /** Tokens as the server itself counts them; their ids are counted only where it does not. */
   readonly usage: Usage
   /** Where the server itself says which weights sampled which token. */
   readonly weightVersions?: readonly WeightVersionSpan[] | undefined

@@ -101,6 +101,18 @@ const cases: readonly (readonly [name: string, answer: Route, code: string, says
     'POLICY_RESPONSE_INVALID',
     'without token ids',
   ],
+  [
+    'fewer ids than it counts',
+    stream(choice([1, 2], [-1, -1], 'stop'), { choices: [], usage: { completion_tokens: 3 } }),
+    'POLICY_RESPONSE_INVALID',
+    '2 token ids and counts 3',
+  ],
+  [
+    'a prompt of another length than it was sent',
+    stream(choice([1, 2], [-1, -1], 'stop'), { choices: [], usage: { prompt_tokens: 99, completion_tokens: 2 } }),
+    'POLICY_RESPONSE_INVALID',
+    'counts 99 tokens of a prompt',
+  ],
   ['a logprob that is null', stream(choice([1], [null], 'stop')), 'POLICY_RESPONSE_INVALID', 'null as the logprob'],
   ['a logprob above 0', stream(choice([1], [0.5], 'stop')), 'POLICY_RESPONSE_INVALID', '0.5 as the logprob'],
   ['a text as an id', stream(choice(['a'] as unknown as number[], [-1], 'stop')), 'POLICY_RESPONSE_INVALID', '"a" as a token id'],

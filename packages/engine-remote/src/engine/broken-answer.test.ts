@@ -99,3 +99,27 @@ test('an answer that is no stream, and the one event that a stream of SGLang is,
   expect(read(readSglang, event, true).ids.length).toBeGreaterThan(0)
   for (const cut of [10, 200, event.indexOf('\n') - 1]) expect(() => read(readSglang, event.subarray(0, cut), true)).toThrow(/no choice/)
 })
+
+describe('an answer whose parts disagree', () => {
+  const invalid = expect.objectContaining({ code: 'POLICY_RESPONSE_INVALID' })
+  const event = (ids: number[], logprobs: number[], extra: object = {}) =>
+    `data: ${JSON.stringify({ choices: [{ index: 0, delta: {}, token_ids: ids, logprobs: { content: logprobs.map((logprob) => ({ logprob })) }, finish_reason: 'stop' }], ...extra })}\n\n`
+
+  test('within events, though their sum is right, is no completion', () => {
+    const lopsided = `${event([1, 2], [-1], { prompt_token_ids: [7] })}${event([3], [-1, -1])}data: [DONE]\n\n`
+    expect(() => readVllm(Buffer.from(lopsided), true, null)).toThrow(invalid)
+  })
+
+  test('in two lists of prompt ids is no completion; one that is repeated is', () => {
+    const twice = (second: number[]) =>
+      Buffer.from(`${event([1], [-1], { prompt_token_ids: [7] })}${event([2], [-1], { prompt_token_ids: second })}data: [DONE]\n\n`)
+    expect(() => readVllm(twice([8]), true, null)).toThrow(invalid)
+    expect(readVllm(twice([7]), true, null).completionTokenIds).toHaveLength(2)
+  })
+
+  test('in ids and usage keeps the usage as the server counted it, for the record to compare', () => {
+    const usage = { prompt_tokens: 5, completion_tokens: 9 }
+    const body = Buffer.from(`${event([1], [-1], { prompt_token_ids: [7], usage })}data: [DONE]\n\n`)
+    expect(readVllm(body, true, null).usage).toEqual({ promptTokens: 5, completionTokens: 9, cachedTokens: 0 })
+  })
+})

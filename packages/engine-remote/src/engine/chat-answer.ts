@@ -70,8 +70,9 @@ export function readChatAnswer({ server, body, stream, readTokens, broken: why =
       throw invalidAnswer(server, 'answered several choices where one is recorded')
     if (choice) choices++
     const reported = readTokens(answer, choice)
-    promptTokenIds ??= reported.promptTokenIds ?? null
+    promptTokenIds = samePrompt(server, promptTokenIds, reported.promptTokenIds ?? null)
     weightVersions = reported.weightVersions ?? weightVersions
+    checkPairs(server, reported)
     for (const id of reported.tokenIds ?? []) tokenIds.push(id)
     for (const logprob of reported.logprobs ?? []) logprobs.push(logprob)
     if (!choice) return
@@ -97,16 +98,33 @@ export function readChatAnswer({ server, body, stream, readTokens, broken: why =
     throw invalidAnswer(server, `answered ${tokenIds.length} token ids with ${logprobs.length} logprobs`)
   checkTokens(server, tokenIds, logprobs)
   const prompt = Int32Array.from(promptTokenIds as readonly number[])
-  const { prompt_tokens_details: details } = (usage ?? {}) as NonNullable<WireAnswer['usage']>
+  const counted = (usage ?? {}) as NonNullable<WireAnswer['usage']>
   return {
     promptTokenIds: prompt,
     completionTokenIds: Int32Array.from(tokenIds),
     rolloutLogprobs: Float32Array.from(logprobs),
     message: message.finish(),
     finishReason: finish === null ? broken! : toFinishReason(finish),
-    usage: { promptTokens: prompt.length, completionTokens: tokenIds.length, cachedTokens: details?.cached_tokens ?? 0 },
+    usage: {
+      promptTokens: counted.prompt_tokens ?? prompt.length,
+      completionTokens: counted.completion_tokens ?? tokenIds.length,
+      cachedTokens: counted.prompt_tokens_details?.cached_tokens ?? 0,
+    },
     ...(weightVersions !== undefined && { weightVersions }),
   }
+}
+
+/** The ids of a prompt, which a server may repeat in every event. Throws POLICY_RESPONSE_INVALID where they change. */
+function samePrompt(server: string, before: readonly number[] | null, ids: readonly number[] | null): readonly number[] | null {
+  if (before === null || ids === null) return before ?? ids
+  if (before.length === ids.length && before.every((id, index) => id === ids[index])) return before
+  throw invalidAnswer(server, 'answered two lists of prompt ids that differ')
+}
+
+/** Throws POLICY_RESPONSE_INVALID for an event whose ids and logprobs do not belong together, though those of the answer may be of one number. */
+function checkPairs(server: string, { tokenIds, logprobs }: ReportedTokens): void {
+  if (!tokenIds || !logprobs || tokenIds.length === logprobs.length) return
+  throw invalidAnswer(server, `answered ${tokenIds.length} token ids with ${logprobs.length} logprobs`)
 }
 
 /** Throws POLICY_RESPONSE_INVALID for an invalid id, and for a logprob that is not a number of at most 0. */

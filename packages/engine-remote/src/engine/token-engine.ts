@@ -17,7 +17,7 @@ import { toFinishReason } from './finish-reason.ts'
 import { toSeed } from './to-seed.ts'
 import type { LabelledSpan } from './to-spans.ts'
 import { toSpans } from './to-spans.ts'
-import type { TokenProtocol } from './token-protocol.ts'
+import type { CountedTokens, TokenProtocol } from './token-protocol.ts'
 
 /** A token engine over servers; whoever shares its fleet with another engine closes the fleet. */
 export interface RemoteTokenEngine extends TokenEngine {
@@ -58,6 +58,7 @@ interface Collected {
   finish: string | null
   labels: readonly LabelledSpan[] | null
   cachedTokens: number
+  counted: CountedTokens
 }
 
 export function createTokenEngine({ fleet, ownsFleet, model, served, protocol, streamInterval }: TokenEngineParts): RemoteTokenEngine {
@@ -77,6 +78,7 @@ export function createTokenEngine({ fleet, ownsFleet, model, served, protocol, s
     collected.finish = piece.finish ?? collected.finish
     collected.labels = piece.labels ?? collected.labels
     collected.cachedTokens = piece.cachedTokens ?? collected.cachedTokens
+    collected.counted = piece.counted ?? collected.counted
     if (tokenIds.length === 0) return
     for (let index = 0; index < tokenIds.length; index++) {
       collected.tokenIds.push(tokenIds[index]!)
@@ -136,10 +138,13 @@ export function createTokenEngine({ fleet, ownsFleet, model, served, protocol, s
         { details: { stopReason: 'context-overflow' } },
       )
     }
-    const collected: Collected = { tokenIds: [], logprobs: [], finish: null, labels: null, cachedTokens: 0 }
+    const collected: Collected = { tokenIds: [], logprobs: [], finish: null, labels: null, cachedTokens: 0, counted: {} }
     const outcome = await exchange(request, collected, signal, send)
-    const { tokenIds, logprobs, finish, cachedTokens } = collected
+    const { tokenIds, logprobs, finish, cachedTokens, counted } = collected
     if (finish === null) throw invalidAnswer(server, 'ended in the middle of its answer')
+    const { prompt = length, completion = tokenIds.length } = counted
+    if (completion !== tokenIds.length) throw invalidAnswer(server, `answered ${tokenIds.length} token ids and counts ${completion}`)
+    if (prompt !== length) throw invalidAnswer(server, `counts ${prompt} tokens of a prompt of ${length}`)
     // A server reports the version of its base weights only; the versions of adapters are counted here.
     const labels = request.policy === undefined ? collected.labels : null
     const spans = toSpans({ server: outcome.replica, versions: outcome.weightVersions, labels, initialVersion })

@@ -13,6 +13,11 @@ export interface TokenCallContext {
   readonly salt: string
 }
 
+export interface CountedTokens {
+  readonly prompt?: number | undefined
+  readonly completion?: number | undefined
+}
+
 /** The content of one event of an answer. */
 export interface Piece {
   readonly tokenIds: ArrayLike<number>
@@ -20,6 +25,8 @@ export interface Piece {
   readonly finish?: string | null | undefined
   readonly labels?: readonly LabelledSpan[] | null | undefined
   readonly cachedTokens?: number | undefined
+  /** Tokens as the server counts them, of the answer so far. */
+  readonly counted?: CountedTokens | undefined
 }
 
 /** The two sides of one route that takes token ids and streams token ids with logprobs. */

@@ -55,6 +55,7 @@ export const sglangGenerate: TokenProtocol = {
         finish: finish?.type,
         labels: meta.weight_versions ?? (meta.weight_version === undefined ? null : [{ version: meta.weight_version, start: 0 }]),
         cachedTokens: meta.cached_tokens,
+        counted: { prompt: meta.prompt_tokens, completion: meta.completion_tokens },
       }
     }
   },

@@ -2,7 +2,7 @@ import type { GenerateRequest } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { allConstraints } from '../engine/all-constraints.ts'
 import type { LabelledSpan } from '../engine/to-spans.ts'
-import type { TokenCallContext, TokenProtocol } from '../engine/token-protocol.ts'
+import type { Piece, TokenCallContext, TokenProtocol } from '../engine/token-protocol.ts'
 import { invalidAnswer, parseAnswer, toStreamError } from '../http/server-error.ts'
 import { toStructuredOutputs } from './structured-outputs.ts'
 
@@ -14,7 +14,11 @@ interface WireSpan {
 interface WireEvent<Choice> {
   readonly error?: unknown
   readonly choices?: readonly Choice[]
-  readonly usage?: { readonly prompt_tokens_details?: { readonly cached_tokens?: number } | null } | null
+  readonly usage?: {
+    readonly prompt_tokens?: number
+    readonly completion_tokens?: number
+    readonly prompt_tokens_details?: { readonly cached_tokens?: number } | null
+  } | null
 }
 
 interface GenerateChoice {
@@ -50,7 +54,11 @@ function parseEvent<Choice>(server: string, data: string): { event: WireEvent<Ch
   return { event, choice: event.choices?.[0] }
 }
 
-const cachedOf = (event: WireEvent<unknown>): number | undefined => event.usage?.prompt_tokens_details?.cached_tokens
+/** The event that has the usage and no choice. */
+function usagePiece({ usage }: WireEvent<unknown>): Piece {
+  const counted = { prompt: usage?.prompt_tokens, completion: usage?.completion_tokens }
+  return { tokenIds: [], logprobs: [], cachedTokens: usage?.prompt_tokens_details?.cached_tokens, counted }
+}
 
 /** vLLM 0.32 answers 403 to the route where it was started without the flag, older ones 404; a model that is not there is another 404. */
 function explainMissingRoute(cause: unknown): TrainError | undefined {
@@ -82,7 +90,7 @@ export const vllmGenerate: TokenProtocol = {
   },
   createDecoder: (server) => (data) => {
     const { event, choice } = parseEvent<GenerateChoice>(server, data)
-    if (!choice) return { tokenIds: [], logprobs: [], cachedTokens: cachedOf(event) }
+    if (!choice) return usagePiece(event)
     const { token_ids: tokenIds, logprobs, finish_reason: finish, weight_versions: labels } = choice
     if (!tokenIds) throw invalidAnswer(server, 'answered without token ids')
     return {
@@ -115,7 +123,7 @@ export const vllmCompletions: TokenProtocol = {
   },
   createDecoder: (server) => (data) => {
     const { event, choice } = parseEvent<CompletionChoice>(server, data)
-    if (!choice) return { tokenIds: [], logprobs: [], cachedTokens: cachedOf(event) }
+    if (!choice) return usagePiece(event)
     const { token_ids: tokenIds, logprobs, finish_reason: finish } = choice
     if (!tokenIds) throw invalidAnswer(server, 'answered without token ids')
     return { tokenIds, logprobs: logprobs?.token_logprobs ?? [], finish }

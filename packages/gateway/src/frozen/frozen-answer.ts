@@ -4,6 +4,7 @@ import type { Redact } from '@aworld-train/http'
 import { type Message, toTrainError } from '@aworld-train/protocol'
 import type { AnswerDecoder, ServerAnswer } from '../dialects/server-answer.ts'
 import { isStream } from '../pass-through/pass-on.ts'
+import { onlyUsage } from '../pass-through/usage-filter.ts'
 import type { Answer } from '../stages/encode.ts'
 import type { FrozenApi } from './apis.ts'
 import type { FrozenHandler } from './frozen-client.ts'
@@ -18,9 +19,6 @@ export interface FrozenAnswerOptions {
   readonly translated: Answer | null
   readonly onFirst: () => void
 }
-
-/** Whether an event of Chat Completions has nothing but the usage. */
-const onlyUsage = (event: string) => /"choices"\s*:\s*\[\s*\]/.test(event) && event.includes('"usage"')
 
 const charactersOf = (delta: CompletionDelta) =>
   delta.type === 'tool-call' ? delta.call.name.length + delta.call.arguments.length : delta.text.length

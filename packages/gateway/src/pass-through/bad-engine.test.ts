@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import type { ServerSay } from '../testing/chat-server.ts'
 import { startChatGateway } from '../testing/start-chat-gateway.ts'
 import { post, sessionRequest, until } from '../testing/start-gateway.ts'
+import { UsageFilter } from './usage-filter.ts'
 
 const messages = [{ role: 'user', content: 'Atomic number of gold?' }]
 
@@ -93,6 +94,42 @@ for (const { what, say } of unreadable) {
     expect(started.gateway.counts()).toMatchObject({ calls: 3, failures: 2, inFlight: 0 })
   })
 }
+
+/** A sound answer has eight events: the role, one for each of `gold` and the end of the turn, the usage and the mark. */
+const disagreements: { what: string; say: ServerSay; streams: readonly boolean[] }[] = [
+  { what: 'a stream without the ids of two events', say: { text: 'gold', drops: [2, 3] }, streams: [true] },
+  { what: 'fewer ids than its usage counts', say: { text: 'gold', usage: { completion_tokens: 7 } }, streams: [false, true] },
+  { what: 'more ids than its usage counts', say: { text: 'gold', usage: { completion_tokens: 2 } }, streams: [false, true] },
+  { what: 'other prompt ids than its usage counts', say: { text: 'gold', usage: { prompt_tokens: 3 } }, streams: [false, true] },
+]
+
+for (const { what, say, streams } of disagreements) {
+  test(`an answer with ${what} is no turn, in every dialect, and whether or not the client asks for the usage`, async () => {
+    for (const stream of streams) {
+      for (const dialect of Object.keys(dialects)) {
+        for (const asks of dialect === 'chat-completions' && stream ? [true, false] : [false]) {
+          await using started = await startChatGateway(() => say)
+          const session = started.gateway.open(sessionRequest())
+          const extra = { stream, ...(asks && { stream_options: { include_usage: true } }) }
+          const { text } = await ask(session.endpoint('agent').baseUrl, dialect, extra)
+          if (dialect === 'chat-completions' && stream) expect(text.includes('"usage"')).toBe(asks)
+          await until(() => session.failure() !== null)
+          expect({ dialect, stream, asks, failure: session.failure() }).toMatchObject({ failure: { code: 'POLICY_RESPONSE_INVALID' } })
+          expect((await session.close()).flatMap(({ turns }) => turns)).toEqual([])
+        }
+      }
+    }
+  })
+}
+
+test('a stream reaches a client as the server would have sent it, however its events are cut into chunks', async () => {
+  const filter = new UsageFilter()
+  const event = (choices: object[], usage?: object) => `data: ${JSON.stringify({ choices, ...(usage && { usage }) })}\r\n\r\n`
+  const [first, last] = [event([{ delta: { content: '"usage" ü' } }]), event([{ delta: {} }], { completion_tokens: 1 })]
+  const bytes = Buffer.from(`${first}${last}${event([], { completion_tokens: 2 })}data: [DONE]\n\n: end`)
+  const shown = Array.from(bytes, (_, index) => filter.push(bytes.subarray(index, index + 1)))
+  expect(Buffer.concat([...shown, filter.rest()]).toString('utf8')).toBe(`${first}${last}data: [DONE]\n\n: end`)
+})
 
 for (const ends of ['destroy', 'end'] as const) {
   for (const dialect of Object.keys(dialects)) {

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { ChatAnswerHandler } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
+import { UsageFilter } from './usage-filter.ts'
 import type { ErrorAnswer } from './engine-failure.ts'
 
 /** Receives an engine's answer: the client gets it in its own dialect, and the record keeps it as it came. */
@@ -100,14 +101,20 @@ export class KeptAnswer {
   }
 }
 
-/** Sends each event of a stream as it comes; an answer that is no stream leaves in one piece, with its length, when it is whole. */
+/**
+ * Sends each event of a stream as it comes, without the usage where only the gateway has asked for it; an answer that is no stream
+ * leaves in one piece, with its length, when it is whole.
+ */
 export class PassedAnswer extends KeptAnswer implements AnswerSink {
   readonly #response: ServerResponse
+  readonly #filter: UsageFilter | null
   #streams = false
+  #sent: Buffer | null = null
 
-  constructor(response: ServerResponse) {
+  constructor(response: ServerResponse, hidesUsage: boolean) {
     super()
     this.#response = response
+    this.#filter = hidesUsage ? new UsageFilter() : null
   }
 
   override onHead(head: Parameters<ChatAnswerHandler['onHead']>[0]): void {
@@ -123,7 +130,11 @@ export class PassedAnswer extends KeptAnswer implements AnswerSink {
     if (!this.keep(chunk) || !this.#streams) return true
     const response = this.#response
     // A closed response never drains; its call is aborted.
-    if (response.destroyed || response.write(chunk)) return true
+    if (response.destroyed) return true
+    const shown = this.#filter ? this.#filter.push(chunk) : chunk
+    if (shown.length === 0) return true
+    this.#sent = shown
+    if (response.write(shown)) return true
     response.once('drain', resume)
     return false
   }
@@ -138,15 +149,14 @@ export class PassedAnswer extends KeptAnswer implements AnswerSink {
   }
 
   override isBetweenEvents(): boolean {
-    const last = this.#streams ? this.chunks.at(-1) : undefined
-    return last === undefined || endsEvent(last)
+    return this.#sent === null || endsEvent(this.#sent)
   }
 
   end(): void {
     const response = this.#response
     if (response.destroyed || response.writableEnded) return
     if (this.#streams) {
-      response.end()
+      response.end(this.#filter?.rest())
       return
     }
     const body = Buffer.concat(this.chunks)

@@ -17,7 +17,12 @@ test('scalars of the outermost object are found wherever they stand', () => {
   expect(peek('{"model":"a","messages":[{"content":"\\"model\\":\\"b\\"","model":"c"}],"stream":true}')).toEqual({
     model: 'a',
     stream: true,
+    askForUsage: '{"include_usage":true}',
   })
+  const usage = { include_usage: false, include_obfuscation: false }
+  expect(peek(JSON.stringify({ stream: true, stream_options: usage })).askForUsage).toBe('{"include_usage":true,"include_obfuscation":false}')
+  expect(peek('{"stream":true,"stream_options":{"include_usage":true}}').askForUsage).toBeUndefined()
+  expect(peek('{"stream":true,"stream_options":["x"]}').askForUsage).toBe('["x"]')
   expect(peek(' { "tools":[{"stream":true}], "stream" : false , "max_tokens": 5,"n":2}')).toEqual({ stream: false, maxTokens: 5, n: 2 })
   expect(peek('{"model":"a","model":"\\u00fc\\""}')).toEqual({ model: 'ü"' })
   expect(peek('{"max_tokens":9,"max_completion_tokens":4}')).toEqual({ maxTokens: 4 })

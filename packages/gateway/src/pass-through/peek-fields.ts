@@ -5,6 +5,8 @@ import { parseBody } from '../stages/parse-body.ts'
 export interface PeekedFields {
   readonly model?: string | undefined
   readonly stream?: boolean | undefined
+  /** JSON of `stream_options` that asks for the usage; absent where the request asks for it, or for no stream. */
+  readonly askForUsage?: string
   /** The smaller of the two names that the field has. */
   readonly maxTokens?: number
   /** Alternatives to each sampled token; absent where none are asked for, NaN where the value is no number. */
@@ -33,16 +35,21 @@ function constrains(name: string, value: unknown): boolean {
   return isGrammar(name)
 }
 
+/** Options that a server would refuse are passed on as they are. */
+const withUsage = (options: unknown) =>
+  JSON.stringify(typeof (options ?? {}) === 'object' && !Array.isArray(options) ? { ...(options as object), include_usage: true } : options)
+
 const limit = (value: unknown) => (typeof value === 'number' && value >= 1 ? Math.floor(value) : Number.POSITIVE_INFINITY)
 
 /** Reads the fields of a JSON body. Throws GATEWAY_BAD_REQUEST where it holds no object: its turn could not be recorded, even where a server accepts it. */
 export function peekFields(body: Buffer): PeekedFields {
   const fields = readObject(parseBody(body).value, 'body')
-  const { model, stream, n, top_logprobs: top = null, max_tokens, max_completion_tokens, tool_choice } = fields
+  const { model, stream, stream_options: options, n, top_logprobs: top = null, max_tokens, max_completion_tokens, tool_choice } = fields
   const maxTokens = Math.min(limit(max_tokens), limit(max_completion_tokens))
   return {
     model: typeof model === 'string' && model !== '' ? model : undefined,
     stream: typeof stream === 'boolean' ? stream : undefined,
+    ...(stream === true && member(options, 'include_usage') !== true && { askForUsage: withUsage(options) }),
     n: typeof n === 'number' ? n : undefined,
     ...(Number.isFinite(maxTokens) && { maxTokens }),
     ...(top !== null && top !== 0 && { topLogprobs: Number.isFinite(top) ? (top as number) : Number.NaN }),

@@ -18,10 +18,18 @@ function toMessage(value: unknown, index: number): Message {
   }
 }
 
-function checkLengths({ completionTokenIds, rolloutLogprobs }: ReportedCompletion): void {
-  if (completionTokenIds.length === rolloutLogprobs.length) return
-  const message = `The engine reported ${completionTokenIds.length} ids with ${rolloutLogprobs.length} logprobs; every id needs one.`
-  throw new TrainError('POLICY_RESPONSE_INVALID', message)
+/** Throws where ids, logprobs and the engine's own count are not of one number: part of the turn would be recorded as all of it. */
+function checkLengths({ promptTokenIds, completionTokenIds, rolloutLogprobs, usage }: ReportedCompletion): void {
+  const ids = completionTokenIds.length
+  const disagreement =
+    ids !== rolloutLogprobs.length
+      ? `${ids} ids with ${rolloutLogprobs.length} logprobs; every id needs one`
+      : ids !== usage.completionTokens
+        ? `${ids} ids, and ${usage.completionTokens} sampled tokens in its usage; a parser of it may drop events that have ids`
+        : promptTokenIds.length !== usage.promptTokens
+          ? `${promptTokenIds.length} ids of the prompt, and ${usage.promptTokens} in its usage`
+          : null
+  if (disagreement) throw new TrainError('POLICY_RESPONSE_INVALID', `The engine reported ${disagreement}.`)
 }
 
 /** Reads one answer and finds its place among the turns of its record, to which it is added. Throws what the reader throws, and for a request that is no JSON. */

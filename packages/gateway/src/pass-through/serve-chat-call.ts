@@ -57,13 +57,15 @@ async function admit({ options, active }: ServedCall, fields: PeekedFields, budg
 }
 
 /**
- * Members at the end of a request: the engine's own name for the model, the trainer's sampling, what makes the engine report
- * tokens, and the client's number of alternatives, which overrides the one before it.
+ * Members at the end of a request: the engine's own name for the model, the usage of a stream, which says how many tokens there
+ * are, the trainer's sampling, what makes the engine report tokens, and the client's number of alternatives, which overrides the
+ * one before it.
  */
-function membersOf({ model: { name }, splice }: ChatEngine, sampling: Sampling, { model, topLogprobs }: PeekedFields): string {
+function membersOf({ model: { name }, splice }: ChatEngine, sampling: Sampling, { model, topLogprobs, askForUsage }: PeekedFields): string {
   const renamed = model === name ? '' : `"model":${JSON.stringify(name)}`
+  const usage = askForUsage === undefined ? '' : `"stream_options":${askForUsage}`
   const alternatives = topLogprobs === undefined ? '' : `"top_logprobs":${topLogprobs}`
-  return [renamed, splice(sampling), alternatives].filter((members) => members !== '').join(',')
+  return [renamed, usage, splice(sampling), alternatives].filter((members) => members !== '').join(',')
 }
 
 /** Sends the request and passes its answer on; the place is free again then. */
@@ -165,5 +167,5 @@ export async function serveChatCall(served: ServedCall, model: ChatModelRoute, f
   if (fields.n !== undefined && fields.n !== 1) throw badRequest(`"n" is ${fields.n}; a call samples one completion.`, 'n')
   if (Number.isNaN(fields.topLogprobs)) throw badRequest('"top_logprobs" must be a whole number, such as 5.', 'top_logprobs')
   const request = fields.choosesAmong === true ? narrowTools(body) : body
-  await askEngine(served, model, { request, unusedFields: undefined, fields, sink: new PassedAnswer(response) })
+  await askEngine(served, model, { request, unusedFields: undefined, fields, sink: new PassedAnswer(response, fields.askForUsage !== undefined) })
 }

@@ -10,6 +10,10 @@ export type ServerSay =
       /** Members of the choice that replace or remove (`undefined`) what a sound server reports. */
       readonly choice?: Record<string, unknown>
       /** Sends this many events of a stream and then nothing more, or ends the socket. */
+      /** Events of a stream that are not sent, as a tool parser drops them. */
+      readonly drops?: readonly number[]
+      /** Members of the usage that replace the true ones. */
+      readonly usage?: Record<string, unknown>
       readonly halfWay?: { readonly events: number; readonly ends: 'hang' | 'destroy' | 'end' }
     }
   | { readonly status: number; readonly body: string; readonly headers?: Record<string, string> }
@@ -48,13 +52,15 @@ const entryOf = (id: number, top: number) => {
   return { token, logprob: logprob(id), bytes: [id], top_logprobs: alternatives }
 }
 
-const usage = (prompt: string, ids: readonly number[]) => ({
-  prompt_tokens: prompt.length,
-  completion_tokens: ids.length,
-  total_tokens: prompt.length + ids.length,
-})
+const usageOf = (prompt: string, ids: readonly number[]) => {
+  const { length } = codes(prompt)
+  return { prompt_tokens: length, completion_tokens: ids.length, total_tokens: length + ids.length }
+}
 
-function answerJson(prompt: string, text: string, top: number, choice: Record<string, unknown> = {}) {
+/** An answer in words. */
+type Told = Extract<ServerSay, { readonly text: string }>
+
+function answerJson(prompt: string, top: number, { text, choice, usage }: Told) {
   const ids = codes(text + endOfTurn)
   return JSON.stringify({
     id: 'chatcmpl-1',
@@ -72,15 +78,15 @@ function answerJson(prompt: string, text: string, top: number, choice: Record<st
         ...choice,
       },
     ],
-    usage: usage(prompt, ids),
+    usage: { ...usageOf(prompt, ids), ...usage },
   })
 }
 
-function answerEvents(prompt: string, text: string, top: number, choice: Record<string, unknown> = {}): string[] {
+function answerEvents(prompt: string, top: number, { text, choice, usage, drops = [] }: Told, isCounted: boolean): string[] {
   const ids = codes(text + endOfTurn)
   const head = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model: 'served' }
   const event = (choices: object[], extra?: object) => `data: ${JSON.stringify({ ...head, choices, ...extra })}\n\n`
-  return [
+  const events = [
     event([{ index: 0, delta: { role: 'assistant', content: '' } }], { prompt_token_ids: codes(prompt) }),
     ...ids.map((id, at) =>
       event([
@@ -94,9 +100,10 @@ function answerEvents(prompt: string, text: string, top: number, choice: Record<
         },
       ]),
     ),
-    event([], { usage: usage(prompt, ids) }),
+    ...(isCounted ? [event([], { usage: { ...usageOf(prompt, ids), ...usage } })] : []),
     'data: [DONE]\n\n',
   ]
+  return events.filter((_, index) => !drops.includes(index))
 }
 
 function end(response: ServerResponse, type: string, text: string): void {
@@ -109,11 +116,13 @@ async function answer(reply: ServerSay, { body }: SeenCall, response: ServerResp
     return void response.writeHead(reply.status, { 'content-type': 'application/json', ...reply.headers }).end(reply.body)
   }
   if (typeof reply === 'object' && 'raw' in reply) return end(response, reply.type ?? 'application/json', reply.raw)
-  const { text, choice, halfWay } = typeof reply === 'string' ? { text: reply, choice: undefined, halfWay: undefined } : reply
+  const told = typeof reply === 'string' ? { text: reply } : reply
+  const { halfWay } = told
   const prompt = promptOf(body.messages)
   const top = Number(body['top_logprobs'] ?? 0)
-  if (body.stream !== true) return end(response, 'application/json', answerJson(prompt, text, top, choice))
-  const events = answerEvents(prompt, text, top, choice)
+  if (body.stream !== true) return end(response, 'application/json', answerJson(prompt, top, told))
+  const options = body['stream_options'] as { include_usage?: boolean } | null | undefined
+  const events = answerEvents(prompt, top, told, options?.include_usage === true)
   response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' })
   if (!halfWay) return void response.end(events.join(''))
   response.write(events.slice(0, halfWay.events).join(''))
