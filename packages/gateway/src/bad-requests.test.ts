@@ -44,7 +44,7 @@ const cases: readonly (readonly [name: string, body: unknown, param: string | nu
     /must be a string/,
   ],
   ['tools as object', { messages: [user], tools: {} }, 'tools', /must be an array/],
-  ['a strange tool', { messages: [user], tools: [{ type: 'web_search' }] }, 'tools[0].type', /only "function"/],
+  ['a tool without type', { messages: [user], tools: [{ function: { name: 'a' } }] }, 'tools[0].type', /is missing/],
   ['a tool without name', { messages: [user], tools: [{ type: 'function', function: {} }] }, 'tools[0].function.name', /is missing/],
   [
     'a bottomless tool',

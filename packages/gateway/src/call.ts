@@ -51,6 +51,8 @@ export interface ModelCall {
   readonly toolsJson: string | undefined
   /** Tools whose input is plain text; in the prompt they are functions with one string parameter, `input`. */
   readonly customTools: ReadonlySet<string>
+  /** Types of tools and items that a provider's own server would run or has run; no prompt holds them. */
+  readonly hosted: readonly string[]
   readonly toolChoice: ToolChoice
   readonly stream: boolean
   /** The agent's limit, which may only lower the trainer's; `null` where the request has none. */

@@ -11,6 +11,7 @@ import { createFixedAddresses } from './fixed-addresses.ts'
 import { openFrozenClients } from './frozen/frozen-client.ts'
 import { createGate } from './gate.ts'
 import { createHistoryWatch } from './history-watch.ts'
+import { createHostedTools } from './hosted-tools.ts'
 import { createAdminApi } from './http/admin-api.ts'
 import { createRequestHandler, type Grant, type HttpParts } from './http/handle-request.ts'
 import { notReady } from './http/state-routes.ts'
@@ -50,6 +51,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     limits,
     logger,
     history: createHistoryWatch(warn),
+    hosted: createHostedTools(options.hostedTools ?? 'leave-out', counters, warn),
     encoder,
     pacer: createPacer(),
     recorder,

@@ -37,8 +37,11 @@ export const defaultLimits: GatewayLimits = {
 
 /** A warning about a run, given once. */
 export interface GatewayWarning {
-  /** `BRANCH_EXPLOSION`: an agent rewrites its past at every call. `TEMPLATE_REWRITES`: the chat template does. `PAUSE_OVERRUN`: nobody resumed. */
-  readonly code: 'BRANCH_EXPLOSION' | 'TEMPLATE_REWRITES' | 'PAUSE_OVERRUN'
+  /**
+   * `BRANCH_EXPLOSION`: an agent rewrites its past at every call. `TEMPLATE_REWRITES`: the chat template does. `PAUSE_OVERRUN`: nobody
+   * resumed. `HOSTED_TOOLS`: an agent declares tools that a provider would run.
+   */
+  readonly code: 'BRANCH_EXPLOSION' | 'TEMPLATE_REWRITES' | 'PAUSE_OVERRUN' | 'HOSTED_TOOLS'
   readonly message: string
   readonly details: Readonly<Record<string, unknown>>
 }
@@ -81,6 +84,8 @@ export interface GatewayOptions {
   readonly defaultModel?: string | undefined
   /** Other names of a model: `{ 'gpt-4o': 'policy' }`; `'*'` stands for every name in a request that is not known, never for one that a session declares. */
   readonly aliases?: Readonly<Record<string, string>> | undefined
+  /** Tools that a provider would run, such as `web_search`: left out of the prompt (default) and counted, or their calls are refused. */
+  readonly hostedTools?: 'leave-out' | 'refuse' | undefined
   /** Seed of the run; part of every call's random key. */
   readonly seed: number
   /** Defaults to loopback. */

@@ -25,6 +25,7 @@ export async function serveTokenCall({ options, active, progress }: ServedCall, 
   observed.routed(model.name)
   const constraint = constrain(call, model)
   refuseAlternatives(call.wants.logprobs)
+  parts.hosted.leaveOut(agent.name, call.hosted)
   for (const name of call.ignored) add(counters.ignored, name)
   for (const oddity of call.oddities) add(counters.tolerated, oddity)
   progress.stream = call.stream

@@ -7,6 +7,7 @@ import type { Counters } from './counters.ts'
 import type { FrozenClients } from './frozen/frozen-client.ts'
 import type { Gate } from './gate.ts'
 import type { HistoryWatch } from './history-watch.ts'
+import type { HostedTools } from './hosted-tools.ts'
 import type { ModelTable } from './models/model-table.ts'
 import type { CallObservation, Observer } from './observe/observer.ts'
 import type { GatewayLimits, GatewayLogger } from './options.ts'
@@ -25,6 +26,7 @@ export interface GatewayParts {
   readonly limits: GatewayLimits
   readonly logger: GatewayLogger | undefined
   readonly history: HistoryWatch
+  readonly hosted: HostedTools
   /** Encodes long texts in a thread of its own. */
   readonly encoder: Encoder
   /** Large bodies are read and rendered one after another. */

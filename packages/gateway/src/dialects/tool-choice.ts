@@ -9,14 +9,28 @@ export interface RequestedChoice {
   readonly allowed?: readonly string[] | undefined
 }
 
+const none: ReadonlySet<string> = new Set()
+
+/** A choice without hosted tools, which are left out of the prompt: where it asks for one, the policy decides. */
+function withoutHosted(choice: RequestedChoice, tools: readonly ToolDefinition[], hosted: ReadonlySet<string>): RequestedChoice {
+  if (hosted.size === 0) return choice
+  const names = new Set(tools.map(({ name }) => name))
+  const isHosted = (name: string) => hosted.has(name) && !names.has(name)
+  const { kind, name, allowed } = choice
+  if (name !== undefined && isHosted(name)) return { kind: 'auto' }
+  if (kind === 'required' && tools.length === 0) return { kind: 'auto' }
+  return allowed ? { ...choice, allowed: allowed.filter((each) => !isHosted(each)) } : choice
+}
+
 /** `choice` as a choice among `tools`. Throws GATEWAY_BAD_REQUEST for one that no tool can meet. */
 export function checkToolChoice(
   choice: RequestedChoice,
   tools: readonly ToolDefinition[],
   parallel: boolean,
+  hosted: ReadonlySet<string> = none,
   path = 'tool_choice',
 ): ToolChoice {
-  const { kind, name, allowed } = choice
+  const { kind, name, allowed } = withoutHosted(choice, tools, hosted)
   const toolNames = new Set(tools.map((tool) => tool.name))
   if ((kind === 'required' || kind === 'named') && tools.length === 0) {
     throw badRequest(`"${path}" asks for a call, but "tools" is empty; send the tools, or leave "${path}" out.`, path)

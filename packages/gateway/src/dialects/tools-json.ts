@@ -1,5 +1,5 @@
 import type { ToolDefinition } from '@aworld-train/protocol'
-import { itemTexts, memberText, nestedText } from './member-text.ts'
+import { nestedText } from './member-text.ts'
 
 /** A tool in the form of Chat Completions, with the text of its schema as it was written. */
 function toolJson({ name, description }: ToolDefinition, schema: string, strict: string | undefined): string {
@@ -8,23 +8,22 @@ function toolJson({ name, description }: ToolDefinition, schema: string, strict:
   return `{"type":"function","function":{"name":${JSON.stringify(name)}${described},"parameters":${schema}${strictly}}}`
 }
 
-/**
- * The tools of a request in the form of Chat Completions. `schemaPath` leads to the schema in each tool as the dialect writes
- * it, `tools` are those of the request in their order, and `customTools` those without a schema of their own.
- */
-export function wrapToolsJson(
-  json: string,
-  schemaPath: readonly string[],
-  tools: readonly ToolDefinition[],
-  customTools: ReadonlySet<string>,
-): string | undefined {
-  const texts = itemTexts(memberText(json, 'tools') ?? '[]')
-  if (texts.length === 0) return undefined
-  const wrapped = tools.map((tool, index) => {
-    const text = texts[index] ?? '{}'
-    const written = customTools.has(tool.name) ? undefined : nestedText(text, schemaPath)
+/** A tool, and its text as the dialect writes it. */
+export interface WrittenTool {
+  readonly tool: ToolDefinition
+  readonly text: string
+  /** Leads to the schema in `text`; `null` where the tool has none of its own. */
+  readonly schemaPath: readonly string[] | null
+}
+
+/** The tools of a request in the form of Chat Completions, in their order. */
+export function wrapToolsJson(written: readonly WrittenTool[]): string | undefined {
+  if (written.length === 0) return undefined
+  const wrapped = written.map(({ tool, text, schemaPath }) => {
+    if (schemaPath === null) return toolJson(tool, JSON.stringify(tool.parameters), undefined)
+    const schema = nestedText(text, schemaPath)
     const strict = nestedText(text, [...schemaPath.slice(0, -1), 'strict'])
-    return toolJson(tool, written === undefined || written === 'null' ? JSON.stringify(tool.parameters) : written, strict)
+    return toolJson(tool, schema === undefined || schema === 'null' ? JSON.stringify(tool.parameters) : schema, strict)
   })
   return `[${wrapped.join(',')}]`
 }

@@ -33,7 +33,7 @@ function understood({ options }: ServedCall): ModelCall | null {
 
 /** The client's request as its model's server takes it. Throws GATEWAY_BAD_REQUEST. */
 export function toFrozenRequest(served: ServedCall, model: FrozenModel): FrozenRequest {
-  const { dialect, body, agent } = served.options
+  const { dialect, body, agent, parts } = served.options
   const api = frozenApis[model.dialect]
   if (dialect.name !== model.dialect) {
     if (!api.encode) {
@@ -41,6 +41,7 @@ export function toFrozenRequest(served: ServedCall, model: FrozenModel): FrozenR
       throw badRequest(message, 'model')
     }
     const call = decode(dialect, body, agent.memory)
+    parts.hosted.leaveOut(agent.name, call.hosted)
     const translated = Buffer.from(api.encode(call, model.model))
     return { body: translated, json: JSON.parse(translated.toString('utf8')), stream: call.stream, call, same: false, hidesUsage: false }
   }

@@ -13,9 +13,10 @@ import { setMembers } from './set-members.ts'
 export function narrowTools(body: Buffer): Buffer {
   const { value, json } = parseBody(body)
   const fields: Fields = readObject(value, 'body')
-  const { tools } = decodeTools(fields, json)
-  const choice = checkToolChoice(decodeToolChoice(fields['tool_choice']), tools, true)
-  const names = tools.map(({ name }) => name)
-  const allowedTools = keepAllowed(choice, names, itemTexts(memberText(json, 'tools') ?? '[]'))
+  const { list, toolsJson } = decodeTools(fields, json)
+  const choice = checkToolChoice(decodeToolChoice(fields['tool_choice']), list.tools, true, list.hostedNames)
+  const names = list.tools.map(({ name }) => name)
+  const written = list.hosted.length > 0 ? toolsJson : memberText(json, 'tools')
+  const allowedTools = keepAllowed(choice, names, itemTexts(written ?? '[]'))
   return setMembers(body, { tools: `[${allowedTools.join(',')}]`, tool_choice: JSON.stringify(encodeToolChoice(choice)) })
 }

@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http'
 import type { ChatAnswerHandler } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
-import { UsageFilter } from './usage-filter.ts'
 import type { ErrorAnswer } from './engine-failure.ts'
+import { UsageFilter } from './usage-filter.ts'
 
 /** Receives an engine's answer: the client gets it in its own dialect, and the record keeps it as it came. */
 export interface AnswerSink extends ChatAnswerHandler {

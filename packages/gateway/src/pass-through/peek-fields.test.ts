@@ -20,7 +20,9 @@ test('scalars of the outermost object are found wherever they stand', () => {
     askForUsage: '{"include_usage":true}',
   })
   const usage = { include_usage: false, include_obfuscation: false }
-  expect(peek(JSON.stringify({ stream: true, stream_options: usage })).askForUsage).toBe('{"include_usage":true,"include_obfuscation":false}')
+  expect(peek(JSON.stringify({ stream: true, stream_options: usage })).askForUsage).toBe(
+    '{"include_usage":true,"include_obfuscation":false}',
+  )
   expect(peek('{"stream":true,"stream_options":{"include_usage":true}}').askForUsage).toBeUndefined()
   expect(peek('{"stream":true,"stream_options":["x"]}').askForUsage).toBe('["x"]')
   expect(peek(' { "tools":[{"stream":true}], "stream" : false , "max_tokens": 5,"n":2}')).toEqual({ stream: false, maxTokens: 5, n: 2 })

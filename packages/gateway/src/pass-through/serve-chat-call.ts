@@ -167,5 +167,10 @@ export async function serveChatCall(served: ServedCall, model: ChatModelRoute, f
   if (fields.n !== undefined && fields.n !== 1) throw badRequest(`"n" is ${fields.n}; a call samples one completion.`, 'n')
   if (Number.isNaN(fields.topLogprobs)) throw badRequest('"top_logprobs" must be a whole number, such as 5.', 'top_logprobs')
   const request = fields.choosesAmong === true ? narrowTools(body) : body
-  await askEngine(served, model, { request, unusedFields: undefined, fields, sink: new PassedAnswer(response, fields.askForUsage !== undefined) })
+  await askEngine(served, model, {
+    request,
+    unusedFields: undefined,
+    fields,
+    sink: new PassedAnswer(response, fields.askForUsage !== undefined),
+  })
 }

@@ -70,6 +70,7 @@ class TranslatedAnswer extends KeptAnswer implements AnswerSink {
 export function translateCall({ options, active, progress }: ServedCall, { engine, name }: ChatModelRoute): EngineCall {
   const { parts, agent, dialect, body, response } = options
   const call = decode(dialect, body, agent.memory)
+  parts.hosted.leaveOut(agent.name, call.hosted)
   for (const ignored of call.ignored) add(parts.counters.ignored, ignored)
   const head: AnswerHead = {
     id: `${agent.idPrefix}-${agent.arrivals++}`,

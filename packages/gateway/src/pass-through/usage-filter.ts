@@ -23,7 +23,10 @@ export class UsageFilter {
     this.#rest = bytes.subarray(end)
     const events = bytes.subarray(0, end)
     if (!events.includes('"usage"')) return events
-    const kept = events.toString('latin1').split(/(?<=\n\r?\n)/).filter((event) => !onlyUsage(event))
+    const kept = events
+      .toString('latin1')
+      .split(/(?<=\n\r?\n)/)
+      .filter((event) => !onlyUsage(event))
     return Buffer.from(kept.join(''), 'latin1')
   }
 

@@ -84,6 +84,7 @@ export const modelCalls: fc.Arbitrary<ModelCall> = tools.chain((definitions) =>
     tools: fc.constant(definitions),
     toolsJson: fc.constant(undefined),
     customTools: fc.constant<ReadonlySet<string>>(new Set()),
+    hosted: fc.constant([]),
     toolChoice: choiceAmong(definitions),
     stream: fc.boolean(),
     maxTokens: fc.integer({ min: 1, max: 4096 }),

@@ -116,13 +116,13 @@ async function answer(reply: ServerSay, { body }: SeenCall, response: ServerResp
     return void response.writeHead(reply.status, { 'content-type': 'application/json', ...reply.headers }).end(reply.body)
   }
   if (typeof reply === 'object' && 'raw' in reply) return end(response, reply.type ?? 'application/json', reply.raw)
-  const told = typeof reply === 'string' ? { text: reply } : reply
-  const { halfWay } = told
+  const words = typeof reply === 'string' ? { text: reply } : reply
+  const { halfWay } = words
   const prompt = promptOf(body.messages)
   const top = Number(body['top_logprobs'] ?? 0)
-  if (body.stream !== true) return end(response, 'application/json', answerJson(prompt, top, told))
+  if (body.stream !== true) return end(response, 'application/json', answerJson(prompt, top, words))
   const options = body['stream_options'] as { include_usage?: boolean } | null | undefined
-  const events = answerEvents(prompt, top, told, options?.include_usage === true)
+  const events = answerEvents(prompt, top, words, options?.include_usage === true)
   response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' })
   if (!halfWay) return void response.end(events.join(''))
   response.write(events.slice(0, halfWay.events).join(''))

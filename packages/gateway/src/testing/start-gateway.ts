@@ -16,7 +16,18 @@ export interface StartOptions
   extends Partial<
     Pick<
       GatewayOptions,
-      'limits' | 'logger' | 'onWarning' | 'seed' | 'admin' | 'tls' | 'insecure' | 'host' | 'port' | 'publicUrl' | 'maxPauseMs'
+      | 'limits'
+      | 'hostedTools'
+      | 'logger'
+      | 'onWarning'
+      | 'seed'
+      | 'admin'
+      | 'tls'
+      | 'insecure'
+      | 'host'
+      | 'port'
+      | 'publicUrl'
+      | 'maxPauseMs'
     >
   > {
   /** A list is said in order of arrival. */

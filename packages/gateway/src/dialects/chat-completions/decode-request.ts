@@ -60,15 +60,18 @@ export function decodeRequest(value: unknown, json: string): ModelCall {
     if (body[name] !== undefined && body[name] !== null) throw badRequest(`"${name}" is no longer served; send "tools".`, name)
   }
   checkModalities(body['modalities'])
-  const tools = decodeTools(body, json)
+  const { list, toolsJson } = decodeTools(body, json)
   const messages = items.map((message, index) => decodeMessage(message, `messages[${index}]`))
   const parallel = readOptionalFlag(body['parallel_tool_calls'], 'parallel_tool_calls') ?? true
   const streamOptions = readObject(body['stream_options'] ?? {}, 'stream_options')
   return {
     model: typeof body['model'] === 'string' && body['model'] !== '' ? body['model'] : null,
     messages,
-    ...tools,
-    toolChoice: checkToolChoice(decodeToolChoice(body['tool_choice']), tools.tools, parallel),
+    tools: list.tools,
+    toolsJson,
+    customTools: list.customTools,
+    hosted: list.hosted,
+    toolChoice: checkToolChoice(decodeToolChoice(body['tool_choice']), list.tools, parallel, list.hostedNames),
     stream: readFlag(body['stream'], 'stream'),
     maxTokens: decodeMaxTokens(body),
     stop: decodeStop(body['stop']),

@@ -1,41 +1,28 @@
-import type { ToolDefinition } from '@aworld-train/protocol'
 import { badRequest } from '../../failure.ts'
 import { memberText } from '../member-text.ts'
-import { checkDepth, type Fields, readArray, readObject, readOptionalString, readString } from '../read-fields.ts'
+import { type Fields, readArray, readObject, readString } from '../read-fields.ts'
 import type { RequestedChoice } from '../tool-choice.ts'
-import { customToolSchema, wrapToolsJson } from '../tools-json.ts'
+import { ToolList, toolItems } from '../tool-list.ts'
 
-/** The tools of a request, and their text for a lossless rendering. */
-export interface DecodedTools {
-  readonly tools: readonly ToolDefinition[]
-  readonly toolsJson: string | undefined
-  readonly customTools: ReadonlySet<string>
-}
-
-function decodeTool(value: unknown, path: string, customTools: Set<string>): ToolDefinition {
-  const tool = readObject(value, path)
-  const type = readString(tool['type'], `${path}.type`)
-  if (type !== 'function' && type !== 'custom') {
-    throw badRequest(`"${path}.type" is "${type}"; only "function" and "custom" tools are known.`, `${path}.type`)
+/** `tools` of a request, and their text for a lossless rendering. */
+export function decodeTools(body: Fields, json: string): { readonly list: ToolList; readonly toolsJson: string | undefined } {
+  const list = new ToolList()
+  const items = toolItems(body['tools'], json)
+  for (const { fields, path, text } of items) {
+    const type = readString(fields['type'], `${path}.type`)
+    if (type === 'function' || type === 'custom') {
+      const at = `${path}.${type}`
+      list.add({
+        fields: readObject(fields[type], at),
+        path: at,
+        text,
+        schemaPath: ['function', 'parameters'],
+        isCustom: type === 'custom',
+      })
+    } else list.addHosted(type, fields)
   }
-  const at = `${path}.${type}`
-  const definition = readObject(tool[type], at)
-  const name = readString(definition['name'], `${at}.name`)
-  const description = readOptionalString(definition['description'], `${at}.description`)
-  if (type === 'custom') customTools.add(name)
-  const parameters = type === 'custom' ? customToolSchema : readObject(definition['parameters'] ?? {}, `${at}.parameters`)
-  checkDepth(parameters, `${at}.parameters`)
-  return description === undefined ? { name, parameters } : { name, description, parameters }
-}
-
-/** `tools` of a request; a tool with plain text as its input becomes a function. */
-export function decodeTools(body: Fields, json: string): DecodedTools {
-  const customTools = new Set<string>()
-  const items = body['tools'] === undefined || body['tools'] === null ? [] : readArray(body['tools'], 'tools')
-  if (items.length === 0) return { tools: [], toolsJson: undefined, customTools }
-  const tools = items.map((tool, index) => decodeTool(tool, `tools[${index}]`, customTools))
-  const toolsJson = customTools.size > 0 ? wrapToolsJson(json, ['function', 'parameters'], tools, customTools) : memberText(json, 'tools')
-  return { tools, toolsJson, customTools }
+  const isAsWritten = list.tools.length > 0 && list.tools.length === items.length && list.customTools.size === 0
+  return { list, toolsJson: isAsWritten ? memberText(json, 'tools') : list.json() }
 }
 
 /** Name in a reference such as `{type: 'function', function: {name}}`. */

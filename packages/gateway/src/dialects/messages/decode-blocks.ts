@@ -65,11 +65,14 @@ function argumentsOf(block: Fields, at: string, text: string): string {
   return memberText(text, 'input') ?? '{}'
 }
 
+/** A call that a provider ran itself, or its result. */
+const hostedBlock = /^(?:server_tool_use|mcp_tool_use|\w+_tool_result)$/
+
 /**
  * What an assistant sent, as one message: texts joined, calls in their order, thinking where it can be read. `messageText` gives
- * the message as it was written.
+ * the message as it was written, and `hosted` collects the types of blocks that tell of a provider's own tools.
  */
-export function decodeAssistantContent(content: unknown, path: string, messageText: () => string): Message {
+export function decodeAssistantContent(content: unknown, path: string, messageText: () => string, hosted: string[]): Message {
   const message: Message = { role: 'assistant', content: null }
   let texts: readonly string[] | undefined
   for (const [index, { block, type, at }] of readBlocks(content, path).entries()) {
@@ -87,6 +90,8 @@ export function decodeAssistantContent(content: unknown, path: string, messageTe
     } else if (type === 'thinking') {
       const text = readString(block['thinking'] ?? '', `${at}.thinking`)
       if (text !== '') message.reasoning = (message.reasoning ?? '') + text
+    } else if (hostedBlock.test(type)) {
+      hosted.push(type)
     } else if (type !== 'redacted_thinking') {
       throw unsupportedInput(type, `${at}.type`)
     }

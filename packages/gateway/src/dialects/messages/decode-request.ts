@@ -1,12 +1,12 @@
-import type { Message, ToolDefinition } from '@aworld-train/protocol'
+import type { Message } from '@aworld-train/protocol'
 import { badRequest } from '../../failure.ts'
 import { historyOddities } from '../history-oddities.ts'
 import { itemTexts, memberText } from '../member-text.ts'
 import { holdsOnly, readFormat } from '../read-constraint.ts'
-import { checkDepth, readArray, readFlag, readObject, readOptionalString, readPositiveInteger, readString } from '../read-fields.ts'
+import { readArray, readFlag, readObject, readOptionalString, readPositiveInteger, readString } from '../read-fields.ts'
 import type { ResponseMemory } from '../responses/memory.ts'
 import { checkToolChoice, type RequestedChoice } from '../tool-choice.ts'
-import { wrapToolsJson } from '../tools-json.ts'
+import { ToolList, toolItems } from '../tool-list.ts'
 import { requestedSampling, unusedFields } from '../unused-fields.ts'
 import { decodeAssistantContent, decodeText, decodeUserContent } from './decode-blocks.ts'
 import { type MessagesCall, openThread } from './thread.ts'
@@ -26,20 +26,15 @@ const used: ReadonlySet<string> = new Set([
 
 const usedWithOutput: ReadonlySet<string> = new Set([...used, 'output_config'])
 
-const noTools: ReadonlySet<string> = new Set()
-
-function decodeTool(value: unknown, path: string): ToolDefinition {
-  const tool = readObject(value, path)
-  const type = readOptionalString(tool['type'], `${path}.type`) ?? 'custom'
-  if (type !== 'custom') {
-    const message = `"${path}.type" is "${type}"; tools run beside the agent, so only tools with an "input_schema" are known.`
-    throw badRequest(message, `${path}.type`)
+/** `tools` of a request or of its thread, whose text is `json`. */
+function decodeTools(value: unknown, json: string): ToolList {
+  const list = new ToolList()
+  for (const { fields, path, text } of toolItems(value, json)) {
+    const type = readOptionalString(fields['type'], `${path}.type`) ?? 'custom'
+    if (type === 'custom') list.add({ fields, path, text, schemaPath: ['input_schema'] })
+    else list.addHosted(type, fields)
   }
-  const name = readString(tool['name'], `${path}.name`)
-  const description = readOptionalString(tool['description'], `${path}.description`)
-  const parameters = readObject(tool['input_schema'] ?? {}, `${path}.input_schema`)
-  checkDepth(parameters, `${path}.input_schema`)
-  return description === undefined ? { name, parameters } : { name, description, parameters }
+  return list
 }
 
 const kinds: Readonly<Record<string, RequestedChoice['kind']>> = { auto: 'auto', any: 'required', tool: 'named', none: 'none' }
@@ -54,11 +49,11 @@ function decodeChoice(choice: unknown): { readonly choice: RequestedChoice; read
   return { choice: kind === 'named' ? { kind, name: readString(fields['name'], 'tool_choice.name') } : { kind }, parallel }
 }
 
-function decodeMessage(value: unknown, path: string, text: () => string): Message[] {
+function decodeMessage(value: unknown, path: string, text: () => string, hosted: string[]): Message[] {
   const fields = readObject(value, path)
   const role = readString(fields['role'], `${path}.role`)
   if (role === 'user') return decodeUserContent(fields['content'], `${path}.content`)
-  if (role === 'assistant') return [decodeAssistantContent(fields['content'], `${path}.content`, text)]
+  if (role === 'assistant') return [decodeAssistantContent(fields['content'], `${path}.content`, text, hosted)]
   if (role === 'system') return [{ role: 'system', content: decodeText(fields['content'], `${path}.content`) }]
   throw badRequest(`"${path}.role" is "${role}"; it must be one of user, assistant, system.`, `${path}.role`)
 }
@@ -88,21 +83,21 @@ export function decodeRequest(value: unknown, json: string, memory: ResponseMemo
   const { system: givenSystem, tools: givenTools } = thread?.fields ?? body
   const system = decodeText(givenSystem, 'system')
   const textOf = messageTexts(json)
-  const added = items.flatMap((message, index) => decodeMessage(message, `messages[${index}]`, () => textOf(index)))
+  const hostedBlocks: string[] = []
+  const added = items.flatMap((message, index) => decodeMessage(message, `messages[${index}]`, () => textOf(index), hostedBlocks))
   const messages = thread ? [...thread.messages, ...added] : added
-  const tools = (givenTools === undefined || givenTools === null ? [] : readArray(givenTools, 'tools')).map((tool, index) =>
-    decodeTool(tool, `tools[${index}]`),
-  )
+  const list = decodeTools(givenTools, thread?.json ?? json)
   const { choice, parallel } = decodeChoice(body['tool_choice'])
   const output = readObject(body['output_config'] ?? {}, 'output_config')
   const constraint = readFormat(output['format'], { json, path: ['output_config', 'format'] })
   return {
     model: typeof body['model'] === 'string' && body['model'] !== '' ? body['model'] : null,
     messages: system === '' ? messages : [{ role: 'system', content: system }, ...messages],
-    tools,
-    toolsJson: wrapToolsJson(thread?.json ?? json, ['input_schema'], tools, noTools),
-    customTools: noTools,
-    toolChoice: checkToolChoice(choice, tools, parallel),
+    tools: list.tools,
+    toolsJson: list.json(),
+    customTools: list.customTools,
+    hosted: [...list.hosted, ...hostedBlocks],
+    toolChoice: checkToolChoice(choice, list.tools, parallel, list.hostedNames),
     stream: readFlag(body['stream'], 'stream'),
     maxTokens: readPositiveInteger(body['max_tokens'], 'max_tokens'),
     stop: decodeStop(body['stop_sequences']),

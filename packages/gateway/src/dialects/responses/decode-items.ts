@@ -5,6 +5,7 @@ import { readText, type TextParts } from '../read-text.ts'
 import { toCustomArguments } from '../tools-json.ts'
 import { itemOwner } from './item-ids.ts'
 import type { ResponseMemory } from './memory.ts'
+import type { Namespaces } from './namespaces.ts'
 import { openReasoning } from './reasoning.ts'
 
 const roles: ReadonlySet<string> = new Set<MessageRole>(['system', 'developer', 'user', 'assistant'])
@@ -26,6 +27,14 @@ function decodeReasoning(item: Fields, path: string): string {
   if (content !== '') return content
   const sealed = openReasoning(item['encrypted_content'])
   return sealed ?? decodeText(item['summary'], `${path}.summary`)
+}
+
+/** What the items of a request are read with. */
+export interface ItemParts {
+  readonly memory: ResponseMemory
+  readonly namespaces: Namespaces
+  /** Collects the types of items that are left out. */
+  readonly hosted: string[]
 }
 
 /** Puts the items of one conversation together: what an assistant wrote in one answer becomes one message. */
@@ -55,8 +64,8 @@ class MessageBuilder {
 
 const hasCalls = ({ toolCalls = [] }: Message) => toolCalls.length > 0
 
-function addCall(builder: MessageBuilder, item: Fields, path: string, text: string): void {
-  const name = readString(item['name'], `${path}.name`)
+function addCall(builder: MessageBuilder, item: Fields, path: string, text: string, { namespaces }: ItemParts): void {
+  const name = namespaces.nameIn(item, path)
   const id = readString(item['call_id'], `${path}.call_id`)
   const message = builder.assistant(item['id'], () => false)
   message.toolCalls ??= []
@@ -77,7 +86,7 @@ function addMessage(builder: MessageBuilder, item: Fields, path: string): void {
   message.content = (message.content ?? '') + content
 }
 
-type AddItem = (builder: MessageBuilder, item: Fields, path: string) => void
+type AddItem = (builder: MessageBuilder, item: Fields, path: string, parts: ItemParts) => void
 
 const addResult: AddItem = (builder, item, path) => {
   const toolCallId = readString(item['call_id'], `${path}.call_id`)
@@ -92,8 +101,10 @@ const kinds: Readonly<Record<string, AddItem>> = {
     const message = builder.assistant(item['id'], (open) => open.content !== null || hasCalls(open))
     if (text !== '') message.reasoning = (message.reasoning ?? '') + text
   },
-  function_call: (builder, item, path) => addCall(builder, item, path, readOptionalString(item['arguments'], `${path}.arguments`) ?? ''),
-  custom_tool_call: (builder, item, path) => addCall(builder, item, path, toCustomArguments(readString(item['input'], `${path}.input`))),
+  function_call: (builder, item, path, parts) =>
+    addCall(builder, item, path, readOptionalString(item['arguments'], `${path}.arguments`) ?? '', parts),
+  custom_tool_call: (builder, item, path, parts) =>
+    addCall(builder, item, path, toCustomArguments(readString(item['input'], `${path}.input`)), parts),
   function_call_output: addResult,
   custom_tool_call_output: addResult,
 }
@@ -108,18 +119,22 @@ function findItem(id: string, path: string, memory: ResponseMemory): unknown {
   throw badRequest(`"${path}" names item "${id}", which is not kept here; send the item itself.`, path, 400, 'item_not_found')
 }
 
+/** Items that tell of a provider's own tools: what it ran, and what came of it. */
+const hostedItem = /^(?:mcp_\w+|\w+_call|\w+_call_output|tool_search_output)$/
+
 /** The items of a request as messages. Throws GATEWAY_INPUT_UNSUPPORTED for items that are not text, calls or their results. */
-export function decodeItems(items: readonly unknown[], path: string, memory: ResponseMemory): Message[] {
+export function decodeItems(items: readonly unknown[], path: string, parts: ItemParts): Message[] {
   const builder = new MessageBuilder()
   for (const [index, value] of items.entries()) {
     const at = `${path}[${index}]`
     const fields = readObject(value, at)
     const isReference = fields['type'] === 'item_reference' || (fields['type'] === undefined && fields['role'] === undefined)
-    const item = isReference ? readObject(findItem(readString(fields['id'], `${at}.id`), `${at}.id`, memory), at) : fields
+    const item = isReference ? readObject(findItem(readString(fields['id'], `${at}.id`), `${at}.id`, parts.memory), at) : fields
     const type = readOptionalString(item['type'], `${at}.type`) ?? 'message'
     const add = kinds[type]
-    if (!Object.hasOwn(kinds, type) || !add) throw unsupportedInput(type, `${at}.type`)
-    add(builder, item, at)
+    if (Object.hasOwn(kinds, type) && add) add(builder, item, at, parts)
+    else if (hostedItem.test(type)) parts.hosted.push(type)
+    else throw unsupportedInput(type, `${at}.type`)
   }
   return builder.messages
 }

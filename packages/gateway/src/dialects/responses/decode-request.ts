@@ -1,10 +1,9 @@
-import type { Message, ToolDefinition } from '@aworld-train/protocol'
+import type { Message } from '@aworld-train/protocol'
 import { badRequest } from '../../failure.ts'
 import { historyOddities } from '../history-oddities.ts'
 import { memberText } from '../member-text.ts'
 import { holdsOnly, readFormat } from '../read-constraint.ts'
 import {
-  checkDepth,
   type Fields,
   readArray,
   readFlag,
@@ -16,10 +15,11 @@ import {
 } from '../read-fields.ts'
 import { readTopLogprobs } from '../token-logprobs.ts'
 import { checkToolChoice, type RequestedChoice } from '../tool-choice.ts'
-import { customToolSchema, wrapToolsJson } from '../tools-json.ts'
+import { type ToolItem, ToolList, toolItems } from '../tool-list.ts'
 import { requestedSampling, unusedFields } from '../unused-fields.ts'
-import { decodeItems } from './decode-items.ts'
+import { decodeItems, type ItemParts } from './decode-items.ts'
 import type { ResponseMemory } from './memory.ts'
+import { Namespaces } from './namespaces.ts'
 import type { ResponsesCall } from './responses-call.ts'
 
 const used: ReadonlySet<string> = new Set([
@@ -43,36 +43,38 @@ const used: ReadonlySet<string> = new Set([
 
 const usedWithText: ReadonlySet<string> = new Set([...used, 'text'])
 
-function decodeTool(value: unknown, path: string, customTools: Set<string>): ToolDefinition {
-  const tool = readObject(value, path)
-  const type = readString(tool['type'], `${path}.type`)
-  if (type !== 'function' && type !== 'custom') {
-    const message = `"${path}.type" is "${type}"; tools run beside the agent, so only "function" and "custom" are known.`
-    throw badRequest(message, `${path}.type`)
+/** `tools` of a request. Those of a namespace become functions, whose own names `namespaces` keeps. */
+function decodeTools(items: readonly ToolItem[], list: ToolList, namespaces: Namespaces, namespace: string | null = null): void {
+  for (const { fields, path, text } of items) {
+    const type = readString(fields['type'], `${path}.type`)
+    if (type === 'function' || type === 'custom') {
+      const named = (name: string) => namespaces.flatten(namespace, name)
+      list.add({ fields, path, text, schemaPath: ['parameters'], isCustom: type === 'custom', named })
+    } else if (type === 'namespace' && namespace === null) {
+      const name = readString(fields['name'], `${path}.name`)
+      decodeTools(toolItems(fields['tools'], text, `${path}.tools`), list, namespaces, name)
+    } else list.addHosted(type, fields)
   }
-  const name = readString(tool['name'], `${path}.name`)
-  const description = readOptionalString(tool['description'], `${path}.description`)
-  if (type === 'custom') customTools.add(name)
-  const parameters = type === 'custom' ? customToolSchema : readObject(tool['parameters'] ?? {}, `${path}.parameters`)
-  checkDepth(parameters, `${path}.parameters`)
-  return description === undefined ? { name, parameters } : { name, description, parameters }
 }
 
-function decodeChoice(choice: unknown): RequestedChoice {
+function decodeChoice(choice: unknown, hosted: ReadonlySet<string>, namespaces: Namespaces): RequestedChoice {
   const path = 'tool_choice'
   if (choice === undefined || choice === null) return { kind: 'auto' }
   if (choice === 'auto' || choice === 'none' || choice === 'required') return { kind: choice }
   if (typeof choice === 'string') throw badRequest(`"${path}" is "${choice}"; it must be auto, none, required or an object.`, path)
   const fields = readObject(choice, path)
   const type = readString(fields['type'], `${path}.type`)
-  if (type === 'function' || type === 'custom') return { kind: 'named', name: readString(fields['name'], `${path}.name`) }
+  if (type === 'function' || type === 'custom') return { kind: 'named', name: namespaces.nameIn(fields, path) }
+  if (hosted.has(type)) return { kind: 'named', name: type }
   if (type !== 'allowed_tools') {
     throw badRequest(`"${path}.type" is "${type}"; it must be function, custom or allowed_tools.`, `${path}.type`)
   }
   const tools = readArray(fields['tools'], `${path}.tools`)
   const allowed = tools.map((tool, index) => {
     const at = `${path}.tools[${index}]`
-    return readString(readObject(tool, at)['name'], `${at}.name`)
+    const allowedFields = readObject(tool, at)
+    const allowedType = allowedFields['type']
+    return typeof allowedType === 'string' && hosted.has(allowedType) ? allowedType : namespaces.nameIn(allowedFields, at)
   })
   return { kind: fields['mode'] === 'required' ? 'required' : 'auto', allowed }
 }
@@ -101,10 +103,10 @@ function decodeInclude(include: unknown): ReadonlySet<string> {
   return new Set(readArray(include, 'include').map((name, index) => readString(name, `include[${index}]`)))
 }
 
-function decodeInput(input: unknown, memory: ResponseMemory): Message[] {
+function decodeInput(input: unknown, parts: ItemParts): Message[] {
   if (input === undefined || input === null) return []
   if (typeof input === 'string') return [{ role: 'user', content: readString(input, 'input') }]
-  return decodeItems(readArray(input, 'input'), 'input', memory)
+  return decodeItems(readArray(input, 'input'), 'input', parts)
 }
 
 const echoed = ['instructions', 'max_output_tokens', 'metadata', 'temperature', 'top_p', 'user'] as const
@@ -134,12 +136,13 @@ function encodeEcho(body: Fields, json: string, parallel: boolean, store: boolea
 export function decodeRequest(value: unknown, json: string, memory: ResponseMemory): ResponsesCall {
   const body = readObject(value, 'body')
   refuseUnserved(body)
-  const messages = [...previousMessages(body, memory), ...decodeInput(body['input'], memory)]
+  const list = new ToolList()
+  const namespaces = new Namespaces()
+  decodeTools(toolItems(body['tools'], json), list, namespaces)
+  const hostedItems: string[] = []
+  const messages = [...previousMessages(body, memory), ...decodeInput(body['input'], { memory, namespaces, hosted: hostedItems })]
   const instructions = readOptionalString(body['instructions'], 'instructions')
   if (messages.length === 0) throw badRequest('"input" is empty; send a text or at least one item.', 'input')
-  const customTools = new Set<string>()
-  const items = body['tools'] === undefined || body['tools'] === null ? [] : readArray(body['tools'], 'tools')
-  const tools = items.map((tool, index) => decodeTool(tool, `tools[${index}]`, customTools))
   const parallel = readOptionalFlag(body['parallel_tool_calls'], 'parallel_tool_calls') ?? true
   const store = readOptionalFlag(body['store'], 'store') ?? true
   const include = decodeInclude(body['include'])
@@ -151,10 +154,11 @@ export function decodeRequest(value: unknown, json: string, memory: ResponseMemo
   return {
     model: typeof body['model'] === 'string' && body['model'] !== '' ? body['model'] : null,
     messages: instructions ? [{ role: 'system', content: instructions }, ...messages] : messages,
-    tools,
-    toolsJson: wrapToolsJson(json, ['parameters'], tools, customTools),
-    customTools,
-    toolChoice: checkToolChoice(decodeChoice(body['tool_choice']), tools, parallel),
+    tools: list.tools,
+    toolsJson: list.json(),
+    customTools: list.customTools,
+    hosted: [...list.hosted, ...hostedItems],
+    toolChoice: checkToolChoice(decodeChoice(body['tool_choice'], list.hostedNames, namespaces), list.tools, parallel, list.hostedNames),
     stream: readFlag(body['stream'], 'stream'),
     maxTokens: readPositiveInteger(body['max_output_tokens'], 'max_output_tokens'),
     stop: [],
@@ -169,6 +173,7 @@ export function decodeRequest(value: unknown, json: string, memory: ResponseMemo
     },
     responses: {
       messages,
+      namespaces,
       store,
       summary,
       sealed: include.has('reasoning.encrypted_content'),

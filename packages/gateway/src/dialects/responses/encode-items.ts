@@ -32,16 +32,17 @@ export function reasoningItem(head: AnswerHead, index: number, text: string | nu
 /** A call as an item; `null` for `text` while its arguments have not been sent. */
 export function callItem(head: AnswerHead, index: number, { id, name, arguments: argumentsText }: ToolCall, status: ItemStatus) {
   const done = status !== 'in_progress'
+  const own = callOf(head).responses.namespaces.own(name)
   if (head.call.customTools.has(name)) {
     const input = done ? fromCustomArguments(argumentsText) : ''
-    return { id: toItemId('custom_tool_call', head.id, index), type: 'custom_tool_call', status, call_id: id, name, input }
+    return { id: toItemId('custom_tool_call', head.id, index), type: 'custom_tool_call', status, call_id: id, ...own, input }
   }
   return {
     id: toItemId('function_call', head.id, index),
     type: 'function_call',
     status,
     call_id: id,
-    name,
+    ...own,
     arguments: done ? argumentsText : '',
   }
 }

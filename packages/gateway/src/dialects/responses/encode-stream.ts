@@ -117,9 +117,9 @@ class ResponsesStream implements StreamEncoder {
       text += this.#event('response.custom_tool_call_input.delta', { ...at, delta: input })
       text += this.#event('response.custom_tool_call_input.done', { ...at, input })
     } else {
-      const { name, arguments: argumentsText } = call
+      const { arguments: argumentsText } = call
       text += this.#event('response.function_call_arguments.delta', { ...at, delta: argumentsText })
-      text += this.#event('response.function_call_arguments.done', { ...at, name, arguments: argumentsText })
+      text += this.#event('response.function_call_arguments.done', { ...at, name: item.name, arguments: argumentsText })
     }
     return text + this.#done(item)
   }
