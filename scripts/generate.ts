@@ -200,7 +200,7 @@ interface SchemaNode {
 
 /** A row for each setting of a schema: path, type, default. */
 function settingRows(settings: z.ZodType, prefix = ''): string[] {
-  const schema = z.toJSONSchema(settings, { io: 'input' }) as SchemaNode
+  const schema = z.toJSONSchema(settings, { io: 'input', unrepresentable: 'any' }) as SchemaNode
   const defaults = settings.parse({}) as Record<string, unknown>
   const rows: string[] = []
   const walk = (node: SchemaNode, value: unknown, path: string) => {

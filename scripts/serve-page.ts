@@ -47,7 +47,7 @@ const table = (rows: readonly string[]) => ['| key | type | default |', '|---|--
 
 /** The reference of the file that `serve --config` reads. */
 export function servePage(): string {
-  const schema = z.toJSONSchema(ServeConfig, { io: 'input' }) as SchemaNode
+  const schema = z.toJSONSchema(ServeConfig, { io: 'input', unrepresentable: 'any' }) as SchemaNode
   const models = schema.properties?.['models']?.additionalProperties as SchemaNode
   const kinds = (models.oneOf ?? []).flatMap((model) => {
     const kind = String(model.properties?.['kind']?.const)

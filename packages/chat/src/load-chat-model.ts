@@ -85,8 +85,8 @@ function conversations(
   const renderer = createChatRenderer(templates, { ...probe, reasoningTags: reasoning })
   const syntax = toolCallSyntaxes.find(({ name }) => name === probe.syntax) ?? null
   const markup = [...stops.values(), ...(reasoning ? [reasoning.open, reasoning.close] : [])]
-  return ({ now = new Date(), maxPromptBytes = Number.POSITIVE_INFINITY }) =>
-    createConversation({ tokenizer, stops, probe, markup, renderer, reasoning, syntax, history, now, maxPromptBytes })
+  return ({ now = new Date(), maxPromptBytes = Number.POSITIVE_INFINITY, ignore = [] }) =>
+    createConversation({ tokenizer, stops, probe, markup, renderer, reasoning, syntax, history, now, maxPromptBytes, ignore })
 }
 
 /** The model over opened parts. */

@@ -84,6 +84,8 @@ export interface ConversationOptions {
   readonly now?: Date | undefined
   /** Prompts whose rendered text has more bytes of UTF-8 are refused before they are encoded; unbounded by default. */
   readonly maxPromptBytes?: number | undefined
+  /** Text that a client may change in its own messages from request to request; that of the first request stays in the prompt. None by default. */
+  readonly ignore?: readonly RegExp[] | undefined
 }
 
 export interface PrepareRequest {

@@ -26,7 +26,7 @@ export async function countTokens(options: CountTokensOptions, call: ModelCall):
   }
   const { chat } = model
   const conversation =
-    agent.conversations.get(model.name) ?? chat.createConversation({ now: agent.now, maxPromptBytes: maxPromptBytes(model) })
+    agent.conversations.get(model.name) ?? chat.createConversation({ now: agent.now, maxPromptBytes: maxPromptBytes(model), ignore: [] })
   const { messages, tools, toolsJson } = call
   const request = { messages: model.cutToolAnswers(messages), tools, toolsJson, forced: forcedCall(call) }
   const prepared = await chat.prepareAsync(conversation, request, { encoder, owner: session, signal, run })

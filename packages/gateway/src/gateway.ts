@@ -5,6 +5,7 @@ import { openHttpServer } from '@aworld-train/http'
 import { TrainError } from '@aworld-train/protocol'
 import { Registry } from 'prom-client'
 import { affinityOf } from './affinity.ts'
+import { createCallKinds } from './call-kind.ts'
 import { createCapabilities } from './capability.ts'
 import { createCounters, toGatewayCounts } from './counters.ts'
 import { createFixedAddresses } from './fixed-addresses.ts'
@@ -15,7 +16,7 @@ import { createHostedTools } from './hosted-tools.ts'
 import { createAdminApi } from './http/admin-api.ts'
 import { createRequestHandler, type Grant, type HttpParts } from './http/handle-request.ts'
 import { notReady } from './http/state-routes.ts'
-import { createModelTable } from './models/model-table.ts'
+import { createModelTable, type ModelTable } from './models/model-table.ts'
 import { registerGatewayMetrics } from './observe/gateway-metrics.ts'
 import { createObserver } from './observe/observer.ts'
 import { defaultLimits, type Gateway, type GatewayOptions, type GatewayWarning } from './options.ts'
@@ -25,6 +26,20 @@ import { createPauses } from './pauses.ts'
 import type { GatewayParts } from './served-call.ts'
 import { createSession } from './session.ts'
 import { createSessionState, type SessionState } from './session-state.ts'
+
+/** The expressions of `ignore`. Throws CONFIG_INVALID for one that is none, and beside a model that renders its own prompts. */
+function ignoredText(ignore: readonly string[], { all }: ModelTable): RegExp[] {
+  const own = ignore.length > 0 ? all.find(({ kind }) => kind === 'chat') : undefined
+  if (own) {
+    const message = `gateway.ignore is set, but the server of model "${own.name}" renders its own prompts and sees what changes; leave it out, or serve the model as a token engine.`
+    throw new TrainError('CONFIG_INVALID', message)
+  }
+  try {
+    return ignore.map((text) => new RegExp(text, 'gm'))
+  } catch (cause) {
+    throw new TrainError('CONFIG_INVALID', `gateway.ignore holds no regular expression: ${(cause as Error).message}.`, { cause })
+  }
+}
 
 /** Starts a recording gateway before `models`; rejects with GATEWAY_PORT_IN_USE, or CONFIG_INVALID for a name that is no model. */
 export async function createGateway(options: GatewayOptions): Promise<Gateway> {
@@ -39,6 +54,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const metrics = options.registry ?? new Registry()
   const observer = createObserver(metrics)
   const models = createModelTable(options)
+  const ignore = ignoredText(options.ignore ?? [], models)
   const recorder = createRecorder()
   const frozen = await openFrozenClients(models.all.filter((model) => model.kind === 'frozen'))
   const encoder = createEncoder()
@@ -51,6 +67,8 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     limits,
     logger,
     history: createHistoryWatch(warn),
+    ignore,
+    callKind: createCallKinds(options.trainedCalls ?? 'with-tools'),
     hosted: createHostedTools(options.hostedTools ?? 'leave-out', counters, warn),
     encoder,
     pacer: createPacer(),

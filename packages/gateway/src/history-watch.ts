@@ -25,7 +25,8 @@ export function createHistoryWatch(warn: (warning: GatewayWarning) => void): His
       counts.clear()
       const what = `Agent "${agent}" rewrites message ${index} (${role}) between its calls: ${JSON.stringify(received)} was ${JSON.stringify(recorded)}`
       const cost = `Each such call begins a new branch, which is rendered whole and trained as a sample of its own (${count} so far, last in rollout "${rollout}")`
-      const remedy = 'Put what changes, such as the time, into the newest message, and leave earlier ones as they were.'
+      const remedy =
+        'Put what changes, such as the time, into the newest message, or name it in gateway.ignore, and leave the rest of earlier messages as it was.'
       warn({
         code: 'BRANCH_EXPLOSION',
         message: `${what}. ${cost}. ${remedy}`,

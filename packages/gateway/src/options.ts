@@ -1,4 +1,4 @@
-import type { PolicyGateway } from '@aworld-train/core'
+import type { PolicyGateway, TrainedCalls } from '@aworld-train/core'
 import type { HttpLimits, TlsIdentity } from '@aworld-train/http'
 import type { Turn, WeightPublication, WeightReport } from '@aworld-train/protocol'
 import type { Registry } from 'prom-client'
@@ -86,6 +86,10 @@ export interface GatewayOptions {
   readonly aliases?: Readonly<Record<string, string>> | undefined
   /** Tools that a provider would run, such as `web_search`: left out of the prompt (default) and counted, or their calls are refused. */
   readonly hostedTools?: 'leave-out' | 'refuse' | undefined
+  /** Regular expressions of text that agents may change in their own messages from call to call, such as a date: the first call's stays. Before models that render themselves there is no such thing. */
+  readonly ignore?: readonly string[] | undefined
+  /** Calls that are trained; `with-tools` by default: an agent that has tools is trained on calls that offer them. */
+  readonly trainedCalls?: TrainedCalls | undefined
   /** Seed of the run; part of every call's random key. */
   readonly seed: number
   /** Defaults to loopback. */

@@ -73,7 +73,7 @@ export async function sampleTurn(options: ServeCallOptions, admitted: AdmittedCa
   checkBudget(session)
   session.turnsTaken++
   const { agent } = options
-  const agentRecord = holdRecord(agent, session, model)
+  const agentRecord = holdRecord(agent, session, model, parts.ignore)
   const prepared = await prepare({ agentRecord, call, model, parts, session, run, signal: active.signal }).catch((cause) => {
     session.turnsTaken--
     throw cause
@@ -126,7 +126,8 @@ export async function sampleTurn(options: ServeCallOptions, admitted: AdmittedCa
   const parsed = parser.finish(generation.tokenIds, generation.finishReason)
   for (const issue of parsed.issues) add(counters.parseIssues, issue)
   const abandoned = failed || active.lost() !== null
-  const turn = record({ agentRecord, model, call, attempt: request.attempt, prepared, generation, parsed, sampling, constraint, abandoned })
+  const recorded = { agentRecord, model, call, attempt: request.attempt, prepared, generation, parsed, sampling, constraint, abandoned }
+  const turn = record({ ...recorded, callKind: parts.callKind })
   progress.turn = turn
   options.observed.recorded(turn)
   if (unified === 'length' && session.sampledTokens >= (request.maxSessionTokens ?? Number.POSITIVE_INFINITY))

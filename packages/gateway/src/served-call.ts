@@ -3,6 +3,7 @@ import type { Encoder } from '@aworld-train/chat'
 import type { Turn } from '@aworld-train/protocol'
 import type { ActiveCall } from './active-call.ts'
 import type { Dialect } from './call.ts'
+import type { ReadCallKind } from './call-kind.ts'
 import type { Counters } from './counters.ts'
 import type { FrozenClients } from './frozen/frozen-client.ts'
 import type { Gate } from './gate.ts'
@@ -26,6 +27,9 @@ export interface GatewayParts {
   readonly limits: GatewayLimits
   readonly logger: GatewayLogger | undefined
   readonly history: HistoryWatch
+  /** Text that agents may change from call to call. */
+  readonly ignore: readonly RegExp[]
+  readonly callKind: ReadCallKind
   readonly hosted: HostedTools
   /** Encodes long texts in a thread of its own. */
   readonly encoder: Encoder

@@ -156,12 +156,12 @@ export function holdTurns(agent: AgentState, { request }: SessionState): Turn[] 
   return agent.turns
 }
 
-export function holdRecord(agent: AgentState, session: SessionState, model: TokenModel): AgentRecord {
+export function holdRecord(agent: AgentState, session: SessionState, model: TokenModel, ignore: readonly RegExp[]): AgentRecord {
   const { name, chat } = model
   const turns = holdTurns(agent, session)
   let conversation = agent.conversations.get(name)
   if (!conversation) {
-    conversation = chat.createConversation({ now: agent.now, maxPromptBytes: maxPromptBytes(model) })
+    conversation = chat.createConversation({ now: agent.now, maxPromptBytes: maxPromptBytes(model), ignore })
     agent.conversations.set(name, conversation)
   }
   return { agent, turns, conversation }

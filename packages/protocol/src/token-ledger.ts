@@ -16,6 +16,8 @@ export const UntrainedReason = z.enum([
   'too-long',
   'not-scored',
   'unselected-by-trainer',
+  /** Of a call beside an agent's work, such as one for a title: by default one without tools, of an agent that has tools. */
+  'side-call',
   /** Of a rollout that had ended when its run was stopped, and that no step or evaluation had used: a run that is resumed uses it. */
   'in-flight',
   'lost-record',

@@ -21,7 +21,7 @@ export const TokenReport = z.strictObject({
   continuations: z.int().min(0),
   /** First calls of an agent in an attempt. */
   roots: z.int().min(0),
-  /** Later calls that began anew, by reason: `no-match` where the history is another, `tools` where the tools are, others of the template. */
+  /** Later calls that began anew, by reason: `system-prompt` where the system prompt is not that of the first call, `no-match` where the rest of the history is, `tools` where the tools are, others of the template. */
   branches: tally,
   /** Calls that ask again what an earlier one asked, as clients do that retry or want several answers. */
   repeated: z.int().min(0),

@@ -73,6 +73,8 @@ export const Turn = z.strictObject({
   /** When the engine handed over the first token, in Unix milliseconds; absent where it hands over a whole answer. */
   firstTokenAt: z.number().optional(),
   capture: Capture,
+  /** Whether the request offered tools, or the run leaves the call out of training; absent where all calls are trained. */
+  callKind: z.enum(['with-tools', 'without-tools', 'left-out']).optional(),
   /** Model that answered, where it is not the policy of the rollout. */
   model: z.string().optional(),
   /** Fields of the request that the gateway did not read, with their JSON as it was written: without effect, unless a chat engine or a third party had them. */

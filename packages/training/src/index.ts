@@ -1,3 +1,4 @@
+export { CallSettings, callSettingsOf } from './config/call-settings.ts'
 export { describeIssue } from './config/describe-issue.ts'
 export { describeIssues, fieldsOf } from './config/describe-issues.ts'
 export { DrivenSettings, watchdogTimeoutMs } from './config/driven-settings.ts'

@@ -73,6 +73,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     models: config.models,
     directory: agentDirectory,
     seed,
+    calls: config.gateway,
     agents: program.agents,
     onEvent,
     listener,

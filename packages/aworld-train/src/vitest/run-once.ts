@@ -82,6 +82,7 @@ export async function runOnce(training: OnceTraining, options: RunOnceOptions): 
       models: config.models,
       directory: agentDirectory,
       seed,
+      calls: config.gateway,
       agents: program.agents,
       onEvent,
     })

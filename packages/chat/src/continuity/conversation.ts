@@ -25,6 +25,8 @@ export interface ConversationSettings extends RuleSettings {
   readonly now: Date
   /** Rendered text of more bytes is refused; sampled texts count as their marks. */
   readonly maxPromptBytes: number
+  /** Text that a client may change between its requests, in messages of its own. */
+  readonly ignore: readonly RegExp[]
 }
 
 /** The parts of a request, parsed once. */
@@ -75,7 +77,7 @@ class ConversationTree implements Conversation {
 
   prepare(request: PrepareRequest): PreparedPrompt {
     const parts = this.#read(request)
-    const options = { roots: this.#roots, calls: this.#calls, isAbandoned: request.isAbandoned ?? (() => false) }
+    const options = { ...this.#rules(), roots: this.#roots, isAbandoned: request.isAbandoned ?? (() => false) }
     const match = matchHistory(parts.received, { ...options, withoutEmptyTurns: false })
     const reasons: string[] = []
     if (this.#hasEmptyTurns) {
@@ -129,6 +131,11 @@ class ConversationTree implements Conversation {
     const toolSet = this.#settings.renderer.toolSet(tools, toolsJson)
     if (toolSet.value) requireCalls(this.#settings)
     return { received, prefill, tools: toolSet, forced }
+  }
+
+  #rules() {
+    const { ignore, reasoning: tags } = this.#settings
+    return { ignore, tags, calls: this.#calls }
   }
 
   /** The continuation of a match, or the reasons for which there is none. */
@@ -197,7 +204,7 @@ class ConversationTree implements Conversation {
       tolerated: tally(match?.tolerated ?? []),
       messagesDelta: withPrefill(messages, prefill),
       skeleton: skeleton ?? pieces,
-      divergence: match || this.#turns.size === 0 ? null : findDivergence(received, this.#turns.values(), this.#calls),
+      divergence: match || this.#turns.size === 0 ? null : findDivergence(received, this.#turns.values(), this.#rules()),
     }
     return this.#remember(prepared, { tokens: prompt.tokens, tools, prefill })
   }

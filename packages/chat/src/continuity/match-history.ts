@@ -1,6 +1,6 @@
 import type { Message } from '@aworld-train/protocol'
 import type { Divergence } from '../types.ts'
-import { CallIds, type DeliveredCalls, matchMessage, type Tolerance } from './match-message.ts'
+import { CallIds, type DeliveredCalls, type MatchRules, matchAnswer, matchMessage, type Tolerance } from './match-message.ts'
 import type { ConversationTurn } from './skeleton-rule.ts'
 
 export interface HistoryMatch {
@@ -10,7 +10,7 @@ export interface HistoryMatch {
   readonly rest: readonly Message[]
 }
 
-export interface MatchOptions {
+export interface MatchOptions extends MatchRules {
   readonly roots: readonly ConversationTurn[]
   readonly calls: DeliveredCalls
   readonly isAbandoned: (turn: number) => boolean
@@ -52,21 +52,22 @@ function matchTurn(
   received: readonly Message[],
   from: number,
   ids: CallIds,
-  { withoutEmptyTurns }: MatchOptions,
+  options: MatchOptions,
 ): { tolerated: readonly Tolerance[]; ids: CallIds; used: number } | null {
   const tolerated: Tolerance[] = []
   const last = turn.messages.length - 1
-  for (const [index, message] of turn.messages.entries()) {
+  for (const [index, message] of turn.messages.slice(0, last).entries()) {
     const other = received[from + index]
-    const found = other && matchMessage(message, other, ids, index === last)
-    if (found) {
-      for (const kind of found) tolerated.push(kind)
-      continue
-    }
-    const dropped = withoutEmptyTurns && index === last && other !== undefined && other.role !== 'assistant' && isEmpty(message)
-    return dropped ? { tolerated: [...tolerated, 'empty-turn'], ids, used: from + index } : null
+    const found = other && matchMessage(message, other, ids, false, options)
+    if (!found) return null
+    for (const kind of found) tolerated.push(kind)
   }
-  return { tolerated, ids, used: from + turn.messages.length }
+  const at = from + last
+  const other = received[at]
+  const answer = matchAnswer(turn.delivered, received, at, ids, options)
+  if (answer) return { tolerated: [...tolerated, ...answer.tolerated], ids, used: at + answer.count }
+  const dropped = options.withoutEmptyTurns && other !== undefined && other.role !== 'assistant' && isEmpty(turn.delivered)
+  return dropped ? { tolerated: [...tolerated, 'empty-turn'], ids, used: at } : null
 }
 
 function better(candidate: Candidate, best: Candidate, { isAbandoned }: MatchOptions): boolean {
@@ -81,18 +82,22 @@ function better(candidate: Candidate, best: Candidate, { isAbandoned }: MatchOpt
 export const isEmpty = ({ content, toolCalls = [] }: Message): boolean => (content ?? '').trim() === '' && toolCalls.length === 0
 
 /** The first difference between a request that contains a recorded answer and the recorded messages before that answer; the latest such answer counts. */
-export function findDivergence(messages: readonly Message[], turns: Iterable<ConversationTurn>, calls: DeliveredCalls): Divergence | null {
+export function findDivergence(
+  messages: readonly Message[],
+  turns: Iterable<ConversationTurn>,
+  { calls, ...rules }: Pick<MatchOptions, 'calls' | keyof MatchRules>,
+): Divergence | null {
   let found: ConversationTurn | null = null
   for (const turn of turns) {
     const counterpart = messages[turn.depth - 1]
-    if (isEmpty(turn.delivered) || !counterpart || !matchMessage(turn.delivered, counterpart, new CallIds(calls), true)) continue
+    if (isEmpty(turn.delivered) || !counterpart || !matchMessage(turn.delivered, counterpart, new CallIds(calls), true, rules)) continue
     if (found === null || turn.depth >= found.depth) found = turn
   }
   if (found === null) return null
   const ids = new CallIds(calls)
   const recorded = historyOf(found)
   const sampled = new Set(pathTo(found).map(({ delivered }) => delivered))
-  const index = recorded.findIndex((message, at) => !matchMessage(message, messages[at]!, ids, sampled.has(message)))
+  const index = recorded.findIndex((message, at) => !matchMessage(message, messages[at]!, ids, sampled.has(message), rules))
   const [before, after] = [recorded[index], messages[index]]
   if (!before || !after) return null
   return { index, role: after.role, ...differingTexts(before.content ?? '', after.content ?? '') }

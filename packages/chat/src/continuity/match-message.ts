@@ -1,8 +1,27 @@
 import type { Message, ToolCall } from '@aworld-train/protocol'
 import { equalJson } from '../json/json-text.ts'
+import { type ReasoningTags, reasoningTags } from '../reasoning-tags.ts'
 
 /** Kinds of differences between a request and the record that do not matter. */
-export type Tolerance = 'role' | 'empty-content' | 'white-space' | 'ids' | 'arguments' | 'reasoning' | 'empty-turn'
+export type Tolerance =
+  | 'role'
+  | 'empty-content'
+  | 'white-space'
+  | 'ids'
+  | 'arguments'
+  | 'reasoning'
+  | 'empty-turn'
+  | 'split-message'
+  | 'inline-reasoning'
+  | 'ignored'
+
+/** What one conversation disregards. */
+export interface MatchRules {
+  /** Text that clients may change in messages of their own. */
+  readonly ignore: readonly RegExp[]
+  /** How the model marks reasoning. */
+  readonly tags: ReasoningTags | null
+}
 
 const none: readonly Tolerance[] = []
 
@@ -74,7 +93,13 @@ export class CallIds {
  * message. White space around a text may change only where the policy `sampled` it, because clients trim answers; a change in a
  * text of the client's own is an edit.
  */
-export function matchMessage(recorded: Message, received: Message, ids: CallIds, sampled: boolean): readonly Tolerance[] | null {
+export function matchMessage(
+  recorded: Message,
+  received: Message,
+  ids: CallIds,
+  sampled: boolean,
+  { ignore }: Pick<MatchRules, 'ignore'>,
+): readonly Tolerance[] | null {
   if (recorded === received) return none
   let tolerated: Tolerance[] | undefined
   const tolerate = (kind: Tolerance) => {
@@ -88,8 +113,9 @@ export function matchMessage(recorded: Message, received: Message, ids: CallIds,
   if (recorded.content !== received.content) {
     const text = ({ content }: Message) => (sampled ? (content ?? '').trim() : (content ?? ''))
     const left = text(recorded)
-    if (left !== text(received)) return null
-    tolerate(left === '' ? 'empty-content' : 'white-space')
+    if (left === text(received)) tolerate(left === '' ? 'empty-content' : 'white-space')
+    else if (!sampled && without(ignore, left) === without(ignore, text(received))) tolerate('ignored')
+    else return null
   }
   if (recorded.role === 'tool') {
     if (ids.ofResult(received) !== (recorded.toolCallId ?? '')) {
@@ -128,3 +154,57 @@ function matchCalls(
 }
 
 const plainRole = ({ role }: Message): string => (role === 'developer' ? 'system' : role)
+
+const without = (ignore: readonly RegExp[], text: string): string => ignore.reduce((rest, pattern) => rest.replaceAll(pattern, ''), text)
+
+const joinedText = (texts: readonly (string | null | undefined)[]): string => texts.map((text) => text ?? '').join('')
+
+/** Messages of an assistant as one: some clients send text and calls of an answer in messages of their own. */
+function joined(messages: readonly Message[]): Message {
+  const [first] = messages as readonly [Message, ...Message[]]
+  if (messages.length === 1) return first
+  const reasoning = joinedText(messages.map((message) => message.reasoning))
+  const toolCalls = messages.flatMap((message) => message.toolCalls ?? [])
+  return {
+    role: first.role,
+    content: joinedText(messages.map(({ content }) => content)),
+    ...(reasoning !== '' && { reasoning }),
+    ...(toolCalls.length > 0 && { toolCalls }),
+  }
+}
+
+/** The message with the reasoning that a client wrote into its text at a place of its own; `null` where its text begins with none. */
+function withoutInlineReasoning(message: Message, own: ReasoningTags | null): Message | null {
+  const text = message.content?.trimStart() ?? ''
+  const tags = [...(own ? [own] : []), ...reasoningTags].find(({ open }) => text.startsWith(open))
+  const end = tags ? text.indexOf(tags.close) : -1
+  if (!tags || end < 0) return null
+  const { open, close, label = '' } = tags
+  const inside = text.slice(open.length, end)
+  const reasoning = inside.startsWith(label) ? inside.slice(label.length) : inside
+  return { ...message, reasoning, content: text.slice(end + close.length) }
+}
+
+/**
+ * Compares a sampled answer with the messages of a request from `from` on: the differences, and how many messages the answer is there.
+ * Its reasoning may stand in its text, where it is the recorded one.
+ */
+export function matchAnswer(
+  recorded: Message,
+  received: readonly Message[],
+  from: number,
+  ids: CallIds,
+  rules: MatchRules,
+): { readonly tolerated: readonly Tolerance[]; readonly count: number } | null {
+  for (let count = 1; received[from + count - 1]?.role === 'assistant'; count++) {
+    const whole = joined(received.slice(from, from + count))
+    const split: readonly Tolerance[] = count > 1 ? ['split-message'] : none
+    const found = matchMessage(recorded, whole, ids, true, rules)
+    if (found) return { tolerated: [...split, ...found], count }
+    const apart = recorded.reasoning ? withoutInlineReasoning(whole, rules.tags) : null
+    if (apart?.reasoning?.trim() !== recorded.reasoning?.trim()) continue
+    const other = apart && matchMessage(recorded, apart, ids, true, rules)
+    if (other) return { tolerated: [...split, 'inline-reasoning', ...other], count }
+  }
+  return null
+}

@@ -4,7 +4,7 @@ import { openDashboard } from '@aworld-train/dashboard'
 import { createGateway, type Gateway } from '@aworld-train/gateway'
 import { channelPath, defaultAttemptMs, errorMessage, TrainError } from '@aworld-train/protocol'
 import { readTls, workerCommand } from '@aworld-train/run'
-import { readSecret } from '@aworld-train/training'
+import { callSettingsOf, readSecret } from '@aworld-train/training'
 import { openTurnLog, type TurnLog } from '../commands/turn-log.ts'
 import { openModels, type ServedModel } from './open-models.ts'
 import { type OpenedRollouts, openRollouts } from './open-rollouts.ts'
@@ -56,6 +56,7 @@ async function openGateway(
     ...(config.defaultModel !== null && { defaultModel: config.defaultModel }),
     aliases: config.aliases,
     seed: config.seed,
+    ...callSettingsOf(config.gateway),
     host,
     port,
     tls: readTls(tls, directory),

@@ -2,6 +2,7 @@ import { pathProblem } from '@aworld-train/gateway'
 import { RolloutLimits, RowSelection, Sampling } from '@aworld-train/protocol'
 import {
   AgentSettings,
+  CallSettings,
   ExecutorSettings,
   FrozenModelSettings,
   PublicUrl,
@@ -30,6 +31,7 @@ const listener = {
 
 export const GatewaySettings = z.strictObject({
   ...listener,
+  ...CallSettings.shape,
   port: port.default(8080),
   /** The address in the URLs of agents, where it differs from the one that the server listens on, such as the name in the certificate. */
   publicUrl: PublicUrl.nullable().default(null),

@@ -45,6 +45,12 @@ it('says what clients did, most frequent first', () => {
   `)
 })
 
+it('says how calls beside the work of an agent begin', () => {
+  expect(renderTokenReport({ ...quiet, turns: 4, continuations: 1, branches: { 'system-prompt': 2 } })).toEqual([
+    'record   2 of 4 calls began anew, 1 went on as sampled: under another system prompt 2',
+  ])
+})
+
 it('says what frozen models were asked for and what that cost', () => {
   const frozen = {
     judge: { calls: 24, promptTokens: 24_000, completionTokens: 2_400, cost: 0.072 },

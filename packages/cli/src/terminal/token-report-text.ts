@@ -6,7 +6,7 @@ export function renderTokenReport(report: TokenReport): string[] {
   const { reasoning, ...rewritten } = tolerated
   const begun = sum(branches)
   const lines = [
-    ...(begun > 0 ? [`${begun} of ${turns} calls began anew, ${continuations} went on as sampled: ${list(branches)}`] : []),
+    ...(begun > 0 ? [`${begun} of ${turns} calls began anew, ${continuations} went on as sampled: ${list(named(branches))}`] : []),
     ...(sum(rewritten) > 0 ? [`differences from the record, none in a sampled token: ${list(rewritten)}`] : []),
     ...(reasoning ? [`messages that came back without their reasoning: ${reasoning}`] : []),
     ...(sum(unparsed) > 0 ? [`sampled as a tool call, delivered as text: ${list(unparsed)}`] : []),
@@ -25,6 +25,10 @@ function frozenLine([model, { calls, promptTokens, completionTokens, cost }]: [s
   const price = cost === null ? 'no price' : `$${cost.toFixed(cost < 1 ? 4 : 2)}`
   return `${model}: ${calls} call${calls === 1 ? '' : 's'}, ${promptTokens} prompt and ${completionTokens} completion tokens, ${price}`
 }
+
+/** The reasons of branches, those in words that a user can act on. */
+const named = ({ 'system-prompt': other, ...branches }: Readonly<Record<string, number>>): Readonly<Record<string, number>> =>
+  other === undefined ? branches : { ...branches, 'under another system prompt': other }
 
 const sum = (tally: Readonly<Record<string, number>>) => Object.values(tally).reduce((total, count) => total + count, 0)
 

@@ -1,4 +1,4 @@
-import type { Episode } from '@aworld-train/protocol'
+import type { Episode, Turn } from '@aworld-train/protocol'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { addCount, type TokenCounts, totalCount } from '../ledger/token-counts.ts'
@@ -182,5 +182,43 @@ describe('toTrainingSamples', () => {
     const trajectory = makeTrajectory([turn(-1), turn(0)])
     trajectory.turns[1]!.promptTokenIds[1] = 7
     expect(() => toTrainingSamples(makeEpisode([trajectory]))).toThrow(/record is corrupt/)
+  })
+})
+
+describe("calls beside an agent's work", () => {
+  const kinds = (...callKinds: Turn['callKind'][]) => {
+    const trajectory = makeTrajectory(callKinds.map((_, index) => turn(index === 2 ? 1 : -1)))
+    return makeEpisode([
+      {
+        ...trajectory,
+        turns: trajectory.turns.map((each, index) => ({ ...each, ...(callKinds[index] && { callKind: callKinds[index] }) })),
+      },
+    ])
+  }
+  const trainedTurns = (episode: Episode) => toTrainingSamples(episode).samples.map(({ provenance }) => provenance.turns)
+
+  it('are those without tools of an agent that has tools: they are in the ledger, whatever their place', () => {
+    const episode = kinds('without-tools', 'with-tools', 'with-tools', 'without-tools')
+    const { samples, untrained, untrainedTurns, sampled } = toTrainingSamples(episode)
+    expect(samples.map(({ provenance }) => provenance.turns)).toEqual([[1, 2]])
+    expect(untrained).toEqual({ 'side-call': 4 })
+    expect(untrainedTurns).toEqual([{ agent: 'agent', turns: [0, 3], tokens: 4, reason: 'side-call' }])
+    expect(sampled).toBe(8)
+  })
+
+  it('are none where an agent has no tools, or where nobody says what a call was', () => {
+    expect(trainedTurns(kinds('without-tools', 'without-tools'))).toEqual([[0], [1]])
+    expect(trainedTurns(kinds(undefined, 'with-tools'))).toEqual([[0], [1]])
+  })
+
+  it('are those that the run left out, with tools too', () => {
+    expect(trainedTurns(kinds(undefined, 'left-out'))).toEqual([[0]])
+  })
+
+  it('are not trained where a trained call goes on from one, whose own tokens are', () => {
+    const { samples, untrained } = toTrainingSamples(kinds('with-tools', 'without-tools', 'with-tools'))
+    expect(samples.map(({ provenance }) => provenance.turns)).toEqual([[0], [2]])
+    expect(samples[1]!.lossMask.reduce((sum, mask) => sum + mask, 0)).toBe(2)
+    expect(untrained).toEqual({ 'side-call': 2 })
   })
 })

@@ -96,7 +96,9 @@ function assemble(
   for (const trajectory of trajectories) {
     for (const turn of trajectory.turns) reasons.set(turn, untrainedTurn(episode, turn))
     const turns = trajectory.turns.filter((turn) => turn.attempt === episode.attempt && turn.model === undefined)
-    for (const path of toBranches(usedTurns(turns))) {
+    const beside = sideCalls(turns)
+    for (const turn of beside) reasons.set(turn, 'side-call')
+    for (const path of toBranches(usedTurns(turns).filter((turn) => !beside.has(turn)))) {
       const reason = untrainedBranch(path, options)
       if (reason) for (const turn of path) reasons.set(turn, reason)
       else candidates.push({ trajectory, path })
@@ -126,6 +128,12 @@ function assemble(
 function untrainedTurn({ attempt }: Episode, turn: Turn): UntrainedReason {
   if (turn.attempt !== attempt) return 'superseded-attempt'
   return turn.model === undefined ? 'abandoned-turn' : 'frozen-policy'
+}
+
+/** Calls that the run leaves out, and those without tools of an agent that has tools. */
+function sideCalls(turns: readonly Turn[]): ReadonlySet<Turn> {
+  const hasTools = turns.some(({ callKind }) => callKind === 'with-tools')
+  return new Set(turns.filter(({ callKind }) => callKind === 'left-out' || (hasTools && callKind === 'without-tools')))
 }
 
 /** Turns that a client received, or that such a turn continues. Nobody acted on the others. */

@@ -31,6 +31,17 @@ it('counts roots, continuations and branches by reason', () => {
   })
 })
 
+it('says of a call that began anew whether its system prompt was another', () => {
+  const asks = (system: string, question: string) => [{ role: 'system' as const, content: system }, user(question)]
+  const anew = (system: string, question: string) => turn({ branchReasons: ['no-match'], messagesDelta: asks(system, question) })
+  const first = turn({ branchReasons: ['root'], messagesDelta: asks('Work.', 'Gold?') })
+  const title = anew('Make a title.', 'Gold?')
+  expect(tokenReport([trajectory(first, title, title, anew('Work.', 'Iron?'))])).toMatchObject({
+    roots: 1,
+    branches: { 'system-prompt': 2, 'no-match': 1 },
+  })
+})
+
 it('counts a question that is asked again, and answers nobody took', () => {
   const lost = turn({ parent: 0, messagesDelta: [user('Iron?')], delivered: 'abandoned' })
   expect(tokenReport([trajectory(root, lost, next, turn({ parent: 2, messagesDelta: [user('Iron?')] }))])).toMatchObject({

@@ -1,4 +1,4 @@
-import type { FrozenUse, TokenReport, Trajectory, Turn } from '@aworld-train/protocol'
+import type { FrozenUse, Message, TokenReport, Trajectory, Turn } from '@aworld-train/protocol'
 import type { GatewayCounts } from '../contracts/index.ts'
 
 /** Collects a report from trajectories one at a time, so that a long run need not be held. */
@@ -9,6 +9,12 @@ export interface TokenReportBuilder {
 }
 
 type Tally = Record<string, number>
+
+/** What a conversation begins with that is no question. */
+function systemPrompt(messages: readonly Message[]): string {
+  const end = messages.findIndex(({ role }) => role !== 'system' && role !== 'developer')
+  return JSON.stringify(messages.slice(0, end < 0 ? undefined : end).map(({ content }) => content))
+}
 
 /** What clients did to the tokens of these trajectories. */
 export function tokenReport(trajectories: readonly Trajectory[], counts?: GatewayCounts): TokenReport {
@@ -27,11 +33,18 @@ export function createTokenReport(): TokenReportBuilder {
   let repeated = 0
   let abandoned = 0
 
-  function addTurn({ parent, branchReasons, delivered }: Turn): void {
+  function addTurn({ parent, branchReasons, delivered, messagesDelta }: Turn, first: Turn): void {
     turns += 1
     if (parent !== null) continuations += 1
-    else if (branchReasons.every((reason) => reason === 'root')) roots += 1
-    else for (const reason of branchReasons) branches[reason] = (branches[reason] ?? 0) + 1
+    else {
+      const isOther = systemPrompt(messagesDelta) !== systemPrompt(first.messagesDelta)
+      if (branchReasons.every((reason) => reason === 'root')) roots += 1
+      else
+        for (const kind of branchReasons) {
+          const reason = kind === 'no-match' && isOther ? 'system-prompt' : kind
+          branches[reason] = (branches[reason] ?? 0) + 1
+        }
+    }
     if (delivered === 'abandoned') abandoned += 1
   }
 
@@ -50,12 +63,14 @@ export function createTokenReport(): TokenReportBuilder {
     add(trajectories) {
       for (const trajectory of trajectories) {
         const questions = new Set<string>()
+        let first: Turn | undefined
         for (const turn of trajectory.turns) {
           if (turn.branchReasons.includes('frozen-model')) {
             addFrozen(turn)
             continue
           }
-          addTurn(turn)
+          first ??= turn
+          addTurn(turn, first)
           const question = JSON.stringify([turn.parent, turn.messagesDelta])
           if (questions.has(question)) repeated += 1
           questions.add(question)

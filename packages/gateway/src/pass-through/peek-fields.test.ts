@@ -25,7 +25,12 @@ test('scalars of the outermost object are found wherever they stand', () => {
   )
   expect(peek('{"stream":true,"stream_options":{"include_usage":true}}').askForUsage).toBeUndefined()
   expect(peek('{"stream":true,"stream_options":["x"]}').askForUsage).toBe('["x"]')
-  expect(peek(' { "tools":[{"stream":true}], "stream" : false , "max_tokens": 5,"n":2}')).toEqual({ stream: false, maxTokens: 5, n: 2 })
+  expect(peek(' { "tools":[{"stream":true}], "stream" : false , "max_tokens": 5,"n":2}')).toEqual({
+    stream: false,
+    maxTokens: 5,
+    n: 2,
+    tools: [''],
+  })
   expect(peek('{"model":"a","model":"\\u00fc\\""}')).toEqual({ model: 'ü"' })
   expect(peek('{"max_tokens":9,"max_completion_tokens":4}')).toEqual({ maxTokens: 4 })
   expect(peek('{"model":7,"stream":"yes","max_tokens":-1,"n":null}')).toEqual({})

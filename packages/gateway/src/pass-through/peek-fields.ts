@@ -15,6 +15,8 @@ export interface PeekedFields {
   readonly n?: number | undefined
   /** A field has the server forbid tokens: its logprobs are then of another distribution than the policy's. */
   readonly constrained?: boolean
+  /** Names of the tools that the request offers; absent where there are none. */
+  readonly tools?: readonly string[]
   /** `tool_choice` is `allowed_tools`. */
   readonly choosesAmong?: boolean
 }
@@ -35,6 +37,11 @@ function constrains(name: string, value: unknown): boolean {
   return isGrammar(name)
 }
 
+function toolName(tool: unknown): string {
+  const name = member(member(tool, 'function') ?? tool, 'name')
+  return typeof name === 'string' ? name : ''
+}
+
 /** Options that a server would refuse are passed on as they are. */
 const withUsage = (options: unknown) =>
   JSON.stringify(typeof (options ?? {}) === 'object' && !Array.isArray(options) ? { ...(options as object), include_usage: true } : options)
@@ -44,7 +51,17 @@ const limit = (value: unknown) => (typeof value === 'number' && value >= 1 ? Mat
 /** Reads the fields of a JSON body. Throws GATEWAY_BAD_REQUEST where it holds no object: its turn could not be recorded, even where a server accepts it. */
 export function peekFields(body: Buffer): PeekedFields {
   const fields = readObject(parseBody(body).value, 'body')
-  const { model, stream, stream_options: options, n, top_logprobs: top = null, max_tokens, max_completion_tokens, tool_choice } = fields
+  const {
+    model,
+    stream,
+    stream_options: options,
+    n,
+    top_logprobs: top = null,
+    max_tokens,
+    max_completion_tokens,
+    tools,
+    tool_choice,
+  } = fields
   const maxTokens = Math.min(limit(max_tokens), limit(max_completion_tokens))
   return {
     model: typeof model === 'string' && model !== '' ? model : undefined,
@@ -53,6 +70,7 @@ export function peekFields(body: Buffer): PeekedFields {
     n: typeof n === 'number' ? n : undefined,
     ...(Number.isFinite(maxTokens) && { maxTokens }),
     ...(top !== null && top !== 0 && { topLogprobs: Number.isFinite(top) ? (top as number) : Number.NaN }),
+    ...(Array.isArray(tools) && tools.length > 0 && { tools: tools.map(toolName) }),
     ...(isAmong(tool_choice) && { choosesAmong: true }),
     ...(Object.entries(fields).some(([name, value]) => constrains(name, value)) && { constrained: true }),
   }

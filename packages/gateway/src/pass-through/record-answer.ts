@@ -1,5 +1,6 @@
 import { type ChatCallOutcome, preciseNow } from '@aworld-train/core'
 import { type FinishReason, type Sampling, TrainError, type Turn, toTrainError } from '@aworld-train/protocol'
+import { messagesOf } from '../call-kind.ts'
 import { add } from '../counters.ts'
 import type { ChatModelRoute } from '../models/model-table.ts'
 import type { ServedCall } from '../served-call.ts'
@@ -64,7 +65,7 @@ function weightsOf({ weightVersions }: NumberedTurn, versions: readonly number[]
 
 /** The turn with its place among all turns of its agent, which may belong to several records. */
 function toTurn(
-  { options: { session, agent } }: ServedCall,
+  { options: { session, agent, parts } }: ServedCall,
   { tokens, indexes, turns }: AnswerRecord,
   read: NumberedTurn,
   answered: RecordAnswerOptions,
@@ -73,12 +74,13 @@ function toTurn(
   const { model, call, outcome, sampling, began, abandoned } = answered
   const { message, finishReason, usage, messagesDelta, branchReason, rolloutLogprobs } = read
   const { unusedFields = read.unusedFields } = call
+  const parent = read.parent === null ? null : indexes.get(read.parent)!
   return {
     version: 1,
     index: turns.length,
     agent: agent.name,
     attempt: session.request.attempt,
-    parent: read.parent === null ? null : indexes.get(read.parent)!,
+    parent,
     branchReasons: branchReason ? [branchReason] : [],
     ...tokens.add(read.call, read.parent, read.suffixTokenIds, read.completionTokenIds),
     rolloutLogprobs,
@@ -93,6 +95,11 @@ function toTurn(
     timing: { startedAt: began.at, endedAt: ended.at },
     // The server chose among fewer tokens than the policy has.
     capture: { tokens: 'engine-reported', logprobs: call.fields.constrained === true ? 'processed' : model.engine.logprobs },
+    ...parts.callKind({
+      agent: agent.name,
+      tools: call.fields.tools ?? [],
+      messages: () => messagesOf(turns, parent, messagesDelta),
+    }),
     ...turnModel(agent, model),
     ...(unusedFields && Object.keys(unusedFields).length > 0 && { unusedFields }),
   }

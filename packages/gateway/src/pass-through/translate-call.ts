@@ -95,6 +95,7 @@ export function translateCall({ options, active, progress }: ServedCall, { engin
       model: engine.model.name,
       stream: call.stream,
       constrained,
+      tools: call.tools.map(({ name }) => name),
       ...(call.maxTokens !== null && { maxTokens: call.maxTokens }),
       ...(topLogprobs > 0 && { topLogprobs }),
     },

@@ -1,6 +1,7 @@
 import type { ParsedCompletion, PreparedPrompt } from '@aworld-train/chat'
 import type { Constraint, Sampling, Turn } from '@aworld-train/protocol'
 import type { ModelCall } from '../call.ts'
+import type { ReadCallKind } from '../call-kind.ts'
 import type { TokenModel } from '../models/model-table.ts'
 import { type AgentRecord, turnModel } from '../session-state.ts'
 import type { Generation } from './generate.ts'
@@ -20,11 +21,12 @@ export interface RecordOptions {
   readonly constraint: Constraint | undefined
   /** Whether nobody waits for the answer. */
   readonly abandoned: boolean
+  readonly callKind: ReadCallKind
 }
 
 /** Adds a turn to its agent's record and to the conversation that later prompts continue. */
 export function record(options: RecordOptions): Turn {
-  const { agentRecord, model, call, attempt, prepared, generation, parsed, sampling, constraint, abandoned } = options
+  const { agentRecord, model, call, attempt, prepared, generation, parsed, sampling, constraint, abandoned, callKind } = options
   const { agent, turns, conversation } = agentRecord
   const { tokenIds, logprobs, weightVersions, mixedVersions, finishReason, cachedTokens, startedAt, firstTokenAt, endedAt } = generation
   const { message, promptCallIds, issues } = parsed
@@ -52,6 +54,7 @@ export function record(options: RecordOptions): Turn {
     timing: { startedAt, endedAt },
     ...(firstTokenAt !== undefined && { firstTokenAt }),
     capture: { tokens: 'token-in', logprobs: constraint ? 'processed' : 'temperature' },
+    ...callKind({ agent: agent.name, tools: call.tools.map(({ name }) => name), messages: () => prepared.messages }),
     ...turnModel(agent, model),
     ...recordedFields(call.unusedFields),
   }

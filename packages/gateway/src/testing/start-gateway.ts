@@ -18,6 +18,8 @@ export interface StartOptions
       GatewayOptions,
       | 'limits'
       | 'hostedTools'
+      | 'trainedCalls'
+      | 'ignore'
       | 'logger'
       | 'onWarning'
       | 'seed'

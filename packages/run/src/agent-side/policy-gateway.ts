@@ -1,7 +1,7 @@
 import type { AgentProgram } from '@aworld-train/core'
 import { createGateway, type Gateway, type GatewayOptions, type TokenRoute } from '@aworld-train/gateway'
 import type { RunEvent } from '@aworld-train/protocol'
-import type { FrozenModelSettings, LocalConfig } from '@aworld-train/training'
+import { type CallSettings, callSettingsOf, type FrozenModelSettings, type LocalConfig } from '@aworld-train/training'
 import type { Registry } from 'prom-client'
 import { checkModels } from './check-models.ts'
 import { toFrozenRoutes } from './frozen-routes.ts'
@@ -17,6 +17,8 @@ export interface PolicyGatewayOptions {
   readonly models: Readonly<Record<string, FrozenModelSettings>>
   readonly directory: string
   readonly seed: number
+  /** What becomes of the calls of agents. */
+  readonly calls: CallSettings
   readonly agents: AgentProgram['agents']
   readonly onEvent: (event: RunEvent) => void
   /** Any free one by default. */
@@ -40,7 +42,7 @@ export const routeSettings = ({
 
 /** Opens the gateway of a policy that is trained, which `stack` closes. CONFIG_INVALID for models that nobody serves. */
 export async function openPolicyGateway(stack: AsyncDisposableStack, options: PolicyGatewayOptions): Promise<Gateway> {
-  const { policy, name, models, directory, seed, agents, onEvent, port, listener, registry } = options
+  const { policy, name, models, directory, seed, calls, agents, onEvent, port, listener, registry } = options
   const frozen = toFrozenRoutes(models, directory)
   checkModels(agents, { frozen: Object.keys(frozen), policy: name })
   return stack.adopt(
@@ -50,6 +52,7 @@ export async function openPolicyGateway(stack: AsyncDisposableStack, options: Po
       // An agent of any framework asks for the model that it was written for, which stands for the policy. Where there are several models, names must be right.
       aliases: Object.keys(frozen).length === 0 ? { '*': name } : {},
       seed,
+      ...callSettingsOf(calls),
       ...listener,
       port,
       registry,

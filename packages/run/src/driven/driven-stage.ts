@@ -81,6 +81,7 @@ export async function openDrivenStage(options: DrivenStageOptions): Promise<Driv
     models: settings.models,
     directory: plan.agent.directory,
     seed: plan.seed,
+    calls: settings.gateway,
     agents: plan.program.agents,
     onEvent,
   })

@@ -1,4 +1,5 @@
 import {
+  copyOf,
   expandDots,
   fieldsOf,
   isSet,
@@ -43,7 +44,7 @@ export function separateConfig(configuration: KeyTree): SeparatedConfig {
     else verl[key] = value
   }
   const block = tree[ownBlock]
-  if (isTree(block)) for (const [key, value] of Object.entries(block)) setAt(own, [key], structuredClone(value))
+  if (isTree(block)) for (const [key, value] of Object.entries(block)) setAt(own, [key], copyOf(value))
   return { verl, own }
 }
 

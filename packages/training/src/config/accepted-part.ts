@@ -1,7 +1,7 @@
 import { suggest } from '@aworld-train/core'
 import type { z } from 'zod'
 import { describeIssues, fieldsOf } from './describe-issues.ts'
-import { isTree, type KeyTree } from './key-tree.ts'
+import { copyOf, isTree, type KeyTree } from './key-tree.ts'
 
 export interface AcceptedPart<Schema extends z.ZodObject> {
   /** The configuration without what has a problem. */
@@ -19,7 +19,7 @@ export function acceptedPart<Schema extends z.ZodObject>(schema: Schema, value: 
   const failed = new Set(
     placesOf(first.error).flatMap(([section = '']) => [String(section), suggest(String(section), fieldsOf(schema)) ?? []].flat()),
   )
-  const rest = structuredClone(value) as Record<string, unknown>
+  const rest = copyOf(value) as Record<string, unknown>
   // One place at a time: what is left out takes other places with it.
   for (let error: z.ZodError | undefined = first.error; error !== undefined; error = schema.safeParse(rest).error)
     leaveOut(rest, placesOf(error)[0] ?? [])

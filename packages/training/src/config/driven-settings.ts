@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { CallSettings } from './call-settings.ts'
 import { FrozenModelSettings } from './frozen-model.ts'
 import { EvaluationSettings, LimitSettings, LocalConfig } from './local-config.ts'
 
@@ -27,6 +28,7 @@ export const DrivenSettings = z.strictObject({
     .prefault({}),
   /** Models that are not trained, by the name that agents ask for. */
   models: z.record(z.string().min(1), FrozenModelSettings).default({}),
+  gateway: CallSettings.prefault({}),
   /** How earlier turns are rendered, and the variables of every rendering. */
   model: LocalConfig.shape.model,
   agent: LocalConfig.shape.agent,

@@ -2,7 +2,10 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { DrivenSettings } from './driven-settings.ts'
 import { readDrivenSource, takeSection } from './driven-source.ts'
+import { readOwnConfig } from './own-config.ts'
+import { parseLocalConfig } from './parse-local-config.ts'
 
 const sections = ['one', 'two', 'three']
 const options = { name: 'one', sections, ownKeys: ['training', 'limits', 'logging'], baseDirectory: '/project' }
@@ -41,4 +44,17 @@ test('a file is cut into our keys and the framework’s, and our block wins', as
   const read = readDrivenSource('a.yaml', { ...options, baseDirectory: folder })
   expect(read).toMatchObject({ own: { limits: { maxTurns: 3 } }, fields: { rate: 1 }, directory: folder, where: 'a.yaml', notes: [] })
   await rm(folder, { recursive: true })
+})
+
+test('what becomes of the calls of agents is read by every trainer, a function too; where the gateway listens is for the box alone', () => {
+  const trainedCalls = () => true
+  const gateway = { trainedCalls, ignore: ['^Today .*$'], port: 8080 }
+  const { tree, notes } = takeSection({ gateway }, { name: 'one', sections })
+  expect(notes).toEqual(['one leaves aside what is for other trainers: gateway.port.'])
+  const { settings, problems } = readOwnConfig(DrivenSettings, tree)
+  expect(problems).toEqual([])
+  expect(settings.gateway).toEqual({ trainedCalls, hostedTools: 'leave-out', ignore: ['^Today .*$'] })
+  expect(readOwnConfig(DrivenSettings, {}).settings.gateway.trainedCalls).toBe('with-tools')
+  expect(readOwnConfig(DrivenSettings, { gateway: { ignore: ['('], trainedCalls: 'some' } }).problems).toHaveLength(2)
+  expect(parseLocalConfig({ gateway }).config.gateway).toMatchObject({ trainedCalls, port: 8080 })
 })

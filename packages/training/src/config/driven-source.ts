@@ -1,6 +1,7 @@
 import { dirname, relative, resolve } from 'node:path'
 import { TrainError } from '@aworld-train/protocol'
-import { expandDots, isTree, type KeyTree, setAt } from './key-tree.ts'
+import { CallSettings } from './call-settings.ts'
+import { copyOf, expandDots, isTree, type KeyTree, setAt } from './key-tree.ts'
 import { keysOfTheBox, ownBlock } from './own-config.ts'
 import { readConfigFile } from './read-config-file.ts'
 
@@ -24,19 +25,26 @@ export interface TakenSection {
 export function takeSection(configuration: KeyTree, { name, sections = [] }: TrainerSections): TakenSection {
   const tree = expandDots(configuration)
   const merged: Record<string, unknown> = {}
-  for (const [key, value] of Object.entries(tree)) if (!sections.includes(key)) setAt(merged, [key], structuredClone(value))
+  for (const [key, value] of Object.entries(tree)) if (!sections.includes(key)) setAt(merged, [key], copyOf(value))
   const section = sections.includes(name) ? (tree[name] ?? {}) : {}
-  if (isTree(section)) for (const [key, value] of Object.entries(section)) setAt(merged, [key], structuredClone(value))
+  if (isTree(section)) for (const [key, value] of Object.entries(section)) setAt(merged, [key], copyOf(value))
   const block = tree[ownBlock]
   const left = [
-    ...Object.keys(tree).filter((key) => (sections.includes(key) ? key !== name : keysOfTheBox.includes(key))),
-    ...(isTree(block) ? Object.keys(block).flatMap((key) => (keysOfTheBox.includes(key) ? `${ownBlock}.${key}` : [])) : []),
+    ...Object.entries(tree).flatMap(([key, value]) => (sections.includes(key) ? (key === name ? [] : [key]) : unreadKeys(key, value))),
+    ...(isTree(block) ? Object.entries(block).flatMap(([key, value]) => unreadKeys(key, value).map((left) => `${ownBlock}.${left}`)) : []),
   ]
   return {
     tree: merged,
     notes: left.length === 0 ? [] : [`${name} leaves aside what is for other trainers: ${left.join(', ')}.`],
     problems: isTree(section) ? [] : [`"${name}" is no mapping of keys to values; write one.`],
   }
+}
+
+/** What nobody but the box reads of one of our sections: of `gateway` not what becomes of the calls of agents. */
+function unreadKeys(key: string, value: unknown): readonly string[] {
+  if (!keysOfTheBox.includes(key)) return []
+  if (key !== 'gateway' || !isTree(value)) return [key]
+  return Object.keys(value).flatMap((member) => (Object.hasOwn(CallSettings.shape, member) ? [] : [`${key}.${member}`]))
 }
 
 export interface DrivenSourceOptions extends TrainerSections {

@@ -41,3 +41,10 @@ export function setAt(tree: Record<string, unknown>, path: readonly string[], va
     tree[key] = value
   }
 }
+
+/** A copy of a tree whose functions stay what they are. */
+export function copyOf(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(copyOf)
+  if (isTree(value)) return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, copyOf(member)]))
+  return value
+}

@@ -1,5 +1,6 @@
 import { defaultAttemptMs } from '@aworld-train/protocol'
 import { z } from 'zod'
+import { CallSettings } from './call-settings.ts'
 import { ExecutorSettings } from './executor-settings.ts'
 import { FrozenModelSettings } from './frozen-model.ts'
 import { PublicUrl, TlsFiles } from './listener.ts'
@@ -168,6 +169,7 @@ export const LocalConfig = z.strictObject({
   experimentName: z.string().min(1).nullable().default(null),
   gateway: z
     .strictObject({
+      ...CallSettings.shape,
       /** Port of the gateway of a training, whose `/metrics` Prometheus can read; 0 takes any free one. */
       port: z.int().min(0).max(65_535).default(0),
       /** Where it listens, and so does what workers connect to. Beyond loopback it needs `tls`, or `insecure: true` where the network is trusted. */

@@ -1,5 +1,7 @@
 import type { z } from 'zod'
 import { acceptedPart } from './accepted-part.ts'
+import { callSettingsOf } from './call-settings.ts'
+import { describeIssues } from './describe-issues.ts'
 import type { DrivenSettings } from './driven-settings.ts'
 import { isTree, type KeyTree } from './key-tree.ts'
 import { LocalConfig } from './local-config.ts'
@@ -36,6 +38,7 @@ export function readOwnConfig<Settings extends DrivenSettings>(
   const whole = schema.extend(general)
   const { data, problems, failed } = acceptedPart(whole, own)
   const { training, sampling, ...rest } = data as Settings & Pick<LocalConfig, keyof typeof general>
+  const calls = callSettingsOf((data as unknown as Pick<LocalConfig, 'gateway'>).gateway)
   const settings = Object.fromEntries(Object.entries(rest).filter(([key]) => !keysOfTheBox.includes(key)))
   const why = 'the framework forms its groups itself, and its own settings say how far they may be ahead'
   return {
@@ -44,6 +47,7 @@ export function readOwnConfig<Settings extends DrivenSettings>(
     training: problems.length > 0 ? null : training,
     settings: {
       ...(settings as unknown as Settings),
+      gateway: calls,
       ...(isSet(own, 'sampling', 'maxTokens') ? { maxCompletionTokens: sampling.maxTokens } : {}),
       ...(isSet(own, 'training', 'incompleteEpisodes') ? { incompleteEpisodes: training.incompleteEpisodes } : {}),
     },

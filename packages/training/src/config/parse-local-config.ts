@@ -1,8 +1,8 @@
 import { TrainError } from '@aworld-train/protocol'
 import type { z } from 'zod'
 import { acceptedPart } from './accepted-part.ts'
-import { fieldsOf } from './describe-issues.ts'
-import { expandDots, isTree, type KeyTree, setAt } from './key-tree.ts'
+import { describeIssues, fieldsOf } from './describe-issues.ts'
+import { copyOf, expandDots, isTree, type KeyTree, setAt } from './key-tree.ts'
 import { LocalConfig } from './local-config.ts'
 import { inertNotes } from './own-config.ts'
 import { readConfigFile } from './read-config-file.ts'
@@ -84,7 +84,7 @@ export function readLocalConfig(source: string | object | undefined, options: Lo
   const translated = translator && foreign ? translator.translate(framework) : { config: {}, ignored: [], warnings: [], problems: [] }
   const merged: Record<string, unknown> = {}
   for (const part of [extension?.defaults ?? {}, translated.config, own, overrides])
-    for (const [key, value] of Object.entries(part)) setAt(merged, [key], structuredClone(value))
+    for (const [key, value] of Object.entries(part)) setAt(merged, [key], copyOf(value))
   const { data, problems: found, failed } = acceptedPart(LocalConfig, merged)
   const problems = [...translated.problems, ...found].map((problem) => `${where}${problem}`)
   const inert = extension?.inert ? inertNotes(own, extension.inert, extension.section) : []

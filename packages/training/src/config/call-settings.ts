@@ -1,0 +1,36 @@
+import type { TrainedCall, TrainedCalls } from '@aworld-train/core'
+import { z } from 'zod'
+
+function isPattern(text: string): boolean {
+  try {
+    new RegExp(text, 'gm')
+    return true
+  } catch {
+    return false
+  }
+}
+
+const ChooseCalls = z.custom<(call: TrainedCall) => boolean>(
+  (value) => typeof value === 'function',
+  'must be all, with-tools or a function',
+)
+
+/** What the gateway makes of the calls of agents, whoever trains. */
+export const CallSettings = z.strictObject({
+  /** Calls that are trained: `all`; `with-tools`, of an agent that has tools those that offer them; or a function of a call. The others are recorded, and in the ledger as `side-call`. */
+  trainedCalls: z
+    .union([z.enum(['all', 'with-tools']), ChooseCalls])
+    .default('with-tools')
+    .describe('Calls that are trained; the others are recorded only.'),
+  /** Tools that a provider would run, such as `web_search`: left out of the prompt and counted, or their calls are refused. */
+  hostedTools: z.enum(['leave-out', 'refuse']).default('leave-out').describe('Tools that a provider would run.'),
+  /** Regular expressions of text that an agent may change between its calls, such as the date in its instructions: the text of the first call stays, so that the next one goes on. */
+  ignore: z
+    .array(z.string().min(1).refine(isPattern, 'must be a regular expression'))
+    .default([])
+    .describe('Regular expressions of text that may change between calls.'),
+})
+export type CallSettings = Omit<z.infer<typeof CallSettings>, 'trainedCalls'> & { readonly trainedCalls: TrainedCalls }
+
+/** The part of a configuration's `gateway` that every trainer reads. */
+export const callSettingsOf = ({ trainedCalls, hostedTools, ignore }: CallSettings): CallSettings => ({ trainedCalls, hostedTools, ignore })
