@@ -1,4 +1,4 @@
-import { errorMessage, type RunReport, TrainError } from '@aworld-train/protocol'
+import { errorMessage, type InferenceReport, type RunReport, TrainError } from '@aworld-train/protocol'
 import { type DryRunReport, firstFailure } from '@aworld-train/run'
 import {
   createProcessor,
@@ -16,7 +16,6 @@ import { takesRunOptions } from './checks/planning-trainer.ts'
 import { drivenProcessor } from './driven-processor.ts'
 import { drivenTrainers } from './driven-trainers.ts'
 import type { TrainableAgent } from './load/load-agent.ts'
-import type { InferenceReport } from './local/inference.ts'
 import { LocalTrainer } from './local/local-trainer.ts'
 import { TinkerTrainer } from './local/tinker-trainer.ts'
 import { progressLines } from './progress-lines.ts'
@@ -114,7 +113,7 @@ export class AgentTrainer {
     return (await this.#closing(() => this.trainProcessor.train(signal))) as Report
   }
 
-  /** Runs the agent over a dataset (the test set by default) without training. */
+  /** Runs the agent over a dataset (the test set by default) without training: after `train()` with the weights that it left. */
   async inference<Report = InferenceReport>(dataset: DatasetSource | undefined = this.testDataset, signal?: AbortSignal): Promise<Report> {
     await this.validate()
     if (!this.trainProcessor.inference) {

@@ -34,6 +34,7 @@ export { getAgentToolEnvAndServers } from '@aworld-train/environment'
 export {
   type AgentTask,
   type Episode,
+  type InferenceReport,
   type McpConfig,
   type Message,
   type RunEvent,
@@ -63,7 +64,6 @@ export { createEnvironment } from './environment.ts'
 export { launcherEngines, workerEntry } from './launchers.ts'
 export { loadAgent, type TrainableAgent } from './load/load-agent.ts'
 export { type DoctorCheck, diagnose } from './local/diagnose.ts'
-export type { InferenceReport } from './local/inference.ts'
 export { LocalTrainer } from './local/local-trainer.ts'
 export type { OpenPolicy, PolicyResult } from './local/open-policy.ts'
 export { describeTinker } from './policies/tinker-policy.ts'

@@ -1,3 +1,4 @@
+import { describeFailure } from '@aworld-train/core'
 import type { RunEvent } from '@aworld-train/protocol'
 
 /** Describes the progress of a run in plain lines: one for each step and evaluation, five for a phase that takes long. */
@@ -19,14 +20,15 @@ export function progressLines(print: (line: string) => void): (event: RunEvent) 
         break
       }
       case 'step-end':
-        print(`step ${event.step}/${event.steps}, reward ${event.metrics['rewardMean']?.toFixed(3) ?? 'missing'}`)
+        print(`step ${event.step}${event.steps > 0 ? `/${event.steps}` : ''}, reward ${event.metrics['rewardMean']?.toFixed(3) ?? 'missing'}`)
         break
       case 'evaluation-end': {
-        const { reward, low, high, rollouts = 0, failed } = event.metrics
+        const { reward, low, high, rollouts = 0, failed, unscored } = event.metrics
         const interval = low === undefined || high === undefined ? '' : ` [${low.toFixed(3)}, ${high.toFixed(3)}]`
         print(
-          `${event.name}: reward ${reward?.toFixed(3) ?? 'missing'}${interval} on ${rollouts} rollouts${failed ? `, ${failed} failed` : ''}`,
+          `${event.name}: reward ${reward?.toFixed(3) ?? 'missing'}${interval} on ${rollouts} rollouts${failed ? `, ${failed} failed` : ''}${unscored ? `, ${unscored} not scored` : ''}`,
         )
+        for (const failure of event.failures ?? []) print(`failed: ${describeFailure(failure)}`)
         break
       }
       case 'warning-raised':

@@ -25,6 +25,7 @@ export {
   meanWithInterval,
   pairedDifference,
   passAtK,
+  passRates,
   wilsonInterval,
 } from './statistics/statistics.ts'
 export { isRecord } from './text/is-record.ts'
@@ -35,6 +36,7 @@ export { didYouMean, suggest } from './text/suggest.ts'
 export { preciseNow } from './time/precise-now.ts'
 export { retryAfterMs } from './time/retry-after.ts'
 export { toBranches } from './trajectory/branches.ts'
+export { countFailures, describeFailure, type EndedRollout, isFailed, isUnscored, toEndedRollout } from './trajectory/failures.ts'
 export { GrowingTokens } from './trajectory/growing-tokens.ts'
 export { messageModels } from './trajectory/message-models.ts'
 export { plainTrajectory } from './trajectory/plain-trajectory.ts'

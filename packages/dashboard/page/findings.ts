@@ -50,8 +50,12 @@ export function findingsOf(summary: RunSummary): Finding[] {
       `Step ${last.step}`,
     )
 
-  for (const [code, { count, rollout, message }] of Object.entries(summary.errors))
-    warn(`${plural(count, 'rollout')} failed: ${code}`, message.slice(0, 200), hrefs.rollout(rollout))
+  for (const { code, count, rollout, message, source } of summary.errors)
+    warn(
+      `${plural(count, 'rollout')} failed: ${code}`,
+      `${source === null ? '' : `At ${source}. `}The first: ${message.slice(0, 200)}`,
+      hrefs.rollout(rollout),
+    )
   const unparsed = Object.entries(summary.unparsed.byKind)
   const calls = unparsed.reduce((sum, [, count]) => sum + count, 0)
   if (calls > 0) {

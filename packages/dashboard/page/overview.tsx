@@ -11,8 +11,12 @@ import { go, hrefs } from './route.ts'
 import { Columns, type Part, Share } from './shares.tsx'
 import { Command, Facts, Section } from './ui.tsx'
 
-function Rise({ name, before, after, main }: { name: string; before: RewardMeasure; after: RewardMeasure | null; main?: boolean }) {
+type Rises = { readonly only: RewardMeasure } | { readonly before: RewardMeasure; readonly after: RewardMeasure | null }
+
+/** A row of rewards: before training and after it, or the one of an evaluation. */
+function Rise({ name, main, ...of }: Rises & { readonly name: string; readonly main?: boolean }) {
   const at = (value: number) => `${100 * Math.max(0, Math.min(1, value))}%`
+  const [before, after] = 'only' in of ? [of.only, null] : [of.before, of.after]
   const last = after ?? before
   return (
     <tr class={main ? 'main' : ''}>
@@ -30,15 +34,65 @@ function Rise({ name, before, after, main }: { name: string; before: RewardMeasu
         </div>
       </td>
       <td>{fixed(before.reward)}</td>
-      <td>
-        <b>{fixed(after?.reward)}</b>
-      </td>
+      {'only' in of ? null : (
+        <td>
+          <b>{fixed(after?.reward)}</b>
+        </td>
+      )}
     </tr>
   )
 }
 
 /** Kinds of tasks that have a row of their own. */
 const mostKinds = 12
+
+/** The one evaluation that a run is. */
+function Evaluation({ summary }: { summary: RunSummary }) {
+  const [only] = summary.evaluations
+  if (!only)
+    return (
+      <Section class="headline" title="Evaluation">
+        <p class="figure">
+          <b class="quiet">–</b>
+          <small>no rollout has a reward{summary.status === 'running' ? ' yet' : ''}</small>
+        </p>
+      </Section>
+    )
+  const kinds = Object.entries(only.byKind)
+  const passes = Object.entries(only.passAtK).map(([k, value]) => [`pass@${k}`, fixed(value)] as const)
+  return (
+    <Section class="headline" title="Evaluation" note={`${only.tasks} tasks, 95 % interval`}>
+      <p class="figure">
+        <b>{fixed(only.reward)}</b>
+        <small>
+          [{fixed(only.interval[0])}, {fixed(only.interval[1])}]
+        </small>
+      </p>
+      <table class="rises">
+        <thead>
+          <tr>
+            <th scope="col">tasks</th>
+            <th scope="col">
+              <span>0</span>
+              <span>1</span>
+            </th>
+            <th scope="col">reward</th>
+          </tr>
+        </thead>
+        <tbody>
+          <Rise name="all" only={only} main />
+          {kinds.length > 1 && kinds.slice(0, mostKinds).map(([kind, measure]) => <Rise key={kind} name={kind} only={measure} />)}
+        </tbody>
+      </table>
+      <Facts of={passes} />
+      <p class="more">
+        <a href={hrefs.step(only.split)}>
+          All {only.tasks} tasks{kinds.length > mostKinds ? ` of ${kinds.length} kinds` : ''}
+        </a>
+      </p>
+    </Section>
+  )
+}
 
 function HeldOut({ summary }: { summary: RunSummary }) {
   const { split, before, after, greedy } = comparedEvaluations(summary.evaluations)
@@ -304,10 +358,12 @@ export function Overview({ summary }: { summary: RunSummary }) {
   const { details, rollouts } = summary
   const findings = findingsOf(summary)
   const path = shellWord(summary.path)
+  const isEvaluation = summary.kind === 'evaluation'
   // A recording of serve has no settings of a trainer.
   const isTraining = Object.keys(summary.settings).length > 0
   const facts = [
     ['model', plain(details['policy'])],
+    ['checkpoint', plain(details['checkpoint'])],
     ['engine', plain(details['engine'])],
     ['agent', plain(details['agent'])],
     ['tasks', plain(details['tasks'])],
@@ -324,8 +380,8 @@ export function Overview({ summary }: { summary: RunSummary }) {
       <h1 class="unseen">
         {summary.name}, {summary.status}
       </h1>
-      <HeldOut summary={summary} />
-      <Curve summary={summary} steps={steps} />
+      {isEvaluation ? <Evaluation summary={summary} /> : <HeldOut summary={summary} />}
+      {!isEvaluation && <Curve summary={summary} steps={steps} />}
       {(steps.length > 0 || isGoing) && <Multiples steps={isGoing && steps.every(({ metrics }) => metrics === null) ? [] : steps} />}
       <Ledger summary={summary} steps={steps} />
       <Phases summary={summary} steps={steps} />
@@ -334,7 +390,7 @@ export function Overview({ summary }: { summary: RunSummary }) {
           {findings.length === 0 && <p class="quiet">Nothing so far.</p>}
           <ul class="notices">
             {findings.map(({ level, title, text, href, link }) => (
-              <li key={title} class={level}>
+              <li key={`${title} ${text}`} class={level}>
                 <i aria-hidden="true">{level === 'warn' ? '▲' : '✓'}</i>
                 <p>
                   <b>{title}</b> <span>{text}</span> {href && <a href={href}>{link}</a>}

@@ -223,6 +223,7 @@ export function Runs() {
                   ) : (
                     <span class="quiet">{listing.id}</span>
                   )}
+                  {listing.kind === 'evaluation' && <small class="quiet"> evaluation</small>}
                   {listing.problem !== null && <small class="message-of">{listing.problem}</small>}
                 </th>
                 <td>{listing.createdAt > 0 ? when(listing.createdAt) : '–'}</td>
@@ -233,9 +234,10 @@ export function Runs() {
                 <td>
                   <Spark values={listing.rewards} />
                 </td>
-                <td>{listing.steps}</td>
+                <td>{listing.kind === 'evaluation' ? '–' : listing.steps}</td>
                 <td>
-                  {fixed(listing.before)} → <b>{fixed(listing.after)}</b>
+                  {listing.kind === 'training' && `${fixed(listing.before)} → `}
+                  <b>{fixed(listing.after)}</b>
                 </td>
                 <td>{integer(listing.rollouts)}</td>
               </tr>

@@ -2,6 +2,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import {
   displayPath,
+  isRecord,
   type LedgerSummary,
   type RolloutList,
   type RolloutRow,
@@ -9,7 +10,7 @@ import {
   type RunSummary,
   type TaskSummary,
 } from '@aworld-train/core'
-import type { RunReport, TrainingTask } from '@aworld-train/protocol'
+import { AnyReport, type RunReport, type TrainingTask } from '@aworld-train/protocol'
 import { healthEveryMs, healthKeptMs, readRun } from '@aworld-train/store'
 import { readRunData } from '@aworld-train/training'
 import { parse } from 'yaml'
@@ -31,7 +32,8 @@ const mostExamples = 20
 
 function readSettings(path: string): Record<string, unknown> {
   try {
-    return parse(readFileSync(join(path, 'final_trainer.yaml'), 'utf8')) as Record<string, unknown>
+    const settings: unknown = parse(readFileSync(join(path, 'final_trainer.yaml'), 'utf8'))
+    return isRecord(settings) ? settings : {}
   } catch {
     return {}
   }
@@ -118,9 +120,10 @@ export async function openFolder(path: string): Promise<FolderClient> {
       count(records)
       const { status, error } = runStatus(path)
       // A run that was resumed still has the report of the process before.
-      const report = status === 'running' ? null : readJson<RunReport>(path, 'report.json')
-      const unparsed = report?.tokenReport?.unparsed ?? {}
-      unparsedRollouts = !report || Object.keys(unparsed).length === 0 ? null : (unparsedRollouts ?? run.unparsed(mostExamples))
+      const left = status === 'running' ? null : readJson(path, 'report.json', AnyReport)
+      const report = left?.kind === 'training' ? left : null
+      const unparsed = left?.tokenReport?.unparsed ?? {}
+      unparsedRollouts = !left || Object.keys(unparsed).length === 0 ? null : (unparsedRollouts ?? run.unparsed(mostExamples))
       // The run keeps them as they come.
       const warnings = (run.getState('warnings') as RunReport['warnings'] | undefined) ?? report?.warnings ?? []
       const statuses = run.statuses()
@@ -129,6 +132,7 @@ export async function openFolder(path: string): Promise<FolderClient> {
       )
       const start = firstEvent(path)
       return {
+        kind: run.manifest.kind,
         ...{ name: run.manifest.name, path: displayPath(path), createdAt: run.manifest.createdAt, status },
         failure: error && { code: error.code, message: error.message, remedy: remedyOf(error) },
         ...{ seed: start?.seed ?? null, versions: run.manifest.versions, details: start?.details ?? {}, settings },

@@ -1,8 +1,8 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { displayPath, type RunListing } from '@aworld-train/core'
-import { type RunReport, toTrainError } from '@aworld-train/protocol'
-import { type RunManifest, readRun } from '@aworld-train/store'
+import { displayPath, isUnscored, type RunListing } from '@aworld-train/core'
+import { AnyReport, RunManifest, toTrainError } from '@aworld-train/protocol'
+import { readRun } from '@aworld-train/store'
 import { comparedEvaluations } from './compared-evaluations.ts'
 import { readJson, runStatus } from './run-status.ts'
 import { createEvaluationTallies } from './tally.ts'
@@ -23,42 +23,47 @@ export function runsBelow(folder: string): string[] {
 
 /** A run in few words: from its report where it has one, else from its steps and evaluations. A run that cannot be read says why. */
 export function listRun(id: string, path: string): RunListing {
-  const manifest = readJson<RunManifest>(path, 'manifest.json')
-  const empty = {
-    id,
-    name: manifest?.name ?? basename(path),
-    path: displayPath(path),
-    createdAt: manifest?.createdAt ?? 0,
-    status: runStatus(path).status,
-  }
-  const report = readJson<RunReport>(path, 'report.json')
-  // A run that was resumed still has the report of the process before.
-  if (report && empty.status !== 'running') {
-    return {
-      ...{ ...empty, problem: null, steps: report.curve.length, rewards: report.curve.map(({ reward }) => reward) },
-      ...{ rollouts: report.counts.rollouts, before: report.before?.reward ?? null, after: report.after?.reward ?? null },
-    }
-  }
+  const nothing = { problem: null, steps: 0, rewards: [], rollouts: 0, before: null, after: null }
+  const unknown = { ...{ id, name: basename(path), path: displayPath(path), createdAt: 0, status: 'interrupted' as const }, ...nothing }
   try {
-    const run = readRun(path)
+    const manifest = readJson(path, 'manifest.json', RunManifest)
+    const { kind = 'training', name = unknown.name, createdAt = 0 } = manifest ?? {}
+    const listed = { ...unknown, kind, name, createdAt, status: runStatus(path).status }
     try {
-      const steps = run.stepMetrics()
-      const rewards = steps.flatMap(({ metrics }) => metrics['rewardMean'] ?? [])
-      const rollouts = Object.values(run.statuses()).reduce((sum, count) => sum + count, 0)
-      const evaluations = createEvaluationTallies()
-      for (const split of Object.keys(run.splits()).filter((each) => each !== 'train'))
-        for (const row of run.rolloutRows({ split, finishedAfter: 0, limit: mostEvaluated }).rows)
-          evaluations.add({ ...row, reward: row.reward ?? 0 })
-      const { before, after } = comparedEvaluations(evaluations.summaries())
-      return {
-        ...{ ...empty, problem: null, steps: steps.length, rewards, rollouts },
-        ...{ before: before?.reward ?? null, after: after?.reward ?? null },
-      }
-    } finally {
-      run.close()
+      // A run that was resumed still has the report of the process before.
+      const report = listed.status === 'running' ? null : readJson(path, 'report.json', AnyReport)
+      return { ...listed, ...(report ? fromReport(report) : fromRecord(path, kind)) }
+    } catch (error) {
+      return { ...listed, problem: toTrainError(error, 'STORE_FAILED').message }
     }
   } catch (error) {
-    const { message } = toTrainError(error, 'STORE_FAILED')
-    return { ...empty, problem: message, steps: 0, rewards: [], rollouts: 0, before: null, after: null }
+    return { ...unknown, kind: 'training', problem: toTrainError(error, 'STORE_FAILED').message }
+  }
+}
+
+type Results = Pick<RunListing, 'steps' | 'rewards' | 'rollouts' | 'before' | 'after'>
+
+function fromReport(report: AnyReport): Results {
+  if (report.kind === 'evaluation') return { steps: 0, rewards: [], rollouts: report.rollouts, before: null, after: report.reward }
+  const { curve, counts, before, after } = report
+  const rewards = curve.map(({ reward }) => reward)
+  return { steps: curve.length, rewards, rollouts: counts.rollouts, before: before?.reward ?? null, after: after?.reward ?? null }
+}
+
+function fromRecord(path: string, kind: RunListing['kind']): Results {
+  const run = readRun(path)
+  try {
+    const steps = run.stepMetrics()
+    const rewards = steps.flatMap(({ metrics }) => metrics['rewardMean'] ?? [])
+    const rollouts = Object.values(run.statuses()).reduce((sum, count) => sum + count, 0)
+    const evaluations = createEvaluationTallies()
+    for (const split of Object.keys(run.splits()).filter((each) => each !== 'train'))
+      for (const row of run.rolloutRows({ split, finishedAfter: 0, limit: mostEvaluated }).rows)
+        if (!isUnscored({ ...row, stopReason: row.stopReason ?? 'failed' })) evaluations.add({ ...row, reward: row.reward ?? 0 })
+    const { before, after } = comparedEvaluations(evaluations.summaries())
+    const [first, last] = kind === 'evaluation' ? [null, before] : [before, after]
+    return { steps: steps.length, rewards, rollouts, before: first?.reward ?? null, after: last?.reward ?? null }
+  } finally {
+    run.close()
   }
 }

@@ -73,7 +73,7 @@ it('ends with a browser that never reads its events', async () => {
 it('keeps little in memory for browsers that never read, while another reads everything', async () => {
   await using run = await writeRun()
   const events = 100_000
-  const line = (step: number) => `${JSON.stringify({ type: 'step-start', at: 1, step, steps: events, filler: 'x'.repeat(1_000) })}\n`
+  const line = (step: number) => `${JSON.stringify({ type: 'checkpoint-saved', at: 1, step, path: 'x'.repeat(1_000), best: false })}\n`
   await writeFile(join(run.path, 'events.jsonl'), Array.from({ length: events }, (_, step) => line(step)).join(''))
   const dashboard = await openDashboard({ runs: [run.path] })
   const url = new URL(dashboard.url)
@@ -96,7 +96,7 @@ it('keeps little in memory for browsers that never read, while another reads eve
   for await (const { event } of createHttpRuns(url.origin, token).run(run.id).follow(0, ending.signal)) {
     read += 1
     if (read % 1_000 === 0) greatest = Math.max(greatest, used() - before)
-    if (event.type === 'step-start' && event.step === events - 1) ending.abort()
+    if (event.type === 'checkpoint-saved' && event.step === events - 1) ending.abort()
   }
   expect(read).toBe(events)
   // All of the log for each of them would be five times a hundred megabytes.

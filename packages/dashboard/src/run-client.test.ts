@@ -82,7 +82,7 @@ it('counts rewards, tokens and what became of them from the rollouts', async () 
       stopReasons: { completed: 13, failed: 1 },
     })
     expect([repeated.count, repeated.first.map(({ key, attempt }) => [key, attempt])]).toEqual([1, [['train/2/1/1', 1]]])
-    expect(errors).toMatchObject({ REWARD_FAILED: { count: 1, rollout: 'train/2/0/1' } })
+    expect(errors).toMatchObject([{ code: 'REWARD_FAILED', count: 1, rollout: 'train/2/0/1', source: null }])
     expect(steps.map(({ step, reward, groups, weightVersion }) => ({ step, reward, groups, weightVersion }))).toEqual([
       { step: 1, reward: 0.75, groups: { right: 1, mixed: 1, wrong: 0 }, weightVersion: 2 },
       { step: 2, reward: 0.75, groups: { right: 1, mixed: 1, wrong: 0 }, weightVersion: 3 },

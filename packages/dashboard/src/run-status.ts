@@ -1,15 +1,20 @@
 import { closeSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import type { RunStatus } from '@aworld-train/core'
-import type { ErrorRecord, RunEvent } from '@aworld-train/protocol'
+import { type ErrorRecord, RunEvent } from '@aworld-train/protocol'
 import { isOwned } from '@aworld-train/store'
 
 const partBytes = 64 * 1024
 
-/** The JSON in a file of a run; `null` where it is not there or not whole. */
-export function readJson<T>(path: string, name: string): T | null {
+/** What a schema of Zod does here. */
+interface Schema<T> {
+  safeParse(value: unknown): { readonly data?: T | undefined }
+}
+
+/** The JSON in a file of a run, read by its schema; `null` where it is not there, not whole, or of another shape. */
+export function readJson<T>(path: string, name: string, schema: Schema<T>): T | null {
   try {
-    return JSON.parse(readFileSync(join(path, name), 'utf8')) as T
+    return schema.safeParse(JSON.parse(readFileSync(join(path, name), 'utf8'))).data ?? null
   } catch {
     return null
   }
@@ -52,7 +57,7 @@ function readPart(path: string, part: 'start' | 'end'): string {
 
 function toEvent(line: string): RunEvent | null {
   try {
-    return JSON.parse(line) as RunEvent
+    return RunEvent.safeParse(JSON.parse(line)).data ?? null
   } catch {
     return null
   }

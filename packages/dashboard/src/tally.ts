@@ -2,13 +2,14 @@ import {
   type EvaluationSummary,
   type LedgerSummary,
   meanWithInterval,
+  passRates,
   type RewardMeasure,
   type RolloutRow,
   type RunSummary,
   type StepRecord,
   type StepSummary,
 } from '@aworld-train/core'
-import { parseChannelKey, type UntrainedReason } from '@aworld-train/protocol'
+import { type FailureCount, parseChannelKey, type UntrainedReason } from '@aworld-train/protocol'
 import { type EvaluatedRollout, type FinishedSum, type FinishedTotals, mostNamed, type StepTotals } from '@aworld-train/store'
 import { evaluationName } from './evaluation-name.ts'
 
@@ -39,7 +40,7 @@ export interface RunTally {
   /** `superseded` are tokens of attempts that never get a result. */
   ledger(superseded: number): LedgerSummary
   readonly stopReasons: Readonly<Record<string, number>>
-  readonly errors: Readonly<Record<string, { readonly count: number; readonly rollout: string; readonly message: string }>>
+  readonly errors: RunSummary['errors']
   readonly repeated: RunSummary['repeated']
   readonly incomplete: readonly RolloutRow[]
   readonly turns: number
@@ -79,7 +80,7 @@ export function createTally(): RunTally {
   const tokens = new Map<number, StepTokens>()
   const evaluations = createEvaluationTallies()
   const stopReasons: Record<string, number> = {}
-  const errors: Record<string, { count: number; rollout: string; message: string }> = {}
+  const errors: FailureCount[] = []
   const incomplete: RolloutRow[] = []
   const totals = { turns: 0, toolCalls: 0, cost: 0, sampled: 0, evaluation: 0 }
   const repeated = { count: 0, first: [] as RolloutRow[] }
@@ -126,9 +127,11 @@ export function createTally(): RunTally {
       for (const row of finished.evaluated) evaluations.add(row)
       repeated.first.push(...finished.repeated.slice(0, mostNamed.repeated - repeated.first.length))
       incomplete.push(...finished.incomplete.slice(0, mostNamed.incomplete - incomplete.length))
-      for (const { code, count, rollout, message } of finished.errors) {
-        const before = errors[code]
-        errors[code] = before ? { ...before, count: before.count + count } : { count, rollout, message }
+      for (const error of finished.errors) {
+        const index = errors.findIndex(({ code, source }) => code === error.code && source === error.source)
+        const before = errors[index]
+        if (before) errors[index] = { ...before, count: before.count + error.count }
+        else errors.push({ ...error })
       }
     },
     addTokens(step, count, reason) {
@@ -188,11 +191,13 @@ function toStep(totals: StepTotals, tokens: StepTokens | undefined, record: Step
 }
 
 function toEvaluation({ name, split, step, tasks, kinds }: EvaluationTally): EvaluationSummary {
-  const perTask = [...tasks.values()].map((rewards) => sum(rewards) / rewards.length)
-  const rollouts = sum([...tasks.values()].map(({ length }) => length))
+  const rewards = [...tasks.values()]
+  const perTask = rewards.map((each) => sum(each) / each.length)
+  const rollouts = sum(rewards.map(({ length }) => length))
   return {
     ...{ name, split, step, tasks: tasks.size },
     ...measure(perTask, rollouts),
-    byKind: Object.fromEntries([...kinds].map(([kind, rewards]) => [kind, measure(rewards)])),
+    byKind: Object.fromEntries([...kinds].map(([kind, ofKind]) => [kind, measure(ofKind)])),
+    passAtK: passRates(rewards),
   }
 }

@@ -44,6 +44,8 @@ export const ErrorRecord = z.strictObject({
   boundary: ErrorBoundary,
   retryable: z.boolean(),
   message: z.string(),
+  /** File and line of the user's code that threw it, as `/project/reward.ts:12`. */
+  source: z.string().optional(),
   details: z.record(z.string(), z.unknown()).optional(),
 })
 export type ErrorRecord = z.infer<typeof ErrorRecord>

@@ -1,4 +1,5 @@
 import type { ErrorBoundary, ErrorRecord } from './episode.ts'
+import { sourceOfStack } from './error-source.ts'
 
 interface CatalogueRow {
   readonly boundary: ErrorBoundary
@@ -66,6 +67,7 @@ export const errorCatalogue = {
   REWARD_INVALID: row('reward', false, 'Return a finite number, or { reward, scores }.'),
   REWARD_TIMEOUT: row('reward', false, 'Make the reward return sooner, or raise reward.timeoutMs.'),
   STORE_FAILED: row('store', false, 'Read the cause; what was not acknowledged is not in the store.'),
+  EVALUATION_FAILED: row('trainer', false, 'Read the first failure and mend its cause, then start a new run with --new.'),
   ROLLOUT_UNKNOWN: row('trainer', false, 'Use the id that submitting the rollout returned.'),
   ROLLOUT_CONFLICT: row('trainer', false, 'Use another key; this one belongs to a different rollout.'),
   SERVICE_UNAUTHORIZED: row('trainer', false, 'Send the token of the service, or the key of the address, as "Authorization: Bearer …".'),
@@ -154,8 +156,20 @@ export class TrainError extends Error {
 
   toRecord(): ErrorRecord {
     const { code, boundary, retryable, message, details } = this
-    return details ? { code, boundary, retryable, message, details } : { code, boundary, retryable, message }
+    const source = errorSource(this)
+    return { code, boundary, retryable, message, ...(source && { source }), ...(details && { details }) }
   }
+}
+
+/** Where the user's code threw what is behind `error`: its innermost cause has a stack of theirs; a stack of ours alone says nothing. */
+function errorSource({ cause }: TrainError): string | undefined {
+  for (let each = cause, depth = 0; each != null && depth < 16; each = (each as { cause?: unknown }).cause, depth += 1) {
+    // What another thread threw arrives as the text of its stack.
+    const stack = typeof each === 'string' ? each : each instanceof TrainError ? undefined : (each as { stack?: unknown }).stack
+    const source = typeof stack === 'string' ? sourceOfStack(stack) : undefined
+    if (source) return source
+  }
+  return undefined
 }
 
 /** What any thrown thing says: the message of an error, else the thing as text. */

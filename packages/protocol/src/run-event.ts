@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { ErrorRecord, StopReason } from './episode.ts'
 import { Message } from './message.ts'
+import { FailureCount } from './report.ts'
 
 const at = { at: z.number() }
 
@@ -45,7 +46,15 @@ export const RunEvent = z.discriminatedUnion('type', [
   }),
   z.strictObject({ type: z.literal('weights-updated'), ...at, weightVersion: z.int() }),
   z.strictObject({ type: z.literal('evaluation-start'), ...at, name: z.string(), rollouts: z.int() }),
-  z.strictObject({ type: z.literal('evaluation-end'), ...at, name: z.string(), step: z.int(), metrics: z.record(z.string(), z.number()) }),
+  z.strictObject({
+    type: z.literal('evaluation-end'),
+    ...at,
+    name: z.string(),
+    step: z.int(),
+    metrics: z.record(z.string(), z.number()),
+    /** Why rollouts failed, where some did. */
+    failures: z.array(FailureCount).optional(),
+  }),
   z.strictObject({ type: z.literal('checkpoint-saved'), ...at, step: z.int(), path: z.string(), best: z.boolean() }),
   z.strictObject({
     type: z.literal('phase-progress'),

@@ -28,7 +28,7 @@ test('results add up to what their rows say, step by step as they finish', async
   const sumOf = (read: (row: (typeof rows)[number]) => number) => rows.reduce((sum, row) => sum + read(row), 0)
   expect(first).toMatchObject({ last: 7, evaluated: [{ key: 'f', split: 'test', step: 0, taskId: 'task-f', kind: 'easy', reward: 0.5 }] })
   expect(first.incomplete).toEqual([store.rolloutRow('d')])
-  expect(first.errors).toEqual([{ code: 'REWARD_FAILED', count: 1, rollout: 'd', message: 'No.' }])
+  expect(first.errors).toEqual([{ code: 'REWARD_FAILED', count: 1, rollout: 'd', message: 'No.', source: null }])
   expect([first.repeated, first.sums.map(({ repeated }) => repeated).sort()]).toEqual([[store.rolloutRow('c')], [0, 0, 1]])
   expect(first.sums).toHaveLength(3)
   expect(first.sums).toContainEqual(expect.objectContaining({ stopReason: 'completed', isTraining: true, rollouts: 5, turns: 6 }))
@@ -51,7 +51,7 @@ test('results add up to what their rows say, step by step as they finish', async
   for (let index = 0; index <= 100; index++) await play(`i${index}`, null, { step: 3 })
   const many = store.finishedTotals(8)
   expect(many.incomplete.map(({ key }) => key)).toEqual(Array.from({ length: 100 }, (_, index) => `i${index}`))
-  expect(many.errors).toEqual([{ code: 'REWARD_FAILED', count: 101, rollout: 'i0', message: 'No.' }])
+  expect(many.errors).toEqual([{ code: 'REWARD_FAILED', count: 101, rollout: 'i0', message: 'No.', source: null }])
   await store.close()
 })
 

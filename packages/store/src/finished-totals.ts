@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { RolloutRow, RolloutWaits } from '@aworld-train/core'
-import type { StopReason } from '@aworld-train/protocol'
+import type { FailureCount, StopReason } from '@aworld-train/protocol'
 import type { RolloutRowReads } from './rollout-rows.ts'
 
 /** What the results of a run add up to, of those that finished behind a place in the order of finishing. */
@@ -10,22 +10,14 @@ export interface FinishedTotals {
   readonly sums: readonly FinishedSum[]
   /** The training steps that something finished in, and those that were asked for, each with all its results. */
   readonly steps: readonly StepTotals[]
-  /** Rollouts outside of training, in the order of finishing; one without a reward counts 0. */
+  /** Rollouts outside of training, in the order of finishing; one that failed counts 0, and one whose reward abstained is left out. */
   readonly evaluated: readonly EvaluatedRollout[]
-  /** Errors of rollouts that did not complete. */
-  readonly errors: readonly ErrorTotal[]
+  /** Errors of rollouts that did not complete, by code and line of the user's code. */
+  readonly errors: readonly FailureCount[]
   /** Rollouts that did not complete, in the order of finishing: the first hundred. */
   readonly incomplete: readonly RolloutRow[]
   /** Rollouts that ended in another attempt than their first, in the order of finishing: the first twenty. */
   readonly repeated: readonly RolloutRow[]
-}
-
-/** The errors of one code, with the first rollout that it ended. */
-interface ErrorTotal {
-  readonly code: string
-  readonly count: number
-  readonly rollout: string
-  readonly message: string
 }
 
 /** Rows of each kind that totals name. */
@@ -45,7 +37,7 @@ export interface FinishedSum {
   readonly repeated: number
 }
 
-/** The results of a training step. A rollout without a reward counts 0. */
+/** The results of a training step. A rollout that failed counts 0, one whose reward abstained not at all. */
 export interface StepTotals {
   readonly step: number
   readonly rewards: readonly number[]
@@ -66,6 +58,8 @@ export function createFinishedTotals(
   database: DatabaseSync,
   rows: RolloutRowReads,
 ): (after: number, steps?: readonly number[]) => FinishedTotals {
+  // As in isUnscored() of core.
+  const unscored = `reward IS NULL AND turns > 0 AND stop_reason NOT IN ('failed', 'no-model-call', 'time-limit', 'cancelled')`
   const counts = 'sum(turns) AS turns, sum(tool_calls) AS toolCalls, sum(sampled_tokens) AS'
   const sums = database.prepare(`SELECT stop_reason AS stopReason, split = 'train' AS isTraining, count(*) AS rollouts,
     ${counts} sampledTokens, sum(cost) AS cost, sum(attempt > 0) AS repeated, max(finished) AS last FROM rollouts WHERE finished > ? GROUP BY 1, 2`)
@@ -78,19 +72,19 @@ export function createFinishedTotals(
   const stepSums = database.prepare(`SELECT ${counts} tokens, max(attempt) AS attempts,
     ${['queue', 'engine', 'tools'].map((name, index) => `sum(${parts[index]}) AS ${name}`).join(', ')},
     sum(max(0, coalesce(ended_at, queued_at) - queued_at - ${parts.join(' - ')})) AS agent ${ofStep}`)
-  const stepRewards = database.prepare(`SELECT coalesce(reward, 0) AS reward, count(*) AS rollouts ${ofStep} GROUP BY 1`)
+  const stepRewards = database.prepare(`SELECT coalesce(reward, 0) AS reward, count(*) AS rollouts ${ofStep} AND NOT (${unscored}) GROUP BY 1`)
   const stepGroups =
     database.prepare(`SELECT sum(least = most AND least >= 1) AS right, sum(least < most) AS mixed, sum(least = most AND least < 1) AS wrong
-    FROM (SELECT min(coalesce(reward, 0)) AS least, max(coalesce(reward, 0)) AS most ${ofStep} GROUP BY group_id)`)
+    FROM (SELECT min(coalesce(reward, 0)) AS least, max(coalesce(reward, 0)) AS most ${ofStep} AND NOT (${unscored}) GROUP BY group_id)`)
   const evaluated = database.prepare(`SELECT key, split, step, task_id AS taskId, kind, coalesce(reward, 0) AS reward
-    FROM rollouts WHERE finished > ? AND finished <= ? AND split <> 'train' ORDER BY finished`)
+    FROM rollouts WHERE finished > ? AND finished <= ? AND split <> 'train' AND NOT (${unscored}) ORDER BY finished`)
   const incomplete = database.prepare(
     `SELECT key FROM rollouts WHERE finished > ? AND finished <= ? AND stop_reason <> 'completed' ORDER BY finished LIMIT ${mostNamed.incomplete}`,
   )
   // Beside min() SQLite takes the other columns from the row that has it.
   const errors = database.prepare(`SELECT error ->> '$.code' AS code, count(*) AS count, min(finished) AS first, key AS rollout,
-    error ->> '$.message' AS message FROM rollouts
-    WHERE finished > ? AND finished <= ? AND stop_reason <> 'completed' AND error IS NOT NULL GROUP BY 1 ORDER BY first`)
+    error ->> '$.message' AS message, error ->> '$.source' AS source FROM rollouts
+    WHERE finished > ? AND finished <= ? AND stop_reason <> 'completed' AND error IS NOT NULL GROUP BY code, source ORDER BY first`)
   const repeated = database.prepare(
     `SELECT key FROM rollouts WHERE finished > ? AND finished <= ? AND attempt > 0 ORDER BY finished LIMIT ${mostNamed.repeated}`,
   )
@@ -118,7 +112,7 @@ export function createFinishedTotals(
         .map(totalsOf)
         .filter(({ rewards }) => rewards.length > 0),
       evaluated: evaluated.all(after, last) as unknown as EvaluatedRollout[],
-      errors: (errors.all(after, last) as unknown as (ErrorTotal & { first: number })[]).map(({ first: _, ...error }) => error),
+      errors: (errors.all(after, last) as unknown as (FailureCount & { first: number })[]).map(({ first: _, ...error }) => error),
       incomplete: rowsOf(incomplete.all(after, last)),
       repeated: rowsOf(repeated.all(after, last)),
     }

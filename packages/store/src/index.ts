@@ -12,7 +12,7 @@ export { type OwnedRunStore, openRunStore, type RunStoreOptions } from './open-r
 export { type EventPage, readEvents } from './read-events.ts'
 export { type ResolvedRun, type ResolveRunOptions, resolveRun } from './resolve-run.ts'
 export { acquireRunLock, isOwned, type RunLock } from './run-lock.ts'
-export type { ManifestInput, RunManifest } from './run-manifest.ts'
+export type { ManifestInput } from './run-manifest.ts'
 export type { AttemptTurns, RecordedCall, RunCounts, RunQueries } from './run-queries.ts'
 export { type RunReader, readRun } from './run-reader.ts'
 export { toStoreError } from './store-error.ts'

@@ -7,7 +7,7 @@ import { readEvents } from './read-events.ts'
 import { temporaryFolder } from './testing/run-fixtures.ts'
 
 const event = (step: number): RunEvent => ({ type: 'step-start', at: step, step, steps: 9 })
-const line = (step: number, padding = '') => `${JSON.stringify({ ...event(step), padding })}\n`
+const line = (step: number, path = '') => `${JSON.stringify({ type: 'checkpoint-saved', at: step, step, path, best: false })}\n`
 const stepsOf = async (path: string, after?: number) =>
   (await readEvents(path, after)).events.map(({ event }) => (event as Extract<RunEvent, { type: 'step-start' }>).step)
 
@@ -51,7 +51,7 @@ test('a line that has no end yet is read when it has one', async () => {
 
 test('lines that are no events are passed over, and an offset within a line counts as its end', async () => {
   await using folder = await temporaryFolder()
-  await writeFile(join(folder.path, 'events.jsonl'), `${line(1)}{"type":\n\n${line(2, '½'.repeat(9))}${line(3)}`)
+  await writeFile(join(folder.path, 'events.jsonl'), `${line(1)}{"type":\n\n{"type":"of-another-version","at":1}\n${line(2, '½'.repeat(9))}${line(3)}`)
   expect(await stepsOf(folder.path)).toEqual([1, 2, 3])
   const { events } = await readEvents(folder.path)
   const [first, second] = events.map(({ id }) => id)

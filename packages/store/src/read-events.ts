@@ -1,6 +1,6 @@
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { RunEvent } from '@aworld-train/protocol'
+import { RunEvent } from '@aworld-train/protocol'
 import { toStoreError } from './store-error.ts'
 
 export interface EventPage {
@@ -18,7 +18,7 @@ const lineFeed = 0x0a
 
 /**
  * The events of the run at `path` that stand behind byte `after` of its log: at least the next one, and at most about a megabyte.
- * A last line without an end is left for later, a line that is no JSON is passed over, and an offset within a line counts as that
+ * A last line without an end is left for later, a line that is no event is passed over, and an offset within a line counts as that
  * line's end. Rejects with STORE_CORRUPT where there is no log.
  */
 export async function readEvents(path: string, after = 0): Promise<EventPage> {
@@ -52,7 +52,7 @@ function parseLines(bytes: Buffer, begin: number, offset: number): EventPage['ev
 
 function parseLine(line: string): RunEvent | null {
   try {
-    return JSON.parse(line) as RunEvent
+    return RunEvent.safeParse(JSON.parse(line)).data ?? null
   } catch {
     return null
   }

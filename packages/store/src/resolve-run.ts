@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile } from 'node:fs/promises'
 import { basename, isAbsolute, join, resolve } from 'node:path'
-import { TrainError } from '@aworld-train/protocol'
-import { anotherConfiguration, type RunManifest, readManifest } from './run-manifest.ts'
+import { type RunManifest, TrainError } from '@aworld-train/protocol'
+import { anotherConfiguration, readManifest } from './run-manifest.ts'
 import { toStoreError } from './store-error.ts'
 
 export interface ResolveRunOptions {

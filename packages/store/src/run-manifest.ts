@@ -1,30 +1,16 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { TrainError } from '@aworld-train/protocol'
+import { RunManifest, TrainError } from '@aworld-train/protocol'
 import { redactSecrets } from './redact-secrets.ts'
 import { anotherVersion } from './run-database.ts'
 import { storeVersion } from './schema.ts'
 import { corrupt, toStoreError } from './store-error.ts'
 import { writeJsonAtomically } from './write-json-atomically.ts'
 
-/** What `manifest.json` says of a run: versions, hashes, provenance; never a secret. */
-export interface RunManifest {
-  readonly version: 2
-  readonly name: string
-  /** Unix milliseconds. */
-  readonly createdAt: number
-  /** Runs of equal hash are the same command: the newest unfinished one is resumed. */
-  readonly configurationHash: string
-  readonly status: 'running' | 'finished'
-  /** Names to versions: packages, Node, engine. */
-  readonly versions: Readonly<Record<string, string>>
-  /** Where each setting came from, and hashes of the inputs. */
-  readonly provenance: Readonly<Record<string, unknown>>
-}
-
 /** What the manifest of a new run is made from. */
 export interface ManifestInput {
+  readonly kind?: RunManifest['kind'] | undefined
   readonly name?: string | undefined
   readonly configurationHash?: string | undefined
   readonly versions?: Readonly<Record<string, string>> | undefined
@@ -48,17 +34,16 @@ export async function readManifest(path: string): Promise<RunManifest | null> {
 
 /** Checks the text of a manifest. Throws STORE_VERSION or STORE_CORRUPT. */
 export function parseManifest(path: string, text: string): RunManifest {
-  let manifest: Partial<RunManifest> | null
+  let manifest: { readonly version?: unknown } | null
   try {
-    manifest = JSON.parse(text) as Partial<RunManifest> | null
+    manifest = JSON.parse(text)
   } catch {
     throw corrupt(path, 'its manifest.json is not JSON')
   }
   if (manifest?.version !== storeVersion) throw anotherVersion(path, manifest?.version)
-  if (typeof manifest.name !== 'string' || typeof manifest.configurationHash !== 'string' || typeof manifest.createdAt !== 'number') {
-    throw corrupt(path, 'its manifest.json lacks name, configurationHash or createdAt')
-  }
-  return manifest as RunManifest
+  const { data, error } = RunManifest.safeParse(manifest)
+  if (data) return data
+  throw corrupt(path, `its manifest.json has no valid ${[...new Set(error.issues.map((issue) => issue.path.join('.')))].join(', ')}`)
 }
 
 export async function writeManifest(path: string, manifest: RunManifest): Promise<void> {
@@ -91,9 +76,10 @@ export function anotherConfiguration(path: string): TrainError {
   )
 }
 
-export function newManifest(fallbackName: string, { name, configurationHash, versions, provenance }: ManifestInput = {}): RunManifest {
+export function newManifest(fallbackName: string, { kind, name, configurationHash, versions, provenance }: ManifestInput = {}): RunManifest {
   return {
     version: storeVersion,
+    kind: kind ?? 'training',
     name: name ?? fallbackName,
     createdAt: Date.now(),
     configurationHash: configurationHash ?? '',

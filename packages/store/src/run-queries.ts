@@ -14,7 +14,7 @@ import type {
   StepSample,
   SubmissionStore,
 } from '@aworld-train/core'
-import type { Episode, ErrorRecord, RolloutRequest, Trajectory, Turn } from '@aworld-train/protocol'
+import type { Episode, ErrorRecord, FailureCount, RolloutRequest, Trajectory, Turn } from '@aworld-train/protocol'
 import { createAttemptReads } from './attempt-rows.ts'
 import { createFinishedTotals, type FinishedTotals } from './finished-totals.ts'
 import { createHealthReads } from './health-samples.ts'
@@ -83,6 +83,8 @@ export interface RunQueries
   splits(): Readonly<Record<string, number>>
   /** Episodes that ended for each reason. */
   stopReasons(): Readonly<Record<string, number>>
+  /** Why rollouts failed, the most frequent first. */
+  failures(): FailureCount[]
   /** Keys of rollouts with a call that did not parse, the first `limit` of them. */
   unparsed(limit: number): string[]
   /** Calls that sampled tokens, in every attempt of every rollout. */
@@ -128,6 +130,11 @@ export function createRunQueries(path: string, database: DatabaseSync, isOwned =
     )
   const bySplit = countBy('split')
   const byStopReason = countBy('stop_reason')
+  // Beside min() SQLite takes the other columns from the row that has it.
+  const failures = database.prepare(`SELECT error ->> '$.code' AS code, count(*) AS count, min(finished) AS first, key AS rollout,
+    error ->> '$.message' AS message, error ->> '$.source' AS source FROM rollouts
+    WHERE status = 'done' AND stop_reason IN ('failed', 'no-model-call', 'time-limit') AND error IS NOT NULL
+    GROUP BY code, source ORDER BY count DESC, first`)
   const rows = createRolloutRowReads(database, isOwned)
   const samples = createSampleReads(database)
   const request = database.prepare(
@@ -266,6 +273,7 @@ export function createRunQueries(path: string, database: DatabaseSync, isOwned =
     unparsed: named((limit) => withUnparsed.all(limit).map(({ key }) => key as string)),
     splits: named(() => counted(bySplit.all())),
     stopReasons: named(() => counted(byStopReason.all())),
+    failures: named(() => failures.all().map(({ first: _, ...failure }) => failure as unknown as FailureCount)),
     stepMetrics,
     steps: named(() =>
       stepMetrics().map((record) => ({ ...record, rollouts: trainedIn.all(record.step).map(({ key }) => key as string) })),

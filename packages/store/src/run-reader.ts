@@ -1,8 +1,9 @@
+import type { RunManifest } from '@aworld-train/protocol'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { closeReadDatabase, openRunDatabaseToRead } from './run-database.ts'
 import { isOwned } from './run-lock.ts'
-import { parseManifest, type RunManifest } from './run-manifest.ts'
+import { parseManifest } from './run-manifest.ts'
 import { createRunQueries, type RunQueries } from './run-queries.ts'
 import { toStoreError } from './store-error.ts'
 

@@ -35,6 +35,7 @@ export {
   type EvaluationPlan,
   evaluationMetrics,
   evaluationRequests,
+  requireResults,
   summarizeEvaluation,
   summarizeTasks,
 } from './loop/evaluate.ts'

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Agent, type AgentFunctionContext } from '@aworld-train/agent'
-import type { AgentTask } from '@aworld-train/protocol'
+import { openDashboard, openFolder } from '@aworld-train/dashboard'
+import type { AgentTask, InferenceReport } from '@aworld-train/protocol'
 import { readRun } from '@aworld-train/store'
 import { loadDataset } from '@aworld-train/training'
 import { afterEach, beforeEach, expect, it } from 'vitest'
@@ -23,12 +24,23 @@ const dataset = [
   { id: 'b', prompt: 'What is the symbol of tin?', answer: 'Sn' },
 ]
 
-const create = (model: string, agent: TrainableAgent = new Agent({ name: 'chemist', maxTurns: 1 })) =>
+/** The runs of the test, as a dashboard lists them. */
+async function listed(): Promise<unknown> {
+  const dashboard = await openDashboard({ below: join(folder, 'runs') })
+  try {
+    const { origin, searchParams } = new URL(dashboard.url)
+    return await (await fetch(`${origin}/api/runs`, { headers: { authorization: `Bearer ${searchParams.get('token')}` } })).json()
+  } finally {
+    await dashboard.close()
+  }
+}
+
+const create = (model: string, agent: TrainableAgent = new Agent({ name: 'chemist', maxTurns: 1 }), maxTokens = 4) =>
   AgentTrainer.create({
     agent,
     trainDataset: [{ id: 'c', prompt: 'What is the symbol of iron?', answer: 'Fe' }],
     rewardFunc: () => 1,
-    config: { model: { path: model }, engine: { threads: 1, simd: 'plain' }, sampling: { maxTokens: 4 }, concurrency: 2 },
+    config: { model: { path: model }, engine: { threads: 1, simd: 'plain' }, sampling: { maxTokens }, concurrency: 2 },
     samples: 2,
     seed: 3,
     runPath: join(folder, 'runs'),
@@ -116,4 +128,94 @@ it('leaves nothing where the model cannot be opened', async () => {
   writeFileSync(join(model, 'model.safetensors'), 'damaged')
   await expect(trainer.inference(dataset)).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT' })
   expect(readdirSync(join(folder, 'runs'))).toEqual([])
+})
+
+it('is a run that a dashboard shows: finished, with its reward by kind, pass@k and episodes', async () => {
+  const report = await (await create(shipped, undefined, 64)).inference(dataset)
+  expect(report).toMatchObject({ kind: 'evaluation', model: shipped, checkpoint: null, passAtK: { 1: 1, 2: 1 } })
+  expect(await listed()).toMatchObject([{ kind: 'evaluation', status: 'finished', problem: null, rollouts: 4, after: 1 }])
+  const folderClient = await openFolder(report.path)
+  try {
+    const { kind, status, evaluations, details, rollouts } = await folderClient.summary()
+    expect({ kind, status, done: rollouts.done }).toEqual({ kind: 'evaluation', status: 'finished', done: 4 })
+    expect(evaluations).toMatchObject([{ name: 'eval', tasks: 2, rollouts: 4, reward: 1, passAtK: { 1: 1, 2: 1 } }])
+    expect(details).toMatchObject({ agent: 'chemist', tasks: '2 to evaluate' })
+  } finally {
+    folderClient.close()
+  }
+})
+
+it('is about the weights that train() left, and names them', async () => {
+  let scored = 0
+  const trainer = (checkpoint?: string) =>
+    AgentTrainer.create({
+      agent: new Agent({ name: 'chemist', maxTurns: 1 }),
+      trainDataset: [{ id: 'c', prompt: 'What is the symbol of iron?', answer: 'Fe' }],
+      rewardFunc: () => scored++ % 2,
+      config: {
+        model: { path: shipped },
+        engine: { threads: 1, simd: 'plain' },
+        sampling: { maxTokens: 4 },
+        training: { promptsPerStep: 1, samplesPerPrompt: 2, learningRate: 0.1 },
+        evaluation: { before: false },
+        concurrency: 1,
+      },
+      ...{ checkpoint, samples: 4, seed: 3, steps: 1, runPath: join(folder, 'runs'), trainEngineName: 'local', onEvent: () => {} },
+    })
+  const answers = ({ results }: InferenceReport) => results.map(({ answer }) => answer)
+  const untrained = await (await trainer()).inference(dataset)
+  const one = await trainer()
+  const trained = await one.train()
+  expect(trained).toMatchObject({ kind: 'training', model: shipped, checkpoint: 'checkpoints/step-000001' })
+  const checkpoint = join(trained.path, 'checkpoints/step-000001')
+  const after = await one.inference(dataset)
+  expect(after).toMatchObject({ model: shipped, checkpoint })
+  expect(answers(after)).toEqual(answers(await (await trainer(checkpoint)).inference(dataset)))
+  expect(answers(after)).not.toEqual(answers(untrained))
+  expect(untrained).toMatchObject({ model: shipped, checkpoint: null })
+})
+
+it('says why rollouts failed, with the file and line that threw, and ends where all of them did', async () => {
+  const agent = join(folder, 'agent.ts')
+  writeFileSync(
+    agent,
+    `export async function solve(task: { id: string }) {
+  const id: string = task.id
+  if (id !== 'never') throw new Error('No unit in ' + id)
+  return ''
+}
+`,
+  )
+  const failing = await create(shipped, `${agent}#solve`)
+  const failures = [
+    { code: 'AGENT_FAILED', count: 4, rollout: 'evaluation/eval/0/0', message: 'Agent "agent" threw: No unit in a', source: `${agent}:3` },
+  ]
+  await expect(failing.inference(dataset)).rejects.toMatchObject({ code: 'EVALUATION_FAILED', details: { failures } })
+  const [name] = readdirSync(join(folder, 'runs'))
+  const path = join(folder, 'runs', name as string)
+  expect(JSON.parse(readFileSync(join(path, 'report.json'), 'utf8'))).toMatchObject({ failed: 4, failures, reward: null })
+  expect(await listed()).toMatchObject([{ status: 'failed', problem: null }])
+})
+
+it.each(['function', 'module'])('names the line of a reward that threw, of a %s', async (form) => {
+  const file = join(folder, 'reward.ts')
+  writeFileSync(
+    file,
+    `export const grade = (_source: string, _solution: string, truth: string): number => {
+  if (truth === 'Sn') throw new Error('No unit.')
+  return 1
+}
+`,
+  )
+  const { grade } = (await import(file)) as { grade: () => number }
+  const trainer = await AgentTrainer.create({
+    agent: new Agent({ name: 'chemist', maxTurns: 1 }),
+    trainDataset: dataset,
+    rewardFunc: form === 'module' ? `${file}#grade` : grade,
+    config: { model: { path: shipped }, engine: { threads: 1, simd: 'plain' }, sampling: { maxTokens: 64 }, concurrency: 2 },
+    ...{ samples: 2, seed: 3, runPath: join(folder, 'runs'), trainEngineName: 'local' },
+  })
+  const { failures, failed, reward } = await trainer.inference(dataset)
+  expect({ failed, reward }).toEqual({ failed: 2, reward: 0.5 })
+  expect(failures).toMatchObject([{ code: 'REWARD_FAILED', count: 2, rollout: 'evaluation/eval/1/0', source: `${file}:2` }])
 })

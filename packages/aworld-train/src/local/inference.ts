@@ -1,9 +1,10 @@
 import { join, resolve } from 'node:path'
-import { passAtK } from '@aworld-train/core'
-import { type Episode, type RunReport, type Sampling, type TokenReport, TrainError } from '@aworld-train/protocol'
+import { displayPath, isUnscored, passRates, toEndedRollout } from '@aworld-train/core'
+import { type Episode, type InferenceReport, type Sampling, TrainError } from '@aworld-train/protocol'
 import type { RunOptions } from '@aworld-train/run'
 import {
   countCallsOf,
+  describeAgents,
   inRunDirectory,
   longPromptNotes,
   openTriedParts,
@@ -13,38 +14,16 @@ import {
   summarizeCalls,
 } from '@aworld-train/run'
 import { keepTokenizer, writeJsonAtomically } from '@aworld-train/store'
-import { evaluationMetrics, evaluationRequests, type LoadedDataset, summarizeEvaluation, writeParquet } from '@aworld-train/training'
+import {
+  evaluationMetrics,
+  evaluationRequests,
+  type LoadedDataset,
+  requireResults,
+  summarizeEvaluation,
+  writeParquet,
+} from '@aworld-train/training'
 import type { LocalPlan } from './plan.ts'
 import { openStage } from './stage.ts'
-
-/** The report of an inference: one row for each rollout, and the mean reward where there was one. */
-export interface InferenceReport {
-  readonly version: 1
-  readonly path: string
-  readonly seed: number
-  readonly sampling: Sampling
-  readonly tasks: number
-  /** Rollouts of all tasks. */
-  readonly rollouts: number
-  /** Rollouts without a reward, which count as reward 0. */
-  readonly failed: number
-  /** Mean over tasks; `null` where no rollout was scored. */
-  readonly reward: number | null
-  readonly interval: readonly [number, number] | null
-  /** Chance that at least one of k samples of a task has reward 1 or more; unbiased estimate. */
-  readonly passAtK: Readonly<Record<string, number>>
-  readonly results: readonly {
-    readonly taskId: string
-    readonly sample: number
-    readonly answer: string | null
-    readonly reward: number | null
-    readonly stopReason: string
-  }[]
-  readonly counts: Pick<RunReport['counts'], 'modelCalls' | 'toolCalls'>
-  readonly tokenReport: TokenReport
-  readonly times: { readonly wallMs: number }
-  readonly versions: Readonly<Record<string, string>>
-}
 
 export interface InferenceRequest {
   readonly runPath: string
@@ -55,9 +34,11 @@ export interface InferenceRequest {
   readonly samplesPerPrompt?: number | undefined
   /** Model folder to use instead of the plan's. */
   readonly model?: string | undefined
+  /** Folder that a learner has saved, whose weights are sampled in place of the model's. */
+  readonly checkpoint?: string | undefined
 }
 
-/** Runs the agent over a dataset with the policy as it is. A run that cannot start leaves nothing. */
+/** Runs the agent over a dataset with the policy as it is. A run that cannot start leaves nothing; one of which every rollout fails leaves its report and rejects with EVALUATION_FAILED. */
 export async function runInference(plan: LocalPlan, request: InferenceRequest): Promise<InferenceReport> {
   const model = request.model ?? plan.model
   if (model === null) {
@@ -71,6 +52,7 @@ export async function runInference(plan: LocalPlan, request: InferenceRequest): 
   const parts = await openTriedParts(stack, plan, { signal, onEvent: options.onEvent })
   const directory = {
     runPath,
+    kind: 'evaluation' as const,
     name: `${plan.name}-eval`,
     configurationHash: 'inference',
     provenance: { seed: plan.seed, agent: plan.agentModule, tasks: request.dataset.tasks.length },
@@ -98,13 +80,30 @@ async function inferInRun(plan: LocalPlan, { parts, model, ...request }: Inferen
     await openStage({ model, plan, parts, store, answers: request.dataset.answers, onEvent: emit, signal: request.signal }),
     (each) => each.close(),
   )
-  if (request.options.checkpoint !== undefined) {
+  const checkpoint = request.checkpoint === undefined ? null : resolve(request.checkpoint)
+  if (checkpoint !== null) {
     const { learner } = stage.policy
-    await learner.load(resolve(request.options.checkpoint))
+    await learner.load(checkpoint)
     await learner.publish()
   }
   const notes = longPromptNotes([request.dataset], stage)
   run.started()
+  emit({
+    type: 'run-start',
+    version: 1,
+    at: Date.now(),
+    run: `${plan.name}-eval`,
+    path: displayPath(path),
+    seed,
+    resumedFromStep: null,
+    details: {
+      ...stage.policy.details,
+      ...(checkpoint !== null && { checkpoint: displayPath(checkpoint) }),
+      agent: describeAgents(plan.program.agents, null),
+      tasks: `${request.dataset.tasks.length} to evaluate`,
+      seed,
+    },
+  })
   for (const message of notes) emit({ type: 'warning-raised', at: Date.now(), code: 'CONFIG_NOTE', message })
   const sampling: Sampling = {
     temperature: config.evaluation.temperature,
@@ -131,17 +130,19 @@ async function inferInRun(plan: LocalPlan, { parts, model, ...request }: Inferen
   const { calls, tokenReport } = summarizeCalls(await countCallsOf(stage), episodes)
   const result = summarizeEvaluation(evaluation, episodes)
   const isScored = episodes.some(({ reward }) => reward !== null)
+  const { tasks, rollouts, failed, unscored, failures, byKind } = result
   const report: InferenceReport = {
     version: 1,
+    kind: 'evaluation',
+    model,
+    checkpoint,
     path,
     seed,
     sampling,
-    tasks: result.tasks,
-    rollouts: result.rollouts,
-    failed: result.failed,
+    ...{ tasks, rollouts, failed, unscored, failures, byKind },
     reward: isScored ? result.reward : null,
     interval: isScored ? result.interval : null,
-    passAtK: isScored ? passRates(episodes, samples) : {},
+    passAtK: isScored ? passRates(rewardsOfTasks(episodes)) : {},
     results: episodes.map(({ taskId, sample, answer, reward, stopReason }) => ({ taskId, sample, answer, reward, stopReason })),
     counts: calls,
     tokenReport,
@@ -149,23 +150,24 @@ async function inferInRun(plan: LocalPlan, { parts, model, ...request }: Inferen
     versions: runVersions(),
   }
   await writeJsonAtomically(join(path, 'report.json'), report)
-  await store.complete()
-  const { tasks, rollouts, failed } = result
   const metrics = isScored ? evaluationMetrics(result) : { tasks, rollouts, failed }
   const passes = Object.fromEntries(Object.entries(report.passAtK).map(([k, value]) => [`pass@${k}`, value]))
-  emit({ type: 'evaluation-end', at: Date.now(), name: evaluation.name, step: 0, metrics: { ...metrics, ...passes } })
+  emit({
+    type: 'evaluation-end',
+    at: Date.now(),
+    name: evaluation.name,
+    step: 0,
+    metrics: { ...metrics, ...passes },
+    ...(failures.length > 0 && { failures }),
+  })
+  requireResults(result)
+  await store.complete()
+  emit({ type: 'run-end', at: Date.now(), status: 'finished' })
   return report
 }
 
-/** pass@k for each k up to the samples of a task; a rollout is right with reward 1 or more. */
-function passRates(episodes: readonly Episode[], samples: number): Record<string, number> {
-  const groups = [...Map.groupBy(episodes, ({ taskId }) => taskId).values()]
-  const isRight = ({ reward }: Episode) => reward !== null && reward >= 1
-  const ks = [1, 2, 4, 8, 16, 32, 64].filter((k) => k <= samples)
-  return Object.fromEntries(
-    ks.map((k) => {
-      const estimates = groups.map((group) => passAtK(group.length, group.filter(isRight).length, k))
-      return [String(k), estimates.reduce((sum, value) => sum + value, 0) / (estimates.length || 1)]
-    }),
+/** Rewards of each task; a failed rollout has 0. */
+const rewardsOfTasks = (episodes: readonly Episode[]): number[][] =>
+  [...Map.groupBy(episodes, ({ taskId }) => taskId).values()].map((group) =>
+    group.filter((episode) => !isUnscored(toEndedRollout(episode))).map(({ reward }) => reward ?? 0),
   )
-}

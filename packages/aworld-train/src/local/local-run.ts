@@ -137,6 +137,9 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
     const { before, after, greedyBefore, greedyAfter, curve, ledger, rollouts, episodesByStopReason } = result
     const report: RunReport = {
       version: 1,
+      kind: 'training',
+      model,
+      checkpoint: result.lastCheckpoint,
       run: plan.name,
       path,
       status: result.status,
@@ -149,6 +152,7 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
       greedyAfter,
       curve,
       ledger,
+      failures: store.failures(),
       tokenReport,
       counts: { rollouts, attempts: rollouts + repeatedAttempts, losses, episodesByStopReason: { ...episodesByStopReason }, ...calls },
       times: {

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
-import { type RunReport, TrainError } from '@aworld-train/protocol'
+import { dirname, join, resolve } from 'node:path'
+import { type InferenceReport, type RunReport, TrainError } from '@aworld-train/protocol'
 import {
   checkExecutor,
   checkModels,
@@ -34,7 +34,7 @@ import { launcherEngines } from '../launchers.ts'
 import { localPolicy } from '../policies/local-policy.ts'
 import type { PolicyKind } from '../policies/policy.ts'
 import { trainerSections } from '../policies/trainer-sections.ts'
-import { type InferenceReport, runInference } from './inference.ts'
+import { runInference } from './inference.ts'
 import { type OpenPolicy, openPolicy } from './open-policy.ts'
 import type { LocalPlan } from './plan.ts'
 import { runLocalTraining } from './run-local-training.ts'
@@ -42,6 +42,7 @@ import { runLocalTraining } from './run-local-training.ts'
 /** The trainer in the box: our own loop over the embedded policy, in this process. */
 export class LocalTrainer extends PlanningTrainer<LocalPlan> {
   readonly #policies = new Set<OpenPolicy>()
+  #trained: { readonly model: string; readonly checkpoint: string } | null = null
   protected readonly policyKind: PolicyKind = localPolicy
 
   override async checkReward(rewardFunc?: unknown): Promise<void> {
@@ -131,7 +132,7 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
   }
 
   override async train(signal: AbortSignal = new AbortController().signal): Promise<RunReport> {
-    return await runLocalTraining(this.readyPlan(), { runPath: this.runPath, options: this.inputs.options, signal })
+    return this.#keep(await runLocalTraining(this.readyPlan(), { runPath: this.runPath, options: this.inputs.options, signal }))
   }
 
   override async inference(dataset: unknown, signal: AbortSignal = new AbortController().signal): Promise<InferenceReport> {
@@ -148,6 +149,7 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
       dataset: loaded,
       signal,
       samplesPerPrompt: this.inputs.options.samples,
+      ...(this.#trained ?? { checkpoint: this.inputs.options.checkpoint }),
     })
   }
 
@@ -156,7 +158,14 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
     const trainer = this.constructor.name
     const policy = await openPolicy(this.readyPlan(), { runPath: this.runPath, options: this.inputs.options, signal, trainer })
     this.#policies.add(policy)
-    return policy
+    return { ...policy, finish: async (result) => this.#keep(await policy.finish(result)) }
+  }
+
+  /** Keeps where the weights of a training are: inference after it is about them. */
+  #keep(report: RunReport): RunReport {
+    const { path, model, checkpoint } = report
+    if (model !== null && checkpoint !== null) this.#trained = { model, checkpoint: join(path, checkpoint) }
+    return report
   }
 
   override async close(): Promise<void> {

@@ -147,6 +147,7 @@ function createPolicy(plan: LocalPlan, run: LocalRun, { signal, closing }: Polic
       after: after ?? result.after,
       curve: curve?.map((reward, index) => ({ step: index + 1, reward, metrics: metricsOf(index + 1) })) ?? result.curve,
       checkpoints: [...result.checkpoints, ...saved],
+      lastCheckpoint: [...saved].at(-1) ?? result.lastCheckpoint,
     })
   }
 
@@ -182,7 +183,11 @@ function createPolicy(plan: LocalPlan, run: LocalRun, { signal, closing }: Polic
       const report = await finishing?.catch(() => null)
       if (report) return
       const result = loop.result(signal.aborted ? 'stopped' : 'failed')
-      await run.end({ ...result, checkpoints: [...result.checkpoints, ...saved] })
+      await run.end({
+        ...result,
+        checkpoints: [...result.checkpoints, ...saved],
+        lastCheckpoint: [...saved].at(-1) ?? result.lastCheckpoint,
+      })
     },
   }
 }

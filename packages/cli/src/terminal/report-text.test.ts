@@ -10,6 +10,8 @@ const evaluation = (reward: number, rollouts = 256): EvaluationResult => ({
   tasks: 64,
   rollouts,
   failed: 0,
+  unscored: 0,
+  failures: [],
   reward,
   interval: [reward - 0.05, reward + 0.05],
   sampling,
@@ -18,6 +20,9 @@ const evaluation = (reward: number, rollouts = 256): EvaluationResult => ({
 
 const report: RunReport = {
   version: 1,
+  kind: 'training',
+  model: 'model',
+  checkpoint: 'checkpoints/step-000100',
   run: 'chemist',
   path: 'runs/chemist-1',
   status: 'finished',
@@ -30,6 +35,9 @@ const report: RunReport = {
   greedyAfter: evaluation(0.95, 64),
   curve: Array.from({ length: 100 }, (_, index) => ({ step: index + 1, reward: index / 100, metrics: {} })),
   ledger: null,
+  failures: [
+    { code: 'REWARD_FAILED', count: 77, rollout: 'train/1/0/0', message: 'No unit.', source: '/project/reward.ts:12' },
+  ],
   warnings: [],
   counts: {
     rollouts: 7040,
@@ -62,7 +70,9 @@ it('says what each number counts', () => {
       "",
       "time     25.3 s wall, 34.9 s CPU without the tool servers (rollout 12.1, update 9.0)",
       "counts   7040 rollouts, 21394 model calls, 14355 tool calls (355 of functions)",
+      "failed   77 of REWARD_FAILED at /project/reward.ts:12, first train/1/0/0: No unit.",
       "",
+      "model    model, trained: checkpoints/step-000100",
       "run      runs/chemist-1   (report.json, checkpoints, every token in segments/)",
     ]
   `)

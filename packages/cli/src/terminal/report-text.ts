@@ -1,4 +1,6 @@
+import { isAbsolute } from 'node:path'
 import { styleText } from 'node:util'
+import { describeFailure } from '@aworld-train/core'
 import type { EvaluationResult, RunReport, TokenLedger } from '@aworld-train/protocol'
 import { drivenTrainers } from 'aworld-train'
 import { typedCommand, typedPath } from '../typed-command.ts'
@@ -21,8 +23,10 @@ export function renderReport(report: RunReport, { project = [], columns }: Repor
     ...(report.ledger ? [ledgerLine(report.ledger)] : []),
     ...(report.tokenReport ? renderTokenReport(report.tokenReport) : []),
     ...timeLines(report),
+    ...report.failures.map((failure) => `failed   ${describeFailure(failure)}`),
     ...warningLines(report),
     '',
+    ...modelLine(report),
     `run      ${path}   (report.json, checkpoints, every token in segments/)`,
   ]
   const next: [what: string, ...args: string[]][] = [
@@ -88,6 +92,11 @@ function cell(result: EvaluationResult | null): string {
 function ledgerLine({ sampled, trained, untrained, unexplained }: TokenLedger): string {
   const reasons = Object.entries(untrained).map(([reason, count]) => `${reason} ${count}`)
   return `tokens   ${sampled} sampled = ${trained} trained + ${reasons.join(' + ') || '0'} + ${unexplained} unexplained`
+}
+
+/** The weights that the report is about. */
+function modelLine({ model, checkpoint }: RunReport): string[] {
+  return model === null ? [] : [`model    ${isAbsolute(model) ? typedPath(model) : model}${checkpoint === null ? '' : `, trained: ${checkpoint}`}`]
 }
 
 /** Warnings of the run, one line for each kind; notes on the configuration were shown before the first step. */

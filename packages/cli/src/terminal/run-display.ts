@@ -1,4 +1,5 @@
 import { styleText } from 'node:util'
+import { describeFailure } from '@aworld-train/core'
 import type { RunEvent } from '@aworld-train/protocol'
 import { counted } from './counted.ts'
 import { renderSparkline } from './curve.ts'
@@ -60,7 +61,8 @@ function createTextDisplay(stream: NodeJS.WriteStream, live: LiveLine | null): R
     else if (drawnDone !== bar.done && (bar.done === bar.total || bar.done - drawnDone >= bar.total / 5)) {
       drawnDone = bar.done
       const { label, done, total, unit, notes } = bar
-      line(`${label}: ${done}/${total}${unit && ` ${unit}`}${notes.map((note) => `  ${note}`).join('')}`)
+      // The number of steps of a loop of one's own is not known.
+      line(`${label}: ${done}${total > 0 ? `/${total}` : ''}${unit && ` ${unit}`}${notes.map((note) => `  ${note}`).join('')}`)
     }
   }
   const drawLive = (terminal: LiveLine, { notes, ...state }: Bar, force: boolean) => {
@@ -75,6 +77,11 @@ function createTextDisplay(stream: NodeJS.WriteStream, live: LiveLine | null): R
     bar = { label, unit, done, total, startedAt, from, notes: [] }
     drawnDone = done
     draw(true)
+  }
+  const startTrainBar = ({ step, steps }: { readonly step: number; readonly steps: number }) => {
+    if (bar?.label === 'train') return
+    train ??= { startedAt: Date.now(), from: step - 1 }
+    startBar('train', steps, 'steps', { ...train, done: step - 1 })
   }
   const endBar = () => {
     live?.draw('')
@@ -98,13 +105,14 @@ function createTextDisplay(stream: NodeJS.WriteStream, live: LiveLine | null): R
           break
         case 'evaluation-end': {
           endBar()
-          const { reward, low, high, tasks, rollouts = 0, failed } = event.metrics
-          const failures = failed ? styleText('yellow', `, ${failed} failed`) : ''
+          const { reward, low, high, tasks, rollouts = 0, failed, unscored } = event.metrics
+          const failures = `${failed ? styleText('yellow', `, ${failed} failed`) : ''}${unscored ? `, ${unscored} not scored` : ''}`
           const interval = low === undefined || high === undefined ? '' : ` [${low.toFixed(3)}, ${high.toFixed(3)}]`
           const of = [...(tasks === undefined ? [] : [counted(tasks, 'task')]), counted(rollouts, 'rollout')].join(', ')
           line(
             `${styleText('bold', event.name)}: reward ${styleText('bold', reward?.toFixed(3) ?? 'missing')}${interval} on ${of}${failures}`,
           )
+          for (const failure of event.failures ?? []) labelled(`${styleText('yellow', 'failed')}   ${describeFailure(failure)}`)
           break
         }
         case 'phase-progress': {
@@ -120,15 +128,14 @@ function createTextDisplay(stream: NodeJS.WriteStream, live: LiveLine | null): R
         }
         case 'step-start':
           rollouts.ended = 0
-          if (bar?.label !== 'train') {
-            train ??= { startedAt: Date.now(), from: event.step - 1 }
-            startBar('train', event.steps, 'steps', { ...train, done: event.step - 1 })
-          }
+          startTrainBar(event)
           break
         case 'step-end': {
           const reward = event.metrics['rewardMean']
           if (reward !== undefined) rewards.push(reward)
-          if (bar?.label === 'train') Object.assign(bar, { done: event.step, notes: [`reward ${reward?.toFixed(3) ?? 'missing'}`] })
+          // An evaluation that a step ends with had a bar of its own.
+          startTrainBar(event)
+          if (bar) Object.assign(bar, { done: event.step, notes: [`reward ${reward?.toFixed(3) ?? 'missing'}`] })
           draw(true)
           if (event.step === event.steps) endBar()
           break

@@ -1,9 +1,11 @@
 import type {
   AgentEdge,
   ErrorRecord,
+  FailureCount,
   FinishReason,
   Message,
   RunEvent,
+  RunManifest,
   TokenLedger,
   ToolCallRecord,
   UntrainedReason,
@@ -39,6 +41,8 @@ export interface RunListing {
   /** Unix milliseconds. */
   readonly createdAt: number
   readonly status: RunStatus
+  /** An evaluation has no steps, and `after` alone. */
+  readonly kind: RunManifest['kind']
   /** What keeps the run from being read; everything below is empty then. */
   readonly problem: string | null
   readonly steps: number
@@ -63,6 +67,8 @@ export interface EvaluationSummary extends RewardMeasure {
   readonly step: number
   readonly tasks: number
   readonly byKind: Readonly<Record<string, RewardMeasure>>
+  /** Chance that one of k samples of a task is right, by k; unbiased estimate. */
+  readonly passAtK: Readonly<Record<string, number>>
 }
 
 /** A training step, counted from its rollouts; `metrics` are what the trainer said. */
@@ -92,6 +98,7 @@ export interface StepSummary extends RewardMeasure {
 export type LedgerSummary = Omit<TokenLedger, 'version' | 'withVariance'>
 
 export interface RunSummary {
+  readonly kind: RunManifest['kind']
   readonly name: string
   readonly path: string
   readonly createdAt: number
@@ -106,8 +113,8 @@ export interface RunSummary {
   readonly settings: Readonly<Record<string, unknown>>
   readonly rollouts: Readonly<Record<RunRolloutStatus, number>>
   readonly stopReasons: Readonly<Record<string, number>>
-  /** Errors of rollouts by their code: how many, and the first rollout that has it. */
-  readonly errors: Readonly<Record<string, { readonly count: number; readonly rollout: string; readonly message: string }>>
+  /** Errors of rollouts by their code and the line of the user's code that threw: how many, and the first rollout that has it. */
+  readonly errors: readonly FailureCount[]
   readonly turns: number
   readonly toolCalls: number
   readonly cost: number

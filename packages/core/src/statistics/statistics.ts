@@ -77,3 +77,15 @@ export function passAtK(samples: number, right: number, k: number): number {
   for (let i = 0; i < k; i++) allWrong *= Math.max(0, samples - right - i) / (samples - i)
   return 1 - allWrong
 }
+
+/** pass@k over tasks for k of 1, 2, 4 … up to the samples that every task has; a sample is right with reward 1 or more. */
+export function passRates(tasks: readonly (readonly number[])[]): Record<string, number> {
+  const samples = tasks.length === 0 ? 0 : Math.min(...tasks.map(({ length }) => length))
+  const ks = [1, 2, 4, 8, 16, 32, 64].filter((k) => k <= samples)
+  return Object.fromEntries(
+    ks.map((k) => {
+      const estimates = tasks.map((rewards) => passAtK(rewards.length, rewards.filter((reward) => reward >= 1).length, k))
+      return [String(k), estimates.reduce((sum, value) => sum + value, 0) / estimates.length]
+    }),
+  )
+}

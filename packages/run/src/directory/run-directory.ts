@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises'
 import type { LeasedSandbox } from '@aworld-train/core'
-import { type RunEvent, type RunReport, TrainError, toTrainError } from '@aworld-train/protocol'
+import { type RunEvent, type RunManifest, type RunReport, TrainError, toTrainError } from '@aworld-train/protocol'
 import { type OwnedRunStore, openRunStore, resolveRun, toStoreError } from '@aworld-train/store'
 import { firstFailure } from './first-failure.ts'
 import { runVersions } from './run-files.ts'
@@ -11,6 +11,8 @@ const tiersKey = 'tiers'
 
 export interface RunDirectoryRequest {
   readonly runPath: string
+  /** A training by default. */
+  readonly kind?: RunManifest['kind']
   /** First part of the folder's name. */
   readonly name: string
   /** Runs of equal hash are the same command. */
@@ -46,7 +48,7 @@ export interface RunDirectory {
  * that cannot start leaves nothing.
  */
 export async function inRunDirectory<T>(request: RunDirectoryRequest, work: (run: RunDirectory) => Promise<T>): Promise<T> {
-  const { runPath, name, configurationHash, options, signal } = request
+  const { runPath, kind, name, configurationHash, options, signal } = request
   const { path, resumed } = await resolveRun({ runPath, name, configurationHash, fresh: options.fresh, resume: options.resume })
   let started = false
   try {
@@ -54,7 +56,7 @@ export async function inRunDirectory<T>(request: RunDirectoryRequest, work: (run
     const store = stack.adopt(
       await openRunStore({
         path,
-        manifest: { name, configurationHash, versions: runVersions(), provenance: { ...request.provenance, sandboxes: request.sandboxes } },
+        manifest: { kind, name, configurationHash, versions: runVersions(), provenance: { ...request.provenance, sandboxes: request.sandboxes } },
       }),
       (each) => each.close(),
     )

@@ -1,4 +1,4 @@
-import type { RolloutRow } from '@aworld-train/core'
+import type { EndedRollout, RolloutRow } from '@aworld-train/core'
 import { type EvaluationResult, parseChannelKey, type Sampling } from '@aworld-train/protocol'
 import type { OwnedRunStore } from '@aworld-train/store'
 import { type EvaluatedTask, type LoadedDataset, summarizeTasks } from '@aworld-train/training'
@@ -39,7 +39,7 @@ export function drivenEvaluations({
       byStep.set(key.step, found)
     }
     const ofTask = found.byTask.get(row.taskId) ?? []
-    found.byTask.set(row.taskId, [...ofTask, { reward: row.reward, stopReason: row.stopReason ?? 'failed' }])
+    found.byTask.set(row.taskId, [...ofTask, toEnded(row)])
   }
   return [...byStep]
     .sort(([a], [b]) => a - b)
@@ -51,6 +51,11 @@ export function drivenEvaluations({
       return summarizeTasks({ name: `test after step ${step}`, step, sampling, kindKey }, groups)
     })
 }
+
+const toEnded = ({ key: rollout, reward, stopReason, error, turns }: RolloutRow): EndedRollout => ({
+  ...{ rollout, reward, turns, stopReason: stopReason ?? 'failed' },
+  ...(error && { error }),
+})
 
 /** Finished rollouts of the split `test`. */
 function* testRows(store: DrivenEvaluationsOptions['store']): Generator<RolloutRow> {

@@ -16,6 +16,8 @@ export interface DrivenReportRequest {
   readonly planned: DrivenPlan
   readonly store: OwnedRunStore
   readonly path: string
+  /** The model that the training began with. */
+  readonly model: string
   readonly status: RunReport['status']
   readonly history: DrivenHistory
   readonly progress: ReturnType<typeof createDrivenProgress>
@@ -38,8 +40,12 @@ export async function leaveDrivenReport(request: DrivenReportRequest): Promise<R
   const after = evaluations.findLast(({ step }) => step > 0) ?? null
   const { calls, tokenReport, repeatedAttempts, losses, wallMs, cpuMs } = await request.accounts.finish()
   const { finished: rollouts } = store.counts()
+  const checkpoints = trainer.checkpoints.steps(planned.checkpoints).map(trainer.checkpoints.pathOf)
   const report: RunReport = {
     version: 1,
+    kind: 'training',
+    model: request.model,
+    checkpoint: checkpoints.at(-1) ?? null,
     run: plan.name,
     path,
     status,
@@ -52,6 +58,7 @@ export async function leaveDrivenReport(request: DrivenReportRequest): Promise<R
     greedyAfter: null,
     curve: curveOf(request),
     ledger: ledger.ledger,
+    failures: store.failures(),
     tokenReport,
     counts: { rollouts, attempts: rollouts + repeatedAttempts, losses, episodesByStopReason: { ...store.stopReasons() }, ...calls },
     times: {
@@ -60,7 +67,7 @@ export async function leaveDrivenReport(request: DrivenReportRequest): Promise<R
       phasesMs: { ...(warmUpMs > 0 ? { 'warm-up': warmUpMs } : {}), ...allPhases(request) },
     },
     warnings: request.warnings(),
-    checkpoints: trainer.checkpoints.steps(planned.checkpoints).map(trainer.checkpoints.pathOf),
+    checkpoints,
     versions: { ...runVersions(), ...installed(plan.python.report.packages) },
   }
   await writeJsonAtomically(join(path, 'ledger.json'), { version: 1, ...ledger, incarnations: history.incarnations() })

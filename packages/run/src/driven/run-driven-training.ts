@@ -154,6 +154,7 @@ async function trainDriven(plan: DrivenTrainingPlan, parts: RolloutParts, run: R
     planned,
     store,
     path,
+    model,
     status,
     history,
     progress,

@@ -1,11 +1,13 @@
 import {
   groupAdvantages,
+  isFailed,
+  isUnscored,
   maskedTokens,
   mergeCounts,
   type TokenCounts,
+  toEndedRollout,
   toTrainingSamples,
   totalCount,
-  untrainedEpisode,
 } from '@aworld-train/core'
 import type { Episode, TrainingSample } from '@aworld-train/protocol'
 import type { TrainingSettings } from '../config/local-config.ts'
@@ -24,9 +26,11 @@ export interface Batch {
 }
 
 export interface BatchMetrics {
-  /** Mean over all rollouts; an unscored one counts as 0. */
+  /** Mean over all rollouts; a failed one counts as 0, one whose reward abstained not at all. */
   readonly rewardMean: number
   readonly failedEpisodes: number
+  /** Those whose reward abstained. */
+  readonly unscoredEpisodes: number
   readonly incompleteEpisodes: number
   readonly groups: number
   readonly groupsWithVariance: number
@@ -79,7 +83,8 @@ export function assembleBatch(episodeGroups: readonly (readonly Episode[])[], se
     if (reason !== null) mergeCounts(untrained, { [reason]: tokens })
     else groups.push(trainingSamples)
   }
-  const episodes = episodeGroups.flat()
+  const episodes = episodeGroups.flat().map(toEndedRollout)
+  const unscored = episodes.filter(isUnscored).length
   return {
     groups,
     untrained,
@@ -87,16 +92,12 @@ export function assembleBatch(episodeGroups: readonly (readonly Episode[])[], se
     sampledTokens,
     withVariance,
     metrics: {
-      rewardMean: episodes.reduce((sum, { reward }) => sum + (reward ?? 0), 0) / Math.max(1, episodes.length),
+      rewardMean: episodes.reduce((sum, { reward }) => sum + (reward ?? 0), 0) / Math.max(1, episodes.length - unscored),
       failedEpisodes: episodes.filter(isFailed).length,
+      unscoredEpisodes: unscored,
       incompleteEpisodes: episodes.filter((episode) => !isFailed(episode) && episode.stopReason !== 'completed').length,
       groups: episodeGroups.length,
       ...counts,
     },
   }
-}
-
-/** Whether an episode says nothing about the policy: it failed, was cancelled, or has no reward. */
-export function isFailed(episode: Pick<Episode, 'reward' | 'stopReason'>): boolean {
-  return untrainedEpisode(episode) !== null
 }

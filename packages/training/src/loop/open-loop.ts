@@ -1,8 +1,7 @@
-import { type Learner, toTrainingSamples, totalCount, type UpdateMetrics, type UpdateRequest } from '@aworld-train/core'
+import { isFailed, isUnscored, type Learner, toEndedRollout, toTrainingSamples, totalCount, type UpdateMetrics, type UpdateRequest } from '@aworld-train/core'
 import { type Episode, type EvaluationResult, type RolloutRequest, TrainError, type TrainingTask } from '@aworld-train/protocol'
 import { stalenessProblems } from '../config/own-config.ts'
 import { kindOf } from '../dataset/task-column.ts'
-import { isFailed } from './assemble-batch.ts'
 import { checkLogprobs } from './check-logprobs.ts'
 import { toLimits } from './group-requests.ts'
 import { sampledTokensOf } from './loop-state.ts'
@@ -313,11 +312,12 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
 }
 
 function metricsOf({ episodes, updates, trainedTokens, rolloutMs, updateMs, difference }: OpenStep): Record<string, number> {
-  const rewards = episodes.map(({ reward }) => reward ?? 0)
+  const ended = episodes.map(toEndedRollout)
+  const rewards = ended.filter((episode) => !isUnscored(episode)).map(({ reward }) => reward ?? 0)
   return {
     ...(rewards.length > 0 && { rewardMean: rewards.reduce((sum, reward) => sum + reward, 0) / rewards.length }),
     rollouts: episodes.length,
-    failedEpisodes: episodes.filter(isFailed).length,
+    failedEpisodes: ended.filter(isFailed).length,
     sampledTokens: episodes.reduce((sum, episode) => sum + sampledTokensOf(episode), 0),
     trainedTokens,
     ...(updates.length > 0 && summarizeUpdates(updates)),

@@ -1,9 +1,8 @@
-import { type Learner, toTrainingSamples } from '@aworld-train/core'
+import { isFailed, type Learner, toEndedRollout, toTrainingSamples } from '@aworld-train/core'
 import type { Episode, EvaluationResult } from '@aworld-train/protocol'
 import type { TrainingSettings } from '../config/local-config.ts'
-import { isFailed } from './assemble-batch.ts'
 import { checkLogprobs } from './check-logprobs.ts'
-import { type EvaluationPlan, evaluationMetrics, evaluationRequests, summarizeEvaluation } from './evaluate.ts'
+import { type EvaluationPlan, evaluationMetrics, evaluationRequests, requireResults, summarizeEvaluation } from './evaluate.ts'
 import { sampledTokensOf } from './loop-state.ts'
 import type { RunRecord } from './run-record.ts'
 
@@ -25,7 +24,6 @@ export async function runEvaluation(
   for (const episode of episodes) state.ledger.add('evaluation', sampledTokensOf(episode))
   const difference = await state.timed('check', () => check(episodes))
   const result = summarizeEvaluation(plan, episodes)
-  state.evaluations[plan.name] = result
   const metrics = evaluationMetrics(result)
   emit({
     type: 'evaluation-end',
@@ -33,12 +31,15 @@ export async function runEvaluation(
     name: plan.name,
     step: plan.step,
     metrics: difference === null ? metrics : { ...metrics, maxLogprobDifference: difference },
+    ...(result.failures.length > 0 && { failures: result.failures }),
   })
+  requireResults(result)
+  state.evaluations[plan.name] = result
   return result
 
   /** The last weights of a run are sampled here only. */
   async function check(all: readonly Episode[]): Promise<number | null> {
-    const some = all.filter((episode) => !isFailed(episode)).slice(0, logprobCheck.tokens)
+    const some = all.filter((episode) => !isFailed(toEndedRollout(episode))).slice(0, logprobCheck.tokens)
     const samples = some.flatMap((episode) => toTrainingSamples(episode, { policy, truncatedSampling: 'accept' }).samples)
     return await checkLogprobs(learner, samples, { ...logprobCheck, temperature: plan.sampling.temperature })
   }

@@ -1,6 +1,5 @@
-import type { StepRecord, StepSample } from '@aworld-train/core'
+import { countFailures, describeFailure, isFailed, type StepRecord, type StepSample, toEndedRollout } from '@aworld-train/core'
 import { type Episode, type RolloutRequest, type RunEvent, TrainError } from '@aworld-train/protocol'
-import { isFailed } from './assemble-batch.ts'
 import { type Checkpoints, createCheckpoints } from './checkpoints.ts'
 import { createLoopState, type LoopState, type SavedLoopState, sampledTokensOf } from './loop-state.ts'
 import type { SelfDrivenOptions, SelfDrivenResult } from './self-driven-options.ts'
@@ -135,12 +134,13 @@ export function createRunRecord(options: RunRecordOptions): RunRecord {
   }
 
   function checkRollouts(step: number, episodes: readonly Episode[]): void {
-    if (episodes.length > 0 && episodes.every(isFailed)) {
-      const first = episodes.find(({ error }) => error)?.error
+    const ended = episodes.map(toEndedRollout)
+    if (ended.length > 0 && ended.every(isFailed)) {
+      const failures = countFailures(ended)
       throw new TrainError(
         episodes.every(hasNoRoom) ? 'POLICY_CONTEXT_OVERFLOW' : 'TRAINER_EMPTY_BATCH',
-        `All ${episodes.length} rollouts of step ${step} failed; nothing was trained. The first: ${first ? `${first.code}: ${first.message}` : episodes[0]!.stopReason}`,
-        { details: { step, stopReasons: [...new Set(episodes.map(({ stopReason }) => stopReason))] } },
+        `All ${ended.length} rollouts of step ${step} failed; nothing was trained:${failures.map((failure) => `\n  - ${describeFailure(failure)}`).join('')}`,
+        { details: { step, failures, stopReasons: [...new Set(ended.map(({ stopReason }) => stopReason))] } },
       )
     }
     const message = overflows(step, episodes)
@@ -189,6 +189,7 @@ export function createRunRecord(options: RunRecordOptions): RunRecord {
       episodesByStopReason,
       rollouts,
       checkpoints: [...checkpoints.keptPaths(), ...(best ? [best.checkpoint] : [])],
+      lastCheckpoint: checkpoints.keptPaths().at(-1) ?? null,
       bestCheckpoint: best?.checkpoint ?? null,
       phasesMs: { ...state.phasesMs },
     }

@@ -48,6 +48,8 @@ export interface SelfDrivenResult {
   readonly rollouts: number
   /** Paths inside the run. */
   readonly checkpoints: readonly string[]
+  /** Of the last step that has one: the weights that `after` is about. */
+  readonly lastCheckpoint: string | null
   readonly bestCheckpoint: string | null
   readonly phasesMs: Readonly<Record<string, number>>
 }

@@ -232,7 +232,7 @@ describe('trainSelfDriven', () => {
     const store = createMemoryStore(directory)
     const failures: unknown[] = []
     const onFailure = (result: unknown) => failures.push(result)
-    await expect(startProcess(store, { reward: () => null, onFailure })).rejects.toMatchObject({
+    await expect(startProcess(store, { reward: () => null, onFailure, evaluation: {} })).rejects.toMatchObject({
       code: 'TRAINER_EMPTY_BATCH',
       details: { step: 1 },
     })
@@ -243,11 +243,20 @@ describe('trainSelfDriven', () => {
     expect(resumed.ledger).toMatchObject({ unexplained: 0, untrained: { 'failed-episode': 32 } })
   })
 
+  it('ends with an evaluation of which every rollout fails, and says why they did', async () => {
+    const store = createMemoryStore(directory)
+    await expect(startProcess(store, { reward: () => null })).rejects.toMatchObject({
+      code: 'EVALUATION_FAILED',
+      message: expect.stringMatching(/^All 32 rollouts of the evaluation "before" failed:\n {2}- 32 of AGENT_FAILED, first evaluation\/before\/0\/0: /),
+    })
+    expect(store.steps()).toEqual([])
+  })
+
   it('ends with the error of prompts that fill the context by themselves where no other rollout is left', async () => {
     const refused = startChanged(createMemoryStore(directory), tooLong, { steps: 2 })
     await expect(refused).rejects.toMatchObject({
       code: 'POLICY_CONTEXT_OVERFLOW',
-      message: expect.stringMatching(/^All 32 rollouts of step 1 .*The conversation has 600 tokens\./),
+      message: expect.stringMatching(/^All 32 rollouts of step 1 failed; nothing was trained:\n.*32 of POLICY_CONTEXT_OVERFLOW.*The conversation has 600 tokens\./),
     })
   })
 

@@ -1,5 +1,5 @@
-import type { StepRecord } from '@aworld-train/core'
-import { TrainError, type TrainingSample } from '@aworld-train/protocol'
+import { countFailures, describeFailure, type StepRecord, toEndedRollout } from '@aworld-train/core'
+import { type Episode, TrainError, type TrainingSample } from '@aworld-train/protocol'
 import type { TrainingSettings } from '../config/local-config.ts'
 import { assembleBatch, type Batch } from './assemble-batch.ts'
 import { checkLogprobs } from './check-logprobs.ts'
@@ -104,8 +104,8 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
     const checkedAt = performance.now()
     const updated = samples.length === 0 ? null : await state.timed('update', () => update(step, batch))
     const updatedAt = performance.now()
-    if (!updated) warn('BATCH_WITHOUT_GRADIENT', withoutGradient(step, batch))
-    else if (batch.metrics.groupsOfOne > 0) warn('GROUP_OF_ONE', groupsOfOne(step, batch))
+    if (!updated) warn('BATCH_WITHOUT_GRADIENT', withoutGradient(step, batch, episodeGroups.flat()))
+    else if (batch.metrics.groupsOfOne > 0) warn('GROUP_OF_ONE', groupsOfOne(step, batch, episodeGroups.flat()))
     state.trainedTokens += updated?.trainedTokens ?? 0
     const weightVersion = updated ? await state.timed('publish', record.publish) : engine.weightVersion()
     groups.clock.train(episodeGroups.flat().map(({ timing }) => timing))
@@ -175,13 +175,22 @@ function withWarmup(training: TrainingSettings, steps: number): TrainingSettings
   return training.warmupFraction === null ? training : { ...training, warmupSteps: Math.round(training.warmupFraction * steps) }
 }
 
-function withoutGradient(step: number, { metrics }: Batch): string {
-  const { groups, zeroVarianceGroups, groupsOfOne: ones, failedEpisodes } = metrics
+function withoutGradient(step: number, { metrics }: Batch, episodes: readonly Episode[]): string {
+  const { groups, zeroVarianceGroups, groupsOfOne: ones } = metrics
   return (
-    `Step ${step} trained nothing: of ${groups} groups ${zeroVarianceGroups} have equal rewards and ${ones} a single scored episode ` +
-    `(${failedEpisodes} episodes failed). Use more samples per prompt, or tasks that the policy solves sometimes.`
+    `Step ${step} trained nothing: of ${groups} groups ${zeroVarianceGroups} have equal rewards and ${ones} a single scored episode. ` +
+    remedyOf(episodes, 'Use more samples per prompt, or tasks that the policy solves sometimes.')
   )
 }
 
-const groupsOfOne = (step: number, { metrics }: Batch) =>
-  `${metrics.groupsOfOne} of ${metrics.groups} groups of step ${step} have a single scored episode, which has no advantage; use at least 2 samples per prompt.`
+const groupsOfOne = (step: number, { metrics }: Batch, episodes: readonly Episode[]) =>
+  `${metrics.groupsOfOne} of ${metrics.groups} groups of step ${step} have a single scored episode, which has no advantage. ` +
+  remedyOf(episodes, 'Use at least 2 samples per prompt.')
+
+/** More samples are no remedy for what fails. */
+function remedyOf(episodes: readonly Episode[], otherwise: string): string {
+  const failures = countFailures(episodes.map(toEndedRollout))
+  if (failures.length === 0) return otherwise
+  const failed = failures.reduce((sum, { count }) => sum + count, 0)
+  return `${failed} of ${episodes.length} episodes failed; mend their causes first: ${failures.map(describeFailure).join('; ')}`
+}

@@ -101,7 +101,7 @@ export async function createWorkerReward(options: WorkerRewardOptions): Promise<
   }
 
   function failed(input: RewardInput, why: string, cause?: unknown): TrainError {
-    return new TrainError('REWARD_FAILED', `Reward "${name}" failed on task "${input.task.id}": ${why}.`, { cause })
+    return new TrainError('REWARD_FAILED', `Reward "${name}" failed on task "${input.task.id}": ${why.replace(/\.$/, '')}.`, { cause })
   }
 
   return {

@@ -1,0 +1,34 @@
+import type { Episode, FailureCount } from '@aworld-train/protocol'
+import { untrainedEpisode } from './untrained-episode.ts'
+
+/** How a rollout ended; `stopReason` stands for the code of one that has no error. */
+export type EndedRollout = Pick<Episode, 'rollout' | 'reward' | 'stopReason' | 'error'> & { readonly turns: number }
+
+export const toEndedRollout = ({ trajectories, ...episode }: Episode): EndedRollout => ({
+  ...episode,
+  turns: trajectories.reduce((sum, { turns }) => sum + turns.length, 0),
+})
+
+/** Whether a rollout says nothing about the policy: it failed, or its prompt left the policy no room for a turn. */
+export const isFailed = (ended: Omit<EndedRollout, 'rollout' | 'error'>): boolean =>
+  untrainedEpisode(ended, { unscored: 'keep' }) !== null || (ended.reward === null && ended.turns === 0)
+
+/** Whether a rollout ended and has no reward, because its reward abstained or leaves its kind of end out: it is in no mean. */
+export const isUnscored = (ended: Omit<EndedRollout, 'rollout' | 'error'>): boolean => ended.reward === null && !isFailed(ended)
+
+/** Why rollouts failed, the most frequent first: those of one code and one line of the user's code are counted together. */
+export function countFailures(rollouts: Iterable<EndedRollout>): FailureCount[] {
+  const counts = new Map<string, FailureCount>()
+  for (const ended of rollouts) {
+    if (!isFailed(ended)) continue
+    const { rollout, error, stopReason } = ended
+    const { code = stopReason, message = `It ended as ${stopReason}.`, source = null } = error ?? {}
+    const key = `${code} ${source}`
+    counts.set(key, { ...(counts.get(key) ?? { code, rollout, message, source }), count: (counts.get(key)?.count ?? 0) + 1 })
+  }
+  return [...counts.values()].sort((a, b) => b.count - a.count)
+}
+
+/** A line for people: how many, the code, where the user's code threw, and the first rollout with what it says. */
+export const describeFailure = ({ code, count, rollout, message, source }: FailureCount): string =>
+  `${count} of ${code}${source === null ? '' : ` at ${source}`}, first ${rollout}: ${message}`

@@ -1,0 +1,57 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { RunListing } from '@aworld-train/core'
+import { InferenceReport } from '@aworld-train/protocol'
+import { expect, it } from 'vitest'
+import { openDashboard } from './open-dashboard.ts'
+import { writeRun } from './testing/write-run.ts'
+
+const calls = { agent: 4, gateway: 4, engine: 4 }
+const evaluation = InferenceReport.parse({
+  version: 1,
+  kind: 'evaluation',
+  model: '/models/tiny',
+  checkpoint: null,
+  path: 'runs/tiny-eval',
+  seed: 1,
+  sampling: { temperature: 1, topP: 1, topK: 0, maxTokens: 8, stop: [], seed: 1 },
+  ...{ tasks: 2, rollouts: 4, failed: 1, unscored: 0, failures: [], reward: 0.5, interval: [0, 1], byKind: {}, passAtK: { 1: 0.5 } },
+  results: [{ taskId: 'a', sample: 0, answer: 'six', reward: 1, stopReason: 'completed' }],
+  counts: { modelCalls: calls, toolCalls: { asked: 0, agent: 0, environment: 0, functions: 0, servers: 0 } },
+  tokenReport: {
+    ...{ version: 1, turns: 4, continuations: 0, roots: 4, branches: {}, repeated: 0, abandoned: 0, failed: 0 },
+    ...{ tolerated: {}, unparsed: {}, ignored: {}, frozen: {} },
+  },
+  times: { wallMs: 1 },
+  versions: {},
+})
+
+it('lists every run beside an evaluation, reports of another shape and folders that are no run', async () => {
+  await using run = await writeRun()
+  const written = async (name: string, manifest: unknown, report?: unknown) => {
+    const folder = join(run.below, name)
+    await mkdir(folder)
+    await writeFile(join(folder, 'manifest.json'), typeof manifest === 'string' ? manifest : JSON.stringify(manifest))
+    if (report !== undefined) await writeFile(join(folder, 'report.json'), JSON.stringify(report))
+  }
+  const manifest = { version: 2, name: 'tiny', createdAt: 5, configurationHash: 'x', status: 'finished', versions: {}, provenance: {} }
+  await written('evaluated', { ...manifest, kind: 'evaluation' }, evaluation)
+  await written('other-report', manifest, { version: 1, curve: 7 })
+  await written('no-report', manifest, null)
+  await written('no-manifest', 'null')
+  await written('torn-manifest', '{"version":')
+  await written('other-manifest', { version: 2, name: 7 })
+  const dashboard = await openDashboard({ below: run.below })
+  try {
+    const { origin, searchParams } = new URL(dashboard.url)
+    const response = await fetch(`${origin}/api/runs`, { headers: { authorization: `Bearer ${searchParams.get('token')}` } })
+    expect(response.status).toBe(200)
+    const rows = Object.fromEntries(((await response.json()) as RunListing[]).map((row) => [row.id, row]))
+    expect(rows[run.id]).toMatchObject({ kind: 'training', problem: null, steps: 2, before: 1 / 3, after: 2 / 3 })
+    expect(rows['evaluated']).toMatchObject({ kind: 'evaluation', problem: null, rollouts: 4, before: null, after: 0.5 })
+    const bad = ['other-report', 'no-report', 'no-manifest', 'torn-manifest', 'other-manifest']
+    expect(bad.map((id) => [id, typeof rows[id]?.problem])).toEqual(bad.map((id) => [id, 'string']))
+  } finally {
+    await dashboard.close()
+  }
+})
