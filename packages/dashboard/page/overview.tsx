@@ -268,6 +268,7 @@ function Ledger({ summary, steps }: { summary: RunSummary; steps: readonly StepS
   const { ledger } = summary
   const { split } = comparedEvaluations(summary.evaluations)
   const middle = steps[Math.floor(steps.length / 2)]
+  const agents = Object.entries(summary.agents)
   const reasons = Object.entries(ledger.untrained).sort((a, b) => b[1] - a[1])
   const { status } = summary
   // What was sampled last has no step yet, and gets none in a run that stopped; a recording has none at all.
@@ -303,6 +304,34 @@ function Ledger({ summary, steps }: { summary: RunSummary; steps: readonly StepS
   return (
     <Section class="ledger" title="Where each token went" note={`${integer(ledger.sampled)} sampled`}>
       <Share label="Sampled tokens" parts={parts} total={ledger.sampled} />
+      {agents.length > 1 && (
+        <table class="rows plain">
+          <thead>
+            <tr>
+              <th scope="col">agent</th>
+              <th scope="col">sampled</th>
+              <th scope="col">trained</th>
+              <th scope="col">not trained</th>
+            </tr>
+          </thead>
+          <tbody>
+            {agents.map(([name, { sampled, trained, untrained: reasonsOf }]) => (
+              <tr key={name}>
+                <th scope="row">{visible(name)}</th>
+                <td>{integer(sampled)}</td>
+                <td>
+                  <b>{integer(trained)}</b>
+                </td>
+                <td>
+                  {Object.entries(reasonsOf)
+                    .map(([reason, tokens]) => `${reason.replaceAll('-', ' ')} ${integer(tokens)}`)
+                    .join(', ') || '–'}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
       <Columns
         label="Tokens of each step, trained and not trained"
         tones={['t-bad', 't-data']}

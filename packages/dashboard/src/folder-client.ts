@@ -76,7 +76,7 @@ export async function openFolder(path: string): Promise<FolderClient> {
     counted = totals.last
     for (const step of committed) {
       countedSteps.add(step)
-      for (const { tokens, reason } of run.sampleTokens(step)) tally.addTokens(step, tokens, reason)
+      for (const sample of run.sampleTokens(step)) tally.addTokens(step, sample)
     }
   }
 
@@ -139,6 +139,7 @@ export async function openFolder(path: string): Promise<FolderClient> {
         rollouts: statuses,
         ...{ stopReasons: tally.stopReasons, errors: tally.errors, turns: tally.turns, toolCalls: tally.toolCalls, cost: tally.cost },
         ...{ steps: tally.steps(records), evaluations: tally.evaluations(), ledger: ledger(report) },
+        agents: report && Object.keys(report.agents).length > 0 ? report.agents : tally.agents,
         unparsed: { byKind: unparsed, rollouts: unparsedRollouts ?? [] },
         repeated: { count: tally.repeated.count, first: [...tally.repeated.first] },
         ...{ incomplete: [...tally.incomplete, ...cutOff], times: report?.times ?? null },

@@ -1,4 +1,5 @@
 import {
+  createAgentTokens,
   type EvaluationSummary,
   type LedgerSummary,
   meanWithInterval,
@@ -7,6 +8,7 @@ import {
   type RolloutRow,
   type RunSummary,
   type StepRecord,
+  type StepSample,
   type StepSummary,
 } from '@aworld-train/core'
 import { type FailureCount, parseChannelKey, type UntrainedReason } from '@aworld-train/protocol'
@@ -34,12 +36,13 @@ type StepMetrics = Omit<StepRecord, 'rollouts'>
 export interface RunTally {
   add(totals: FinishedTotals): void
   /** Sampled tokens of a trained step that were trained, or were not for a reason. */
-  addTokens(step: number, tokens: number, reason: UntrainedReason | null): void
+  addTokens(step: number, { agent, tokens, reason }: Pick<StepSample, 'agent' | 'tokens' | 'reason'>): void
   steps(records: readonly StepMetrics[]): StepSummary[]
   evaluations(): EvaluationSummary[]
   /** `superseded` are tokens of attempts that never get a result. */
   ledger(superseded: number): LedgerSummary
   readonly stopReasons: Readonly<Record<string, number>>
+  readonly agents: RunSummary['agents']
   readonly errors: RunSummary['errors']
   readonly repeated: RunSummary['repeated']
   readonly incomplete: readonly RolloutRow[]
@@ -78,6 +81,7 @@ export function createEvaluationTallies() {
 export function createTally(): RunTally {
   const steps = new Map<number, StepTotals>()
   const tokens = new Map<number, StepTokens>()
+  const agents = createAgentTokens()
   const evaluations = createEvaluationTallies()
   const stopReasons: Record<string, number> = {}
   const errors: FailureCount[] = []
@@ -106,6 +110,7 @@ export function createTally(): RunTally {
 
   return {
     stopReasons,
+    agents: agents.byAgent,
     errors,
     incomplete,
     repeated,
@@ -134,7 +139,9 @@ export function createTally(): RunTally {
         else errors.push({ ...error })
       }
     },
-    addTokens(step, count, reason) {
+    addTokens(step, { agent, tokens: count, reason }) {
+      agents.sampled(agent, count)
+      agents.add(agent, count, reason)
       const ofStep = tokens.get(step) ?? { trained: 0, untrained: {} }
       tokens.set(step, ofStep)
       if (reason === null) ofStep.trained += count

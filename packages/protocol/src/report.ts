@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Sampling } from './sampling.ts'
-import { TokenLedger } from './token-ledger.ts'
+import { AgentTokens, TokenLedger } from './token-ledger.ts'
 import { TokenReport } from './token-report.ts'
 
 /** Rollouts that failed for one reason: how many, and the first of them. */
@@ -74,6 +74,8 @@ export const RunReport = z.strictObject({
   greedyAfter: EvaluationResult.nullable(),
   curve: z.array(z.strictObject({ step: z.int(), reward: z.number(), metrics: z.record(z.string(), z.number()) })),
   ledger: TokenLedger.nullable(),
+  /** What became of the tokens of each agent. */
+  agents: z.record(z.string(), AgentTokens).default({}),
   /** Why rollouts failed, over all processes of the run. */
   failures: z.array(FailureCount).default([]),
   /** Over the calls of all processes of the run. */

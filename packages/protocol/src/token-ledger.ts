@@ -39,3 +39,11 @@ export const TokenLedger = z.strictObject({
   withVariance: z.strictObject({ sampled: z.int().min(0), trained: z.int().min(0) }),
 })
 export type TokenLedger = z.infer<typeof TokenLedger>
+
+/** The sampled tokens of one agent. What attempts without a result sampled is in `sampled` alone. */
+export const AgentTokens = z.strictObject({
+  sampled: z.int().min(0),
+  trained: z.int().min(0),
+  untrained: z.partialRecord(UntrainedReason, z.int().min(0)),
+})
+export type AgentTokens = z.infer<typeof AgentTokens>

@@ -14,13 +14,14 @@ import type {
   StepSample,
   SubmissionStore,
 } from '@aworld-train/core'
-import type { Episode, ErrorRecord, FailureCount, RolloutRequest, Trajectory, Turn } from '@aworld-train/protocol'
+import { createAgentTokens } from '@aworld-train/core'
+import type { AgentTokens, Episode, ErrorRecord, FailureCount, RolloutRequest, Trajectory, Turn } from '@aworld-train/protocol'
 import { createAttemptReads } from './attempt-rows.ts'
 import { createFinishedTotals, type FinishedTotals } from './finished-totals.ts'
 import { createHealthReads } from './health-samples.ts'
 import { createRolloutRowReads, type RolloutFilter, type RolloutRowReads, shownStatus, whereOf } from './rollout-rows.ts'
 import { segmentPath } from './segment-writer.ts'
-import { createSampleReads } from './step-samples.ts'
+import { createSampleReads, type SampleTokens } from './step-samples.ts'
 import { corrupt, toStoreError } from './store-error.ts'
 import { timesTakenBack } from './taken-back.ts'
 import { fromTurnRecord } from './turn-record.ts'
@@ -72,7 +73,9 @@ export interface RunQueries
   /** What became of the rows of these rollouts, in the order of steps and batches. */
   samplesOf(rollouts: readonly string[]): SampleSummary[]
   /** Sampled tokens of a trained step by what became of them; `reason` is `null` for those that were trained. */
-  sampleTokens(step: number): Pick<StepSample, 'reason' | 'tokens'>[]
+  sampleTokens(step: number): SampleTokens[]
+  /** What became of the tokens of each agent, as far as steps and evaluations say it. Reads every turn. */
+  agentTokens(): Readonly<Record<string, AgentTokens>>
   /** The steps without the keys of their rollouts, which are many in a long run. */
   stepMetrics(): Omit<StepRecord, 'rollouts'>[]
   /** Of what finished behind place `after` of the order of finishing; of these training steps too, whose rollouts may have finished before. */
@@ -137,6 +140,24 @@ export function createRunQueries(path: string, database: DatabaseSync, isOwned =
     GROUP BY code, source ORDER BY count DESC, first`)
   const rows = createRolloutRowReads(database, isOwned)
   const samples = createSampleReads(database)
+  const sampledByAgent = database.prepare(`SELECT t.agent, sum(t.completion_length) AS tokens,
+    sum(t.completion_length * (r.split <> 'train' AND r.status = 'done' AND t.attempt = r.attempt)) AS evaluation
+    FROM turns t JOIN rollouts r ON r.id = t.rollout GROUP BY t.agent HAVING tokens > 0 ORDER BY t.agent`)
+
+  function agentTokens(): Readonly<Record<string, AgentTokens>> {
+    const counts = createAgentTokens()
+    for (const { agent, tokens, evaluation } of sampledByAgent.all() as unknown as {
+      agent: string
+      tokens: number
+      evaluation: number
+    }[]) {
+      counts.sampled(agent, tokens)
+      counts.add(agent, evaluation, 'evaluation')
+    }
+    for (const { agent, tokens, reason } of samples.allTokens()) counts.add(agent, tokens, reason)
+    return counts.byAgent
+  }
+
   const request = database.prepare(
     'SELECT q.body, r.status, r.attempt, r.error FROM rollouts r JOIN requests q ON q.rollout = r.id WHERE r.key = ?',
   )
@@ -259,6 +280,7 @@ export function createRunQueries(path: string, database: DatabaseSync, isOwned =
     turnsOf: named(turnsOf),
     attempts: named(createAttemptReads(database)),
     ...{ samples: named(samples.rows), samplesOf: named(samples.of), sampleTokens: named(samples.tokens) },
+    agentTokens: named(agentTokens),
     finishedTotals: named(createFinishedTotals(database, rows)),
     statuses: named(() => {
       const owned = isOwned()

@@ -37,10 +37,14 @@ test.each([false, true])('rows of a step are kept with it, or not at all (writte
   expect(run.samplesOf(['b'])).toEqual(summaries.slice(0, 1))
   expect([run.samples({ step: 3 }), run.sampleTokens(3)]).toEqual([[], []])
   const tokens = [
-    { reason: null, tokens: 6 },
-    { reason: 'zero-variance-group', tokens: 6 },
+    { agent: 'agent', reason: null, tokens: 6 },
+    { agent: 'agent', reason: 'zero-variance-group', tokens: 6 },
   ]
   expect(run.sampleTokens(1)).toEqual(tokens)
+  expect(run.agentTokens()).toMatchObject({
+    agent: { trained: 6, untrained: { 'zero-variance-group': 6 } },
+    worker: { sampled: 0, trained: 6 },
+  })
   expect(run.stepMetrics()).toEqual([1, 2].map((number) => ({ step: number, weightVersion: 1, metrics: {}, checkpoint: null })))
   run.close()
 })

@@ -23,13 +23,17 @@ export function createSampleWrites(
   }
 }
 
+export type SampleTokens = Pick<StepSample, 'agent' | 'reason' | 'tokens'>
+
 export interface SampleReads {
   /** The rows of a step, of a rollout, or of a rollout in a step. */
   rows(filter: { step?: number | undefined; rollout?: string | undefined }): StepSample[]
   /** The rows of these rollouts, without the logprobs, which are most of their bytes. */
   of(rollouts: readonly string[]): SampleSummary[]
-  /** Tokens of the rows of a step for each reason. */
-  tokens(step: number): Pick<StepSample, 'reason' | 'tokens'>[]
+  /** Tokens of the rows of a step for each agent and reason. */
+  tokens(step: number): SampleTokens[]
+  /** Those of all steps. */
+  allTokens(): SampleTokens[]
 }
 
 export function createSampleReads(database: DatabaseSync): SampleReads {
@@ -42,14 +46,18 @@ export function createSampleReads(database: DatabaseSync): SampleReads {
   const ofRollouts = database.prepare(
     `SELECT ${summary} FROM json_each(?) AS named CROSS JOIN rollouts r ON r.key = named.value CROSS JOIN samples s ON s.rollout = r.id ORDER BY s.step, s.position`,
   )
-  const tokensOfStep = database.prepare('SELECT reason, sum(tokens) AS tokens FROM samples WHERE step = ? GROUP BY reason')
+  const tokensWhere = (filter: string) =>
+    database.prepare(`SELECT agent, reason, sum(tokens) AS tokens FROM samples ${filter} GROUP BY agent, reason`)
+  const tokensOfStep = tokensWhere('WHERE step = ?')
+  const tokensOfAll = tokensWhere('')
   return {
     rows({ step, rollout }) {
       const rows = (rollout === undefined ? ofStep.all(step ?? null) : ofRollout.all(rollout)) as unknown as SampleRow[]
       return rows.filter((row) => step === undefined || row.step === step).map(fromRow)
     },
     of: (rollouts) => (ofRollouts.all(JSON.stringify(rollouts)) as unknown as SummaryRow[]).map(toSummary),
-    tokens: (step) => tokensOfStep.all(step) as unknown as Pick<StepSample, 'reason' | 'tokens'>[],
+    tokens: (step) => tokensOfStep.all(step) as unknown as SampleTokens[],
+    allTokens: () => tokensOfAll.all() as unknown as SampleTokens[],
   }
 }
 

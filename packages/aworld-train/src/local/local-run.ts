@@ -152,6 +152,7 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
       greedyAfter,
       curve,
       ledger,
+      agents: { ...store.agentTokens() },
       failures: store.failures(),
       tokenReport,
       counts: { rollouts, attempts: rollouts + repeatedAttempts, losses, episodesByStopReason: { ...episodesByStopReason }, ...calls },

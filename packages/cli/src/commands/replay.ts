@@ -1,22 +1,23 @@
-import { messageModels, tokenReport } from '@aworld-train/core'
-import { TrainError } from '@aworld-train/protocol'
+import { describeFailure, messageModels, tokenReport } from '@aworld-train/core'
+import { type Episode, TrainError } from '@aworld-train/protocol'
 import { readRun } from '@aworld-train/store'
 import { createReward, readRunData } from '@aworld-train/training'
 import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'
 import { renderEpisode } from '../terminal/episode-text.ts'
 import { renderTokenReport } from '../terminal/token-report-text.ts'
+import { bestAndWorst } from './best-and-worst.ts'
 
 export const replay = defineCommand({
   arguments: [
     { name: 'run', description: 'run directory', required: true },
-    { name: 'rollout', description: 'key of a rollout (default: the first that matches)' },
+    { name: 'rollout', description: 'key of a rollout (default: the best and the worst of the last evaluation)' },
   ],
   options: z.object({
     task: z.string().optional().describe('only episodes of this task'),
     split: z.string().optional().describe('only episodes of this split: train, test, validation'),
     reward: z.string().optional().describe('score again with this reward, ./reward.ts#name'),
-    all: z.boolean().optional().describe('every episode that matches, not only the first'),
+    all: z.boolean().optional().describe('every episode that matches, not only the first of them'),
     tokens: z.boolean().optional().describe('show token counts of each turn, and where a client broke the record'),
   }),
   async run({ args, options, signal }) {
@@ -25,10 +26,18 @@ export const replay = defineCommand({
     try {
       const data = reward ? await readRunData(run.path) : null
       let shown = 0
-      for (const episode of run.episodes({ key: args[1], split: options.split, taskId: options.task })) {
+      const isFiltered = options.all || [args[1], options.split, options.task].some((each) => each !== undefined)
+      const keys = isFiltered ? [args[1]] : bestAndWorst(run)
+      function* chosen() {
+        for (const key of keys) yield* firstOrAll(run.episodes({ key, split: options.split, taskId: options.task }), options.all)
+      }
+      for (const failure of isFiltered ? [] : run.failures()) process.stdout.write(`failed   ${describeFailure(failure)}\n\n`)
+      for (const episode of chosen()) {
         shown += 1
         process.stdout.write(`${episode.rollout}  attempt ${episode.attempt}  task ${episode.taskId}  ${episode.stopReason}\n`)
         process.stdout.write(`${renderEpisode({ ...episode, models: messageModels(episode) })}\n`)
+        const { error } = episode
+        if (error) process.stdout.write(`${error.code}${error.source === undefined ? '' : ` at ${error.source}`}: ${error.message}\n`)
         if (options.tokens) {
           for (const { agent, turns } of episode.trajectories) {
             for (const turn of turns) {
@@ -54,7 +63,6 @@ export const replay = defineCommand({
           )
         }
         process.stdout.write('\n')
-        if (!options.all) break
       }
       if (shown === 0)
         throw new TrainError('CONFIG_INVALID', `No episode of ${args[0]} matches; leave out --task, --split or the rollout key.`)
@@ -65,3 +73,10 @@ export const replay = defineCommand({
     }
   },
 })
+
+function* firstOrAll(episodes: Iterable<Episode>, all = false): Generator<Episode> {
+  for (const episode of episodes) {
+    yield episode
+    if (!all) return
+  }
+}

@@ -35,6 +35,7 @@ const report: RunReport = {
   greedyAfter: evaluation(0.95, 64),
   curve: Array.from({ length: 100 }, (_, index) => ({ step: index + 1, reward: index / 100, metrics: {} })),
   ledger: null,
+  agents: {},
   failures: [
     { code: 'REWARD_FAILED', count: 77, rollout: 'train/1/0/0', message: 'No unit.', source: '/project/reward.ts:12' },
   ],
@@ -121,4 +122,17 @@ it('shows what is missing as missing', () => {
     /^temperature 1 +missing +0\.900/,
   )
   expect(linesAt(80, { before: null, after: null, curve: [] }).join('\n')).not.toContain('held-out')
+})
+
+it('says what became of the tokens of each agent of a swarm', () => {
+  const agents = {
+    planner: { sampled: 231, trained: 231, untrained: {} },
+    solver: { sampled: 563, trained: 0, untrained: { 'unselected-by-trainer': 563 } },
+  }
+  const tokens = linesAt(undefined, { agents }).filter((line) => /sampled, /.test(line))
+  expect(tokens).toEqual([
+    '         planner: 231 sampled, 231 trained',
+    '         solver: 563 sampled, 0 trained + unselected-by-trainer 563',
+  ])
+  expect(linesAt(undefined, { agents: { planner: agents.planner } }).join()).not.toContain('planner')
 })

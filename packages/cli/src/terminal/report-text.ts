@@ -21,6 +21,7 @@ export function renderReport(report: RunReport, { project = [], columns }: Repor
   const path = typedPath(report.path)
   const labelled = [
     ...(report.ledger ? [ledgerLine(report.ledger)] : []),
+    ...agentLines(report),
     ...(report.tokenReport ? renderTokenReport(report.tokenReport) : []),
     ...timeLines(report),
     ...report.failures.map((failure) => `failed   ${describeFailure(failure)}`),
@@ -92,6 +93,16 @@ function cell(result: EvaluationResult | null): string {
 function ledgerLine({ sampled, trained, untrained, unexplained }: TokenLedger): string {
   const reasons = Object.entries(untrained).map(([reason, count]) => `${reason} ${count}`)
   return `tokens   ${sampled} sampled = ${trained} trained + ${reasons.join(' + ') || '0'} + ${unexplained} unexplained`
+}
+
+/** Tokens of each agent, where there are several: one of them may be trained and another not. */
+function agentLines({ agents }: RunReport): string[] {
+  const all = Object.entries(agents)
+  if (all.length < 2) return []
+  return all.map(([name, { sampled, trained, untrained }]) => {
+    const reasons = Object.entries(untrained).map(([reason, tokens]) => ` + ${reason} ${tokens}`)
+    return `         ${name}: ${sampled} sampled, ${trained} trained${reasons.join('')}`
+  })
 }
 
 /** The weights that the report is about. */

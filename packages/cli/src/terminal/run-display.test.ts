@@ -116,3 +116,44 @@ it.each([{ TERM: 'dumb' }, { CI: 'true' }])('draws nothing again with %o', (env)
   expect(lines).toContain('train: 4/20 steps  reward 0.200')
   expect(lines.length).toBeLessThan(20)
 })
+
+/** Lines of a log. */
+function logged(all: readonly RunEvent[]): string[] {
+  const written: string[] = []
+  const stream = { isTTY: false, write: (text: string) => written.push(text) }
+  const display = createRunDisplay({ stream: stream as unknown as NodeJS.WriteStream, json: false, env: { NO_COLOR: '1' } })
+  for (const event of all) display.show(event)
+  display.close()
+  return written.join('').split('\n')
+}
+
+const stepEnd = (step: number, steps: number): RunEvent => ({
+  ...{ type: 'step-end', at, step, steps, weightVersion: step },
+  metrics: { rewardMean: 0.5 },
+})
+
+it('shows the last step of a trainer that tells of it after the evaluation that it ends with', () => {
+  const lines = logged([
+    { type: 'step-start', at, step: 1, steps: 2 },
+    stepEnd(1, 2),
+    { type: 'step-start', at, step: 2, steps: 2 },
+    { type: 'evaluation-start', at, name: 'test', rollouts: 1 },
+    { type: 'evaluation-end', at, name: 'test', step: 2, metrics: { reward: 1, rollouts: 1 } },
+    stepEnd(2, 2),
+  ])
+  expect(lines).toContain('train: 2/2 steps  reward 0.500')
+})
+
+it('names no number of steps where none is known', () => {
+  expect(logged([stepEnd(1, 0), stepEnd(2, 0)])).toEqual(['train: 1 steps  reward 0.500', 'train: 2 steps  reward 0.500', ''])
+})
+
+it('says of an evaluation why rollouts failed', () => {
+  const failures = [{ code: 'REWARD_FAILED', count: 3, rollout: 'evaluation/eval/0/1', message: 'No unit.', source: '/p/reward.ts:7' }]
+  const metrics = { reward: 0.25, rollouts: 8, failed: 3, unscored: 1 }
+  expect(logged([{ type: 'evaluation-end', at, name: 'eval', step: 0, metrics, failures }])).toEqual([
+    'eval: reward 0.250 on 8 rollouts, 3 failed, 1 not scored',
+    'failed   3 of REWARD_FAILED at /p/reward.ts:7, first evaluation/eval/0/1: No unit.',
+    '',
+  ])
+})

@@ -1,5 +1,6 @@
 import type {
   AgentEdge,
+  AgentTokens,
   ErrorRecord,
   FailureCount,
   FinishReason,
@@ -121,6 +122,8 @@ export interface RunSummary {
   readonly steps: readonly StepSummary[]
   readonly evaluations: readonly EvaluationSummary[]
   readonly ledger: LedgerSummary
+  /** What became of the tokens of each agent: of the trained steps while the run goes on, of all once it has ended. */
+  readonly agents: Readonly<Record<string, AgentTokens>>
   /** Tool calls in sampled text that did not parse, by kind, and the rollouts that are known to have some. */
   readonly unparsed: { readonly byKind: Readonly<Record<string, number>>; readonly rollouts: readonly string[] }
   /** Rollouts that ended in another attempt than their first: how many, and the first twenty. */

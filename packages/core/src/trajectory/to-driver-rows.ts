@@ -8,7 +8,7 @@ import {
   type UntrainedReason,
 } from '@aworld-train/protocol'
 import { addCount, type TokenCounts } from '../ledger/token-counts.ts'
-import { type BranchCandidate, type SampleAssembly, toTrainingSamples } from './to-training-samples.ts'
+import { type BranchCandidate, type SampleAssembly, toTrainingSamples, type UntrainedTurns } from './to-training-samples.ts'
 import { type UntrainedEpisodeOptions, untrainedEpisode } from './untrained-episode.ts'
 
 export interface DriverRowOptions {
@@ -45,6 +45,8 @@ export interface DriverRowAssembly {
   /** The primary row is the last: its branch ended last. */
   readonly rows: readonly DriverRow[]
   readonly omitted: TokenCounts
+  /** The turns that `omitted` counts. */
+  readonly omittedTurns: readonly UntrainedTurns[]
   /** Tokens sampled in this episode. */
   readonly sampled: number
   readonly error: ErrorRecord | null
@@ -95,10 +97,9 @@ export function toDriverRows(episode: Episode, options: DriverRowOptions): Drive
     })
   } catch (cause) {
     if (!(cause instanceof TrainError)) throw cause
-    const { omitted, sampled } = everything(episode, 'failed-episode')
-    return { status: 'failed', rows: [], omitted, sampled, error: cause.toRecord() }
+    return { status: 'failed', rows: [], ...everything(episode, 'failed-episode'), error: cause.toRecord() }
   }
-  const { samples, untrained, sampled } = assembly
+  const { samples, untrained, untrainedTurns, sampled } = assembly
   const trained = samples.filter(({ lossMask }) => lossMask.includes(1))
   const rows = trained.map((sample): DriverRow & { readonly isPrimary: boolean } => {
     const { agent, tokenIds, lossMask, rolloutLogprobs, provenance } = sample
@@ -121,17 +122,21 @@ export function toDriverRows(episode: Episode, options: DriverRowOptions): Drive
     status: reason === null && !withoutRows ? 'done' : 'failed',
     rows: ordered.map(({ isPrimary: _, ...row }) => row),
     omitted: untrained,
+    omittedTurns: untrainedTurns,
     sampled,
     error: withoutRows ? noRows(episode, untrained, options) : reason === null ? null : failureOf(episode, reason),
   }
 }
 
-function everything(episode: Episode, reason: UntrainedReason): { omitted: TokenCounts; sampled: number } {
+function everything(episode: Episode, reason: UntrainedReason): Pick<DriverRowAssembly, 'omitted' | 'omittedTurns' | 'sampled'> {
+  const omittedTurns = episode.trajectories.map(({ agent, turns }) => ({
+    ...{ agent, reason, turns: turns.map(({ index }) => index) },
+    tokens: turns.reduce((sum, { completionTokenIds }) => sum + completionTokenIds.length, 0),
+  }))
+  const sampled = omittedTurns.reduce((sum, { tokens }) => sum + tokens, 0)
   const omitted: TokenCounts = {}
-  let sampled = 0
-  for (const { turns } of episode.trajectories) for (const { completionTokenIds } of turns) sampled += completionTokenIds.length
   addCount(omitted, reason, sampled)
-  return { omitted, sampled }
+  return { omitted, omittedTurns, sampled }
 }
 
 function turnsOf({ trajectories, attempt }: Episode, agent: string, indices: readonly number[]): Turn[] {

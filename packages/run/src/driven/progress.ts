@@ -1,6 +1,7 @@
 import type { DrivenTrainer, MetricsLine, MetricsReading } from '@aworld-train/core'
-import type { RunEvent } from '@aworld-train/protocol'
+import type { EvaluationResult, RunEvent } from '@aworld-train/protocol'
 import { numbersOf } from '@aworld-train/python-bridge'
+import { requireResults } from '@aworld-train/training'
 
 export interface DrivenProgressOptions {
   readonly trainer: Pick<DrivenTrainer, 'name' | 'output' | 'checkpoints'>
@@ -11,6 +12,8 @@ export interface DrivenProgressOptions {
   /** Rollouts of one evaluation. */
   readonly evaluation: { readonly tasks: number; readonly rollouts: number }
   readonly onEvent: (event: RunEvent) => void
+  /** How the rollouts of the evaluation that has just ended did here. */
+  readonly evaluated: () => Pick<EvaluationResult, 'failed' | 'failures'>
   /** A step of training has ended; `saved` where there is a checkpoint of it. */
   readonly onStep?: ((step: DrivenStep) => void) | undefined
   /** Measurements of this side since the last step ended, which are added to the step's metrics. */
@@ -30,7 +33,7 @@ export interface DrivenEvaluation {
   readonly metrics: Readonly<Record<string, number>>
 }
 
-/** Turns the console of a framework and the progress of its rollouts into the events of a run. */
+/** Turns the console of a framework and the progress of its rollouts into the events of a run; `metrics` throws EVALUATION_FAILED for an evaluation of which every rollout failed. */
 export interface DrivenProgress {
   line(line: string): void
   metrics(line: MetricsLine): void
@@ -46,7 +49,7 @@ export interface DrivenProgress {
 const recentSteps = 10
 
 export function createDrivenProgress(options: DrivenProgressOptions): DrivenProgress {
-  const { trainer, steps, resumedFromStep, evaluation, onEvent, onStep, measured, now = Date.now } = options
+  const { trainer, steps, resumedFromStep, evaluation, onEvent, evaluated, onStep, measured, now = Date.now } = options
   const { milestones, readMetrics } = trainer.output
   const startPhase = `start ${trainer.name}`
   const phases: Record<string, number> = {}
@@ -86,7 +89,16 @@ export function createDrivenProgress(options: DrivenProgressOptions): DrivenProg
     if (evaluationStartedAt !== null && at === resumedFromStep && done.length === 0) add('validation', now() - evaluationStartedAt)
     evaluationStartedAt = null
     evaluations.push({ step: at, metrics })
-    onEvent({ type: 'evaluation-end', at: now(), name: 'test', step: at, metrics: { ...metrics, ...evaluation } })
+    const { failed, failures } = evaluated()
+    onEvent({
+      type: 'evaluation-end',
+      at: now(),
+      name: 'test',
+      step: at,
+      metrics: { ...metrics, ...evaluation },
+      ...(failures.length > 0 && { failures }),
+    })
+    requireResults({ name: 'test', rollouts: evaluation.rollouts, failed, failures })
   }
 
   function endStep(at: number, { metrics: read, phasesMs, saved }: NonNullable<MetricsReading['step']>): void {

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import type { DrivenPlan } from '@aworld-train/core'
-import type { RunReport, Sampling } from '@aworld-train/protocol'
+import { createAgentTokens, type DrivenPlan } from '@aworld-train/core'
+import type { RunReport, Sampling, UntrainedReason } from '@aworld-train/protocol'
 import { type OwnedRunStore, writeJsonAtomically } from '@aworld-train/store'
 import type { RunAccounts } from '../directory/run-accounts.ts'
 import { runVersions } from '../directory/run-files.ts'
@@ -58,6 +58,7 @@ export async function leaveDrivenReport(request: DrivenReportRequest): Promise<R
     greedyAfter: null,
     curve: curveOf(request),
     ledger: ledger.ledger,
+    agents: agentsOf(store, ledger),
     failures: store.failures(),
     tokenReport,
     counts: { rollouts, attempts: rollouts + repeatedAttempts, losses, episodesByStopReason: { ...store.stopReasons() }, ...calls },
@@ -73,6 +74,16 @@ export async function leaveDrivenReport(request: DrivenReportRequest): Promise<R
   await writeJsonAtomically(join(path, 'ledger.json'), { version: 1, ...ledger, incarnations: history.incarnations() })
   await writeJsonAtomically(join(path, 'report.json'), report)
   return report
+}
+
+/** What the store knows of each agent, and what the framework did with its rows. */
+function agentsOf(store: OwnedRunStore, { agents }: DrivenTokenLedger): RunReport['agents'] {
+  const counts = createAgentTokens(store.agentTokens())
+  for (const [agent, { trained, untrained }] of Object.entries(agents)) {
+    counts.add(agent, trained, null)
+    for (const [reason, tokens] of Object.entries(untrained)) counts.add(agent, tokens, reason as UntrainedReason)
+  }
+  return counts.byAgent
 }
 
 function warnOfLedger(

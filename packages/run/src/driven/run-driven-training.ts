@@ -102,6 +102,7 @@ async function trainDriven(plan: DrivenTrainingPlan, parts: RolloutParts, run: R
     resumedFromStep,
     evaluation: evaluationSize(plan, planned),
     onEvent: sampler.onEvent,
+    evaluated: failures.takeEvaluation,
     measured: () => ({ idleMs: idle.take() }),
     onStep: ({ saved }) => {
       void keepPhases(trainer.name, store, incarnation, progress.phasesMs()).catch(warn)

@@ -2,12 +2,12 @@ import { type RunEvent, TrainError } from '@aworld-train/protocol'
 import { expect, it } from 'vitest'
 import { createFailureTally } from './failure-tally.ts'
 
-const ended = (rollout: string, message: string | null): RunEvent => ({
+const ended = (rollout: string, message: string | null, split = 'train'): RunEvent => ({
   type: 'rollout-end',
   at: 0,
   rollout,
   attempt: 0,
-  split: 'train',
+  split,
   taskId: 't',
   stopReason: message === null ? 'completed' : 'failed',
   reward: null,
@@ -33,4 +33,14 @@ it('leaves other errors as they are', () => {
   tally.read(ended('a', 'Something.'))
   const error = new TrainError('TRAINER_OUT_OF_MEMORY', 'Full.')
   expect(tally.explain(error)).toBe(error)
+})
+
+it('counts why rollouts of an evaluation failed, each evaluation by itself', () => {
+  const tally = createFailureTally()
+  tally.read(ended('a', 'Of a step.'))
+  tally.read(ended('b', 'No unit.', 'test'))
+  tally.read(ended('c', 'No unit.', 'test'))
+  const failures = [{ code: 'AGENT_FAILED', count: 2, rollout: 'b', message: 'No unit.', source: null }]
+  expect(tally.takeEvaluation()).toEqual({ failed: 2, failures })
+  expect(tally.takeEvaluation()).toEqual({ failed: 0, failures: [] })
 })

@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { channelKey, type Episode, type StopReason, type Turn } from '@aworld-train/protocol'
+import { channelKey, type Episode, type RowSelection, type StopReason, type Turn } from '@aworld-train/protocol'
 import type { RecordedCall } from '@aworld-train/store'
 import { expect, it, onTestFinished } from 'vitest'
 import { type IncarnationLedger, readLedger } from './read-ledger.ts'
@@ -60,13 +60,13 @@ interface World {
   readonly episodes: Map<string, Episode>
 }
 
-function account({ ledgers, calls, episodes }: World, resumed: readonly number[] = [0]) {
+function account({ ledgers, calls, episodes }: World, resumed: readonly number[] = [0], rows: RowSelection = 'all') {
   return toTokenLedger({
     ledgers,
     incarnations: ledgers.map(({ incarnation }, index) => ({ incarnation, resumedFromStep: resumed[index] ?? 0 })),
     calls,
     episode: (key) => episodes.get(key) ?? null,
-    rows: { rows: 'all', limits: { maxPromptTokens: 100, maxResponseTokens: 100 }, reward: 'service' },
+    rows: { rows, limits: { maxPromptTokens: 100, maxResponseTokens: 100 }, reward: 'service' },
   })
 }
 
@@ -281,4 +281,25 @@ it('tells what nobody received, as the bridge says, from what died with this pro
   expect(ledger).toMatchObject({ sampled: 23, trained: 5, untrained: { 'abandoned-turn': 18 }, unexplained: 0 })
   expect(undelivered).toEqual({ 'connection-lost': 5, aborted: 9 })
   expect(lostWithoutWord).toBe(4)
+})
+
+it('tells the agents of a swarm apart where a trainer takes the row of one of them', () => {
+  const [taken, unused] = [keyOf('i', 1, 'u', 0), keyOf('i', 1, 'v', 0)]
+  const swarmOf = (key: string): Episode => {
+    const { trajectories, ...episode } = episodeOf(key, 5)
+    const turns = trajectories[0]!.turns.map((turn) => ({
+      ...{ ...turn, agent: 'b', timing: { startedAt: 2, endedAt: 3 } },
+      ...{ completionTokenIds: new Int32Array(3).fill(4), rolloutLogprobs: new Float32Array(3).fill(-1) },
+    }))
+    return { ...episode, trajectories: [trajectories[0]!, { ...trajectories[0]!, agent: 'b', turns }] }
+  }
+  const calls = [taken, unused].flatMap((key) => [5, 3].map((tokens) => ({ key, attempt: 0, tokens })))
+  const sampled = calls.map(({ key, tokens }) => sampledLine(key, tokens))
+  const ledgers = [{ incarnation: 'i', sampled, trained: [batch(1, { [taken]: 3 })], undelivered: [], engineTokens: null }]
+  const { agents, ledger } = account({ ledgers, calls, episodes: new Map([taken, unused].map((key) => [key, swarmOf(key)])) }, [0], 'last')
+  expect(agents).toEqual({
+    a: { sampled: 0, trained: 0, untrained: { 'unselected-by-trainer': 10 } },
+    b: { sampled: 0, trained: 3, untrained: { 'unselected-by-trainer': 3 } },
+  })
+  expect(ledger).toMatchObject({ sampled: 16, trained: 3, untrained: { 'unselected-by-trainer': 13 }, unexplained: 0 })
 })

@@ -1,5 +1,16 @@
-import { createLedger, type DriverRowOptions, mergeCounts, type TokenCounts, toDriverRows, totalCount } from '@aworld-train/core'
-import { type Episode, parseChannelKey, type TokenLedger } from '@aworld-train/protocol'
+import {
+  type AgentTokenCounts,
+  createAgentTokens,
+  createLedger,
+  type DriverRowAssembly,
+  type DriverRowOptions,
+  maskedTokens,
+  mergeCounts,
+  type TokenCounts,
+  toDriverRows,
+  totalCount,
+} from '@aworld-train/core'
+import { type AgentTokens, type Episode, parseChannelKey, type TokenLedger } from '@aworld-train/protocol'
 import type { RecordedCall } from '@aworld-train/store'
 import type { IncarnationLedger } from './read-ledger.ts'
 import { type IncarnationRecord, lastStandingSteps, standingBatches } from './standing-batches.ts'
@@ -18,6 +29,8 @@ export interface TokenLedgerInput {
 
 export interface DrivenTokenLedger {
   readonly ledger: TokenLedger
+  /** Of training rollouts with a result, by agent. */
+  readonly agents: Readonly<Record<string, AgentTokens>>
   /** Starts of which some or all rollouts were discarded. */
   readonly superseded: readonly { readonly incarnation: string; readonly steps: readonly number[]; readonly tokens: number }[]
   /** Keys that are in more than one batch; their tokens would be trained twice. */
@@ -40,6 +53,7 @@ export interface DrivenTokenLedger {
 export function toTokenLedger(input: TokenLedgerInput): DrivenTokenLedger {
   const { ledgers, incarnations, episode } = input
   const ledger = createLedger()
+  const agents = createAgentTokens()
   const answers = groupBy(
     ledgers.flatMap(({ sampled }) => sampled),
     ({ key }) => key,
@@ -89,7 +103,9 @@ export function toTokenLedger(input: TokenLedgerInput): DrivenTokenLedger {
     const last = result?.attempt ?? Number.POSITIVE_INFINITY
     ledger.add(result ? 'superseded-attempt' : 'cancelled-episode', sumOf(calls.filter(({ attempt }) => attempt !== last)))
     if (!result) continue
-    const { omitted, sampled: sampledTokens } = toDriverRows(result, { ...input.rows, evaluation: false })
+    const assembly = toDriverRows(result, { ...input.rows, evaluation: false })
+    const { omitted, sampled: sampledTokens } = assembly
+    addAgents(agents, assembly, isTrained)
     ledger.merge(isTrained ? omitted : untrainedOf(omitted, sampledTokens))
     if (parts) noteReward(groups, key.slice(0, key.lastIndexOf('/')), result, answered, trained.get(key) ?? 0)
   }
@@ -98,6 +114,7 @@ export function toTokenLedger(input: TokenLedgerInput): DrivenTokenLedger {
   const engines = ledgers.map(({ engineTokens }) => engineTokens).filter((each) => each !== null)
   return {
     ledger: ledger.toLedger({ sampled, trained: [...trained.values()].reduce((sum, tokens) => sum + tokens, 0) }),
+    agents: agents.byAgent,
     superseded: describeSuperseded(input, supersededTokens),
     trainedTwice: [...batchesOf].filter(([, count]) => count > 1).map(([key]) => key),
     undelivered: Object.fromEntries(
@@ -112,6 +129,12 @@ export function toTokenLedger(input: TokenLedgerInput): DrivenTokenLedger {
       largest: differences.length === 0 ? null : Math.max(...differences),
     },
   }
+}
+
+/** A trainer that took a rollout has trained its rows; of another it took none. */
+function addAgents(agents: AgentTokenCounts, { rows, omittedTurns }: DriverRowAssembly, isTrained: boolean): void {
+  for (const row of rows) agents.add(row.agent, maskedTokens(row), isTrained ? null : 'unselected-by-trainer')
+  for (const { agent, tokens, reason } of omittedTurns) agents.add(agent, tokens, reason)
 }
 
 interface GroupTokens {

@@ -7,7 +7,7 @@ const seconds = (values: Record<string, number>) =>
   Object.fromEntries(Object.entries(values).map(([name, value]) => [`timing_s/${name}`, value]))
 
 /** One second passes with every event. */
-function follow(options: { steps: number; resumedFromStep?: number }) {
+function follow(options: { steps: number; resumedFromStep?: number; evaluated?: Parameters<typeof createDrivenProgress>[0]['evaluated'] }) {
   const events: RunEvent[] = []
   const ended: DrivenStep[] = []
   let clock = 0
@@ -15,6 +15,7 @@ function follow(options: { steps: number; resumedFromStep?: number }) {
     trainer: verlTrainer,
     resumedFromStep: 0,
     evaluation: { tasks: 4, rollouts: 8 },
+    evaluated: () => ({ failed: 0, failures: [] }),
     ...options,
     now: () => clock,
     onEvent: (event) => events.push(event),
@@ -99,4 +100,14 @@ it('shows what verl did not say as missing', () => {
   const end = events.find(({ type }) => type === 'step-end')
   expect(end).toMatchObject({ metrics: { loss: 0.5 } })
   expect(end).not.toHaveProperty('metrics.rewardMean')
+})
+
+it('ends with an evaluation of which every rollout failed, and says why they did', () => {
+  const failures = [{ code: 'REWARD_FAILED', count: 8, rollout: 'a', message: 'No unit.', source: '/p/reward.ts:3' }]
+  const { events, after } = follow({ steps: 2, evaluated: () => ({ failed: 8, failures }) })
+  after(0).queued('val')
+  expect(() => after(1).metrics({ step: 0, data: { 'val-core/pt/acc/mean@1': 0 } })).toThrow(
+    expect.objectContaining({ code: 'EVALUATION_FAILED', message: expect.stringContaining('8 of REWARD_FAILED at /p/reward.ts:3, first a: No unit.') }),
+  )
+  expect(events.at(-1)).toMatchObject({ type: 'evaluation-end', failures })
 })
