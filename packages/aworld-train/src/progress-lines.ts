@@ -20,7 +20,9 @@ export function progressLines(print: (line: string) => void): (event: RunEvent) 
         break
       }
       case 'step-end':
-        print(`step ${event.step}${event.steps > 0 ? `/${event.steps}` : ''}, reward ${event.metrics['rewardMean']?.toFixed(3) ?? 'missing'}`)
+        print(
+          `step ${event.step}${event.steps > 0 ? `/${event.steps}` : ''}, reward ${event.metrics['rewardMean']?.toFixed(3) ?? 'missing'}`,
+        )
         break
       case 'evaluation-end': {
         const { reward, low, high, rollouts = 0, failed, unscored } = event.metrics

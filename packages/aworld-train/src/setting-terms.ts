@@ -37,6 +37,7 @@ export const settingTerms: Readonly<Record<SettingName, Row>> = {
   'reward.timeoutMs': read,
   'reward.memoryMb': read,
   'reward.input': read,
+  'reward.unfinished': read,
   'training.steps': ofTheLoop,
   'training.epochs': ofTheLoop,
   'training.promptsPerStep': ofTheLoop,

@@ -13,6 +13,11 @@ it('finds the first line of the user behind lines of Node and of installed packa
   expect(sourceOfStack(stack)).toBe('/home/me/my project/reward.ts:14')
 })
 
+it("finds Python's innermost line of the user", () => {
+  const stack = 'Traceback (most recent call last):\n  File "/p/reward.py", line 3, in grade\n    return unit(text)\n  File "/p/unit.py", line 8, in unit\n'
+  expect(sourceOfStack(`${stack}  File "/venv/lib/python3.12/site-packages/x.py", line 1, in y\nValueError: no unit`)).toBe('/p/unit.py:8')
+})
+
 it.each(['    at /a/agent.ts:3:9', '    at async run (/a/agent.ts:3:9)', '    at new Tool (/a/agent.ts:3:9)', '    at async /a/agent.ts:3:9'])(
   'reads %s',
   (line) => expect(sourceOfStack(line)).toBe('/a/agent.ts:3'),

@@ -3,15 +3,22 @@ const ownFolder = decodeURIComponent(new URL('../../', import.meta.url).pathname
 
 const frame = /^\s*at (?:.*\()?(?:async )?(?:file:\/\/)?(\/[^()]*?|[A-Za-z]:[\\/][^()]*?):(\d+):\d+\)?$/
 
-/** The first place in a stack that is in a file of the user: not of Node, of a package that is installed, or of ours. */
+const pythonFrame = /^\s*File "([^"<]+)", line (\d+)/
+
+const isInstalled = (file: string) => /[\\/](?:node_modules|site-packages)[\\/]/.test(file) || file.startsWith(ownFolder)
+
+/** The innermost place in a stack, of JavaScript or Python, that is in a file of the user: not of Node, of a package that is installed, or of ours. */
 export function sourceOfStack(stack: string): string | undefined {
-  for (const line of stack.split('\n')) {
+  const lines = stack.split('\n')
+  for (const line of lines) {
     const [, path, row] = frame.exec(line) ?? []
     if (path === undefined) continue
     const file = line.includes('file://') ? decoded(path) : path
-    if (!file.includes('node_modules') && !file.startsWith(ownFolder)) return `${file}:${row}`
+    if (!isInstalled(file)) return `${file}:${row}`
   }
-  return undefined
+  // Python names the innermost call last.
+  const [, file, row] = lines.map((line) => pythonFrame.exec(line)).findLast((found) => found && !isInstalled(found[1]!)) ?? []
+  return file === undefined ? undefined : `${file}:${row}`
 }
 
 function decoded(path: string): string {

@@ -75,6 +75,7 @@ export const errorCatalogue = {
   ROLLOUT_QUEUE_FULL: row('trainer', true, 'Submit the rollout again when others have ended, or raise limits.maxQueuedBytes.'),
   ROLLOUT_CANCELLED: row('trainer', true, 'Run the same command again; the rollout runs again.'),
   ROLLOUT_CLOSED: row('trainer', false, 'The rollout has ended on the side of the trainer; nothing is sampled for it any more.'),
+  ROLLOUT_UNSCORED: row('reward', false, 'Nothing, where the reward abstains on purpose; else let it return a number.'),
   ROLLOUT_WITHOUT_ROWS: row(
     'trainer',
     false,

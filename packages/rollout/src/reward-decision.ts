@@ -1,7 +1,8 @@
 import { causedByPolicy } from '@aworld-train/core'
 import type { StopReason } from '@aworld-train/protocol'
 
-export type ScoreUnfinished = 'zero' | 'null'
+/** What an episode that ended at a limit gets: 0, what the reward makes of it, or no reward. */
+export type ScoreUnfinished = 'zero' | 'score' | 'exclude'
 
 /** What is done about an episode's reward. */
 export type RewardDecision = 'score' | 'zero' | 'none'
@@ -13,11 +14,12 @@ export interface RewardQuestion {
 }
 
 /**
- * Which episodes are scored. An answer is scored by the reward function. An end that the policy caused is never scored
- * as an answer: it gets 0, so that the policy learns not to, or no reward with `null`. Everything else (failed, out of
- * time, cancelled, no model call, a prompt that fills the context by itself) says nothing of the policy and has none.
+ * Which episodes are scored. An answer is scored by the reward function. An end that the policy caused gets what `scoreUnfinished`
+ * says: 0 teaches the policy not to. Everything else (failed, out of time, cancelled, no model call, a prompt that fills the
+ * context by itself) says nothing of the policy and has no reward.
  */
 export function decideReward({ stopReason, hasTurns }: RewardQuestion, scoreUnfinished: ScoreUnfinished): RewardDecision {
   if (stopReason === 'completed') return 'score'
-  return hasTurns && causedByPolicy.has(stopReason) && scoreUnfinished === 'zero' ? 'zero' : 'none'
+  if (!hasTurns || !causedByPolicy.has(stopReason) || scoreUnfinished === 'exclude') return 'none'
+  return scoreUnfinished
 }

@@ -20,7 +20,7 @@ test('a prompt that fills the context by itself has no reward: the policy never 
   })
 })
 
-test('an agent that calls for ever ends at its limit of turns, with a reward of 0 or none', async () => {
+test('an agent that calls for ever ends at its limit of turns, with a reward of 0, of the reward function, or none', async () => {
   const agent: RunnerSetup['agent'] = async (_, ask) => {
     for (;;) await ask()
   }
@@ -29,7 +29,10 @@ test('an agent that calls for ever ends at its limit of turns, with a reward of 
   const episode = await zero.runner.run(rolloutRequest('a'), never)
   expect(episode).toMatchObject({ stopReason: 'turn-limit', reward: 0, answer: null, error: { code: 'AGENT_LIMIT' } })
   expect(episode.trajectories[0]!.turns).toHaveLength(4)
-  const none = setUpRunner({ agent, limits, scoreUnfinished: 'null' })
+  const third = { name: 'third', score: async () => ({ reward: 0.3, scores: {} }), close: async () => {} }
+  const scored = setUpRunner({ agent, limits, reward: third, scoreUnfinished: 'score' })
+  expect(await scored.runner.run(rolloutRequest('a'), never)).toMatchObject({ stopReason: 'turn-limit', reward: 0.3 })
+  const none = setUpRunner({ agent, limits, scoreUnfinished: 'exclude' })
   expect(await none.runner.run(rolloutRequest('a'), never)).toMatchObject({ stopReason: 'turn-limit', reward: null })
 })
 

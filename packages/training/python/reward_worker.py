@@ -113,15 +113,15 @@ def limit_memory(megabytes: int, threads: int) -> None:
 
 
 def to_answer(value: Any) -> Dict[str, Any]:
-    """What a reward returned, as verl reads it: a number, or a dict with `score`, whose other numbers are scores."""
+    """What a reward returned, as verl reads it: a number, or a dict with `score`, whose other numbers are scores; None abstains."""
     if not isinstance(value, dict):
         number = to_number(value)
-        return invalid(value) if number is None else {"kind": "value", "reward": number, "scores": {}}
+        return invalid(value) if number is None and value is not None else {"kind": "value", "reward": number, "scores": {}}
     if "score" not in value:
         keys = ", ".join(repr(key) for key in list(value)[:10]) or "nothing"
         return {"kind": "invalid", "description": f'a dict without "score" (it has {keys})'}
     reward = to_number(value["score"])
-    if reward is None:
+    if reward is None and value["score"] is not None:
         return invalid(value["score"], 'a dict whose "score" is ')
     numbers = {str(key): to_number(member) for key, member in value.items() if key != "score"}
     scores = {key: member for key, member in list(numbers.items())[:MAX_SCORES] if member is not None}

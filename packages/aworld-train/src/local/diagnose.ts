@@ -84,7 +84,7 @@ export async function diagnose(definition: TrainingDefinition, signal: AbortSign
     await attempt(
       'reward dry run',
       () => scoreReference({ ...plan, reward, source: plan.rewardSource, task: answered }, signal),
-      (score) => `${score} for the reference answer of task "${answered.id}"`,
+      (score) => `${score ?? 'no reward'} for the reference answer of task "${answered.id}"`,
     )
   }
   const task = plan.train.tasks[0]

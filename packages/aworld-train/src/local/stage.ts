@@ -89,6 +89,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     : null
   const runner = openAgentSide(stack, {
     ...parts,
+    scoreUnfinished: config.reward.unfinished,
     ...(workers && { workers }),
     program,
     baseDirectory: agentDirectory,

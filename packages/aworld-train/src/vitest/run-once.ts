@@ -90,6 +90,7 @@ export async function runOnce(training: OnceTraining, options: RunOnceOptions): 
     const { limits, concurrency } = config
     const runner = openAgentSide(stack, {
       ...{ ...parts, ...common, program, baseDirectory: agentDirectory, gateway, answers, limits: toLimits(limits), concurrency },
+      scoreUnfinished: config.reward.unfinished,
     })
     return await runner.run(request(policy.engine.model.name, policy.engine.model.contextLength), signal)
   }

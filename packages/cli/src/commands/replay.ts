@@ -59,7 +59,7 @@ export const replay = defineCommand({
             )
           const { reward: value, scores } = await reward.score({ task, episode, answer }, signal)
           process.stdout.write(
-            `rescored ${value}${Object.keys(scores).length > 0 ? `  ${JSON.stringify(scores)}` : ''}  (was ${episode.reward ?? 'not scored'})\n`,
+            `rescored ${value ?? 'not scored'}${Object.keys(scores).length > 0 ? `  ${JSON.stringify(scores)}` : ''}  (was ${episode.reward ?? 'not scored'})\n`,
           )
         }
         process.stdout.write('\n')

@@ -56,7 +56,7 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
   const agent = await loadAgent(settings.agent, directory)
   const { program, directory: agentDirectory } = agent
   const { baseDirectory, ...environmentLimits } = config.environment
-  const { input: rewardInput, ...rewardLimits } = settings.rewardSettings
+  const { input: rewardInput, unfinished, ...rewardLimits } = settings.rewardSettings
   const { executor } = settings
   const inProcess = isInProcess(executor)
   const executorParts = { settings: executor, agent, engines: launcherEngines, directory }
@@ -101,6 +101,7 @@ export async function openRollouts(options: OpenRolloutsOptions): Promise<Opened
   const { maxQueuedBytes, ...limits } = settings.limits
   const { service, server, ...side } = await serveAgentSide(stack, {
     ...parts,
+    scoreUnfinished: unfinished,
     program,
     baseDirectory: toolDirectory,
     gateway,

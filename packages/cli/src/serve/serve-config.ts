@@ -9,6 +9,7 @@ import {
   Secret,
   TlsFiles,
   ToolAnswerSettings,
+  UnfinishedReward,
 } from '@aworld-train/training'
 import { z } from 'zod'
 
@@ -189,6 +190,7 @@ export const RolloutSettings = z.strictObject({
       input: z.enum(['answer', 'full-response']).default('answer'),
       timeoutMs: ms.default(30_000),
       memoryMb: z.int().min(16).default(256),
+      unfinished: UnfinishedReward,
     })
     .prefault({}),
   /** Dataset with the answers that the reward compares with; a rollout of a task that is not there is refused. Without it every answer is `null`. */

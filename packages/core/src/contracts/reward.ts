@@ -7,7 +7,8 @@ export interface RewardInput {
 }
 
 export interface RewardOutput {
-  readonly reward: number
+  /** `null`: it abstained. */
+  readonly reward: number | null
   readonly scores: Readonly<Record<string, number>>
 }
 

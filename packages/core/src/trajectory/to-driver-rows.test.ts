@@ -147,7 +147,8 @@ describe('an episode', () => {
     const assembly = toDriverRows(makeEpisode([makeTrajectory([turn()])], overrides), options())
     expect(assembly).toMatchObject({ status, omitted })
     expect(assembly.rows.map((row) => row.reward)).toEqual(status === 'done' ? [reward] : [])
-    if (status === 'failed') expect(assembly.error).toMatchObject(overrides.error ?? { code: 'ROLLOUT_WITHOUT_ROWS' })
+    const code = 'not-scored' in omitted ? 'ROLLOUT_UNSCORED' : 'ROLLOUT_WITHOUT_ROWS'
+    if (status === 'failed') expect(assembly.error).toMatchObject(overrides.error ?? { code })
   })
 
   test('that failed shows its rows in an evaluation, and stays failed', () => {

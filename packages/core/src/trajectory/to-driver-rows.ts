@@ -8,6 +8,7 @@ import {
   type UntrainedReason,
 } from '@aworld-train/protocol'
 import { addCount, type TokenCounts } from '../ledger/token-counts.ts'
+import { isUnscored, toEndedRollout } from './failures.ts'
 import { type BranchCandidate, type SampleAssembly, toTrainingSamples, type UntrainedTurns } from './to-training-samples.ts'
 import { type UntrainedEpisodeOptions, untrainedEpisode } from './untrained-episode.ts'
 
@@ -124,7 +125,7 @@ export function toDriverRows(episode: Episode, options: DriverRowOptions): Drive
     omitted: untrained,
     omittedTurns: untrainedTurns,
     sampled,
-    error: withoutRows ? noRows(episode, untrained, options) : reason === null ? null : failureOf(episode, reason),
+    error: withoutRows ? noRows(episode, untrained, options) : reason === null ? null : failureOf(episode),
   }
 }
 
@@ -153,11 +154,11 @@ function versionsOf(turns: readonly Turn[]): { minVersion: number; maxVersion: n
   return versions.length === 0 ? { minVersion: 0, maxVersion: 0 } : { minVersion: Math.min(...versions), maxVersion: Math.max(...versions) }
 }
 
-function failureOf({ rollout, stopReason, error }: Episode, reason: UntrainedReason): ErrorRecord {
-  if (error) return error
-  const what = reason === 'not-scored' ? 'has no reward' : `ended as ${stopReason}`
-  const remedy = reason === 'not-scored' ? 'give the rollout service a reward, or let the trainer score' : 'nothing of it is trained'
-  return new TrainError('ROLLOUT_WITHOUT_ROWS', `Rollout "${rollout}" ${what}; ${remedy}.`).toRecord()
+function failureOf(episode: Episode): ErrorRecord {
+  const { rollout, stopReason, error } = episode
+  if (isUnscored(toEndedRollout(episode)))
+    return new TrainError('ROLLOUT_UNSCORED', `The reward abstained from rollout "${rollout}"; nothing of it is trained.`).toRecord()
+  return error ?? new TrainError('ROLLOUT_WITHOUT_ROWS', `Rollout "${rollout}" ended as ${stopReason}; nothing of it is trained.`).toRecord()
 }
 
 function noRows({ rollout }: Episode, omitted: TokenCounts, { limits }: DriverRowOptions): ErrorRecord {

@@ -91,6 +91,7 @@ export async function openDrivenStage(options: DrivenStageOptions): Promise<Driv
   stack.defer(async () => await rm(tokenFile, { force: true }))
   const { runner, server, channel } = await serveAgentSide(stack, {
     ...parts,
+    scoreUnfinished: settings.reward.unfinished,
     program: plan.program,
     baseDirectory: plan.agent.directory,
     gateway,

@@ -1,7 +1,8 @@
 import type { DrivenTrainer, MetricsLine, MetricsReading } from '@aworld-train/core'
-import type { EvaluationResult, RunEvent } from '@aworld-train/protocol'
+import type { RunEvent } from '@aworld-train/protocol'
 import { numbersOf } from '@aworld-train/python-bridge'
 import { requireResults } from '@aworld-train/training'
+import type { EvaluationHere } from '../events/failure-tally.ts'
 
 export interface DrivenProgressOptions {
   readonly trainer: Pick<DrivenTrainer, 'name' | 'output' | 'checkpoints'>
@@ -13,7 +14,7 @@ export interface DrivenProgressOptions {
   readonly evaluation: { readonly tasks: number; readonly rollouts: number }
   readonly onEvent: (event: RunEvent) => void
   /** How the rollouts of the evaluation that has just ended did here. */
-  readonly evaluated: () => Pick<EvaluationResult, 'failed' | 'failures'>
+  readonly evaluated: () => EvaluationHere
   /** A step of training has ended; `saved` where there is a checkpoint of it. */
   readonly onStep?: ((step: DrivenStep) => void) | undefined
   /** Measurements of this side since the last step ended, which are added to the step's metrics. */
@@ -89,13 +90,13 @@ export function createDrivenProgress(options: DrivenProgressOptions): DrivenProg
     if (evaluationStartedAt !== null && at === resumedFromStep && done.length === 0) add('validation', now() - evaluationStartedAt)
     evaluationStartedAt = null
     evaluations.push({ step: at, metrics })
-    const { failed, failures } = evaluated()
+    const { failed, failures, abstained } = evaluated()
     onEvent({
       type: 'evaluation-end',
       at: now(),
       name: 'test',
       step: at,
-      metrics: { ...metrics, ...evaluation },
+      metrics: { ...metrics, ...evaluation, ...abstained },
       ...(failures.length > 0 && { failures }),
     })
     requireResults({ name: 'test', rollouts: evaluation.rollouts, failed, failures })

@@ -9,7 +9,7 @@ export interface MetricNames {
 
 /**
  * Reads lines of a framework's module: a step with its evaluation and checkpoint, or the evaluation before training. The bridge adds
- * `timing_s/step` to every step, `timing_s/checkpoint` where one was written, and {eval_reward, eval_failed} to an evaluation.
+ * `timing_s/step` to every step, `timing_s/checkpoint` where one was written, and {eval_reward, eval_failed, eval_unscored} to an evaluation.
  */
 export function timedMetricsReader({ metrics: named, timers }: MetricNames) {
   return (numbers: Readonly<Record<string, number>>): MetricsReading => {
@@ -27,7 +27,7 @@ export function timedMetricsReader({ metrics: named, timers }: MetricNames) {
     }
     return {
       step: 'timing_s/step' in numbers ? { metrics, phasesMs, saved: 'timing_s/checkpoint' in numbers } : null,
-      evaluation: reward === undefined ? null : { reward, failed: numbers['eval_failed'] ?? 0 },
+      evaluation: reward === undefined ? null : { reward, failed: numbers['eval_failed'] ?? 0, ...(numbers['eval_unscored'] && { unscored: numbers['eval_unscored'] }) },
     }
   }
 }

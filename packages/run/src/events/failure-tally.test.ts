@@ -41,6 +41,16 @@ it('counts why rollouts of an evaluation failed, each evaluation by itself', () 
   tally.read(ended('b', 'No unit.', 'test'))
   tally.read(ended('c', 'No unit.', 'test'))
   const failures = [{ code: 'AGENT_FAILED', count: 2, rollout: 'b', message: 'No unit.', source: null }]
-  expect(tally.takeEvaluation()).toEqual({ failed: 2, failures })
-  expect(tally.takeEvaluation()).toEqual({ failed: 0, failures: [] })
+  expect(tally.takeEvaluation()).toEqual({ failed: 2, failures, abstained: null })
+  expect(tally.takeEvaluation()).toEqual({ failed: 0, failures: [], abstained: null })
+})
+
+it('leaves rollouts from which the reward abstained out of the mean of an evaluation', () => {
+  const tally = createFailureTally()
+  const scored = (rollout: string, taskId: string, reward: number | null): RunEvent => ({
+    ...(ended(rollout, null, 'test') as Extract<RunEvent, { type: 'rollout-end' }>),
+    ...{ taskId, reward, turns: 1 },
+  })
+  for (const event of [scored('a', 't', 1), scored('b', 't', null), scored('c', 'u', 0), scored('d', 'v', null)]) tally.read(event)
+  expect(tally.takeEvaluation().abstained).toEqual({ unscored: 2, reward: 0.5 })
 })

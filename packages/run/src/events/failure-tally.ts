@@ -1,4 +1,4 @@
-import { countFailures, type EndedRollout } from '@aworld-train/core'
+import { countFailures, type EndedRollout, isUnscored } from '@aworld-train/core'
 import { type EvaluationResult, type RunEvent, TrainError } from '@aworld-train/protocol'
 
 /** Counts why rollouts of a run failed. */
@@ -7,12 +7,18 @@ export interface FailureTally {
   /** The error of a trainer that had nothing to train, with the most frequent failure of rollouts added; any other error as it is. */
   explain(error: TrainError): TrainError
   /** How the rollouts outside of training ended since the last call. */
-  takeEvaluation(): Pick<EvaluationResult, 'failed' | 'failures'>
+  takeEvaluation(): EvaluationHere
+}
+
+/** An evaluation as this side saw its rollouts. */
+export interface EvaluationHere extends Pick<EvaluationResult, 'failed' | 'failures'> {
+  /** Where the reward abstained from some rollouts: how many, and the mean over tasks without them, which a framework may count as 0. */
+  readonly abstained: { readonly unscored: number; readonly reward: number } | null
 }
 
 export function createFailureTally(): FailureTally {
   const counts = new Map<string, number>()
-  let evaluated: EndedRollout[] = []
+  let evaluated: EvaluatedRollout[] = []
   return {
     read(event) {
       if (event.type !== 'rollout-end') return
@@ -24,8 +30,9 @@ export function createFailureTally(): FailureTally {
     },
     takeEvaluation() {
       const failures = countFailures(evaluated)
+      const abstained = withoutUnscored(evaluated)
       evaluated = []
-      return { failed: failures.reduce((sum, { count }) => sum + count, 0), failures }
+      return { failed: failures.reduce((sum, { count }) => sum + count, 0), failures, abstained }
     },
     explain(error) {
       const [first] = [...counts].sort(([, a], [, b]) => b - a)
@@ -37,4 +44,16 @@ export function createFailureTally(): FailureTally {
       })
     },
   }
+}
+
+type EvaluatedRollout = EndedRollout & { readonly taskId: string }
+
+/** `null` where the reward abstained from none, or where the framework scores. */
+function withoutUnscored(rollouts: readonly EvaluatedRollout[]): EvaluationHere['abstained'] {
+  const scored = rollouts.filter((rollout) => !isUnscored(rollout))
+  if (scored.length === rollouts.length || scored.every(({ reward }) => reward === null)) return null
+  const perTask = [...Map.groupBy(scored, ({ taskId }) => taskId).values()].map(
+    (ofTask) => ofTask.reduce((sum, { reward }) => sum + (reward ?? 0), 0) / ofTask.length,
+  )
+  return { unscored: rollouts.length - scored.length, reward: perTask.reduce((sum, reward) => sum + reward, 0) / perTask.length }
 }

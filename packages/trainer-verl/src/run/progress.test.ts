@@ -15,7 +15,7 @@ function follow(options: { steps: number; resumedFromStep?: number; evaluated?: 
     trainer: verlTrainer,
     resumedFromStep: 0,
     evaluation: { tasks: 4, rollouts: 8 },
-    evaluated: () => ({ failed: 0, failures: [] }),
+    evaluated: () => ({ failed: 0, failures: [], abstained: null }),
     ...options,
     now: () => clock,
     onEvent: (event) => events.push(event),
@@ -104,7 +104,7 @@ it('shows what verl did not say as missing', () => {
 
 it('ends with an evaluation of which every rollout failed, and says why they did', () => {
   const failures = [{ code: 'REWARD_FAILED', count: 8, rollout: 'a', message: 'No unit.', source: '/p/reward.ts:3' }]
-  const { events, after } = follow({ steps: 2, evaluated: () => ({ failed: 8, failures }) })
+  const { events, after } = follow({ steps: 2, evaluated: () => ({ failed: 8, failures, abstained: null }) })
   after(0).queued('val')
   expect(() => after(1).metrics({ step: 0, data: { 'val-core/pt/acc/mean@1': 0 } })).toThrow(
     expect.objectContaining({ code: 'EVALUATION_FAILED', message: expect.stringContaining('8 of REWARD_FAILED at /p/reward.ts:3, first a: No unit.') }),

@@ -111,6 +111,14 @@ export const ToolAnswerSettings = z.strictObject({
   cut: z.enum(['head', 'tail', 'middle']).default('middle'),
 })
 
+/** What becomes of an episode that ended at a limit of turns, tool calls, tokens, cost or context. */
+export const UnfinishedReward = z
+  .enum(['zero', 'score', 'exclude'])
+  .default('zero')
+  .describe(
+    'What an episode gets that ended at a limit of turns, tool calls, tokens, cost or context: 0 (`zero`), what the reward makes of it (`score`), or nothing (`exclude`: untrained, and in no mean).',
+  )
+
 /** Configuration of a run of the engine in the box. Every field has a default. */
 export const LocalConfig = z.strictObject({
   model: z
@@ -150,6 +158,7 @@ export const LocalConfig = z.strictObject({
       memoryMb: z.int().min(16).default(256),
       /** What a positional reward gets as `solutionStr`: the final assistant text, or everything after the task, tool text included. */
       input: z.enum(['answer', 'full-response']).default('answer'),
+      unfinished: UnfinishedReward,
     })
     .prefault({}),
   agent: AgentSettings.prefault({}),

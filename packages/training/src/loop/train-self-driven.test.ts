@@ -243,6 +243,22 @@ describe('trainSelfDriven', () => {
     expect(resumed.ledger).toMatchObject({ unexplained: 0, untrained: { 'failed-episode': 32 } })
   })
 
+  it('trains nothing of rollouts from which the reward abstained, and leaves them out of means', async () => {
+    const store = createMemoryStore(directory)
+    const rewards: number[] = []
+    const abstains = (episode: Episode, index: number): Episode => {
+      if (index % 4 === 0) return { ...episode, reward: null }
+      rewards.push(episode.reward ?? 0)
+      return episode
+    }
+    const { ledger, curve } = await startChanged(store, abstains, { steps: 1 })
+    const [{ metrics }] = curve as [(typeof curve)[number]]
+    expect(metrics).toMatchObject({ unscoredEpisodes: 8, failedEpisodes: 0 })
+    expect(ledger).toMatchObject({ unexplained: 0, untrained: { 'not-scored': 8 } })
+    expect(rewards).toHaveLength(24)
+    expect(metrics['rewardMean']).toBeCloseTo(rewards.reduce((sum, reward) => sum + reward, 0) / 24, 9)
+  })
+
   it('ends with an evaluation of which every rollout fails, and says why they did', async () => {
     const store = createMemoryStore(directory)
     await expect(startProcess(store, { reward: () => null })).rejects.toMatchObject({

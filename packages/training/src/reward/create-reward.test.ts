@@ -76,7 +76,6 @@ describe('an inline reward', () => {
     [true, 'a boolean (true)'],
     ['1', 'a string ("1")'],
     [undefined, 'undefined'],
-    [null, 'null'],
     [{ score: 1 }, 'an object ({"score":1})'],
     [[1], 'a list ([1])'],
     [1n, 'a bigint (1)'],
@@ -90,6 +89,11 @@ describe('an inline reward', () => {
       message: expect.stringContaining(`Reward "strange" returned`),
     })
     await expect(scoreOnce(source)).rejects.toThrow(named)
+  })
+
+  it('abstains with null', async () => {
+    expect(await scoreOnce(() => null)).toEqual({ reward: null, scores: {} })
+    expect(await scoreOnce(() => ({ reward: null, scores: { length: 3 } }))).toEqual({ reward: null, scores: { length: 3 } })
   })
 
   it('says what threw, on which task', async () => {

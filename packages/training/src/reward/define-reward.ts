@@ -1,7 +1,7 @@
 import type { RewardInput } from '@aworld-train/core'
 
-/** What a reward may return: a finite number, or a number with named scores beside it. */
-export type RewardValue = number | { readonly reward: number; readonly scores?: Readonly<Record<string, number>> | undefined }
+/** What a reward may return: a finite number, or one with named scores beside it; `null` abstains, so that the episode is not trained and in no mean. */
+export type RewardValue = number | null | { readonly reward: number | null; readonly scores?: Readonly<Record<string, number>> | undefined }
 
 /** AWorld's positional form. `solutionStr` is the final assistant text, '' when there is none. */
 export type RewardFunction = (

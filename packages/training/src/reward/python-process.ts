@@ -19,7 +19,7 @@ export interface PythonFunction {
 
 /** The result of a call, by its id. */
 export type PythonAnswer = { readonly id: number } & (
-  | { readonly kind: 'value'; readonly reward: number; readonly scores: Readonly<Record<string, number>> }
+  | { readonly kind: 'value'; readonly reward: number | null; readonly scores: Readonly<Record<string, number>> }
   | { readonly kind: 'invalid'; readonly description: string }
   | ({ readonly kind: 'threw' } & PythonFailure)
   | { readonly kind: 'timeout'; readonly stuck: boolean }

@@ -65,9 +65,10 @@ describe('what a function in Python gets and gives', () => {
       reward: 1,
       scores: { format: 0.5, acc: 0 },
     })
+    expect(await of('None')).toEqual({ reward: null, scores: {} })
+    expect(await of("{'score': None, 'length': 3}")).toEqual({ reward: null, scores: { length: 3 } })
     for (const [text, message] of [
       ["float('nan')", 'returned float nan'],
-      ['None', 'returned None'],
       ["'1'", "returned str '1'"],
       ["{'acc': 1}", `returned a dict without "score" (it has 'acc')`],
       ["{'score': 'x'}", `returned a dict whose "score" is str 'x'`],
@@ -262,7 +263,7 @@ describe('one score in both languages', () => {
       const outcome = async (reward: Reward) => await score(reward, input).catch(({ code }) => code as string)
       const [one, other] = [await outcome(inPython), await outcome(inTypeScript)]
       expect(one, JSON.stringify(rewardCase)).toEqual(other)
-      if (typeof one === 'object') ones += one.reward
+      if (typeof one === 'object') ones += one.reward ?? 0
     }
     expect(ones).toBeGreaterThan(10)
     expect(ones).toBeLessThan(cases.length - 10)

@@ -1,8 +1,9 @@
 import { isRecord, type RewardOutput } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 
-/** What a reward returned, checked: a finite number, or `{ reward, scores }` of finite numbers; else REWARD_INVALID. */
+/** What a reward returned, checked: a finite number, `null` where it abstains, or `{ reward, scores }` of these; else REWARD_INVALID. */
 export function toRewardOutput(value: unknown, name: string): RewardOutput {
+  if (value === null) return { reward: null, scores: {} }
   if (typeof value === 'number') return { reward: finite(value, name, 'returned'), scores: {} }
   if (!isRecord(value) || !('reward' in value)) throw invalid(value, name, 'returned')
   const { reward, scores = {}, ...rest } = value as { reward: unknown; scores?: unknown }
@@ -15,7 +16,7 @@ export function toRewardOutput(value: unknown, name: string): RewardOutput {
   }
   if (!isRecord(scores)) throw invalid(scores, name, 'returned as scores')
   for (const [key, score] of Object.entries(scores)) finite(score, name, `returned as score "${key}"`)
-  return { reward: finite(reward, name, 'returned as reward'), scores: { ...scores } as Record<string, number> }
+  return { reward: reward === null ? null : finite(reward, name, 'returned as reward'), scores: { ...scores } as Record<string, number> }
 }
 
 function finite(value: unknown, name: string, what: string): number {
@@ -24,7 +25,7 @@ function finite(value: unknown, name: string, what: string): number {
 }
 
 function invalid(value: unknown, name: string, what: string): TrainError {
-  return new TrainError('REWARD_INVALID', `Reward "${name}" ${what} ${describe(value)}; return a finite number, or { reward, scores }.`, {
+  return new TrainError('REWARD_INVALID', `Reward "${name}" ${what} ${describe(value)}; return a finite number, null to abstain, or { reward, scores }.`, {
     details: { reward: name, value: describe(value) },
   })
 }

@@ -19,6 +19,7 @@ from ..driver.batch_accounts import BatchAccounts
 from ..driver.batch_record import records_batches
 from ..driver.rollouts import Rollouts, Submission
 from ..driver.rows import Row
+from ..driver.unscored import evaluated
 from ..errors import RunError
 from .configuration import packs
 from .engine import Sampling
@@ -67,7 +68,7 @@ class RolloutTrainer(PPOTrainer):
             self.rollout.workflow_executor.dispatcher._set_thread_exception(error)
 
     def evaluate(self) -> None:
-        """Mean reward of all held-out tasks; a rollout that failed counts as 0."""
+        """Mean reward of all held-out tasks; a rollout that failed counts as 0, one from which the reward abstained not at all."""
         if not self._test:
             return
         began = time.perf_counter()
@@ -77,9 +78,7 @@ class RolloutTrainer(PPOTrainer):
         outcomes = self._rollouts.run(submissions)
         if self.failure is not None:  # what has failed then are not the rollouts
             raise self.failure
-        rewards = [float(outcome.reward or 0) if outcome.error is None else 0.0 for outcome in outcomes]
-        failed = sum(outcome.error is not None for outcome in outcomes)
-        self._data |= {"eval_reward": sum(rewards) / len(rewards), "eval_failed": float(failed), "timing_s/evaluation": time.perf_counter() - began}
+        self._data |= {**evaluated(outcomes), "timing_s/evaluation": time.perf_counter() - began}
 
     def write_line(self, step: int) -> None:
         data = {name: value for name, value in self._data.items() if math.isfinite(value)}

@@ -12,6 +12,7 @@ from areal.api import RolloutWorkflow
 
 from ..driver.rollouts import Rollouts, Submission
 from ..driver.rows import Row
+from ..driver.unscored import is_unscored
 from ..errors import ChannelError, RunError
 from .engine import Sampling
 
@@ -41,7 +42,9 @@ class AgentWorkflow(RolloutWorkflow):
                 if outcome.error is None:
                     break
                 self.last_error = outcome.error
-            else:
+                if is_unscored(outcome.error):
+                    break
+            if outcome.error is not None:
                 return to_trajectory(Row("", [self._filler], [self._filler], [0], [0.0], math.nan, None, None))
             if len(outcome.rows) > 1:
                 raise RunError("CONFIG_INVALID", f"A rollout came with {len(outcome.rows)} rows, and AReaL's groups have one each; set aworldTrain.rows to last or longest.")

@@ -10,6 +10,7 @@ from ..driver.batch_accounts import BatchAccounts
 from ..driver.rollouts import Outcome, Rollouts, Submission
 from ..driver.rows import Row
 from ..driver.tasks import Tasks
+from ..driver.unscored import evaluated, is_unscored
 from ..errors import RunError
 
 REPLACEMENTS = 2
@@ -46,18 +47,13 @@ class RolloutSource:
         return [row for _, row in rows]
 
     def evaluate(self, step: int, samples: int, sampling: Mapping[str, Any]) -> dict[str, float]:
-        """Mean reward of all held-out tasks, each `samples` times; a rollout that failed counts as 0."""
+        """Mean reward of all held-out tasks, each `samples` times; a rollout that failed counts as 0, one from which the reward abstained not at all."""
         assert self._test is not None
         started = time.perf_counter()
         outcomes = self._rollouts.run(
             [Submission("val", step, id, sample, row, sampling) for id, row in self._test.items() for sample in range(samples)]
         )
-        rewards = [float(outcome.reward or 0) if outcome.error is None else 0.0 for outcome in outcomes]
-        return {
-            "eval_reward": sum(rewards) / len(rewards),
-            "eval_failed": float(sum(outcome.error is not None for outcome in outcomes)),
-            "timing_s/evaluation": time.perf_counter() - started,
-        }
+        return {**evaluated(outcomes), "timing_s/evaluation": time.perf_counter() - started}
 
     def take_replaced(self) -> int:
         """Rollouts that were begun again since this was last asked."""
@@ -73,7 +69,7 @@ class RolloutSource:
             submissions = [self._submission(ids[index], step, first) for index in missing]
             for index, outcome in zip(missing, self._rollouts.run(submissions), strict=True):
                 outcomes[index] = outcome
-            missing = [index for index in missing if outcomes[index].error is not None]  # type: ignore[union-attr]
+            missing = [index for index in missing if (error := outcomes[index].error) is not None and not is_unscored(error)]  # type: ignore[union-attr]
             if not missing:
                 break
             if round < REPLACEMENTS:
