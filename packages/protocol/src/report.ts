@@ -93,6 +93,8 @@ export const RunReport = z.strictObject({
     episodesByStopReason: z.record(z.string(), z.int()),
     ...callCounts,
   }),
+  /** Greatest difference between the logprob of a token as it was sampled and as the trainer computed it with the same weights; `null` where it was not measured. */
+  maxLogprobDifference: z.number().nullable().default(null),
   /** Over all processes of the run; no time is counted while none of them works. What is in no other phase is in `other`. */
   times: z.strictObject({ wallMs: z.number(), cpuMs: z.number(), phasesMs: z.record(z.string(), z.number()) }),
   checkpoints: z.array(z.string()),

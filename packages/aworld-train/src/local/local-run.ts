@@ -154,6 +154,7 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
       ledger,
       agents: { ...store.agentTokens() },
       failures: store.failures(),
+      maxLogprobDifference: greatest(curve.flatMap(({ metrics }) => metrics['maxLogprobDifference'] ?? [])),
       tokenReport,
       counts: { rollouts, attempts: rollouts + repeatedAttempts, losses, episodesByStopReason: { ...episodesByStopReason }, ...calls },
       times: {
@@ -184,6 +185,8 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
     },
   }
 }
+
+const greatest = (values: readonly number[]) => (values.length === 0 ? null : Math.max(...values))
 
 /** Phases with `other`, what of the wall time is in none of them: they add up to it. */
 function allPhases(wallMs: number, phases: Readonly<Record<string, number>>): Record<string, number> {

@@ -36,6 +36,7 @@ const report: RunReport = {
   curve: Array.from({ length: 100 }, (_, index) => ({ step: index + 1, reward: index / 100, metrics: {} })),
   ledger: null,
   agents: {},
+  maxLogprobDifference: 0.0123,
   failures: [
     { code: 'REWARD_FAILED', count: 77, rollout: 'train/1/0/0', message: 'No unit.', source: '/project/reward.ts:12' },
   ],
@@ -71,6 +72,7 @@ it('says what each number counts', () => {
       "",
       "time     25.3 s wall, 34.9 s CPU without the tool servers (rollout 12.1, update 9.0)",
       "counts   7040 rollouts, 21394 model calls, 14355 tool calls (355 of functions)",
+      "logprobs differ between sampler and trainer by 0.012 at most",
       "failed   77 of REWARD_FAILED at /project/reward.ts:12, first train/1/0/0: No unit.",
       "",
       "model    model, trained: checkpoints/step-000100",

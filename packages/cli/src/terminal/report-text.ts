@@ -24,6 +24,7 @@ export function renderReport(report: RunReport, { project = [], columns }: Repor
     ...agentLines(report),
     ...(report.tokenReport ? renderTokenReport(report.tokenReport) : []),
     ...timeLines(report),
+    ...gapLine(report),
     ...report.failures.map((failure) => `failed   ${describeFailure(failure)}`),
     ...warningLines(report),
     '',
@@ -103,6 +104,10 @@ function agentLines({ agents }: RunReport): string[] {
     const reasons = Object.entries(untrained).map(([reason, tokens]) => ` + ${reason} ${tokens}`)
     return `         ${name}: ${sampled} sampled, ${trained} trained${reasons.join('')}`
   })
+}
+
+function gapLine({ maxLogprobDifference: gap }: RunReport): string[] {
+  return gap === null ? [] : [`logprobs differ between sampler and trainer by ${gap.toPrecision(2)} at most`]
 }
 
 /** The weights that the report is about. */

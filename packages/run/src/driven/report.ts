@@ -60,6 +60,7 @@ export async function leaveDrivenReport(request: DrivenReportRequest): Promise<R
     ledger: ledger.ledger,
     agents: agentsOf(store, ledger),
     failures: store.failures(),
+    maxLogprobDifference: ledger.logprobDifference.largest,
     tokenReport,
     counts: { rollouts, attempts: rollouts + repeatedAttempts, losses, episodesByStopReason: { ...store.stopReasons() }, ...calls },
     times: {

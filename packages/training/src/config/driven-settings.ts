@@ -36,7 +36,12 @@ export const DrivenSettings = z.strictObject({
   data: LocalConfig.shape.data,
   /** Tokens of one completion; `null`: what is left of the longest response. */
   maxCompletionTokens: count.nullable().default(null),
-  evaluation: EvaluationSettings.prefault({}),
+  evaluation: EvaluationSettings.extend({
+    greedy: z
+      .boolean()
+      .default(false)
+      .describe('Made by the trainers `local` and `tinker` alone: a framework evaluates once, with `evaluation.temperature`.'),
+  }).prefault({}),
   incompleteEpisodes: z.enum(['train', 'exclude']).default('train'),
   logprobCheck: z.strictObject({ tolerance: z.number().gt(0).default(1e-4) }).prefault({}),
   seed: z.int().min(0).default(1),

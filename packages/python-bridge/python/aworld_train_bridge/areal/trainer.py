@@ -166,7 +166,7 @@ class RolloutTrainer(PPOTrainer):
             self._data |= {name: float(value) for name, value in each.items() if isinstance(value, (int, float))}
         self._data["timing_s/step"] = time.perf_counter() - self._began
         self._began = time.perf_counter()
-        self._accounts.close_step(global_step + 1)
+        self._data |= self._accounts.close_step(global_step + 1)
         self.write_line(global_step + 1)
 
 

@@ -81,12 +81,14 @@ class BatchAccounts:
                 "aworldTrain.logprobCheck.tolerance.",
             )
 
-    def close_step(self, step: int) -> None:
-        """Writes what was trained since the last step ended."""
+    def close_step(self, step: int) -> dict[str, float]:
+        """Writes what was trained since the last step ended. Returns its metrics: how far sampled and recomputed logprobs differ at most, where that was measured."""
+        measured = {} if self._largest is None else {"maxLogprobDifference": self._largest}
         keys = [{"key": key, "rows": 1, "maskTokens": tokens} for key, tokens in self._keys.items()]
         if keys or self._padded:
             self.ledger.write("trained", {"step": step, "keys": keys, "rowsPadded": self._padded, "maxLogprobDifference": self._largest})
         self._keys, self._padded, self._largest = {}, 0, None
+        return measured
 
     def _count(self, entry: _Entry) -> None:
         if entry.key is None:

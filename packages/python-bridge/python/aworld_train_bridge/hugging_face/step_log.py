@@ -34,7 +34,7 @@ class StepLog(TrainerCallback):
         seconds, rollouts = time.perf_counter() - self._began, self._source.seconds - self._rollout_seconds
         self._data |= {"timing_s/step": seconds, "timing_s/rollout": rollouts, "timing_s/update": seconds - rollouts}
         self._data["rollouts/replaced"] = self._source.take_replaced()
-        self._accounts.close_step(state.global_step)
+        self._data |= self._accounts.close_step(state.global_step)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **_: Any) -> None:
         if "train_runtime" not in (logs or {}):

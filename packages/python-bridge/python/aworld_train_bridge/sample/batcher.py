@@ -1,8 +1,9 @@
 """Continuous batching over one Hugging Face model, many requests in flight."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any, Literal
 
 import torch
@@ -32,7 +33,8 @@ class Request:
 class Batcher:
     """Samples for many requests at once: each `step` starts what waits and draws one token for all that run.
 
-    Not safe for threads: one caller at a time. `text` turns ids into text, for stop texts.
+    Not safe for threads: one caller at a time. `text` turns ids into text, for stop texts. What is drawn depends on `seed`, on a
+    request's prompt and on how many requests had that prompt before, never on the company or the order in which requests come.
     """
 
     def __init__(
@@ -54,15 +56,22 @@ class Batcher:
         self.running: list[Request] = []
         self._text = text
         self._cache = SlotCache(model.config.num_hidden_layers)
-        self._random = torch.Generator().manual_seed(seed)
+        self._seed = seed
+        self._asked: Counter[bytes] = Counter()
         self._max_running = max_running
         self._max_prefill_tokens = max_prefill_tokens
 
     def add(self, request: Request) -> None:
         """Queues a request for the next step."""
-        if request.sampling.seed is not None:
-            request.generator = torch.Generator().manual_seed(request.sampling.seed)
+        seed = request.sampling.seed
+        request.generator = torch.Generator().manual_seed(self._seed_of(request.prompt) if seed is None else seed)
         self.waiting.append(request)
+
+    def _seed_of(self, prompt: Sequence[int]) -> int:
+        prompt_bytes = sha256(repr((self._seed, [int(id) for id in prompt])).encode()).digest()
+        self._asked[prompt_bytes] += 1
+        drawn = sha256(prompt_bytes + self._asked[prompt_bytes].to_bytes(8, "little")).digest()
+        return int.from_bytes(drawn[:8], "little") >> 1
 
     @property
     def busy(self) -> bool:
@@ -132,11 +141,7 @@ class Batcher:
             request.finish = self._finish(request)
 
     def _uniforms(self, requests: Sequence[Request]) -> torch.Tensor:
-        uniforms = torch.rand(len(requests), generator=self._random, dtype=torch.float64)
-        for row, request in enumerate(requests):
-            if request.generator is not None:
-                uniforms[row] = torch.rand((), generator=request.generator, dtype=torch.float64)
-        return uniforms
+        return torch.stack([torch.rand((), generator=request.generator, dtype=torch.float64) for request in requests])
 
     def _finish(self, request: Request) -> Finish | None:
         sampling = request.sampling

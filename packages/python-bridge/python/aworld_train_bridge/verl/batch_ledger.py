@@ -32,6 +32,8 @@ def install_batch_ledger() -> None:
     def update_and_record(self: Any, batch: Any, metrics: dict[str, Any]) -> Any:
         line = _line(batch, self.global_steps, _actor_is_computed(self.config))
         updated = update(self, batch, metrics)
+        if line["maxLogprobDifference"] is not None:
+            metrics["maxLogprobDifference"] = line["maxLogprobDifference"]
         if records_batches():
             _record(ledger, batch, self.global_steps, metrics.get("actor/pg_loss"))
         ledger.write("trained", line)

@@ -84,6 +84,19 @@ class Batched(unittest.TestCase):
         run(Batcher(model, letters, seed=2), [*company, again])
         self.assertEqual(alone.ids, again.ids)
 
+    def test_the_same_prompts_in_another_order_and_company_give_the_same_tokens(self) -> None:
+        model = tiny_model()
+        prompts = [[row % 4 + 1, 7] for row in range(12)]
+
+        def drawn(order: list[int], max_running: int) -> dict[int, list[list[int]]]:
+            requests = [Request(prompts[row], sampling()) for row in order]
+            run(Batcher(model, letters, seed=9, max_running=max_running), requests)
+            return {first: sorted(request.ids for request in requests if request.prompt[0] == first) for first in range(1, 5)}
+
+        first = drawn(list(range(12)), 12)
+        self.assertEqual(first, drawn([11, 3, 0, 7, 8, 1, 10, 4, 2, 9, 5, 6], 5))
+        self.assertEqual(len({tuple(ids) for ids in first[1]}), 3)
+
     def test_aborting_keeps_what_was_sampled(self) -> None:
         batcher = Batcher(tiny_model(), letters, seed=7, max_running=2)
         requests = [Request([5, 6], Sampling(1.0, 50, frozenset())) for _ in range(3)]
