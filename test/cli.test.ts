@@ -142,6 +142,10 @@ describe('view', () => {
 
 describe('replay', () => {
   it('prints an episode, all of them, or their token counts', async () => {
+    const chosen = await runCli(['replay', run])
+    expect(chosen.code, chosen.stderr).toBe(0)
+    expect(chosen.stdout).toMatch(/^evaluation\/after\/\d+\/0 {2}attempt 0/)
+    expect(chosen.stdout.match(/attempt 0/g)?.length).toBeLessThanOrEqual(2)
     const one = await runCli(['replay', run, '--split', 'test'])
     expect(one.code, one.stderr).toBe(0)
     expect(one.stdout).toMatch(/task task-9\d {2}\w+\ntask {4}Is 9\d even\?\npolicy {2}/)

@@ -1,3 +1,4 @@
+export { checkpointStateFiles } from './files/checkpoint.ts'
 export { type InitModelOptions, initModel } from './files/init-model.ts'
 export { loadModelConfig } from './files/model-files.ts'
 export { readSafetensors, type Safetensors, type Tensor, writeSafetensors } from './files/safetensors.ts'

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { cp, mkdir } from 'node:fs/promises'
-import { dirname, join, relative } from 'node:path'
+import { basename, dirname, join, relative } from 'node:path'
+import { checkpointStateFiles } from '@aworld-train/engine-local'
 import { TrainError } from '@aworld-train/protocol'
 import { type DrivenRunState, drivenStateKey } from '@aworld-train/run'
 import { readRun } from '@aworld-train/store'
@@ -42,11 +43,14 @@ export async function exportModel({ run, target, step, dtype, signal }: ExportMo
       throw new TrainError('CHECKPOINT_CORRUPT', `${run} has ${which}; let the run reach one, or correct --step.`)
     }
     if (existsSync(target)) throw new TrainError('CONFIG_INVALID', `${target} is there; name another folder.`)
-    await writeTarget(target, () => cp(join(run, checkpoint.path), target, { recursive: true }))
+    await writeTarget(target, () => cp(join(run, checkpoint.path), target, { recursive: true, filter: isOfModel }))
     exported = checkpoint.step
   }
   process.stdout.write(`the model after step ${exported} written to ${relative(process.cwd(), target) || '.'}\n`)
 }
+
+/** What resumes a training stays with the run. */
+const isOfModel = (path: string) => !checkpointStateFiles.includes(basename(path))
 
 function readCheckpoint(run: string, step: number | undefined) {
   const reader = readRun(run)

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Episode, TrainingSample } from '@aworld-train/protocol'
@@ -182,4 +182,17 @@ it('says of a run of a service, whose checkpoints are pointers, where its weight
     code: 'CONFIG_INVALID',
     message: expect.stringMatching(/at the Tinker service.*tinker\.json points/),
   })
+})
+
+it('writes a model without the state of its optimiser', async () => {
+  const checkpoint = 'checkpoints/step-000001'
+  const store = await openRunStore({ path: run })
+  await store.commitStep({ step: 1, weightVersion: 1, rollouts: ['a'], metrics: {}, checkpoint })
+  await store.close()
+  const path = join(run, checkpoint)
+  mkdirSync(path, { recursive: true })
+  const model = ['config.json', 'model.safetensors', 'tokenizer.json']
+  for (const name of [...model, 'optimizer.safetensors', 'checkpoint.json']) writeFileSync(join(path, name), '{}')
+  await exportTo(join(folder, 'model'), { what: 'model' })
+  expect(readdirSync(join(folder, 'model')).sort()).toEqual(model)
 })

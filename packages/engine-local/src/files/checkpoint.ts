@@ -11,6 +11,9 @@ import { writeFolderWhole } from './whole-folder.ts'
 
 const optimizerFile = 'optimizer.safetensors'
 const metaFile = 'checkpoint.json'
+/** Files of a checkpoint that a model folder does not have: the optimiser's state, and the checksums of all. */
+export const checkpointStateFiles: readonly string[] = [optimizerFile, metaFile]
+
 const firstPrefix = 'exp_avg.'
 const secondPrefix = 'exp_avg_sq.'
 
