@@ -1,7 +1,6 @@
 import type { z } from 'zod'
 import { acceptedPart } from './accepted-part.ts'
 import { callSettingsOf } from './call-settings.ts'
-import { describeIssues } from './describe-issues.ts'
 import type { DrivenSettings } from './driven-settings.ts'
 import { isTree, type KeyTree } from './key-tree.ts'
 import { LocalConfig } from './local-config.ts'

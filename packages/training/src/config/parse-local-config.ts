@@ -1,7 +1,7 @@
 import { TrainError } from '@aworld-train/protocol'
 import type { z } from 'zod'
 import { acceptedPart } from './accepted-part.ts'
-import { describeIssues, fieldsOf } from './describe-issues.ts'
+import { fieldsOf } from './describe-issues.ts'
 import { copyOf, expandDots, isTree, type KeyTree, setAt } from './key-tree.ts'
 import { LocalConfig } from './local-config.ts'
 import { inertNotes } from './own-config.ts'
