@@ -299,9 +299,15 @@ describe('what stands against a training with verl', () => {
     vi.stubEnv('AWORLD_TRAIN_PYTHON', join(directory, 'nowhere'))
     const { made, events } = trainer()
     await made.validate()
-    const message = expect.stringMatching(/^Not checked, because no verl was found: .*nowhere cannot be used as Python/)
+    const message = expect.stringMatching(
+      /^Not checked, because no verl was found: .*doctor --engine verl" says where it was looked for\.$/,
+    )
+    expect(JSON.stringify(events)).not.toContain('nowhere')
     expect(events).toContainEqual(expect.objectContaining({ type: 'warning-raised', code: 'CONFIG_NOTE', message }))
-    await expect(made.train()).rejects.toMatchObject({ code: 'TRAINER_ENVIRONMENT' })
+    await expect(made.train()).rejects.toMatchObject({
+      code: 'TRAINER_ENVIRONMENT',
+      message: expect.stringMatching('nowhere cannot be used as Python'),
+    })
     expect(existsSync(join(directory, 'runs'))).toBe(false)
   })
 
@@ -318,21 +324,17 @@ describe('what stands against a training with verl', () => {
         .made.validate()
         .then(
           () => [],
-          (error: TrainError) => error.message.split('\n'),
+          (error: TrainError) => error.message.split('\n').toSorted(),
         )
-    for (const trainEngineName of ['verl', 'local']) {
+    const misspelt = { model: { pathh: './model' }, data: { trainFile: './a.jsonl' }, reward: { file: 'b' } }
+    // What verl and we both have a section for is told apart in the block that is ours.
+    const blocks = { verl: { aworldTrain: misspelt }, local: misspelt }
+    for (const [trainEngineName, block] of Object.entries(blocks)) {
       expect(await messagesOf({ trainEngineName }, faulty)).toEqual([expect.stringMatching('"training.learningRate" is "fast"')])
-      const nothing = { trainEngineName, trainDataset: undefined, testDataset: undefined }
-      const misspelt = {
-        model: { pathh: './model' },
-        data: { trainFile: './a.jsonl' },
-        reward: { file: 'b' },
-        actor_rollout_ref: {},
-        training: {},
-      }
-      expect(await messagesOf({ ...nothing, rewardFunc: undefined }, misspelt)).toEqual([
-        expect.stringMatching(/"model.pathh" is no key.*"path"/),
+      const nothing = { trainEngineName, trainDataset: undefined, testDataset: undefined, rewardFunc: undefined }
+      expect(await messagesOf(nothing, { actor_rollout_ref: {}, training: {}, data: {}, ...block })).toEqual([
         expect.stringMatching(/"data.trainFile" is no key.*"trainFiles"/),
+        expect.stringMatching(/"model.pathh" is no key.*"path"/),
         expect.stringMatching('"reward.file" is no key'),
       ])
     }

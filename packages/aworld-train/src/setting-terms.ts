@@ -16,6 +16,9 @@ const ofTheLoop: Row = { ...read, own: 'handed over' }
 /** For the process that samples or serves; frameworks have their own, which a note says. */
 const ofTheBox: Row = { ...read, verl: 'note', trl: 'note', areal: 'note', swift: 'note' }
 
+/** Refused by our own learners, which train on the whole distribution. */
+const sampledWhole: Row = { ...read, local: 'refused', tinker: 'refused', own: 'refused' }
+
 /** Of every setting what each trainer does with it. A new one is a type error here until that is known. */
 export const settingTerms: Readonly<Record<SettingName, Row>> = {
   'model.path': read,
@@ -85,8 +88,8 @@ export const settingTerms: Readonly<Record<SettingName, Row>> = {
   'training.logprobCheck.tokens': { ...read, verl: 'note', trl: 'note', areal: 'note', swift: 'note' },
   'training.logprobCheck.tolerance': { ...read, trl: 'note', areal: 'note', swift: 'note' },
   'sampling.temperature': { ...read, tinker: 'refused' },
-  'sampling.topP': read,
-  'sampling.topK': read,
+  'sampling.topP': sampledWhole,
+  'sampling.topK': sampledWhole,
   'sampling.maxTokens': read,
   'limits.maxTurns': read,
   'limits.maxTokens': read,

@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { TrainError } from '@aworld-train/protocol'
 import { expectedBranches } from './continuity/expected-branches.ts'
 import { branchMeasurement, openModel, probeClock } from './load-chat-model.ts'
@@ -29,6 +31,10 @@ export async function checkTemplate(directory: string, { templateArguments = {} 
 
 function syntaxProblems({ directory, probe }: OpenedModel): string[] {
   if (probe.arguments === 'none' || probe.syntax !== null) return []
+  if (!existsSync(join(directory, 'generation_config.json')))
+    return [
+      `The chat template of ${directory} writes tool calls in a way that is not understood, perhaps because the folder has no generation_config.json, which names the tokens that end a call; add it from the model's repository.`,
+    ]
   return [
     `The chat template of ${directory} writes tool calls in a way that is not understood; use it without tools, or with a chat engine.`,
   ]

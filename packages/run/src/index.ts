@@ -82,7 +82,7 @@ export { createGrpoConsoleReader, grpoCheckpoints, readGrpoMetrics } from './hug
 export { type GrpoPlan, planGrpo, writeGrpoFiles } from './hugging-face/plan-grpo.ts'
 export { type GrpoConfig, readGrpoConfig } from './hugging-face/read-grpo-config.ts'
 export { agentIdentity } from './inputs/agent-hash.ts'
-export { bytesHash, datasetHash, exportHash } from './inputs/input-hashes.ts'
+export { bytesHash, datasetHash, exportHash, hashesByName } from './inputs/input-hashes.ts'
 export { type ExportPath, loadExport, parseExportPath } from './inputs/load-export.ts'
 export type { LoadedAgent } from './inputs/loaded-agent.ts'
 export { findLongPrompts, type LongPrompts, longPromptNotes, type PromptModel } from './inputs/long-prompts.ts'

@@ -46,7 +46,12 @@ const damages: readonly [name: string, code: string, says: string, damage: (run:
   ['a missing database', 'STORE_CORRUPT', 'missing or empty', ({ database }) => rm(database)],
   ['an empty database', 'STORE_CORRUPT', 'missing or empty', ({ database }) => truncate(database, 0)],
   ['a manifest that is not JSON', 'STORE_CORRUPT', 'manifest.json is not JSON', ({ manifest }) => truncate(manifest, 10)],
-  ['a manifest without its fields', 'STORE_CORRUPT', 'no valid name, createdAt, configurationHash', ({ manifest }) => writeFile(manifest, '{"version":2}')],
+  [
+    'a manifest without its fields',
+    'STORE_CORRUPT',
+    'no valid name, createdAt, configurationHash',
+    ({ manifest }) => writeFile(manifest, '{"version":2}'),
+  ],
 ]
 
 test.each(damages)('%s is %s and is left as it is', async (_name, code, says, damage) => {

@@ -72,7 +72,9 @@ export function createFinishedTotals(
   const stepSums = database.prepare(`SELECT ${counts} tokens, max(attempt) AS attempts,
     ${['queue', 'engine', 'tools'].map((name, index) => `sum(${parts[index]}) AS ${name}`).join(', ')},
     sum(max(0, coalesce(ended_at, queued_at) - queued_at - ${parts.join(' - ')})) AS agent ${ofStep}`)
-  const stepRewards = database.prepare(`SELECT coalesce(reward, 0) AS reward, count(*) AS rollouts ${ofStep} AND NOT (${unscored}) GROUP BY 1`)
+  const stepRewards = database.prepare(
+    `SELECT coalesce(reward, 0) AS reward, count(*) AS rollouts ${ofStep} AND NOT (${unscored}) GROUP BY 1`,
+  )
   const stepGroups =
     database.prepare(`SELECT sum(least = most AND least >= 1) AS right, sum(least < most) AS mixed, sum(least = most AND least < 1) AS wrong
     FROM (SELECT min(coalesce(reward, 0)) AS least, max(coalesce(reward, 0)) AS most ${ofStep} AND NOT (${unscored}) GROUP BY group_id)`)

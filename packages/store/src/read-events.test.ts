@@ -51,7 +51,10 @@ test('a line that has no end yet is read when it has one', async () => {
 
 test('lines that are no events are passed over, and an offset within a line counts as its end', async () => {
   await using folder = await temporaryFolder()
-  await writeFile(join(folder.path, 'events.jsonl'), `${line(1)}{"type":\n\n{"type":"of-another-version","at":1}\n${line(2, '½'.repeat(9))}${line(3)}`)
+  await writeFile(
+    join(folder.path, 'events.jsonl'),
+    `${line(1)}{"type":\n\n{"type":"of-another-version","at":1}\n${line(2, '½'.repeat(9))}${line(3)}`,
+  )
   expect(await stepsOf(folder.path)).toEqual([1, 2, 3])
   const { events } = await readEvents(folder.path)
   const [first, second] = events.map(({ id }) => id)

@@ -99,6 +99,12 @@ test('a named run that is missing, or of another configuration, is refused with 
   const path = await start(folder.path)
   await expect(resolveRun(missing)).rejects.toThrow(basename(path))
   await expect(resolveRun({ ...missing, configurationHash: 'other', resume: basename(path) })).rejects.toThrow('another configuration')
+  const other = { ...missing, configurationHash: 'other', resume: basename(path) }
+  const manifest = JSON.parse(await readFile(join(path, 'manifest.json'), 'utf8'))
+  const inputs = { 'the agent': '1', 'the reward': '2', 'the setting seed': '3' }
+  await writeFile(join(path, 'manifest.json'), JSON.stringify({ ...manifest, provenance: { inputs } }))
+  const named = resolveRun({ ...other, inputs: { 'the agent': '9', 'the reward': '2', 'the test tasks': '4' } })
+  await expect(named).rejects.toThrow('What differs: the agent, the setting seed, the test tasks. Use those of that run')
   await expect(resolveRun({ ...missing, fresh: true })).rejects.toThrow('exclude each other')
   expect(await readdir(folder.path)).toEqual([basename(path)])
 })

@@ -9,6 +9,8 @@ export interface ResolveRunOptions {
   readonly runPath: string
   readonly name: string
   readonly configurationHash: string
+  /** Hashes of what the configuration is made of, by name: those that differ are named where a run is of another one. */
+  readonly inputs?: Readonly<Record<string, string>> | undefined
   /** Always start a new run. */
   readonly fresh?: boolean | undefined
   /** Name or path of the run to resume. */
@@ -30,7 +32,7 @@ export async function resolveRun(options: ResolveRunOptions): Promise<ResolvedRu
   if (fresh && resume !== undefined) {
     throw new TrainError('CONFIG_INVALID', `--new and --resume ${resume} exclude each other; give one of them.`)
   }
-  if (resume !== undefined) return { path: await namedRun(runPath, resume, configurationHash), resumed: true }
+  if (resume !== undefined) return { path: await namedRun(runPath, resume, options), resumed: true }
   if (!fresh) {
     const { runs, unreadable } = await runsBelow(runPath)
     for (const { path, error } of unreadable) if (mayBeRunOf(name, path)) throw whichToResume(path, error)
@@ -43,7 +45,11 @@ export async function resolveRun(options: ResolveRunOptions): Promise<ResolvedRu
   return { path: await makeRunDirectory(runPath, name), resumed: false }
 }
 
-async function namedRun(runPath: string, resume: string, configurationHash: string): Promise<string> {
+async function namedRun(
+  runPath: string,
+  resume: string,
+  { configurationHash, inputs }: Pick<ResolveRunOptions, 'configurationHash' | 'inputs'>,
+): Promise<string> {
   const path = isAbsolute(resume) || basename(resume) !== resume ? resolve(resume) : join(runPath, resume)
   const manifest = await readManifest(path)
   if (!manifest) {
@@ -51,7 +57,7 @@ async function namedRun(runPath: string, resume: string, configurationHash: stri
     const hint = names.length > 0 ? `Runs there: ${names.slice(-10).join(', ')}.` : `There is no run in ${runPath}.`
     throw new TrainError('CONFIG_INVALID', `There is no run ${path}. ${hint} Give one of them to --resume, or leave it out.`)
   }
-  if (manifest.configurationHash !== configurationHash) throw anotherConfiguration(path)
+  if (manifest.configurationHash !== configurationHash) throw anotherConfiguration(path, manifest, inputs)
   return path
 }
 

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import { isRecord } from '@aworld-train/core'
 import { RunManifest, TrainError } from '@aworld-train/protocol'
 import { redactSecrets } from './redact-secrets.ts'
 import { anotherVersion } from './run-database.ts'
@@ -63,20 +64,30 @@ export async function ensureManifest(path: string, input: ManifestInput | undefi
     return manifest
   }
   const { configurationHash } = input ?? {}
-  if (configurationHash !== undefined && configurationHash !== existing.configurationHash) throw anotherConfiguration(path)
+  if (configurationHash !== undefined && configurationHash !== existing.configurationHash)
+    throw anotherConfiguration(path, existing, input?.provenance?.['inputs'])
   return existing
 }
 
-/** The error for a run that has another configuration. */
-export function anotherConfiguration(path: string): TrainError {
+/** The error for a run that has another configuration; `inputs` are the hashes of the present one, by name. */
+export function anotherConfiguration(path: string, { provenance }: RunManifest, inputs: unknown): TrainError {
+  const [before, now] = [hashesOf(provenance?.['inputs']), hashesOf(inputs)]
+  const changed = [...new Set([...before.keys(), ...now.keys()])].filter((name) => before.get(name) !== now.get(name))
+  const isKnown = before.size > 0 && now.size > 0 && changed.length > 0
+  const what = isKnown ? `. What differs: ${changed.join(', ')}` : ": settings, tasks, or the agent's, reward's or warm-up's file"
   return new TrainError(
     'CONFIG_INVALID',
-    `Run ${path} was started with another configuration: settings, tasks, or the agent's, reward's or warm-up's file. Use those of that run, or start a new run with --new.`,
-    { details: { path } },
+    `Run ${path} was started with another configuration${what}. Use those of that run, or start a new run with --new.`,
+    { details: { path, changed } },
   )
 }
 
-export function newManifest(fallbackName: string, { kind, name, configurationHash, versions, provenance }: ManifestInput = {}): RunManifest {
+const hashesOf = (inputs: unknown) => new Map(Object.entries(isRecord(inputs) ? inputs : {}))
+
+export function newManifest(
+  fallbackName: string,
+  { kind, name, configurationHash, versions, provenance }: ManifestInput = {},
+): RunManifest {
   return {
     version: storeVersion,
     kind: kind ?? 'training',

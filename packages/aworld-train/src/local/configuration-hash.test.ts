@@ -4,8 +4,9 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { AgentTrainer } from '../agent-trainer.ts'
 import type { AgentTrainerOptions } from '../agent-trainer-options.ts'
-import { configurationHash } from './configuration-hash.ts'
+import { configurationHash, inputHashes } from './configuration-hash.ts'
 import type { LocalTrainer } from './local-trainer.ts'
+import type { LocalPlan } from './plan.ts'
 
 let folder: string
 
@@ -23,7 +24,10 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-async function hashOf(changes: Partial<AgentTrainerOptions> = {}): Promise<string> {
+const hashOf = async (changes?: Partial<AgentTrainerOptions>) => configurationHash(await planOf(changes))
+const inputsOf = async (changes?: Partial<AgentTrainerOptions>) => inputHashes(await planOf(changes))
+
+async function planOf(changes: Partial<AgentTrainerOptions> = {}): Promise<LocalPlan> {
   const trainer = await AgentTrainer.create({
     agent: './agent.yaml',
     trainDataset: [{ id: 'task-1', prompt: 'Is 4 even?', answer: 'yes' }],
@@ -33,7 +37,7 @@ async function hashOf(changes: Partial<AgentTrainerOptions> = {}): Promise<strin
     trainEngineName: 'local',
     ...changes,
   })
-  return configurationHash((trainer.trainProcessor as LocalTrainer).plan!)
+  return (trainer.trainProcessor as LocalTrainer).plan!
 }
 
 it.each([
@@ -46,6 +50,15 @@ it.each([
   expect(await hashOf()).toBe(before)
   appendFileSync(join(folder, name), text)
   expect(await hashOf()).not.toBe(before)
+})
+
+it('is made of inputs with names, so that a refusal to resume says which has changed', async () => {
+  const before = await inputsOf()
+  appendFileSync(join(folder, 'reward.ts'), '// another reward\n')
+  const config = { model: { warmUp: './warm-up.ts#warmUp' }, sampling: { maxTokens: 2 } }
+  const now = await inputsOf({ config, trainDataset: [{ id: 'task-1', prompt: 'Is 4 even?', answer: 'no' }] })
+  const changed = Object.keys(now).filter((name) => now[name] !== before[name])
+  expect(changed.toSorted()).toEqual(['the reward', 'the setting sampling', 'the training tasks'])
 })
 
 it('does not change with a warm-up that makes no model', async () => {

@@ -1,5 +1,5 @@
 import { stableHash } from '@aworld-train/core'
-import { bytesHash, exportHash } from '@aworld-train/run'
+import { bytesHash, datasetHash, exportHash, hashesByName } from '@aworld-train/run'
 import type { LocalPlan } from './plan.ts'
 
 /**
@@ -7,8 +7,13 @@ import type { LocalPlan } from './plan.ts'
  * reward and warm-up. Neither the imports of those files nor an agent or reward given as an object are part of it: after a change there,
  * start over with `fresh` (`--new`).
  */
-export function configurationHash(plan: LocalPlan): string {
-  const tasks = (dataset: LocalPlan['test']) => dataset?.tasks.map(({ hash }) => hash) ?? null
+export const configurationHash = (plan: LocalPlan): string => stableHash(inputsOf(plan))
+
+/** Hashes of what the configuration hash is made of, by the names that people know. */
+export const inputHashes = (plan: LocalPlan): Record<string, string> => hashesByName(inputsOf(plan))
+
+function inputsOf(plan: LocalPlan) {
+  const tasks = (dataset: LocalPlan['test']) => dataset && datasetHash(dataset)
   const { rewardSource, rewardDirectory, warmUp, configDirectory } = plan
   // Where numbers are read or logged and where agents run changes no training; the experiment is in the name.
   const {
@@ -19,21 +24,16 @@ export function configurationHash(plan: LocalPlan): string {
     experimentName: _experiment,
     ...config
   } = plan.config
-  return stableHash({
-    name: plan.name,
-    config,
-    seed: plan.seed,
-    policy: plan.policy.settings,
-    agent: plan.agentModule,
-    agentFiles: plan.agentFiles.map(bytesHash),
-    model: plan.model,
-    warmUp,
-    warmUpFile: plan.model === null && warmUp !== null ? exportHash(warmUp, configDirectory) : null,
-    train: tasks(plan.train),
-    validation: tasks(plan.validation),
-    test: tasks(plan.test),
-    answers: [plan.train, plan.validation, plan.test].map((dataset) => dataset && [...dataset.answers.values()]),
-    reward: typeof rewardSource === 'string' ? rewardSource : null,
-    rewardFile: typeof rewardSource === 'string' ? exportHash(rewardSource, rewardDirectory) : null,
-  })
+  return {
+    'the name': plan.name,
+    ...Object.fromEntries(Object.entries(config).map(([key, value]) => [`the setting ${key}`, value])),
+    'the seed': plan.seed,
+    'the policy': plan.policy.settings,
+    'the agent': [plan.agentModule, plan.agentFiles.map(bytesHash)],
+    'the model': [plan.model, warmUp, plan.model === null && warmUp !== null ? exportHash(warmUp, configDirectory) : null],
+    'the training tasks': tasks(plan.train),
+    'the validation tasks': tasks(plan.validation),
+    'the test tasks': tasks(plan.test),
+    'the reward': typeof rewardSource === 'string' ? [rewardSource, exportHash(rewardSource, rewardDirectory)] : null,
+  }
 }

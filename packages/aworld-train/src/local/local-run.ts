@@ -19,6 +19,7 @@ import {
 import { keepTokenizer, type OwnedRunStore, writeJsonAtomically } from '@aworld-train/store'
 import type { SelfDrivenResult } from '@aworld-train/training'
 import { openTensorBoardLog, tensorBoardDirectory } from '../tensorboard/tensorboard-log.ts'
+import { inputHashes } from './configuration-hash.ts'
 import type { LocalPlan } from './plan.ts'
 import { createRunMetrics } from './run-metrics.ts'
 import { describeRun } from './run-report.ts'
@@ -58,7 +59,17 @@ export async function inLocalRun<T>(
   await using stack = new AsyncDisposableStack()
   const parts = await openTriedParts(stack, plan, { signal, onEvent: options.onEvent })
   const provenance = { seed: plan.seed, agent: plan.agentModule, tasks: plan.train.tasks.length }
-  const directory = { runPath, name: plan.name, configurationHash, provenance, sandboxes: parts.environment.sandboxes(), options, signal }
+  const inputs = inputHashes(plan)
+  const directory = {
+    runPath,
+    name: plan.name,
+    configurationHash,
+    inputs,
+    provenance,
+    sandboxes: parts.environment.sandboxes(),
+    options,
+    signal,
+  }
   return await inRunDirectory(directory, async (run) => {
     await using opened = new AsyncDisposableStack()
     return await work(await openLocalRun(opened, plan, { parts, run, signal }))

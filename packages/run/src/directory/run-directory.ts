@@ -17,6 +17,8 @@ export interface RunDirectoryRequest {
   readonly name: string
   /** Runs of equal hash are the same command. */
   readonly configurationHash: string
+  /** Hashes of what that is made of, by name; kept in the manifest. */
+  readonly inputs?: Readonly<Record<string, string>> | undefined
   /** Kept in the manifest of a new run. */
   readonly provenance: Readonly<Record<string, unknown>>
   /** Where commands of the rollouts run. */
@@ -48,15 +50,21 @@ export interface RunDirectory {
  * that cannot start leaves nothing.
  */
 export async function inRunDirectory<T>(request: RunDirectoryRequest, work: (run: RunDirectory) => Promise<T>): Promise<T> {
-  const { runPath, kind, name, configurationHash, options, signal } = request
-  const { path, resumed } = await resolveRun({ runPath, name, configurationHash, fresh: options.fresh, resume: options.resume })
+  const { runPath, kind, name, configurationHash, inputs, options, signal } = request
+  const { path, resumed } = await resolveRun({ runPath, name, configurationHash, inputs, fresh: options.fresh, resume: options.resume })
   let started = false
   try {
     await using stack = new AsyncDisposableStack()
     const store = stack.adopt(
       await openRunStore({
         path,
-        manifest: { kind, name, configurationHash, versions: runVersions(), provenance: { ...request.provenance, sandboxes: request.sandboxes } },
+        manifest: {
+          kind,
+          name,
+          configurationHash,
+          versions: runVersions(),
+          provenance: { ...request.provenance, inputs, sandboxes: request.sandboxes },
+        },
       }),
       (each) => each.close(),
     )

@@ -103,7 +103,7 @@ export async function checkDrivenTraining(trainer: Driver, source: unknown, inpu
   problems.throwAny()
   if (missing) {
     const what = `${trainer.name}'s own keys, what is filled in between them, and what this machine can train`
-    const message = `Not checked, because no ${trainer.name} was found: ${what}. ${missing.message}`
+    const message = `Not checked, because no ${trainer.name} was found: ${what}. "aworld-train doctor --engine ${trainer.name}" says where it was looked for.`
     options.onEvent?.({ type: 'warning-raised', at: Date.now(), code: 'CONFIG_NOTE', message })
   }
   // The check of the agent has reported the problem; this check has found none.

@@ -16,7 +16,7 @@ import { createIdleClock } from '../events/idle-clock.ts'
 import { watchTruncation } from '../events/truncation-watch.ts'
 import { makeModel } from '../inputs/make-model.ts'
 import type { RunOptions } from '../run-options.ts'
-import { drivenConfigurationHash } from './configuration-hash.ts'
+import { drivenConfigurationHash, drivenInputHashes } from './configuration-hash.ts'
 import { type DrivenStage, openDrivenStage } from './driven-stage.ts'
 import { createRunWatch, followTrainer } from './follow-trainer.ts'
 import { createDrivenHistory } from './history.ts'
@@ -59,6 +59,7 @@ export async function runDrivenTraining(plan: DrivenTrainingPlan, { runPath, opt
     runPath,
     name: plan.name,
     configurationHash: drivenConfigurationHash(plan),
+    inputs: drivenInputHashes(plan),
     provenance,
     sandboxes: parts.environment.sandboxes(),
     options,

@@ -27,7 +27,10 @@ export function timedMetricsReader({ metrics: named, timers }: MetricNames) {
     }
     return {
       step: 'timing_s/step' in numbers ? { metrics, phasesMs, saved: 'timing_s/checkpoint' in numbers } : null,
-      evaluation: reward === undefined ? null : { reward, failed: numbers['eval_failed'] ?? 0, ...(numbers['eval_unscored'] && { unscored: numbers['eval_unscored'] }) },
+      evaluation:
+        reward === undefined
+          ? null
+          : { reward, failed: numbers['eval_failed'] ?? 0, ...(numbers['eval_unscored'] && { unscored: numbers['eval_unscored'] }) },
     }
   }
 }

@@ -34,7 +34,8 @@ export async function readGrpoConfig<Settings extends ModuleSettings>(
     setAt(terms, ['training', 'steps'], overrides.steps)
     delete written['max_steps']
   }
-  const rendered = renderGrpoTerms(terms, framework)
+  const own = readOwnConfig(framework.settings, terms)
+  const rendered = renderGrpoTerms(own.written, framework)
   const batched = complete({ ...rendered.fields, ...written })
   const { updates } = generationOf(batched, framework)
   const steps = isTree(terms['training']) ? terms['training']['steps'] : null
@@ -45,7 +46,6 @@ export async function readGrpoConfig<Settings extends ModuleSettings>(
           `${title} counts updates: ${steps} steps, each a batch of rollouts trained in ${updates} updates, are ${fields['max_steps']} steps in its report.`,
         ]
       : []
-  const own = readOwnConfig(framework.settings, terms)
   const python = (await findPython?.(own.settings.python)) ?? null
   const question = {
     configuration: fields,

@@ -100,7 +100,10 @@ export interface ScoreReferenceInput {
 }
 
 /** The reward of an agent that says the known answer at once; `null` where it abstains. What the reward throws names its file, its function and the task. */
-export async function scoreReference({ reward, source, task, train, program }: ScoreReferenceInput, signal: AbortSignal): Promise<number | null> {
+export async function scoreReference(
+  { reward, source, task, train, program }: ScoreReferenceInput,
+  signal: AbortSignal,
+): Promise<number | null> {
   const answer = train.answers.get(task.id) ?? { version: 1, taskId: task.id, groundTruth: null }
   try {
     return (await reward.score({ task, episode: referenceEpisode(task, answer, program.agents), answer }, signal)).reward

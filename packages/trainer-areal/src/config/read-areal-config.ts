@@ -16,14 +16,14 @@ export async function readArealConfig(source: unknown, options: ReadConfigOption
   const fields = structuredClone(read.fields)
   if (overrides.seed !== undefined) terms['seed'] = overrides.seed
   if (overrides.model !== undefined) setAt(terms, ['model', 'path'], overrides.model)
-  const rendered = renderGeneralTerms(terms)
+  const own = readOwnConfig(ArealSettings, terms)
+  const rendered = renderGeneralTerms(own.written)
   for (const [path, value] of Object.entries(rendered.fields))
     if (valueAt(fields, path) === undefined) setAt(fields, path.split('.'), value)
   if (overrides.steps !== undefined) {
     fields['total_train_steps'] = overrides.steps
     delete fields['total_train_epochs']
   }
-  const own = readOwnConfig(ArealSettings, terms)
   const python = (await findPython?.(own.settings.python)) ?? null
   const passes = own.training?.passes ?? 1
   const config = toModuleConfig({

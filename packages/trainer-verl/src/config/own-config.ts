@@ -49,8 +49,8 @@ export function separateConfig(configuration: KeyTree): SeparatedConfig {
 }
 
 /** Our keys, checked: settings, and a sentence for every problem. */
-export function readOwn(own: KeyTree): Pick<OwnConfig<VerlSettings>, 'settings' | 'problems' | 'failed'> {
-  const { settings, training, problems, failed } = readOwnConfig(VerlSettings, own)
-  if (training === null || !isSet(own, 'training', 'logprobCheck')) return { settings, problems, failed }
-  return { settings: { ...settings, logprobCheck: { tolerance: training.logprobCheck.tolerance } }, problems, failed }
+export function readOwn(own: KeyTree): Omit<OwnConfig<VerlSettings>, 'training'> {
+  const { training, ...rest } = readOwnConfig(VerlSettings, own)
+  if (training === null || !isSet(own, 'training', 'logprobCheck')) return rest
+  return { ...rest, settings: { ...rest.settings, logprobCheck: { tolerance: training.logprobCheck.tolerance } } }
 }

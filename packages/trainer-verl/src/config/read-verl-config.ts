@@ -29,8 +29,8 @@ interface Gathered {
 export async function readVerlConfig(source: VerlConfigSource, options: ReadVerlConfigOptions = {}): Promise<VerlConfig> {
   const gathered = await gather(source, options)
   addOverrides(gathered, options.arguments ?? [], 'an argument')
-  const { settings: read, problems: ownProblems, failed } = readOwn(gathered.own)
-  const terms = renderGeneralTerms(gathered.own)
+  const { settings: read, problems: ownProblems, failed, written } = readOwn(gathered.own)
+  const terms = renderGeneralTerms(written)
   const spelled = new Set(gathered.keys.map(({ path }) => path))
   const fromTerms = terms.keys
     .filter(({ path }) => !spelled.has(path))

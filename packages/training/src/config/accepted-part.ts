@@ -4,7 +4,8 @@ import { describeIssues, fieldsOf } from './describe-issues.ts'
 import { copyOf, isTree, type KeyTree } from './key-tree.ts'
 
 export interface AcceptedPart<Schema extends z.ZodObject> {
-  /** The configuration without what has a problem. */
+  /** The configuration without what has a problem, as it was written and as the schema has it. */
+  readonly written: KeyTree
   readonly data: z.output<Schema>
   /** A sentence for every problem. */
   readonly problems: readonly string[]
@@ -15,7 +16,7 @@ export interface AcceptedPart<Schema extends z.ZodObject> {
 /** What of a configuration its schema accepts, so that one problem hides none and causes none of the others. */
 export function acceptedPart<Schema extends z.ZodObject>(schema: Schema, value: KeyTree): AcceptedPart<Schema> {
   const first = schema.safeParse(value)
-  if (first.success) return { data: first.data, problems: [], failed: [] }
+  if (first.success) return { written: value, data: first.data, problems: [], failed: [] }
   const failed = new Set(
     placesOf(first.error).flatMap(([section = '']) => [String(section), suggest(String(section), fieldsOf(schema)) ?? []].flat()),
   )
@@ -23,7 +24,7 @@ export function acceptedPart<Schema extends z.ZodObject>(schema: Schema, value: 
   // One place at a time: what is left out takes other places with it.
   for (let error: z.ZodError | undefined = first.error; error !== undefined; error = schema.safeParse(rest).error)
     leaveOut(rest, placesOf(error)[0] ?? [])
-  return { data: schema.parse(rest), problems: describeIssues(first.error, { schema, value }), failed: [...failed] }
+  return { written: rest, data: schema.parse(rest), problems: describeIssues(first.error, { schema, value }), failed: [...failed] }
 }
 
 const placesOf = ({ issues }: z.ZodError) =>

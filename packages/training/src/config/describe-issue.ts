@@ -42,7 +42,7 @@ function wantedOf(issue: z.core.$ZodIssue): string {
       return `must be at ${atLeast ? 'least' : 'most'} ${bound}`
     }
     case 'invalid_value':
-      return toChoice(namesOf(issue))
+      return issue.message.startsWith('Invalid ') ? toChoice(namesOf(issue)) : issue.message
     case 'invalid_union': {
       const names = namesOf(issue)
       if (names.length > 0) return toChoice(names)

@@ -171,7 +171,13 @@ export const LocalConfig = z.strictObject({
   }).prefault({}),
   evaluation: EvaluationSettings.prefault({}),
   /** Where the numbers of steps and evaluations go as they come, beside the run's own files: `tensorboard` writes event files. */
-  logging: z.array(z.enum(['tensorboard'])).default([]),
+  logging: z
+    .array(
+      z.enum(['tensorboard'], {
+        error: 'must be tensorboard, whose event files other services read; steps and evaluations are in events.jsonl too',
+      }),
+    )
+    .default([]),
   /** With `experimentName` the folder of TensorBoard's files: `tensorboard_log/<project>/<experiment>` in the run; `aworld-train` by default. */
   projectName: z.string().min(1).nullable().default(null),
   /** Name of the run, where the command gives none; that of the agent by default. */

@@ -22,6 +22,8 @@ export const ownKeysOf = (schema: z.ZodObject): readonly string[] => [...Object.
 
 export interface OwnConfig<Settings> {
   readonly settings: Settings
+  /** Our keys as they were written, without those that have a problem. */
+  readonly written: KeyTree
   /** Terms of any run's training; `null` where there are problems. */
   readonly training: LocalConfig['training'] | null
   readonly problems: readonly string[]
@@ -35,7 +37,7 @@ export function readOwnConfig<Settings extends DrivenSettings>(
   own: KeyTree,
 ): OwnConfig<Settings> {
   const whole = schema.extend(general)
-  const { data, problems, failed } = acceptedPart(whole, own)
+  const { written, data, problems, failed } = acceptedPart(whole, own)
   const { training, sampling, ...rest } = data as Settings & Pick<LocalConfig, keyof typeof general>
   const calls = callSettingsOf((data as unknown as Pick<LocalConfig, 'gateway'>).gateway)
   const settings = Object.fromEntries(Object.entries(rest).filter(([key]) => !keysOfTheBox.includes(key)))
@@ -43,6 +45,7 @@ export function readOwnConfig<Settings extends DrivenSettings>(
   return {
     problems: [...problems, ...stalenessProblems(training, why)],
     failed,
+    written,
     training: problems.length > 0 ? null : training,
     settings: {
       ...(settings as unknown as Settings),

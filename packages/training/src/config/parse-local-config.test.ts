@@ -36,6 +36,10 @@ describe('our own keys', () => {
 
   it.each([
     [{ training: { learning_rate: 1 } }, '"training.learning_rate" is no key of the configuration. Did you mean "learningRate"?'],
+    [
+      { logging: ['wandb'] },
+      '"logging.0" is "wandb": must be tensorboard, whose event files other services read; steps and evaluations are in events.jsonl too.',
+    ],
     [{ sead: 1 }, '"sead" is no key of the configuration. Did you mean "seed"?'],
     [
       { training: { stratify: { key: 'kind', count: {} } } },
@@ -61,6 +65,12 @@ describe('our own keys', () => {
   it.each([
     ['gone.yaml', null, /there is no such file/],
     ['bad.yaml', 'training:\n  steps: [1, 2\n', /neither YAML nor JSON: .*line/s],
+    [
+      'run.sh',
+      'python -m verl.trainer.main_ppo \\\n  trainer.logger=console\n',
+      /this is a script, .*write what it sets as keys of a YAML file/,
+    ],
+    ['run', '#!/bin/bash\nset -x\n', /this is a script/],
     ['list.yaml', '- a\n- b\n', /no mapping of keys/],
     ['latin.yaml', Buffer.of(0x61, 0x3a, 0xe9, 0x0a), /not valid UTF-8/],
   ])('%s is refused by name', (name, content, message) => {

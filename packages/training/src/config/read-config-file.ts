@@ -14,6 +14,10 @@ export function readConfigFile(path: string): object {
     if (code === 'ERR_ENCODING_INVALID_ENCODED_DATA') throw refuse('the file is not valid UTF-8; save it as UTF-8.', error)
     throw refuse(`the file cannot be read (${message}).`, error)
   }
+  if (/\.(?:ba)?sh$/.test(path) || text.startsWith('#!'))
+    throw refuse(
+      'this is a script, and a configuration is YAML or JSON; write what it sets as keys of a YAML file, or choose the trainer whose script it is.',
+    )
   const document = parseDocument(text)
   const [problem] = document.errors
   if (problem) throw refuse(`this is neither YAML nor JSON: ${problem.message}`, problem)
