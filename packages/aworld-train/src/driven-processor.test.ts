@@ -332,7 +332,7 @@ describe('what stands against a training with verl', () => {
     for (const [trainEngineName, block] of Object.entries(blocks)) {
       expect(await messagesOf({ trainEngineName }, faulty)).toEqual([expect.stringMatching('"training.learningRate" is "fast"')])
       const nothing = { trainEngineName, trainDataset: undefined, testDataset: undefined, rewardFunc: undefined }
-      expect(await messagesOf(nothing, { actor_rollout_ref: {}, training: {}, data: {}, ...block })).toEqual([
+      expect(await messagesOf({ ...nothing, config: block }, {})).toEqual([
         expect.stringMatching(/"data.trainFile" is no key.*"trainFiles"/),
         expect.stringMatching(/"model.pathh" is no key.*"path"/),
         expect.stringMatching('"reward.file" is no key'),
