@@ -324,7 +324,7 @@ describe('what stands against a training with verl', () => {
         .made.validate()
         .then(
           () => [],
-          (error: TrainError) => error.message.split('\n').toSorted(),
+          (error: Error) => error.message.split('\n').toSorted(),
         )
     const misspelt = { model: { pathh: './model' }, data: { trainFile: './a.jsonl' }, reward: { file: 'b' } }
     // What verl and we both have a section for is told apart in the block that is ours.
