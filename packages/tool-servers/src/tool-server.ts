@@ -1,4 +1,4 @@
-import type { Outward, ParserJail, Shell, Workspace } from '@aworld-train/core'
+import type { Outward, ParserJail, SandboxTier, Shell, Workspace } from '@aworld-train/core'
 import { z } from 'zod'
 
 /** Families of tools. A lease's token names those that it may call. */
@@ -49,6 +49,8 @@ export interface ServerTool<Input extends z.ZodObject = z.ZodObject, Output exte
 /** What a call may use: all of it belongs to the lease that calls. */
 export interface ServerToolContext {
   readonly workspace: Workspace
+  /** Where its commands run: in a jail of the kernel's, or simulated. */
+  readonly tier: SandboxTier
   /** The shell of the calling agent's run, opened at its first use. */
   shell(): Promise<Shell>
   readonly outward: Outward

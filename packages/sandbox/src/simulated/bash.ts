@@ -1,5 +1,6 @@
 import { Bash, type BashOptions, type CustomCommand, defineCommand, latin1FromBytes } from 'just-bash'
 import { pythonCommands } from './python.ts'
+import { refuseCut } from './refuse-cut.ts'
 import type { WorkspaceFiles } from './workspace-files.ts'
 
 export interface SimulatedBashOptions {
@@ -11,7 +12,7 @@ export interface SimulatedBashOptions {
 /** A simulated bash with nothing of its host: its environment is made up, and there is no network. */
 export function createBash(files: WorkspaceFiles, options: SimulatedBashOptions = {}): Bash {
   const { cwd = '/workspace', env, commands = [] } = options
-  return new Bash({
+  const bash = new Bash({
     fs: files,
     cwd,
     python: true,
@@ -25,12 +26,38 @@ export function createBash(files: WorkspaceFiles, options: SimulatedBashOptions 
       maxWorkUnits: unbounded,
       maxOutputSize: unbounded,
       maxInputBytes: unbounded,
+      maxLiveBytes: unbounded,
+      maxArrayElements: countless,
+      maxBraceExpansionResults: countless,
+      maxGlobOperations: countless,
+      maxAwkIterations: countless,
+      maxAwkParserTokens: countless,
+      maxAwkParserOperations: countless,
+      maxSedIterations: countless,
+      maxJqIterations: countless,
+      maxQueryTokens: countless,
+      maxQueryElements: countless,
+      maxCsvRows: countless,
+      maxCsvCells: countless,
+      maxTraversalEntries: countless,
+      maxTraversalWork: countless,
+      maxArchiveEntries: countless,
+      maxCallDepth: deepestCall,
       maxExecutionTimeMs: longestTimerMs,
       maxPythonTimeoutMs: longestTimerMs,
       maxJsTimeoutMs: longestTimerMs,
       maxSqliteTimeoutMs: longestTimerMs,
     },
   })
+  // For scripts that others start: what is typed is read in parts.
+  bash.registerTransformPlugin({
+    name: 'refuse-cut',
+    transform({ ast }) {
+      refuseCut(ast)
+      return { ast }
+    },
+  })
+  return bash
 }
 
 /** `node FILE` and `node -e CODE`, by the simulation's own JavaScript. */
@@ -44,6 +71,10 @@ const node = defineCommand('node', async (args, { exec, cwd, exportedEnv, stdin 
 
 /** Output, files and time are bounded outside of the simulation. */
 const unbounded = 2 ** 50
+/** The simulation hands numbers of parts on to functions that take 32 bits. */
+const countless = 2 ** 30
+/** What the stack of a thread holds several times. */
+const deepestCall = 1_000
 /** The longest delay that Node's timers take. */
 const longestTimerMs = 2 ** 31 - 1
 

@@ -2,6 +2,7 @@ import { defineCommand, parse } from 'just-bash'
 import type { BoundedOutput } from '../bounded-output.ts'
 import { createBash, quote } from './bash.ts'
 import type { CommandOutcome } from './messages.ts'
+import { refuseCut } from './refuse-cut.ts'
 import { createStopSignal } from './stop-signal.ts'
 import type { WorkspaceFiles } from './workspace-files.ts'
 
@@ -73,7 +74,9 @@ export class ShellSession {
    * so statements are evaluated one by one.
    */
   #read(text: string): string[] {
-    const statements = parse(text).statements.map(({ sourceText = '', pipelines }) => ({ sourceText, node: pipelines[0]?.commands[0] }))
+    const script = parse(text)
+    refuseCut(script)
+    const statements = script.statements.map(({ sourceText = '', pipelines }) => ({ sourceText, node: pipelines[0]?.commands[0] }))
     // The text of a statement is without its here-document.
     if (text.includes('<<')) return [text]
     for (const { sourceText, node } of statements) if (node?.type === 'FunctionDef') this.#functions.set(node.name, sourceText)

@@ -53,6 +53,26 @@ test('python runs programs as they stand, and tracebacks name their lines', asyn
   }
 })
 
+test('what the simulation cuts is an error, and what has a setting is not cut', async () => {
+  const never = new AbortController().signal
+  const sandbox = await openSimulatedSandbox()
+  try {
+    const shell = await (await sandbox.workspace({}, never)).shell(never)
+    const run = async (command: string) => (await shell.execute(command, 60_000, never)).output
+    const refused = '{1..20000} is more than 10000 words, which the simulation does not make; use seq.\n'
+    for (const command of ['echo {1..20000} | wc -w', 'f() { echo {1..20000}; }', "bash -c 'echo {1..20000} | wc -w'"])
+      expect(await run(command)).toBe(`bash: ${refused}`)
+    expect(await run('echo {1..10000} {a..c} | wc -w; echo {1..20000..3} | wc -w')).toBe('10003\n6667\n')
+    expect(await run('head -c 10 /dev/zero')).toContain('head: /dev/zero')
+    expect(await run('echo x > /dev/null; echo y >> /dev/null; wc -c < /dev/null')).toBe('0\n')
+    expect(await run("awk 'BEGIN{for(i=0;i<150000;i++) s+=1; print s}'; seq 150000 | awk '{s+=1} END {print s}'")).toBe('150000\n150000\n')
+    expect(await run('d() { if (($1>0)); then d $(($1-1)); else echo bottom; fi; }; d 900')).toBe('bottom\n')
+    expect(await run('printf "a 1\\nbb 22\\n" | column -t')).toBe('a   1\nbb  22\n')
+  } finally {
+    await sandbox.close()
+  }
+})
+
 test('a workspace that takes too much memory dies for good, and no other with it', async () => {
   const never = new AbortController().signal
   const sandbox = await openSimulatedSandbox()

@@ -38,8 +38,28 @@ export class WorkspaceFiles extends InMemoryFs {
 
   override async appendFile(...[path, content, options]: Parameters<InMemoryFs['appendFile']>): Promise<void> {
     const file = this.#outputs.get(path)
+    if (path === '/dev/null') return
     if (!file) return super.appendFile(path, content, options)
     if (!isStopped(file.stop())) file.output.add(toBytes(content, typeof options === 'string' ? options : options?.encoding))
+  }
+
+  override async writeFile(...[path, content, options]: Parameters<InMemoryFs['writeFile']>): Promise<void> {
+    if (path !== '/dev/null') await super.writeFile(path, content, options)
+  }
+
+  override async readFile(...[path, options]: Parameters<InMemoryFs['readFile']>): Promise<string> {
+    refuseEndless(path)
+    return super.readFile(path, options)
+  }
+
+  override async readFileBytes(path: string): ReturnType<InMemoryFs['readFileBytes']> {
+    refuseEndless(path)
+    return super.readFileBytes(path)
+  }
+
+  override async readFileBuffer(path: string): Promise<Uint8Array> {
+    refuseEndless(path)
+    return super.readFileBuffer(path)
   }
 
   async put(path: string, bytes: Uint8Array): Promise<void> {
@@ -82,6 +102,11 @@ export class WorkspaceFiles extends InMemoryFs {
     }
     return absolute
   }
+}
+
+/** Files without an end would be empty ones of the simulation. */
+function refuseEndless(path: string): void {
+  if (/^\/dev\/(?:zero|full|u?random)$/.test(path)) throw new Error(`EOPNOTSUPP: ${path} has no end, and is not simulated`)
 }
 
 const isInside = (path: string) => path.startsWith(`${root}/`)

@@ -119,7 +119,7 @@ export async function openEnvironmentServer(options: EnvironmentServerOptions): 
   const { quota = {}, maxLeases = 1_024 } = options
   const maxQuota = { ...defaultMaxQuota, ...options.maxQuota }
   const leases = createLeaseTable({ sandbox, quota, maxQuota, ttlMs: leaseTtlMs, maxLeases, onError })
-  const world = { outward, parsers: options.parsers, models, callTimeoutMs, maxCalls: 256, onError }
+  const world = { tier: sandbox.tier, outward, parsers: options.parsers, models, callTimeoutMs, maxCalls: 256, onError }
   const endpoint = createMcpEndpoint({ world, maxBodyBytes })
   const key = readSigningKey(options.keyFile)
   const listening = await openHttpServer({

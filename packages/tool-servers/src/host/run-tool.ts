@@ -1,4 +1,4 @@
-import { type Outward, orAborted, type ParserJail, ToolError } from '@aworld-train/core'
+import { type Outward, orAborted, type ParserJail, type SandboxTier, ToolError } from '@aworld-train/core'
 import { TrainError } from '@aworld-train/protocol'
 import { type CallToolResult, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import type { Lease } from '../leases/lease.ts'
@@ -8,6 +8,8 @@ import type { OfferedTool } from './offered-tools.ts'
 
 /** The parts that tools use beside the workspace of their lease. */
 export interface ToolWorld {
+  /** Of the workspaces. */
+  readonly tier: SandboxTier
   readonly outward: Outward
   readonly parsers: ParserJail
   readonly models: Readonly<Partial<Record<ModelRole, ModelSettings>>>
@@ -53,6 +55,7 @@ export async function runTool({ offered, input, lease, session, signal }: ToolRu
     const workspace = await orAborted(lease.workspace(), either)
     const context: ServerToolContext = {
       workspace,
+      tier: world.tier,
       shell: () => lease.shell(session),
       outward: world.outward,
       parsers: parsersOf(lease, world.parsers),

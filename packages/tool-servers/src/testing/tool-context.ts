@@ -15,6 +15,7 @@ export async function openToolContext(overrides: Partial<ServerToolContext> = {}
   let shell: Promise<Shell> | null = null
   return {
     workspace,
+    tier: sandbox.tier,
     shell: () => (shell ??= workspace.shell(signal)),
     outward: noOutward,
     parsers: noParsers,

@@ -52,3 +52,8 @@ test('the history has the last commands of this terminal alone', async () => {
     await other.close()
   }
 })
+
+test('the model is told whether its bash is simulated', async () => {
+  const { text } = await callServerTool(terminalServer, 'get_terminal_capabilities', {}, context)
+  expect(text).toMatch(context.tier === 'simulated' ? /^execute_command simulates bash/ : /^execute_command runs bash/)
+})

@@ -1,4 +1,4 @@
-import type { Shell } from '@aworld-train/core'
+import type { SandboxTier, Shell } from '@aworld-train/core'
 import { z } from 'zod'
 import { defineFormattedTool, defineTool, outputFormat, type ToolServer } from '../../tool-server.ts'
 import { commandAnswer, commandText, timeoutSeconds, toCommandAnswer } from './command-answer.ts'
@@ -44,16 +44,20 @@ const getCommandHistory = defineFormattedTool({
     commands.map(({ command, exit_code }) => `${command}\n[exit code ${exit_code}]`).join('\n\n') || 'No command was run yet.',
 })
 
-const capabilities =
-  'execute_command runs bash in a workspace of this task alone; files stay in /workspace until the task ends, at most 600 s a command. There is no network and no root. What is installed, "command -v NAME" says.'
+const capabilities: Readonly<Record<SandboxTier, string>> = {
+  bubblewrap:
+    'execute_command runs bash in a workspace of this task alone; files stay in /workspace until the task ends, at most 600 s a command. There is no network and no root. What is installed, "command -v NAME" says.',
+  simulated:
+    'execute_command simulates bash in a workspace of this task alone; files stay in /workspace until the task ends, at most 600 s a command. There is no network and no root. Its programs are simulated too: "command -v NAME" says which there are, and many know fewer options. Numbers of the shell are exact up to 2^53, and shifts and bits up to 2^31: compute larger ones with python3. A function is not found within $(( )). "&" runs in the foreground. Sorting ignores the locale. Python starts no programs.',
+}
 
 const getTerminalCapabilities = defineTool({
   name: 'get_terminal_capabilities',
   description: 'Says what the terminal can do, and what it cannot.',
   input: z.object({}),
   output: z.object({ capabilities: z.string() }),
-  call: async () => ({ capabilities }),
-  toText: () => capabilities,
+  call: async (_, { tier }) => ({ capabilities: capabilities[tier] }),
+  toText: ({ capabilities }) => capabilities,
 })
 
 export const terminalServer: ToolServer = {
