@@ -1,4 +1,4 @@
-import { createHmac, createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
+import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
 import { once } from 'node:events'
 import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { LeaseAnswer } from '@aworld-train/protocol'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { byOther, type Forger, forger, forgeries, other, rsa } from '../testing/forged-tokens.ts'
 import { callTool, connectClient, leaseOpen, openTestServer, request, type TestServer } from '../testing/open-test-server.ts'
 import { createTokens } from './tokens.ts'
 
@@ -15,49 +16,17 @@ const keyFile = join(scratch, 'keys', 'environment.pem')
 let server: TestServer
 let key: KeyObject
 let lease: LeaseAnswer
+let forge: Forger
 beforeAll(async () => {
   server = await openTestServer({ keyFile })
   key = createPrivateKey(readFileSync(keyFile))
   lease = LeaseAnswer.parse(await (await request(server, 'POST', '/v1/leases', leaseOpen)).json())
+  forge = forger({ key, audience: server.url, lease: lease.id })
 })
 afterAll(async () => {
   await server.close()
   rmSync(scratch, { recursive: true })
 })
-
-const encode = (part: unknown) => Buffer.from(typeof part === 'string' ? part : JSON.stringify(part)).toString('base64url')
-const now = () => Math.floor(Date.now() / 1_000)
-const other = generateKeyPairSync('ed25519').privateKey
-const rsa = generateKeyPairSync('rsa', { modulusLength: 2_048 }).privateKey
-
-/** Claims as the server writes them, with changes; `undefined` leaves one out. */
-function claims(changes: Record<string, unknown> = {}): Record<string, unknown> {
-  const right = {
-    scope: 'files',
-    iss: 'aworld-train-environment',
-    aud: server.url,
-    sub: 'r1.1',
-    jti: lease.id,
-    iat: now(),
-    exp: now() + 60,
-  }
-  return { ...right, ...changes }
-}
-
-interface Parts {
-  readonly header?: Record<string, unknown>
-  readonly payload?: unknown
-  /** The server's own by default. */
-  readonly by?: (input: Buffer) => Buffer
-}
-
-function token({ header = {}, payload = claims(), by = (input) => sign(null, input, key) }: Parts = {}): string {
-  const input = `${encode({ alg: 'EdDSA', ...header })}.${encode(payload)}`
-  return `${input}.${by(Buffer.from(input)).toString('base64url')}`
-}
-const byOther = (input: Buffer) => sign(null, input, other)
-const byHmacOf = (secret: string | Buffer) => (input: Buffer) => createHmac('sha256', secret).update(input).digest()
-const publicPem = () => createPublicKey(key).export({ type: 'spki', format: 'pem' })
 
 async function ask(authorization: string | undefined): Promise<{ status: number; challenge: string | null; body: string }> {
   const response = await fetch(server.url, {
@@ -73,56 +42,12 @@ async function ask(authorization: string | undefined): Promise<{ status: number;
 }
 
 it('a token that the server signed for the lease opens it', async () => {
-  expect(await ask(`Bearer ${token()}`)).toMatchObject({ status: 200, body: expect.stringContaining('notes-server__append') })
+  expect(await ask(`Bearer ${forge.token()}`)).toMatchObject({ status: 200, body: expect.stringContaining('notes-server__append') })
 })
 
-const badTokens: readonly (readonly [string, () => string])[] = [
-  ['no token at all', () => 'x.y.z'],
-  ['alg none, unsigned', () => token({ header: { alg: 'none' }, by: () => Buffer.alloc(0) })],
-  ['alg None, signed', () => token({ header: { alg: 'None' } })],
-  ['HS256 by the public key as PEM', () => token({ header: { alg: 'HS256' }, by: byHmacOf(publicPem()) })],
-  [
-    'HS256 by the bytes of the public key',
-    () => token({ header: { alg: 'HS256' }, by: byHmacOf(createPublicKey(key).export({ type: 'spki', format: 'der' })) }),
-  ],
-  ['RS256 by a key of its own', () => token({ header: { alg: 'RS256' }, by: (input) => sign('sha256', input, rsa) })],
-  ['an alg that is no string', () => token({ header: { alg: ['EdDSA'] } })],
-  ['another key', () => token({ by: byOther })],
-  ['another key, by a kid that climbs', () => token({ header: { kid: '../../../../../../dev/null' }, by: byOther })],
-  ['another key, carried in the header', () => token({ header: { jwk: createPublicKey(other).export({ format: 'jwk' }) }, by: byOther })],
-  ['a header that must be understood', () => token({ header: { crit: ['http://example.com/x'], 'http://example.com/x': true } })],
-  ['no signature', () => token({ by: () => Buffer.alloc(0) })],
-  [
-    'the signature of other claims',
-    () => [...token().split('.').slice(0, 1), encode(claims({ sub: 'r2.1' })), token().split('.')[2]].join('.'),
-  ],
-  ['a part too many', () => `${token()}.x`],
-  ['expired', () => token({ payload: claims({ iat: now() - 120, exp: now() - 60 }) })],
-  ['expired a moment ago', () => token({ payload: claims({ iat: now() - 120, exp: now() - 1 }) })],
-  ['no end', () => token({ payload: claims({ exp: undefined }) })],
-  ['an end that is a string', () => token({ payload: claims({ exp: String(now() + 60) }) })],
-  ['an end without end', () => token({ payload: JSON.stringify(claims()).replace(/"exp":\d+/, '"exp":1e999') })],
-  ['an end in more than an hour', () => token({ payload: claims({ exp: now() + 3_700 }) })],
-  ['a beginning in the future', () => token({ payload: claims({ nbf: now() + 120 }) })],
-  ['signed in the future', () => token({ payload: claims({ iat: now() + 120, exp: now() + 180 }) })],
-  ['another audience', () => token({ payload: claims({ aud: 'http://127.0.0.1:1/mcp' }) })],
-  ['an audience with more behind it', () => token({ payload: claims({ aud: `${server.url}/` }) })],
-  ['audiences, ours among them', () => token({ payload: claims({ aud: [server.url, 'http://example.com/'] }) })],
-  ['no audience', () => token({ payload: claims({ aud: undefined }) })],
-  ['another issuer', () => token({ payload: claims({ iss: 'someone' }) })],
-  ['no subject', () => token({ payload: claims({ sub: undefined }) })],
-  ['a lease that is a number', () => token({ payload: claims({ jti: 7 }) })],
-  ['a lease that there is not', () => token({ payload: claims({ jti: '00000000-0000-4000-8000-000000000000' }) })],
-  ['a claim twice', () => token({ payload: JSON.stringify(claims()).replace('"jti"', '"jti":"x","jti"') })],
-  ['a claim more', () => token({ payload: claims({ admin: true }) })],
-  ['claims in a list', () => token({ payload: [claims()] })],
-  ['claims that are no JSON', () => token({ payload: '{' })],
-  ['huge claims', () => token({ payload: claims({ sub: 'r'.repeat(9_000) }) })],
-]
-
 describe('a token that opens nothing is answered as every other', () => {
-  it.each(badTokens)('%s', async (_name, make) => {
-    const { status, challenge, body } = await ask(`Bearer ${make()}`)
+  it.each(Object.keys(forgeries))('%s', async (name) => {
+    const { status, challenge, body } = await ask(`Bearer ${forgeries[name]!(forge)}`)
     const description = 'The token opens nothing here, or no longer.'
     expect({ status, challenge, body: JSON.parse(body) }).toEqual({
       status: 401,
@@ -144,7 +69,7 @@ it('no key is fetched from where a token says', async () => {
   }).listen(0, '127.0.0.1')
   await once(keys, 'listening')
   const jku = `http://127.0.0.1:${(keys.address() as AddressInfo).port}/`
-  for (const header of [{ jku }, { x5u: jku }]) expect((await ask(`Bearer ${token({ header, by: byOther })}`)).status).toBe(401)
+  for (const header of [{ jku }, { x5u: jku }]) expect((await ask(`Bearer ${forge.token({ header, by: byOther })}`)).status).toBe(401)
   keys.close()
   expect(requests).toBe(0)
 })
