@@ -46,7 +46,7 @@ export function forger({ key, audience, lease, scope = 'files' }: ForgerOptions)
     key,
     audience,
     claims,
-    token({ header = {}, payload = claims(), by = (input) => sign(null, input, key) } = {}) {
+    token({ header = {}, payload = claims(), by = (input) => sign(null, input, key) }: Parts = {}) {
       const input = `${encode({ alg: 'EdDSA', ...header })}.${encode(payload)}`
       return `${input}.${by(Buffer.from(input)).toString('base64url')}`
     },
