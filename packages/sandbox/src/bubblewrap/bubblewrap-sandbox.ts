@@ -11,7 +11,7 @@ import { seccompFilter } from './seccomp-filter.ts'
 import { createUserIds } from './user-ids.ts'
 import { createWorkspace, type RoomWorkspace } from './workspace.ts'
 
-/** Processes of a workspace beside those of its commands: the keeper of the room, and what holds each jail. */
+/** Processes of a workspace beside those of its commands: the keeper of the room, and what holds the jail of each program. */
 const processesOfJails = 64
 
 /** Opens the tier of the kernel's namespaces. It starts nothing that stays before a workspace is asked for. */
