@@ -1,3 +1,6 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect, expectTypeOf, test } from 'vitest'
 import { z } from 'zod'
 import { type ToolContext, tool } from './tool.ts'
@@ -65,4 +68,18 @@ test.each([
 ])('refuses %s', (_, change, message) => {
   const options = { name: 'echo', parameters: z.object({}), execute: () => '', ...change }
   expect(() => tool(options as never)).toThrow(expect.objectContaining({ code: 'CONFIG_INVALID', message: expect.stringMatching(message) }))
+})
+
+test('a tool that throws names the file and line that threw, beside what the model sees', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'aworld-train-tool-'))
+  try {
+    const file = join(folder, 'table.ts')
+    await writeFile(file, `export function look(name: string): string {\n  throw new RangeError('The table has no ' + name)\n}\n`)
+    const { look } = (await import(file)) as { look: (name: string) => string }
+    const lookUp = tool({ name: 'look_up', parameters: z.object({ name: z.string() }), execute: ({ name }) => look(name) })
+    const result = await lookUp.invoke({ name: 'tin' }, { signal: new AbortController().signal } as never)
+    expect(result).toEqual({ content: 'Error: The table has no tin', isError: true, source: `${file}:2` })
+  } finally {
+    await rm(folder, { recursive: true })
+  }
 })

@@ -1,5 +1,5 @@
 import type { AttemptContext, AttemptState } from '@aworld-train/core'
-import { errorMessage, type ToolDefinition, ToolResult, TrainError } from '@aworld-train/protocol'
+import { errorMessage, errorSource, type ToolDefinition, ToolResult, TrainError } from '@aworld-train/protocol'
 import { z } from 'zod'
 import { describeValue } from './named-options.ts'
 
@@ -65,7 +65,8 @@ export function tool<Parameters extends z.ZodType, State = undefined>(options: T
         return toToolResult(await execute(parsed.data, context as ToolContext<State>))
       } catch (error) {
         context.signal.throwIfAborted()
-        return { content: `Error: ${errorMessage(error)}`, isError: true }
+        const source = errorSource(error)
+        return { content: `Error: ${errorMessage(error)}`, isError: true, ...(source !== undefined && { source }) }
       }
     },
   }

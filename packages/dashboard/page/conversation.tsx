@@ -109,6 +109,7 @@ export function Talk({ trace, agent, chosen, choose }: TalkProps) {
                         {' '}
                         {visible(tool.name)}, {seconds(tool.timing.endedAt - tool.timing.startedAt)}
                         {tool.isError && ', error'}
+                        {tool.source && ` at ${visible(tool.source)}`}
                       </small>
                     )}
                   </h3>

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Message, ToolImage } from './message.ts'
+import { Message, ToolImage, ToolResult } from './message.ts'
 import { Timing, Turn } from './turn.ts'
 
 /** The turns of one agent in an episode; they form a tree by `parent`. */
@@ -62,6 +62,7 @@ export const ToolCallRecord = z.strictObject({
   isError: z.boolean(),
   /** Of the pictures that the tools of a rollout returned the first, up to a mebibyte. */
   images: z.array(ToolImage).optional(),
+  source: ToolResult.shape.source,
   timing: Timing,
 })
 export type ToolCallRecord = z.infer<typeof ToolCallRecord>

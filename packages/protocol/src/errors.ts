@@ -162,9 +162,9 @@ export class TrainError extends Error {
   }
 }
 
-/** Where the user's code threw what is behind `error`: its innermost cause has a stack of theirs; a stack of ours alone says nothing. */
-function errorSource({ cause }: TrainError): string | undefined {
-  for (let each = cause, depth = 0; each != null && depth < 16; each = (each as { cause?: unknown }).cause, depth += 1) {
+/** Where the user's code threw an error, or what one of ours wraps, as `/project/tool.ts:12`; `undefined` where only our own code stands in the stacks. */
+export function errorSource(error: unknown): string | undefined {
+  for (let each = error, depth = 0; each != null && depth < 16; each = (each as { cause?: unknown }).cause, depth += 1) {
     // What another thread threw arrives as the text of its stack.
     const stack = typeof each === 'string' ? each : each instanceof TrainError ? undefined : (each as { stack?: unknown }).stack
     const source = typeof stack === 'string' ? sourceOfStack(stack) : undefined

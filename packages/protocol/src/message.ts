@@ -43,5 +43,7 @@ export const ToolResult = z.strictObject({
   content: z.string(),
   isError: z.boolean(),
   images: z.array(ToolImage).optional(),
+  /** File and line of the user's code that threw, where the tool is a function that did; the policy does not see it. */
+  source: z.string().optional(),
 })
 export type ToolResult = z.infer<typeof ToolResult>

@@ -27,9 +27,27 @@ it('takes the best and the worst of the last evaluation, and no failure of train
 })
 
 it('takes one episode where all rewards are equal, those of the last step without an evaluation, and the last without rewards', () => {
-  expect(bestAndWorst(runOf([['evaluation/eval/0/0', 'test', 0, 1], ['evaluation/eval/1/0', 'test', 0, 1]]))).toEqual(['evaluation/eval/0/0'])
-  const trained = runOf([['train/1/0/0', 'train', 1, 0], ['train/2/0/0', 'train', 2, 1], ['train/2/0/1', 'train', 2, 0.5]])
+  expect(
+    bestAndWorst(
+      runOf([
+        ['evaluation/eval/0/0', 'test', 0, 1],
+        ['evaluation/eval/1/0', 'test', 0, 1],
+      ]),
+    ),
+  ).toEqual(['evaluation/eval/0/0'])
+  const trained = runOf([
+    ['train/1/0/0', 'train', 1, 0],
+    ['train/2/0/0', 'train', 2, 1],
+    ['train/2/0/1', 'train', 2, 0.5],
+  ])
   expect(bestAndWorst(trained)).toEqual(['train/2/0/0', 'train/2/0/1'])
-  expect(bestAndWorst(runOf([['a', 'serve', 0, null], ['b', 'serve', 0, null]]))).toEqual(['b'])
+  expect(
+    bestAndWorst(
+      runOf([
+        ['a', 'serve', 0, null],
+        ['b', 'serve', 0, null],
+      ]),
+    ),
+  ).toEqual(['b'])
   expect(bestAndWorst(runOf([]))).toEqual([])
 })

@@ -36,6 +36,8 @@ export const replay = defineCommand({
         shown += 1
         process.stdout.write(`${episode.rollout}  attempt ${episode.attempt}  task ${episode.taskId}  ${episode.stopReason}\n`)
         process.stdout.write(`${renderEpisode({ ...episode, models: messageModels(episode) })}\n`)
+        for (const { name, source, content } of episode.toolCalls)
+          if (source !== undefined) process.stdout.write(`tool ${name} threw at ${source}: ${content}\n`)
         const { error } = episode
         if (error) process.stdout.write(`${error.code}${error.source === undefined ? '' : ` at ${error.source}`}: ${error.message}\n`)
         if (options.tokens) {

@@ -37,9 +37,7 @@ const report: RunReport = {
   ledger: null,
   agents: {},
   maxLogprobDifference: 0.0123,
-  failures: [
-    { code: 'REWARD_FAILED', count: 77, rollout: 'train/1/0/0', message: 'No unit.', source: '/project/reward.ts:12' },
-  ],
+  failures: [{ code: 'REWARD_FAILED', count: 77, rollout: 'train/1/0/0', message: 'No unit.', source: '/project/reward.ts:12' }],
   warnings: [],
   counts: {
     rollouts: 7040,

@@ -112,7 +112,9 @@ function gapLine({ maxLogprobDifference: gap }: RunReport): string[] {
 
 /** The weights that the report is about. */
 function modelLine({ model, checkpoint }: RunReport): string[] {
-  return model === null ? [] : [`model    ${isAbsolute(model) ? typedPath(model) : model}${checkpoint === null ? '' : `, trained: ${checkpoint}`}`]
+  return model === null
+    ? []
+    : [`model    ${isAbsolute(model) ? typedPath(model) : model}${checkpoint === null ? '' : `, trained: ${checkpoint}`}`]
 }
 
 /** Warnings of the run, one line for each kind; notes on the configuration were shown before the first step. */

@@ -158,7 +158,9 @@ function failureOf(episode: Episode): ErrorRecord {
   const { rollout, stopReason, error } = episode
   if (isUnscored(toEndedRollout(episode)))
     return new TrainError('ROLLOUT_UNSCORED', `The reward abstained from rollout "${rollout}"; nothing of it is trained.`).toRecord()
-  return error ?? new TrainError('ROLLOUT_WITHOUT_ROWS', `Rollout "${rollout}" ended as ${stopReason}; nothing of it is trained.`).toRecord()
+  return (
+    error ?? new TrainError('ROLLOUT_WITHOUT_ROWS', `Rollout "${rollout}" ended as ${stopReason}; nothing of it is trained.`).toRecord()
+  )
 }
 
 function noRows({ rollout }: Episode, omitted: TokenCounts, { limits }: DriverRowOptions): ErrorRecord {

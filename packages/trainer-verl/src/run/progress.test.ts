@@ -107,7 +107,10 @@ it('ends with an evaluation of which every rollout failed, and says why they did
   const { events, after } = follow({ steps: 2, evaluated: () => ({ failed: 8, failures, abstained: null }) })
   after(0).queued('val')
   expect(() => after(1).metrics({ step: 0, data: { 'val-core/pt/acc/mean@1': 0 } })).toThrow(
-    expect.objectContaining({ code: 'EVALUATION_FAILED', message: expect.stringContaining('8 of REWARD_FAILED at /p/reward.ts:3, first a: No unit.') }),
+    expect.objectContaining({
+      code: 'EVALUATION_FAILED',
+      message: expect.stringContaining('8 of REWARD_FAILED at /p/reward.ts:3, first a: No unit.'),
+    }),
   )
   expect(events.at(-1)).toMatchObject({ type: 'evaluation-end', failures })
 })

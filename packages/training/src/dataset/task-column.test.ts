@@ -1,4 +1,4 @@
-import type { Episode, RolloutRequest } from '@aworld-train/protocol'
+import type { RolloutRequest } from '@aworld-train/protocol'
 import { expect, it } from 'vitest'
 import { parseLocalConfig } from '../config/parse-local-config.ts'
 import { drawTasks, missingKinds } from '../loop/draw-tasks.ts'
@@ -26,7 +26,10 @@ it('stratify counts kinds in a column of the row, of extra_info and of data, and
 })
 
 it('results are split by the same column', () => {
-  const groups = tasks.map((task, index) => ({ task, episodes: [{ rollout: task.id, reward: index, stopReason: 'completed' as const, turns: 1 }] }))
+  const groups = tasks.map((task, index) => ({
+    task,
+    episodes: [{ rollout: task.id, reward: index, stopReason: 'completed' as const, turns: 1 }],
+  }))
   const sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 1, stop: [], seed: 0 }
   const { byKind } = summarizeTasks({ name: 'test', step: 0, sampling, kindKey: 'kind' }, groups)
   expect(byKind).toEqual({ easy: { rollouts: 1, reward: 0 }, hard: { rollouts: 2, reward: 1.5 }, odd: { rollouts: 1, reward: 3 } })

@@ -1,4 +1,12 @@
-import { countFailures, describeFailure, type EndedRollout, isFailed, isUnscored, meanWithInterval, toEndedRollout } from '@aworld-train/core'
+import {
+  countFailures,
+  describeFailure,
+  type EndedRollout,
+  isFailed,
+  isUnscored,
+  meanWithInterval,
+  toEndedRollout,
+} from '@aworld-train/core'
 import {
   type Episode,
   type EvaluationResult,
@@ -69,7 +77,12 @@ export function evaluationMetrics({ reward, interval, tasks, rollouts, failed, u
 }
 
 /** Throws EVALUATION_FAILED where every rollout failed: a mean of nothing says nothing of the policy. */
-export function requireResults({ name, rollouts, failed, failures }: Pick<EvaluationResult, 'name' | 'rollouts' | 'failed' | 'failures'>): void {
+export function requireResults({
+  name,
+  rollouts,
+  failed,
+  failures,
+}: Pick<EvaluationResult, 'name' | 'rollouts' | 'failed' | 'failures'>): void {
   if (rollouts === 0 || failed < rollouts) return
   const why = failures.map((failure) => `\n  - ${describeFailure(failure)}`).join('')
   throw new TrainError('EVALUATION_FAILED', `All ${rollouts} rollouts of the evaluation "${name}" failed:${why}`, {

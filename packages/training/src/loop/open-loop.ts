@@ -1,4 +1,13 @@
-import { isFailed, isUnscored, type Learner, toEndedRollout, toTrainingSamples, totalCount, type UpdateMetrics, type UpdateRequest } from '@aworld-train/core'
+import {
+  isFailed,
+  isUnscored,
+  type Learner,
+  toEndedRollout,
+  toTrainingSamples,
+  totalCount,
+  type UpdateMetrics,
+  type UpdateRequest,
+} from '@aworld-train/core'
 import { type Episode, type EvaluationResult, type RolloutRequest, TrainError, type TrainingTask } from '@aworld-train/protocol'
 import { stalenessProblems } from '../config/own-config.ts'
 import { kindOf } from '../dataset/task-column.ts'

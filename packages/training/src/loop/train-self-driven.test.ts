@@ -263,7 +263,9 @@ describe('trainSelfDriven', () => {
     const store = createMemoryStore(directory)
     await expect(startProcess(store, { reward: () => null })).rejects.toMatchObject({
       code: 'EVALUATION_FAILED',
-      message: expect.stringMatching(/^All 32 rollouts of the evaluation "before" failed:\n {2}- 32 of AGENT_FAILED, first evaluation\/before\/0\/0: /),
+      message: expect.stringMatching(
+        /^All 32 rollouts of the evaluation "before" failed:\n {2}- 32 of AGENT_FAILED, first evaluation\/before\/0\/0: /,
+      ),
     })
     expect(store.steps()).toEqual([])
   })
@@ -272,7 +274,9 @@ describe('trainSelfDriven', () => {
     const refused = startChanged(createMemoryStore(directory), tooLong, { steps: 2 })
     await expect(refused).rejects.toMatchObject({
       code: 'POLICY_CONTEXT_OVERFLOW',
-      message: expect.stringMatching(/^All 32 rollouts of step 1 failed; nothing was trained:\n.*32 of POLICY_CONTEXT_OVERFLOW.*The conversation has 600 tokens\./),
+      message: expect.stringMatching(
+        /^All 32 rollouts of step 1 failed; nothing was trained:\n.*32 of POLICY_CONTEXT_OVERFLOW.*The conversation has 600 tokens\./,
+      ),
     })
   })
 

@@ -25,9 +25,13 @@ function finite(value: unknown, name: string, what: string): number {
 }
 
 function invalid(value: unknown, name: string, what: string): TrainError {
-  return new TrainError('REWARD_INVALID', `Reward "${name}" ${what} ${describe(value)}; return a finite number, null to abstain, or { reward, scores }.`, {
-    details: { reward: name, value: describe(value) },
-  })
+  return new TrainError(
+    'REWARD_INVALID',
+    `Reward "${name}" ${what} ${describe(value)}; return a finite number, null to abstain, or { reward, scores }.`,
+    {
+      details: { reward: name, value: describe(value) },
+    },
+  )
 }
 
 /** A short account of any value: its type and its first characters. */
