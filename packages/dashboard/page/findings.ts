@@ -97,7 +97,12 @@ export function findingsOf(summary: RunSummary): Finding[] {
     const { step } = trained.find(({ metrics }) => metrics!['maxLogprobDifference'] === greatest)!
     if (tolerance !== undefined && greatest > tolerance)
       warn('Sampler and trainer disagree', text, hrefs.step(String(step)), `Step ${step}`)
-    else findings.push({ level: 'ok', title: 'Sampler and trainer agree', text })
+    else
+      findings.push({
+        level: 'ok',
+        title: tolerance === undefined ? 'Sampler and trainer are compared' : 'Sampler and trainer agree',
+        text,
+      })
   }
   const { ledger } = summary
   if (summary.status === 'finished' && ledger.sampled > 0) {
