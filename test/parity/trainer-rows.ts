@@ -240,7 +240,7 @@ export const trainerRows: readonly ParityRow[] = [
     theirs: '`await trainer.inference(dataset)`',
     ours: '`await trainer.inference(dataset)`',
     status: 'works',
-    note: 'Rewards, pass@k and a row for every rollout; the test set where no dataset is given.',
+    note: 'Rewards, pass@k and a row for every rollout; the test set where no dataset is given. After `train()` it is about the weights that training left.',
     check: async ({ project, trained }) => {
       const { report } = await trained()
       const trainer = new AgentTrainer({ ...project, model: join(report.path, report.checkpoints.at(-1)!), samples: 2 })
