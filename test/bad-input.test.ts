@@ -289,7 +289,7 @@ describe('a reward that misbehaves fails its episode with a reason, and is never
     const { code, stdout, stderr } = await runCli(['train', project.folder])
     expect(code).toBe(1)
     expect(stdout + stderr).toMatch(
-      /All 8 rollouts of step 1 failed; nothing was trained\. The first: REWARD_INVALID: Reward "saysYes" returned NaN/,
+      /All 8 rollouts of step 1 failed; nothing was trained:\n {2}- 8 of REWARD_INVALID, first train\/1\/0\/0: Reward "saysYes" returned NaN/,
     )
     await writeFile(join(project.folder, 'score.ts'), "export const score = (said: string) => (said === 'yes' ? 1 : 0)\n")
     const again = await runCli(['train', project.folder])
