@@ -84,7 +84,7 @@ function Evaluation({ summary }: { summary: RunSummary }) {
           {kinds.length > 1 && kinds.slice(0, mostKinds).map(([kind, measure]) => <Rise key={kind} name={kind} only={measure} />)}
         </tbody>
       </table>
-      <Facts of={passes} />
+      {passes.length > 0 && <Facts of={passes} />}
       <p class="more">
         <a href={hrefs.step(only.split)}>
           All {only.tasks} tasks{kinds.length > mostKinds ? ` of ${kinds.length} kinds` : ''}
@@ -413,7 +413,7 @@ export function Overview({ summary }: { summary: RunSummary }) {
       {!isEvaluation && <Curve summary={summary} steps={steps} />}
       {(steps.length > 0 || isGoing) && <Multiples steps={isGoing && steps.every(({ metrics }) => metrics === null) ? [] : steps} />}
       <Ledger summary={summary} steps={steps} />
-      <Phases summary={summary} steps={steps} />
+      {!isEvaluation && <Phases summary={summary} steps={steps} />}
       <aside aria-label="Findings and next commands">
         <Section title="Worth a look" class="findings">
           {findings.length === 0 && <p class="quiet">Nothing so far.</p>}
