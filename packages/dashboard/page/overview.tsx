@@ -43,6 +43,23 @@ function Rise({ name, main, ...of }: Rises & { readonly name: string; readonly m
   )
 }
 
+const RiseHead = ({ of }: { of: readonly string[] }) => (
+  <thead>
+    <tr>
+      <th scope="col">tasks</th>
+      <th scope="col">
+        <span>0</span>
+        <span>1</span>
+      </th>
+      {of.map((name) => (
+        <th scope="col" key={name}>
+          {name}
+        </th>
+      ))}
+    </tr>
+  </thead>
+)
+
 /** Kinds of tasks that have a row of their own. */
 const mostKinds = 12
 
@@ -69,16 +86,7 @@ function Evaluation({ summary }: { summary: RunSummary }) {
         </small>
       </p>
       <table class="rises">
-        <thead>
-          <tr>
-            <th scope="col">tasks</th>
-            <th scope="col">
-              <span>0</span>
-              <span>1</span>
-            </th>
-            <th scope="col">reward</th>
-          </tr>
-        </thead>
+        <RiseHead of={['reward']} />
         <tbody>
           <Rise name="all" only={only} main />
           {kinds.length > 1 && kinds.slice(0, mostKinds).map(([kind, measure]) => <Rise key={kind} name={kind} only={measure} />)}
@@ -131,17 +139,7 @@ function HeldOut({ summary }: { summary: RunSummary }) {
         )}
       </p>
       <table class="rises">
-        <thead>
-          <tr>
-            <th scope="col">tasks</th>
-            <th scope="col">
-              <span>0</span>
-              <span>1</span>
-            </th>
-            <th scope="col">before</th>
-            <th scope="col">after</th>
-          </tr>
-        </thead>
+        <RiseHead of={['before', 'after']} />
         <tbody>
           <Rise name="all" before={before} after={after} main />
           {kinds.length > 1 &&
