@@ -11,6 +11,7 @@ from typing import Any, Callable, ContextManager, Iterator, Mapping, Protocol, S
 from ..errors import ChannelError
 from ..frames import float32, int32
 from ..open_rollout import ModelCall, Sampled
+from .keys import evaluation_seed
 
 
 class Engine(Protocol):
@@ -156,9 +157,9 @@ class HttpEngine:
     The server must report `processed_logprobs`. `version` counts the weights that it has. `close` ends the connections.
     """
 
-    def __init__(self, url: str, model: str, stop_token_ids: Sequence[int], *, version: Callable[[], int], token: str = "", timeout_seconds: float = 3600) -> None:
+    def __init__(self, url: str, model: str, stop_token_ids: Sequence[int], *, version: Callable[[], int], seed: int = 0, token: str = "", timeout_seconds: float = 3600) -> None:
         self._url, self._model, self._stop_token_ids = url.rstrip("/"), model, list(stop_token_ids)
-        self._version, self._token, self._timeout_seconds = version, token, timeout_seconds
+        self._version, self._seed, self._token, self._timeout_seconds = version, seed, token, timeout_seconds
         self._session: Any = None
 
     async def sample(self, call: ModelCall, sampling: Mapping[str, Any]) -> Sampled:
@@ -173,6 +174,8 @@ class HttpEngine:
             "logprobs": 0,
             "return_token_ids": True,
         }
+        if (seed := evaluation_seed(self._seed, call.key, call.agent, call.turn)) is not None:
+            body["seed"] = seed
         return _read_completion(await self._post(body), version, self._url)
 
     def drive(self, done: Future[Any]) -> None:

@@ -63,7 +63,7 @@ def train(plan: Mapping[str, Any], metrics: Path) -> None:
         from .vllm_engines import engine_of
 
         stops = stop_token_ids(read_model_files(tokenizer), tokenizer)
-        engine = engine_of(trainer.vllm_generation, stops, lambda: int(trainer.state.global_step))
+        engine = engine_of(trainer.vllm_generation, stops, lambda: int(trainer.state.global_step), trainer.args.seed)
     exact = configuration.is_exact(config)
     with rollouts_for(trainer, plan, metrics, distribution="trl", tokenizer=tokenizer, tasks=tasks, exact=exact, engine=engine):
         trainer.train(resume_from_checkpoint=last_checkpoint(Path(plan["checkpoints"])))

@@ -6,22 +6,23 @@ from contextlib import contextmanager
 from typing import Any, Callable, Iterator, Mapping, Sequence
 
 from ..driver.engines import Engine, HttpEngine, PumpedEngine
+from ..driver.keys import evaluation_seed
 from ..errors import ChannelError, RunError
 from ..frames import float32, int32
 from ..open_rollout import ModelCall, Sampled
 
 
-def engine_of(generation: Any, stop_token_ids: Sequence[int], version: Callable[[], int]) -> Engine:
+def engine_of(generation: Any, stop_token_ids: Sequence[int], version: Callable[[], int], seed: int) -> Engine:
     """The engine of trl.generation.vllm_generation.VLLMGeneration, whose weights TRL pushes before it asks for rollouts."""
     if generation.mode == "server":
-        return HttpEngine(generation.vllm_client.base_url, generation.vllm_client.model, stop_token_ids, version=version)
-    return ColocatedEngine(generation, stop_token_ids, version)
+        return HttpEngine(generation.vllm_client.base_url, generation.vllm_client.model, stop_token_ids, version=version, seed=seed)
+    return ColocatedEngine(generation, stop_token_ids, version, seed)
 
 
 class ColocatedEngine(PumpedEngine):
     """vLLM in the trainer's process: calls that arrived together are sampled together. Has not run, for want of a GPU."""
 
-    def __init__(self, generation: Any, stop_token_ids: Sequence[int], version: Callable[[], int]) -> None:
+    def __init__(self, generation: Any, stop_token_ids: Sequence[int], version: Callable[[], int], seed: int) -> None:
         super().__init__()
         if generation.tensor_parallel_size != 1:
             message = "vllm_tensor_parallel_size is above 1, and each process samples its own rollouts; set it to 1, or vllm_mode to server."
@@ -29,6 +30,7 @@ class ColocatedEngine(PumpedEngine):
         if generation.enable_sleep_mode:
             raise RunError("CONFIG_INVALID", "vllm_enable_sleep_mode discards the weights that rollouts are sampled with; leave it out.")
         self._generation, self._stop_token_ids, self._version = generation, list(stop_token_ids), version
+        self._seed = seed
 
     def request(self, call: ModelCall, sampling: Mapping[str, Any]) -> Any:
         from vllm import SamplingParams
@@ -39,6 +41,7 @@ class ColocatedEngine(PumpedEngine):
             stop=list(call.sampling.get("stop") or []),
             stop_token_ids=self._stop_token_ids,
             logprobs=0,
+            seed=evaluation_seed(self._seed, call.key, call.agent, call.turn),
         )
         return {"prompt_token_ids": call.prompt_ids.tolist()}, params
 
