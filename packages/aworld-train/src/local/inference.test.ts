@@ -139,7 +139,7 @@ it('is a run that a dashboard shows: finished, with its reward by kind, pass@k a
     const { kind, status, evaluations, details, rollouts } = await folderClient.summary()
     expect({ kind, status, done: rollouts.done }).toEqual({ kind: 'evaluation', status: 'finished', done: 4 })
     expect(evaluations).toMatchObject([{ name: 'eval', tasks: 2, rollouts: 4, reward: 1, passAtK: { 1: 1, 2: 1 } }])
-    expect(details).toMatchObject({ agent: 'chemist', tasks: '2 to evaluate' })
+    expect(details).toMatchObject({ agent: 'chemist trained', tasks: '2 to evaluate' })
   } finally {
     folderClient.close()
   }
