@@ -25,10 +25,11 @@ export function progressLines(print: (line: string) => void): (event: RunEvent) 
         )
         break
       case 'evaluation-end': {
-        const { reward, low, high, rollouts = 0, failed, unscored } = event.metrics
+        const { reward, low, high, rollouts = 0, failed, unscored, countedRollouts } = event.metrics
+        const of = countedRollouts === undefined ? rollouts : `${countedRollouts} of ${rollouts}`
         const interval = low === undefined || high === undefined ? '' : ` [${low.toFixed(3)}, ${high.toFixed(3)}]`
         print(
-          `${event.name}: reward ${reward?.toFixed(3) ?? 'missing'}${interval} on ${rollouts} rollouts${failed ? `, ${failed} failed` : ''}${unscored ? `, ${unscored} not scored` : ''}`,
+          `${event.name}: reward ${reward?.toFixed(3) ?? 'missing'}${interval} on ${of} rollouts${failed ? `, ${failed} failed` : ''}${unscored ? `, ${unscored} not scored` : ''}`,
         )
         for (const failure of event.failures ?? []) print(`failed: ${describeFailure(failure)}`)
         break

@@ -65,6 +65,11 @@ export const errorCatalogue = {
   TEMPLATE_UNSUPPORTED: row('policy', false, 'Use a chat engine, which renders on its own side.'),
   REWARD_FAILED: row('reward', false, 'Make the reward return a finite number for every episode.'),
   REWARD_INVALID: row('reward', false, 'Return a finite number, or { reward, scores }.'),
+  REWARD_PROCESS_DIED: row(
+    'reward',
+    true,
+    'Look for what ends the process of the reward, such as an exit or too little memory; the rollout is run again.',
+  ),
   REWARD_TIMEOUT: row('reward', false, 'Make the reward return sooner, or raise reward.timeoutMs.'),
   STORE_FAILED: row('store', false, 'Read the cause; what was not acknowledged is not in the store.'),
   EVALUATION_FAILED: row('trainer', false, 'Read the first failure and mend its cause, then start a new run with --new.'),

@@ -27,6 +27,8 @@ export const EvaluationResult = z.strictObject({
   unscored: z.int().default(0),
   /** Why rollouts failed. */
   failures: z.array(FailureCount).default([]),
+  /** Of how many tasks and rollouts the mean and the interval are, where the infrastructure failed others: these count in neither. */
+  counted: z.strictObject({ tasks: z.int(), rollouts: z.int() }).optional(),
   reward: z.number(),
   interval: z.tuple([z.number(), z.number()]),
   sampling: Sampling,

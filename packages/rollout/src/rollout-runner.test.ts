@@ -5,6 +5,7 @@ import type { AgentProgram, RolloutContext } from '@aworld-train/core'
 import { type Message, TrainError } from '@aworld-train/protocol'
 import { expect, test } from 'vitest'
 import { memoryEnvironment } from './testing/memory-environment.ts'
+import { memoryStore } from './testing/memory-store.ts'
 import { agentWithTools, exactReward, program, rolloutRequest } from './testing/rollout-fixtures.ts'
 import { askOnce, type RunnerSetup, setUpRunner } from './testing/set-up-runner.ts'
 
@@ -277,6 +278,47 @@ test('gives up after its retries, and never retries what will not pass', async (
   const once = setUpRunner({ agent, environment: lasting })
   expect(await once.runner.run(rolloutRequest('a'), never)).toMatchObject({ attempt: 0, stopReason: 'failed', reward: null })
   expect(lasting.requests).toHaveLength(1)
+})
+
+test('a policy that is away leaves no result: the rollout rejects, and runs again', async () => {
+  let isAway = true
+  const { runner, store } = setUpRunner({
+    say: () => (isAway ? { error: new TrainError('POLICY_UNAVAILABLE', 'The engine is gone.') } : { content: 'yes' }),
+    agent: async (_, ask) => (await ask()).content,
+  })
+  await expect(runner.run(rolloutRequest('a'), never)).rejects.toMatchObject({ code: 'POLICY_UNAVAILABLE', message: 'The engine is gone.' })
+  expect(store.episode('a')).toBe(null)
+  isAway = false
+  expect(await runner.run(rolloutRequest('a'), never)).toMatchObject({ attempt: 3, stopReason: 'completed', reward: 1 })
+})
+
+test('a rollout that the environment failed runs again where it is asked for again, and one that its agent failed does not', async () => {
+  const store = memoryStore()
+  const agent: RunnerSetup['agent'] = async (context, ask) => {
+    if (context.rollout === 'agent') throw new Error('It broke.')
+    await context.tools()
+    return (await ask()).content
+  }
+  const environment = memoryEnvironment({ beforeTools: () => Promise.reject(new TrainError('TOOL_SERVER_DIED', 'It died.')) })
+  const first = setUpRunner({ agent, store, environment, retries: 0 })
+  for (const key of ['environment', 'agent'])
+    expect(await first.runner.run(rolloutRequest(key), never)).toMatchObject({ attempt: 0, stopReason: 'failed' })
+  const second = setUpRunner({ agent, store })
+  expect(await second.runner.run(rolloutRequest('environment'), never)).toMatchObject({ attempt: 1, stopReason: 'completed' })
+  expect(await second.runner.run(rolloutRequest('agent'), never)).toMatchObject({ attempt: 0, stopReason: 'failed' })
+})
+
+test('a reward whose process ended is asked once more', async () => {
+  let calls = 0
+  const reward = {
+    ...{ name: 'dies', close: async () => {} },
+    score: async () => {
+      if (++calls === 1) throw new TrainError('REWARD_PROCESS_DIED', 'It ended.')
+      return { reward: 1, scores: {} }
+    },
+  }
+  const { runner } = setUpRunner({ reward, agent: async (_, ask) => (await ask()).content })
+  expect(await runner.run(rolloutRequest('a'), never)).toMatchObject({ stopReason: 'completed', reward: 1 })
 })
 
 test('a reward that rejects fails the episode and keeps its answer', async () => {

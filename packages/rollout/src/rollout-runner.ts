@@ -1,5 +1,13 @@
-import { createSharedAborts, preciseNow, runAll } from '@aworld-train/core'
-import { type AttemptName, type Episode, type ErrorRecord, type RolloutRequest, TrainError, type Trajectory } from '@aworld-train/protocol'
+import { createSharedAborts, isInfrastructureFailure, preciseNow, runAll } from '@aworld-train/core'
+import {
+  type AttemptName,
+  type Episode,
+  type ErrorCode,
+  type ErrorRecord,
+  type RolloutRequest,
+  TrainError,
+  type Trajectory,
+} from '@aworld-train/protocol'
 import { createAttemptExecutor } from './attempt-executor.ts'
 import { endRolloutSpan, startRolloutSpan } from './observe/rollout-spans.ts'
 import { createRolloutTally, endEvent } from './rollout-counts.ts'
@@ -14,6 +22,8 @@ import { watchStrayErrors } from './stray-errors.ts'
 import { toEpisode } from './to-episode.ts'
 import { createWorkerLinks, termsOfThisProcess, thisProcess } from './worker-links.ts'
 
+/** The policy is one for all rollouts, and where it is away the run ends: what it ended would spoil a step. */
+const isOfPolicy = ({ boundary }: ErrorRecord) => boundary === 'policy' || boundary === 'gateway'
 /** As the store keeps workers. */
 const workerOf = ({ worker, agent }: CurrentAttempt) => (worker === thisProcess ? null : { name: worker, agent })
 
@@ -132,6 +142,10 @@ export function createRolloutRunner(options: RolloutRunnerOptions): InProcessRol
     if (episode.stopReason === 'cancelled' || (signal.aborted && episode.stopReason === 'failed')) {
       await keepTurns(entry, number, result!.trajectories)
       throw stopped(entry)
+    }
+    if (isInfrastructureFailure(episode) && isOfPolicy(episode.error!)) {
+      await keepTurns(entry, number, result!.trajectories)
+      throw new TrainError(episode.error!.code as ErrorCode, episode.error!.message, { details: episode.error!.details ?? {} })
     }
     await store.finish(episode, workerOf(attempt))
     tally.finished(episode)

@@ -1,5 +1,5 @@
 import type { Reward } from '@aworld-train/core'
-import { type AnswerKey, type Episode, type RolloutRequest, toTrainError } from '@aworld-train/protocol'
+import { type AnswerKey, type Episode, type RolloutRequest, TrainError, toTrainError } from '@aworld-train/protocol'
 import type { Span } from '@opentelemetry/api'
 import { inRewardSpan } from './observe/rollout-spans.ts'
 import { decideReward, type ScoreUnfinished } from './reward-decision.ts'
@@ -24,7 +24,12 @@ export async function scoreEpisode(
   if (!reward || decision === 'none') return episode
   if (decision === 'zero') return { ...episode, reward: 0 }
   try {
-    const output = await inRewardSpan(span, reward.name, () => reward.score({ task, episode, answer: answerKey(task.id) }, signal))
+    const score = () => inRewardSpan(span, reward.name, () => reward.score({ task, episode, answer: answerKey(task.id) }, signal))
+    const output = await score().catch((error: unknown) => {
+      // Its process may have ended for another episode's sake.
+      if (error instanceof TrainError && error.retryable && !signal.aborted) return score()
+      throw error
+    })
     return { ...episode, reward: output.reward, scores: { ...output.scores } }
   } catch (error) {
     return { ...episode, stopReason: 'failed', error: toTrainError(error, 'REWARD_FAILED').toRecord() }

@@ -16,17 +16,26 @@ export function withErrorOwner<T>(owner: ErrorOwner, run: () => T): T {
   return owners.run(owner, run)
 }
 
+/** Those who watch. They are of the process, as its errors are: each would add its own listeners, and Node warns of many. */
+const reports = new Set<(message: string) => void>()
+
+function take(error: unknown): void {
+  const owner = owners.getStore()
+  if (owner?.charge(error)) return
+  const whose = owner ? `Rollout "${owner.rollout}", which has ended,` : 'Code of no rollout that is known'
+  const message = `${whose} left an error that nobody handled: ${errorMessage(error).replace(/\.$/, '')}. The run goes on; handle it there.`
+  for (const report of reports) report(message)
+}
+
 /**
  * Keeps this process alive where a promise is rejected or a timer throws and nobody handles it, as client libraries do when a server
  * hangs up. What is of no attempt that goes on is reported. The function that it returns ends that.
  */
 export function watchStrayErrors(report: (message: string) => void): () => void {
-  const take = (error: unknown) => {
-    const owner = owners.getStore()
-    if (owner?.charge(error)) return
-    const whose = owner ? `Rollout "${owner.rollout}", which has ended,` : 'Code of no rollout that is known'
-    report(`${whose} left an error that nobody handled: ${errorMessage(error).replace(/\.$/, '')}. The run goes on; handle it there.`)
+  if (reports.size === 0) process.on('unhandledRejection', take).on('uncaughtException', take)
+  reports.add(report)
+  return () => {
+    reports.delete(report)
+    if (reports.size === 0) process.off('unhandledRejection', take).off('uncaughtException', take)
   }
-  process.on('unhandledRejection', take).on('uncaughtException', take)
-  return () => void process.off('unhandledRejection', take).off('uncaughtException', take)
 }

@@ -1,5 +1,13 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { AttemptWorker, EndedAttempt, RunRolloutStatus, RunStore, StepRecord, SubmissionStore } from '@aworld-train/core'
+import {
+  type AttemptWorker,
+  type EndedAttempt,
+  isInfrastructureFailure,
+  type RunRolloutStatus,
+  type RunStore,
+  type StepRecord,
+  type SubmissionStore,
+} from '@aworld-train/core'
 import type { RolloutRequest } from '@aworld-train/protocol'
 import { createAttemptWrites } from './attempt-rows.ts'
 import type { CommitQueue } from './commit-queue.ts'
@@ -8,7 +16,7 @@ import type { RunQueries } from './run-queries.ts'
 import type { SegmentPosition } from './segment-writer.ts'
 import { createSampleWrites } from './step-samples.ts'
 import { conflict } from './store-error.ts'
-import { lastFinished, noteTakenBack } from './taken-back.ts'
+import { lastFinished, noteTakenBack, runAgain } from './taken-back.ts'
 import type { TurnRecord } from './turn-record.ts'
 
 export interface EncodedTurn {
@@ -80,6 +88,8 @@ export function createEncodedWrites(database: DatabaseSync, commits: CommitQueue
     'INSERT INTO turns VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(rollout, attempt, agent, turn) DO NOTHING',
   )
   const insertEpisode = database.prepare('INSERT INTO episodes(rollout, body) VALUES (?, ?)')
+  const deleteEpisode = database.prepare('DELETE FROM episodes WHERE rollout = ?')
+  const takeBack = database.prepare(`${runAgain} WHERE id = ?`)
   const findStep = database.prepare('SELECT 1 FROM steps WHERE step = ?')
   const insertStep = database.prepare('INSERT INTO steps VALUES (?, ?, ?, ?, ?)')
   const trainedIn = database.prepare('SELECT step FROM trained WHERE rollout = ?')
@@ -167,10 +177,17 @@ export function createEncodedWrites(database: DatabaseSync, commits: CommitQueue
           const row = (findRollout.get(request.key) as StoredRollout | undefined) ?? insertWaiting(request, body, at)
           const { id, task_id: task } = row
           if (task !== request.task.id) throw conflict(`Rollout ${request.key} is of task "${task}", not of "${request.task.id}"`)
-          if (row.status === 'done') return { attempt: row.attempt, episode: queries.episode(request.key) }
+          const episode = row.status === 'done' ? queries.episode(request.key) : null
+          const isAgain = episode !== null && isInfrastructureFailure(episode)
+          if (row.status === 'done' && !isAgain) return { attempt: row.attempt, episode }
+          if (isAgain) {
+            noteTakenBack(database)
+            deleteEpisode.run(id)
+            takeBack.run(id)
+          }
           const attempt = row.started_at === null ? 0 : row.attempt + 1
           if (attempt > 0) {
-            attempts.keepEnded(id, before)
+            attempts.keepEnded(id, before ?? (isAgain ? { worker: null, endedAt: episode.timing.endedAt, error: episode.error! } : null))
             upsertRequest.run(id, body)
           }
           beginAttempt.run(at, attempt, id)

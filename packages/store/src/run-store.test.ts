@@ -99,6 +99,31 @@ test('a second result, a write after it, and a write of what was never begun are
   await store.close()
 })
 
+test('a failure of the infrastructure is no result: the rollout is begun again, in a new attempt that may be finished', async () => {
+  await using folder = await temporaryFolder()
+  const store = await openRunStore({ path: folder.path })
+  const request = runRequest('a')
+  await store.begin(request)
+  const error = { code: 'TOOL_SERVER_DIED', boundary: 'environment', retryable: true, message: 'It died.' } as const
+  await store.finish(episodeOf(request, 0, [], { reward: null, stopReason: 'failed', error }))
+  expect(store.finishedTotals(0).errors).toMatchObject([{ code: 'TOOL_SERVER_DIED', count: 1 }])
+  expect(await store.begin(request)).toEqual({ attempt: 1, episode: null })
+  expect([store.episode('a'), store.statuses(), store.timesTakenBack()]).toMatchObject([null, { running: 1 }, 1])
+  expect(store.attempts('a')).toMatchObject([
+    { attempt: 0, error },
+    { attempt: 1, error: null },
+  ])
+  await store.finish(episodeOf(request, 1, turnChain(1, 1)))
+  expect(store.episode('a')).toMatchObject({ attempt: 1, reward: 1 })
+  expect(store.finishedTotals(0).errors).toEqual([])
+  const broken = runRequest('b')
+  await store.begin(broken)
+  const own = { ...error, code: 'AGENT_FAILED', boundary: 'agent', retryable: false } as const
+  await store.finish(episodeOf(broken, 0, [], { reward: null, stopReason: 'failed', error: own }))
+  expect(await store.begin(broken)).toMatchObject({ attempt: 0, episode: { error: own } })
+  await store.close()
+})
+
 test('the same turn again is no harm; another in its place, or one without its parent, is refused', async () => {
   await using folder = await temporaryFolder()
   const store = await openRunStore({ path: folder.path })

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { crc32 } from 'node:zlib'
 import { segmentPath } from './segment-writer.ts'
-import { noteTakenBack } from './taken-back.ts'
+import { noteTakenBack, runAgain } from './taken-back.ts'
 
 interface TokenRow {
   readonly id: number
@@ -64,9 +64,6 @@ async function readSegment(path: string, segment: number): Promise<Buffer> {
     throw error
   }
 }
-
-const runAgain = `UPDATE rollouts SET status = 'interrupted', finished = NULL, ended_at = NULL, engine_ms = NULL, tools_ms = NULL, reward = NULL,
-  stop_reason = NULL, turns = NULL, tool_calls = NULL, sampled_tokens = NULL, cost = NULL, error = NULL, answer = NULL`
 
 function salvage(database: DatabaseSync, damaged: readonly number[]): string | null {
   const number = (sql: string, ...parameters: number[]) => Number(Object.values(database.prepare(sql).get(...parameters) ?? {})[0])

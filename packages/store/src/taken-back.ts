@@ -9,6 +9,10 @@ export const lastFinished = `max(coalesce((SELECT max(finished) FROM rollouts), 
 /** SQL of how often results were taken back. */
 export const timesTakenBack = stateNumber(timesKey)
 
+/** SQL that takes the results of rollouts back, which run again. */
+export const runAgain = `UPDATE rollouts SET status = 'interrupted', finished = NULL, ended_at = NULL, engine_ms = NULL, tools_ms = NULL, reward = NULL,
+  stop_reason = NULL, turns = NULL, tool_calls = NULL, sampled_tokens = NULL, cost = NULL, error = NULL, answer = NULL`
+
 /** Called before results are taken back: their places are not given again, and who has added them up is told. */
 export function noteTakenBack(database: DatabaseSync): void {
   database.exec(`INSERT INTO state(key, value) VALUES ('${placeKey}', CAST(${lastFinished} AS TEXT)), ('${timesKey}', CAST(${timesTakenBack} + 1 AS TEXT))

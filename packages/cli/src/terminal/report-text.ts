@@ -84,12 +84,17 @@ function evaluationTable(report: RunReport, columns = 80): string[] {
       )
     : ['held-out reward', ...rows.flatMap(([name, first, second]) => [name, `    before ${first}`, `    after  ${second}`])]
   const of = `${counted(sampled.tasks, 'task')}, ${counted(sampled.rollouts, 'rollout')}${greedy ? ` and ${greedy.rollouts} greedy ones` : ''}`
-  return [styleText('bold', table[0] as string), ...table.slice(1), `on ${of} each; 95 % intervals over tasks`]
+  const parts = [before, after, greedyBefore, greedyAfter].flatMap((result) => (result?.counted ? [partLine(result, result.counted)] : []))
+  return [styleText('bold', table[0] as string), ...table.slice(1), `on ${of} each; 95 % intervals over tasks`, ...parts]
 }
 
 function cell(result: EvaluationResult | null): string {
   return result ? `${result.reward.toFixed(3)} [${result.interval[0].toFixed(3)}, ${result.interval[1].toFixed(3)}]` : 'missing'
 }
+
+/** Of what the mean of an evaluation is, where the infrastructure failed the rest. */
+const partLine = ({ name, tasks, rollouts }: EvaluationResult, part: NonNullable<EvaluationResult['counted']>) =>
+  `${name}: on ${part.tasks} of ${counted(tasks, 'task')}, ${part.rollouts} of ${counted(rollouts, 'rollout')}; the others have no outcome`
 
 function ledgerLine({ sampled, trained, untrained, unexplained }: TokenLedger): string {
   const reasons = Object.entries(untrained).map(([reason, count]) => `${reason} ${count}`)

@@ -105,10 +105,12 @@ function createTextDisplay(stream: NodeJS.WriteStream, live: LiveLine | null): R
           break
         case 'evaluation-end': {
           endBar()
-          const { reward, low, high, tasks, rollouts = 0, failed, unscored } = event.metrics
+          const { reward, low, high, tasks, rollouts = 0, failed, unscored, countedTasks, countedRollouts } = event.metrics
           const failures = `${failed ? styleText('yellow', `, ${failed} failed`) : ''}${unscored ? `, ${unscored} not scored` : ''}`
           const interval = low === undefined || high === undefined ? '' : ` [${low.toFixed(3)}, ${high.toFixed(3)}]`
-          const of = [...(tasks === undefined ? [] : [counted(tasks, 'task')]), counted(rollouts, 'rollout')].join(', ')
+          const part = (count: number | undefined) => (count === undefined ? '' : `${count} of `)
+          const ofTasks = tasks === undefined ? [] : [part(countedTasks) + counted(tasks, 'task')]
+          const of = [...ofTasks, part(countedRollouts) + counted(rollouts, 'rollout')].join(', ')
           line(
             `${styleText('bold', event.name)}: reward ${styleText('bold', reward?.toFixed(3) ?? 'missing')}${interval} on ${of}${failures}`,
           )

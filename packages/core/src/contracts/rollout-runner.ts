@@ -1,6 +1,6 @@
 import type { Episode, RolloutRequest } from '@aworld-train/protocol'
 
-/** Runs rollouts. Results are episodes, failed ones too; only a stop of the run rejects. */
+/** Runs rollouts. Results are episodes, failed ones too; a stop of the run rejects, and a policy that is away. */
 export interface RolloutRunner {
   run(request: RolloutRequest, signal: AbortSignal): Promise<Episode>
   /** Resolves in the order of `requests`. */

@@ -39,7 +39,7 @@ export interface EndedAttempt {
 export interface RolloutWriter {
   /** Says that a rollout waits for a slot. It may be begun without. */
   queue(request: RolloutRequest): Promise<void>
-  /** Idempotent by key: a finished rollout gives its episode, an unfinished one a new attempt. `before` is kept of the attempt that it follows. */
+  /** Idempotent by key: a finished rollout gives its episode, an unfinished one a new attempt, and so does one whose episode is a failure of the infrastructure. `before` is kept of the attempt that it follows. */
   begin(request: RolloutRequest, before?: EndedAttempt | null): Promise<{ attempt: number; episode: Episode | null }>
   appendTurn(rollout: string, attempt: number, agent: string, turn: Turn): Promise<void>
   /** Ends the rollout, whose last attempt `worker` ran where it was not this process. A second result for the same key is refused. */

@@ -1,5 +1,13 @@
-import type { EpisodeReader, RolloutRecord, RolloutRunner, SubmissionStore } from '@aworld-train/core'
-import { stableHash, stableStringify, toTrainingSamples } from '@aworld-train/core'
+import {
+  type EpisodeReader,
+  isInfrastructureFailure,
+  type RolloutRecord,
+  type RolloutRunner,
+  type SubmissionStore,
+  stableHash,
+  stableStringify,
+  toTrainingSamples,
+} from '@aworld-train/core'
 import {
   type Episode,
   type ErrorRecord,
@@ -61,7 +69,7 @@ export interface RolloutServiceCounts {
 /** Takes rollouts, runs them and answers for them; the same object in process and behind HTTP. */
 export interface RolloutService {
   /**
-   * Queues a rollout. The same request again is the same rollout: one that is cancelled, failed or interrupted runs again. The
+   * Queues a rollout. The same request again is the same rollout: one that is cancelled, failed, interrupted, or ended by a failure of the infrastructure runs again. The
    * answer carries no episode. Throws ROLLOUT_CONFLICT for another request under the same key, ROLLOUT_QUEUE_FULL beyond the bytes of the queue, ROLLOUT_CANCELLED once it stops, and what `check` throws.
    */
   submit(request: RolloutRequest): RolloutState
@@ -95,6 +103,8 @@ interface Entry {
   readonly accepted: Promise<void> | null
   status: Exclude<RolloutState['status'], 'interrupted'>
   error: TrainError | null
+  /** Whether its episode is a failure of the infrastructure. */
+  isLost: boolean
   /** Resolves when it has ended, to its episode if there is one. `null` after that: those who waited have the episode, and later readers ask the store. */
   ended: Promise<Episode | null> | null
 }
@@ -171,6 +181,7 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
     count.queuedBytes -= entry.bytes
     entry.status = status
     entry.error = error
+    entry.isLost = !(result instanceof TrainError) && isInfrastructureFailure(result)
     entry.ended = null
     // Whoever asks is told why; where even this cannot be written, it runs again.
     if (error !== null && status === 'failed' && entry.accepted) store.releaseSubmission(key, error.toRecord()).catch(() => {})
@@ -186,7 +197,17 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
     // Before the runner's own writes, which find it queued.
     const accepted = accept ? store.keepSubmission(request) : null
     accepted?.catch((cause: unknown) => controller.abort(cause))
-    const entry: Entry = { hash, bytes, submittedAt: Date.now(), controller, accepted, status: 'queued', error: null, ended: null }
+    const entry: Entry = {
+      hash,
+      bytes,
+      submittedAt: Date.now(),
+      controller,
+      accepted,
+      status: 'queued',
+      error: null,
+      isLost: false,
+      ended: null,
+    }
     // Deleted first, so that entries stand in the order of their submission.
     entries.delete(key)
     entries.set(key, entry)
@@ -231,8 +252,8 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
       const message = `Rollout "${key}" was submitted before with another request; use another key for this one.`
       throw new TrainError('ROLLOUT_CONFLICT', message)
     }
-    if (entry && !again.has(entry.status)) return receipt(key, entry.status)
-    if (record?.status === 'done') return receipt(key, 'done')
+    if (entry && !again.has(entry.status) && !entry.isLost) return receipt(key, entry.status)
+    if (record?.status === 'done' && !isLostRollout(key)) return receipt(key, 'done')
     if (stopping) throw cancelled(key, new Error('The service is stopping; submit the rollout again when it is back.'))
     check?.(request)
     const bytes = Buffer.byteLength(text)
@@ -241,6 +262,12 @@ export function createRolloutService({ openRunner, store, check, ...options }: R
       throw new TrainError('ROLLOUT_QUEUE_FULL', message)
     }
     return receipt(key, start(request, hash, bytes, accept).status)
+  }
+
+  /** Whether an earlier process ended it by a failure of the infrastructure: the same request again runs it again. */
+  function isLostRollout(key: string): boolean {
+    const episode = store.episode(key)
+    return episode !== null && isInfrastructureFailure(episode)
   }
 
   function oldestQueuedMs(): number {

@@ -1,4 +1,4 @@
-import type { AttemptWorker, RunStore, StepRecord, SubmissionStore } from '@aworld-train/core'
+import { type AttemptWorker, isInfrastructureFailure, type RunStore, type StepRecord, type SubmissionStore } from '@aworld-train/core'
 import { type Episode, type ErrorRecord, type RolloutRequest, type RunEvent, TrainError, type Turn } from '@aworld-train/protocol'
 
 export interface MemoryStore extends RunStore, SubmissionStore {
@@ -64,7 +64,9 @@ export function memoryStore(): MemoryStore {
       const { key } = request
       if (before) ends.push({ rollout: key, worker: before.worker, error: before.error })
       requests.set(key, request)
-      const episode = episodes.get(key) ?? null
+      const kept = episodes.get(key)
+      const episode = kept && !isInfrastructureFailure(kept) ? kept : null
+      if (!episode) episodes.delete(key)
       const last = attempts.get(key)
       const attempt = episode ? episode.attempt : last === undefined ? 0 : last + 1
       attempts.set(key, attempt)

@@ -10,7 +10,7 @@ import { drivenEvaluations } from './evaluations.ts'
 const sampling = { temperature: 1, topP: 1, topK: 0, maxTokens: 8, stop: [], seed: 0 }
 const tasks = ['a', 'b'].map((id): TrainingTask => ({ version: 1, id, hash: id, input: id, data: {}, dataSource: 'test', extraInfo: {} }))
 
-test('of a step that two starts evaluated the later one counts, and a rollout without a result as failed with reward 0', async () => {
+test('of a step that two starts evaluated the later one counts, and a rollout without a result in no mean', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'aworld-train-evaluations-'))
   const store = await openRunStore({ path: join(folder, 'run') })
   const play = async (incarnation: string, task: TrainingTask, reward: number | null, isEnded = true) => {
@@ -35,7 +35,9 @@ test('of a step that two starts evaluated the later one counts, and a rollout wi
       sampling,
       kindKey: null,
     })
-    expect(evaluated).toMatchObject([{ name: 'test after step 5', tasks: 2, rollouts: 2, failed: 1, reward: 0.5 }])
+    expect(evaluated).toMatchObject([
+      { name: 'test after step 5', tasks: 2, rollouts: 2, failed: 1, counted: { tasks: 1, rollouts: 1 }, reward: 1 },
+    ])
   } finally {
     await store.close()
     await rm(folder, { recursive: true, force: true })

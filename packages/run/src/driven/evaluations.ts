@@ -16,7 +16,7 @@ export interface DrivenEvaluationsOptions {
 
 /**
  * The evaluations of a framework as this side scored them, one a step, in their order; of a step that two starts evaluated the
- * later one. A rollout without a result counts as failed with reward 0, as frameworks count it.
+ * later one. A rollout without a result counts as failed, and in no mean.
  */
 export function drivenEvaluations({
   store,

@@ -1,6 +1,7 @@
 import {
   groupAdvantages,
   isFailed,
+  isInfrastructureFailure,
   isUnscored,
   maskedTokens,
   mergeCounts,
@@ -26,7 +27,7 @@ export interface Batch {
 }
 
 export interface BatchMetrics {
-  /** Mean over all rollouts; a failed one counts as 0, one whose reward abstained not at all. */
+  /** Mean over all rollouts but those that the infrastructure failed and those whose reward abstained; another one without a reward counts as 0. */
   readonly rewardMean: number
   readonly failedEpisodes: number
   /** Those whose reward abstained. */
@@ -84,7 +85,7 @@ export function assembleBatch(episodeGroups: readonly (readonly Episode[])[], se
     else groups.push(trainingSamples)
   }
   const episodes = episodeGroups.flat().map(toEndedRollout)
-  const unscored = episodes.filter(isUnscored).length
+  const outcomes = episodes.filter((episode) => !isInfrastructureFailure(episode) && !isUnscored(episode))
   return {
     groups,
     untrained,
@@ -92,9 +93,9 @@ export function assembleBatch(episodeGroups: readonly (readonly Episode[])[], se
     sampledTokens,
     withVariance,
     metrics: {
-      rewardMean: episodes.reduce((sum, { reward }) => sum + (reward ?? 0), 0) / Math.max(1, episodes.length - unscored),
+      rewardMean: outcomes.reduce((sum, { reward }) => sum + (reward ?? 0), 0) / Math.max(1, outcomes.length),
       failedEpisodes: episodes.filter(isFailed).length,
-      unscoredEpisodes: unscored,
+      unscoredEpisodes: episodes.filter(isUnscored).length,
       incompleteEpisodes: episodes.filter((episode) => !isFailed(episode) && episode.stopReason !== 'completed').length,
       groups: episodeGroups.length,
       ...counts,

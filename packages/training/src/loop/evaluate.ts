@@ -3,12 +3,14 @@ import {
   describeFailure,
   type EndedRollout,
   isFailed,
+  isInfrastructureFailure,
   isUnscored,
   meanWithInterval,
   toEndedRollout,
 } from '@aworld-train/core'
 import {
   type Episode,
+  type ErrorCode,
   type EvaluationResult,
   type RolloutLimits,
   type RolloutRequest,
@@ -61,7 +63,7 @@ export function evaluationRequests({
   )
 }
 
-/** Mean reward of episodes in the order of `evaluationRequests`; a failed one counts as 0, one whose reward abstained not at all. */
+/** Mean reward of episodes in the order of `evaluationRequests`, as `summarizeTasks` makes it. */
 export function summarizeEvaluation(plan: EvaluationPlan, episodes: readonly Episode[]): EvaluationResult {
   const { tasks, samplesPerPrompt } = plan
   const groups = tasks.map((task, position) => ({
@@ -71,9 +73,29 @@ export function summarizeEvaluation(plan: EvaluationPlan, episodes: readonly Epi
   return summarizeTasks(plan, groups)
 }
 
+/** Throws the first failure where the infrastructure failed all rollouts: there is no mean. The next process of the run makes the evaluation. */
+export function requireOutcome(name: string, episodes: readonly Episode[]): void {
+  const first = episodes[0]?.error
+  if (!first || !episodes.every(isInfrastructureFailure)) return
+  const message = `None of the ${episodes.length} rollouts of the evaluation "${name}" has an outcome. The first: ${first.message}`
+  throw new TrainError(first.code as ErrorCode, message, { details: { name } })
+}
+
 /** The event at the end of an evaluation. */
-export function evaluationMetrics({ reward, interval, tasks, rollouts, failed, unscored }: EvaluationResult): Record<string, number> {
-  return { reward, low: interval[0], high: interval[1], tasks, rollouts, failed, ...(unscored > 0 && { unscored }) }
+export function evaluationMetrics({
+  reward,
+  interval,
+  tasks,
+  rollouts,
+  failed,
+  unscored,
+  counted,
+}: EvaluationResult): Record<string, number> {
+  return {
+    ...{ reward, low: interval[0], high: interval[1], tasks, rollouts, failed },
+    ...(unscored > 0 && { unscored }),
+    ...(counted && { countedTasks: counted.tasks, countedRollouts: counted.rollouts }),
+  }
 }
 
 /** Throws EVALUATION_FAILED where every rollout failed: a mean of nothing says nothing of the policy. */
@@ -96,16 +118,41 @@ export interface EvaluatedTask {
   readonly episodes: readonly (EndedRollout | null)[]
 }
 
-/** Mean reward over tasks; a rollout without a result counts as 0 and as failed, one whose reward abstained is in no mean. */
-export function summarizeTasks(
-  plan: Pick<EvaluationPlan, 'name' | 'step' | 'sampling' | 'kindKey'>,
-  groups: readonly EvaluatedTask[],
+type Summarized = Pick<EvaluationPlan, 'name' | 'step' | 'sampling' | 'kindKey'>
+
+/**
+ * Mean reward over tasks. What the infrastructure failed counts as failed and in no mean, as does a rollout without a result; one
+ * whose reward abstained is in no mean; another one without a reward counts as 0.
+ */
+export function summarizeTasks(plan: Summarized, groups: readonly EvaluatedTask[]): EvaluationResult {
+  const counted = groups
+    .map(({ task, episodes }) => ({
+      task,
+      episodes: episodes.filter((each) => each !== null).filter((each) => !isInfrastructureFailure(each)),
+    }))
+    .filter(({ episodes }) => episodes.length > 0)
+  const result = summarizeCounted(plan, counted)
+  const all = groups.flatMap(({ episodes }) => episodes)
+  if (all.length === result.rollouts) return result
+  return {
+    ...result,
+    tasks: groups.length,
+    rollouts: all.length,
+    failed: result.failed + all.length - result.rollouts,
+    failures: countFailures(all.filter((episode) => episode !== null)),
+    counted: { tasks: counted.length, rollouts: result.rollouts },
+  }
+}
+
+function summarizeCounted(
+  plan: Summarized,
+  groups: readonly { readonly task: TrainingTask; readonly episodes: readonly EndedRollout[] }[],
 ): EvaluationResult {
   const { kindKey } = plan
   const perTask: number[] = []
   const kinds = new Map<string, number[]>()
   for (const { task, episodes } of groups) {
-    const rewards = episodes.filter((episode) => episode === null || !isUnscored(episode)).map((episode) => episode?.reward ?? 0)
+    const rewards = episodes.filter((episode) => !isUnscored(episode)).map(({ reward }) => reward ?? 0)
     if (rewards.length > 0) perTask.push(rewards.reduce((sum, reward) => sum + reward, 0) / rewards.length)
     const kind = kindOf(task, kindKey)
     const ofKind = kinds.get(kind) ?? []
@@ -119,9 +166,9 @@ export function summarizeTasks(
     step: plan.step,
     tasks: groups.length,
     rollouts: all.length,
-    failed: all.filter((episode) => episode === null || isFailed(episode)).length,
-    unscored: all.filter((episode) => episode !== null && isUnscored(episode)).length,
-    failures: countFailures(all.filter((episode) => episode !== null)),
+    failed: all.filter(isFailed).length,
+    unscored: all.filter(isUnscored).length,
+    failures: countFailures(all),
     reward: mean,
     interval,
     sampling: plan.sampling,

@@ -1,5 +1,6 @@
 import {
   isFailed,
+  isInfrastructureFailure,
   isUnscored,
   type Learner,
   toEndedRollout,
@@ -322,7 +323,8 @@ export function createOpenLoop(options: OpenLoopOptions): OpenLoop {
 
 function metricsOf({ episodes, updates, trainedTokens, rolloutMs, updateMs, difference }: OpenStep): Record<string, number> {
   const ended = episodes.map(toEndedRollout)
-  const rewards = ended.filter((episode) => !isUnscored(episode)).map(({ reward }) => reward ?? 0)
+  const outcomes = ended.filter((episode) => !isInfrastructureFailure(episode) && !isUnscored(episode))
+  const rewards = outcomes.map(({ reward }) => reward ?? 0)
   return {
     ...(rewards.length > 0 && { rewardMean: rewards.reduce((sum, reward) => sum + reward, 0) / rewards.length }),
     rollouts: episodes.length,

@@ -2,7 +2,14 @@ import { isFailed, type Learner, toEndedRollout, toTrainingSamples } from '@awor
 import type { Episode, EvaluationResult } from '@aworld-train/protocol'
 import type { TrainingSettings } from '../config/local-config.ts'
 import { checkLogprobs } from './check-logprobs.ts'
-import { type EvaluationPlan, evaluationMetrics, evaluationRequests, requireResults, summarizeEvaluation } from './evaluate.ts'
+import {
+  type EvaluationPlan,
+  evaluationMetrics,
+  evaluationRequests,
+  requireOutcome,
+  requireResults,
+  summarizeEvaluation,
+} from './evaluate.ts'
 import { sampledTokensOf } from './loop-state.ts'
 import type { RunRecord } from './run-record.ts'
 
@@ -21,6 +28,7 @@ export async function runEvaluation(
   const requests = evaluationRequests(plan)
   emit({ type: 'evaluation-start', at: Date.now(), name: plan.name, rollouts: requests.length })
   const episodes = await state.timed('evaluation', () => record.rollOut(requests))
+  requireOutcome(plan.name, episodes)
   for (const episode of episodes) state.ledger.add('evaluation', sampledTokensOf(episode))
   const difference = await state.timed('check', () => check(episodes))
   const result = summarizeEvaluation(plan, episodes)

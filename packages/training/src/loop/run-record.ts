@@ -1,5 +1,13 @@
-import { countFailures, describeFailure, isFailed, type StepRecord, type StepSample, toEndedRollout } from '@aworld-train/core'
-import { type Episode, type RolloutRequest, type RunEvent, TrainError } from '@aworld-train/protocol'
+import {
+  countFailures,
+  describeFailure,
+  isFailed,
+  isInfrastructureFailure,
+  type StepRecord,
+  type StepSample,
+  toEndedRollout,
+} from '@aworld-train/core'
+import { type Episode, type ErrorCode, type RolloutRequest, type RunEvent, TrainError } from '@aworld-train/protocol'
 import { type Checkpoints, createCheckpoints } from './checkpoints.ts'
 import { createLoopState, type LoopState, type SavedLoopState, sampledTokensOf } from './loop-state.ts'
 import type { SelfDrivenOptions, SelfDrivenResult } from './self-driven-options.ts'
@@ -39,7 +47,7 @@ export interface RunRecord {
   isOfEarlierProcess(key: string): boolean
   /** Counts what a stop found in flight; every rollout has ended by then. */
   countStopped(): void
-  /** Throws where every rollout failed; warns once where some prompts filled the context by themselves. */
+  /** Throws where the infrastructure failed most rollouts, or every rollout failed; warns once where some prompts filled the context by themselves. */
   checkRollouts(step: number, episodes: readonly Episode[]): void
   /** Makes the weights of the learner the ones that sample, between two model calls. */
   publish(): Promise<number>
@@ -106,8 +114,9 @@ export function createRunRecord(options: RunRecordOptions): RunRecord {
   function add(requests: readonly RolloutRequest[]): void {
     for (const { key } of requests) {
       const episode = store.episode(key)
-      if (episode) earlier.add(key)
-      started.set(key, episode ? sampledTokensOf(episode) : 0)
+      const hasOutcome = episode !== null && !isInfrastructureFailure(episode)
+      if (hasOutcome) earlier.add(key)
+      started.set(key, hasOutcome ? sampledTokensOf(episode) : 0)
     }
   }
 
@@ -134,6 +143,15 @@ export function createRunRecord(options: RunRecordOptions): RunRecord {
   }
 
   function checkRollouts(step: number, episodes: readonly Episode[]): void {
+    const lost = episodes.filter(isInfrastructureFailure)
+    if (2 * lost.length > episodes.length) {
+      const { code, message } = lost[0]!.error!
+      throw new TrainError(
+        code as ErrorCode,
+        `${lost.length} of ${episodes.length} rollouts of step ${step} have no outcome, so it was not trained; they run again when the run is resumed. The first: ${message}`,
+        { details: { step, isOutage: true } },
+      )
+    }
     const ended = episodes.map(toEndedRollout)
     if (ended.length > 0 && ended.every(isFailed)) {
       const failures = countFailures(ended)

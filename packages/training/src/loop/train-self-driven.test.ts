@@ -317,6 +317,41 @@ describe('trainSelfDriven', () => {
     expect(result.ledger).toMatchObject({ sampled: 96, unexplained: 0, untrained: { 'failed-episode': 19 } })
   })
 
+  it('ends a run before an outage spoils its step, and the resumed run has the curve of one without', async () => {
+    const store = createMemoryStore(directory)
+    let calls = 0
+    const reward = ((request: RolloutRequest, completion: readonly number[]) =>
+      request.split === 'train' && request.step === 2 && ++calls > 12 ? 'lost' : countUp(request, completion)) as never
+    await expect(startProcess(store, { reward })).rejects.toMatchObject({
+      code: 'WORKER_LOST',
+      message: expect.stringMatching(/^20 of 32 rollouts of step 2 have no outcome.*when the run is resumed.*It is gone\./),
+    })
+    expect(store.steps().map(({ step }) => step)).toEqual([1])
+    const resumed = await startProcess(store)
+    expect(curveOf(resumed)).toEqual(curveOf(await startProcess(createMemoryStore(`${directory}/2`))))
+    expect(resumed.ledger.unexplained).toBe(0)
+    expect([...store.episodes()].filter(({ attempt }) => attempt === 1)).toHaveLength(20)
+  })
+
+  it('leaves what the infrastructure failed out of every mean, and says of how many it is', async () => {
+    const lose = ((request: RolloutRequest, completion: readonly number[]) =>
+      request.sample % 4 === 1 || request.task.id === 'task-2' ? 'lost' : countUp(request, completion) || 0.5) as never
+    const store = createMemoryStore(directory)
+    const { before, curve } = await startProcess(store, { reward: lose, config: makeConfig({ steps: 1, evaluateEvery: null }) })
+    expect(before).toMatchObject({ tasks: 8, rollouts: 32, failed: 11, counted: { tasks: 7, rollouts: 21 } })
+    expect(before!.reward).toBeGreaterThanOrEqual(0.5)
+    expect(curve[0]!.reward).toBeGreaterThanOrEqual(0.5)
+    const end = store.events.find((event) => event.type === 'evaluation-end' && event.name === 'before')
+    expect(end).toMatchObject({ metrics: { tasks: 8, rollouts: 32, countedTasks: 7, countedRollouts: 21 } })
+  })
+
+  it('ends with the first error where the infrastructure failed a whole evaluation', async () => {
+    const store = createMemoryStore(directory)
+    const none = startProcess(store, { reward: (() => 'lost') as never })
+    await expect(none).rejects.toMatchObject({ code: 'WORKER_LOST', message: expect.stringMatching(/^None of the 32 rollouts.*"before"/) })
+    expect((await startProcess(store)).before).toMatchObject({ failed: 0, rollouts: 32 })
+  })
+
   it('finds weights that sample and are not those that train', async () => {
     const { engine } = createBigramPolicy(vocabulary)
     const { learner } = createBigramPolicy(vocabulary)

@@ -145,6 +145,8 @@ export function createTrainingLoop(options: SelfDrivenOptions, steps: number): T
       const episodes = taken.flatMap((group) => group.episodes)
       record.checkRollouts(step, episodes)
     } catch (error) {
+      // What an outage ended runs again as it was drawn.
+      if ((error as TrainError).details?.['isOutage']) throw error
       groups.redraw(taken, step)
       state.groups = groups.saved()
       await record.save(step - 1)

@@ -136,7 +136,7 @@ describe('a reward by path', () => {
     ['waits', 'return new Promise(() => {})', 'REWARD_TIMEOUT', '300 ms'],
     ['eats', 'const all = []; for (;;) all.push(new Array(1e5).fill(0.5))', 'REWARD_FAILED', 'more than 64 MB'],
     ['buffers', 'const all = []; for (;;) { all.push(Buffer.alloc(4e6, 1)) }', 'REWARD_FAILED', 'more than 64 MB'],
-    ['exits', 'process.exit(3)', 'REWARD_FAILED', 'code 3'],
+    ['exits', 'process.exit(3)', 'REWARD_PROCESS_DIED', 'code 3'],
   ])('%s: is refused, and the next call works', async (name, body, code, named) => {
     const path = reward(`let first = true\nexport function ${name}(): unknown {\n  if (globalThis.calm) return 1\n${body}\n}\n`)
     // Short only where it is to pass: a machine at work takes its time.

@@ -178,7 +178,9 @@ describe('what goes wrong in a call', () => {
     const reward = await python(body)
     const outcomes = await Promise.allSettled([score(reward), score(reward, makeInput('die')), score(reward), score(reward)])
     expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled', 'fulfilled'])
-    expect(outcomes[1]).toMatchObject({ reason: { code: 'REWARD_FAILED', message: expect.stringContaining('it was ended by SIGABRT') } })
+    expect(outcomes[1]).toMatchObject({
+      reason: { code: 'REWARD_PROCESS_DIED', message: expect.stringContaining('it was ended by SIGABRT') },
+    })
     expect((await score(reward)).reward).toBe(1)
   })
 

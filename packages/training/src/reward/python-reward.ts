@@ -48,7 +48,10 @@ export async function createPythonReward(options: PythonRewardOptions): Promise<
           ? failed(`it used more than ${memoryMb} MB beside what its imports take; raise reward.memoryMb`, end.stack)
           : failed(described(end), end.stack)
       case 'died':
-        return failed(end.why)
+        return new TrainError(
+          'REWARD_PROCESS_DIED',
+          `The process of reward ${place} ended on task "${input.task.id}": ${end.why.replace(/\.$/, '')}.`,
+        )
       case 'cancelled':
         return failed('it was cancelled')
       case 'closed':

@@ -71,7 +71,10 @@ export async function createWorkerReward(options: WorkerRewardOptions): Promise<
       watch = setInterval(look, memoryCheckMs)
     }, memoryCheckAfterMs)
     const onAbort = () => reject(signal.reason)
-    const onExit = (code: number) => reject(failed(input, `its worker ended with code ${code}`))
+    const onExit = (code: number) => {
+      const message = `The worker of reward "${name}" ended with code ${code} on task "${input.task.id}".`
+      reject(new TrainError('REWARD_PROCESS_DIED', message))
+    }
     const onError = (error: Error & { code?: string }) =>
       reject(error.code === 'ERR_WORKER_OUT_OF_MEMORY' ? tooMuch(error) : failed(input, error.message, error))
     signal.addEventListener('abort', onAbort, { once: true })
