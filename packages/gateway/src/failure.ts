@@ -83,7 +83,8 @@ export function toHttpFailure(
   { sampled, requestId }: { readonly sampled: boolean; readonly requestId: string },
 ): HttpFailure {
   const { code, message, retryable, details } = error
-  const retry = retryable && !sampled
+  // An engine that was waited for is not back for the next call.
+  const retry = retryable && !sampled && details?.['waitedMs'] === undefined
   const retryAfterSeconds = retry ? numberOf(details?.['retryAfterSeconds']) : null
   const answer = answers[code]
   if (answer) {

@@ -208,6 +208,8 @@ export function checkBudget(session: SessionState): void {
   const { maxTurns = Number.POSITIVE_INFINITY, maxSessionTokens = Number.POSITIVE_INFINITY } = session.request
   if (session.turnsTaken >= maxTurns) throw turnLimit(session)
   if (session.sampledTokens >= maxSessionTokens) throw tokenLimit(session)
+  // Clients repeat a call whatever its answer says; the rollout has failed.
+  if (session.failure?.details?.['waitedMs'] !== undefined) throw session.failure
 }
 
 /** Throws AGENT_LIMIT where a budget for third parties is spent. */

@@ -18,6 +18,11 @@ const cases: readonly [stopReason: StopReason, code: ErrorCode | null, retried: 
   ['time-limit', 'POLICY_UNAVAILABLE', 0, null],
 ]
 
+test('what was waited for where it happened is not tried again', () => {
+  const error = new TrainError('POLICY_UNAVAILABLE', 'It did not answer.', { details: { waitedMs: 60_000 } }).toRecord()
+  expect(decideRetry({ stopReason: 'failed', error, retried: 0, retries: 2 })).toBe(null)
+})
+
 test.each(cases)('%s by %s after %i retries waits %s', (stopReason, code, retried, delayMs) => {
   const error = code === null ? undefined : new TrainError(code, 'It happened.').toRecord()
   expect(decideRetry({ stopReason, error, retried, retries: 2 })).toBe(delayMs)

@@ -109,9 +109,14 @@ export function createTinkerClient({ url: address, apiKey, patienceMs = 60_000, 
       if (answer && answer.status !== 429 && answer.status < 500) return answer
       if (call.isPoll && isTimeout(outcome)) return stillPending
       if (performance.now() + wait > end)
-        throw answer ? toAnswerError({ ...answer, url, what: call.what }) : unreachable(call.what, outcome)
+        throw waitedFor(answer ? toAnswerError({ ...answer, url, what: call.what }) : unreachable(call.what, outcome))
       await sleep(wait, undefined, { signal: AbortSignal.any([closing.signal, ...(call.signal ? [call.signal] : [])]) }).catch(() => {})
     }
+  }
+
+  /** Who repeats the call after that would wait as long again. */
+  function waitedFor({ code, message, cause, details }: TrainError): TrainError {
+    return new TrainError(code, message, { cause, details: { ...details, waitedMs: patienceMs } })
   }
 
   function unreachable(what: string, cause: unknown): TrainError {
@@ -164,7 +169,9 @@ export function createTinkerClient({ url: address, apiKey, patienceMs = 60_000, 
     const message = isFull
       ? `${url} is at capacity (${queue}): ${what} had no result after ${resultMs / 1_000} s; try again later.`
       : `${url} had no result of ${what} after ${resultMs / 1_000} s; read its log, or raise tinker.resultMs.`
-    return new TrainError(isFull ? 'POLICY_RATE_LIMITED' : 'POLICY_UNAVAILABLE', message, { details: { server: url, what, queue } })
+    return new TrainError(isFull ? 'POLICY_RATE_LIMITED' : 'POLICY_UNAVAILABLE', message, {
+      details: { server: url, what, queue, waitedMs: resultMs },
+    })
   }
 
   return {
