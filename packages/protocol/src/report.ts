@@ -122,6 +122,7 @@ export const InferenceReport = z.strictObject({
   /** Rollouts whose reward abstained, which are in no mean. */
   unscored: z.int(),
   failures: z.array(FailureCount),
+  counted: EvaluationResult.shape.counted,
   /** Mean over tasks; `null` where no rollout was scored. */
   reward: z.number().nullable(),
   interval: z.tuple([z.number(), z.number()]).nullable(),

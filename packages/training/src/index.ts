@@ -35,6 +35,7 @@ export {
   type EvaluationPlan,
   evaluationMetrics,
   evaluationRequests,
+  requireOutcome,
   requireResults,
   summarizeEvaluation,
   summarizeTasks,

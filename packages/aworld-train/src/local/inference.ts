@@ -1,5 +1,5 @@
 import { join, resolve } from 'node:path'
-import { displayPath, isUnscored, passRates, toEndedRollout } from '@aworld-train/core'
+import { displayPath, isInfrastructureFailure, isUnscored, passRates, toEndedRollout } from '@aworld-train/core'
 import { type Episode, type InferenceReport, type Sampling, TrainError } from '@aworld-train/protocol'
 import type { RunOptions } from '@aworld-train/run'
 import {
@@ -18,6 +18,7 @@ import {
   evaluationMetrics,
   evaluationRequests,
   type LoadedDataset,
+  requireOutcome,
   requireResults,
   summarizeEvaluation,
   writeParquet,
@@ -127,6 +128,7 @@ async function inferInRun(plan: LocalPlan, { parts, model, ...request }: Inferen
   const requests = evaluationRequests(evaluation)
   emit({ type: 'evaluation-start', at: Date.now(), name: evaluation.name, rollouts: requests.length })
   const episodes = await stage.runner.runAll(requests, request.signal)
+  requireOutcome(evaluation.name, episodes)
   const { calls, tokenReport } = summarizeCalls(await countCallsOf(stage), episodes)
   const result = summarizeEvaluation(evaluation, episodes)
   const isScored = episodes.some(({ reward }) => reward !== null)
@@ -140,6 +142,7 @@ async function inferInRun(plan: LocalPlan, { parts, model, ...request }: Inferen
     seed,
     sampling,
     ...{ tasks, rollouts, failed, unscored, failures, byKind },
+    ...(result.counted && { counted: result.counted }),
     reward: isScored ? result.reward : null,
     interval: isScored ? result.interval : null,
     passAtK: isScored ? passRates(rewardsOfTasks(episodes)) : {},
@@ -166,8 +169,11 @@ async function inferInRun(plan: LocalPlan, { parts, model, ...request }: Inferen
   return report
 }
 
-/** Rewards of each task; a failed rollout has 0. */
+/** Rewards of each task's rollouts that have an outcome; a failed one has 0. */
 const rewardsOfTasks = (episodes: readonly Episode[]): number[][] =>
-  [...Map.groupBy(episodes, ({ taskId }) => taskId).values()].map((group) =>
-    group.filter((episode) => !isUnscored(toEndedRollout(episode))).map(({ reward }) => reward ?? 0),
-  )
+  [
+    ...Map.groupBy(
+      episodes.filter((episode) => !isInfrastructureFailure(episode)),
+      ({ taskId }) => taskId,
+    ).values(),
+  ].map((group) => group.filter((episode) => !isUnscored(toEndedRollout(episode))).map(({ reward }) => reward ?? 0))

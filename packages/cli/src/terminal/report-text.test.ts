@@ -117,6 +117,13 @@ it('tells calls that an agent ran by itself from those that ran here', () => {
   )
 })
 
+it('says of how many tasks a number is, where others have no outcome', () => {
+  const after = { ...evaluation(0.9), failed: 17, counted: { tasks: 60, rollouts: 239 } }
+  expect(linesAt(undefined, { after }).filter((line) => line.includes('no outcome'))).toEqual([
+    `${after.name}: on 60 of 64 tasks, 239 of 256 rollouts; the others have no outcome`,
+  ])
+})
+
 it('shows what is missing as missing', () => {
   expect(linesAt(80, { before: null, greedyBefore: null }).find((line) => line.startsWith('temperature'))).toMatch(
     /^temperature 1 +missing +0\.900/,

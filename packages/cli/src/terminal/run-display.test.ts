@@ -157,3 +157,11 @@ it('says of an evaluation why rollouts failed', () => {
     '',
   ])
 })
+
+it('says of how many tasks the reward of an evaluation is', () => {
+  const counts = { tasks: 36, rollouts: 36, failed: 17, countedTasks: 19, countedRollouts: 19 }
+  const [line] = logged([
+    { type: 'evaluation-end', at, name: 'after', step: 4, metrics: { reward: 0.306, low: 0.2, high: 0.4, ...counts } },
+  ])
+  expect(line).toContain('after: reward 0.306 [0.200, 0.400] on 19 of 36 tasks, 19 of 36 rollouts, 17 failed')
+})

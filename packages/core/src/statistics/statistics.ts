@@ -78,13 +78,14 @@ export function passAtK(samples: number, right: number, k: number): number {
   return 1 - allWrong
 }
 
-/** pass@k over tasks for k of 1, 2, 4 … up to the samples that every task has; a sample is right with reward 1 or more. */
+/** pass@k for k of 1, 2, 4 …, each over the tasks that have as many samples; a sample is right with reward 1 or more. */
 export function passRates(tasks: readonly (readonly number[])[]): Record<string, number> {
-  const samples = tasks.length === 0 ? 0 : Math.min(...tasks.map(({ length }) => length))
+  const samples = Math.max(0, ...tasks.map(({ length }) => length))
   const ks = [1, 2, 4, 8, 16, 32, 64].filter((k) => k <= samples)
   return Object.fromEntries(
     ks.map((k) => {
-      const estimates = tasks.map((rewards) => passAtK(rewards.length, rewards.filter((reward) => reward >= 1).length, k))
+      const enough = tasks.filter(({ length }) => length >= k)
+      const estimates = enough.map((rewards) => passAtK(rewards.length, rewards.filter((reward) => reward >= 1).length, k))
       return [String(k), estimates.reduce((sum, value) => sum + value, 0) / estimates.length]
     }),
   )
