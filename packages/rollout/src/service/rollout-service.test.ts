@@ -170,6 +170,28 @@ test('what was accepted and has no result runs again by itself in the next servi
   expect(start({ store }).service.counts()).toMatchObject({ queued: 0, running: 0 })
 })
 
+test('a rollout that the environment failed runs again when it is submitted again, also in the next service over its store', async () => {
+  let isBroken = true
+  const store = memoryStore()
+  const before = async () => {
+    if (isBroken) throw new TrainError('TOOL_SERVER_DIED', 'It died.')
+  }
+  const first = start({ before, store })
+  const request = rolloutRequest('a')
+  const failed = { status: 'done', episode: { stopReason: 'failed', error: { code: 'TOOL_SERVER_DIED' } } }
+  for (const attempt of [2, 5]) {
+    await first.service.accept(request)
+    expect(await first.service.wait('a')).toMatchObject({ ...failed, episode: { ...failed.episode, attempt } })
+  }
+  await first.service.close()
+  const second = start({ before, store })
+  isBroken = false
+  await second.service.accept(request)
+  expect(await second.service.wait('a')).toMatchObject({ status: 'done', episode: { stopReason: 'completed', attempt: 6 } })
+  expect((await second.service.accept(request)).status).toBe('done')
+  await second.service.close()
+})
+
 test('what was accepted and failed has its answer: the next service does not run it again', async () => {
   const store = memoryStore()
   const { service } = start({ store })
