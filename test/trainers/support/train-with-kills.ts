@@ -34,7 +34,7 @@ async function workersOf(pid: number): Promise<number[]> {
 
 export interface WorkerKills {
   readonly kills: number
-  /** Steps that end before the first kill, and from one kill to the next. With at least one no rollout is lost three times, which would end it with `WORKER_LOST`. */
+  /** Steps that end before the first kill, and from one kill to the next. */
   readonly stepsBetween: number
 }
 

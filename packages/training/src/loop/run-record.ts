@@ -143,7 +143,8 @@ export function createRunRecord(options: RunRecordOptions): RunRecord {
   }
 
   function checkRollouts(step: number, episodes: readonly Episode[]): void {
-    const lost = episodes.filter(isInfrastructureFailure)
+    // A rollout that ended the workers which it had for itself is no outage.
+    const lost = episodes.filter((episode) => isInfrastructureFailure(episode) && episode.error?.code !== 'WORKER_LOST')
     if (2 * lost.length > episodes.length) {
       const { code, message } = lost[0]!.error!
       throw new TrainError(

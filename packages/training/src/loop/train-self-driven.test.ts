@@ -323,7 +323,7 @@ describe('trainSelfDriven', () => {
     const reward = ((request: RolloutRequest, completion: readonly number[]) =>
       request.split === 'train' && request.step === 2 && ++calls > 12 ? 'lost' : countUp(request, completion)) as never
     await expect(startProcess(store, { reward })).rejects.toMatchObject({
-      code: 'WORKER_LOST',
+      code: 'TOOL_SERVER_DIED',
       message: expect.stringMatching(/^20 of 32 rollouts of step 2 have no outcome.*when the run is resumed.*It is gone\./),
     })
     expect(store.steps().map(({ step }) => step)).toEqual([1])
@@ -348,7 +348,10 @@ describe('trainSelfDriven', () => {
   it('ends with the first error where the infrastructure failed a whole evaluation', async () => {
     const store = createMemoryStore(directory)
     const none = startProcess(store, { reward: (() => 'lost') as never })
-    await expect(none).rejects.toMatchObject({ code: 'WORKER_LOST', message: expect.stringMatching(/^None of the 32 rollouts.*"before"/) })
+    await expect(none).rejects.toMatchObject({
+      code: 'TOOL_SERVER_DIED',
+      message: expect.stringMatching(/^None of the 32 rollouts.*"before"/),
+    })
     expect((await startProcess(store)).before).toMatchObject({ failed: 0, rollouts: 32 })
   })
 
