@@ -69,7 +69,7 @@ test('what was queued, or ran, when its process died is queued again, and begins
   await store.finish(episodeOf(requests[1]!, 0, []))
   await store.queue(requests[1]!)
   expect(states()).toEqual(['a running 1', 'b done 0'])
-  expect(store.rollout('a')).toEqual({ request: requests[0], status: 'running', attempt: 1 })
+  expect(store.rollout('a')).toEqual({ request: requests[0], status: 'running', attempt: 1, error: null })
   await store.close()
 })
 
