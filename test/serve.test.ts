@@ -209,7 +209,7 @@ export default async (_task, { signal }) => {
   const second = await serve('durable', { ...config, rollouts: { ...rollouts, port: Number(new URL(first.rollouts).port) } })
   expect(await waits).toMatchObject({ rollout: 'waits', answer: 'yes' })
   for (const key of ['a', 'b', 'c']) expect(await client.get(key, { waitMs: 30_000 })).toMatchObject({ status: 'done' })
-  expect((await client.get('given-up')).status).toBe('interrupted')
+  expect((await client.get('given-up')).status).toBe('cancelled')
   await client.close()
   expect(await second.end('SIGTERM')).toBe(0)
 }, 120_000)
