@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { readRun } from '@aworld-train/store'
 import { Agent, AgentConfig, AgentTrainer, AworldAgentLoop, Runners, Swarm, tool } from 'aworld-train'
 import { CustomAgentLoop } from './custom-agent-loop.ts'
 import { GaiaAgentLoop } from './gaia-agent-loop.ts'
@@ -173,12 +174,18 @@ export const agentRows: readonly ParityRow[] = [
   {
     theirs: '`AgentConfig(llm_provider="verl", top_k=80)`',
     ours: "`new AgentConfig({ llmProvider: 'verl', topK: 80 })`",
-    status: 'works',
-    note: 'The agent is the one in training.',
-    async check() {
+    status: 'differs',
+    note: 'The agent is the one in training, which samples as the configuration says (`sampling.topK`, of verl `actor_rollout_ref.rollout.top_k`): what it asks for itself is counted and has no effect. A frozen agent sends it to its own address.',
+    async check({ trained }) {
       const conf = new AgentConfig({ llm_provider: 'verl', top_k: 80 })
       assert.equal(conf.requestFields()['top_k'], 80)
       assert.deepEqual(await programOf(new Agent({ name: 'gaia_agent', conf })), { gaia_agent: true })
+      const { report } = await trained()
+      // The agent of that run has topK 80, too.
+      const run = readRun(report.path)
+      const [episode] = run.episodes()
+      run.close()
+      assert.equal(episode!.trajectories[0]!.turns[0]!.sampling.topK, 0)
     },
   },
   {
@@ -228,6 +235,43 @@ export const agentRows: readonly ParityRow[] = [
         const { answer, edges } = await Runners.run('q', new Swarm(first!, second!))
         assert.equal(answer, 're: re: q')
         assert.deepEqual(edges, [{ from: 'first', to: 'second', kind: 'sequence' }])
+      })
+    },
+  },
+  {
+    theirs: '`Swarm([(agent1, agent2), (agent2, agent3)], root_agent=[agent1])`: the same, written as edges',
+    ours: '`new Swarm(agent1, agent2, agent3)`',
+    status: 'differs',
+    note: 'A chain is written in its order; its edges are refused, with that form.',
+    async check() {
+      await withModelServer(async ({ baseUrl }) => {
+        const [a, b, c] = ['a', 'b', 'c'].map((name) => new Agent({ name, conf: { llmBaseUrl: baseUrl, llmModelName: 'm' } }))
+        const { answer, edges } = await Runners.run('q', new Swarm(a!, b!, c!))
+        assert.equal(answer, 're: re: re: q')
+        assert.deepEqual(
+          edges.map(({ from, to }) => [from, to]),
+          [
+            ['a', 'b'],
+            ['b', 'c'],
+          ],
+        )
+        const inEdges = () =>
+          new Swarm(
+            [
+              [a, b],
+              [b, c],
+            ] as never,
+            { root_agent: [a] } as never,
+          )
+        assert.throws(inEdges, /supported is the sequential form|pass the agents one after another/)
+        assert.throws(
+          () =>
+            new Swarm([
+              [a, b],
+              [b, c],
+            ] as never),
+          /new Swarm\(first, second, …\)/,
+        )
       })
     },
   },

@@ -8,6 +8,7 @@ export class CustomAgentLoop extends AworldAgentLoop {
         llmBaseUrl: await this.getLlmServerAddress(),
         llmModelName: await this.getLlmServerModelName(),
         llmApiKey: 'dummy',
+        topK: 80,
       }),
       name: 'parity_agent',
       systemPrompt: 'Answer yes or no.',

@@ -205,7 +205,7 @@ export const commandRows: readonly ParityRow[] = [
     theirs: '`ray start --head`, `ray status`, `ray job submit … -- bash run.sh`',
     ours: "the same with the run directory's `run.sh`, against `aworld-train serve`",
     status: 'works',
-    note: 'With `--working-dir` too. What describes a Ray of its own, such as `num_cpus`, is left out on a cluster. See [Train with verl](verl.md).',
+    note: 'With `--working-dir` too. What describes a Ray of its own, such as `num_cpus`, is left out on a cluster. On a processor Ray needs a GPU in name, `ray start --head --num-gpus 1`, because verl asks for one a rank. See [Train with verl](verl.md).',
     check: async () => {
       const { overrides } = await planVerl(
         await readVerlConfig({ 'ray_kwargs.ray_init.num_cpus': 32 }, { verl: readWithExcerpt, environment: {} }),

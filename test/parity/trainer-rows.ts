@@ -239,14 +239,15 @@ export const trainerRows: readonly ParityRow[] = [
   {
     theirs: '`await trainer.inference(dataset)`',
     ours: '`await trainer.inference(dataset)`',
-    status: 'works',
-    note: 'Rewards, pass@k and a row for every rollout; the test set where no dataset is given. After `train()` it is about the weights that training left.',
+    status: 'differs',
+    note: "Rewards, pass@k and a row for every rollout; the test set where no dataset is given. After `train()` it is about the weights that training left. For `'local'` and `'tinker'`; what a framework of Python trained is evaluated in its run, and after `aworld-train export` with `'local'`.",
     check: async ({ project, trained }) => {
       const { report } = await trained()
       const trainer = new AgentTrainer({ ...project, model: join(report.path, report.checkpoints.at(-1)!), samples: 2 })
       const { rollouts, results } = await trainer.inference([{ prompt: 'Is 12 even?', answer: 'yes' }])
       assert.equal(rollouts, 2)
       assert(results.every(({ reward }) => reward === 0 || reward === 1))
+      assert.equal(new AgentTrainer({ ...project, trainEngineName: 'verl' }).trainProcessor.inference, undefined)
     },
   },
   {

@@ -11,6 +11,21 @@ export function isAgentLoopClass(value: unknown): value is new () => AworldAgent
   return typeof value === 'function' && value.prototype instanceof AworldAgentLoop
 }
 
+/** AGENT_INVALID for a loop in the shape of Python, with `build_agents`, and for one that does not extend AworldAgentLoop. */
+export function refuseOtherLoop(value: unknown): void {
+  const holder = typeof value === 'function' ? (value.prototype as unknown) : value
+  if (typeof holder !== 'object' || holder === null) return
+  const method = ['build_agents', 'buildAgents'].find((name) => typeof (holder as Record<string, unknown>)[name] === 'function')
+  const isLoop = holder instanceof AworldAgentLoop
+  if (method === undefined || (isLoop && typeof holder.buildAgents === 'function')) return
+  const name = (typeof value === 'function' ? value.name : holder.constructor.name) || 'The agent'
+  const remedies = [
+    ...(isLoop ? [] : ['let it extend AworldAgentLoop']),
+    ...(method === 'buildAgents' ? [] : ['name the method "buildAgents"']),
+  ]
+  throw new TrainError('AGENT_INVALID', `${name} has "${method}"${isLoop ? '' : ' and is no AworldAgentLoop'}; ${remedies.join(', and ')}.`)
+}
+
 /** What `buildAgents` returns, awaited; AGENT_INVALID names the loop where it throws, returns no agent, or not within `timeoutMs`. */
 export async function buildAgents(
   source: AworldAgentLoop | (new () => AworldAgentLoop),

@@ -6,7 +6,7 @@ import { errorMessage, TrainError } from '@aworld-train/protocol'
 import { type LoadedAgent, loadExport, parseExportPath } from '@aworld-train/run'
 import { parse } from 'yaml'
 import { AworldAgentLoop, policyAddress } from '../aworld/agent-loop.ts'
-import { buildAgents, isAgentLoopClass } from '../aworld/build-agents.ts'
+import { buildAgents, isAgentLoopClass, refuseOtherLoop } from '../aworld/build-agents.ts'
 
 /** What `AgentTrainer` takes as its agent. A path is a module (`./agent.ts#name`) or an agent.yaml. */
 export type TrainableAgent = Agent | Swarm | AgentFunction | AgentProgram | AworldAgentLoop | (new () => AworldAgentLoop) | string
@@ -16,10 +16,12 @@ export async function loadAgent(source: TrainableAgent, baseDirectory: string): 
   if (typeof source !== 'string') return { program: await toProgram(source), directory: baseDirectory, module: null, files: [] }
   const file = resolve(baseDirectory, source.split('#')[0] as string)
   if (['.yaml', '.yml'].includes(extname(file))) return await loadYaml(file)
+  refusePython(source)
   return { program: await toProgram(await loadExport(source, baseDirectory)), directory: dirname(file), module: source, files: [file] }
 }
 
 async function toProgram(value: unknown): Promise<AgentProgram> {
+  refuseOtherLoop(value)
   if (isAgentLoopClass(value) || value instanceof AworldAgentLoop)
     return toAgentProgram(await buildAgents(value), { policyBaseUrls: [policyAddress] })
   if (value instanceof Agent || value instanceof Swarm) return toAgentProgram(value)
@@ -28,6 +30,14 @@ async function toProgram(value: unknown): Promise<AgentProgram> {
   throw new TrainError(
     'AGENT_INVALID',
     `${describe(value)} is not an agent; pass an Agent, a Swarm, a function (task, context) => answer, a class that extends AworldAgentLoop, or a path.`,
+  )
+}
+
+function refusePython(path: string): void {
+  if (!/\.py(?:#|$)/.test(path)) return
+  throw new TrainError(
+    'AGENT_INVALID',
+    `The agent ${path} is a module of Python; write its build_agents() as buildAgents() of a class in TypeScript that extends AworldAgentLoop, and name ./file.ts#Class.`,
   )
 }
 
@@ -42,6 +52,7 @@ async function loadYaml(file: string): Promise<LoadedAgent> {
   }
   const target = targetOf(document, file)
   if (target !== null) {
+    refusePython(target)
     const program = await toProgram(await loadExport(target, directory))
     return { program, directory, module: target, files: [file, parseExportPath(target, directory).file] }
   }
