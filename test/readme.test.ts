@@ -35,7 +35,7 @@ it('the program of the README trains the main example, in one step on eight held
   expect(report.curve).toHaveLength(1)
   expect(report.counts.toolCalls.environment).toBeGreaterThan(0)
   expect(output.stderr).toMatch(
-    /^run runs\/\S+\nbefore: reward 0\.\d+ .*\n(?:.*\n)?step 1\/1, reward 0\.\d+\nafter: reward 0\.\d+ .*\n(?:.*\n)?run finished\n$/,
+    /^run runs\/\S+\nagents: periodic-table trained\nbefore: reward 0\.\d+ .*\n(?:.*\n)?step 1\/1, reward 0\.\d+\nafter: reward 0\.\d+ .*\n(?:.*\n)?run finished\n$/,
   )
 }, 60_000)
 

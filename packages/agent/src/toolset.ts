@@ -49,7 +49,7 @@ export async function createToolset(agent: Agent, run: ProgramRun, runAgent: Run
       if (entry.kind === 'agent') return askAgent(entry.agent, args, name, run, runAgent, both)
       const { rollout, attempt, task } = context
       const state = entry.tool.state && (await context.state(entry.tool.state))
-      const file = (file: string) => context.file(file)
+      const file = (fileName: string) => context.file(fileName)
       return entry.tool.invoke(args, { rollout, attempt, task, file, signal: both, agent: name, callId: call.id, state })
     })
   }

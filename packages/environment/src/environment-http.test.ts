@@ -162,24 +162,27 @@ describe('a request to a remote server', () => {
   })
 })
 
-interface Asked {
+interface StubRequest {
   readonly id: number
   readonly method: string
 }
 
 /** A server of one tool, whose calls `answerCall` answers; every other request has its answer in JSON. */
-async function startStub(answerCall: (asked: Asked, response: ServerResponse, number: number) => void, tools: readonly unknown[] = []) {
+async function startStub(
+  answerCall: (request: StubRequest, response: ServerResponse, number: number) => void,
+  tools: readonly unknown[] = [],
+) {
   const tool = { name: 'look', inputSchema: { type: 'object' } }
   const results: Record<string, unknown> = {
     initialize: { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo: { name: 'stub', version: '1' } },
     'tools/list': { tools: [tool, ...tools] },
   }
   let calls = 0
-  const http = createServer(async (request, response) => {
-    if (request.method !== 'POST') return void response.writeHead(405).end()
-    const asked = JSON.parse(String(Buffer.concat(await request.toArray()))) as Asked
-    const { id, method } = asked
-    if (method === 'tools/call') return answerCall(asked, response, calls++)
+  const http = createServer(async (incoming, response) => {
+    if (incoming.method !== 'POST') return void response.writeHead(405).end()
+    const request = JSON.parse(String(Buffer.concat(await incoming.toArray()))) as StubRequest
+    const { id, method } = request
+    if (method === 'tools/call') return answerCall(request, response, calls++)
     if (id === undefined) return void response.writeHead(202).end()
     const answer = method in results ? { result: results[method] } : { error: { code: -32601, message: 'no such method' } }
     response.setHeader('content-type', 'application/json').end(JSON.stringify({ jsonrpc: '2.0', id, ...answer }))
@@ -191,8 +194,9 @@ async function startStub(answerCall: (asked: Asked, response: ServerResponse, nu
   await once(http, 'listening')
   return { url: `http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`, calls: () => calls }
 }
-const seen = ({ id }: Asked) => JSON.stringify({ jsonrpc: '2.0', id, result: { content: [{ type: 'text', text: 'seen' }] } })
-const inJson = (asked: Asked, response: ServerResponse) => void response.setHeader('content-type', 'application/json').end(seen(asked))
+const seen = ({ id }: StubRequest) => JSON.stringify({ jsonrpc: '2.0', id, result: { content: [{ type: 'text', text: 'seen' }] } })
+const inJson = (request: StubRequest, response: ServerResponse) =>
+  void response.setHeader('content-type', 'application/json').end(seen(request))
 
 describe('a call of a server over HTTP', () => {
   const stream = (response: ServerResponse) => response.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -202,7 +206,7 @@ describe('a call of a server over HTTP', () => {
     ['is cut', (response: ServerResponse) => void stream(response).write('data: {"jsonrpc"', () => response.destroy())],
     ['ends, and cannot be resumed', (response: ServerResponse) => void stream(response).end('id: 1\ndata:\n\n')],
   ])('whose stream %s before the answer has lost its server, long before the deadline', async (_, answer) => {
-    const { url } = await startStub((_asked, response) => answer(response))
+    const { url } = await startStub((_request, response) => answer(response))
     const lease = await openLease(environment(), 'a', { url, timeout: 6000 })
     await expect(call(lease, 'look')).rejects.toMatchObject({
       code: 'TOOL_SERVER_DIED',
@@ -211,20 +215,20 @@ describe('a call of a server over HTTP', () => {
   })
 
   it('has its answer where the stream ends behind it', async () => {
-    const { url } = await startStub((asked, response) => void stream(response).end(`data: ${seen(asked)}\n\n`))
+    const { url } = await startStub((request, response) => void stream(response).end(`data: ${seen(request)}\n\n`))
     expect(await call(await openLease(environment(), 'a', { url }), 'look')).toEqual({ content: 'seen', isError: false })
   })
 
   it.each([429, 503])('that is refused with %i is sent again when the server says so', async (status) => {
-    const { url, calls } = await startStub((asked, response, number) =>
-      number < 2 ? void response.writeHead(status, { 'retry-after': '0' }).end('busy') : inJson(asked, response),
+    const { url, calls } = await startStub((request, response, number) =>
+      number < 2 ? void response.writeHead(status, { 'retry-after': '0' }).end('busy') : inJson(request, response),
     )
     expect(await call(await openLease(environment(), 'a', { url }), 'look')).toEqual({ content: 'seen', isError: false })
     expect(calls()).toBe(3)
   })
 
   it('that is to wait longer than its deadline fails at once, with the reason', async () => {
-    const { url, calls } = await startStub((_asked, response) => void response.writeHead(503, { 'retry-after': '3600' }).end('busy'))
+    const { url, calls } = await startStub((_request, response) => void response.writeHead(503, { 'retry-after': '3600' }).end('busy'))
     await expect(call(await openLease(environment(), 'a', { url, timeout: 600 }), 'look')).rejects.toMatchObject({
       code: 'TOOL_SERVER_DIED',
       message: expect.stringMatching(/busy \(HTTP 503\) and asks to wait 3600 s, which is past the limit of 600 s/),
@@ -232,14 +236,23 @@ describe('a call of a server over HTTP', () => {
     expect(calls()).toBe(1)
   })
 
-  it('that waits is given up with its signal', async () => {
-    const { url, calls } = await startStub((_asked, response) => void response.writeHead(429, { 'retry-after': '60' }).end())
+  it('that waits is given up with its signal, and not sent again', async () => {
+    const sent: number[] = []
+    const { url } = await startStub((request, response, number) => {
+      sent.push(request.id)
+      if (number < 2) response.writeHead(429, { 'retry-after': String(1 + number) }).end()
+      else inJson(request, response)
+    })
     const lease = await openLease(environment(), 'a', { url, timeout: 600 })
     const controller = new AbortController()
-    const calling = call(lease, 'look', {}, controller.signal)
-    await expect.poll(calls).toBe(1)
+    const waiting = call(lease, 'look', {}, controller.signal)
+    await expect.poll(() => sent).toHaveLength(1)
     controller.abort(new Error('enough'))
-    await expect(calling).rejects.toThrow('enough')
+    await expect(waiting).rejects.toThrow('enough')
+    // The first call would be sent before this one has waited.
+    expect((await call(lease, 'look')).content).toBe('seen')
+    expect(new Set(sent.slice(1)).size).toBe(1)
+    expect(sent).toHaveLength(3)
   })
 })
 
@@ -280,7 +293,7 @@ it('a call whose server answers on one stream has lost it when that stream is cu
       stream = response.writeHead(200, { 'content-type': 'text/event-stream' })
       return void stream.write('event: endpoint\ndata: /messages\n\n')
     }
-    const { id, method } = JSON.parse(String(Buffer.concat(await request.toArray()))) as Asked
+    const { id, method } = JSON.parse(String(Buffer.concat(await request.toArray()))) as StubRequest
     response.writeHead(202).end()
     if (method === 'tools/call') return resolve()
     const answer = method in results ? { result: results[method] } : { error: { code: -32601, message: 'no such method' } }

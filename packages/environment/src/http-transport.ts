@@ -39,11 +39,24 @@ export function createHttpTransport(
   maxMessageBytes: number,
 ): HttpTransport {
   const dispatcher = new Agent({ headersTimeout: 0, bodyTimeout: 0 })
+  /** Requests by their ids, each with what ends its wait: one that is cancelled is not sent again. */
+  const requests = new Map<unknown, AbortController>()
+  const post = async (send: () => ReturnType<typeof undiciFetch>, { body, signal }: RequestInit) => {
+    const { id, method, params } = JSON.parse(String(body)) as { id?: unknown; method?: string; params?: { requestId?: unknown } }
+    if (method === 'notifications/cancelled') requests.get(params?.requestId)?.abort()
+    const wait = new AbortController()
+    if (id !== undefined) requests.set(id, wait)
+    try {
+      return await sendPatiently(send, callTimeoutMs, signal ? AbortSignal.any([signal, wait.signal]) : wait.signal)
+    } finally {
+      requests.delete(id)
+    }
+  }
   const fetch = (async (address: string | URL, init?: RequestInit) => {
     const headers = new Headers(init?.headers)
     if (authorization) headers.set('authorization', authorization())
     const send = () => undiciFetch(address, { ...init, headers, dispatcher })
-    const response = init?.method === 'POST' ? await sendPatiently(send, callTimeoutMs, init.signal) : await send()
+    const response = init?.method === 'POST' ? await post(send, init) : await send()
     const body = response.body as ReadableStream<Uint8Array> | null
     if (!body || init?.method !== 'POST') return response
     const { status, statusText } = response

@@ -96,11 +96,16 @@ test.each([
   ['answer', undefined],
   [undefined, undefined],
 ] as const)('an answer whose call cannot be read says so where the route has malformedCalls: %s', async (malformedCalls, malformed) => {
-  const said = [lookupCall('gold').replace('{', '{{'), { text: '<tool_call>\n{"name"', stop: false }, lookupCall('gold'), 'Gold is 79.']
-  await using started = await startGateway({ say: said, malformedCalls })
+  const completions = [
+    lookupCall('gold').replace('{', '{{'),
+    { text: '<tool_call>\n{"name"', stop: false },
+    lookupCall('gold'),
+    'Gold is 79.',
+  ]
+  await using started = await startGateway({ say: completions, malformedCalls })
   const client = openaiClient(started.gateway.open(sessionRequest()).endpoint('agent'))
   const choices: unknown[] = []
-  for (let call = 0; call < said.length; call++) {
+  for (let call = 0; call < completions.length; call++) {
     const { choices: answered } = await client.chat.completions.create({
       model: 'any',
       messages: [{ role: 'user', content: 'Gold?' }],

@@ -17,8 +17,8 @@ export function createToolAnswerCutter(
   const remembered = new Map<string, string>()
   const cutOnce = (text: string): string => {
     const key = createHash('sha256').update(text).digest('base64')
-    const known = remembered.get(key)
-    if (known !== undefined) return known
+    const earlier = remembered.get(key)
+    if (earlier !== undefined) return earlier
     const made = cutText(text, maxTokens, cut, chat())
     if (remembered.size >= maxRemembered) remembered.delete(remembered.keys().next().value!)
     remembered.set(key, made)
