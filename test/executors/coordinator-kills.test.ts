@@ -41,9 +41,8 @@ const start = (...args: Parameters<typeof startCommand>) => {
 }
 
 /** Asks the policy three times, with a while between, and answers with the file of its task and the number of its attempt. */
-const readingAgent = `import { readFile } from 'node:fs/promises'
-export async function agent(task, { policy, signal, attempt }) {
-  const page = await readFile(task.files[0], 'utf8')
+const readingAgent = `export async function agent(task, { policy, file, signal, attempt }) {
+  const page = String(await file(task.files[0]))
   const { baseUrl, apiKey, model } = policy()
   const body = JSON.stringify({ model, messages: [{ role: 'user', content: task.input }] })
   const headers = { authorization: 'Bearer ' + apiKey, 'content-type': 'application/json' }
