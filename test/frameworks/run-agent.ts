@@ -1,5 +1,5 @@
 import { type RolloutContext, tokenReport } from '@aworld-train/core'
-import { type TokenReport, TrainError, type TrainingTask, type Turn } from '@aworld-train/protocol'
+import { type TokenReport, TrainError, type TrainingTask, type Trajectory, type Turn } from '@aworld-train/protocol'
 import { inject } from 'vitest'
 import type { Framework } from './frameworks.ts'
 import type { Policy } from './start-policy.ts'
@@ -7,6 +7,7 @@ import type { Policy } from './start-policy.ts'
 export interface AgentRun {
   readonly answer: string | null
   readonly turns: readonly Turn[]
+  readonly trajectories: readonly Trajectory[]
   readonly report: TokenReport
   /** Requests that reached the gateway. */
   readonly calls: number
@@ -28,7 +29,12 @@ const noTools = () => {
 }
 
 /** Runs an agent of a framework on one task in a session of its own. */
-export async function runAgent({ gateway }: Policy, framework: Framework, stream: boolean): Promise<AgentRun> {
+export async function runAgent(
+  { gateway }: Policy,
+  framework: Pick<Framework, 'load'>,
+  stream: boolean,
+  timeoutMs = 60_000,
+): Promise<AgentRun> {
   const session = gateway.open({
     rollout: 'rollout',
     attempt: 0,
@@ -43,7 +49,7 @@ export async function runAgent({ gateway }: Policy, framework: Framework, stream
     rollout: 'rollout',
     attempt: 0,
     task,
-    signal: AbortSignal.timeout(60_000),
+    signal: AbortSignal.timeout(timeoutMs),
     limits: {},
     policy: (name = 'agent') => session.endpoint(name),
     file: async () => noTools(),
@@ -56,7 +62,7 @@ export async function runAgent({ gateway }: Policy, framework: Framework, stream
     const { answer } = await program.run(task, context)
     const trajectories = await session.close()
     const { calls } = gateway.counts()
-    return { answer, turns: trajectories[0]?.turns ?? [], report: tokenReport(trajectories, gateway.counts()), calls }
+    return { answer, trajectories, turns: trajectories[0]?.turns ?? [], report: tokenReport(trajectories, gateway.counts()), calls }
   } finally {
     await session.close()
     await program.close()

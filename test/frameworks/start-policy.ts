@@ -12,16 +12,20 @@ export interface Policy extends AsyncDisposable {
   idsOf(text: string): readonly number[]
 }
 
-/** A gateway on a real port before a policy of Qwen3's format that says `texts` in order; an error is thrown instead. */
-export async function startPolicy(texts: readonly (string | Error)[]): Promise<Policy> {
+/** What the policy says to a prompt. */
+export type Say = (prompt: string) => string
+
+/** A gateway on a real port before a policy of Qwen3's format that says `texts` in order, or what a prompt is answered with; an error is thrown instead. */
+export async function startPolicy(texts: readonly (string | Error)[] | Say): Promise<Policy> {
   const directory = await mkdtemp(join(tmpdir(), 'frameworks-'))
   const template = await readFile(new URL('../../packages/chat/fixtures/formats/qwen3.jinja', import.meta.url), 'utf8')
-  const model = await writeTinyModel({ directory, template, name: 'policy' })
+  const model = await writeTinyModel({ directory, template, name: 'policy', contextLength: 262_144 })
   const chat = await loadChatModel({ directory, stopTokenIds: model.stopTokenIds })
   const idsOf = (text: string) => [...chat.encode(text), ...model.stopTokenIds]
   const engine = scriptedEngine({
     model,
-    script(_, call) {
+    script({ promptTokenIds }, call) {
+      if (typeof texts === 'function') return { tokenIds: idsOf(texts(chat.decode(promptTokenIds))) }
       const text = texts[call] ?? new Error(`The agent called ${call + 1} times; ${texts.length} were expected.`)
       if (text instanceof Error) throw text
       return { tokenIds: idsOf(text) }
