@@ -75,6 +75,14 @@ it('does not change with where numbers are logged and read', async () => {
   )
 })
 
+it('changes with what becomes of the calls of agents', async () => {
+  const config = { model: { warmUp: './warm-up.ts#warmUp' } }
+  const hashes = [{}, { trainedCalls: 'all' }, { hostedTools: 'refuse' }, { ignore: ['^Today'] }, { trainedCalls: () => true }].map(
+    (gateway) => hashOf({ config: { ...config, gateway } }),
+  )
+  expect(new Set(await Promise.all(hashes)).size).toBe(5)
+})
+
 it('says nothing of an agent and a reward that are objects', async () => {
   const [first, second] = [0, 1].map((value) => ({ agent: async () => String(value), rewardFunc: () => value }))
   expect(await hashOf(first)).toBe(await hashOf(second))

@@ -1,5 +1,6 @@
 import { stableHash } from '@aworld-train/core'
 import { bytesHash, datasetHash, exportHash, hashesByName } from '@aworld-train/run'
+import { callSettingsOf } from '@aworld-train/training'
 import type { LocalPlan } from './plan.ts'
 
 /**
@@ -16,17 +17,11 @@ function inputsOf(plan: LocalPlan) {
   const tasks = (dataset: LocalPlan['test']) => dataset && datasetHash(dataset)
   const { rewardSource, rewardDirectory, warmUp, configDirectory } = plan
   // Where numbers are read or logged and where agents run changes no training; the experiment is in the name.
-  const {
-    executor: _executor,
-    gateway: _gateway,
-    logging: _logging,
-    projectName: _project,
-    experimentName: _experiment,
-    ...config
-  } = plan.config
+  const { executor: _executor, gateway, logging: _logging, projectName: _project, experimentName: _experiment, ...config } = plan.config
   return {
     'the name': plan.name,
     ...Object.fromEntries(Object.entries(config).map(([key, value]) => [`the setting ${key}`, value])),
+    'the setting gateway': callSettingsOf(gateway),
     'the seed': plan.seed,
     'the policy': plan.policy.settings,
     'the agent': [plan.agentModule, plan.agentFiles.map(bytesHash)],
