@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 
 /** Coding agents. */
-const harnesses = ['@anthropic-ai/claude-code', '@openai/codex', 'opencode-ai', '@ai-sdk/harness-pi']
+const harnesses = ['@anthropic-ai/claude-code', '@openai/codex', 'opencode-linux-x64', '@ai-sdk/harness-pi']
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -27,10 +27,10 @@ test('the guide shows an agent as it is', async () => {
 
 test('the guide names the versions that are installed', async () => {
   const guide = await readFile(join(root, 'docs/3.guides/any-agent.md'), 'utf8')
-  const { dependencies } = JSON.parse(await readFile(join(root, 'examples/any-agent/package.json'), 'utf8'))
+  const { dependencies, optionalDependencies } = JSON.parse(await readFile(join(root, 'examples/any-agent/package.json'), 'utf8'))
   const python = /openai==(.*)/.exec(await readFile(join(root, 'examples/any-agent/requirements.txt'), 'utf8'))?.[1]
   const tested = ['openai', '@anthropic-ai/sdk', 'ai', '@openai/agents', '@mastra/core', '@langchain/langgraph', ...harnesses].map(
-    (name) => dependencies[name],
+    (name) => dependencies[name] ?? optionalDependencies[name],
   )
   expect([...tested, python].filter((version) => !guide.includes(`| ${version} |`))).toEqual([])
 })
