@@ -16,6 +16,8 @@ export interface CommandDefinition<Options extends z.ZodObject = z.ZodObject> {
     readonly args: readonly (string | undefined)[]
     readonly options: z.output<Options>
     readonly signal: AbortSignal
+    /** Standard output; with `--json` nothing else reaches it, whatever the code of a project prints. */
+    readonly output: NodeJS.WriteStream
   }): Promise<number | undefined>
 }
 

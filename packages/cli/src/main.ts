@@ -4,6 +4,7 @@ import nodeModule from 'node:module'
 import { Command, CommanderError } from 'commander'
 import { commands } from './commands/index.ts'
 import { exitCodes, exitCodesText } from './exit-codes.ts'
+import { reserveOutput } from './reserve-output.ts'
 import { createStopSignal } from './stop-signal.ts'
 
 // Node keeps what it compiled in a folder of its own, so the next command starts sooner. A Node that is too old lacks this.
@@ -37,7 +38,8 @@ try {
     const { applyDefinition } = await import('./define-command.ts')
     const definition = await load()
     applyDefinition(command, definition, async (args, options) => {
-      process.exitCode = (await definition.run({ args, options, signal: stop.signal })) ?? exitCodes.done
+      const output = options['json'] === true ? reserveOutput(process) : process.stdout
+      process.exitCode = (await definition.run({ args, options, signal: stop.signal, output })) ?? exitCodes.done
     })
   }
   await program.parseAsync()

@@ -28,10 +28,10 @@ export const doctor = defineCommand({
       .optional()
       .describe('with --engine: a configuration to resolve and check for traps; that of the project unless given'),
     smoke: z.boolean().optional().describe('with --engine: train a random model for two steps on the processor, with everything real'),
-    json: z.boolean().optional().describe('print the checks as JSON'),
+    json: z.boolean().optional().describe('print the checks as JSON; what your code prints goes to standard error'),
   }),
-  async run({ args, options, signal }) {
-    const report = createCheckReport({ json: options.json ?? false, output: process.stdout })
+  async run({ args, options, signal, output }) {
+    const report = createCheckReport({ json: options.json ?? false, output })
     report.add(...nodeChecks())
     const trainer = drivenTrainers.find(({ name }) => name === options.engine)
     if (trainer === undefined && (options.config !== undefined || options.smoke))

@@ -21,11 +21,11 @@ export const evaluate = defineCommand({
     samples: z.int().min(1).optional().describe('rollouts of each task; pass@k is given for k up to this'),
     seed: z.int().min(0).optional().describe('seed of sampling'),
     runPath: z.string().optional().describe('parent folder of runs (default: runs)'),
-    json: z.boolean().optional().describe('print one JSON event a line instead of text'),
+    json: z.boolean().optional().describe('print one JSON event a line instead of text; what your code prints goes to standard error'),
   }),
-  async run({ args, options, signal }) {
+  async run({ args, options, signal, output }) {
     const { definition } = await loadProject(args[0])
-    const display = createRunDisplay({ stream: process.stdout, json: options.json === true })
+    const display = createRunDisplay({ stream: output, json: options.json === true })
     try {
       const trainer = await AgentTrainer.create({
         ...definition,
@@ -39,7 +39,7 @@ export const evaluate = defineCommand({
       const dataset = options.dataset === undefined ? undefined : resolve(options.dataset)
       const report = await trainer.inference<InferenceReport>(dataset, signal)
       display.close()
-      if (!options.json) process.stdout.write(`${renderInference(report)}\n`)
+      if (!options.json) output.write(`${renderInference(report)}\n`)
       return 0
     } finally {
       display.close()

@@ -28,11 +28,11 @@ export const train = defineCommand({
       .describe('write what a trainer in Python would start with, have it checked by the one that is installed, and start nothing'),
     runPath: z.string().optional().describe('parent folder of runs (default: runs)'),
     dashboard: DashboardOption.describe('the dashboard of the run, on this machine while it goes on: on (the default), off, or its port'),
-    json: z.boolean().optional().describe('print one JSON event a line instead of text'),
+    json: z.boolean().optional().describe('print one JSON event a line instead of text; what your code prints goes to standard error'),
   }),
-  async run({ args, options, signal }) {
+  async run({ args, options, signal, output }) {
     const { definition } = await loadProject(args[0])
-    const display = createRunDisplay({ stream: process.stdout, json: options.json === true })
+    const display = createRunDisplay({ stream: output, json: options.json === true })
     const startsAnew = options.new ?? (options.resume === undefined && definition.fresh === true)
     const hint = createResumeHint(startsAnew)
     let started: string | null = null
@@ -67,26 +67,26 @@ export const train = defineCommand({
           ...lacks.map((each) => `This machine cannot train it: ${each}`),
           path,
         ]
-        if (options.json) process.stdout.write(`${JSON.stringify({ path, files, trainer: framework, version, lacks, notes })}\n`)
-        else process.stdout.write(`${[...text, ...files.map((file) => `  ${file}`)].join('\n')}\n`)
+        if (options.json) output.write(`${JSON.stringify({ path, files, trainer: framework, version, lacks, notes })}\n`)
+        else output.write(`${[...text, ...files.map((file) => `  ${file}`)].join('\n')}\n`)
         return lacks.length > 0 ? exitCodes.failed : exitCodes.done
       }
       // The report of a custom trainer may be any value.
       const { data: report } = RunReport.safeParse(await trainer.train<unknown>(signal))
       display.close()
       if (report?.status === 'stopped') {
-        if (!options.json) process.stdout.write(`stopped; ${hint(report.path)}\n`)
+        if (!options.json) output.write(`stopped; ${hint(report.path)}\n`)
         return exitCodes.stopped
       }
       const project = [...(args[0] === undefined ? [] : [args[0]]), ...(options.agent === undefined ? [] : ['--agent', options.agent])]
-      if (report && !options.json) process.stdout.write(`${renderReport(report, { project, columns: process.stdout.columns })}\n`)
+      if (report && !options.json) output.write(`${renderReport(report, { project, columns: output.columns })}\n`)
       return exitCodes.done
     } catch (error) {
       display.close()
       const run = error instanceof TrainError ? error.details?.['run'] : undefined
       const path = typeof run === 'string' && existsSync(run) ? run : null
       if (signal.aborted) {
-        if (!options.json) process.stdout.write(`stopped; ${hint(path)}\n`)
+        if (!options.json) output.write(`stopped; ${hint(path)}\n`)
         return exitCodes.stopped
       }
       if (path === null || !(error instanceof TrainError)) throw error

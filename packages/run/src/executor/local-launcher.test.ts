@@ -20,10 +20,10 @@ function launch(program: string, changes: Partial<WorkerLaunch> = {}) {
   return { launcher, warnings }
 }
 
-it('starts a worker again, and ends it, where a process that it started keeps its standard error open', async () => {
+it('starts a worker again, and ends it, where a process that it started keeps its output open', async () => {
   const { launcher, warnings } = launch(`
     const { spawn } = require('node:child_process')
-    spawn(process.execPath, ['-e', 'setTimeout(() => {}, 30_000)'], { stdio: ['ignore', 'ignore', 'inherit'], detached: true }).unref()
+    spawn(process.execPath, ['-e', 'setTimeout(() => {}, 30_000)'], { stdio: ['ignore', 'inherit', 'inherit'], detached: true }).unref()
     setTimeout(() => process.exit(1), 50)`)
   await launcher.start()
   await expect.poll(() => warnings, { timeout: 20_000 }).not.toEqual([])

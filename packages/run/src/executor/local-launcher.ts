@@ -37,12 +37,14 @@ export function createLocalLauncher({ workerNum, worker, onWarning, onExit, onFa
     const { command, env } = worker(child.name)
     const [file, ...args] = command as [string, ...string[]]
     // The worker sees by its standard input that this process is gone.
-    const started = spawn(file, args, { stdio: ['pipe', 'inherit', 'pipe'], env: { ...process.env, ...env } })
+    const started = spawn(file, args, { stdio: 'pipe', env: { ...process.env, ...env } })
     const startedAt = performance.now()
     let hasConnected = false
     let tail = ''
     child.process = started
     started.stdin?.on('error', () => {})
+    // What an agent prints goes where it goes without workers, which with `--json` is not the standard output of this process.
+    started.stdout?.on('data', (text: Buffer) => void process.stdout.write(text))
     started.stderr?.setEncoding('utf8').on('data', (text: string) => {
       process.stderr.write(text)
       tail = (tail + text).slice(-tailLength)
@@ -50,10 +52,12 @@ export function createLocalLauncher({ workerNum, worker, onWarning, onExit, onFa
     started.once('error', (error) => {
       tail += error.message
     })
-    // What it started may outlive it and hold its standard error open.
+    // What it started may outlive it and hold its output open.
     started.once('exit', () => {
       hasConnected = onExit(child.name) === true
-      setTimeout(() => started.stderr?.destroy(), lastWordsMs).unref()
+      setTimeout(() => {
+        for (const stream of [started.stdout, started.stderr]) stream?.destroy()
+      }, lastWordsMs).unref()
     })
     started.once('close', (code, signal) => {
       child.process = null
