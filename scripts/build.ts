@@ -30,7 +30,6 @@ for (const [folder, { dependencies, peerDependencies }] of manifests) {
     extends: '../../tsconfig.base.json',
     compilerOptions: {
       composite: true,
-      customConditions: [],
       inlineSources: true,
       rootDir: `../../packages/${folder}/src`,
       outDir: `../../packages/${folder}/dist`,

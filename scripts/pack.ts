@@ -7,18 +7,20 @@ import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const target = resolve(process.argv[2] ?? join(root, 'dist', 'tarballs'))
-const sourceCondition = '@aworld-train/source'
 
 interface Manifest {
   readonly private?: boolean
   readonly files: readonly string[]
-  readonly exports: Readonly<Record<string, Record<string, string>>>
+  readonly exports: Readonly<Record<string, string>>
   readonly devDependencies?: unknown
 }
 
-/** What is published names the compiled files alone: the source condition is for this repository. */
-function publishedManifest({ exports, devDependencies: _, ...rest }: Manifest): Manifest {
-  const published = Object.entries(exports).map(([path, { [sourceCondition]: _source, ...conditions }]) => [path, conditions] as const)
+/** What is published names the compiled files: the sources are for this repository. */
+function publishedManifest({ exports, devDependencies: _, ...rest }: Manifest): object {
+  const compiled = (source: string, ending: string) => source.replace(/^\.\/src\//, './dist/').replace(/\.ts$/, ending)
+  const published = Object.entries(exports).map(
+    ([path, source]) => [path, { types: compiled(source, '.d.ts'), default: compiled(source, '.js') }] as const,
+  )
   return { ...rest, exports: Object.fromEntries(published) }
 }
 

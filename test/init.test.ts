@@ -24,8 +24,11 @@ it('makes a project, from a checkout, that uses the checkout: it type-checks, pa
   expect(readdirSync(project)).toContain('.gitignore')
   expect(await runNpm(['install', '--offline', '--no-audit', '--no-fund'], project)).toMatchObject({ code: 0 })
 
+  const page = readFileSync(join(repository, 'docs/1.start/first-agent.md'), 'utf8')
+  const [, program = ''] = /```ts\n((?:(?!```)[\s\S])*new AgentTrainer\(training\)[\s\S]*?)```/.exec(page) ?? []
+  writeFileSync(join(project, 'train.ts'), program)
   const tsc = join(repository, 'node_modules', 'typescript', 'bin', 'tsc')
-  expect(await runNode([tsc, '-p', '.', '--customConditions', '@aworld-train/source'], project)).toEqual({ code: 0, output: '' })
+  expect(await runNode([tsc, '--noEmit'], project)).toEqual({ code: 0, output: '' })
   expect(await runNpm(['test'], project)).toMatchObject({ code: 0, output: expect.stringMatching(/Tests .*3 passed/) })
 
   // Whether it learns is tried with the packed packages; here a few demonstrations will do.
@@ -33,7 +36,12 @@ it('makes a project, from a checkout, that uses the checkout: it type-checks, pa
   writeFileSync(warmUp, readFileSync(warmUp, 'utf8').replace(/const steps = \d+/, 'const steps = 2'))
   const trained = await runNpm(['run', 'train', '--', '--steps', '1'], project)
   expect(trained).toMatchObject({ code: 0, output: expect.stringContaining('held-out reward') })
-}, 60_000)
+
+  const configuration = join(project, 'aworld-train.config.ts')
+  writeFileSync(configuration, readFileSync(configuration, 'utf8').replace('steps: 25', 'steps: 1'))
+  const byProgram = await runNode(['train.ts'], project)
+  expect(byProgram).toMatchObject({ code: 0, output: expect.stringMatching(/^held-out reward [\d.]+ before, [\d.]+ after$/m) })
+}, 120_000)
 
 it('names every package that the files of a project import, or the page that goes on from them', async () => {
   const project = join(folder, 'my-agent')

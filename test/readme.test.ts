@@ -24,7 +24,7 @@ it('the program of the README trains the main example, in one step on eight held
   expect(program).toMatch(/steps: \d+/)
   await writeFile(join(folder, 'train.ts'), `${program.replace(/steps: \d+/, 'steps: 1')}\nconsole.log(JSON.stringify(report))\n`)
 
-  const env = { ...process.env, NODE_OPTIONS: '--conditions=@aworld-train/source', AWORLD_TRAIN_SIMD: 'plain' }
+  const env = { ...process.env, AWORLD_TRAIN_SIMD: 'plain' }
   const child = spawn(process.execPath, ['train.ts'], { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] })
   const output = { stdout: '', stderr: '' }
   for (const name of ['stdout', 'stderr'] as const) child[name].setEncoding('utf8').on('data', (text: string) => (output[name] += text))

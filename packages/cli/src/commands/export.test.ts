@@ -91,7 +91,12 @@ beforeEach(async () => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 const exportTo = (to: string, options: Record<string, unknown> = {}) =>
-  exportRun.run({ args: [run], options: exportRun.options.parse({ to, ...options }), signal: new AbortController().signal })
+  exportRun.run({
+    args: [run],
+    options: exportRun.options.parse({ to, ...options }),
+    signal: new AbortController().signal,
+    output: process.stdout,
+  })
 
 /** Rows of a Parquet file, its 64-bit integers as numbers. */
 async function rowsOf(path: string): Promise<unknown[]> {

@@ -78,7 +78,7 @@ function fromSources(): Provision {
   const checkout = fileURLToPath(new URL('../../../..', import.meta.url))
   const path = (...parts: string[]) => `file:${join(checkout, ...parts).replaceAll('\\', '/')}`
   return {
-    test: `node "${join(checkout, 'scripts', 'launch.mjs')}" run "${join(checkout, 'node_modules', 'vitest', 'vitest.mjs')}" run --config "${join(checkout, 'vitest.base.ts')}"`,
+    test: `node "${join(checkout, 'scripts', 'launch.mjs')}" run "${join(checkout, 'node_modules', 'vitest', 'vitest.mjs')}" run`,
     dependencies: {
       '@aworld-train/cli': path('packages', 'cli'),
       'aworld-train': path('packages', 'aworld-train'),

@@ -19,7 +19,9 @@ test('a place that cannot be written is named, with what to do', async () => {
     })
     const signal = new AbortController().signal
     for (const target of [below, file])
-      await expect(init.run({ args: [target], options: {}, signal })).rejects.toMatchObject({ code: 'CONFIG_INVALID' })
+      await expect(init.run({ args: [target], options: {}, signal, output: process.stdout })).rejects.toMatchObject({
+        code: 'CONFIG_INVALID',
+      })
     expect(await writeTarget(folder, () => mkdir(join(folder, 'a/b'), { recursive: true }))).toContain('a')
   } finally {
     rmSync(folder, { recursive: true })
