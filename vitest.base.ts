@@ -1,21 +1,12 @@
 import { fileURLToPath } from 'node:url'
 import { defineConfig, type ViteUserConfig } from 'vitest/config'
 
-const condition = '@aworld-train/source'
-const conditions = [condition, 'node', 'import', 'default']
-
 /** What every suite of tests has in common: sources run unbuilt, two processes at once. */
 export const base = {
-  resolve: { conditions },
-  ssr: { resolve: { conditions } },
-  // Global set-up is loaded in an environment of Vitest's own.
-  environments: { __vitest__: { resolve: { conditions } } },
   test: {
     tags: [{ name: 'quick', description: 'What a suite can show in a few minutes; .ci/run runs these.' }],
     exclude: ['**/node_modules/**', '**/dist/**'],
     pool: 'forks',
-    execArgv: [`--conditions=${condition}`],
-    env: { NODE_OPTIONS: `--conditions=${condition}` },
     maxWorkers: 2,
     testTimeout: 90_000,
     hookTimeout: 90_000,

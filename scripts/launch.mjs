@@ -26,7 +26,6 @@ const root = resolve(dirname(realpathSync(fileURLToPath(import.meta.url))), '..'
 const windows = process.platform === 'win32'
 const platform = `${process.platform}-${process.arch}`
 const minimum = '22.19'
-const condition = '--conditions=@aworld-train/source'
 const installDeadlineMs = 15 * 60_000
 
 /** Packages that carry a Node 24 binary, one a platform. */
@@ -309,14 +308,11 @@ if (!isInstalled() || !areKernelsFresh() || !isPageFresh()) {
 }
 const node = requireNode()
 
-// Children (tool servers, workers) read the same sources, so the condition travels in NODE_OPTIONS; what stood there stays.
-const nodeOptions = process.env.NODE_OPTIONS ?? ''
 const npmScript = findNpmScript()
 const env = {
   // Node keeps what it compiled: the next command, and every process of a test, starts in two thirds of the time.
   NODE_COMPILE_CACHE: join(root, 'node_modules', '.cache', 'node-compile'),
   ...process.env,
-  NODE_OPTIONS: nodeOptions.includes(condition) ? nodeOptions : `${nodeOptions} ${condition}`.trim(),
   ...(npmScript ? { npm_execpath: npmScript } : {}),
 }
 const cwd = inCallersFolder.has(command) ? (process.env.INIT_CWD ?? process.cwd()) : root

@@ -305,7 +305,7 @@ describe('serve', () => {
         '--record',
         turns,
       ],
-      { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, NODE_OPTIONS: '--conditions=@aworld-train/source' } },
+      { stdio: ['ignore', 'pipe', 'inherit'] },
     )
     try {
       let shown = ''

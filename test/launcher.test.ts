@@ -155,7 +155,7 @@ describe('the launcher', () => {
 
   it('keeps the NODE_OPTIONS that it finds', async () => {
     const { stdout } = await launch({ env: { NODE_OPTIONS: '--max-old-space-size=2048 --no-warnings' } })
-    expect(JSON.parse(stdout).nodeOptions).toBe('--max-old-space-size=2048 --no-warnings --conditions=@aworld-train/source')
+    expect(JSON.parse(stdout).nodeOptions).toBe('--max-old-space-size=2048 --no-warnings')
   })
 
   it('tells its children where npm is', async () => {

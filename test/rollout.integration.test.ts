@@ -69,7 +69,7 @@ async function openStage(say: Say, program: AgentProgram, options: Partial<Rollo
 }
 
 const mcpConfig = {
-  mcpServers: { tools: { command: process.execPath, args: ['--conditions=@aworld-train/source', toolServer, '--count'], stateless: true } },
+  mcpServers: { tools: { command: process.execPath, args: [toolServer, '--count'], stateless: true } },
 }
 const chemist = () => toAgentProgram(new Agent({ name: 'chemist', mcpConfig }))
 

@@ -53,7 +53,7 @@ async function serve(name: string, config: object) {
 async function start(options: readonly string[], env: Readonly<Record<string, string>> = {}) {
   const child = spawn(process.execPath, [join(repository, 'packages/cli/src/main.ts'), 'serve', ...options], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, NODE_OPTIONS: '--conditions=@aworld-train/source', ...env },
+    env: { ...process.env, ...env },
   })
   children.push(child)
   let shown = ''

@@ -54,7 +54,7 @@ const statusOf = ({ workers }: InProcessRolloutRunner, name: string) => workers.
 
 /** Starts a worker in a process of its own, which ends with this one; resolves when it is connected. */
 async function startWorker(stack: AsyncDisposableStack, url: string, name: string): Promise<ChildProcess> {
-  const worker = spawn(process.execPath, ['--conditions=@aworld-train/source', entry, url, name], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const worker = spawn(process.execPath, [entry, url, name], { stdio: ['pipe', 'pipe', 'inherit'] })
   worker.stdin.on('error', () => {})
   stack.defer(() => void worker.kill('SIGKILL'))
   await once(worker.stdout, 'data')

@@ -169,7 +169,7 @@ it('a run on a disk that cannot be written is shown whole', async () => {
   const before = await readdir(path)
   const child = spawn(process.execPath, [join(repository, 'packages/cli/src/main.ts'), 'view', path], {
     cwd: below,
-    env: { ...process.env, HOME: below, NODE_OPTIONS: '--conditions=@aworld-train/source --no-warnings' },
+    env: { ...process.env, HOME: below, NODE_OPTIONS: '--no-warnings' },
     stdio: ['ignore', 'pipe', 'inherit'],
     ...(nobody !== undefined && { uid: nobody, gid: nobody }),
   })

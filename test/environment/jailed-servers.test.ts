@@ -248,7 +248,7 @@ test('all that it started ends with its lease', async () => {
 
 test('nothing is left of a jailed server when the process that has it is killed', async () => {
   const holder = fileURLToPath(new URL('killed-jailed-server.ts', import.meta.url))
-  const child = spawn(process.execPath, ['--conditions=@aworld-train/source', holder, script, sleepTime(2)], {
+  const child = spawn(process.execPath, [holder, script, sleepTime(2)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   onTestFinished(() => void child.kill('SIGKILL'))

@@ -12,7 +12,7 @@ const toolServer = join(repository, 'packages/environment/src/testing/tool-serve
 
 /** A tool environment on loopback in place of GAIA's: it offers tools, and nothing there leads to an answer. */
 async function startTools(cleanup: AsyncDisposableStack): Promise<string> {
-  const child = spawn(process.execPath, ['--conditions=@aworld-train/source', toolServer, '--http', 'modern'], {
+  const child = spawn(process.execPath, [toolServer, '--http', 'modern'], {
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   cleanup.defer(async () => {
@@ -36,7 +36,6 @@ it('trains the GAIA example for two steps with vLLM: every sampled token is trai
     MODEL_PATH: machine.model,
     AWORLD_TRAIN_PYTHON: machine.python,
     MCP_SERVER_URL: await startTools(cleanup),
-    NODE_OPTIONS: '--conditions=@aworld-train/source',
     PATH: `${join(process.execPath, '..')}:${process.env['PATH']}`,
     train_batch_size: '2',
     ppo_mini_batch_size: '2',

@@ -52,7 +52,7 @@ export async function startCluster(): Promise<{ readonly cluster: TestCluster; c
 }
 
 /** Variables with which our programs run from source, with the same arithmetic everywhere. */
-export const sources = { NODE_OPTIONS: '--conditions=@aworld-train/source', AWORLD_TRAIN_SIMD: 'plain', NO_COLOR: '1' }
+export const sources = { AWORLD_TRAIN_SIMD: 'plain', NO_COLOR: '1' }
 
 export interface TestNamespace {
   readonly name: string

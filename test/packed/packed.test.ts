@@ -32,7 +32,7 @@ interface Ended {
   readonly output: string
 }
 
-/** Runs Node as a user of the packages has it: this Node before all others, no condition, no configuration of this workspace. */
+/** Runs Node as a user of the packages has it: this Node before all others, no configuration of this workspace. */
 async function run(args: readonly string[], cwd: string, extra: NodeJS.ProcessEnv = {}): Promise<Ended> {
   const variables = Object.entries(process.env).filter(
     ([name]) => !/^(?:npm_|NODE_OPTIONS$|INIT_CWD$|VITEST|FORCE_COLOR$|NODE_ENV$)/i.test(name),
@@ -80,8 +80,7 @@ beforeAll(async () => {
   tool = join(folder, 'a tool')
   project = join(folder, 'work', 'my-agent')
   for (const path of [tool, join(folder, 'work'), join(folder, 'tarballs')]) mkdirSync(path)
-  const condition = { NODE_OPTIONS: '--conditions=@aworld-train/source', npm_execpath: npm }
-  await runWell([join(workspace, 'scripts', 'pack.ts'), join(folder, 'tarballs')], workspace, condition)
+  await runWell([join(workspace, 'scripts', 'pack.ts'), join(folder, 'tarballs')], workspace, { npm_execpath: npm })
   for (const name of readdirSync(join(workspace, 'packages'))) {
     const manifest = readManifest(join(workspace, 'packages', name))
     if (manifest.private) continue

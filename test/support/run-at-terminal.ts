@@ -17,7 +17,7 @@ export async function runAtTerminal(
   const { CI: _, NO_COLOR: __, ...env } = process.env
   const child = spawn('python3', [join(repository, 'test/support/run-at-terminal.py'), String(columns), ...command], {
     cwd,
-    env: { ...env, TERM: 'xterm-256color', NODE_OPTIONS: '--conditions=@aworld-train/source', AWORLD_TRAIN_SIMD: 'plain' },
+    env: { ...env, TERM: 'xterm-256color', AWORLD_TRAIN_SIMD: 'plain' },
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   let shown = ''

@@ -28,7 +28,7 @@ export async function runCli(args: readonly string[], options: CliOptions = {}):
   const { cwd = repository, env = {}, onStart, onLine, deadlineMs = 60_000 } = options
   const child = spawn(process.execPath, [join(repository, 'packages/cli/src/main.ts'), ...args], {
     cwd,
-    env: { ...process.env, NODE_OPTIONS: '--conditions=@aworld-train/source', AWORLD_TRAIN_SIMD: 'plain', NO_COLOR: '1', ...env },
+    env: { ...process.env, AWORLD_TRAIN_SIMD: 'plain', NO_COLOR: '1', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   onStart?.(child)

@@ -21,7 +21,7 @@ export function startCommand(
   const child = spawn(process.execPath, [join(repository, 'packages/cli/src/main.ts'), ...args], {
     cwd,
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, NODE_OPTIONS: '--conditions=@aworld-train/source', AWORLD_TRAIN_SIMD: 'plain', ...env },
+    env: { ...process.env, AWORLD_TRAIN_SIMD: 'plain', ...env },
   })
   let shown = ''
   for (const stream of [child.stdout, child.stderr])

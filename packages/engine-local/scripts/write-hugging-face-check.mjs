@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Writes models, tokenizers and what this engine makes of them into a folder, for check_hugging_face.py to load with transformers.
-// usage: node --conditions=@aworld-train/source scripts/write-hugging-face-check.mjs FOLDER
+// usage: node scripts/write-hugging-face-check.mjs FOLDER
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import process from 'node:process'

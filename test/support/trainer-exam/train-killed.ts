@@ -29,7 +29,7 @@ export async function trainKilled(startOf: (start: 'a' | 'b') => ExamStart): Pro
 type Child = ReturnType<typeof spawn>
 
 async function play(start: ExamStart, onEvent: (event: RunEvent, child: Child, seen: readonly RunEvent[]) => void = () => {}) {
-  const child = spawn(process.execPath, ['--conditions=@aworld-train/source', program, JSON.stringify(start)], {
+  const child = spawn(process.execPath, [program, JSON.stringify(start)], {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const seen: RunEvent[] = []

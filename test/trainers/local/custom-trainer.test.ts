@@ -197,7 +197,7 @@ AgentTrainer.registerProcessor('own', Own)
     const { code, stderr } = await runCli(['train', project.folder], {
       onStart: () => {},
       deadlineMs: 30_000,
-      env: { NODE_OPTIONS: `--conditions=@aworld-train/source --import=${join(project.folder, 'trainer.ts')}` },
+      env: { NODE_OPTIONS: `--import=${join(project.folder, 'trainer.ts')}` },
     })
     expect({ code, stderr, config: config.includes('own') }).toEqual({ code: 0, stderr: '', config: true })
     const [run] = (await project.runs()) as [string]

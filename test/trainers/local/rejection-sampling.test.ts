@@ -76,7 +76,7 @@ it('goes on after it was killed as if it had not been', async () => {
   }
   /** Runs the training in a process of its own, which `onStart` is given; resolves when it has ended. */
   const train = async (project: TinyProject, onStart: (child: ChildProcess) => void = () => {}) => {
-    const env = { ...process.env, NODE_OPTIONS: '--conditions=@aworld-train/source', AWORLD_TRAIN_SIMD: 'plain' }
+    const env = { ...process.env, AWORLD_TRAIN_SIMD: 'plain' }
     const child = spawn(process.execPath, ['train.ts'], { cwd: project.folder, env, stdio: 'ignore' })
     onStart(child)
     await once(child, 'exit')

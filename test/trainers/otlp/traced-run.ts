@@ -47,7 +47,7 @@ export async function trainTraced(folder: string, model: string, url: string) {
   })
   const { code, stderr } = await runCli(['train', project.folder], {
     env: {
-      NODE_OPTIONS: `--conditions=@aworld-train/source --import=${tracing}`,
+      NODE_OPTIONS: `--import=${tracing}`,
       OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${url}/v1/traces`,
     },
   })

@@ -13,7 +13,7 @@ export interface ServiceProcess {
 
 /** bridge-service.ts in a process of its own. */
 export async function startBridgeService(setting: Readonly<Record<string, unknown>>): Promise<ServiceProcess> {
-  const child = spawn(process.execPath, ['--conditions=@aworld-train/source', serve, JSON.stringify(setting)], {
+  const child = spawn(process.execPath, [serve, JSON.stringify(setting)], {
     stdio: ['pipe', 'pipe', 'pipe'],
   })
   let log = ''

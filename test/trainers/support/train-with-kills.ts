@@ -44,7 +44,7 @@ export async function trainWithKills(project: string, { kills, stepsBetween }: W
     process.execPath,
     [join(repository, 'packages/cli/src/main.ts'), 'train', project, '--seed', '11', '--dashboard', 'off', '--json'],
     {
-      env: { ...process.env, NODE_OPTIONS: '--conditions=@aworld-train/source', AWORLD_TRAIN_SIMD: 'plain', NO_COLOR: '1' },
+      env: { ...process.env, AWORLD_TRAIN_SIMD: 'plain', NO_COLOR: '1' },
       stdio: ['ignore', 'pipe', 'pipe'],
     },
   )

@@ -31,7 +31,7 @@ interface Training {
 /** The same command each time. */
 function train(): Training {
   const script = join(import.meta.dirname, 'resume', 'train.ts')
-  const child = spawn(process.execPath, ['--conditions=@aworld-train/source', script, join(folder, 'runs')], {
+  const child = spawn(process.execPath, [script, join(folder, 'runs')], {
     env: environment,
     stdio: ['ignore', 'pipe', 'inherit'],
   })

@@ -15,11 +15,10 @@ export async function moveServe(path: string): Promise<number> {
 
 /** `aworld-train serve` as a person types it; resolves when it says where its channel is. */
 export async function startServe(path: string, token: string, onOutput: (text: string) => void = () => {}): Promise<ChildProcess> {
-  const child = spawn(
-    process.execPath,
-    ['--conditions=@aworld-train/source', join(repository, 'packages/cli/src/main.ts'), 'serve', '--config', join(path, 'serve.yaml')],
-    { env: { ...process.env, AWORLD_TRAIN_CHANNEL_TOKEN: token }, stdio: ['ignore', 'pipe', 'pipe'] },
-  )
+  const child = spawn(process.execPath, [join(repository, 'packages/cli/src/main.ts'), 'serve', '--config', join(path, 'serve.yaml')], {
+    env: { ...process.env, AWORLD_TRAIN_CHANNEL_TOKEN: token },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   let output = ''
   for (const stream of [child.stdout, child.stderr])

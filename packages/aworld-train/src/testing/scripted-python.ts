@@ -29,8 +29,7 @@ export async function writeScriptedPython(directory: string): Promise<{ readonly
   const python = join(directory, 'python')
   const faults = join(directory, 'faults.json')
   const quoted = (path: string) => `'${path.replaceAll("'", "'\\''")}'`
-  const scripted = (file: string) =>
-    `${quoted(process.execPath)} --conditions=@aworld-train/source ${quoted(join(import.meta.dirname, file))}`
+  const scripted = (file: string) => `${quoted(process.execPath)} ${quoted(join(import.meta.dirname, file))}`
   const hydra = `if [ "$2" = aworld_train_bridge.verl.resolve_config ]; then shift 2; exec ${scripted('scripted-hydra.ts')} "$@"; fi`
   const trainer = `${scripted('scripted-trainer.ts')} ${quoted(faults)}`
   const script = `#!/bin/sh\n${hydra}\nif [ "$1" = -m ]; then shift 2; exec ${trainer} "$@"; fi\nif [ "$1" = -I ]; then exec python3 "$@"; fi\nPYTHONPATH=${quoted(site)} exec python3 -S "$@"\n`

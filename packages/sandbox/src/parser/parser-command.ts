@@ -28,7 +28,6 @@ export const nodeCommand: ParserCommand = ({ readable, heapMb, module }) => [
   process.execPath,
   '--permission',
   ...readable.map((path) => `--allow-fs-read=${path}`),
-  ...(fromSource ? ['--conditions=@aworld-train/source'] : []),
   `--max-old-space-size=${heapMb}`,
   child,
   module,

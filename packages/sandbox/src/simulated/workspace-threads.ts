@@ -56,9 +56,8 @@ function startThread(memoryBytes: number): Worker {
   return new Worker(new URL(isSource ? './workspace-thread.ts' : './workspace-thread.js', import.meta.url), {
     name: 'aworld-train-workspace',
     env: {},
-    // Without an environment there is no NODE_OPTIONS to say how sources that are not built import each other. Options of this process
-    // are not passed on: a thread refuses some, such as those that `node --test` gives its children.
-    execArgv: [...(isSource ? ['--conditions=@aworld-train/source'] : []), '--disable-warning=ExperimentalWarning'],
+    // Options of this process are not passed on: a thread refuses some, such as those that `node --test` gives its children.
+    execArgv: ['--disable-warning=ExperimentalWarning'],
     resourceLimits: { maxOldGenerationSizeMb: Math.max(leastMemoryMb, Math.ceil(memoryBytes / 2 ** 20)) },
   })
 }

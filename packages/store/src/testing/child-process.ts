@@ -24,7 +24,7 @@ export function storeWorker(args: readonly string[], options: ChildOptions = {})
 
 /** Runs a TypeScript file, with its arguments, in a process of its own. */
 export function childProcess(scriptAndArgs: readonly string[], { fileBlocks, uid }: ChildOptions = {}): Child {
-  const command = [process.execPath, '--conditions=@aworld-train/source', '--no-warnings', ...scriptAndArgs]
+  const command = [process.execPath, '--no-warnings', ...scriptAndArgs]
   const [file, ...rest] = fileBlocks === undefined ? command : ['sh', '-c', `ulimit -f ${fileBlocks}; exec "$@"`, 'sh', ...command]
   const child = spawn(file!, rest, { stdio: ['ignore', 'pipe', 'pipe'], ...(uid !== undefined && { uid, gid: uid }) })
   const lines: string[] = []

@@ -141,7 +141,7 @@ it('leaves nothing behind when Node is killed', async () => {
     import { launchTrainer } from '@aworld-train/python-bridge'
     await launchTrainer({ ...${JSON.stringify(start)}, console: { read() {}, failure: () => null }, python: 'python3',
       deadlines: { interruptMs: 200, terminateMs: 200, graceMs: 100 }, onLine: (line) => console.log(line) })`
-  const node = spawn(process.execPath, ['--conditions=@aworld-train/source', '--input-type=module', '-e', program], {
+  const node = spawn(process.execPath, ['--input-type=module', '-e', program], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   let output = ''
