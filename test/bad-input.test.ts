@@ -333,7 +333,7 @@ describe('a prompt that fills the context of the model by itself', () => {
       messages: [expect.stringMatching(/^4 of 8 rollouts of step 1 are not trained: .* of task "long"/)],
     })
     expect(warnings).toContainEqual({
-      code: 'CONFIG_NOTE',
+      code: 'CONFIG_WARNING',
       count: 1,
       messages: [expect.stringMatching(/^1 of 2 prompts leaves the model no room to answer: that of task "long"/)],
     })

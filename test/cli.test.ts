@@ -32,6 +32,9 @@ beforeAll(async () => {
 
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
+/** The same tasks with a column that no name of ours is like. */
+const withKind = (lines: string) => lines.replaceAll('{', '{"kind": "even",')
+
 const reportOf = async (path: string) => JSON.parse(await readFile(join(path, 'report.json'), 'utf8')) as RunReport
 const rewardsOf = async (path: string) => (await reportOf(path)).curve.map(({ metrics }) => metrics['rewardMean'])
 
@@ -60,10 +63,12 @@ describe('train', () => {
   })
 
   it('in a log prints plain lines: the run, a curve, before and after, and what to type next', async () => {
-    const other = await makeProject(folder, model, changes)
+    const files = { 'train.jsonl': `${withKind(taskLines(4))}\n`, 'test.jsonl': `${withKind(taskLines(5, 90))}\n` }
+    const other = await makeProject(folder, model, { ...changes, files })
     const { code, stdout } = await runCli(['train', other.folder, '--seed', '3'])
     expect(code).toBe(0)
-    expect(stdout).not.toMatch(/\u001b|\r/)
+    expect(stdout).not.toMatch(/\u001b|\r|warning/)
+    expect(stdout.match(/^note .*/gm)).toEqual([expect.stringContaining('"kind" goes to the reward')])
     for (const part of [
       'run ',
       'plain SIMD',

@@ -2,7 +2,7 @@ import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, sta
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { chatMlTemplate } from '@aworld-train/chat'
-import { type RunEvent, RunReport, type TrainError } from '@aworld-train/protocol'
+import { RunReport, type TrainError } from '@aworld-train/protocol'
 import { readRun } from '@aworld-train/store'
 import { writeTinyModel } from '@aworld-train/testing'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
@@ -292,7 +292,9 @@ describe('what stands against a training with verl', () => {
     const trainDataset = [...rows('train'), { id: 'long', prompt: 'Is 1 a number? '.repeat(20), answer: 'yes' }]
     const { made } = trainer({ trainDataset }, { data: { max_prompt_length: 128, max_response_length: 64, filter_overlong_prompts: true } })
     await made.validate()
-    expect((made.trainProcessor as DrivenProcessor).plan?.findings.join('\n')).toMatch(/1 of \d+ prompts .* verl leaves them out\./)
+    expect((made.trainProcessor as DrivenProcessor).plan?.findings.warnings.join('\n')).toMatch(
+      /1 of \d+ prompts .* verl leaves them out\./,
+    )
   })
 
   it('is no lack of verl, which a check says and a training does not begin without', async () => {
@@ -303,7 +305,7 @@ describe('what stands against a training with verl', () => {
       /^Not checked, because no verl was found: .*doctor --engine verl" says where it was looked for\.$/,
     )
     expect(JSON.stringify(events)).not.toContain('nowhere')
-    expect(events).toContainEqual(expect.objectContaining({ type: 'warning-raised', code: 'CONFIG_NOTE', message }))
+    expect(events).toContainEqual(expect.objectContaining({ type: 'warning-raised', code: 'CONFIG_WARNING', message }))
     await expect(made.train()).rejects.toMatchObject({
       code: 'TRAINER_ENVIRONMENT',
       message: expect.stringMatching('nowhere cannot be used as Python'),

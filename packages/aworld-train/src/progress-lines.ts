@@ -35,7 +35,7 @@ export function progressLines(print: (line: string) => void): (event: RunEvent) 
         break
       }
       case 'warning-raised':
-        print(`warning: ${event.message}`)
+        print(`${event.code === 'CONFIG_NOTE' ? 'note' : 'warning'}: ${event.message}`)
         break
       case 'run-end':
         print(`run ${event.status}`)

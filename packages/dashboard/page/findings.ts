@@ -76,7 +76,7 @@ export function findingsOf(summary: RunSummary): Finding[] {
         'Read it',
       )
   }
-  for (const { code, count, message } of summary.warnings)
+  for (const { code, count, message } of summary.warnings.filter(({ code }) => code !== 'CONFIG_NOTE'))
     warn(`${code.toLowerCase().replaceAll('_', ' ')}${count > 1 ? `, ${count} times` : ''}`, message.slice(0, 300))
 
   const { before, after } = comparedEvaluations(summary.evaluations)

@@ -85,11 +85,12 @@ export { agentIdentity } from './inputs/agent-hash.ts'
 export { bytesHash, datasetHash, exportHash, hashesByName } from './inputs/input-hashes.ts'
 export { type ExportPath, loadExport, parseExportPath } from './inputs/load-export.ts'
 export type { LoadedAgent } from './inputs/loaded-agent.ts'
-export { findLongPrompts, type LongPrompts, longPromptNotes, type PromptModel } from './inputs/long-prompts.ts'
+export { findLongPrompts, type LongPrompts, longPromptWarnings, type PromptModel } from './inputs/long-prompts.ts'
 export { type MakeModelContext, makeModel, type WarmUpPlan } from './inputs/make-model.ts'
 export {
   chosenColumn,
-  datasetNotes,
+  datasetFindings,
+  type Findings,
   loadNamedDataset,
   type NamedDataset,
   refuseProblems,
@@ -97,6 +98,7 @@ export {
   resolveSource,
 } from './inputs/named-dataset.ts'
 export { findReward, type NamedReward, type RewardNames, tryReward } from './inputs/named-reward.ts'
+export { raiseFindings } from './inputs/raise-findings.ts'
 export { runWarmUp, type WarmUp, type WarmUpRequest } from './inputs/warm-up.ts'
 export type * from './ledger/read-ledger.ts'
 export { readLedger } from './ledger/read-ledger.ts'

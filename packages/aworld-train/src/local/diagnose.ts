@@ -16,6 +16,8 @@ import { TinkerTrainer } from './tinker-trainer.ts'
 export interface DoctorCheck {
   readonly name: string
   readonly ok: boolean
+  /** Whether it is a warning, with which training goes on. */
+  readonly warning?: boolean
   readonly message: string
 }
 
@@ -57,6 +59,7 @@ export async function diagnose(definition: TrainingDefinition, signal: AbortSign
   const plan = trainer.plan
   if (!program || !plan) return checks
   checks.push({ name: 'dataset', ok: true, message: `${plan.train.tasks.length} to train, ${plan.test?.tasks.length ?? 0} held out` })
+  for (const message of plan.warnings) checks.push({ name: 'config', ok: true, warning: true, message })
   for (const message of plan.notes) checks.push({ name: 'note', ok: true, message })
   const { describe } = plan.policy
   if (

@@ -6,10 +6,11 @@ import {
   countCallsOf,
   describeAgents,
   inRunDirectory,
-  longPromptNotes,
+  longPromptWarnings,
   openTriedParts,
   type RolloutParts,
   type RunDirectory,
+  raiseFindings,
   runVersions,
   summarizeCalls,
 } from '@aworld-train/run'
@@ -87,7 +88,7 @@ async function inferInRun(plan: LocalPlan, { parts, model, ...request }: Inferen
     await learner.load(checkpoint)
     await learner.publish()
   }
-  const notes = longPromptNotes([request.dataset], stage)
+  const warnings = longPromptWarnings([request.dataset], stage)
   run.started()
   emit({
     type: 'run-start',
@@ -105,7 +106,7 @@ async function inferInRun(plan: LocalPlan, { parts, model, ...request }: Inferen
       seed,
     },
   })
-  for (const message of notes) emit({ type: 'warning-raised', at: Date.now(), code: 'CONFIG_NOTE', message })
+  raiseFindings(emit, { notes: [], warnings })
   const sampling: Sampling = {
     temperature: config.evaluation.temperature,
     topP: config.evaluation.topP,

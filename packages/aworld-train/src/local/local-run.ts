@@ -5,12 +5,13 @@ import type { RunOptions } from '@aworld-train/run'
 import {
   createEpisodeSampler,
   inRunDirectory,
-  longPromptNotes,
+  longPromptWarnings,
   makeModel,
   openRunAccounts,
   openTriedParts,
   type RolloutParts,
   type RunDirectory,
+  raiseFindings,
   removeUnfinished,
   runVersions,
   watchHealth,
@@ -125,7 +126,7 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
   accounts.attach(stage)
   const { engine } = stage.policy
   watchHealth(stack, { store, emit, sources: { ...stage, engines: { [engine.model.name]: engine }, channel: null } })
-  const notes = [...plan.notes, ...longPromptNotes([plan.train, plan.validation, plan.test], stage)]
+  const longPrompts = longPromptWarnings([plan.train, plan.validation, plan.test], stage)
   run.started()
   const startMs = performance.now() - startedAt - madeModelMs
   emit({
@@ -141,7 +142,7 @@ async function openLocalRun(stack: AsyncDisposableStack, plan: LocalPlan, { part
       ...(curves === null ? {} : { tensorboard: `tensorboard --logdir ${displayPath(curves)}` }),
     },
   })
-  for (const message of notes) emit({ type: 'warning-raised', at: Date.now(), code: 'CONFIG_NOTE', message })
+  raiseFindings(emit, { notes: plan.notes, warnings: [...plan.warnings, ...longPrompts] })
 
   async function leaveReport(result: SelfDrivenResult): Promise<RunReport> {
     const { calls, tokenReport, repeatedAttempts, losses, wallMs, cpuMs } = await accounts.finish()

@@ -7,7 +7,7 @@ import {
   checkRecordings,
   chosenColumn,
   collectProblems,
-  datasetNotes,
+  datasetFindings,
   findReward,
   loadNamedDataset,
   type NamedReward,
@@ -66,9 +66,6 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
     // A configuration that cannot be read does not keep the options from being checked.
     const settings = this.#withOverrides((read ?? readLocalConfig({})).config)
     const isRead = (section: keyof LocalConfig) => read !== undefined && !read.failed.includes(section)
-    const notes = [...(parsed?.warnings ?? [])]
-    if (parsed && parsed.ignored.length > 0)
-      notes.push(`These keys of the configuration have no effect here: ${parsed.ignored.join(', ')}.`)
     const train = await attempt(() =>
       this.#dataset('trainDataset', this.inputs.train, settings.data.trainFiles, configDirectory, 'train', settings),
     )
@@ -81,7 +78,6 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
     )
     if (isRead('data') && train === null)
       problems.add(new TrainError('DATASET_INVALID', 'There is no training data; pass trainDataset, or name files in data.trainFiles.'))
-    notes.push(...datasetNotes(train, test, validation))
     await attempt(() => requireKinds(settings.evaluation.kindKey, test, validation))
 
     if (isRead('training') && train) await attempt(() => requireTrainable({ config: settings, tasks: train.tasks }))
@@ -101,10 +97,16 @@ export class LocalTrainer extends PlanningTrainer<LocalPlan> {
     // The check of the agent has reported the problem; this check has found none.
     if (!agent || !train || !reward || !start || !policy) return settings
 
+    const data = datasetFindings(train, test, validation)
     this.planned = {
       name: this.inputs.options.name ?? settings.experimentName ?? agent.program.agents.find(({ trainable }) => trainable)?.name ?? 'agent',
       config: settings,
-      notes,
+      notes: [
+        ...(parsed.ignored.length > 0 ? [`These keys of the configuration have no effect here: ${parsed.ignored.join(', ')}.`] : []),
+        ...parsed.notes,
+        ...data.notes,
+      ],
+      warnings: [...parsed.warnings, ...data.warnings],
       seed: settings.seed,
       program: agent.program,
       agent,

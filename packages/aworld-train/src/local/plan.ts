@@ -9,6 +9,8 @@ export interface LocalPlan {
   readonly config: LocalConfig
   /** Sentences for the user, such as that keys of a framework's configuration have no effect here. */
   readonly notes: readonly string[]
+  /** Sentences about what is probably meant otherwise. */
+  readonly warnings: readonly string[]
   readonly seed: number
   readonly program: AgentProgram & { close?(): Promise<void> }
   readonly agent: LoadedAgent

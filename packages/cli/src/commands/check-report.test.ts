@@ -1,14 +1,15 @@
 import { PassThrough } from 'node:stream'
+import type { DoctorCheck } from 'aworld-train'
 import { describe, expect, it } from 'vitest'
-import { createCheckReport, type ReportedCheck } from './check-report.ts'
+import { createCheckReport } from './check-report.ts'
 
-const checks: readonly ReportedCheck[] = [
+const checks: readonly DoctorCheck[] = [
   { name: 'python', ok: true, message: '3.11.7' },
   { name: 'shared memory', ok: true, warning: true, message: '0.1 GiB free\nRay wants 4.8 GiB' },
   { name: 'config', ok: false, message: 'data.n is no key' },
 ]
 
-function show(shown: readonly ReportedCheck[], json = false) {
+function show(shown: readonly DoctorCheck[], json = false) {
   const output = new PassThrough()
   const report = createCheckReport({ json, output })
   report.add(...shown)

@@ -1,21 +1,16 @@
 import { styleText } from 'node:util'
 import type { DoctorCheck } from 'aworld-train'
 
-/** A check whose warning lets training go on. */
-export interface ReportedCheck extends DoctorCheck {
-  readonly warning?: boolean
-}
-
 export interface CheckReport {
   /** Shows checks as they are found. */
-  add(...checks: readonly ReportedCheck[]): void
+  add(...checks: readonly DoctorCheck[]): void
   /** Shows the verdict; returns the number of problems. */
   end(): number
 }
 
 /** One line a check and a verdict, or one JSON object `{problems, warnings, checks}` at the end. */
 export function createCheckReport({ json, output }: { readonly json: boolean; readonly output: NodeJS.WritableStream }): CheckReport {
-  const all: ReportedCheck[] = []
+  const all: DoctorCheck[] = []
   return {
     add(...checks) {
       all.push(...checks)
@@ -34,7 +29,7 @@ export function createCheckReport({ json, output }: { readonly json: boolean; re
   }
 }
 
-function toLine({ name, ok, warning, message }: ReportedCheck): string {
+function toLine({ name, ok, warning, message }: DoctorCheck): string {
   const mark = !ok ? styleText('red', 'problem') : warning ? styleText('yellow', 'warning') : styleText('green', 'ok     ')
   return `${mark} ${name.padEnd(14)} ${message.replaceAll('\n', `\n${' '.repeat(23)}`)}`
 }

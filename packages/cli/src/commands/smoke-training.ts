@@ -3,14 +3,20 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { errorMessage, type RunEvent, type RunReport, TrainError } from '@aworld-train/protocol'
 import { type Driver, readLedger } from '@aworld-train/run'
-import { AgentTrainer, type AgentTrainerOptions, chatMlTemplate, createVocabularyTokenizer, initModel } from 'aworld-train'
-import type { ReportedCheck } from './check-report.ts'
+import {
+  AgentTrainer,
+  type AgentTrainerOptions,
+  chatMlTemplate,
+  createVocabularyTokenizer,
+  type DoctorCheck,
+  initModel,
+} from 'aworld-train'
 
 export interface SmokeOptions {
   readonly trainer: Driver
   /** Folder of the Python environment. */
   readonly projectDirectory: string
-  readonly onCheck: (check: ReportedCheck) => void
+  readonly onCheck: (check: DoctorCheck) => void
   readonly signal: AbortSignal
 }
 

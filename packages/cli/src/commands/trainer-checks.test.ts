@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { chatMlTemplate } from '@aworld-train/chat'
 import { writeTinyModel } from '@aworld-train/testing'
 import { verlTrainer } from '@aworld-train/trainer-verl'
+import type { DoctorCheck } from 'aworld-train'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { writeScriptedPython } from '../../../aworld-train/src/testing/scripted-python.ts'
-import type { ReportedCheck } from './check-report.ts'
 import { trainerChecks } from './trainer-checks.ts'
 
 it('says of a project what its data may mean otherwise, beside its problems', async () => {
@@ -34,8 +34,8 @@ it('says of a project what its data may mean otherwise, beside its problems', as
       },
     }\n`,
   )
-  const checks: ReportedCheck[] = []
-  const report = { add: (...more: ReportedCheck[]) => void checks.push(...more), end: () => 0 }
+  const checks: DoctorCheck[] = []
+  const report = { add: (...more: DoctorCheck[]) => void checks.push(...more), end: () => 0 }
   const project = join(directory, 'aworld-train.config.mjs')
   await trainerChecks({ trainer: verlTrainer, project, config: undefined, smoke: false, report, signal: new AbortController().signal })
   expect(checks.filter(({ name }) => name === 'project')).toEqual([

@@ -1,9 +1,9 @@
 import { dirname, resolve } from 'node:path'
 import { errorMessage } from '@aworld-train/protocol'
 import { type Driver, diagnoseTrainer } from '@aworld-train/run'
-import { AgentTrainer, type DrivenProcessor, trainerSections } from 'aworld-train'
+import { AgentTrainer, type DoctorCheck, type DrivenProcessor, trainerSections } from 'aworld-train'
 import { loadProject } from '../load-project.ts'
-import type { CheckReport, ReportedCheck } from './check-report.ts'
+import type { CheckReport } from './check-report.ts'
 
 export interface TrainerChecksOptions {
   readonly trainer: Driver
@@ -42,15 +42,16 @@ export async function trainerChecks({ trainer, project, config, smoke, report, s
 }
 
 /** Every problem of the five modules, or warnings about them where there is no problem. */
-async function projectChecks(definition: ConstructorParameters<typeof AgentTrainer>[0]): Promise<ReportedCheck[]> {
+async function projectChecks(definition: ConstructorParameters<typeof AgentTrainer>[0]): Promise<DoctorCheck[]> {
   const name = 'project'
   try {
     const trainer = new AgentTrainer(definition)
     await trainer.validate()
-    const { findings = [] } = (trainer.trainProcessor as DrivenProcessor).plan ?? {}
+    const { notes = [], warnings = [] } = (trainer.trainProcessor as DrivenProcessor).plan?.findings ?? {}
     return [
       { name, ok: true, message: 'agent, data, reward and configuration are there' },
-      ...findings.map((message) => ({ name, ok: true, warning: true, message })),
+      ...warnings.map((message) => ({ name, ok: true, warning: true, message })),
+      ...notes.map((message) => ({ name: 'note', ok: true, message })),
     ]
   } catch (error) {
     const problems = error instanceof Error && error.cause instanceof AggregateError ? error.cause.errors : [error]

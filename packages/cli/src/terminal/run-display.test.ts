@@ -32,7 +32,8 @@ function* events(): Generator<RunEvent> {
     for (let index = 0; index < 16; index++) yield { type: 'rollout-start', at, rollout: `${step}/${index}`, attempt: 0, split: 'train' }
     for (let index = 0; index < 16; index++) yield { type: 'rollout-end', at, rollout: `${step}/${index}`, split: 'train', ...end }
     yield { type: 'step-end', at, step, steps: 20, weightVersion: step, metrics: { rewardMean: step / 20 } }
-    if (step === 10) yield { type: 'warning-raised', at, code: 'CONFIG_NOTE', message: 'Something is to be said.' }
+    if (step === 10) yield { type: 'warning-raised', at, code: 'CONFIG_WARNING', message: 'Something is to be said.' }
+    if (step === 20) yield { type: 'warning-raised', at, code: 'CONFIG_NOTE', message: 'Something has no effect.' }
   }
   yield { type: 'run-end', at, status: 'finished' }
 }
@@ -62,6 +63,7 @@ const kept = [
   expect.stringMatching(/^warm-up (?:━+ )?2\/2 {2}0:00/),
   'before: reward 0.250 [0.200, 0.300] on 20 tasks, 40 rollouts, 1 failed',
   'warning  Something is to be said.',
+  'note     Something has no effect.',
   '',
 ]
 
@@ -76,7 +78,7 @@ describe('on a terminal', () => {
     const { lines, most } = shownOn(columns)
     expect(lines.join('')).toContain('before: reward 0.250 [0.200, 0.300] on 20')
     expect(lines.filter((line) => line.includes('/20 steps'))).toEqual([])
-    expect(most).toBeLessThanOrEqual(13)
+    expect(most).toBeLessThanOrEqual(15)
   })
 
   it('that becomes narrower or wider nothing is left behind', () => {

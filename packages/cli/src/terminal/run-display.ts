@@ -157,7 +157,11 @@ function createTextDisplay(stream: NodeJS.WriteStream, live: LiveLine | null): R
           line(`${styleText('gray', `one episode of step ${event.step}`)}\n${renderEpisode(event)}\n`)
           break
         case 'warning-raised':
-          labelled(`${styleText('yellow', 'warning')}  ${event.message}`)
+          labelled(
+            event.code === 'CONFIG_NOTE'
+              ? `${styleText('gray', 'note')}     ${event.message}`
+              : `${styleText('yellow', 'warning')}  ${event.message}`,
+          )
           break
         case 'run-end':
           endBar()

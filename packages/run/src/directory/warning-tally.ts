@@ -9,12 +9,12 @@ export interface WarningTally {
 /** Messages of one kind that are kept; further ones are counted. */
 const keptMessages = 5
 
-/** Every process warns about the configuration again, so these warnings are counted once. */
-const madeAgain = 'CONFIG_NOTE'
+/** Every process checks the configuration again, so what the checks say is counted once. */
+const madeAgain: ReadonlySet<string> = new Set(['CONFIG_NOTE', 'CONFIG_WARNING'])
 
 /** Goes on from the warnings of `earlier` processes of the run. */
 export function createWarningTally(earlier: RunReport['warnings'] = []): WarningTally {
-  const kinds = new Map(structuredClone(earlier).flatMap((kind) => (kind.code === madeAgain ? [] : [[kind.code, kind] as const])))
+  const kinds = new Map(structuredClone(earlier).flatMap((kind) => (madeAgain.has(kind.code) ? [] : [[kind.code, kind] as const])))
   return {
     read(event) {
       if (event.type !== 'warning-raised') return

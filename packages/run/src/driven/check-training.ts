@@ -7,7 +7,7 @@ import { createReward, type DatasetSource, type DrivenSettings, type LoadedDatas
 import { checkModels, policyName } from '../agent-side/check-models.ts'
 import { checkRecordings } from '../agent-side/frozen-routes.ts'
 import type { LoadedAgent } from '../inputs/loaded-agent.ts'
-import { datasetNotes, loadNamedDataset, requireKinds } from '../inputs/named-dataset.ts'
+import { datasetFindings, loadNamedDataset, requireKinds } from '../inputs/named-dataset.ts'
 import { findReward, type NamedReward, tryReward } from '../inputs/named-reward.ts'
 import { collectProblems } from '../preflight/collect-problems.ts'
 import type { RunOptions } from '../run-options.ts'
@@ -66,14 +66,15 @@ export async function checkDrivenTraining(trainer: Driver, source: unknown, inpu
   const { settings } = config
   if (!trainer.rows.includes(settings.rows)) problems.add(unknownRows(trainer, settings.rows, inputs.takersOfAllRows))
   const failed = new Set(config.failed)
-  const findings: string[] = []
+  const warnings: string[] = []
   const train = await attempt(() => loadSplit(config, inputs, 'train'))
   const test = await attempt(() => loadSplit(config, inputs, 'test'))
   if (train === null && !failed.has('data')) {
     const message = `There is no training data; pass trainDataset, or name files in ${trainer.keys.trainFiles}.`
     problems.add(new TrainError('DATASET_INVALID', message))
   }
-  findings.push(...datasetNotes(train, test))
+  const data = datasetFindings(train, test)
+  warnings.push(...data.warnings)
   await attempt(() => requireKinds(settings.evaluation.kindKey, test))
   const start = failed.has('model')
     ? undefined
@@ -87,10 +88,10 @@ export async function checkDrivenTraining(trainer: Driver, source: unknown, inpu
     const tasks = [train, test].flatMap((dataset) => dataset?.tasks ?? [])
     // Prompt lengths mean nothing where the template is refused.
     const lengths = template && (await attempt(() => checkModelPrompts(config, trainer, folder, tasks)))
-    findings.push(...(template ?? []), ...(lengths ?? []))
+    warnings.push(...(template ?? []), ...(lengths ?? []))
   }
   const reward = failed.has('reward') ? undefined : await attempt(() => rewardOf(trainer, config, inputs, python?.path))
-  for (const { level, message } of python?.report.problems ?? []) if (level === 'warning') findings.push(message)
+  for (const { level, message } of python?.report.problems ?? []) if (level === 'warning') warnings.push(message)
   let planned: DrivenPlan | undefined
   if (agent && train && start && config.version !== null) {
     const path = join(resolve(inputs.runPath), 'planned')
@@ -104,7 +105,7 @@ export async function checkDrivenTraining(trainer: Driver, source: unknown, inpu
   if (missing) {
     const what = `${trainer.name}'s own keys, what is filled in between them, and what this machine can train`
     const message = `Not checked, because no ${trainer.name} was found: ${what}. "aworld-train doctor --engine ${trainer.name}" says where it was looked for.`
-    options.onEvent?.({ type: 'warning-raised', at: Date.now(), code: 'CONFIG_NOTE', message })
+    options.onEvent?.({ type: 'warning-raised', at: Date.now(), code: 'CONFIG_WARNING', message })
   }
   // The check of the agent has reported the problem; this check has found none.
   if (!agent || !train || reward === undefined || !start || !python || !planned) return { config, plan: undefined, missing }
@@ -113,8 +114,8 @@ export async function checkDrivenTraining(trainer: Driver, source: unknown, inpu
     trainer,
     name: options.name ?? agent.program.agents.find(({ trainable }) => trainable)?.name ?? 'agent',
     config,
-    notes: [...new Set([...config.notes, ...planned.notes, ...planned.warnings, ...findings])],
-    findings,
+    notes: [...new Set([...config.notes, ...planned.notes, ...data.notes, ...planned.warnings, ...warnings])],
+    findings: { notes: data.notes, warnings },
     seed: options.seed ?? settings.seed,
     program: agent.program,
     agent: describeAgent(agent),

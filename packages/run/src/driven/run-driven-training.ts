@@ -15,6 +15,7 @@ import { createFailureTally } from '../events/failure-tally.ts'
 import { createIdleClock } from '../events/idle-clock.ts'
 import { watchTruncation } from '../events/truncation-watch.ts'
 import { makeModel } from '../inputs/make-model.ts'
+import { raiseFindings } from '../inputs/raise-findings.ts'
 import type { RunOptions } from '../run-options.ts'
 import { drivenConfigurationHash, drivenInputHashes } from './configuration-hash.ts'
 import { type DrivenStage, openDrivenStage } from './driven-stage.ts'
@@ -86,7 +87,7 @@ async function trainDriven(plan: DrivenTrainingPlan, parts: RolloutParts, run: R
     plan.model ?? (await makeModel({ ...plan, configDirectory: plan.config.directory, engine }, path, store, { emit, signal, warmUpMs }))
   // The prompts for a model that existed before were measured with the configuration.
   const tasks = [...plan.train.tasks, ...(plan.test?.tasks ?? [])]
-  const promptNotes = plan.model === null ? await checkModelPrompts(plan.config, trainer, model, tasks) : []
+  const longPrompts = plan.model === null ? await checkModelPrompts(plan.config, trainer, model, tasks) : []
   const incarnation = randomUUID()
   const name = basename(path)
   const planned = await planStart(plan, { path, name, model, incarnation, resume: run.resumed }, signal)
@@ -143,8 +144,10 @@ async function trainDriven(plan: DrivenTrainingPlan, parts: RolloutParts, run: R
   await store.discardStepsAfter(resumedFromStep)
   await history.begin({ incarnation, resumedFromStep })
   emit(startEvent({ plan, planned, stage, model, path, resumedFromStep, resumed: run.resumed }))
-  for (const message of new Set([...plan.config.notes, ...plan.findings, ...promptNotes, ...planned.notes, ...planned.warnings]))
-    emit({ type: 'warning-raised', at: Date.now(), code: 'CONFIG_NOTE', message })
+  raiseFindings(emit, {
+    notes: [...plan.config.notes, ...plan.findings.notes, ...planned.notes],
+    warnings: [...plan.findings.warnings, ...longPrompts, ...planned.warnings],
+  })
 
   const exit = await followTrainer({ plan, planned, address: stage.address, path, name, incarnation, progress, watch, signal })
   const finished = exit.error === null && !exit.stopped

@@ -1,6 +1,7 @@
 import type { AgentProgram, DrivenConfig, DrivenPlan, DrivenRun, DrivenTrainer, Environment, Reward } from '@aworld-train/core'
 import type { FoundPython } from '@aworld-train/python-bridge'
 import type { DrivenSettings, LoadedDataset } from '@aworld-train/training'
+import type { Findings } from '../inputs/named-dataset.ts'
 import type { NamedReward } from '../inputs/named-reward.ts'
 
 /** A framework whose settings on our side are known here. */
@@ -13,8 +14,8 @@ export interface DrivenTrainingPlan {
   readonly config: DrivenConfig<DrivenSettings>
   /** Sentences for the user, from the checks and about the configuration that the framework would be started with. */
   readonly notes: readonly string[]
-  /** The sentences of the checks alone. */
-  readonly findings: readonly string[]
+  /** What the checks alone say. */
+  readonly findings: Findings
   readonly seed: number
   readonly program: AgentProgram & { close?(): Promise<void> }
   readonly agent: DrivenRun['agent']

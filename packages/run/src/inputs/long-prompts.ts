@@ -53,7 +53,7 @@ export function findLongPrompts(tasks: readonly TrainingTask[], { chat, contextL
 type Tasks = Pick<LoadedDataset, 'tasks'>
 
 /** Warnings about the prompts of all datasets together; throws the error where no prompt of the first dataset fits. */
-export function longPromptNotes([first, ...others]: readonly [Tasks, ...(Tasks | null)[]], model: PromptModel): string[] {
+export function longPromptWarnings([first, ...others]: readonly [Tasks, ...(Tasks | null)[]], model: PromptModel): string[] {
   const long = findLongPrompts(
     [first, ...others].flatMap((dataset) => dataset?.tasks ?? []),
     model,

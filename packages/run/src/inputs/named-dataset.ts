@@ -52,15 +52,22 @@ export function refuseProblems({ problems }: LoadedDataset): void {
 
 type MaybeDataset = LoadedDataset | null | undefined
 
-/** Warnings about datasets: columns that may be meant otherwise, and test tasks that are trained on. */
-export function datasetNotes(train: MaybeDataset, test: MaybeDataset, validation?: MaybeDataset): string[] {
+/** What checks say that found nothing wrong: how something is read, and what may be meant otherwise. */
+export interface Findings {
+  readonly notes: readonly string[]
+  readonly warnings: readonly string[]
+}
+
+/** Notes and warnings about datasets, each once: columns, and test tasks that are trained on. */
+export function datasetFindings(train: MaybeDataset, test: MaybeDataset, validation?: MaybeDataset): Findings {
   const notes = [train, test, validation].flatMap((dataset) => dataset?.notes ?? [])
+  const warnings = [train, test, validation].flatMap((dataset) => dataset?.warnings ?? [])
   const overlap = train && test ? datasetOverlap(train, test) : []
   if (overlap.length > 0)
-    notes.push(
+    warnings.push(
       `${overlap.length} of ${test?.tasks.length} test tasks are training tasks too, with equal prompt, answer and extra_info (the first: "${overlap[0]?.id}"); the result on them shows memory, not skill.`,
     )
-  return [...new Set(notes)]
+  return { notes: [...new Set(notes)], warnings: [...new Set(warnings)] }
 }
 
 /** Throws CONFIG_INVALID where results are to be split by a column that none of the tasks to evaluate has. */

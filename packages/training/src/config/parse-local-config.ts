@@ -50,6 +50,8 @@ export interface ParsedLocalConfig {
   /** Keys of a framework's configuration that have no effect here. */
   readonly ignored: readonly string[]
   /** Sentences that are shown to the user once. */
+  /** Settings that the trainer does not read. */
+  readonly notes: readonly string[]
   readonly warnings: readonly string[]
 }
 
@@ -89,7 +91,7 @@ export function readLocalConfig(source: string | object | undefined, options: Lo
   const problems = [...translated.problems, ...found].map((problem) => `${where}${problem}`)
   const inert = extension?.inert ? inertNotes(own, extension.inert, extension.section) : []
   const rest = Object.fromEntries(Object.entries(owned).filter(([key]) => !(key in overrides)))
-  return { config: data, extension: rest, ignored: translated.ignored, warnings: [...translated.warnings, ...inert], problems, failed }
+  return { config: data, extension: rest, ignored: translated.ignored, notes: inert, warnings: translated.warnings, problems, failed }
 }
 
 /** The tree without the sections of trainers, and that of the extension. */

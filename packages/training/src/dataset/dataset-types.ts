@@ -39,6 +39,8 @@ export interface LoadedDataset {
   /** By task id. */
   readonly answers: Map<string, AnswerKey>
   readonly problems: readonly DatasetProblem[]
-  /** Sentences about columns that are used, but perhaps not as they were meant. */
+  /** Sentences about how columns are used. */
   readonly notes: readonly string[]
+  /** Sentences about columns that are probably meant otherwise than they are used. */
+  readonly warnings: readonly string[]
 }

@@ -177,7 +177,7 @@ describe('loadDataset reads', () => {
     expect(unanswered.extraInfo).toEqual({ Level: 1 })
     expect([...answers.keys()]).toEqual(['c61d22de'])
     expect(notes).toEqual([
-      'the test rows: "Level", "Annotator Metadata" go to the reward as extra information, and not to the agent; what the agent may see stands in the column "data".',
+      '"Level", "Annotator Metadata" go to the reward as extra information, and not to the agent; what the agent may see stands in the column "data".',
     ])
     expect(await messagesOf(rows, { filesDirectory: directory })).toEqual([
       expect.stringMatching(/^the train rows, row 2: the row has no answer.*"\?" is none/),
@@ -376,12 +376,12 @@ describe('a folder saved by Hugging Face datasets', () => {
 
 it('names columns that may be meant otherwise, and options that there are not', async () => {
   const rows = [{ promt: 'x', question: 'a', anwser: 1, answer: 1, extra_inf: {} }]
-  expect((await loadDataset(rows)).notes).toEqual([
+  expect((await loadDataset(rows)).warnings).toEqual([
     expect.stringMatching(
-      /"promt", "anwser", "extra_inf" go to .*"prompt" by "promt"\?.*"answer" by "anwser"\?.*"extra_info" by "extra_inf"\?$/,
+      /^"promt", "anwser", "extra_inf" go to .*"prompt" by "promt"\?.*"answer" by "anwser"\?.*"extra_info" by "extra_inf"\?$/,
     ),
   ])
-  expect((await loadDataset([{ prompt: 'a', answer: 1, agent_name: 'x', extra_info: { kind: 'b' } }])).notes).toEqual([])
+  expect((await loadDataset([{ prompt: 'a', answer: 1, agent_name: 'x', extra_info: { kind: 'b' } }])).warnings).toEqual([])
   await expect(loadDataset(rows, { promptkey: 'question' } as object)).rejects.toMatchObject({
     code: 'CONFIG_INVALID',
     message: 'loadDataset has no option "promptkey". Did you mean "promptKey"?',

@@ -67,11 +67,8 @@ export async function loadDataset(source: DatasetSource, options: LoadDatasetOpt
     if (answer) answers.set(task.id, answer)
   }
   if (rows === 0 && all.toArray().length === 0) all.add('there are no rows; give at least one.')
-  const notes = [
-    ...(unused.size === 0 ? [] : [unusedNote(all.file, [...unused])]),
-    ...(unnamed.size === 0 ? [] : [unnamedNote(all.file, [...unnamed])]),
-  ]
-  return { tasks, answers, problems: all.toArray(), notes }
+  const { notes, warnings } = unnamedColumns([...unnamed])
+  return { tasks, answers, problems: all.toArray(), notes, warnings: [...unusedWarning([...unused]), ...warnings] }
 }
 
 /** As `loadDataset`, but throws DATASET_INVALID naming every problem. */
@@ -83,18 +80,28 @@ export async function requireDataset(source: DatasetSource, options: LoadDataset
   })
 }
 
-function unusedNote(file: string, pairs: readonly (readonly [string, string])[]): string {
+function unusedWarning(pairs: readonly (readonly [string, string])[]): string[] {
+  if (pairs.length === 0) return []
   const list = pairs.map(([column, used]) => `"${column}" is not read, since "${used}" comes before it`).join(', and ')
-  return `${file}: ${list}; leave out what is not meant, or give it a name of its own.`
+  return [`${list}; leave out what is not meant, or give it a name of its own.`]
 }
 
-function unnamedNote(file: string, columns: readonly string[]): string {
+/** Sentences about columns without a name of ours. They do not name the file, so that the same columns of two files are spoken of once. */
+function unnamedColumns(columns: readonly string[]): Pick<LoadedDataset, 'notes' | 'warnings'> {
+  const isTypo = (column: string) => suggest(column, namedColumns) !== null
+  return { notes: unnamedNote(columns.filter((column) => !isTypo(column))), warnings: unnamedNote(columns.filter(isTypo)) }
+}
+
+function unnamedNote(columns: readonly string[]): string[] {
+  if (columns.length === 0) return []
   const meant = columns.flatMap((column) => {
     const name = suggest(column, namedColumns)
     return name === null ? [] : [` Did you mean "${name}" by "${column}"?`]
   })
   const list = columns.map((column) => `"${column}"`).join(', ')
-  return `${file}: ${list} ${columns.length === 1 ? 'goes' : 'go'} to the reward as extra information, and not to the agent; what the agent may see stands in the column "data".${meant.join('')}`
+  return [
+    `${list} ${columns.length === 1 ? 'goes' : 'go'} to the reward as extra information, and not to the agent; what the agent may see stands in the column "data".${meant.join('')}`,
+  ]
 }
 
 /** Tasks of `test` that are in `train` too: of equal prompt, files and data, equal answer and equal extra information, whatever their place in the file. */
