@@ -237,7 +237,6 @@ describe('a reward that misbehaves fails its episode with a reason, and is never
     string: "return '1'",
     object: 'return { score: 1 }',
     nothing: 'return undefined',
-    forever: 'for (;;);',
     memory: 'const all = []; for (;;) all.push(new Array(1e6).fill(Math.random()))',
   }
   const expected: Readonly<Record<string, RegExp>> = {
@@ -248,17 +247,16 @@ describe('a reward that misbehaves fails its episode with a reason, and is never
     string: /REWARD_INVALID Reward "score" returned a string \("1"\); return a finite number/,
     object: /REWARD_INVALID Reward "score" returned an object/,
     nothing: /REWARD_INVALID Reward "score" returned undefined; return a finite number/,
-    forever: /REWARD_TIMEOUT Reward "score" did not return within 1500 ms; make it return sooner, or raise reward\.timeoutMs/,
     memory: /REWARD_FAILED Reward "score" failed on task "memory": it used more than 32 MB/,
   }
 
-  it('by path: thrown, not finite, of another type, endless, greedy for memory', async () => {
+  it('by path: thrown, not finite, of another type, greedy for memory', async () => {
     const cases = Object.entries(bodies).map(([name, body]) => `    case '${name}': { ${body} }`)
     const project = await makeProject(folder, model, {
       definition: { rewardFunc: './reward.ts#score' },
       config: {
-        reward: { timeoutMs: 1_500, memoryMb: 32 },
-        training: { steps: 1, promptsPerStep: 10, samplesPerPrompt: 2 },
+        reward: { memoryMb: 32 },
+        training: { steps: 1, promptsPerStep: 9, samplesPerPrompt: 2 },
       },
       files: {
         'train.jsonl': tasksOf(Object.keys(bodies)),
@@ -272,9 +270,25 @@ describe('a reward that misbehaves fails its episode with a reason, and is never
       expect(first).toMatchObject({ stopReason: 'failed', reward: null })
       expect(`${first?.error?.code} ${first?.error?.message}`).toMatch(message)
     }
-    expect(counts.episodesByStopReason).toEqual({ completed: 2, failed: 18 })
+    expect(counts.episodesByStopReason).toEqual({ completed: 2, failed: 16 })
     expect(ledger?.unexplained).toBe(0)
     expect(ledger?.trained).toBe(0)
+  })
+
+  it('by path: endless', async () => {
+    const project = await makeProject(folder, model, {
+      definition: { rewardFunc: './reward.ts#score' },
+      config: { reward: { timeoutMs: 2_000 }, training: { steps: 1, promptsPerStep: 1, samplesPerPrompt: 2 } },
+      files: {
+        'train.jsonl': tasksOf(['known']),
+        // The known answer, which the policy never says, is scored before the training.
+        'reward.ts':
+          'export function score(_dataSource: string, solution: string, truth: string): number {\n  if (solution === truth) return 1\n  for (;;);\n}\n',
+      },
+    })
+    await expect((await openTrainer(project)).train()).rejects.toThrow(
+      /REWARD_TIMEOUT: Reward "score" did not return within 2000 ms; make it return sooner, or raise reward\.timeoutMs/,
+    )
   })
 
   it('when no episode of a step can be scored, the run fails with code 1, says why, and the same command tries again', async () => {
@@ -346,7 +360,7 @@ describe('an agent that misbehaves ends its episode with a reason, and takes no 
     const project = await makeProject(folder, model, {
       config: {
         training: { steps: 1, promptsPerStep: kinds.length, samplesPerPrompt: 2 },
-        limits: { maxTurns: 4, timeoutMs: 1500 },
+        limits: { maxTurns: 4, timeoutMs: 5_000 },
         sampling: { maxTokens: 6 },
       },
       files: {
@@ -396,7 +410,7 @@ export async function agent(task, context) {
       reward: null,
       why: expect.stringMatching(/AGENT_FAILED: .*no chalk at all/),
     })
-    expect(first('hangs')).toMatchObject({ ends: 'time-limit', reward: null, why: expect.stringMatching(/AGENT_LIMIT: .*1500 ms|1\.5 s/) })
+    expect(first('hangs')).toMatchObject({ ends: 'time-limit', reward: null, why: expect.stringMatching(/AGENT_LIMIT: .*(?:5000 ms|5 s)/) })
     expect(first('number')).toMatchObject({ ends: 'failed', why: expect.stringMatching(/returned number 7|returned a number/) })
     expect(first('long')).toMatchObject({
       ends: 'context-overflow',

@@ -1,7 +1,7 @@
-import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { getAgentToolEnvAndServers } from './agent-tool-env.ts'
 import { connectionFileName, environmentFolder } from './connection-file.ts'
 
@@ -22,6 +22,8 @@ beforeEach(() => {
   mkdirSync(join(project, environmentFolder), { recursive: true })
   write(JSON.stringify({ version: 1, url, token: 'own', pid: 1 }))
 })
+
+afterEach(() => rmSync(project, { recursive: true }))
 
 describe('the connection of a running environment', () => {
   it('is found without arguments, from a folder below the project too', () => {
