@@ -38,6 +38,14 @@ const withKind = (lines: string) => lines.replaceAll('{', '{"kind": "even",')
 const reportOf = async (path: string) => JSON.parse(await readFile(join(path, 'report.json'), 'utf8')) as RunReport
 const rewardsOf = async (path: string) => (await reportOf(path)).curve.map(({ metrics }) => metrics['rewardMean'])
 
+describe('--help', () => {
+  it('has no line that a terminal of 80 columns cuts', async () => {
+    const { code, stdout } = await runCli(['--help'])
+    expect([code, stdout.replaceAll(/\s+/g, ' ')]).toEqual([0, expect.stringContaining('141 stopped because nobody reads the output.')])
+    expect(stdout.split('\n').filter((line) => line.length > 80)).toEqual([])
+  })
+})
+
 describe('setup', () => {
   it('says what an environment takes before it makes one', async () => {
     const { code, stdout, stderr } = await runCli(['setup', 'trl', '--torch', 'cpu', '--directory', folder])

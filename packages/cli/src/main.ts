@@ -21,7 +21,7 @@ const program = new Command('aworld-train')
   .exitOverride()
   .showHelpAfterError('(add --help for the options)')
   .showSuggestionAfterError()
-  .addHelpText('after', `\n${exitCodesText}`)
+  .addHelpText('after', ({ command }) => `\n${command.createHelp().boxWrap(exitCodesText, process.stdout.columns || 80)}`)
 
 const stop = createStopSignal(process)
 process.on('exit', () => {

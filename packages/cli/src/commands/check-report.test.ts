@@ -40,6 +40,21 @@ describe('createCheckReport', () => {
     expect(show([]).text).toBe('\nno problems\n')
   })
 
+  it('breaks lines at spaces where a terminal would cut words', () => {
+    const output = Object.assign(new PassThrough(), { columns: 40 })
+    const message = 'only the first of these words fits here\nand the second line has its own'
+    createCheckReport({ json: false, output }).add({ name: 'python', ok: true, message })
+    expect(`\n${plain(String(output.read()))}`).toMatchInlineSnapshot(`
+      "
+      ok      python         only the first of
+                             these words fits
+                             here
+                             and the second
+                             line has its own
+      "
+    `)
+  })
+
   it('--json prints one object, at the end', () => {
     const { early, text } = show(checks, true)
     expect(early).toBe('')

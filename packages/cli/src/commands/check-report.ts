@@ -1,5 +1,6 @@
 import { styleText } from 'node:util'
 import type { DoctorCheck } from 'aworld-train'
+import { wrapLabelled } from '../terminal/text-width.ts'
 
 export interface CheckReport {
   /** Shows checks as they are found. */
@@ -8,13 +9,18 @@ export interface CheckReport {
   end(): number
 }
 
+export interface CheckReportOptions {
+  readonly json: boolean
+  readonly output: NodeJS.WritableStream & { readonly columns?: number }
+}
+
 /** One line a check and a verdict, or one JSON object `{problems, warnings, checks}` at the end. */
-export function createCheckReport({ json, output }: { readonly json: boolean; readonly output: NodeJS.WritableStream }): CheckReport {
+export function createCheckReport({ json, output }: CheckReportOptions): CheckReport {
   const all: DoctorCheck[] = []
   return {
     add(...checks) {
       all.push(...checks)
-      if (!json) for (const check of checks) output.write(`${toLine(check)}\n`)
+      if (!json) for (const check of checks) output.write(`${toLine(check, output.columns)}\n`)
     },
     end() {
       const problems = all.filter(({ ok }) => !ok).length
@@ -29,9 +35,18 @@ export function createCheckReport({ json, output }: { readonly json: boolean; re
   }
 }
 
-function toLine({ name, ok, warning, message }: DoctorCheck): string {
+/** Columns of a check's mark and name. */
+const labelWidth = 23
+
+function toLine({ name, ok, warning, message }: DoctorCheck, columns: number | undefined): string {
   const mark = !ok ? styleText('red', 'problem') : warning ? styleText('yellow', 'warning') : styleText('green', 'ok     ')
-  return `${mark} ${name.padEnd(14)} ${message.replaceAll('\n', `\n${' '.repeat(23)}`)}`
+  const lines = `${mark} ${name.padEnd(14)} ${message.replaceAll('\n', `\n${' '.repeat(labelWidth)}`)}`
+  return columns === undefined
+    ? lines
+    : lines
+        .split('\n')
+        .map((line) => wrapLabelled(line, columns, labelWidth))
+        .join('\n')
 }
 
 const count = (number: number, noun: string) => `${number} ${noun}${number === 1 ? '' : 's'}`

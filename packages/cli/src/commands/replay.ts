@@ -35,7 +35,7 @@ export const replay = defineCommand({
       for (const episode of chosen()) {
         shown += 1
         process.stdout.write(`${episode.rollout}  attempt ${episode.attempt}  task ${episode.taskId}  ${episode.stopReason}\n`)
-        process.stdout.write(`${renderEpisode({ ...episode, models: messageModels(episode) })}\n`)
+        process.stdout.write(`${renderEpisode({ ...episode, models: messageModels(episode), columns: process.stdout.columns })}\n`)
         for (const { name, source, content } of episode.toolCalls)
           if (source !== undefined) process.stdout.write(`tool ${name} threw at ${source}: ${content}\n`)
         const { error } = episode

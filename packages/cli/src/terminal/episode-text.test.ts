@@ -29,6 +29,16 @@ it('labels each answer with the model that gave it', () => {
   `)
 })
 
+it('breaks lines at spaces where a terminal would cut words', () => {
+  const messages: Message[] = [{ role: 'assistant', content: 'That is right, as everybody knows by now.' }]
+  expect(stripVTControlCharacters(renderEpisode({ messages, reward: 1, columns: 30 }))).toMatchInlineSnapshot(`
+    "policy  That is right, as
+            everybody knows by
+            now.
+    reward  1"
+  `)
+})
+
 it('gives a terminal nothing to obey', () => {
   const messages: Message[] = [
     { role: 'user', content: 'Gold?' },

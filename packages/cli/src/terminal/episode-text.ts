@@ -1,5 +1,6 @@
 import { styleText } from 'node:util'
 import type { Message } from '@aworld-train/protocol'
+import { wrapLabelled } from './text-width.ts'
 
 export interface EpisodeText {
   readonly messages: readonly Message[]
@@ -8,15 +9,17 @@ export interface EpisodeText {
   readonly reward: number | null
   /** Longest text shown of one message. */
   readonly maxCharacters?: number
+  /** Columns of the terminal, where there is one. */
+  readonly columns?: number | undefined
 }
 
 /** A conversation as a person reads it: one line a message, tool calls as calls, the reward last. */
-export function renderEpisode({ messages, models = [], reward, maxCharacters = 300 }: EpisodeText): string {
+export function renderEpisode({ messages, models = [], reward, maxCharacters = 300, columns }: EpisodeText): string {
   const width = Math.max(7, ...models.map((model) => model?.length ?? 0)) + 1
   const label = (text: string) => styleText('bold', text.padEnd(width))
   const lines = messages.flatMap((message, index) => renderMessage(message, models[index] ?? 'policy', { label, maxCharacters }))
   lines.push(`${label('reward')}${reward === null ? 'not scored' : styleText(reward > 0 ? 'green' : 'red', String(reward))}`)
-  return lines.join('\n')
+  return lines.map((line) => (columns === undefined ? line : wrapLabelled(line, columns, width))).join('\n')
 }
 
 interface MessageStyle {

@@ -22,11 +22,14 @@ export function createLiveLine(stream: NodeJS.WriteStream): LiveLine {
   // Terminals break a line as soon as its last column is written.
   const columns = () => width() - 1
 
-  /** A terminal that became narrower has broken the line into several. */
+  /**
+   * A terminal that became narrower has broken the line into several. Each is erased by itself: a terminal such as tmux keeps in its
+   * history what is erased from the first cell of the screen to its end.
+   */
   function erase(): string {
     if (line === '') return ''
     const above = Math.ceil(textWidth(line) / width()) - 1
-    return `\r${above > 0 ? `\u001b[${above}A` : ''}\u001b[J`
+    return `\r\u001b[2K${'\u001b[A\u001b[2K'.repeat(above)}`
   }
 
   return {

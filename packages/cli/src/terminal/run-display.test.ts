@@ -100,7 +100,7 @@ describe('on a terminal', () => {
         display.show(event)
       }
       display.close()
-      return written.at(-2)?.replace('\r\u001b[J', '')
+      return written.at(-2)?.replace('\r\u001b[2K', '')
     }
     expect([40, 60, 80, 120].map(liveLines)).toMatchInlineSnapshot(`
       [

@@ -154,7 +154,7 @@ function createTextDisplay(stream: NodeJS.WriteStream, live: LiveLine | null): R
           draw()
           break
         case 'episode-sampled':
-          line(`${styleText('gray', `one episode of step ${event.step}`)}\n${renderEpisode(event)}\n`)
+          line(`${styleText('gray', `one episode of step ${event.step}`)}\n${renderEpisode({ ...event, columns: live?.columns() })}\n`)
           break
         case 'warning-raised':
           labelled(

@@ -8,7 +8,7 @@ export interface Screen {
   resize(columns: number): void
 }
 
-/** A terminal with what a display uses: it breaks lines at its width, moves up, returns and erases. Anything else throws. */
+/** A terminal with what a display uses: it breaks lines at its width, moves up, returns and erases lines. Anything else throws. */
 export function createScreen(columns: number): Screen {
   let width = columns
   let rows: string[][] = [[]]
@@ -30,10 +30,7 @@ export function createScreen(columns: number): Screen {
   }
   function control(parameter: number, name: string): void {
     if (name === 'A') row = Math.max(0, row - (parameter || 1))
-    else if (name === 'J' && parameter === 0) {
-      rows.length = row + 1
-      ;(rows[row] as string[]).length = Math.min((rows[row] as string[]).length, column)
-    } else if (name === 'K' && parameter === 2) rows[row] = []
+    else if (name === 'K' && parameter === 2) rows[row] = []
     else if (name !== 'm') throw new Error(`The screen knows no control sequence ${parameter}${name}.`)
   }
 

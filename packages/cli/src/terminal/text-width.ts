@@ -31,11 +31,8 @@ export function fitText(text: string, columns: number): string {
   return kept
 }
 
-/** Columns of the label that a line begins with. */
-const labelWidth = 9
-
-/** A line that begins with a label, broken at spaces into lines of at most `columns`, the later ones under the text of the first. */
-export function wrapLabelled(text: string, columns: number): string {
+/** A line that begins with a label of `labelWidth` columns, broken at spaces into lines of at most `columns`, the later ones under the text of the first. */
+export function wrapLabelled(text: string, columns: number, labelWidth = 9): string {
   const lines: string[] = []
   let line = ''
   for (const word of text.split(/(?<=\S )(?=\S)/)) {
