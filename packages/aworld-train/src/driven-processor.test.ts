@@ -156,7 +156,7 @@ describe('a training with verl', () => {
     expect(report.counts.modelCalls.gateway).toBeGreaterThanOrEqual(report.counts.modelCalls.agent)
     expect(report.times.wallMs).toBeGreaterThan(failed.times.wallMs)
     for (const [phase, ms] of Object.entries(failed.times.phasesMs)) expect(report.times.phasesMs[phase]).toBeGreaterThan(ms)
-    expect(again.events[0]).toMatchObject({ type: 'run-start', resumedFromStep: 1 })
+    expect(again.events.find(({ type }) => type === 'run-start')).toMatchObject({ type: 'run-start', resumedFromStep: 1 })
     expect(report.status).toBe('finished')
     expect(report.curve.map(({ step }) => step)).toEqual([1, 2, 3])
     expect(report.ledger).toMatchObject({ unexplained: 0, untrained: { 'superseded-attempt': 16 } })

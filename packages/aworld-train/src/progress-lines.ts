@@ -12,6 +12,7 @@ export function progressLines(print: (line: string) => void): (event: RunEvent) 
         break
       case 'phase-progress': {
         const { done, total } = event
+        if (done === 0 && total === 1) print(`${event.phase} …`)
         if (phase.name !== event.phase) phase = { name: event.phase, done: 0 }
         if (done < total && done - phase.done < total / 5) break
         phase.done = done

@@ -104,8 +104,8 @@ it('leaves no process behind when Node is killed', async () => {
 it('goes on from the checkpoint, and says so when verl is killed in mid-step', async () => {
   const { events, closed, until } = train()
   await until(({ type }) => type === 'step-start')
-  expect(events[0]).toMatchObject({ type: 'run-start' })
-  expect(events[0]?.resumedFromStep).toBeGreaterThanOrEqual(1)
+  const start = events.find(({ type }) => type === 'run-start')
+  expect(start?.resumedFromStep).toBeGreaterThanOrEqual(1)
   const verlMain = processesOfRun().find(({ command }) => /python\S* -m verl\.trainer\.main_ppo/.test(command))
   process.kill(verlMain?.pid as number, 'SIGKILL')
   expect(await closed).toBe(1)

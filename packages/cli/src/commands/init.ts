@@ -7,6 +7,9 @@ import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'
 import { writeTarget } from './write-target.ts'
 
+/** Whether this program runs from a checkout. */
+const isSource = import.meta.url.endsWith('.ts')
+
 const template = fileURLToPath(new URL('../../templates/project', import.meta.url))
 
 export const init = defineCommand({
@@ -26,6 +29,7 @@ export const init = defineCommand({
       await cp(template, folder, { recursive: true })
       await rename(join(folder, 'gitignore'), join(folder, '.gitignore'))
       await writeFile(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`)
+      if (isSource) await writeFile(join(folder, '.npmrc'), npmSettings)
     })
     const shown = relative(process.cwd(), folder)
     process.stdout.write(
@@ -40,7 +44,7 @@ async function projectManifest(folder: string): Promise<Record<string, unknown>>
     .toLowerCase()
     .replaceAll(/[^a-z0-9-]+/g, '-')
     .replaceAll(/^-+|-+$/g, '')
-  const { test, dependencies, devDependencies } = import.meta.url.endsWith('.ts') ? fromSources() : await fromRegistry()
+  const { test, dependencies, devDependencies } = isSource ? fromSources() : await fromRegistry()
   return {
     name: name || 'my-agent',
     private: true,
@@ -69,9 +73,12 @@ async function fromRegistry(): Promise<Provision> {
   return {
     test: 'vitest run',
     dependencies: { '@aworld-train/cli': version, 'aworld-train': version, zod: dependencies.zod },
-    devDependencies: { '@types/node': '^24.10.1', vitest: '^5.1.0' },
+    devDependencies: { '@types/node': '^24.10.1', typescript: '^7.0.2', vitest: '^5.1.0' },
   }
 }
+
+/** npm has nothing to say about the Node that it runs under: the launcher of the checkout finds one that the packages take. */
+const npmSettings = 'loglevel=error\n'
 
 /** A project made by a checkout uses that checkout: its packages are linked, and its launcher runs them unbuilt. */
 function fromSources(): Provision {
@@ -84,6 +91,10 @@ function fromSources(): Provision {
       'aworld-train': path('packages', 'aworld-train'),
       zod: path('node_modules', 'zod'),
     },
-    devDependencies: { '@types/node': path('node_modules', '@types', 'node'), vitest: path('node_modules', 'vitest') },
+    devDependencies: {
+      '@types/node': path('node_modules', '@types', 'node'),
+      typescript: path('node_modules', 'typescript'),
+      vitest: path('node_modules', 'vitest'),
+    },
   }
 }

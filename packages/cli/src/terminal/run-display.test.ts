@@ -113,6 +113,22 @@ describe('on a terminal', () => {
   })
 })
 
+it('says what takes long before a run begins, on a terminal until something else is said', () => {
+  const check = { type: 'phase-progress', at, phase: 'check trl: its imports', done: 0, total: 1, metrics: {} } as const
+  const [begin] = [...events()] as [RunEvent]
+  const shown = (env: NodeJS.ProcessEnv) => {
+    const screen = createScreen(80)
+    const stream = { isTTY: true, columns: 80, write: (text: string) => screen.write(text) }
+    const display = createRunDisplay({ stream: stream as unknown as NodeJS.WriteStream, json: false, env })
+    display.show(check)
+    const early = screen.lines()
+    display.show(begin)
+    return [early, screen.lines()[0]]
+  }
+  expect(shown({})).toEqual([[expect.stringMatching(/^check trl: its imports .*0\/1 {2}0:00$/)], 'run      runs/chemist'])
+  expect(shown({ CI: 'true' })).toEqual([['check trl: its imports …', ''], 'check trl: its imports …'])
+})
+
 it.each([{ TERM: 'dumb' }, { CI: 'true' }])('draws nothing again with %o', (env) => {
   const { lines } = shownOn(80, env)
   expect(lines).toContain('train: 4/20 steps  reward 0.200')

@@ -95,6 +95,7 @@ function createTextDisplay(stream: NodeJS.WriteStream, live: LiveLine | null): R
     show(event) {
       switch (event.type) {
         case 'run-start':
+          endBar()
           line(
             `${styleText('bold', 'run')}      ${event.path}${event.resumedFromStep === null ? '' : `  (resumed after step ${event.resumedFromStep})`}`,
           )
@@ -118,7 +119,10 @@ function createTextDisplay(stream: NodeJS.WriteStream, live: LiveLine | null): R
           break
         }
         case 'phase-progress': {
-          if (bar?.label !== event.phase) startBar(event.phase, event.total, '')
+          if (bar?.label !== event.phase) {
+            startBar(event.phase, event.total, '')
+            if (!live && event.done === 0 && event.total === 1) line(`${event.phase} …`)
+          }
           const notes = Object.entries(event.metrics).map(([name, value]) => `${name} ${value.toPrecision(3)}`)
           if (bar) Object.assign(bar, { done: event.done, notes })
           draw(event.done >= event.total)

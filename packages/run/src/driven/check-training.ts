@@ -11,6 +11,7 @@ import { datasetFindings, loadNamedDataset, requireKinds } from '../inputs/named
 import { findReward, type NamedReward, tryReward } from '../inputs/named-reward.ts'
 import { collectProblems } from '../preflight/collect-problems.ts'
 import type { RunOptions } from '../run-options.ts'
+import { announce } from './announce.ts'
 import { describeAgent, toDrivenRun } from './plan-start.ts'
 import { checkModelPrompts, checkModelTemplate, findStartingModel } from './starting-model.ts'
 import type { DrivenTrainingPlan, Driver } from './training-plan.ts'
@@ -61,6 +62,7 @@ export async function checkDrivenTraining(trainer: Driver, source: unknown, inpu
   const { options, agent } = inputs
   const problems = collectProblems()
   const { attempt } = problems
+  announce(options.onEvent, `check ${trainer.name}: its Python, and the configuration`)
   const { config, python, missing } = await readConfig(trainer, source, inputs)
   for (const message of config.problems) problems.add(new TrainError('CONFIG_INVALID', message))
   const { settings } = config

@@ -17,6 +17,7 @@ import { watchTruncation } from '../events/truncation-watch.ts'
 import { makeModel } from '../inputs/make-model.ts'
 import { raiseFindings } from '../inputs/raise-findings.ts'
 import type { RunOptions } from '../run-options.ts'
+import { announce } from './announce.ts'
 import { drivenConfigurationHash, drivenInputHashes } from './configuration-hash.ts'
 import { type DrivenStage, openDrivenStage } from './driven-stage.ts'
 import { createRunWatch, followTrainer } from './follow-trainer.ts'
@@ -90,6 +91,7 @@ async function trainDriven(plan: DrivenTrainingPlan, parts: RolloutParts, run: R
   const longPrompts = plan.model === null ? await checkModelPrompts(plan.config, trainer, model, tasks) : []
   const incarnation = randomUUID()
   const name = basename(path)
+  announce(emit, `check ${trainer.name}: its imports, and what it starts with`)
   const planned = await planStart(plan, { path, name, model, incarnation, resume: run.resumed }, signal)
   await trainer.writeFiles(planned, plan)
   const resumedFromStep = trainer.checkpoints.resumable(planned.checkpoints)
