@@ -1,12 +1,15 @@
-import { mkdtempSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { settingKeys, settingsTemplate } from './keys.ts'
 import { readSettings } from './read-settings.ts'
 
+const folder = mkdtempSync(join(tmpdir(), 'settings-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
 function envFile(text: string): string {
-  const file = join(mkdtempSync(join(tmpdir(), 'settings-')), '.env')
+  const file = join(folder, '.env')
   writeFileSync(file, text)
   return file
 }
