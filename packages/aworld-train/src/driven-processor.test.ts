@@ -97,6 +97,7 @@ describe('a training with verl', () => {
       'validation',
       'weight-sync',
     ])
+    expect(events[0]).toMatchObject({ type: 'phase-progress', phase: 'check verl: its Python, and the configuration' })
     const types = events.map(({ type }) => type).filter((type) => !type.startsWith('rollout') && type !== 'phase-progress')
     expect(types.slice(0, 1)).toEqual(['run-start'])
     expect(events.find(({ type }) => type === 'run-start')).toMatchObject({ details: { agent: 'answerer trained' } })
