@@ -16,9 +16,12 @@ beforeAll(async () => {
 
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
-const agentText = `console.log('agent loaded')
+const agentText = `import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+console.log('agent loaded')
 export async function agent(task: any, { baseUrl, apiKey, model }: any) {
   process.stdout.write('agent runs, and ends no line')
+  await once(spawn('echo', ['a program of the agent'], { stdio: 'inherit' }), 'close')
   const response = await fetch(baseUrl + '/chat/completions', {
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization: 'Bearer ' + apiKey },
@@ -47,7 +50,7 @@ async function makeLoudProject(config: Record<string, unknown> = {}): Promise<st
   return project.folder
 }
 
-const printed = ['configuration loaded', 'agent loaded', 'agent runs', 'reward loaded', 'reward scores']
+const printed = ['configuration loaded', 'agent loaded', 'agent runs', 'a program of the agent', 'reward loaded', 'reward scores']
 
 describe('with --json, standard output is for programs alone, and what the code of a project prints goes to standard error', () => {
   it('train', async () => {
