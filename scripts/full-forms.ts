@@ -7,6 +7,8 @@ export const fullForms: Readonly<Record<string, Readonly<Record<string, number>>
     'packages/tool-servers/src/servers/': 4,
     'test/environment/conformance.test.ts': 1,
     'test/environment/damaged-documents.test.ts': 2,
+    'test/environment/differential.test.ts': 1,
+    'test/environment/forged-tokens.test.ts': 1,
     'test/environment/plain-user.test.ts': 5,
     'test/environment/terminal-example.test.ts': 5,
   },
@@ -16,7 +18,7 @@ export const fullForms: Readonly<Record<string, Readonly<Record<string, number>>
     'test/executors/ray-exam.test.ts': 3,
     'test/executors/spark-exam.test.ts': 3,
   },
-  frameworks: { 'test/frameworks/training.test.ts': 6 },
+  frameworks: { 'test/frameworks/harnesses.test.ts': 4, 'test/frameworks/training.test.ts': 6 },
   trainers: {
     'test/trainers/areal/bridge.test.ts': 1,
     'test/trainers/areal/contract.test.ts': 1,

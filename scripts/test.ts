@@ -2,7 +2,7 @@
 // needs no installation, in a temporary folder that the tests must leave empty; with `--quick` only tests that are tagged so; with
 // `-t NAME` those whose name matches.
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -38,6 +38,8 @@ if (suite === undefined && filters.length === 0) {
 
 const temporary = suite === undefined ? mkdtempSync(join(tmpdir(), 'aworld-tests-')) : null
 if (temporary !== null) {
+  // Some tests run programs as another user.
+  chmodSync(temporary, 0o755)
   for (const name of ['TMPDIR', 'TEMP', 'TMP']) process.env[name] = temporary
   process.once('exit', () => rmSync(temporary, { recursive: true, force: true, maxRetries: 3 }))
 }

@@ -17,6 +17,7 @@ const defaults = parseLocalConfig({}).config
 const values: Partial<Record<SettingName, unknown>> = {
   models: { critic: { baseUrl: 'http://127.0.0.1:1', model: 'm' } },
   'training.stratify': { key: 'kind', counts: { easy: 16 } },
+  'gateway.trainedCalls': 'all',
   'gateway.tls': { cert: 'a.pem', key: 'b.pem' },
 }
 const plain = [true, false, 2, 64, 100_000, 0.5, 'x', 'http://127.0.0.1:1', ['tensorboard'], ['x'], [0.5, 0.6], { a: 'b' }]
@@ -92,7 +93,7 @@ describe.each(drivenTrainers)('$name', ({ name: trainer, readConfig }) => {
       { aworldTrain: { gateway: { port: 2 } } },
       { baseDirectory: '/', environment: {}, sections: trainerSections },
     )
-    expect(notes).toContain(`${trainer} leaves aside what is for other trainers: aworldTrain.gateway.`)
+    expect(notes).toContain(`${trainer} leaves aside what is for other trainers: aworldTrain.gateway.port.`)
   })
 })
 
@@ -106,7 +107,7 @@ const ownLoops: Readonly<Record<string, (config: LocalConfig, section: object) =
 test.each(Object.keys(ownLoops) as ('local' | 'tinker' | 'own')[])('our own loops refuse and note what the table says: %s', (trainer) => {
   const options = { others: trainerSections, ...(trainer === 'tinker' && { extension: tinkerPolicy.extension }) }
   const terms = names.map((name) => {
-    const { config, extension, warnings } = parseLocalConfig(writing(name), options)
+    const { config, extension, notes } = parseLocalConfig(writing(name), options)
     const problems = [() => requireTrainable({ config, tasks }), () => ownLoops[trainer]!(config, extension)].flatMap((check) => {
       try {
         check()
@@ -115,7 +116,7 @@ test.each(Object.keys(ownLoops) as ('local' | 'tinker' | 'own')[])('our own loop
         return (error as Error).message
       }
     })
-    return [name, termOf(name, warnings, problems)]
+    return [name, termOf(name, notes, problems)]
   })
   const column = Object.entries(columnOf(trainer)).map(([name, term]) => [name, term === 'handed over' ? 'read' : term])
   expect(Object.fromEntries(terms)).toEqual(Object.fromEntries(column))
@@ -123,10 +124,11 @@ test.each(Object.keys(ownLoops) as ('local' | 'tinker' | 'own')[])('our own loop
 
 test('the sources of the trainer in the box name every setting that it reads', () => {
   const packages = fileURLToPath(new URL('../../', import.meta.url))
-  const sources = ['training/src/loop', 'training/src/reward', 'rollout/src', 'run/src', 'aworld-train/src'].flatMap((folder) =>
-    readdirSync(join(packages, folder), { recursive: true, encoding: 'utf8' })
-      .filter((file) => file.endsWith('.ts') && !/\.test\.|setting-terms|^driven|hugging-face|testing/.test(file))
-      .map((file) => readFileSync(join(packages, folder, file), 'utf8')),
+  const sources = ['training/src/loop', 'training/src/reward', 'rollout/src', 'gateway/src', 'run/src', 'aworld-train/src'].flatMap(
+    (folder) =>
+      readdirSync(join(packages, folder), { recursive: true, encoding: 'utf8' })
+        .filter((file) => file.endsWith('.ts') && !/\.test\.|setting-terms|^driven|hugging-face|testing/.test(file))
+        .map((file) => readFileSync(join(packages, folder, file), 'utf8')),
   )
   const words = new Set(sources.flatMap((source) => source.match(/\w+/g) ?? []))
   expect(names.filter((name) => settingTerms[name].local === 'read' && !words.has(name.split('.').at(-1)!))).toEqual([])

@@ -116,7 +116,7 @@ it("shows a GAIA-shaped row's question, file and declared data to the agent, all
   const { results } = await trainer.inference([row])
   expect(results[0]?.answer).not.toMatch(/secret|Annotator|Level/)
   expect(JSON.parse(results[0]?.answer ?? '')).toMatchObject({
-    task: { id: 'g', data: { hint: 'yellow' }, files: [join(folder, 'gold.png')] },
+    task: { id: 'g', data: { hint: 'yellow' }, files: ['gold.png'] },
   })
   expect(scored).toEqual(['secret-1', { Level: 3, 'Annotator Metadata': { Steps: 'secret-2' }, answer: 'secret-3', split: 'validation' }])
 })

@@ -8,7 +8,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { createToyVllm } from '../../../engine-remote/src/testing/vllm-server.ts'
 import { runServer } from './run-server.ts'
 
-/** `serve` with an agent that asks no model: it answers with the paths of its files. */
+/** `serve` with an agent that asks no model: it answers with the names of its files. */
 async function startServe(rollouts: object) {
   const directory = await mkdtemp(join(tmpdir(), 'serve access '))
   const stop = new AbortController()
@@ -56,7 +56,7 @@ test('a task names files below the folders of the configuration alone, and what 
   const inside = [join(directory, 'data/table.csv'), 'data/table.csv']
   for (const path of inside) {
     await client.submit(request(path, path))
-    expect(await client.get(path, { waitMs: 30_000 })).toMatchObject({ status: 'done', episode: { answer: path } })
+    expect(await client.get(path, { waitMs: 30_000 })).toMatchObject({ status: 'done', episode: { answer: 'table.csv' } })
   }
   for (const path of ['/etc/hostname', join(directory, 'secret'), 'data/../secret', 'data/way-out', 'serve.yaml', 'data'])
     await expect(client.submit(request(path, 'data/table.csv', path))).rejects.toMatchObject(refused(path))

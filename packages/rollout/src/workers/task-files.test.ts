@@ -160,10 +160,10 @@ test('a file that changes or goes while it is fetched: a new attempt has what th
 test('a worker is given no file that its coordinator withholds', async () => {
   const { coordinator, seen, requests, run, work } = await startReading((path) => fileBelow(resolve(here, path), [join(here, 'data')]))
   await using _ = coordinator
-  await writeFile(join(here, 'secret'), 'secret')
+  for (const name of ['secret', 'other']) await writeFile(join(here, name), 'secret')
   await symlink(join(here, 'secret'), join(here, 'data/way-out'))
   const worker = work({ baseDirectory: there })
-  expect(await run('a', 'secret', 'data/../secret', 'data/way-out', 'data/table.csv')).toMatchObject(done)
+  expect(await run('a', 'secret', 'data/../other', 'data/way-out', 'data/table.csv')).toMatchObject(done)
   expect(seen.map(([, text]) => text)).toEqual(['ENOENT', 'ENOENT', 'ENOENT', 'a,b\n1,2\n'])
   expect(requests).toHaveLength(1)
   worker.drain()

@@ -462,8 +462,8 @@ describe('columns of one thing', () => {
       extra_info: '',
       extraInfo: { k: 1 },
     }
-    const { tasks, answers, notes } = await loadDataset([row])
-    expect([tasks[0], answers.get('t')?.groundTruth, notes]).toMatchObject([{ id: 't', input: 'a', extraInfo: { k: 1 } }, 5, []])
+    const { tasks, answers, warnings } = await loadDataset([row])
+    expect([tasks[0], answers.get('t')?.groundTruth, warnings]).toMatchObject([{ id: 't', input: 'a', extraInfo: { k: 1 } }, 5, []])
   })
 
   it('are named where they differ and one of them is dropped, the chosen column of the prompt included', async () => {
@@ -471,11 +471,11 @@ describe('columns of one thing', () => {
       { prompt: 'a', question: 'b', answer: 1, target: 2, id: 'x', task_id: 'x', reward_model: { ground_truth: 1 } },
       { prompt: 'c', answer: 1, label: 1, uid: 'y', data_source: 's', dataSource: 't' },
     ]
-    expect((await loadDataset(rows)).notes).toEqual([
-      'the train rows: "question" is not read, since "prompt" comes before it, and "target" is not read, since "reward_model" comes before it, and "dataSource" is not read, since "data_source" comes before it; leave out what is not meant, or give it a name of its own.',
+    expect((await loadDataset(rows)).warnings).toEqual([
+      '"question" is not read, since "prompt" comes before it, and "target" is not read, since "reward_model" comes before it, and "dataSource" is not read, since "data_source" comes before it; leave out what is not meant, or give it a name of its own.',
     ])
     const chosen = await loadDataset([{ prompt: 'a', text: 'b', answer: 1 }], { promptKey: 'text' })
-    expect([chosen.tasks[0]?.input, chosen.notes]).toEqual(['b', [expect.stringContaining('"prompt" is not read, since "text" comes')]])
+    expect([chosen.tasks[0]?.input, chosen.warnings]).toEqual(['b', [expect.stringContaining('"prompt" is not read, since "text" comes')]])
     const { problems } = await loadDataset([{ prompt: 'a', text: null, answer: 1 }], { promptKey: 'text' })
     expect(problems).toMatchObject([{ column: 'text', message: expect.stringContaining('the row has no prompt') }])
   })
@@ -486,9 +486,9 @@ describe('columns of one thing', () => {
       { instruction: 'Name a colour.', input: '', answer: 'red' },
       { instruction: 'Name a colour.', prompt: 'Name a tree.', input: 'Good day.', answer: 'oak' },
     ]
-    const { tasks, notes } = await loadDataset(rows.slice(0, 2))
-    expect([tasks.map(({ input }) => input), notes]).toEqual([['Translate to French.\n\nGood day.', 'Name a colour.'], []])
-    expect((await loadDataset(rows.slice(2))).notes).toEqual([expect.stringMatching(/"input" is not read.*"instruction" is not read/)])
+    const { tasks, warnings } = await loadDataset(rows.slice(0, 2))
+    expect([tasks.map(({ input }) => input), warnings]).toEqual([['Translate to French.\n\nGood day.', 'Name a colour.'], []])
+    expect((await loadDataset(rows.slice(2))).warnings).toEqual([expect.stringMatching(/"input" is not read.*"instruction" is not read/)])
   })
 
   it.each(['[1, 2, 3]', '{"a": 1}', '[]', '["user"]', '[{"a": 1}]', '{"role": "user", "content": "x"}'])(
