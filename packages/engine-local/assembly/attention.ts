@@ -46,7 +46,7 @@ function leftBytes(padded: i32): usize {
   return EDGE + <usize>max(<i32>MC * KC, (RB + 4) * padded) * F
 }
 
-export function attention(tokens: i32, heads: i32, kvHeads: i32, headDim: i32, rotated: usize, out: usize, scratch: usize): void {
+export function attention(tokens: i32, from: i32, heads: i32, kvHeads: i32, headDim: i32, rotated: usize, out: usize, scratch: usize): void {
   const scale = <f32>1.0 / sqrt<f32>(<f32>headDim)
   const bytes = <usize>headDim * F
   const rowStep = <usize>(heads + 2 * kvHeads) * bytes
@@ -64,7 +64,7 @@ export function attention(tokens: i32, heads: i32, kvHeads: i32, headDim: i32, r
     pack(false, tokens, headDim, rotated + valueOffset, rowStep, values)
     for (let g = 0; g < group; g++) {
       const headOffset = <usize>(kv * group + g) * bytes
-      for (let r0 = 0; r0 < tokens; r0 += RB) {
+      for (let r0 = from; r0 < tokens; r0 += RB) {
         const rows = min(RB, tokens - r0)
         const seen = r0 + rows
         const width = up8(seen)
@@ -80,6 +80,7 @@ export function attention(tokens: i32, heads: i32, kvHeads: i32, headDim: i32, r
 
 export function attentionBackward(
   tokens: i32,
+  from: i32,
   heads: i32,
   kvHeads: i32,
   headDim: i32,
@@ -109,7 +110,7 @@ export function attentionBackward(
     pack(false, tokens, headDim, rotated + keyOffset, rowStep, keys)
     for (let g = 0; g < group; g++) {
       const headOffset = <usize>(kv * group + g) * bytes
-      for (let r0 = 0; r0 < tokens; r0 += RB) {
+      for (let r0 = from; r0 < tokens; r0 += RB) {
         const rows = min(RB, tokens - r0)
         const seen = r0 + rows
         const width = up8(seen)

@@ -9,7 +9,7 @@ import { chooseTier, kernelsUrl, type SimdTier } from '../src/kernels/load-kerne
 import { wasm } from '../src/kernels/webassembly.ts'
 import { createLayout } from '../src/layout.ts'
 import { applyCommand } from '../src/learner/apply-command.ts'
-import { writeSamples } from '../src/learner/batch-writer.ts'
+import { commandsOf, writeSamples } from '../src/learner/batch-writer.ts'
 import { gradientCommand } from '../src/learner/gradient-command.ts'
 import { setting } from '../src/learner/settings.ts'
 import { fillRotations } from '../src/model/rotations.ts'
@@ -51,7 +51,11 @@ export async function profileUpdate(
   const samples = randomRows(next, new Array<number>(rows).fill(length), model.vocabularySize).map((tokenIds, i) =>
     toSample({ tokenIds }, i),
   )
-  writeSamples(layout, views, { samples, weights: lossWeights(samples, 'token-mean'), references: undefined, policy: false })
+  const [command] = commandsOf(
+    samples.map((sample) => sample.tokenIds),
+    layout,
+  )
+  writeSamples(layout, views, command!, { samples, weights: lossWeights(samples, 'token-mean'), references: undefined, policy: false })
   const settings = layout.settings / 8
   Object.assign(views.f64.subarray(settings), {
     [setting.inverseTemperature]: 1,

@@ -18,7 +18,7 @@ const options: LayoutOptions = {
 /** Named pieces of memory with the bytes that their users touch. */
 function pieces(layout: Layout): { name: string; start: number; end: number }[] {
   const { batch, parameterBytes, options: layoutOptions } = layout
-  const tokens = 4 * layoutOptions.batchTokens
+  const [tokens, rows] = [4 * layout.batchCapacity.occurrences, 4 * layoutOptions.batchRows]
   const all: [string, number, number][] = [
     ['control', layout.control, 256],
     ['settings', layout.settings, 256],
@@ -31,8 +31,11 @@ function pieces(layout: Layout): { name: string; start: number; end: number }[] 
     ['packed', layout.packed.address, layout.packed.bytes],
     ['cosines', layout.cosines, layoutOptions.model.contextLength * layoutOptions.model.headDim * 2],
     ['sines', layout.sines, layoutOptions.model.contextLength * layoutOptions.model.headDim * 2],
-    ['rowStarts', batch.rowStarts, 4 * (layoutOptions.batchRows + 1)],
-    ...(['tokens', 'weights', 'rolloutLogprobs', 'advantages', 'referenceLogprobs', 'logprobs'] as const).map(
+    ...(['rowStarts', 'pathStarts', 'passes'] as const).map((name): [string, number, number] => [name, batch[name], rows + 4]),
+    ['shared', batch.shared, rows],
+    ['shardPasses', batch.shardPasses, 4 * (layoutOptions.shards + 1)],
+    ['occurrences', batch.occurrences, tokens + 4],
+    ...(['tokens', 'weights', 'rolloutLogprobs', 'advantages', 'referenceLogprobs', 'logprobs', 'paths'] as const).map(
       (name): [string, number, number] => [name, batch[name], tokens],
     ),
     ['scratch', layout.scratch, layout.scratchBytes * layoutOptions.threads],

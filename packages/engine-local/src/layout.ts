@@ -1,4 +1,5 @@
 import { Arena } from './arena.ts'
+import type { CommandCapacity } from './learner/fold-rows.ts'
 import { allocateTraining, type TrainingScratch } from './model/scratch.ts'
 import type { ModelConfig } from './model-config.ts'
 import { layoutPacked, type PackedLayout } from './packed-layout.ts'
@@ -14,29 +15,40 @@ export interface LayoutOptions {
   readonly threads: number
   /** Gradient buffers; the bits of an update depend on this number and not on `threads`. */
   readonly shards: number
-  /** Tokens of one forward and backward pass, whole rows; a longer row makes a pass of its own. */
+  /** Tokens of one forward and backward pass; a pass may always be as long as the context. */
   readonly microBatchTokens: number
   /** Tokens and rows that one command can carry; larger batches take several commands. */
   readonly batchTokens: number
   readonly batchRows: number
   readonly sampling: SamplingOptions
+  /** Whether rows of a batch share what they begin with; on by default, off to compare. */
+  readonly folds?: boolean | undefined
 }
 
-/** Addresses of the batch a command works on; per token unless said otherwise. */
+/** Addresses of the batch a command works on, as `layOutRows` lays it out; per token that is forwarded unless said otherwise. */
 export interface BatchLayout {
-  /** int32: number of rows. */
+  /** int32: number of passes. */
   readonly header: number
-  /** int32, rows + 1: where each row starts. */
-  readonly rowStarts: number
   /** int32 */
   readonly tokens: number
-  /** float32: weight of the token in the loss; 0 is not trained. */
+  /** int32, tokens + 1: the first occurrence of each token. */
+  readonly occurrences: number
+  /** float32 per occurrence of a trained token in a sample: its weight in the loss, and what the loss compares. */
   readonly weights: number
   readonly rolloutLogprobs: number
   readonly advantages: number
   readonly referenceLogprobs: number
   /** float32, written by the command. */
   readonly logprobs: number
+  /** int32 per row: where its own tokens start (rows + 1), and how many tokens of rows before it stand before them. */
+  readonly rowStarts: number
+  readonly shared: number
+  /** int32: where each row's path starts (rows + 1), and the place of each token of each row in its pass. */
+  readonly pathStarts: number
+  readonly paths: number
+  /** int32: first row of each pass, and first pass of each shard, each with its end. */
+  readonly passes: number
+  readonly shardPasses: number
 }
 
 export interface Layout {
@@ -58,6 +70,9 @@ export interface Layout {
   readonly cosines: number
   readonly sines: number
   readonly batch: BatchLayout
+  readonly batchCapacity: CommandCapacity
+  /** Longest pass in tokens that are forwarded: a micro-batch, or one row of full context. */
+  readonly passTokens: number
   /** float64 settings of the running update. */
   readonly settings: number
   /** float64 [shards, shardResultDoubles]: sums of the loss and its metrics. */
@@ -73,10 +88,11 @@ export interface Layout {
 }
 
 export const shardResultDoubles = 8
+/** Room for tokens of rows that share them, so that a command holds whole groups of samples. */
+const occurrencesPerToken = 4
 const settingDoubles = 32
 const controlWords = 64
 
-/** Longest pass in tokens: a micro-batch, or one row of full context. */
 function passTokens(options: LayoutOptions): number {
   return Math.max(options.microBatchTokens, options.model.contextLength)
 }
@@ -101,15 +117,23 @@ export function createLayout(options: LayoutOptions): Layout {
   const cosines = arena.takeFloats(angles)
   const sines = arena.takeFloats(angles)
   const batchTokens = Math.max(options.batchTokens, model.contextLength)
+  // Tokens that rows share are forwarded again in each of their passes, so the tokens of a command are bounded by its occurrences alone.
+  const occurrences = occurrencesPerToken * batchTokens
   const batch: BatchLayout = {
     header: arena.take(64),
-    rowStarts: arena.take((options.batchRows + 1) * 4),
-    tokens: arena.takeFloats(batchTokens),
-    weights: arena.takeFloats(batchTokens),
-    rolloutLogprobs: arena.takeFloats(batchTokens),
-    advantages: arena.takeFloats(batchTokens),
-    referenceLogprobs: arena.takeFloats(batchTokens),
-    logprobs: arena.takeFloats(batchTokens),
+    tokens: arena.takeFloats(occurrences),
+    occurrences: arena.takeFloats(occurrences + 1),
+    weights: arena.takeFloats(occurrences),
+    rolloutLogprobs: arena.takeFloats(occurrences),
+    advantages: arena.takeFloats(occurrences),
+    referenceLogprobs: arena.takeFloats(occurrences),
+    logprobs: arena.takeFloats(occurrences),
+    rowStarts: arena.takeFloats(options.batchRows + 1),
+    shared: arena.takeFloats(options.batchRows),
+    pathStarts: arena.takeFloats(options.batchRows + 1),
+    paths: arena.takeFloats(occurrences),
+    passes: arena.takeFloats(options.batchRows + 1),
+    shardPasses: arena.takeFloats(shards + 1),
   }
   const scratchBytes = trainingScratchBytes(options)
   const scratch = arena.take(scratchBytes * threads)
@@ -130,6 +154,8 @@ export function createLayout(options: LayoutOptions): Layout {
     cosines,
     sines,
     batch,
+    batchCapacity: { rows: options.batchRows, tokens: batchTokens, occurrences },
+    passTokens: passTokens(options),
     settings,
     shardResults,
     chunkSums,

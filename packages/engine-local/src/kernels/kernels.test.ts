@@ -117,9 +117,9 @@ describe.each(['plain', 'relaxed'] as const)('%s', (tier) => {
     const dOut = random(tokens * heads * headDim)
     const dRotated = arena.takeFloats(tokens * fused)
     const scratch = guardedScratch(bench, attentionScratchBytes(tokens, headDim))
-    kernels.attention(tokens, heads, kvHeads, headDim, rotated, out, scratch.address)
+    kernels.attention(tokens, 0, heads, kvHeads, headDim, rotated, out, scratch.address)
     kernels.zero(dRotated, tokens * fused)
-    kernels.attentionBackward(tokens, heads, kvHeads, headDim, rotated, dOut, dRotated, scratch.address)
+    kernels.attentionBackward(tokens, 0, heads, kvHeads, headDim, rotated, dOut, dRotated, scratch.address)
     scratch.check()
     const [x, y] = [read(rotated, tokens * fused), read(out, tokens * heads * headDim)]
     let error = 0

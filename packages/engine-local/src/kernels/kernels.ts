@@ -90,11 +90,21 @@ export interface Kernels extends DecodeKernels {
     cosines: number,
     sines: number,
   ): void
-  /** Causal attention of one row of tokens; `rotated` [tokens, fused], out [tokens, heads * headDim]. `scratch`: `attentionScratchBytes`. */
-  attention(tokens: number, heads: number, kvHeads: number, headDim: number, rotated: number, out: number, scratch: number): void
+  /** Causal attention of one row of tokens, for its queries from `from` on; `rotated` [tokens, fused], out [tokens, heads * headDim]. `scratch`: `attentionScratchBytes`. */
+  attention(
+    tokens: number,
+    from: number,
+    heads: number,
+    kvHeads: number,
+    headDim: number,
+    rotated: number,
+    out: number,
+    scratch: number,
+  ): void
   /** dRotated (zeroed by the caller) += gradient; the probabilities are computed again. */
   attentionBackward(
     tokens: number,
+    from: number,
     heads: number,
     kvHeads: number,
     headDim: number,

@@ -1,44 +1,34 @@
-import { trainedLength } from '@aworld-train/core'
 import type { TrainingSample } from '@aworld-train/protocol'
 import type { Views } from '../arena.ts'
 import type { Layout } from '../layout.ts'
+import { cutCommands, type DistinctRow, distinctRows, type FoldedRows, layOutRows } from './fold-rows.ts'
 
-/** Consecutive rows [first, end) that fit into one command's batch. */
-export interface BatchRange {
-  readonly first: number
-  readonly end: number
+/** The commands that a batch takes: its distinct rows, as many at once as the layout has room for. */
+export function commandsOf(rows: readonly Int32Array[], { options, batchCapacity }: Layout): DistinctRow[][] {
+  return cutCommands(distinctRows(rows, options.folds), batchCapacity)
 }
 
-/** Cuts rows into commands by the layout's capacity for tokens and rows. */
-export function batchRanges(lengths: readonly number[], { options }: Layout): BatchRange[] {
-  const capacity = Math.max(options.batchTokens, options.model.contextLength)
-  const ranges: BatchRange[] = []
-  let first = 0
-  let tokens = 0
-  lengths.forEach((length, row) => {
-    if (row > first && (tokens + length > capacity || row - first === options.batchRows)) {
-      ranges.push({ first, end: row })
-      first = row
-      tokens = 0
-    }
-    tokens += length
-  })
-  if (first < lengths.length) ranges.push({ first, end: lengths.length })
-  return ranges
+/** Lays a command's rows out and writes them; without `shards` all passes are one's. */
+export function writeRows(
+  { batch, passTokens }: Layout,
+  { i32 }: Views,
+  rows: readonly DistinctRow[],
+  { shards = 1 }: { readonly shards?: number } = {},
+): FoldedRows {
+  const folded = layOutRows(rows, { shards, passTokens })
+  const write = (address: number, values: ArrayLike<number>): void => i32.set(values, address / 4)
+  write(batch.header, [folded.passes.length - 1])
+  write(batch.rowStarts, folded.rowStarts)
+  write(batch.tokens, folded.tokens)
+  write(batch.shared, folded.shared)
+  write(batch.pathStarts, folded.pathStarts)
+  write(batch.paths, folded.paths)
+  write(batch.passes, folded.passes)
+  write(batch.shardPasses, folded.shardPasses)
+  return folded
 }
 
-/** Writes token ids and where each row starts. */
-export function writeRows({ batch }: Layout, { i32 }: Views, rows: readonly Int32Array[]): void {
-  i32[batch.header / 4] = rows.length
-  let start = 0
-  rows.forEach((row, index) => {
-    i32[batch.rowStarts / 4 + index] = start
-    i32.set(row, batch.tokens / 4 + start)
-    start += row.length
-  })
-  i32[batch.rowStarts / 4 + rows.length] = start
-}
-
+/** What the loss needs of a batch's samples. */
 export interface SampleRows {
   readonly samples: readonly TrainingSample[]
   /** Per sample, from `lossWeights`. */
@@ -48,27 +38,45 @@ export interface SampleRows {
   readonly policy: boolean
 }
 
-/** Writes samples, each up to its last trained token, with what their tokens' loss needs. */
-export function writeSamples(layout: Layout, views: Views, { samples, weights, references, policy }: SampleRows): void {
+/**
+ * Writes a command's rows, with an occurrence of a token for each sample that trains it: samples that share a token differ in
+ * weight, advantage and logprobs, and a clip is made for each alone.
+ */
+export function writeSamples(
+  layout: Layout,
+  views: Views,
+  rows: readonly DistinctRow[],
+  { samples, weights, references, policy }: SampleRows,
+): FoldedRows {
   const { batch } = layout
-  const { f32 } = views
-  writeRows(
-    layout,
-    views,
-    samples.map((sample) => sample.tokenIds.subarray(0, trainedLength(sample))),
-  )
-  let start = 0
-  samples.forEach((sample, index) => {
-    const { lossMask } = sample
-    const length = trainedLength(sample)
-    const weight = weights[index]!
-    for (let i = 0; i < length; i++) f32[batch.weights / 4 + start + i] = lossMask[i] === 1 ? weight : 0
-    if (policy) {
-      f32.set(sample.rolloutLogprobs.subarray(0, length), batch.rolloutLogprobs / 4 + start)
-      f32.fill(sample.advantage!, batch.advantages / 4 + start, batch.advantages / 4 + start + length)
+  const { f32, i32 } = views
+  const folded = writeRows(layout, views, rows, layout.options)
+  const forEachTrained = (visit: (place: number, sample: number, position: number) => void): void => {
+    for (const [row, { members }] of rows.entries()) {
+      const places = folded.places[row]!
+      for (const sample of members) {
+        const { lossMask } = samples[sample]!
+        for (let i = 0; i < places.length; i++) if (lossMask[i] === 1) visit(places[i]!, sample, i)
+      }
     }
-    const reference = references?.[index]
-    if (reference) f32.set(reference.subarray(0, length), batch.referenceLogprobs / 4 + start)
-    start += length
+  }
+  const starts = i32.subarray(batch.occurrences / 4, batch.occurrences / 4 + folded.tokens.length + 1)
+  starts.fill(0)
+  forEachTrained((place) => {
+    starts[place + 1]!++
   })
+  for (let i = 0; i < folded.tokens.length; i++) starts[i + 1]! += starts[i]!
+  const next = starts.slice()
+  forEachTrained((place, sample, position) => {
+    const at = next[place]!++
+    const { rolloutLogprobs, advantage } = samples[sample]!
+    f32[batch.weights / 4 + at] = weights[sample]!
+    if (policy) {
+      f32[batch.rolloutLogprobs / 4 + at] = rolloutLogprobs[position]!
+      f32[batch.advantages / 4 + at] = advantage!
+    }
+    const reference = references?.[sample]
+    if (reference) f32[batch.referenceLogprobs / 4 + at] = reference[position]!
+  })
+  return folded
 }

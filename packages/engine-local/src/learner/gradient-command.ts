@@ -2,8 +2,7 @@ import { shardResultDoubles } from '../layout.ts'
 import { backward } from '../model/backward.ts'
 import { forward } from '../model/forward.ts'
 import { runHead, selectPositions } from '../model/head.ts'
-import { microBatches, shardRows } from '../model/micro-batches.ts'
-import { createPassContext, type PassContext } from '../model/pass.ts'
+import { createPassContext, type PassContext, passOf } from '../model/pass.ts'
 import type { WorkerContext } from '../pool/worker-context.ts'
 import { setting, shardResult } from './settings.ts'
 import { likelihoodLoss, policyLoss, type TokenLoss } from './token-loss.ts'
@@ -13,15 +12,14 @@ export function gradientCommand(worker: WorkerContext): void {
   const { layout, views } = worker
   const { shards } = layout.options
   const context = createPassContext(worker)
-  const rows = views.i32[layout.batch.header / 4]!
-  const weights = layout.batch.weights / 4
-  const starts = layout.batch.rowStarts / 4
-  const bounds = shardRows(views.i32.subarray(starts, starts + rows + 1), rows, shards)
+  const occurrences = layout.batch.occurrences / 4
+  const shardPasses = layout.batch.shardPasses / 4
   for (let shard = worker.nextTask(); shard < shards; shard = worker.nextTask()) {
     const results = layout.shardResults / 8 + shard * shardResultDoubles
     const gradients = layout.gradients + shard * layout.parameterBytes
-    for (const batch of microBatches(worker, bounds[shard]!, bounds[shard + 1]!)) {
-      const tokens = selectPositions(context, batch, (token) => views.f32[weights + token] !== 0)
+    for (let pass = views.i32[shardPasses + shard]!; pass < views.i32[shardPasses + shard + 1]!; pass++) {
+      const batch = passOf(worker, pass)
+      const tokens = selectPositions(context, batch, (token) => views.i32[occurrences + token]! < views.i32[occurrences + token + 1]!)
       if (tokens.length === 0) continue
       forward(context, batch, tokens.length)
       headGradient(context, tokens, gradients, results)
@@ -32,7 +30,8 @@ export function gradientCommand(worker: WorkerContext): void {
 
 function headGradient(context: PassContext, selected: readonly number[], gradients: number, results: number): void {
   const { layout, views, scratch } = context
-  const { f32, f64 } = views
+  const { f32, f64, i32 } = views
+  const occurrences = layout.batch.occurrences / 4
   const settings = layout.settings / 8
   const weights = layout.batch.weights / 4
   const logprobs = layout.batch.logprobs / 4
@@ -46,18 +45,24 @@ function headGradient(context: PassContext, selected: readonly number[], gradien
     onBlock: (tokens) => {
       for (let i = 0; i < tokens.length; i++) {
         const token = tokens[i]!
-        const weight = f32[weights + token]!
         const logprob = f32[stats + 4 * i + 2]!
         const entropy = f32[stats + 4 * i + 3]!
         f32[logprobs + token] = logprob
-        const { loss, logprobGradient, clipped, kl } = lossOf(token, logprob)
-        f32[coefficients + 2 * i] = weight * logprobGradient
-        f32[coefficients + 2 * i + 1] = -weight * entropyCoefficient
-        f64[results + shardResult.loss]! += weight * (loss - entropyCoefficient * entropy)
-        f64[results + shardResult.kl]! += kl
-        f64[results + shardResult.entropy]! += entropy
-        f64[results + shardResult.clipped]! += clipped
-        f64[results + shardResult.tokens]! += 1
+        let gradient = 0
+        let weightSum = 0
+        for (let at = i32[occurrences + token]!; at < i32[occurrences + token + 1]!; at++) {
+          const weight = f32[weights + at]!
+          const { loss, logprobGradient, clipped, kl } = lossOf(at, logprob)
+          gradient += weight * logprobGradient
+          weightSum += weight
+          f64[results + shardResult.loss]! += weight * (loss - entropyCoefficient * entropy)
+          f64[results + shardResult.kl]! += kl
+          f64[results + shardResult.entropy]! += entropy
+          f64[results + shardResult.clipped]! += clipped
+          f64[results + shardResult.tokens]! += 1
+        }
+        f32[coefficients + 2 * i] = gradient
+        f32[coefficients + 2 * i + 1] = -weightSum * entropyCoefficient
       }
     },
   })

@@ -10,7 +10,8 @@ import {
 import { TrainError } from '@aworld-train/protocol'
 import { shardResultDoubles } from '../layout.ts'
 import type { Pool } from '../pool/pool.ts'
-import { batchRanges, writeRows, writeSamples } from './batch-writer.ts'
+import { commandsOf, writeRows, writeSamples } from './batch-writer.ts'
+import type { DistinctRow, FoldedRows } from './fold-rows.ts'
 import { setting, shardResult } from './settings.ts'
 
 /** Views into the arena: what a checkpoint holds. Offsets are those of the parameter table. */
@@ -99,26 +100,19 @@ class PoolLearner implements Learner {
     const weights = lossWeights(samples, loss.aggregation)
     const results = layout.shardResults / 8
     views.f64.fill(0, results, results + layout.options.shards * shardResultDoubles)
-    const lengths = samples.map(trainedLength)
+    const rows = samples.map((sample) => sample.tokenIds.subarray(0, trainedLength(sample)))
     const logprobs: Float32Array[] = []
-    for (const { first, end } of batchRanges(lengths, layout)) {
-      const prepare = (): void => {
+    await this.#run('gradient', rows, {
+      write: (command) => {
         this.#writeSettings(request)
-        writeSamples(layout, views, {
-          samples: samples.slice(first, end),
-          weights: weights.slice(first, end),
-          references: references?.slice(first, end),
-          policy: loss.kind === 'ppo-clip',
-        })
-      }
-      await this.#pool.run('gradient', { prepare })
-      let at = layout.batch.logprobs / 4
-      for (let row = first; row < end; row++) {
-        const { lossMask } = samples[row]!
-        logprobs.push(views.f32.subarray(at, at + lengths[row]!).filter((_, position) => lossMask[position] === 1))
-        at += lengths[row]!
-      }
-    }
+        return writeSamples(layout, views, command, { samples, weights, references, policy: loss.kind === 'ppo-clip' })
+      },
+      read: (sample, places) => {
+        const { lossMask } = samples[sample]!
+        const trained = places.filter((_, position) => lossMask[position] === 1)
+        logprobs[sample] = Float32Array.from(trained, (place) => views.f32[layout.batch.logprobs / 4 + place]!)
+      },
+    })
     await this.#pool.run('apply', { prepare: () => this.#writeSettings(request) })
     const metrics = this.#metrics()
     if (views.f64[layout.settings / 8 + setting.applied] !== 1) {
@@ -139,24 +133,34 @@ class PoolLearner implements Learner {
     const { layout, views } = this.#pool
     checkRows(rows, layout.model)
     const logprobs: Float32Array[] = []
-    const lengths = rows.map((row) => row.length)
-    for (const { first, end } of batchRanges(lengths, layout)) {
-      const part = rows.slice(first, end)
-      await this.#pool.run('logprobs', {
+    await this.#run('logprobs', rows, {
+      write: (command) => {
+        views.f64[layout.settings / 8 + setting.inverseTemperature] = inverse(temperature)
+        return writeRows(layout, views, command)
+      },
+      read: (row, places) => {
+        const logprobOf = (place: number): number => views.f32[layout.batch.logprobs / 4 + place]!
+        logprobs[row] = Float32Array.from(places, (place, i) => (i === 0 ? 0 : logprobOf(place)))
+      },
+    })
+    return logprobs
+  }
+
+  /** Runs a command over rows, as often as their number takes; `read` gets the places of each row's tokens in the batch. */
+  async #run(
+    command: 'gradient' | 'logprobs',
+    rows: readonly Int32Array[],
+    { write, read }: { write(rows: readonly DistinctRow[]): FoldedRows; read(row: number, places: Int32Array): void },
+  ): Promise<void> {
+    for (const distinct of commandsOf(rows, this.#pool.layout)) {
+      let places: FoldedRows['places'] = []
+      await this.#pool.run(command, {
         prepare: () => {
-          views.f64[layout.settings / 8 + setting.inverseTemperature] = inverse(temperature)
-          writeRows(layout, views, part)
+          ;({ places } = write(distinct))
         },
       })
-      let at = layout.batch.logprobs / 4
-      for (const { length } of part) {
-        const row = views.f32.slice(at, at + length)
-        row[0] = 0
-        logprobs.push(row)
-        at += length
-      }
+      for (const [index, { members }] of distinct.entries()) for (const row of members) read(row, places[index]!)
     }
-    return logprobs
   }
 
   #writeSettings({ loss, optimizer, temperature = 1, referenceLogprobs }: UpdateRequest): void {

@@ -1,7 +1,6 @@
 import { forward } from '../model/forward.ts'
 import { runHead, selectPositions } from '../model/head.ts'
-import { microBatches } from '../model/micro-batches.ts'
-import { createPassContext } from '../model/pass.ts'
+import { createPassContext, passOf } from '../model/pass.ts'
 import type { WorkerContext } from '../pool/worker-context.ts'
 import { setting } from './settings.ts'
 
@@ -9,8 +8,7 @@ import { setting } from './settings.ts'
 export function logprobsCommand(worker: WorkerContext): void {
   const { layout, views } = worker
   const context = createPassContext(worker)
-  const rows = views.i32[layout.batch.header / 4]!
-  const batches = microBatches(worker, 0, rows)
+  const passes = views.i32[layout.batch.header / 4]!
   const inverseTemperature = views.f64[layout.settings / 8 + setting.inverseTemperature]!
   const stats = context.scratch.head.stats / 4
   const logprobs = layout.batch.logprobs / 4
@@ -19,8 +17,8 @@ export function logprobsCommand(worker: WorkerContext): void {
       views.f32[logprobs + token] = views.f32[stats + 4 * i + 2]!
     })
   }
-  for (let index = worker.nextTask(); index < batches.length; index = worker.nextTask()) {
-    const batch = batches[index]!
+  for (let index = worker.nextTask(); index < passes; index = worker.nextTask()) {
+    const batch = passOf(worker, index)
     const tokens = selectPositions(context, batch, () => true)
     if (tokens.length === 0) continue
     forward(context, batch, tokens.length)

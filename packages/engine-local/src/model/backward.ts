@@ -81,12 +81,23 @@ function attentionBackward(context: PassContext, batch: MicroBatch, layer: numbe
   const { normed, normedGradient, residualGradient, attendedGradient, rotatedGradient, gemm } = scratch
   kernels.zero(rotatedGradient, n * fused)
   const norms = (base: number, offset: number): number => (model.qkNorm ? base + offset * 4 : 0)
-  forEachRow(context, batch, (first, length) => {
+  forEachRow(context, batch, ({ first, count, shared, path }) => {
     const q = first * fused * 4
-    const dOut = attendedGradient + first * query * 4
-    kernels.attentionBackward(length, heads, kvHeads, headDim, layerScratch.rotated + q, dOut, rotatedGradient + q, scratch.attention)
+    const dOut = attendedGradient + (first - shared) * query * 4
+    const length = shared + count
+    if (shared === 0) {
+      kernels.attentionBackward(count, 0, heads, kvHeads, headDim, layerScratch.rotated + q, dOut, rotatedGradient + q, scratch.attention)
+      return
+    }
+    kernels.gatherRows(length, fused, path, layerScratch.rotated, scratch.path)
+    kernels.zero(scratch.pathGradient, length * fused)
+    kernels.attentionBackward(length, shared, heads, kvHeads, headDim, scratch.path, dOut, scratch.pathGradient, scratch.attention)
+    kernels.scatterAddRows(length, fused, path, scratch.pathGradient, rotatedGradient)
+  })
+  forEachRow(context, batch, ({ first, count, shared }) => {
+    const q = first * fused * 4
     kernels.rotateHeadsBackward(
-      ...([length, 0, heads, kvHeads, headDim, layerScratch.projected + q, rotatedGradient + q] as const),
+      ...([count, shared, heads, kvHeads, headDim, layerScratch.projected + q, rotatedGradient + q] as const),
       ...([norms(parameters, at.queryNorm), norms(parameters, at.keyNorm), layerScratch.headScales + first * (heads + kvHeads) * 4] as const),
       ...([norms(gradients, at.queryNorm), norms(gradients, at.keyNorm), layout.cosines, layout.sines] as const),
     )

@@ -37,14 +37,18 @@ function attend(context: PassContext, batch: MicroBatch, layer: number): void {
   const keyNorm = model.qkNorm ? parameters + at.keyNorm * 4 : 0
   kernels.rmsNorm(batch.tokens, d, layerScratch.input, parameters + at.inputNorm * 4, scratch.normed, layerScratch.inputScales, epsilon)
   kernels.gemmPacked(batch.tokens, widths.fused, d, scratch.normed, d, packed.layers[layer]!.qkv, layerScratch.projected, widths.fused, 0, scratch.gemm)
-  forEachRow(context, batch, (first, length) => {
+  forEachRow(context, batch, ({ first, count, shared, path }) => {
     const q = first * widths.fused * 4
     const scales = layerScratch.headScales + first * (heads + kvHeads) * 4
     kernels.rotateHeads(
-      ...([length, 0, heads, kvHeads, headDim, layerScratch.projected + q, layerScratch.rotated + q] as const),
+      ...([count, shared, heads, kvHeads, headDim, layerScratch.projected + q, layerScratch.rotated + q] as const),
       ...([queryNorm, keyNorm, scales, epsilon, cosines, sines] as const),
     )
-    kernels.attention(length, heads, kvHeads, headDim, layerScratch.rotated + q, layerScratch.attended + first * widths.query * 4, scratch.attention)
+    if (shared > 0) kernels.gatherRows(shared + count, widths.fused, path, layerScratch.rotated, scratch.path)
+    const rotated = shared > 0 ? scratch.path : layerScratch.rotated + q
+    // The kernel skips the rows of the shared tokens, so that those of its own lie where they belong.
+    const attended = layerScratch.attended + (first - shared) * widths.query * 4
+    kernels.attention(shared + count, shared, heads, kvHeads, headDim, rotated, attended, scratch.attention)
   })
 }
 

@@ -6,13 +6,17 @@ import { type MicroBatch, type PassContext, rowStart } from './pass.ts'
  */
 export function selectPositions(context: PassContext, batch: MicroBatch, wants: (token: number) => boolean): number[] {
   const { scratch, views } = context
+  const { batch: at } = context.layout
   const tokens: number[] = []
   for (let row = batch.firstRow; row < batch.endRow; row++) {
-    const end = rowStart(context, row + 1)
-    for (let token = rowStart(context, row) + 1; token < end; token++) {
-      if (!wants(token)) continue
-      views.i32[scratch.selected / 4 + tokens.length] = token - 1 - batch.firstToken
-      tokens.push(token)
+    const start = rowStart(context, row)
+    const shared = views.i32[at.shared / 4 + row]!
+    const path = at.paths / 4 + views.i32[at.pathStarts / 4 + row]!
+    const count = rowStart(context, row + 1) - start
+    for (let i = shared === 0 ? 1 : 0; i < count; i++) {
+      if (!wants(start + i)) continue
+      views.i32[scratch.selected / 4 + tokens.length] = views.i32[path + shared + i - 1]!
+      tokens.push(start + i)
     }
   }
   return tokens

@@ -31,10 +31,33 @@ export function rowStart({ layout, views }: Pick<WorkerContext, 'layout' | 'view
   return views.i32[layout.batch.rowStarts / 4 + row]!
 }
 
-/** Calls `visit` with each row's first token relative to the micro-batch, and its length. */
-export function forEachRow(context: PassContext, batch: MicroBatch, visit: (first: number, length: number) => void): void {
+/** The `index`-th pass of the batch. */
+export function passOf(context: Pick<WorkerContext, 'layout' | 'views'>, index: number): MicroBatch {
+  const at = context.layout.batch.passes / 4 + index
+  const firstRow = context.views.i32[at]!
+  const endRow = context.views.i32[at + 1]!
+  const firstToken = rowStart(context, firstRow)
+  return { firstRow, endRow, firstToken, tokens: rowStart(context, endRow) - firstToken }
+}
+
+export interface PassRow {
+  /** The first of its own tokens, relative to the pass, and how many it has. */
+  readonly first: number
+  readonly count: number
+  /** Tokens before its own, which belong to earlier rows of the pass. */
+  readonly shared: number
+  /** Address of the places, relative to the pass, of all its tokens (int32). */
+  readonly path: number
+}
+
+/** Calls `visit` with each row of a pass, in order. */
+export function forEachRow(context: PassContext, batch: MicroBatch, visit: (row: PassRow) => void): void {
+  const { batch: at } = context.layout
+  const { i32 } = context.views
   for (let row = batch.firstRow; row < batch.endRow; row++) {
     const start = rowStart(context, row)
-    visit(start - batch.firstToken, rowStart(context, row + 1) - start)
+    const count = rowStart(context, row + 1) - start
+    const path = at.paths + i32[at.pathStarts / 4 + row]! * 4
+    visit({ first: start - batch.firstToken, count, shared: i32[at.shared / 4 + row]!, path })
   }
 }

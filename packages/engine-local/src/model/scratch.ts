@@ -44,6 +44,9 @@ export interface TrainingScratch {
   readonly activatedGradient: number
   readonly attendedGradient: number
   readonly rotatedGradient: number
+  /** One row's path, gathered [context, fused]. */
+  readonly path: number
+  readonly pathGradient: number
   /** Logits of the scored positions, and what each yields. */
   readonly head: HeadScratch
 }
@@ -116,6 +119,8 @@ export function allocateTraining(arena: Arena, model: ModelConfig, tokens: numbe
     activatedGradient: take(model.intermediateSize),
     attendedGradient: take(query),
     rotatedGradient: take(fused),
+    path: arena.takeFloats(model.contextLength * fused),
+    pathGradient: arena.takeFloats(model.contextLength * fused),
     head: allocateHead(arena, model),
   }
 }
