@@ -129,6 +129,73 @@ describe('a row', () => {
   })
 })
 
+describe('calls that begin at once with one prompt', () => {
+  const prompt = Array.from({ length: 80 }, (_, i) => 100 + i)
+  const group = Array.from({ length: 8 }, (_, i) => request({ task: `sample${i}`, prompt, maxTokens: 12 }))
+  const computed = (results: readonly { readonly cachedTokens: number }[]) =>
+    results.reduce((sum, { cachedTokens }) => sum + prompt.length - cachedTokens, 0)
+
+  it.each([1, 2])('read it once, and sample what each would alone (%i threads)', async (threads) => {
+    await using local = await startTinyEngine({ maxRows: 8, threads })
+    const results = await Promise.all(group.map((call) => local.engine.generate(call, never)))
+    expect(computed(results)).toBe(prompt.length + group.length - 1)
+    for (const [index, call] of group.entries()) {
+      await using fresh = await startTinyEngine({ maxRows: 1 })
+      const { tokenIds, logprobs } = await fresh.engine.generate(call, never)
+      expect(results[index]).toMatchObject({ tokenIds, logprobs })
+    }
+  })
+
+  it('read it once where there are fewer rows than calls', async () => {
+    await using local = await startTinyEngine({ maxRows: 3 })
+    expect(computed(await Promise.all(group.map((call) => local.engine.generate(call, never))))).toBe(prompt.length + group.length - 1)
+  })
+
+  it('go on without the first where it is cancelled or fails', async () => {
+    await using local = await startTinyEngine({ maxRows: 8 })
+    const controller = new AbortController()
+    const [first, ...others] = group
+    const cancelled = local.engine.generate(first!, controller.signal)
+    const waiting = others.map((call) => local.engine.generate(call, never))
+    controller.abort(new Error('enough'))
+    await expect(cancelled).rejects.toThrow('enough')
+    expect(computed(await Promise.all(waiting))).toBeLessThanOrEqual(2 * prompt.length + others.length)
+    const thrown = local.engine.generate(
+      {
+        ...first!,
+        onTokens: () => {
+          throw new Error('mine')
+        },
+      },
+      never,
+    )
+    const after = others.map((call) => local.engine.generate(call, never))
+    await expect(thrown).rejects.toThrow('mine')
+    expect(await Promise.all(after)).toHaveLength(others.length)
+  })
+
+  it('sample the same where weights that are alike are published meanwhile', async () => {
+    await using local = await startTinyEngine({ maxRows: 8 })
+    const ask = () => Promise.all(group.map((call) => local.engine.generate(call, never)))
+    const expected = await ask()
+    for (let times = 0; times < 5; times++) {
+      const [results] = await Promise.all([ask(), local.learner.publish()])
+      for (const [index, { tokenIds, logprobs }] of expected.entries()) expect(results[index]).toMatchObject({ tokenIds, logprobs })
+    }
+  })
+
+  it('let a call with another prompt pass', async () => {
+    await using local = await startTinyEngine({ maxRows: 2, threads: 1 })
+    const order: string[] = []
+    const ask = async (task: string, ids: number[], maxTokens: number) => {
+      await local.engine.generate(request({ task, prompt: ids, maxTokens }), never)
+      order.push(task)
+    }
+    await Promise.all([ask('leader', prompt, 16), ask('follower', prompt, 1), ask('other', [1, 2], 1)])
+    expect(order.indexOf('other')).toBeLessThan(order.indexOf('follower'))
+  })
+})
+
 describe('sampling beside training', () => {
   it('goes on around updates, in the order of calls, and leaves the bits of training alone', async () => {
     const optimizer = { learningRate: 0.01, betas: [0.9, 0.95] as const, epsilon: 1e-8, weightDecay: 0, maxGradNorm: 1 }

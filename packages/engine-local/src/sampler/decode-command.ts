@@ -1,9 +1,11 @@
 import { roundUp } from '../kernels/sizes.ts'
 import type { WorkerContext } from '../pool/worker-context.ts'
 import { uniform } from '../random.ts'
+import { copyCache } from './copy-cache.ts'
 import { computeLogits, feedTokens, type Segment } from './decode-step.ts'
 import { drawTruncated } from './draw-truncated.ts'
 import {
+  leastAwaited,
   type PublishedLayout,
   rowFinish,
   rowState,
@@ -84,10 +86,22 @@ class DecodeSession {
         continue
       }
       if (state === rowState.waiting || queuedRows.has(row)) continue
+      if (state === rowState.assigned) this.#borrowCache(row)
       this.#keepCache(at)
       if (state === rowState.assigned) this.#start(at)
       this.#rows.push(row)
     }
+  }
+
+  /** Copies what another row has of this one's prompt; the main thread gives that row to no other call before. */
+  #borrowCache(row: number): void {
+    const words = this.#words
+    const at = this.#row(row)
+    const source = words[at + rowWord.lender]!
+    if (source < 0 || words[at + rowWord.cacheVersion] !== this.#version) return
+    const to = words[at + rowWord.lent]!
+    copyCache(this.#context.layout, this.#floats, { source, target: row, from: words[at + rowWord.cached]!, to })
+    Atomics.store(words, at + rowWord.cached, to)
   }
 
   /** What other weights computed is computed again, so that a token is drawn by the weights of its version alone. */
@@ -174,6 +188,7 @@ class DecodeSession {
     words[sampler.versions / 4 + place] = this.#version
     Atomics.store(words, at + rowWord.length, length + 1)
     Atomics.add(words, this.#thread + threadWord.sampled, 1)
+    if (drawn === 0 && length > leastAwaited) this.#announce()
     if (this.#stopIds.has(id) || length + 1 >= words[at + rowWord.maxLength]!) {
       this.#remove(row)
       this.#finish(at, this.#stopIds.has(id) ? rowFinish.stop : rowFinish.length)

@@ -5,8 +5,16 @@ import type { Layout } from '../layout.ts'
 import { streamOf } from '../random.ts'
 import { rowState, rowWord, rowWords, type SamplerLayout, samplerWord } from './sampler-layout.ts'
 
-/** A longer prefix is computed again rather than copied on the main thread. */
-const maxCopyBytes = 8 * 1024 * 1024
+/** How a row begins. */
+export interface RowStart {
+  readonly thread: number
+  /** Positions that its cache has already. */
+  readonly cached: number
+  /** Another row whose cache has more of them, -1 for none, and how many. */
+  readonly lender: number
+  readonly lent: number
+  readonly stepwise: boolean
+}
 
 /** The main thread's side of the rows: their words, tokens and caches in the shared memory. */
 export class RowTable {
@@ -43,31 +51,14 @@ export class RowTable {
     return length
   }
 
-  /** Copies the cache of positions from..to of one row into another; both begin with the same tokens. */
-  copyCache(source: number, target: number, from: number, to: number): number {
-    const { cache, cacheRowBytes, cacheHeadBytes, cacheLayerBytes } = this.#sampler
-    const { layers, kvHeads, headDim } = this.#layout.model
-    if ((to - from) * (cacheRowBytes / this.#layout.model.contextLength) > maxCopyBytes) return from
-    const panel = 8 * headDim
-    const key = [Math.floor(from / 8) * panel, Math.ceil(to / 8) * panel] as const
-    const value = [from * headDim, to * headDim] as const
-    for (let layer = 0; layer < layers; layer++) {
-      for (let head = 0; head < 2 * kvHeads; head++) {
-        const offset = (cache + layer * cacheLayerBytes + head * cacheHeadBytes) / 4
-        const [start, end] = head < kvHeads ? key : value
-        const sourceAt = offset + (source * cacheRowBytes) / 4
-        this.#floats.copyWithin(offset + (target * cacheRowBytes) / 4 + start, sourceAt + start, sourceAt + end)
-      }
-    }
-    return to
-  }
-
-  /** Hands a row to a worker; its first `cached` positions are in the cache already. */
-  give(row: number, request: GenerateRequest, { thread, cached, stepwise }: { thread: number; cached: number; stepwise: boolean }): void {
+  /** Hands a row to a worker. */
+  give(row: number, request: GenerateRequest, { thread, cached, lender, lent, stepwise }: RowStart): void {
     const { promptTokenIds: prompt, sampling, random } = request
     const { contextLength } = this.#layout.model
     const words = this.#words
     const at = this.#at(row)
+    words[at + rowWord.lender] = lender
+    words[at + rowWord.lent] = lent
     const [high, low] = streamOf([random.seed, sampling.seed, random.task, random.sample, random.turn])
     words.set(prompt, this.#tokens(row))
     words[at + rowWord.thread] = thread

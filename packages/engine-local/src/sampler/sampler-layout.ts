@@ -69,7 +69,7 @@ export interface SamplerLayout {
 export const samplerWord = {
   /** 1: workers leave the decode command at the next step. */
   stop: 0,
-  /** Raised by workers when a row finished or waits. */
+  /** Raised by workers when a row finished, waits, or has read its prompt. */
   events: 1,
   /** Version of the published weights, and which of the two buffers holds them. */
   version: 2,
@@ -114,8 +114,14 @@ export const rowWord = {
   topK: 13,
   randomHigh: 14,
   randomLow: 15,
+  /** The row to copy the first `lent` positions of the cache from before this one starts; -1: none. */
+  lender: 16,
+  lent: 17,
 } as const
-export const rowWords = 16
+export const rowWords = 32
+
+/** Tokens of a prompt that are worth waiting for while another call reads them. */
+export const leastAwaited = 32
 
 export const rowState = { free: 0, assigned: 1, running: 2, waiting: 3, finished: 4 } as const
 

@@ -4,7 +4,7 @@ import type { Pool } from '../pool/pool.ts'
 import { checkRequest } from './check-request.ts'
 import { DecodeLoop } from './decode-loop.ts'
 import { RowTable } from './row-table.ts'
-import { maxStopIds, rowFinish, rowState, samplerWord, threadWord, threadWords } from './sampler-layout.ts'
+import { leastAwaited, maxStopIds, rowFinish, rowState, samplerWord, threadWord, threadWords } from './sampler-layout.ts'
 import { StopTexts } from './stop-texts.ts'
 
 export interface SamplerOptions {
@@ -142,18 +142,36 @@ export class Sampler {
   }
 
   #admit(): void {
-    while (this.#queue.length > 0 && this.#free.size > 0) this.#give(this.#queue.shift()!)
+    for (let at = 0; at < this.#queue.length; ) {
+      const row = this.#freeRow(this.#queue[at]!)
+      if (row < 0) break
+      if (this.#isBeingRead(this.#queue[at]!.request.promptTokenIds)) at++
+      else this.#give(this.#queue.splice(at, 1)[0]!, row)
+    }
     this.#loop.start()
   }
 
-  /** Gives a call a free row, its own of the last call if there is one, and whatever prefix any row can lend. */
-  #give(call: Call): void {
+  /** A free row for a call, its own of the last call if there is one, else the one that has been idle longest; -1 where there is none. */
+  #freeRow({ request: { affinity } }: Call): number {
+    if (this.#free.size === 0) return -1
+    const lenders = new Set<number>()
+    for (const { row } of this.#active) {
+      if (this.#rows.read(row, 'state') === rowState.assigned) lenders.add(this.#rows.read(row, 'lender'))
+    }
+    let first = -1
+    // Rows return to the end of the set.
+    for (const row of this.#free) {
+      if (lenders.has(row)) continue
+      if (this.#affinities[row] === affinity) return row
+      if (first < 0) first = row
+    }
+    return first
+  }
+
+  /** Gives a call a row, and whatever prefix any row can lend. */
+  #give(call: Call, row: number): void {
     const { promptTokenIds: prompt, affinity } = call.request
-    let row = -1
-    for (const free of this.#free) if (this.#affinities[free] === affinity) row = free
-    // Rows return to the end of the set, so its first has been idle longest.
-    if (row < 0) row = this.#free.values().next().value!
-    let cached = this.#rows.cachedPrefix(row, prompt)
+    const cached = this.#rows.cachedPrefix(row, prompt)
     let lender = -1
     let lent = cached
     for (let other = 0; other < this.#rows.count; other++) {
@@ -161,7 +179,6 @@ export class Sampler {
       const prefix = this.#rows.cachedPrefix(other, prompt)
       if (prefix > lent) [lender, lent] = [other, prefix]
     }
-    if (lender >= 0) cached = this.#rows.copyCache(lender, row, cached, lent)
     const thread = this.#load.indexOf(Math.min(...this.#load))
     this.#free.delete(row)
     this.#affinities[row] = affinity
@@ -169,8 +186,27 @@ export class Sampler {
     call.row = row
     call.thread = thread
     this.#active.add(call)
-    this.#rows.give(row, call.request, { thread, cached, stepwise: call.stopTexts !== null })
+    this.#rows.give(row, call.request, { thread, cached, lender, lent, stepwise: call.stopTexts !== null })
     this.#loop.wake(thread)
+  }
+
+  /**
+   * Whether a row is reading much of a prompt that no row has read yet: a call waits for it and borrows it then, since the samples of
+   * a group begin at once.
+   */
+  #isBeingRead(prompt: Int32Array): boolean {
+    let coming = 0
+    for (const { row, request } of this.#active) {
+      const cached = this.#rows.read(row, 'cached')
+      if (cached >= request.promptTokenIds.length) continue
+      const shared = commonPrefix(request.promptTokenIds, prompt)
+      if (shared > cached) coming = Math.max(coming, shared)
+    }
+    if (coming <= leastAwaited) return false
+    for (let row = 0; row < this.#rows.count; row++) {
+      if (this.#rows.cachedPrefix(row, prompt) >= coming - leastAwaited) return false
+    }
+    return true
   }
 
   #abort(call: Call): void {
@@ -197,6 +233,7 @@ export class Sampler {
       else if (state === rowState.waiting && !call.finish) this.#resume(call)
       else if (progress) this.#deliver(call)
     }
+    this.#admit()
   }
 
   /** A row with stop texts waits after each token; it goes on unless one was completed. */
@@ -287,4 +324,11 @@ export class Sampler {
   #threadAt(thread: number): number {
     return this.#pool.layout.sampler.threads / 4 + thread * threadWords
   }
+}
+
+function commonPrefix(a: Int32Array, b: Int32Array): number {
+  const limit = Math.min(a.length, b.length)
+  let length = 0
+  while (length < limit && a[length] === b[length]) length++
+  return length
 }
