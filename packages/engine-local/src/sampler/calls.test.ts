@@ -185,13 +185,14 @@ describe('calls that begin at once with one prompt', () => {
   })
 
   it('let a call with another prompt pass', async () => {
-    await using local = await startTinyEngine({ maxRows: 2, threads: 1 })
+    await using local = await startTinyEngine({ maxRows: 2, threads: 1, shape: { contextLength: 4096 } })
+    const long = Array.from({ length: 4000 }, (_, i) => i % 256)
     const order: string[] = []
     const ask = async (task: string, ids: number[], maxTokens: number) => {
       await local.engine.generate(request({ task, prompt: ids, maxTokens }), never)
       order.push(task)
     }
-    await Promise.all([ask('leader', prompt, 16), ask('follower', prompt, 1), ask('other', [1, 2], 1)])
+    await Promise.all([ask('leader', long, 16), ask('follower', long, 1), ask('other', [1, 2], 1)])
     expect(order.indexOf('other')).toBeLessThan(order.indexOf('follower'))
   })
 })
