@@ -152,10 +152,12 @@ describe('calls that begin at once with one prompt', () => {
   })
 
   it('go on without the first where it is cancelled or fails', async () => {
-    await using local = await startTinyEngine({ maxRows: 8 })
+    await using local = await startTinyEngine({ maxRows: 8, shape: { contextLength: 4096 } })
     const controller = new AbortController()
-    const [first, ...others] = group
-    const cancelled = local.engine.generate(first!, controller.signal)
+    const [, ...others] = group
+    // Long enough to be still under way when it is given up.
+    const first = request({ task: 'long', prompt, maxTokens: 4000 })
+    const cancelled = local.engine.generate(first, controller.signal)
     const waiting = others.map((call) => local.engine.generate(call, never))
     controller.abort(new Error('enough'))
     await expect(cancelled).rejects.toThrow('enough')
