@@ -53,7 +53,7 @@ export function trainersPage(): string {
     '',
     '## What each is compared with',
     '',
-    'There is one exam, `describeTrainer` of `@aworld-train/testing`: two tasks, four episodes of each, two turns, one that forks and one whose turn is cut, with fixed rewards. What it trains is compared with the episodes, and with a reference in double precision.',
+    'There is one exam, `describeTrainer` of `@aworld-train/testing`: two tasks, four episodes of each, two turns, one that forks, one whose turn is cut, one whose turn has no text and one that asks in other words than its group, with fixed rewards. What it trains is compared with the episodes, and with a reference in double precision.',
     '',
     ...Object.values(trainerChecks).map((title) => `- ${title}`),
     '',

@@ -18,5 +18,5 @@ export const arealFacts: TrainerFacts = {
     resume: 'yes',
     export: 'yes',
   },
-  notShown: {},
+  notShown: { microBatches: 'on a processor every row is a micro-batch of its own, which loss and direction have' },
 }

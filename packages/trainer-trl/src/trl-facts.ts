@@ -18,5 +18,5 @@ export const trlFacts: TrainerFacts = {
     resume: 'yes',
     export: 'yes; an adapter is merged',
   },
-  notShown: {},
+  notShown: { leaveOneOut: 'GRPOTrainer has no such estimator, and `training.advantage` refuses it' },
 }

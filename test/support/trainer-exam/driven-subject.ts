@@ -6,6 +6,7 @@ import type { RunReport } from '@aworld-train/protocol'
 import {
   createTrainerExam,
   type Refusal,
+  type TrainedBatch,
   type TrainedRun,
   type TrainerExam,
   type TrainerSubject,
@@ -46,7 +47,7 @@ export function drivenSubject({ trainEngineName, python, folder, config, weights
 
   async function read(report: RunReport): Promise<TrainedRun> {
     const folders: (string | null)[] = [examModel]
-    for (let step = 1; step < report.curve.length; step++) folders.push(await weights(report.path, step))
+    for (let step = 1; step <= report.curve.length; step++) folders.push(await weights(report.path, step))
     return { ...(await readTrainedRun(report, await readBatches(await batchFiles(report.path)), folders)), replacesGroups }
   }
 
@@ -79,13 +80,24 @@ export function drivenSubject({ trainEngineName, python, folder, config, weights
       },
       unreachable: 'the framework is a process of this machine',
     },
-    train: async (exam, options) => await read(await trainExam(exam, await toTraining(exam, options))),
+    async train(exam, options) {
+      const run = await read(await trainExam(exam, await toTraining(exam, options)))
+      return options.microBatches === undefined ? run : { ...run, batches: wholeBatches(run.batches) }
+    },
     async trainKilled(exam, options) {
       const training = await toTraining(exam, options)
       return await read(await trainKilled(() => training))
     },
   } satisfies Pick<TrainerSubject, 'train' | 'trainKilled' | 'refusals'>
 }
+
+/** Batches of which each micro-batch was recorded by itself, with its part of the loss. */
+const wholeBatches = (parts: readonly TrainedBatch[]): TrainedBatch[] =>
+  [...Map.groupBy(parts, ({ step }) => step)].map(([step, batches]) => ({
+    step,
+    loss: batches.reduce((sum, { loss }) => sum + loss!, 0),
+    rows: batches.flatMap(({ rows }) => rows),
+  }))
 
 function merged(config: object, change: object): object {
   const entries = Object.entries(change).map(([key, value]) => {

@@ -14,11 +14,19 @@ export interface TinkerSubjectOptions extends Pick<WitnessOptions, 'fault'> {
 
 /** How our own loop over a Tinker service sits the exam. Weights of later steps are at the service, so that only the first step has a reference. */
 export function tinkerSubject({ url, folder, fault }: TinkerSubjectOptions): TrainerSubject {
-  async function toTraining({ promptsPerStep, samplesPerPrompt }: TrainerExam, { steps, rolloutTimeoutMs }: TrainOptions) {
+  async function toTraining({ promptsPerStep, samplesPerPrompt }: TrainerExam, { steps, rolloutTimeoutMs, advantage }: TrainOptions) {
     const config = {
       model: { path: examModel },
       tinker: { url },
-      training: { promptsPerStep, samplesPerPrompt, learningRate: 1e-3, warmupSteps: 0, epsilon: 1e-3, checkpointEvery: 1 },
+      training: {
+        promptsPerStep,
+        samplesPerPrompt,
+        learningRate: 1e-3,
+        warmupSteps: 0,
+        epsilon: 1e-3,
+        checkpointEvery: 1,
+        ...(advantage && { advantage }),
+      },
       limits: { timeoutMs: rolloutTimeoutMs ?? null },
     }
     await mkdir(folder, { recursive: true })

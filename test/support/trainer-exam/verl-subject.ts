@@ -24,7 +24,7 @@ export const verlSubject = ({ python, folder }: VerlSubjectOptions): TrainerSubj
     trainEngineName: 'verl',
     python,
     folder,
-    config: ({ promptsPerStep, samplesPerPrompt }, { rolloutTimeoutMs }) => ({
+    config: ({ promptsPerStep, samplesPerPrompt }, { rolloutTimeoutMs, microBatches, advantage }) => ({
       training: {
         promptsPerStep,
         samplesPerPrompt,
@@ -34,9 +34,13 @@ export const verlSubject = ({ python, folder }: VerlSubjectOptions): TrainerSubj
         epsilon: 1e-3,
         maxGradNorm: 1e9,
         checkpointEvery: 1,
+        ...(advantage && { advantage }),
       },
       data: { max_prompt_length: 200, max_response_length: 400 },
-      actor_rollout_ref: { model: { path: examModel } },
+      actor_rollout_ref: {
+        model: { path: examModel },
+        ...(microBatches && { actor: { ppo_micro_batch_size_per_gpu: (promptsPerStep * samplesPerPrompt) / microBatches } }),
+      },
       aworldTrain: { smoke: true, rows: 'last', ...(rolloutTimeoutMs !== undefined && { rolloutTimeoutMs }) },
     }),
     wrong: {

@@ -24,12 +24,13 @@ describeTrainer('areal', {
     trainEngineName: 'areal',
     python,
     folder,
-    config: ({ promptsPerStep, samplesPerPrompt }, { rolloutTimeoutMs }) => ({
+    config: ({ promptsPerStep, samplesPerPrompt }, { rolloutTimeoutMs, advantage }) => ({
       model: { path: examModel },
       train_dataset: { batch_size: promptsPerStep },
       gconfig: { n_samples: samplesPerPrompt, max_new_tokens: 400 },
       actor: { ppo_n_minibatches: 1, optimizer: { lr: 1e-3, eps: 1e-3, weight_decay: 0, gradient_clipping: 1e9 } },
       recover: { freq_steps: 1 },
+      ...(advantage && { training: { advantage } }),
       aworldTrain: { keepCheckpoints: null, ...(rolloutTimeoutMs !== undefined && { rolloutTimeoutMs }) },
     }),
     wrong: {
@@ -46,4 +47,5 @@ describeTrainer('areal', {
       return target
     },
   }),
+  not: arealTrainer.facts?.notShown,
 })

@@ -3,7 +3,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Learner } from '@aworld-train/core'
+import { groupAdvantages, type Learner } from '@aworld-train/core'
 import {
   createTrainerExam,
   describeTrainer,
@@ -24,7 +24,7 @@ let trainings = 0
 
 const arithmetic = { rows: 'all', advantageEpsilon: 1e-4, lossMean: 'token-mean', adamEpsilon: 1e-3 } as const
 
-const config = ({ promptsPerStep, samplesPerPrompt }: TrainerExam, { rolloutTimeoutMs }: TrainOptions) => ({
+const config = ({ promptsPerStep, samplesPerPrompt }: TrainerExam, { rolloutTimeoutMs, advantage }: TrainOptions) => ({
   model: { path: examModel },
   engine: { simd: 'plain', threads: 1 },
   training: {
@@ -36,6 +36,7 @@ const config = ({ promptsPerStep, samplesPerPrompt }: TrainerExam, { rolloutTime
     maxGradNorm: 0,
     epsilon: arithmetic.adamEpsilon,
     checkpointEvery: 1,
+    ...(advantage && { advantage }),
     // The exam looks, and not the loop's own check.
     logprobCheck: { tokens: 0 },
   },
@@ -99,6 +100,21 @@ describe('a trainer that is broken fails the check that is named after it', () =
   const changedSamples = (change: (samples: Request['samples']) => Request['samples']) =>
     changed((request) => ({ ...request, samples: change(request.samples) }))
 
+  const withGroupsByPrompt = (samples: Request['samples']) => {
+    // The first row of a rollout has its first turn in the mask.
+    const rollouts = [...Map.groupBy(samples, ({ provenance }) => provenance.rollout).values()]
+    const promptOf = (rows: Request['samples']) => rows[0]!.tokenIds.slice(0, rows[0]!.lossMask.indexOf(1)).join(' ')
+    return [...Map.groupBy(rollouts, promptOf).values()].flatMap((group) => {
+      const rewards = group.map((rows) => rows[0]!.reward)
+      const { advantages } = groupAdvantages(rewards, 'group-relative')
+      return group.flatMap((rows, at) => rows.map((row) => ({ ...row, advantage: advantages[at]! })))
+    })
+  }
+  const withoutLoneTokens = (sample: Request['samples'][number]) => ({
+    ...sample,
+    lossMask: sample.lossMask.map((bit, at, mask) => bit & Math.max(mask[at - 1] ?? 0, mask[at + 1] ?? 0)),
+  })
+
   test.each([
     [
       'the mask of the environment is ignored',
@@ -113,6 +129,8 @@ describe('a trainer that is broken fails the check that is named after it', () =
       /advantages/,
       changedSamples((samples) => samples.map((each, at) => ({ ...each, advantage: samples[(at + 1) % samples.length]!.advantage }))),
     ],
+    ['groups are made by prompt', 'advantages', /advantages/, changedSamples(withGroupsByPrompt)],
+    ['a turn of one token is not trained', 'emptyTurn', /trains \d+ tokens/, changedSamples((samples) => samples.map(withoutLoneTokens))],
     ['the temperature is another', 'logprobs', /logprobs/, changed((request) => ({ ...request, temperature: 0.7 }))],
     [
       'rows weigh alike where tokens should',
@@ -128,7 +146,7 @@ describe('a trainer that is broken fails the check that is named after it', () =
     ],
     ['new weights are never sampled', 'gap', /logprobs of step 2/, { isStale: true }],
   ] as const)('%s: %s', async (_, check, message, fault) => {
-    const run = await toTrain(fault)(createTrainerExam(), { steps: 2 })
+    const run = await toTrain(fault)(createTrainerExam({ hasEmptyTurn: true }), { steps: 2 })
     await expect(examineRun(run, arithmetic)[check]()).rejects.toThrow(message)
   })
 })

@@ -22,11 +22,12 @@ describeTrainer('swift', {
     trainEngineName: 'swift',
     python: await swiftEnvironment(),
     folder,
-    config: ({ promptsPerStep, samplesPerPrompt }, { rolloutTimeoutMs }) => ({
+    config: ({ promptsPerStep, samplesPerPrompt }, { rolloutTimeoutMs, microBatches = 1, advantage }) => ({
       model: { path: examModel },
       use_cpu: true,
       num_generations: samplesPerPrompt,
-      per_device_train_batch_size: promptsPerStep * samplesPerPrompt,
+      per_device_train_batch_size: (promptsPerStep * samplesPerPrompt) / microBatches,
+      gradient_accumulation_steps: microBatches,
       max_completion_length: 400,
       temperature: 1,
       beta: 0,
@@ -38,6 +39,7 @@ describeTrainer('swift', {
       max_grad_norm: 0,
       save_strategy: 'steps',
       save_steps: 1,
+      ...(advantage && { training: { advantage } }),
       ...(rolloutTimeoutMs !== undefined && { aworldTrain: { rolloutTimeoutMs } }),
     }),
     wrong: {

@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describeTrainer } from '@aworld-train/testing'
+import { trlTrainer } from '@aworld-train/trainer-trl'
 import { afterAll } from 'vitest'
 import { trlEnvironment } from '../../support/python-environment.ts'
 import { drivenSubject } from '../../support/trainer-exam/driven-subject.ts'
@@ -21,11 +22,12 @@ describeTrainer('trl', {
     trainEngineName: 'trl',
     python: await trlEnvironment(),
     folder,
-    config: ({ promptsPerStep, samplesPerPrompt }, { rolloutTimeoutMs }) => ({
+    config: ({ promptsPerStep, samplesPerPrompt }, { rolloutTimeoutMs, microBatches = 1 }) => ({
       model: { path: examModel },
       use_cpu: true,
       num_generations: samplesPerPrompt,
-      per_device_train_batch_size: promptsPerStep * samplesPerPrompt,
+      per_device_train_batch_size: (promptsPerStep * samplesPerPrompt) / microBatches,
+      gradient_accumulation_steps: microBatches,
       max_completion_length: 400,
       learning_rate: 1e-3,
       lr_scheduler_type: 'constant',
@@ -43,4 +45,5 @@ describeTrainer('trl', {
     },
     weights: (runPath, step) => join(runPath, 'checkpoints', `checkpoint-${step}`),
   }),
+  not: trlTrainer.facts?.notShown,
 })

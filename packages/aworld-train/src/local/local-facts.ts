@@ -18,5 +18,8 @@ export const localFacts: TrainerFacts = {
     resume: 'yes, bit by bit',
     export: 'yes; checkpoints are folders in the form of Hugging Face',
   },
-  notShown: { gradients: 'the embedded learner keeps no derivative by token; the direction of its update has it' },
+  notShown: {
+    gradients: 'the embedded learner keeps no derivative by token; the direction of its update has it',
+    microBatches: 'no setting cuts its batch: every update adds up four parts of it, which the direction of its update has',
+  },
 }

@@ -22,5 +22,7 @@ export const tinkerFacts: TrainerFacts = {
   notShown: {
     gradients: 'a Tinker service returns logprobs and no derivative by token',
     direction: 'the weights of the adapter stay at the service',
+    emptyTurn: 'a Tinker service stops at tokens or at texts, so that an agent can name no stop texts',
+    microBatches: 'the service cuts batches by itself',
   },
 }

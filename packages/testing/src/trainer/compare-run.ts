@@ -7,7 +7,6 @@ import { groupOf } from './trainer-exam.ts'
 /** A row that an episode gives, with what the reference says of it. */
 interface ExpectedRow extends DriverRow {
   readonly rollout: string
-  /** With the trainer's own epsilon. */
   readonly advantage: number
 }
 
@@ -20,15 +19,20 @@ export interface RowPair {
 
 const unlimited = { maxPromptTokens: Number.POSITIVE_INFINITY, maxResponseTokens: Number.POSITIVE_INFINITY }
 
-/** (reward - mean) / (standard deviation of n - 1 + epsilon) over a group (GRPO, arXiv 2402.03300). */
-export function expectedAdvantage(reward: number, rewards: readonly number[], epsilon: number): number {
-  const mean = rewards.reduce((sum, each) => sum + each, 0) / rewards.length
+/** What is added to the standard deviation of a group, for (reward - mean) / (standard deviation of n - 1 + epsilon) (GRPO, arXiv 2402.03300); or reward - mean of the others (RLOO, arXiv 2402.14740). */
+export type Normalization = number | 'leave-one-out'
+
+/** The advantage of a reward in a group. */
+export function expectedAdvantage(reward: number, rewards: readonly number[], epsilon: Normalization): number {
+  const total = rewards.reduce((sum, each) => sum + each, 0)
+  if (epsilon === 'leave-one-out') return reward - (total - reward) / (rewards.length - 1)
+  const mean = total / rewards.length
   const variance = rewards.reduce((sum, each) => sum + (each - mean) ** 2, 0) / (rewards.length - 1)
   return (reward - mean) / (Math.sqrt(variance) + epsilon)
 }
 
 /** The rows that the episodes of a step give, failed ones left out; advantages by the group of a task, whatever the order. */
-function expectedRows(run: TrainedRun, step: number, rows: RowSelection, epsilon: number): ExpectedRow[] {
+function expectedRows(run: TrainedRun, step: number, rows: RowSelection, epsilon: Normalization): ExpectedRow[] {
   const episodes = run.episodes.filter((each) => each.step === step).map(({ episode }) => episode)
   const made = episodes.map((episode) => toDriverRows(episode, { rows, limits: unlimited, evaluation: false, reward: 'service' }))
   const isDone = episodes.map((_, index) => made[index]!.status === 'done')
@@ -41,7 +45,7 @@ function expectedRows(run: TrainedRun, step: number, rows: RowSelection, epsilon
 }
 
 /** Pairs each row of a batch with the row of an episode that has its ids. Throws where ids or masks differ, or a row is missing or left over. */
-export function pairRows(run: TrainedRun, batch: TrainedBatch, rows: RowSelection, epsilon: number): RowPair[] {
+export function pairRows(run: TrainedRun, batch: TrainedBatch, rows: RowSelection, epsilon: Normalization): RowPair[] {
   const { step } = batch
   const open = expectedRows(run, step, rows, epsilon)
   const pairs = batch.rows.map((trained, index) => {

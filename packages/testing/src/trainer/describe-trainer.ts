@@ -1,10 +1,10 @@
 import type { TrainerCheck } from '@aworld-train/core'
 import type { ErrorCode, RowSelection } from '@aworld-train/protocol'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { advantageDifference, gapOf, pairRows } from './compare-run.ts'
+import { advantageDifference, gapOf, type Normalization, pairRows } from './compare-run.ts'
 import { examineRun, rowsOfStep } from './examine-run.ts'
 import type { TrainedRun, TrainerArithmetic } from './trained-run.ts'
-import { createTrainerExam, type TrainerExam } from './trainer-exam.ts'
+import { createTrainerExam, oneOddRewards, type TrainerExam } from './trainer-exam.ts'
 
 /** What the exam looks at; a trainer may be without some, for a reason. */
 export const trainerChecks: Readonly<Record<TrainerCheck, string>> = {
@@ -15,6 +15,9 @@ export const trainerChecks: Readonly<Record<TrainerCheck, string>> = {
   loss: 'the loss is that of the reference',
   direction: 'the first update has the direction of the reference',
   gap: 'what samples are the weights that train, in every step',
+  emptyTurn: 'a turn that has a token and no text is trained, and the conversation goes on behind it',
+  microBatches: 'a batch in two micro-batches of unequal length is the same update',
+  leaveOneOut: 'leave-one-out advantages of a group with one loser, or one winner, are those of the formula',
   ledger: 'every sampled token is trained or explained',
   resumes: 'killed after a checkpoint, it goes on',
   failures: 'failed rollouts have no part in their groups, and a batch of them ends the run',
@@ -55,6 +58,10 @@ export interface TrainOptions {
   readonly steps: number
   /** Milliseconds that a rollout may take. */
   readonly rolloutTimeoutMs?: number | undefined
+  /** Parts into which the batch of an update is cut, whose gradients are added up; one by default. */
+  readonly microBatches?: number | undefined
+  /** In place of the group-relative ones. */
+  readonly advantage?: 'leave-one-out' | undefined
 }
 
 /** The exam that every trainer sits: what it trains is compared with the episodes, and with a reference in double precision. */
@@ -68,20 +75,35 @@ export function describeTrainer(name: string, subject: TrainerSubject): void {
       if (typeof figure === 'number') context.annotate(`${figure}`)
     })
 
-  const pairsOf = (run: TrainedRun, step: number) =>
-    run.batches.filter((batch) => batch.step === step).flatMap((batch) => pairRows(run, batch, rows, advantageEpsilon))
+  const pairsOf = (run: TrainedRun, step: number, normalization: Normalization = advantageEpsilon) =>
+    run.batches.filter((batch) => batch.step === step).flatMap((batch) => pairRows(run, batch, rows, normalization))
 
   describe(`trainer: ${name}`, () => {
     let run: TrainedRun
     let checks: ReturnType<typeof examineRun>
 
     beforeAll(async () => {
-      run = await subject.train(createTrainerExam(), { steps: 2 })
+      run = await subject.train(createTrainerExam({ hasEmptyTurn: not.emptyTurn === undefined }), { steps: 2 })
       checks = examineRun(run, subject)
     }, timeoutMs)
 
-    for (const check of ['rows', 'gradients', 'advantages', 'logprobs', 'loss', 'direction', 'gap', 'ledger'] as const)
+    for (const check of ['rows', 'gradients', 'advantages', 'logprobs', 'loss', 'direction', 'gap', 'emptyTurn', 'ledger'] as const)
       exam(check, () => checks[check]())
+
+    exam('microBatches', async () => {
+      const cut = examineRun(await subject.train(createTrainerExam(), { steps: 1, microBatches: 2 }), subject)
+      await cut.loss()
+      return await cut.direction()
+    })
+
+    exam('leaveOneOut', async () => {
+      const oneOdd = await subject.train(createTrainerExam({ rewards: oneOddRewards }), { steps: 1, advantage: 'leave-one-out' })
+      const pairs = pairsOf(oneOdd, 1, 'leave-one-out')
+      expect(pairs.length).toBe(rowsOfStep(rows))
+      const difference = advantageDifference(pairs)
+      expect(difference, 'advantages').toBeLessThanOrEqual(1e-5)
+      return difference
+    })
 
     exam('resumes', async () => {
       const resumed = await subject.trainKilled!(createTrainerExam(), { steps: 3 })

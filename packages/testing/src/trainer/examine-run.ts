@@ -55,6 +55,22 @@ export function examineRun(run: TrainedRun, arithmetic: TrainerArithmetic & { re
       expect(gradients!.outside, 'outside the mask').toBe(0)
       expect(gradients!.inside, 'inside the mask').toBeGreaterThan(0)
     },
+    async emptyTurn() {
+      for (const step of run.steps) {
+        const turnsOfStep = run.episodes.flatMap(({ step: at, episode }) =>
+          at === step ? episode.trajectories.flatMap(({ turns }) => turns.map((turn) => ({ rollout: episode.rollout, turn }))) : [],
+        )
+        const empty = turnsOfStep.filter(({ turn: { message, completionTokenIds } }) => !message.content && completionTokenIds.length > 0)
+        expect(empty.length, `turns without a text in step ${step}`).toBeGreaterThan(0)
+        for (const { rollout, turn } of empty) {
+          const { expected, trained } = pairsOf(step).find((pair) => pair.expected.rollout === rollout)!
+          const [from, to] = [turn.promptTokenIds.length, turn.promptTokenIds.length + turn.completionTokenIds.length]
+          expect(trained.tokenIds.slice(from, to), 'tokens of the turn in its row').toEqual(Array.from(turn.completionTokenIds))
+          expect(trained.mask.slice(from, to), 'their mask').toEqual(Array.from(turn.completionTokenIds, () => 1))
+          expect(expected.turns.length, 'turns of the row').toBe(2)
+        }
+      }
+    },
     async advantages() {
       const difference = advantageDifference(run.steps.flatMap((step) => pairsOf(step, commonEpsilon)))
       expect(difference, 'advantages').toBeLessThanOrEqual(limits.advantage)

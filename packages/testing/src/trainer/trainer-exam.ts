@@ -27,16 +27,26 @@ export interface ExamTask {
 }
 
 /** Fixed rewards by task and sample. Every group has a variance, and no two groups or halves of groups have one mean. */
-export const examRewards: Readonly<Record<string, readonly number[]>> = { first: [0, 1, 0.25, 0.5], second: [1, 0.2, 0, 0] }
+const examRewards: ExamRewards = { first: [0, 1, 0.25, 0.5], second: [1, 0.2, 0, 0] }
+
+/** Groups in which one sample differs from the others, which are alike. */
+export const oneOddRewards: ExamRewards = { first: [1, 1, 1, 0], second: [0, 0, 0, 1] }
+
+type ExamRewards = Readonly<Record<string, readonly number[]>>
 
 const samplesPerPrompt = 4
 /** Tokens in which the last turn ends by itself: an episode that is cut there has no answer, and so another reward. */
 const lastTurn = 48
 /** Tokens in which no turn ends by itself: the shortest answer of the exam's model is a word, a token, and its end. */
 export const cutTurn = 1
+/** Stop texts of which a turn's first token has one, so that the turn has no text. */
+const everyCharacter = Array.from({ length: 95 }, (_, index) => String.fromCharCode(32 + index))
 
 /** A rollout's key without its sample. */
 export const groupOf = (rollout: string) => rollout.slice(0, rollout.lastIndexOf('/'))
+
+/** The second task's question as one of its samples asks it. */
+const otherWords = 'Which has the higher period, tin or argon?'
 
 /** What an agent does in place of its two turns. */
 export type ExamFault = 'throws' | 'hangs' | 'not-a-number'
@@ -44,13 +54,17 @@ export type ExamFault = 'throws' | 'hangs' | 'not-a-number'
 export interface TrainerExamOptions {
   /** Samples that fail, by task; every rollout where `all` is named. */
   readonly faults?: Readonly<Record<string, Readonly<Record<number, ExamFault>>>> | 'all'
+  readonly rewards?: ExamRewards
+  /** The first turn of the last sample of the first task has a token and no text. */
+  readonly hasEmptyTurn?: boolean
 }
 
 /**
  * Two groups of four episodes with two turns each. The second sample of the second task forks after its first turn; the third
- * sample of the first task has its first turn cut. Only what is sampled differs from step to step.
+ * sample of the first task has its first turn cut; the third of the second asks in other words than its group. Only what is sampled
+ * differs from step to step.
  */
-export function createTrainerExam({ faults = {} }: TrainerExamOptions = {}): TrainerExam {
+export function createTrainerExam({ faults = {}, rewards = examRewards, hasEmptyTurn = false }: TrainerExamOptions = {}): TrainerExam {
   const firstGroups = new Map<string, string>()
   return {
     async agent(task, { rollout, baseUrl, apiKey, model, signal }) {
@@ -63,23 +77,26 @@ export function createTrainerExam({ faults = {} }: TrainerExamOptions = {}): Tra
       const fault = faults === 'all' ? 'throws' : isFirst ? faults[task.id]?.[index] : undefined
       if (fault === 'throws') throw new Error('The agent of the exam throws.')
       if (fault === 'hangs') await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
-      const ask = async (messages: readonly object[], maxTokens: number) => {
+      const ask = async (messages: readonly object[], maxTokens: number, stop: readonly string[] = []) => {
         const response = await fetch(`${baseUrl}/chat/completions`, {
           method: 'POST',
           headers: { 'content-type': 'application/json', authorization: `Bearer ${apiKey}` },
-          body: JSON.stringify({ model, messages, max_tokens: maxTokens }),
+          body: JSON.stringify({ model, messages, max_tokens: maxTokens, ...(stop.length > 0 && { stop }) }),
           signal,
         })
         if (!response.ok) throw new Error(`The policy answered HTTP ${response.status}: ${await response.text()}`)
         const { choices } = (await response.json()) as { choices: readonly { message: object }[] }
         return choices[0]!.message
       }
-      const question = { role: 'user', content: String(typeof task.input === 'string' ? task.input : task.input.at(-1)?.content) }
+      const prompt = String(typeof task.input === 'string' ? task.input : task.input.at(-1)?.content)
+      const isInOtherWords = task.id === 'second' && sample === 2
+      const question = { role: 'user', content: isInOtherWords ? otherWords : prompt }
       const isCut = task.id === 'first' && sample === 2
-      const first = [question, await ask([question], isCut ? cutTurn : 12)]
+      const isEmpty = hasEmptyTurn && task.id === 'first' && sample === 3
+      const first = [question, await ask([question], isCut ? cutTurn : 12, isEmpty ? everyCharacter : [])]
       await ask([...first, { role: 'user', content: 'Give the answer again.' }], lastTurn)
       if (task.id === 'second' && sample === 1) await ask([...first, { role: 'user', content: 'Give another answer.' }], lastTurn)
-      return fault === 'not-a-number' ? 'none' : String(examRewards[task.id]![sample])
+      return fault === 'not-a-number' ? 'none' : String(rewards[task.id]![sample])
     },
     trainDataset: [
       { id: 'first', prompt: 'What is the symbol of iron?', answer: 'Fe' },
