@@ -24,6 +24,8 @@ export interface GrpoFramework<Settings extends ModuleSettings> {
   readonly section: string | null
   /** Its fields with defaults that a group needs. */
   complete?(fields: KeyTree): KeyTree
+  /** What a user may not expect of its fields; `parts` are the updates of one pass over a batch. */
+  notesOf?(fields: KeyTree, parts: number): readonly string[]
   /** Has the installed classes read a configuration. */
   ask(question: GrpoQuestion, options: { readonly python: string; readonly signal?: AbortSignal | undefined }): Promise<ConfigurationAnswer>
 }

@@ -29,6 +29,7 @@ export async function planGrpo<Settings extends ModuleSettings>(
   const half = context === null ? 'the model’s context is not known' : 'half of the model’s context'
   fill('max_completion_length', completionTokens(fields, context), half)
   const { prompts, updates } = generationOf(fields, framework)
+  notes.push(...(framework.notesOf?.(fields, updates / numberAt(fields, 'num_iterations', 1)) ?? []))
   const steps = stepsOf(fields, run.train?.rows ?? null, { prompts, updates })
   if (run.test) {
     fill('eval_strategy', 'steps', 'there are test tasks')

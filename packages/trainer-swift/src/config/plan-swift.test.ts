@@ -97,6 +97,14 @@ test('what the user left out follows from model, data and run', async () => {
   )
 })
 
+test('a note says that updates of one batch have smaller gradients where the loss is a mean over its tokens', async () => {
+  const notesOf = async (source: object) => (await planSwift(await readSwiftConfig(source, options), run())).notes.join('\n')
+  const parts = { promptsPerStep: 4, promptsPerUpdate: 2, aggregation: 'token-mean' }
+  expect(await notesOf({ training: parts })).toMatch(/dapo with 2 updates of a batch.*2 times smaller.*max_grad_norm by 2/)
+  expect(await notesOf({ training: { ...parts, promptsPerUpdate: 4, passes: 2 } })).not.toMatch(/smaller/)
+  expect(await notesOf({ training: { ...parts, aggregation: 'sequence-mean' } })).not.toMatch(/smaller/)
+})
+
 test('a checkpoint is written every ten batches where nothing is said of it, and at the end at least', async () => {
   const fieldsOf = async (source: object) => (await planSwift(await readSwiftConfig(source, options), run())).fields
   expect(await fieldsOf({ per_device_train_batch_size: 8, steps_per_generation: 4, num_iterations: 2 })).toMatchObject({ save_steps: 80 })

@@ -21,6 +21,7 @@ export const swiftFramework: GrpoFramework<SwiftSettings> = {
   leaveOneOut: { advantage_estimator: 'rloo', scale_rewards: 'none', kl_in_reward: false },
   section: null,
   complete: withBatch,
+  notesOf: notesOfParts,
   // Without a model, arguments are only looked up by their names.
   ask: ({ configuration, model, names }, { python, signal }) =>
     askConfiguration(
@@ -33,6 +34,17 @@ export const swiftFramework: GrpoFramework<SwiftSettings> = {
         signal,
       },
     ),
+}
+
+/** swift/rlhf_trainers/grpo_trainer.py, WINDOW_NORMALIZED_LOSS_TYPES, 4.6.0. */
+const lossesByTokens: readonly unknown[] = ['cispo', 'dapo', 'fipo']
+
+/** TRL divides by the tokens of an update; swift by those of all updates of a batch. */
+function notesOfParts(fields: KeyTree, parts: number): string[] {
+  if (parts <= 1 || !lossesByTokens.includes(fields['loss_type'])) return []
+  return [
+    `loss_type ${fields['loss_type']} with ${parts} updates of a batch: ms-swift divides the loss of each by the trained tokens of the whole batch, so that gradients are about ${parts} times smaller than in one update. AdamW evens that out, clipping does not: divide max_grad_norm by ${parts} to clip as before.`,
+  ]
 }
 
 const batchKeys = ['per_device_train_batch_size', 'generation_batch_size', 'steps_per_generation', 'gradient_accumulation_steps']

@@ -102,6 +102,8 @@ class RolloutTrainer(TrainsRollouts, GRPOTrainer):
         cut = lambda window: [row[start:length] for row, start, length in zip(_widened(window, ids), starts, lengths, strict=True)]  # noqa: E731
         prompts = [row[:start].tolist() for row, start in zip(ids, starts, strict=True)]
         responses = [row.tolist() for row in cut(ids)]
+        # transformers divides each micro-batch's loss by their number before it goes backward, and swift multiplies it before.
+        loss = loss / self.current_gradient_accumulation_steps
         self.account(prompts, responses, cut(masks), cut(batch.advantages), cut, loss, carried=cut(batch.rollout_per_token_logps))
 
 
