@@ -19,20 +19,23 @@ export interface RowPair {
 
 const unlimited = { maxPromptTokens: Number.POSITIVE_INFINITY, maxResponseTokens: Number.POSITIVE_INFINITY }
 
-/** What is added to the standard deviation of a group, for (reward - mean) / (standard deviation of n - 1 + epsilon) (GRPO, arXiv 2402.03300); or reward - mean of the others (RLOO, arXiv 2402.14740). */
+/** How rewards become advantages: by leave-one-out, or relative to the group with this epsilon. */
 export type Normalization = number | 'leave-one-out'
 
-/** The advantage of a reward in a group. */
-export function expectedAdvantage(reward: number, rewards: readonly number[], epsilon: Normalization): number {
+/**
+ * (reward - mean) / (standard deviation of n - 1 + epsilon) over a group (GRPO, arXiv 2402.03300), or
+ * reward - mean of the others (RLOO, arXiv 2402.14740).
+ */
+export function expectedAdvantage(reward: number, rewards: readonly number[], normalization: Normalization): number {
   const total = rewards.reduce((sum, each) => sum + each, 0)
-  if (epsilon === 'leave-one-out') return reward - (total - reward) / (rewards.length - 1)
+  if (normalization === 'leave-one-out') return reward - (total - reward) / (rewards.length - 1)
   const mean = total / rewards.length
   const variance = rewards.reduce((sum, each) => sum + (each - mean) ** 2, 0) / (rewards.length - 1)
-  return (reward - mean) / (Math.sqrt(variance) + epsilon)
+  return (reward - mean) / (Math.sqrt(variance) + normalization)
 }
 
 /** The rows that the episodes of a step give, failed ones left out; advantages by the group of a task, whatever the order. */
-function expectedRows(run: TrainedRun, step: number, rows: RowSelection, epsilon: Normalization): ExpectedRow[] {
+function expectedRows(run: TrainedRun, step: number, rows: RowSelection, normalization: Normalization): ExpectedRow[] {
   const episodes = run.episodes.filter((each) => each.step === step).map(({ episode }) => episode)
   const made = episodes.map((episode) => toDriverRows(episode, { rows, limits: unlimited, evaluation: false, reward: 'service' }))
   const isDone = episodes.map((_, index) => made[index]!.status === 'done')
@@ -40,14 +43,14 @@ function expectedRows(run: TrainedRun, step: number, rows: RowSelection, epsilon
     const group = episodes.flatMap((each, at) => (groupOf(each.rollout) === groupOf(rollout) ? [at] : []))
     if (!isDone[index] || (run.replacesGroups && !group.every((at) => isDone[at]))) return []
     const rewards = group.filter((at) => isDone[at]).map((at) => episodes[at]!.reward!)
-    return made[index]!.rows.map((row) => ({ ...row, rollout, advantage: expectedAdvantage(row.reward!, rewards, epsilon) }))
+    return made[index]!.rows.map((row) => ({ ...row, rollout, advantage: expectedAdvantage(row.reward!, rewards, normalization) }))
   })
 }
 
 /** Pairs each row of a batch with the row of an episode that has its ids. Throws where ids or masks differ, or a row is missing or left over. */
-export function pairRows(run: TrainedRun, batch: TrainedBatch, rows: RowSelection, epsilon: Normalization): RowPair[] {
+export function pairRows(run: TrainedRun, batch: TrainedBatch, rows: RowSelection, normalization: Normalization): RowPair[] {
   const { step } = batch
-  const open = expectedRows(run, step, rows, epsilon)
+  const open = expectedRows(run, step, rows, normalization)
   const pairs = batch.rows.map((trained, index) => {
     const same = open.filter((each) => isEqual(each.tokenIds, trained.tokenIds))
     if (same.length === 0) throw new Error(`Row ${index} of step ${step} has ids that no episode has: ${trained.tokenIds.join(' ')}.`)

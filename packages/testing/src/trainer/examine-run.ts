@@ -1,4 +1,4 @@
-import type { RowSelection } from '@aworld-train/protocol'
+import type { RowSelection, Turn } from '@aworld-train/protocol'
 import { expect } from 'vitest'
 import {
   advantageDifference,
@@ -60,8 +60,10 @@ export function examineRun(run: TrainedRun, arithmetic: TrainerArithmetic & { re
         const turnsOfStep = run.episodes.flatMap(({ step: at, episode }) =>
           at === step ? episode.trajectories.flatMap(({ turns }) => turns.map((turn) => ({ rollout: episode.rollout, turn }))) : [],
         )
-        const empty = turnsOfStep.filter(({ turn: { message, completionTokenIds } }) => !message.content && completionTokenIds.length > 0)
-        expect(empty.length, `turns without a text in step ${step}`).toBeGreaterThan(0)
+        const isEmpty = ({ parent, message, completionTokenIds }: Turn) =>
+          parent === null && !message.content && completionTokenIds.length > 0
+        const empty = turnsOfStep.filter(({ turn }) => isEmpty(turn))
+        expect(empty.length, `first turns without a text in step ${step}`).toBeGreaterThan(0)
         for (const { rollout, turn } of empty) {
           const { expected, trained } = pairsOf(step).find((pair) => pair.expected.rollout === rollout)!
           const [from, to] = [turn.promptTokenIds.length, turn.promptTokenIds.length + turn.completionTokenIds.length]
