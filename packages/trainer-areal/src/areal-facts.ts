@@ -18,5 +18,8 @@ export const arealFacts: TrainerFacts = {
     resume: 'yes',
     export: 'yes',
   },
-  notShown: { microBatches: 'on a processor every row is a micro-batch of its own, which loss and direction have' },
+  notShown: {
+    emptyTurn: 'AReaL’s client of vLLM passes on no stop texts, and a call that names them is refused',
+    microBatches: 'on a processor every row is a micro-batch of its own, which loss and direction have',
+  },
 }
