@@ -406,7 +406,10 @@ export const rewardRows: readonly ParityRow[] = [
           .results[0]?.reward
       assert.equal(await score(() => -2.5), -2.5)
       assert.equal(await score(() => ({ reward: 0.5, scores: { format: 1 } })), 0.5)
-      assert.equal(await score(() => ({ score: 1 })), null)
+      await assert.rejects(
+        score(() => ({ score: 1 })),
+        { code: 'EVALUATION_FAILED', message: /REWARD_INVALID/ },
+      )
     },
   },
   {

@@ -27,6 +27,12 @@ async function start(options: Partial<GatewayOptions> = {}) {
   const server = await startChatServer(() => 'served')
   const remote = httpChatEngine(server.url)
   const party = await startThirdParty((call, response) => say(call, response, 'judged'))
+  const end = async (): Promise<void> => {
+    await remote.close()
+    await engine.close()
+    await Promise.all([server[Symbol.asyncDispose](), party[Symbol.asyncDispose]()])
+    await rm(directory, { recursive: true })
+  }
   const gateway = await createGateway({
     models: {
       base: { kind: 'token', engine, chat },
@@ -36,6 +42,9 @@ async function start(options: Partial<GatewayOptions> = {}) {
     },
     seed: 1,
     ...options,
+  }).catch(async (error: unknown) => {
+    await end()
+    throw error
   })
   const open = (agent: Partial<SessionRequest['agents'][number]> = {}, request: Partial<SessionRequest> = {}) => {
     const session = gateway.open(sessionRequest({ agents: [{ name: 'agent', trainable: true, ...agent }], ...request }))
@@ -56,10 +65,7 @@ async function start(options: Partial<GatewayOptions> = {}) {
     requests,
     async [Symbol.asyncDispose]() {
       await gateway.close()
-      await remote.close()
-      await engine.close()
-      await Promise.all([server[Symbol.asyncDispose](), party[Symbol.asyncDispose]()])
-      await rm(directory, { recursive: true })
+      await end()
     },
   }
 }

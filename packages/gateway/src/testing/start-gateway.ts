@@ -68,6 +68,10 @@ export async function startGateway(startOptions: StartOptions): Promise<Started>
     model,
     script: typeof say === 'function' ? async (request, call) => toCompletion(await say(request, call)) : say.map(toCompletion),
   })
+  const end = async (): Promise<void> => {
+    await engine.close()
+    await rm(directory, { recursive: true })
+  }
   const gateway = await createGateway({
     models: {
       [model.name]: {
@@ -78,6 +82,9 @@ export async function startGateway(startOptions: StartOptions): Promise<Started>
     aliases: { '*': model.name },
     seed,
     ...options,
+  }).catch(async (error: unknown) => {
+    await end()
+    throw error
   })
   return {
     gateway,
@@ -85,8 +92,7 @@ export async function startGateway(startOptions: StartOptions): Promise<Started>
     chat,
     async [Symbol.asyncDispose]() {
       await gateway.close()
-      await engine.close()
-      await rm(directory, { recursive: true })
+      await end()
     },
   }
 }
