@@ -52,8 +52,8 @@ export function findingsOf(summary: RunSummary): Finding[] {
 
   for (const { code, count, rollout, message, source } of summary.errors)
     warn(
-      `${plural(count, 'rollout')} failed: ${code}`,
-      `${source === null ? '' : `At ${source}. `}The first: ${message.slice(0, 200)}`,
+      `${plural(count, 'rollout')} failed: ${code}${source === null ? '' : ` at ${source}`}`,
+      `The first: ${message.slice(0, 200)}`,
       hrefs.rollout(rollout),
     )
   const unparsed = Object.entries(summary.unparsed.byKind)

@@ -414,10 +414,15 @@ export function Overview({ summary }: { summary: RunSummary }) {
       {!isEvaluation && <Phases summary={summary} steps={steps} />}
       <aside aria-label="Findings and next commands">
         <Section title="Worth a look" class="findings">
-          {findings.length === 0 && <p class="quiet">Nothing so far.</p>}
           <ul class="notices">
+            {findings.length === 0 && (
+              <li class="quiet">
+                <i aria-hidden="true" />
+                <p>Nothing so far.</p>
+              </li>
+            )}
             {findings.map(({ level, title, text, href, link }) => (
-              <li key={`${title} ${text}`} class={level}>
+              <li key={title} class={level}>
                 <i aria-hidden="true">{level === 'warn' ? '▲' : '✓'}</i>
                 <p>
                   <b>{title}</b> <span>{text}</span> {href && <a href={href}>{link}</a>}
