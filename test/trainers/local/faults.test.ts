@@ -94,7 +94,7 @@ describe('a tool server that misbehaves ends the episode with a reason', () => {
         'test.jsonl': `${JSON.stringify({ id: 'hang', prompt: 'Is 1 even?', answer: 'no' })}\n`,
       },
     })
-    await (await openTrainer(project)).inference('./test.jsonl')
+    await expect((await openTrainer(project)).inference('./test.jsonl')).rejects.toMatchObject({ code: 'TOOL_TIMEOUT' })
     const [episode] = await episodesOf(project)
     expect(episode).toMatchObject({
       stopReason: 'failed',
