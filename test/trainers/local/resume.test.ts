@@ -117,7 +117,7 @@ describe('a stop by signal', () => {
     expect(await project.runs()).toHaveLength(2)
     const [first] = await project.runs()
     const named = await runCli(['train', project.folder, '--resume', first as string])
-    expect(named).toMatchObject({ code: 2, stderr: expect.stringContaining("reward's") })
+    expect(named).toMatchObject({ code: 2, stderr: expect.stringContaining('What differs: the reward.') })
   })
 
   it('a second one ends at once, and leaves no tool server', async () => {
