@@ -5,6 +5,7 @@ import { createReward, readRunData } from '@aworld-train/training'
 import { z } from 'zod'
 import { defineCommand } from '../define-command.ts'
 import { renderEpisode } from '../terminal/episode-text.ts'
+import { wrapLabelled } from '../terminal/text-width.ts'
 import { renderTokenReport } from '../terminal/token-report-text.ts'
 import { bestAndWorst } from './best-and-worst.ts'
 
@@ -31,15 +32,18 @@ export const replay = defineCommand({
       function* chosen() {
         for (const key of keys) yield* firstOrAll(run.episodes({ key, split: options.split, taskId: options.task }), options.all)
       }
-      for (const failure of isFiltered ? [] : run.failures()) process.stdout.write(`failed   ${describeFailure(failure)}\n\n`)
+      const { columns } = process.stdout
+      const write = (text: string, labelWidth = 0) =>
+        process.stdout.write(`${columns === undefined ? text : wrapLabelled(text, columns, labelWidth)}\n`)
+      for (const failure of isFiltered ? [] : run.failures()) write(`failed   ${describeFailure(failure)}\n`, 9)
       for (const episode of chosen()) {
         shown += 1
         process.stdout.write(`${episode.rollout}  attempt ${episode.attempt}  task ${episode.taskId}  ${episode.stopReason}\n`)
-        process.stdout.write(`${renderEpisode({ ...episode, models: messageModels(episode), columns: process.stdout.columns })}\n`)
+        process.stdout.write(`${renderEpisode({ ...episode, models: messageModels(episode), columns })}\n`)
         for (const { name, source, content } of episode.toolCalls)
-          if (source !== undefined) process.stdout.write(`tool ${name} threw at ${source}: ${content}\n`)
+          if (source !== undefined) write(`tool ${name} threw at ${source}: ${content}`)
         const { error } = episode
-        if (error) process.stdout.write(`${error.code}${error.source === undefined ? '' : ` at ${error.source}`}: ${error.message}\n`)
+        if (error) write(`${error.code}${error.source === undefined ? '' : ` at ${error.source}`}: ${error.message}`)
         if (options.tokens) {
           for (const { agent, turns } of episode.trajectories) {
             for (const turn of turns) {
