@@ -19,6 +19,17 @@ const ofTheBox: Row = { ...read, verl: 'note', trl: 'note', areal: 'note', swift
 /** Refused by our own learners, which train on the whole distribution. */
 const sampledWhole: Row = { ...read, local: 'refused', tinker: 'refused', own: 'refused' }
 
+/** For trainers whose groups our own loop forms. */
+const ofOurGroups: Row = {
+  local: 'read',
+  tinker: 'read',
+  verl: 'refused',
+  trl: 'refused',
+  areal: 'refused',
+  swift: 'refused',
+  own: 'refused',
+}
+
 /** Of every setting what each trainer does with it. A new one is a type error here until that is known. */
 export const settingTerms: Readonly<Record<SettingName, Row>> = {
   'model.path': read,
@@ -45,24 +56,8 @@ export const settingTerms: Readonly<Record<SettingName, Row>> = {
   'training.epochs': ofTheLoop,
   'training.promptsPerStep': ofTheLoop,
   'training.samplesPerPrompt': read,
-  'training.maxStaleness': {
-    local: 'read',
-    tinker: 'read',
-    verl: 'refused',
-    trl: 'refused',
-    areal: 'refused',
-    swift: 'refused',
-    own: 'refused',
-  },
-  'training.hardStaleness': {
-    local: 'read',
-    tinker: 'read',
-    verl: 'refused',
-    trl: 'refused',
-    areal: 'refused',
-    swift: 'refused',
-    own: 'refused',
-  },
+  'training.maxStaleness': ofOurGroups,
+  'training.hardStaleness': ofOurGroups,
   'training.stratify': { ...ofTheLoop, verl: 'refused' },
   'training.passes': ofTheLoop,
   'training.promptsPerUpdate': ofTheLoop,

@@ -1,3 +1,5 @@
+import { commonPrefix } from '../common-prefix.ts'
+
 /** A row of a batch, once for all samples that are equal to it, in the order of the rows' ids. */
 export interface DistinctRow {
   readonly tokens: Int32Array
@@ -123,13 +125,6 @@ function compareRows(a: Int32Array, b: Int32Array): number {
   const common = commonPrefix(a, b)
   if (common === a.length || common === b.length) return a.length - b.length
   return a[common]! - b[common]!
-}
-
-function commonPrefix(a: Int32Array, b: Int32Array): number {
-  const limit = Math.min(a.length, b.length)
-  let length = 0
-  while (length < limit && a[length] === b[length]) length++
-  return length
 }
 
 /** How far from its goal a cut may be, in parts of a shard, to forward fewer tokens twice. */

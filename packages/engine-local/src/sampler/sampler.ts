@@ -1,5 +1,6 @@
 import type { GenerateRequest, GenerateResult } from '@aworld-train/core'
 import { type FinishReason, TrainError } from '@aworld-train/protocol'
+import { commonPrefix } from '../common-prefix.ts'
 import type { Pool } from '../pool/pool.ts'
 import { checkRequest } from './check-request.ts'
 import { DecodeLoop } from './decode-loop.ts'
@@ -324,11 +325,4 @@ export class Sampler {
   #threadAt(thread: number): number {
     return this.#pool.layout.sampler.threads / 4 + thread * threadWords
   }
-}
-
-function commonPrefix(a: Int32Array, b: Int32Array): number {
-  const limit = Math.min(a.length, b.length)
-  let length = 0
-  while (length < limit && a[length] === b[length]) length++
-  return length
 }
